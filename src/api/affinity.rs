@@ -3,26 +3,24 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// `spec.affinity` of a pod. Absent fields and empty ones differ, which a patch has to know; terms are kept as they are.
+/// `spec.affinity` of a pod. Terms stay unparsed; absent and empty fields stay distinct, because a patch depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Affinity {
-    /// Pods to be near.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_affinity: Option<PodTerms>,
-    /// Pods to be far from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_anti_affinity: Option<PodTerms>,
 }
 
-/// Terms about other pods.
+/// `podAffinity` or `podAntiAffinity`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PodTerms {
-    /// Every one must hold: `PodAffinityTerm`s.
+    /// `PodAffinityTerm`s, all of which must hold.
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<Value>>,
-    /// Each that holds counts with its weight: `WeightedPodAffinityTerm`s.
+    /// `WeightedPodAffinityTerm`s; each term that holds adds its weight.
     #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution", skip_serializing_if = "Option::is_none")]
     pub preferred: Option<Vec<Value>>,
 }

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Meta, Object, ObjectKind, null_default, readable};
 
-/// `rolegate.dev/v1alpha1 ClusterTopology`.
 pub const CLUSTER_TOPOLOGY: ObjectKind = ObjectKind {
     group: "rolegate.dev",
     version: "v1alpha1",
@@ -19,19 +18,17 @@ pub const CLUSTER_TOPOLOGY: ObjectKind = ObjectKind {
 /// The same kind under the API group of KEP-75.
 pub const CLUSTER_TOPOLOGY_KEP75: ObjectKind = ObjectKind { group: "workloads.x-k8s.io", ..CLUSTER_TOPOLOGY };
 
-/// Both. A name is looked for in all of them.
+/// Both kinds; a topology name is looked up in each.
 pub const CLUSTER_TOPOLOGIES: &[ObjectKind] = &[CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
 
 /// The layers of a cluster's network, written by its administrator.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClusterTopology {
-    /// Metadata.
     pub metadata: Meta,
-    /// Spec; may not change.
+    /// Immutable.
     #[serde(deserialize_with = "null_default")]
     pub spec: ClusterTopologySpec,
-    /// Status.
     #[serde(deserialize_with = "readable")]
     pub status: ClusterTopologyStatus,
 }
@@ -78,7 +75,7 @@ pub struct ClusterTopologyStatus {
 }
 
 impl ClusterTopologySpec {
-    /// The layers in the order of the list, in whichever spelling.
+    /// Returns the layers in list order, in either spelling.
     pub fn layers(&self) -> &[TopologyLayer] {
         self.layers.as_deref().or(self.layers_kep75.as_deref()).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! CoordinatedPolicy: what RBG ≥ v0.7 has instead of `spec.coordination`. Validated only.
+//! CoordinatedPolicy, which replaces `spec.coordination` in RBG ≥ v0.7. It is only validated.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::coordination::{RollingUpdate, any};
 use super::{Meta, Object, ObjectKind, null_default};
 
-/// `workloads.x-k8s.io/v1alpha2 CoordinatedPolicy`.
 pub const COORDINATED_POLICY: ObjectKind = ObjectKind {
     group: "workloads.x-k8s.io",
     version: "v1alpha2",
@@ -20,9 +19,7 @@ pub const COORDINATED_POLICY: ObjectKind = ObjectKind {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CoordinatedPolicy {
-    /// Metadata.
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: CoordinatedPolicySpec,
 }

@@ -1,5 +1,5 @@
-//! A coordination as it is written: the entry shared by `RoleBasedGroup` and `RoleCoordination`, in every spelling of the
-//! designs it comes from (KEP-30, KEP-32, KEP-75).
+//! A coordination as written: the entry shared by `RoleBasedGroup` and `RoleCoordination`, in every spelling of the designs
+//! (KEP-30, KEP-32, KEP-75).
 
 use std::collections::BTreeMap;
 
@@ -80,7 +80,7 @@ pub struct RollingUpdate {
 }
 
 impl RollingUpdate {
-    /// True when no field is set.
+    /// Reports whether no field is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -209,7 +209,7 @@ pub struct DeployTopologyConstraint {
     pub pod_group_policy: Option<Value>,
 }
 
-/// Schema of a field that may hold anything.
+/// Returns the schema of a field that accepts any value.
 pub(crate) fn any(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
 }

@@ -13,7 +13,6 @@ use super::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, RoleBasedGroupSpec};
 use super::role_coordination::{ROLE_COORDINATION, RoleCoordinationSpec};
 use super::status::GroupStatus;
 
-/// `apiextensions.k8s.io/v1 CustomResourceDefinition`.
 pub const CUSTOM_RESOURCE_DEFINITION: ObjectKind = ObjectKind {
     group: "apiextensions.k8s.io",
     version: "v1",
@@ -25,7 +24,7 @@ pub const CUSTOM_RESOURCE_DEFINITION: ObjectKind = ObjectKind {
 /// A print column: name, type, JSON path.
 type Column = (&'static str, &'static str, &'static str);
 
-/// Columns of objects that carry a coordination.
+/// Print columns of objects that carry a coordination.
 const GROUP_COLUMNS: &[Column] = &[
     ("Segments", "string", ".status.summary.segments"),
     ("Ready", "string", ".status.summary.ready"),
@@ -34,28 +33,27 @@ const GROUP_COLUMNS: &[Column] = &[
     ("Age", "date", ".metadata.creationTimestamp"),
 ];
 
-/// Columns of ClusterTopologies.
 const TOPOLOGY_COLUMNS: &[Column] = &[
     ("CurrentTopologyLevel", "string", ".status.currentTopologyLevel"),
     ("Valid", "boolean", ".status.validate"),
     ("Age", "date", ".metadata.creationTimestamp"),
 ];
 
-/// RoleBasedGroup and ClusterTopology in the shape and under the API groups of the designs. Optional: never applied over a
-/// definition that is there.
+/// Returns the RoleBasedGroup and ClusterTopology definitions in the shape and under the API groups of the designs. They are
+/// optional and never applied over an existing definition.
 fn of_others() -> Vec<Value> {
-    // One short name cannot stand for two kinds: the API server would warn at every use.
+    // Two kinds must not share a short name: the API server would warn at every use.
     let groups = [(ROLE_BASED_GROUP, ["rbg"].as_slice()), (ROLE_BASED_GROUP_INSTAI, &[])]
         .map(|(kind, short)| crd::<RoleBasedGroupSpec, GroupStatus>(kind, "rolebasedgroup", short, GROUP_COLUMNS));
     groups.into_iter().chain([topology(CLUSTER_TOPOLOGY_KEP75)]).collect()
 }
 
-/// Our own: RoleCoordination and ClusterTopology.
+/// Returns the definitions of rolegate's own kinds: RoleCoordination and ClusterTopology.
 fn own() -> Vec<Value> {
     let mut coordination =
         crd::<RoleCoordinationSpec, GroupStatus>(ROLE_COORDINATION, "rolecoordination", &["rcoord"], GROUP_COLUMNS);
     let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
-    // A key of a list may not be optional.
+    // The key of a map list must be required.
     let entry = format!("{spec}/properties/coordination/items");
     set(&mut coordination, &entry, "required", json!(["name"]));
     remove(&mut coordination, &format!("{entry}/properties/name"), "nullable");
@@ -78,7 +76,7 @@ fn own() -> Vec<Value> {
     vec![coordination, topology(CLUSTER_TOPOLOGY)]
 }
 
-/// The schema of our own kinds; `None` for others.
+/// Returns the schema of one of rolegate's own kinds; `None` for other kinds.
 pub fn schema_of(kind: ObjectKind) -> Option<&'static Value> {
     static OWN: LazyLock<Vec<Value>> = LazyLock::new(own);
     let definition = OWN.iter().find(|own| own.pointer("/metadata/name") == Some(&json!(kind.crd_name())))?;
@@ -98,14 +96,14 @@ fn topology(kind: ObjectKind) -> Value {
     topology
 }
 
-/// Sets a field of the object at a path.
+/// Sets a field of the object at a JSON pointer.
 fn set(definition: &mut Value, path: &str, field: &str, value: Value) {
     if let Some(Value::Object(object)) = definition.pointer_mut(path) {
         object.insert(field.to_owned(), value);
     }
 }
 
-/// Removes a field of the object at a path.
+/// Removes a field of the object at a JSON pointer.
 fn remove(definition: &mut Value, path: &str, field: &str) {
     if let Some(Value::Object(object)) = definition.pointer_mut(path) {
         object.remove(field);
@@ -149,14 +147,14 @@ fn crd<Spec: JsonSchema, Status: JsonSchema>(
             }],
         },
     });
-    // The API server drops an empty list, and then finds it a conflict when another one applies it as well.
+    // The API server drops an empty list, and then reports a conflict when another manager applies it too.
     if !short_names.is_empty() {
         set(&mut definition, "/spec/names", "shortNames", json!(short_names));
     }
     definition
 }
 
-/// Fields of a spec without which the object around them says nothing.
+/// Required fields, by the path of their object in the spec; `*` is a list item.
 const REQUIRED: &[(&str, &[&str])] = &[
     ("/groupRef", &["name"]),
     ("/roles/*", &["name"]),
@@ -169,7 +167,7 @@ const REQUIRED: &[(&str, &[&str])] = &[
     ("/Layers/*", &["name", "key"]),
 ];
 
-/// Serde's defaults make every field optional: the API server is told which are not.
+/// Marks the required fields, since serde's defaults make every field optional.
 fn require(mut spec: Value) -> Value {
     for (path, fields) in REQUIRED {
         let step = |step| if step == "*" { "/items".to_owned() } else { format!("/properties/{step}") };
@@ -182,7 +180,7 @@ fn require(mut spec: Value) -> Value {
     spec
 }
 
-/// The schema of a type, as an API server accepts it.
+/// Returns the schema of a type in the form that an API server accepts.
 fn schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::openapi3().with(|settings| {
         settings.inline_subschemas = true;
@@ -194,7 +192,7 @@ fn schema<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Drops what an API server does not know or ignores with a warning.
+/// Drops keywords that an API server does not know or ignores with a warning.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(object) => {
@@ -203,11 +201,11 @@ fn tidy(schema: &mut Value) {
                     object.remove(key);
                 }
             }
-            // Widths of Rust's integers; the API server knows int32 and int64 only.
+            // The API server knows int32 and int64, not the widths of Rust's integers.
             if object.get("format").is_some_and(|format| format == "uint32") {
                 object.insert("format".to_owned(), json!("int64"));
             }
-            // `null` is dropped then, before the default is filled in.
+            // Without `nullable`, the API server drops `null` and fills in the default.
             if object.contains_key("enum") || object.get("default").is_some_and(Value::is_string) {
                 object.remove("nullable");
             }
@@ -225,7 +223,7 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Our own definitions, or those of others, with the names of their files.
+/// Returns the file names and contents of the optional definitions, or of rolegate's own.
 pub fn files(optional: bool) -> Vec<(String, String)> {
     if optional { of_others() } else { own() }.iter().map(named).collect()
 }

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions of others, as far as they say which versions of a kind there are.
+//! CustomResourceDefinitions: the versions of a kind and the fields of its spec.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,42 +7,35 @@ use serde::{Deserialize, Deserializer};
 
 use super::{Meta, Object, null_default};
 
-/// A CustomResourceDefinition.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Definition {
-    /// Metadata.
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: DefinitionSpec,
 }
 
-/// The fields of a definition that are read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct DefinitionSpec {
-    /// Versions of the kind.
     #[serde(deserialize_with = "null_default")]
     pub versions: Vec<DefinedVersion>,
 }
 
-/// A version of a kind.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct DefinedVersion {
-    /// Its name.
     pub name: String,
-    /// Whether objects can be read and written in it.
+    /// Whether objects can be read and written in this version.
     pub served: bool,
-    /// Whether objects are stored in it: in any other one they are converted at each read.
+    /// Whether objects are stored in this version; in other versions they are converted at each read.
     pub storage: bool,
-    /// Names of the fields of `spec`.
+    /// Field names of `spec`.
     #[serde(rename = "schema", deserialize_with = "fields_of_spec")]
     pub fields: BTreeSet<String>,
 }
 
-/// Names of the fields of `spec` in a schema; of all else in it nothing is kept.
+/// Reads the field names of `spec` from a schema and discards everything else.
 fn fields_of_spec<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet<String>, D::Error> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]

@@ -6,18 +6,15 @@ use std::fmt;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Kubernetes' int-or-string.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum IntOrString {
-    /// A plain number.
     Int(i64),
-    /// Anything in quotes.
     String(String),
 }
 
 impl IntOrString {
-    /// `25%` as 25; `None` for anything that is not a whole percentage from 0 to 100.
+    /// Returns 25 for `25%`; `None` for anything but a whole percentage from 0 to 100.
     pub fn percent(&self) -> Option<u32> {
         match self {
             Self::Int(_) => None,
@@ -26,7 +23,7 @@ impl IntOrString {
     }
 }
 
-/// `25%` as 25; `None` for anything that is not a whole percentage from 0 to 100.
+/// Returns 25 for `25%`; `None` for anything but a whole percentage from 0 to 100.
 pub fn percent(text: &str) -> Option<u32> {
     let digits = text.strip_suffix('%')?;
     let plain = !digits.is_empty() && digits.len() <= 3 && digits.bytes().all(|digit| digit.is_ascii_digit());

@@ -1,20 +1,20 @@
-//! JSON that is written by hand, where most of what is written is plain text.
+//! JSON strings written by hand, since most texts need no escapes.
 
 use std::io::Write as _;
 
-/// True for a text that JSON writes as it is.
+/// Reports whether JSON writes a text without escapes.
 pub fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
 }
 
-/// Writes a text with the quotes around it.
+/// Writes a text as a quoted JSON string.
 pub fn write_text(out: &mut Vec<u8>, text: &str) {
     if is_plain(text) {
         out.push(b'"');
         out.extend_from_slice(text.as_bytes());
         out.push(b'"');
     } else {
-        // A vector takes whatever is written to it.
+        // Writing to a vector cannot fail.
         _ = write!(out, "{}", serde_json::Value::from(text));
     }
 }

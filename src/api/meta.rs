@@ -1,4 +1,4 @@
-//! `metadata`, and what a kind is called at the API server.
+//! Object metadata, and the names of a kind at the API server.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::null_default;
 
-/// The fields of `metadata` that are read. Labels and annotations are kept whole: any of them may tie a pod to a group.
+/// Labels and annotations are kept whole, since any of them may tie a pod to a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
-    /// Absent at CREATE for pods made with `generateName`.
+    /// Absent at CREATE for pods with `generateName`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Prefix from which the API server makes the name after mutating admission.
@@ -22,10 +22,10 @@ pub struct Meta {
     /// Absent in mutating admission at CREATE.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
-    /// Opaque to others; compared as a number only to drop older events.
+    /// Opaque to other components; compared as a number only to drop older events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<String>,
-    /// Grows with each change of `spec`.
+    /// Increases with each change of `spec`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
     /// RFC 3339.
@@ -34,16 +34,13 @@ pub struct Meta {
     /// RFC 3339; set while the object is being deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deletion_timestamp: Option<String>,
-    /// Labels, whole.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Annotations, whole.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
-    /// Owners; the one with `controller: true` made the object.
+    /// Owners; the owner with `controller: true` made the object.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
     pub owner_references: Vec<OwnerReference>,
-    /// Finalizers.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
     pub finalizers: Vec<String>,
 }
@@ -52,84 +49,77 @@ pub struct Meta {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnerReference {
-    /// Group and version of the owner.
     pub api_version: String,
-    /// Kind of the owner.
     pub kind: String,
-    /// Name of the owner, in the same namespace.
+    /// Name of an object in the same namespace.
     pub name: String,
-    /// Unique id of the owner.
     pub uid: String,
-    /// True for the one that manages the object.
+    /// True for the owner that manages the object.
     #[serde(deserialize_with = "null_default")]
     pub controller: bool,
 }
 
 impl Meta {
-    /// Name, or the generated name's prefix: what a message can call an object that has no name yet.
+    /// Returns the name, or the `generateName` prefix of an object without a name.
     pub fn display_name(&self) -> &str {
         self.name.as_deref().or(self.generate_name.as_deref()).unwrap_or_default()
     }
 
-    /// Namespace, `""` when absent.
+    /// Returns the namespace, `""` when absent.
     pub fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or_default()
     }
 
-    /// Value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         self.labels.get(key).map(String::as_str)
     }
 
-    /// Value of an annotation.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.get(key).map(String::as_str)
     }
 
-    /// The owner that manages this object.
+    /// Returns the owner that manages this object.
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
-    /// True while the object is being deleted.
+    /// Reports whether the object is being deleted.
     pub fn is_deleting(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
 }
 
-/// A type that stands for objects of the API server.
+/// A type that represents objects of the API server.
 pub trait Object {
-    /// Its metadata.
     fn meta(&self) -> &Meta;
 }
 
-/// What a kind is called at the API server.
+/// Names of a kind at the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKind {
     /// API group, `""` for the core group.
     pub group: &'static str,
-    /// Version that is read.
+    /// Version that rolegate reads.
     pub version: &'static str,
-    /// Kind, as in `kind:`.
     pub kind: &'static str,
-    /// Resource, as in the URL.
+    /// Resource name in URLs.
     pub plural: &'static str,
     /// False for cluster-scoped kinds.
     pub namespaced: bool,
 }
 
 impl ObjectKind {
-    /// `group/version`, or `version` in the core group.
+    /// Returns `group/version`, or `version` in the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// `kind.version.group`, as kubectl takes it: `RoleBasedGroup.v1alpha1.workloads.x-k8s.io`.
+    /// Returns `kind.version.group`, as kubectl accepts it: `RoleBasedGroup.v1alpha1.workloads.x-k8s.io`.
     pub fn full_name(&self) -> String {
         [self.kind, self.version, self.group].join(".")
     }
 
-    /// Name of the `CustomResourceDefinition` that defines the kind.
+    /// Returns the name of the kind's `CustomResourceDefinition`.
     pub fn crd_name(&self) -> String {
         format!("{}.{}", self.plural, self.group)
     }

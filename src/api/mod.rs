@@ -1,4 +1,4 @@
-//! Other people's objects and our own, as they arrive: only the fields that are read, no logic.
+//! Objects of the API server, rolegate's own and others: only the fields that are read, no logic.
 //!
 //! Every optional field may be absent or `null`; unknown fields are ignored.
 
@@ -46,7 +46,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Reads `null` as the default, as the API server does: a field that is there but empty is a field that is not there.
+/// Reads `null` as the default, as the API server does.
 pub(crate) fn null_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -55,8 +55,8 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Reads what has another shape than expected as the default. A status may be written by anybody who has the right, and one
-/// that cannot be read must not keep its object from being read: it is as good as lost, and will be written anew.
+/// Reads a value of an unexpected shape as the default. Anyone with the right can write a status, and an unreadable status must
+/// not keep its object from being read: it counts as lost and is rewritten.
 pub(crate) fn readable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

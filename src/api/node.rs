@@ -1,4 +1,4 @@
-//! Nodes: where pods can go.
+//! Nodes, limited to the fields that decide which pods can run on them.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,25 @@ use super::pod::{PodCondition, is_true};
 use super::scheduling::Quantity;
 use super::{Meta, Object, ObjectKind, null_default};
 
-/// `v1 Node`.
 pub const NODE: ObjectKind = ObjectKind { group: "", version: "v1", kind: "Node", plural: "nodes", namespaced: false };
 
-/// A node, as far as it decides which pods go there.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Node {
-    /// Metadata.
     #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: NodeSpec,
-    /// Status.
     #[serde(deserialize_with = "null_default")]
     pub status: NodeStatus,
 }
 
-/// The fields of a node's spec that are read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeSpec {
     /// True for a cordoned node.
     #[serde(deserialize_with = "null_default")]
     pub unschedulable: bool,
-    /// What a pod must tolerate to go there.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
 }
@@ -42,23 +35,20 @@ pub struct NodeSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Taint {
-    /// Key.
     pub key: String,
-    /// Value.
     #[serde(deserialize_with = "null_default")]
     pub value: String,
     /// NoSchedule, PreferNoSchedule or NoExecute.
     pub effect: String,
 }
 
-/// The fields of a node's status that are read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeStatus {
-    /// What its pods may ask for together.
+    /// Resources available to all pods of the node.
     #[serde(deserialize_with = "null_default")]
     pub allocatable: BTreeMap<String, Quantity>,
-    /// Conditions, of which `Ready` is read.
+    /// Only `Ready` is read.
     #[serde(deserialize_with = "null_default")]
     pub conditions: Vec<PodCondition>,
 }
@@ -70,7 +60,7 @@ impl Object for Node {
 }
 
 impl Node {
-    /// False while its kubelet does not answer, or has not yet.
+    /// Reports whether condition `Ready` is `True`; it is not while the kubelet does not answer.
     pub fn is_ready(&self) -> bool {
         is_true(&self.status.conditions, "Ready")
     }

@@ -1,5 +1,5 @@
-//! KAI's PodGroup and Topology, in all dialects: the hierarchical PodGroup design (`topologyConstraints`, a `minMember`
-//! that counts child subgroups), what KAI serves since v0.15 (`minSubGroup`, singular `topologyConstraint`), and before.
+//! KAI's PodGroup and Topology in all dialects: the hierarchical PodGroup design (`topologyConstraints`, a `minMember` that
+//! counts child subgroups), KAI ≥ v0.15 (`minSubGroup`, singular `topologyConstraint`), and earlier KAI.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{Meta, Object, ObjectKind, null_default};
 
-/// `scheduling.run.ai/v2alpha2 PodGroup`.
 pub const POD_GROUP: ObjectKind = ObjectKind {
     group: "scheduling.run.ai",
     version: "v2alpha2",
@@ -23,7 +22,7 @@ pub const KUBE_POD_GROUP: ObjectKind = ObjectKind { group: "scheduling.x-k8s.io"
 pub const VOLCANO_POD_GROUP: ObjectKind =
     ObjectKind { group: "scheduling.volcano.sh", version: "v1beta1", ..POD_GROUP };
 
-/// `kai.scheduler/v1alpha1 Topology`: the levels that constraints name.
+/// The kind whose levels topology constraints name.
 pub const TOPOLOGY: ObjectKind = ObjectKind {
     group: "kai.scheduler",
     version: "v1alpha1",
@@ -36,37 +35,34 @@ pub const TOPOLOGY: ObjectKind = ObjectKind {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PodGroup {
-    /// Metadata.
     #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: PodGroupSpec,
 }
 
-/// The fields of a PodGroup's spec that are read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodGroupSpec {
-    /// Least number of members: pods (KAI), top-level subgroups (the design).
+    /// Minimum number of members: pods (KAI) or top-level subgroups (the design).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_member: Option<i64>,
-    /// Least number of top-level subgroups (KAI ≥ v0.15).
+    /// Minimum number of top-level subgroups (KAI ≥ v0.15).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_sub_group: Option<i64>,
     /// preemptible or non-preemptible (KAI ≥ v0.15).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preemptibility: Option<String>,
-    /// Scheduling cycles to try; only −1 and 1 mean something.
+    /// Scheduling cycles to try; only −1 and 1 have a meaning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scheduling_backoff: Option<i64>,
-    /// Constraint over all pods (KAI ≥ v0.15). KAI's own clients write `{}` for none.
+    /// Constraint on all pods (KAI ≥ v0.15). KAI's own clients write `{}` for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_constraint: Option<TopologyConstraint>,
-    /// Constraints of the whole, of subgroups and of sets of subgroups (the design).
+    /// Constraints on the whole gang, on subgroups and on sets of subgroups (the design).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_constraints: Option<TopologyConstraints>,
-    /// Parts of the gang, a forest by `parent`.
+    /// Parts of the gang, a forest linked by `parent`.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
     pub sub_groups: Vec<SubGroup>,
 }
@@ -75,19 +71,19 @@ pub struct PodGroupSpec {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SubGroup {
-    /// Name, unique in the PodGroup; pods name it in a label.
+    /// Unique in the PodGroup; pods carry it in a label.
     #[serde(deserialize_with = "null_default")]
     pub name: String,
-    /// Name of the subgroup above; `""` is none.
+    /// Name of the parent subgroup; `""` is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<String>,
-    /// Least number of members: pods in a leaf, else child subgroups (the design), or pods as well (KAI < v0.15).
+    /// Minimum number of members: pods in a leaf; elsewhere child subgroups (the design) or pods (KAI < v0.15).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_member: Option<i64>,
-    /// Least number of child subgroups (KAI ≥ v0.15).
+    /// Minimum number of child subgroups (KAI ≥ v0.15).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_sub_group: Option<i64>,
-    /// Constraint over the pods of the subgroup (KAI ≥ v0.15).
+    /// Constraint on the pods of the subgroup (KAI ≥ v0.15).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_constraint: Option<TopologyConstraint>,
 }
@@ -96,57 +92,50 @@ pub struct SubGroup {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TopologyConstraints {
-    /// For pods without a more special constraint.
+    /// Applies to pods without a more specific constraint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub global: Option<TopologyConstraint>,
-    /// By name of subgroup.
+    /// By subgroup name.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "BTreeMap::is_empty")]
     pub sub_groups: BTreeMap<String, Option<TopologyConstraint>>,
-    /// Constraints that several subgroups keep together.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
     pub sub_group_sets: Vec<SubGroupSet>,
 }
 
-/// Subgroups that keep one constraint together.
+/// Subgroups that must satisfy one constraint together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SubGroupSet {
-    /// Names of the subgroups.
     #[serde(deserialize_with = "null_default")]
     pub sub_groups: Vec<String>,
-    /// Their constraint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub constraint: Option<TopologyConstraint>,
 }
 
-/// Where pods go, in terms of a topology's levels.
+/// Placement in terms of a topology's levels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TopologyConstraint {
-    /// Name of the object that defines the levels.
+    /// Name of the Topology that defines the levels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<String>,
-    /// All pods share one domain of this level.
+    /// All pods must share one domain of this level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required_topology_level: Option<String>,
-    /// They share one domain of this level if possible.
+    /// All pods share one domain of this level if possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preferred_topology_level: Option<String>,
 }
 
-/// KAI's Topology.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Topology {
-    /// Metadata.
     #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: TopologySpec,
 }
 
-/// The levels of a topology.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TopologySpec {
@@ -155,14 +144,12 @@ pub struct TopologySpec {
     pub levels: Vec<TopologyLevel>,
 }
 
-/// A level of a topology.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TopologyLevel {
-    /// Label whose values are the domains.
+    /// Node label whose values are the domains.
     #[serde(deserialize_with = "null_default")]
     pub node_label: String,
-    /// Another name for the level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
 }

@@ -8,7 +8,6 @@ use super::coordination::any;
 use super::status::GroupStatus;
 use super::{Coordination, Meta, Object, ObjectKind, null_default, readable};
 
-/// `workloads.x-k8s.io/v1alpha1 RoleBasedGroup`.
 pub const ROLE_BASED_GROUP: ObjectKind = ObjectKind {
     group: "workloads.x-k8s.io",
     version: "v1alpha1",
@@ -20,19 +19,15 @@ pub const ROLE_BASED_GROUP: ObjectKind = ObjectKind {
 /// The same kind under the API group of KEP-32's examples.
 pub const ROLE_BASED_GROUP_INSTAI: ObjectKind = ObjectKind { group: "workloads.instai.io", ..ROLE_BASED_GROUP };
 
-/// The kind as RBG ≥ v0.7 stores it: roles, and no coordination.
+/// The version that RBG ≥ v0.7 stores: roles without coordination.
 pub const ROLE_BASED_GROUP_V1ALPHA2: ObjectKind = ObjectKind { version: "v1alpha2", ..ROLE_BASED_GROUP };
 
-/// A group of roles.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RoleBasedGroup {
-    /// Metadata.
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: RoleBasedGroupSpec,
-    /// Status.
     #[serde(deserialize_with = "readable")]
     pub status: GroupStatus,
 }
@@ -105,7 +100,7 @@ pub struct Role {
     pub annotations: Option<Value>,
 }
 
-/// An object of which only its being there counts.
+/// An object of which only the presence is read.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct IgnoredObject {}
 

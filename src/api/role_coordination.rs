@@ -1,4 +1,4 @@
-//! RoleCoordination: our own carrier of coordinations, for workloads without a RoleBasedGroup and for RoleBasedGroups
+//! RoleCoordination: rolegate's own carrier of coordinations, for workloads without a RoleBasedGroup and for RoleBasedGroups
 //! whose CRD prunes the fields of the designs.
 
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::status::GroupStatus;
 use super::{Coordination, Meta, Object, ObjectKind, null_default, readable};
 
-/// `rolegate.dev/v1alpha1 RoleCoordination`, short name `rcoord`.
+/// Short name `rcoord`.
 pub const ROLE_COORDINATION: ObjectKind = ObjectKind {
     group: "rolegate.dev",
     version: "v1alpha1",
@@ -20,12 +20,9 @@ pub const ROLE_COORDINATION: ObjectKind = ObjectKind {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RoleCoordination {
-    /// Metadata.
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: RoleCoordinationSpec,
-    /// Status.
     #[serde(deserialize_with = "readable")]
     pub status: GroupStatus,
 }

@@ -7,11 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::null_default;
 
-/// `metav1.LabelSelector`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LabelSelector {
-    /// Labels that must have these values.
     #[serde(deserialize_with = "null_default")]
     pub match_labels: BTreeMap<String, String>,
     /// Further requirements, all of which must hold.
@@ -19,22 +17,20 @@ pub struct LabelSelector {
     pub match_expressions: Vec<Requirement>,
 }
 
-/// A requirement of a selector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Requirement {
-    /// Label.
     #[serde(deserialize_with = "null_default")]
     pub key: String,
     /// In, NotIn, Exists or DoesNotExist.
     #[serde(deserialize_with = "null_default")]
     pub operator: String,
-    /// Values, for In and NotIn.
+    /// Values for In and NotIn.
     #[serde(deserialize_with = "null_default")]
     pub values: Vec<String>,
 }
 
-/// As in the query of a list.
+/// Writes the selector as in the query of a list.
 impl fmt::Display for LabelSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let equal = self.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
@@ -52,12 +48,12 @@ impl fmt::Display for LabelSelector {
 }
 
 impl LabelSelector {
-    /// True when these labels are selected. An operator that is not known selects nothing.
+    /// Reports whether the selector matches these labels. An unknown operator matches nothing.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.holds(|key| labels.get(key).map(String::as_str))
     }
 
-    /// The same of labels that are kept in another way: `label` gives the value of one.
+    /// Reports whether the selector matches labels that are kept in another form; `label` returns the value of a key.
     pub fn holds<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         let listed = |requirement: &Requirement| {
             label(&requirement.key).is_some_and(|value| requirement.values.iter().any(|one| one == value))
@@ -72,7 +68,7 @@ impl LabelSelector {
             })
     }
 
-    /// The labels that it looks at.
+    /// Returns the keys of all labels that the selector reads.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.match_labels.keys().chain(self.match_expressions.iter().map(|one| &one.key)).map(String::as_str)
     }

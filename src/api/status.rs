@@ -1,4 +1,4 @@
-//! Status that is written to the object that carries a coordination.
+//! Status that rolegate writes to the object that carries a coordination.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ pub struct GroupStatus {
 }
 
 impl GroupStatus {
-    /// The condition of a type.
+    /// Returns the condition of this type.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.r#type == kind)
     }
@@ -287,13 +287,13 @@ pub struct Summary {
     pub message: String,
 }
 
-/// The entries of a list that can be read.
+/// Reads the valid entries of a list and drops the others.
 fn entries<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
     let list: Vec<Value> = readable(deserializer)?;
     Ok(list.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
 }
 
-/// The values of a map that can be read.
+/// Reads the valid values of a map and drops the others.
 fn values<'de, D, T>(deserializer: D) -> Result<BTreeMap<String, T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -304,13 +304,13 @@ where
     Ok(map.into_iter().filter_map(read).collect())
 }
 
-/// A number of replicas that some workload can have.
+/// Reads a number of replicas; a number above the `replicas` of any workload is dropped.
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     let count: Option<u32> = readable(deserializer)?;
     Ok(count.filter(|count| i32::try_from(*count).is_ok()))
 }
 
-/// Schema of a map of numbers of replicas.
+/// Returns the schema of a map from role to number of replicas.
 pub(crate) fn counts(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",

@@ -1,11 +1,10 @@
-//! Claims of volumes, volumes and their classes: which nodes a pod with a claim can run on.
+//! PersistentVolumeClaims, PersistentVolumes and StorageClasses: the nodes that a pod with a claim can run on.
 
 use serde::{Deserialize, Serialize};
 
 use super::scheduling::NodeSelector;
 use super::{Meta, Object, ObjectKind, null_default};
 
-/// `v1 PersistentVolumeClaim`.
 pub const PERSISTENT_VOLUME_CLAIM: ObjectKind = ObjectKind {
     group: "",
     version: "v1",
@@ -14,11 +13,9 @@ pub const PERSISTENT_VOLUME_CLAIM: ObjectKind = ObjectKind {
     namespaced: true,
 };
 
-/// `v1 PersistentVolume`.
 pub const PERSISTENT_VOLUME: ObjectKind =
     ObjectKind { group: "", version: "v1", kind: "PersistentVolume", plural: "persistentvolumes", namespaced: false };
 
-/// `storage.k8s.io/v1 StorageClass`.
 pub const STORAGE_CLASS: ObjectKind = ObjectKind {
     group: "storage.k8s.io",
     version: "v1",
@@ -27,93 +24,82 @@ pub const STORAGE_CLASS: ObjectKind = ObjectKind {
     namespaced: false,
 };
 
-/// A claim, as far as it leads to a volume or to a class.
+/// A claim, limited to the volume and the class that it refers to.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct PersistentVolumeClaim {
-    /// Metadata.
     #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: ClaimSpec,
 }
 
-/// The fields of a claim's spec that are read.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClaimSpec {
-    /// The volume that it is bound to.
+    /// Name of the bound volume.
     #[serde(deserialize_with = "null_default")]
     pub volume_name: String,
-    /// The class of the volume that it waits for.
+    /// Name of the class that provides the volume.
     #[serde(deserialize_with = "null_default")]
     pub storage_class_name: String,
 }
 
-/// A volume, as far as not every node reaches it.
+/// A volume, limited to the nodes that can reach it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct PersistentVolume {
-    /// Metadata.
     #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: VolumeSpec,
 }
 
-/// The fields of a volume's spec that are read.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct VolumeSpec {
-    /// Which nodes reach it.
     #[serde(deserialize_with = "null_default")]
     pub node_affinity: VolumeNodeAffinity,
 }
 
-/// Which nodes reach a volume.
+/// The nodes that can reach a volume.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct VolumeNodeAffinity {
-    /// All of them where it is absent.
+    /// Absent means all nodes.
     pub required: Option<NodeSelector>,
 }
 
-/// A class of volumes, as far as it says where they can be made.
+/// A StorageClass, limited to where its volumes can be created.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StorageClass {
-    /// Metadata.
     #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    /// What makes its volumes.
+    /// The driver that creates the volumes.
     #[serde(deserialize_with = "null_default")]
     pub provisioner: String,
-    /// `WaitForFirstConsumer` makes a volume where the pod goes.
+    /// `WaitForFirstConsumer` creates a volume where the pod runs.
     #[serde(deserialize_with = "null_default")]
     pub volume_binding_mode: String,
-    /// Where volumes can be made; everywhere where it is empty.
+    /// Where volumes can be created; empty is everywhere.
     #[serde(deserialize_with = "null_default")]
     pub allowed_topologies: Vec<TopologyTerm>,
 }
 
-/// Labels of nodes, which must hold all.
+/// Node labels, all of which must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TopologyTerm {
-    /// The labels.
     #[serde(deserialize_with = "null_default")]
     pub match_label_expressions: Vec<TopologyLabel>,
 }
 
-/// A label and its values, of which a node has one.
+/// A node label and its accepted values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TopologyLabel {
-    /// Key.
     pub key: String,
-    /// Values.
     #[serde(deserialize_with = "null_default")]
     pub values: Vec<String>,
 }

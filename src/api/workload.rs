@@ -1,4 +1,4 @@
-//! Workloads that make pods.
+//! Workloads that create pods.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,14 +6,11 @@ use super::scheduling::SchedulingSpec;
 use super::status::Condition;
 use super::{IntOrString, Meta, Object, ObjectKind, null_default};
 
-/// `apps/v1 StatefulSet`.
 pub const STATEFUL_SET: ObjectKind =
     ObjectKind { group: "apps", version: "v1", kind: "StatefulSet", plural: "statefulsets", namespaced: true };
 
-/// `apps/v1 Deployment`.
 pub const DEPLOYMENT: ObjectKind = ObjectKind { kind: "Deployment", plural: "deployments", ..STATEFUL_SET };
 
-/// `leaderworkerset.x-k8s.io/v1 LeaderWorkerSet`.
 pub const LEADER_WORKER_SET: ObjectKind = ObjectKind {
     group: "leaderworkerset.x-k8s.io",
     version: "v1",
@@ -22,55 +19,46 @@ pub const LEADER_WORKER_SET: ObjectKind = ObjectKind {
     namespaced: true,
 };
 
-/// A StatefulSet: what the ordinals of its pods depend on, and what rules look at.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StatefulSet {
-    /// Metadata.
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: StatefulSetSpec,
-    /// Status.
     #[serde(deserialize_with = "null_default", skip_serializing)]
     pub status: WorkloadStatus,
 }
 
-/// The fields of a workload's status that are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadStatus {
-    /// `metadata.generation` that its controller has seen; absent in LeaderWorkerSet before v0.9.
+    /// Generation that the controller has observed; absent in LeaderWorkerSet before v0.9.
     pub observed_generation: Option<i64>,
     /// StatefulSet: revision that its pods come from.
     pub current_revision: Option<String>,
-    /// StatefulSet: revision that its pods go to.
+    /// StatefulSet: revision that its pods are updated to.
     pub update_revision: Option<String>,
-    /// LeaderWorkerSet: conditions, of which `UpdateInProgress` is read.
+    /// LeaderWorkerSet: only `UpdateInProgress` is read.
     #[serde(deserialize_with = "null_default")]
     pub conditions: Vec<Condition>,
 }
 
-/// The fields of a StatefulSet's spec that are read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct StatefulSetSpec {
-    /// Where the numbering of pods starts.
     #[serde(deserialize_with = "null_default")]
     pub ordinals: Ordinals,
     /// Desired replicas, 1 by default.
     pub replicas: Option<i64>,
     /// OrderedReady (default) or Parallel.
     pub pod_management_policy: Option<String>,
-    /// How long a pod must be ready before it counts, in seconds.
+    /// Seconds that a pod must be ready before it counts.
     pub min_ready_seconds: Option<i64>,
-    /// The governing Service, under which its pods have DNS names.
+    /// Name of the governing Service, which gives the pods their DNS names.
     #[serde(deserialize_with = "null_default")]
     pub service_name: String,
-    /// How updates proceed.
     #[serde(deserialize_with = "null_default")]
     pub update_strategy: UpdateStrategy,
-    /// Its pods.
     #[serde(deserialize_with = "null_default")]
     pub template: PodTemplate,
 }
@@ -79,7 +67,7 @@ pub struct StatefulSetSpec {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ordinals {
-    /// Index of the first pod, 0 by default.
+    /// Ordinal of the first pod, 0 by default.
     #[serde(deserialize_with = "null_default")]
     pub start: i64,
 }
@@ -91,7 +79,6 @@ pub struct UpdateStrategy {
     /// RollingUpdate (default) or OnDelete.
     #[serde(deserialize_with = "null_default")]
     pub r#type: String,
-    /// Bounds of a rolling update.
     #[serde(deserialize_with = "null_default")]
     pub rolling_update: RollingUpdateBounds,
 }
@@ -100,84 +87,70 @@ pub struct UpdateStrategy {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollingUpdateBounds {
-    /// Replicas with a lower ordinal stay old.
+    /// Replicas with a lower ordinal stay at the old revision.
     pub partition: Option<i64>,
-    /// Extra replicas while an update is under way.
+    /// Extra replicas during an update.
     pub max_surge: Option<IntOrString>,
 }
 
-/// A pod template, as far as labels go and what its pods ask for.
+/// A pod template, limited to labels and to the fields that decide the placement of its pods.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PodTemplate {
-    /// Metadata of its pods.
     #[serde(deserialize_with = "null_default")]
     pub metadata: Meta,
-    /// What decides where they go.
     #[serde(deserialize_with = "null_default", skip_serializing)]
     pub spec: SchedulingSpec,
 }
 
-/// A Deployment.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Deployment {
-    /// Metadata.
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: DeploymentSpec,
-    /// Status.
     #[serde(deserialize_with = "null_default")]
     pub status: DeploymentStatus,
 }
 
-/// The fields of a Deployment's status that are read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentStatus {
-    /// Conditions, of which `ReplicaFailure` and `Progressing` are read.
+    /// Only `ReplicaFailure` and `Progressing` are read.
     #[serde(deserialize_with = "null_default")]
     pub conditions: Vec<Condition>,
-    /// `metadata.generation` that its controller has seen.
+    /// Generation that the controller has observed.
     pub observed_generation: Option<i64>,
-    /// Pods that it has.
+    /// Existing pods.
     pub replicas: Option<i64>,
-    /// Those of its template.
+    /// Existing pods of the current template.
     pub updated_replicas: Option<i64>,
 }
 
-/// The fields of a Deployment's spec that are read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentSpec {
     /// Desired replicas, 1 by default.
     pub replicas: Option<i64>,
-    /// How long a pod must be ready before it counts, in seconds.
+    /// Seconds that a pod must be ready before it counts.
     pub min_ready_seconds: Option<i64>,
-    /// True while no pods of a new template are made.
+    /// True while the controller creates no pods of a new template.
     #[serde(deserialize_with = "null_default")]
     pub paused: bool,
-    /// Its pods.
     #[serde(deserialize_with = "null_default")]
     pub template: PodTemplate,
 }
 
-/// A LeaderWorkerSet.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeaderWorkerSet {
-    /// Metadata.
     pub metadata: Meta,
-    /// Spec.
     #[serde(deserialize_with = "null_default")]
     pub spec: LeaderWorkerSetSpec,
-    /// Status.
     #[serde(deserialize_with = "null_default", skip_serializing)]
     pub status: WorkloadStatus,
 }
 
-/// The fields of a LeaderWorkerSet's spec that are read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LeaderWorkerSetSpec {
@@ -185,13 +158,10 @@ pub struct LeaderWorkerSetSpec {
     pub replicas: Option<i64>,
     /// LeaderCreated (default) or LeaderReady.
     pub startup_policy: Option<String>,
-    /// The Services of its pods.
     #[serde(deserialize_with = "null_default")]
     pub network_config: NetworkConfig,
-    /// How updates proceed.
     #[serde(deserialize_with = "null_default")]
     pub rollout_strategy: RolloutStrategy,
-    /// The pods of one group.
     #[serde(deserialize_with = "null_default")]
     pub leader_worker_template: LeaderWorkerTemplate,
 }
@@ -200,7 +170,7 @@ pub struct LeaderWorkerSetSpec {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkConfig {
-    /// Shared (default): one Service named as the set; UniquePerReplica: one for each group, named as its leader.
+    /// Shared (default): one Service, named after the set. UniquePerReplica: one for each group, named after its leader.
     #[serde(deserialize_with = "null_default")]
     pub subdomain_policy: String,
 }
@@ -209,7 +179,6 @@ pub struct NetworkConfig {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RolloutStrategy {
-    /// Bounds of a rolling update.
     #[serde(deserialize_with = "null_default")]
     pub rolling_update_configuration: RollingUpdateBounds,
 }
@@ -220,9 +189,8 @@ pub struct RolloutStrategy {
 pub struct LeaderWorkerTemplate {
     /// Pods in one group, 1 by default.
     pub size: Option<i64>,
-    /// The leader, when it differs from the workers.
+    /// Template of the leader, when it differs from the workers.
     pub leader_template: Option<PodTemplate>,
-    /// The workers.
     #[serde(deserialize_with = "null_default")]
     pub worker_template: PodTemplate,
 }

@@ -1,45 +1,44 @@
-//! Batches by number: which replicas are in one, how many there are, and what they are called.
+//! Batches by number: their replicas, their count and their names.
 
 use std::ops::Range;
 
 use super::{Batching, Coordination, Group, GroupKey, PodGroupPolicy, names};
 
 impl Batching {
-    /// The batch of a role's replica; `None` for a role without batches.
+    /// Returns the batch of a role's replica; `None` for a role without batches.
     pub fn batch_of(&self, role: &str, ordinal: u32) -> Option<u32> {
         ordinal.checked_div(self.size(role)?)
     }
 
-    /// The ordinals of a role in a batch, of so many desired replicas; empty once the role has run out, and for a role
-    /// without batches.
+    /// Returns the ordinals of a role in a batch; empty beyond the desired replicas and for a role without batches.
     pub fn ordinals(&self, role: &str, batch: u32, desired: u32) -> Range<u32> {
         let size = self.size(role).unwrap_or(0);
         let from = batch.saturating_mul(size).min(desired);
         from..from.saturating_add(size).min(desired)
     }
 
-    /// How many batches the replicas of a role make.
+    /// Returns the number of batches that the replicas of a role make.
     pub fn batches_in(&self, role: &str, replicas: u32) -> u32 {
         self.size(role).map_or(0, |size| replicas.div_ceil(size))
     }
 
-    /// How many batches there are: those of the role that has most. `replicas` says how many a role has, where it is
+    /// Returns the number of batches, which is that of the role with the most. `replicas` returns the replicas of a role, if
     /// known.
     pub fn total(&self, replicas: impl Fn(&str) -> Option<u32>) -> u32 {
         self.sizes.keys().filter_map(|role| Some(self.batches_in(role, replicas(role)?))).max().unwrap_or(0)
     }
 
-    /// What people call a batch, counted from 1: `segment 3`.
+    /// Returns the name of a batch in messages, counted from 1: `segment 3`.
     pub fn batch_name(&self, batch: u32) -> String {
         format!("{} {}", self.kind.word(), batch + 1)
     }
 
-    /// The same with the label by which its pods are selected, which counts from 0: `segment 3 (rolegate.dev/segment=2)`.
+    /// Returns the name with the label that selects the pods, counted from 0: `segment 3 (rolegate.dev/segment=2)`.
     pub fn labelled_name(&self, batch: u32) -> String {
         format!("{} ({}={batch})", self.batch_name(batch), names::SEGMENT)
     }
 
-    /// The same in words: `segment 3 is rolegate.dev/segment=2`.
+    /// Returns name and label as a phrase: `segment 3 is rolegate.dev/segment=2`.
     pub fn label_of(&self, batch: u32) -> String {
         format!("{} is {}={batch}", self.batch_name(batch), names::SEGMENT)
     }
@@ -48,24 +47,21 @@ impl Batching {
 /// A batch that a replica belongs to, in one coordination.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch<'a> {
-    /// The group.
     pub group: &'a Group,
-    /// The coordination that makes the batch.
     pub coordination: &'a Coordination,
-    /// How it does.
     pub batching: &'a Batching,
-    /// Which one, from 0.
+    /// Number of the batch, from 0.
     pub index: u32,
 }
 
-/// The labels of a replica's pods that say where it is in batches of this size.
+/// Returns the labels that tell the place of a replica's pods in batches of this size.
 pub fn place_labels(size: u32, ordinal: u32) -> [(&'static str, String); 2] {
     let segment = ordinal.checked_div(size).unwrap_or_default();
     [(names::KEP75_SUBGROUP_SIZE, size.to_string()), (names::SEGMENT, segment.to_string())]
 }
 
 impl Group {
-    /// The batches of a role's replica, one for each coordination that makes batches of the role. A stored size below 1
+    /// Returns the batches of a role's replica, one for each coordination that makes batches of the role. A stored size below 1
     /// makes none.
     pub fn batches_of<'a>(&'a self, role: &'a str, ordinal: u32) -> impl Iterator<Item = Batch<'a>> {
         self.batchings_of(role).filter_map(move |(coordination, batching)| {
@@ -74,21 +70,23 @@ impl Group {
         })
     }
 
-    /// The batch of a replica that shares a domain: a role is in at most one such coordination, or the group breaks a rule.
+    /// Returns the replica's batch that shares a domain; in a valid group, a role has at most one such coordination.
     pub fn batch_with_topology<'a>(&'a self, role: &'a str, ordinal: u32) -> Option<Batch<'a>> {
         self.batches_of(role, ordinal).find(|batch| batch.batching.topology.is_some())
     }
 }
 
 impl Batch<'_> {
-    /// `<coordination>-<index>` as a label value (KEP-75, deploy-topology-coordination-name). Two groups may use one name.
+    /// Returns `<coordination>-<index>` as a label value (KEP-75, deploy-topology-coordination-name). Two groups may have the
+    /// same.
     pub fn label(&self) -> String {
         names::label_value(&format!("{}-{}", self.coordination.display_name(), self.index))
     }
 
-    /// Name of its PodGroup, `<group>-<coordination>-<index>`, for KAI `<namespace>.<group>-<coordination>-<index>`: many of
-    /// its versions take PodGroups of one name in two namespaces for one (kai-scheduler/KAI-Scheduler#2095), and a namespace
-    /// has no dot. It fits a label value, since schedulers label pods with it.
+    /// Returns the name of the batch's PodGroup: `<group>-<coordination>-<index>`, for KAI
+    /// `<namespace>.<group>-<coordination>-<index>`. Many versions of KAI confuse PodGroups of one name in two namespaces
+    /// (kai-scheduler/KAI-Scheduler#2095), and a namespace has no dot. The name fits a label value, since schedulers label pods
+    /// with it.
     pub fn pod_group_name(&self) -> String {
         let (GroupKey { namespace, name }, coordination) = (&self.group.key, self.coordination.display_name());
         let name = format!("{name}-{coordination}-{}", self.index);

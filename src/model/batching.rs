@@ -1,4 +1,4 @@
-//! What makes batches: segments, deploy steps and affinity batches, in one shape.
+//! Segments, deploy steps and affinity batches in one shape.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub enum BatchKind {
 }
 
 impl BatchKind {
-    /// The strategy's field.
+    /// Returns the name of the strategy's field.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SegmentPlacement => "segmentPlacement",
@@ -28,7 +28,7 @@ impl BatchKind {
         }
     }
 
-    /// What people call one of its batches.
+    /// Returns the word for one batch in messages.
     pub const fn word(self) -> &'static str {
         match self {
             Self::SegmentPlacement => "segment",
@@ -37,7 +37,7 @@ impl BatchKind {
         }
     }
 
-    /// What people call several of its batches.
+    /// Returns the word for several batches in messages.
     pub const fn words(self) -> &'static str {
         match self {
             Self::SegmentPlacement => "segments",
@@ -47,21 +47,21 @@ impl BatchKind {
     }
 }
 
-/// What must hold of the earlier batches before the next is released.
+/// Condition on the earlier batches for the release of the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Progression {
     /// Every replica of the earlier batches is ready.
     OrderedReady,
     /// The earlier batches are released.
     Ordered,
-    /// Nothing.
+    /// No condition.
     Parallel,
     /// Every replica of the earlier batches is scheduled.
     Scheduled,
 }
 
 impl Progression {
-    /// As the designs spell it.
+    /// Returns the word of the designs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OrderedReady => "OrderedReady",
@@ -89,58 +89,54 @@ pub const SEGMENT_PROGRESSIONS: &[(&str, Progression)] = &[
 pub const BATCH_MODES: &[(&str, Progression)] =
     &[("Sequential", Progression::OrderedReady), (Progression::Parallel.as_str(), Progression::Parallel)];
 
-/// A word that was read against a list of spellings.
+/// A word read against a list of spellings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// A known spelling, or the default.
     Known(Progression),
-    /// Something else.
+    /// Any other word.
     Unknown(String),
 }
 
-/// How one coordination makes batches of its roles.
+/// The division of a coordination's roles into batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batching {
-    /// The strategy.
     pub kind: BatchKind,
     /// Path of the strategy.
     pub at: FieldPath,
     /// Replicas of each role in one batch, as written: values below 1 are violations, never divisors.
     pub sizes: BTreeMap<String, i64>,
-    /// Path of the size map.
     pub sizes_at: FieldPath,
-    /// What must hold before the next batch.
     pub progression: Choice,
-    /// Path of the progression.
     pub progression_at: FieldPath,
-    /// Where the pods of one batch go.
+    /// Placement of the pods of one batch.
     pub topology: Option<Topology>,
-    /// The gang of one batch, with its path.
+    /// Gang of one batch, and the path of its policy.
     pub pod_group: Option<(PodGroupPolicy, FieldPath)>,
-    /// What becomes of a batch that loses a replica, where it is written.
+    /// Recovery of a batch that loses a replica, where it is set.
     pub recovery: Option<Recovery>,
-    /// Required fields that are missing, or not of the form that is read.
+    /// Required fields that are missing, and fields of a wrong form.
     pub malformed: Vec<Malformed>,
 }
 
 impl Batching {
-    /// Replicas of the role in one batch; `None` for a role without batches, or a stored size below 1.
+    /// Returns the replicas of a role in one batch; `None` for a role without batches and for a stored size below 1.
     pub fn size(&self, role: &str) -> Option<u32> {
         self.sizes.get(role).and_then(|size| u32::try_from(*size).ok()).filter(|size| *size > 0)
     }
 
-    /// Where the pods of one batch go, when they may go nowhere else.
+    /// Returns the topology that the pods of a batch must share.
     pub fn hard_topology(&self) -> Option<&Topology> {
         self.topology.as_ref().filter(|topology| topology.is_hard())
     }
 
-    /// Where the pods of one batch go, when they are placed before they go: nowhere else will do, and no gang of theirs is
-    /// placed by its own scheduler.
+    /// Returns the topology for which rolegate itself chooses the domain: it is hard, and no gang leaves the choice to its own
+    /// scheduler.
     pub fn placed_in(&self) -> Option<&Topology> {
         self.hard_topology().filter(|_| self.pod_group.is_none())
     }
 
-    /// The progression; an unknown word reads as the strictest.
+    /// Returns the progression; an unknown word counts as the strictest.
     pub fn progression(&self) -> Progression {
         match self.progression {
             Choice::Known(progression) => progression,
@@ -148,17 +144,17 @@ impl Batching {
         }
     }
 
-    /// True when a batch is released only once all its pods exist.
+    /// Reports whether a batch is released only once all its pods exist.
     pub fn is_all_or_nothing(&self) -> bool {
         self.pod_group.is_some() || self.topology.as_ref().is_some_and(Topology::is_hard)
     }
 
-    /// How its batches are made anew that lose a replica; `None` where they are not.
+    /// Returns the recovery if its policy recreates batches.
     pub fn recovers(&self) -> Option<&Recovery> {
         self.recovery.as_ref().filter(|recovery| recovery.recreates)
     }
 
-    /// The ClusterTopology and layer that it refers to.
+    /// Returns the ClusterTopology and the layer of the topology.
     pub fn layer(&self) -> Option<(&str, &str)> {
         match &self.topology.as_ref()?.domain {
             Domain::Layer { topology, layer } => Some((topology, layer)),
@@ -166,7 +162,7 @@ impl Batching {
         }
     }
 
-    /// The strategies of an entry that make batches, in the order of `BatchKind`: a valid entry has at most one.
+    /// Returns the strategies of an entry that make batches, in the order of `BatchKind`; a valid entry has at most one.
     pub(super) fn parse_all(strategy: &api::coordination::Strategy, at: &FieldPath) -> Vec<Self> {
         let segments = strategy.segment_placement.as_ref().map(|s| Self::segments(s, at.child("segmentPlacement")));
         let steps = strategy.rolling_deploy.as_ref().map(|s| Self::steps(s, strategy, at));
@@ -196,8 +192,8 @@ impl Batching {
         }
     }
 
-    /// KEP-75 writes the roles under `roleDeployStep` in its types and directly under `rollingDeploy` in its example, and
-    /// the constraint likewise in `rollingDeploy` or beside it.
+    /// Reads `rollingDeploy`. KEP-75 puts the roles under `roleDeployStep` in its types and directly under `rollingDeploy` in
+    /// its example, and the constraint in `rollingDeploy` or beside it.
     fn steps(
         deploy: &api::coordination::RollingDeploy,
         strategy: &api::coordination::Strategy,
@@ -268,7 +264,7 @@ impl Batching {
     }
 }
 
-/// Beside the roles that stand directly under `rollingDeploy`.
+/// A key beside the roles directly under `rollingDeploy`.
 const RECOVERY: &str = "recovery";
 
 const MUST_NAME_A_LABEL: &str = "must name the node label of the domain";

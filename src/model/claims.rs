@@ -1,4 +1,4 @@
-//! Which object carries a group, where several claim it.
+//! The object that carries a group, among several that claim it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,19 +7,19 @@ use super::{Coordination, Group, GroupKey};
 use crate::api::ObjectKind;
 use crate::api::role_coordination::ROLE_COORDINATION;
 
-/// Who carries a group.
+/// The objects that claim a group.
 #[derive(Clone, Debug)]
 pub struct Claims {
-    /// The group, as its controlling object carries it.
+    /// The group as read from the controlling object.
     pub group: Arc<Group>,
-    /// The same group as other objects claim it: they control nothing.
+    /// The group as read from the other claiming objects, which control nothing.
     pub others: Vec<Arc<Group>>,
 }
 
 impl Claims {
-    /// Who carries a group, of all objects with its name: the oldest one that claims it controls; where none does, the
-    /// RoleBasedGroup by itself. `None` when there is no object, or when the RoleBasedGroup says that a RoleCoordination
-    /// coordinates it that is not there: until that one is seen, nobody knows what to hold.
+    /// Returns the claims among all objects with the name of a group. The oldest claim controls; without a claim, the
+    /// RoleBasedGroup controls itself. Returns `None` without any object, and for a RoleBasedGroup that names a
+    /// RoleCoordination which is not seen: until it is seen, the pods to hold are unknown.
     pub fn of(objects: impl IntoIterator<Item = Arc<Group>>) -> Option<Self> {
         let (mut claiming, silent): (Vec<_>, Vec<_>) = objects.into_iter().partition(|group| group.is_claim());
         claiming.sort_by(|a, b| rank(a).cmp(&rank(b)));
@@ -32,7 +32,7 @@ impl Claims {
         group.coordinated_by.is_none().then(|| Self { group, others: Vec::new() })
     }
 
-    /// Who carries each of the groups.
+    /// Returns the claims of each group.
     pub fn by_group(objects: impl IntoIterator<Item = Arc<Group>>) -> BTreeMap<GroupKey, Self> {
         let mut by_key: BTreeMap<GroupKey, Vec<Arc<Group>>> = BTreeMap::new();
         for group in objects {
@@ -42,31 +42,31 @@ impl Claims {
     }
 }
 
-/// The RoleBasedGroup among the objects with a group's name: of one object in two versions, the one that can carry
+/// Returns the RoleBasedGroup among the objects with a group's name; of one object in two versions, the version that can carry
 /// coordinations.
 pub fn role_based_group<'a>(objects: impl IntoIterator<Item = &'a Arc<Group>>) -> Option<&'a Arc<Group>> {
     objects.into_iter().filter(|group| !is_role_coordination(group)).min_by_key(|group| group.carrier.kind)
 }
 
 impl Group {
-    /// True when its object claims to coordinate the group. A RoleBasedGroup without coordinations of ours does not.
+    /// Reports whether the object claims to coordinate the group. A RoleBasedGroup without coordinations of rolegate does not.
     pub fn is_claim(&self) -> bool {
         is_role_coordination(self) || self.coordinations.iter().any(Coordination::is_ours)
     }
 
-    /// True when another object than this one's claims the same group, or a part of it, and was first.
+    /// Reports whether another object was first to claim this group, or a part of it.
     pub fn comes_after(&self, other: &Self) -> bool {
         other.is_claim() && !other.is_same_object(self) && rank(other) < rank(self)
     }
 
-    /// True for one object, whichever of its versions was read.
+    /// Reports whether both were read from one object, in any of its versions.
     pub fn is_same_object(&self, other: &Self) -> bool {
         let id = |group: &Self| (group.carrier.kind.group, group.carrier.kind.kind);
         id(self) == id(other) && self.carrier.name == other.carrier.name
     }
 }
 
-/// The order of claims: by creation, then by name, then by kind. What is being made has no creation time yet, and is last.
+/// Returns the order of claims: by creation, name and kind. An object without a creation time is being created and comes last.
 fn rank(group: &Group) -> (bool, &str, &str, ObjectKind) {
     let carrier = &group.carrier;
     (carrier.created.is_empty(), &carrier.created, &carrier.name, carrier.kind)
@@ -102,7 +102,7 @@ mod tests {
         Arc::new(Group::from_role_coordination(ROLE_COORDINATION, &object, &()))
     }
 
-    /// The controlling object first, in whichever order the objects come.
+    /// Returns the controlling object and the others, and asserts that they do not depend on the order of the objects.
     fn order(objects: &[Arc<Group>]) -> Vec<String> {
         let name = |group: &Arc<Group>| format!("{} {}", group.carrier.kind.kind, group.carrier.name);
         let names = |objects: &[Arc<Group>]| {
@@ -130,14 +130,14 @@ mod tests {
         assert_eq!(order(&[a.clone(), b.clone()]), ["RoleCoordination b", "RoleCoordination a"]);
         assert_eq!(order(&[b.clone(), group(LATE, &entries)]), ["RoleCoordination b", "RoleBasedGroup pd"]);
         assert_eq!(order(&[a.clone(), group(EARLY, &entries)]), ["RoleBasedGroup pd", "RoleCoordination a"]);
-        // At one time the names decide.
+        // At equal times, the names decide.
         let (c, d) = (coordination("c", Some(EARLY)), coordination("z", Some(EARLY)));
         assert_eq!(order(&[d, group(EARLY, &entries), c])[..2], ["RoleCoordination c", "RoleBasedGroup pd"]);
-        // What is being made has no time yet; a group without coordinations claims nothing.
+        // An object that is being created has no time yet; a group without coordinations claims nothing.
         assert_eq!(order(&[coordination("0", None), a.clone()])[0], "RoleCoordination a");
         assert_eq!(order(&[group(EARLY, &none), a]), ["RoleCoordination a"]);
         assert_eq!(order(&[group(EARLY, &none)]), ["RoleBasedGroup pd"]);
-        // What RBG itself acts on is no claim, a rolling update beside it neither; with segments it is ours as well.
+        // Coordinations that RBG acts on are no claim, with or without a rolling update; with segments they are.
         let theirs = json!([{ "name": "c", "strategy": { "scaling": {}, "rollingUpdate": { "maxSkew": "10%" } } }]);
         let both = json!([{ "name": "c", "strategy": { "scaling": {}, "segmentPlacement": { "segmentSize": {} } } }]);
         let b = coordination("b", Some(LATE));

@@ -1,5 +1,5 @@
-//! From a Grove pod to its place in the set. Only labels and the known prefix of a name are read: the name of a clique may
-//! be the end of another one's, and may itself contain numbers.
+//! The place of a Grove pod in its set. Only labels and the known prefix of a name are read: the name of one clique may be a
+//! suffix of another's, and may contain numbers.
 
 use super::identity::number;
 use super::names;
@@ -10,17 +10,17 @@ use crate::api::{Meta, Pod};
 pub struct CliquePod {
     /// Name of the set, in the pod's namespace.
     pub set: String,
-    /// Which copy of the set, from 0.
+    /// Index of the copy of the set, from 0.
     pub set_replica: u32,
-    /// Name of its scaling group in the set, and which copy of it, from 0; `None` for a standalone clique.
+    /// Name of the scaling group in the set, and index of its copy, from 0; `None` for a standalone clique.
     pub scaling_group: Option<(String, u32)>,
-    /// Name of its clique in the set.
+    /// Name of the clique in the set.
     pub clique: String,
-    /// Its index in the clique, from 0; `None` when neither label nor hostname tells.
+    /// Index of the pod in the clique, from 0; `None` when neither label nor hostname tells it.
     pub index: Option<u32>,
 }
 
-/// The place of a pod in its Grove set; `None` for pods that are not Grove's, or whose labels contradict each other.
+/// Returns the place of a pod in its Grove set; `None` for other pods, and for labels that contradict each other.
 pub fn identify_clique_pod(pod: &Pod) -> Option<CliquePod> {
     let meta = &pod.metadata;
     let (set, full_name) = (label(meta, names::PART_OF)?, label(meta, names::GROVE_CLIQUE)?);
@@ -45,7 +45,7 @@ pub fn identify_clique_pod(pod: &Pod) -> Option<CliquePod> {
     })
 }
 
-/// Splits `<prefix>-<replica>-<rest>` into replica and rest. A replica that a label tells must be the one in the name.
+/// Splits `<prefix>-<replica>-<rest>` into replica and rest. A replica known from a label must equal the one in the name.
 fn split<'a>(name: &'a str, prefix: &str, told: Option<u32>) -> Option<(u32, &'a str)> {
     let (replica, rest) = name.strip_prefix(prefix)?.strip_prefix('-')?.split_once('-')?;
     let replica = number(replica).filter(|replica| told.is_none_or(|told| told == *replica))?;

@@ -1,5 +1,5 @@
-//! A Grove set as discovery sees it: cliques with roles, the scopes in which they find each other, and the names that
-//! Grove gives to their pods.
+//! A Grove set as discovery sees it: cliques with roles, the scopes in which they find each other, and the names that Grove
+//! gives their pods.
 
 use std::collections::BTreeMap;
 
@@ -9,60 +9,54 @@ use crate::api::{self, ObjectKind};
 /// A PodCliqueSet or PodGangSet.
 #[derive(Clone, Debug)]
 pub struct CliqueSet {
-    /// Its name. Its pods are in the same namespace.
+    /// Name of the set; its pods are in the same namespace.
     pub key: GroupKey,
     /// `PodCliqueSet` or `PodGangSet`.
     pub kind: &'static str,
-    /// Copies of the whole, at least 1: a set scaled to 0 will be scaled up again.
+    /// Copies of the set, at least 1: a set scaled to 0 will be scaled up again.
     pub replicas: u32,
-    /// Cliques, as written.
     pub cliques: Vec<Clique>,
-    /// Scaling groups, as written.
     pub scaling_groups: Vec<ScalingGroup>,
-    /// False when the set opted out of discovery.
+    /// False when the set opts out of discovery.
     pub discovery: bool,
-    /// True while the set is being deleted.
     pub deleting: bool,
 }
 
 /// Pods of one specification.
 #[derive(Clone, Debug)]
 pub struct Clique {
-    /// Name as written.
     pub name: String,
     /// Path of the entry.
     pub at: FieldPath,
-    /// Role as written; `""` reads as none, and no role ever defaults to the clique's name.
+    /// Role as written; `""` counts as none, and the clique's name is never a default.
     pub role: Option<String>,
-    /// Path of the role: in the spec, or beside it where only that one is set.
+    /// Path of the role: in the spec, or beside it when only that field is set.
     pub role_at: FieldPath,
     /// Pods, at least 1.
     pub replicas: u32,
-    /// Most pods, where they are scaled by themselves.
+    /// Maximum number of pods, when the clique is scaled by itself.
     pub max_replicas: Option<u32>,
-    /// Position of the scaling group that lists it; of two, which no valid set has, the first.
+    /// Index of the scaling group that lists the clique; the first when several do, which is invalid.
     pub group: Option<usize>,
 }
 
 /// Cliques that scale together.
 #[derive(Clone, Debug)]
 pub struct ScalingGroup {
-    /// Name as written.
     pub name: String,
     /// Path of the entry.
     pub at: FieldPath,
-    /// Names of its cliques as written.
+    /// Names of the cliques.
     pub members: Vec<String>,
     /// Copies, at least 1.
     pub replicas: u32,
-    /// Most copies, where they are scaled.
+    /// Maximum number of copies, when the group is scaled.
     pub max_replicas: Option<u32>,
 }
 
-/// Longest name of a role.
 pub const ROLE_NAME_MAX: usize = 63;
 
-/// True for `^[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?$` of at most 63 letters: what makes a variable's name.
+/// Reports whether a role's name can become a variable's: `^[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?$`, at most 63 letters.
 pub fn is_role_name(role: &str) -> bool {
     let inner = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     role.len() <= ROLE_NAME_MAX
@@ -71,13 +65,13 @@ pub fn is_role_name(role: &str) -> bool {
         && role.chars().all(inner)
 }
 
-/// A role as variables spell it: `prefill-leader` is `PREFILL_LEADER`. Two roles with one environment name are one role.
+/// Returns the role as variables spell it: `prefill-leader` is `PREFILL_LEADER`. Roles with one environment name are one role.
 pub fn env_name(role: &str) -> String {
     role.to_ascii_uppercase().replace('-', "_")
 }
 
-/// Name of a PodClique: `<set>-<set replica>[-<scaling group>-<its replica>]-<clique>`. A pod's hostname is this name,
-/// `-` and its index.
+/// Returns the name of a PodClique: `<set>-<set replica>[-<scaling group>-<its replica>]-<clique>`. The hostname of a pod is
+/// this name, `-` and its index.
 pub fn clique_name(set: &str, set_replica: u32, group: Option<(&str, u32)>, clique: &str) -> String {
     match group {
         Some((group, replica)) => format!("{set}-{set_replica}-{group}-{replica}-{clique}"),
@@ -86,7 +80,7 @@ pub fn clique_name(set: &str, set_replica: u32, group: Option<(&str, u32)>, cliq
 }
 
 impl CliqueSet {
-    /// Reads a set of one of the two kinds.
+    /// Reads a set of either kind.
     pub fn from_set(kind: ObjectKind, set: &api::PodCliqueSet) -> Self {
         let template_at = FieldPath::new("spec").child("template");
         let (cliques_at, groups_at) = (template_at.child("cliques"), template_at.child("podCliqueScalingGroups"));
@@ -136,18 +130,18 @@ impl CliqueSet {
         }
     }
 
-    /// The scaling group that lists a clique.
+    /// Returns the scaling group that lists a clique.
     pub fn group_of(&self, clique: &Clique) -> Option<&ScalingGroup> {
         self.scaling_groups.get(clique.group?)
     }
 
-    /// True when any clique has a role.
+    /// Reports whether any clique has a role.
     pub fn has_roles(&self) -> bool {
         self.cliques.iter().any(|clique| clique.role.is_some())
     }
 
-    /// Cliques whose pods find each other: the members of a scaling group (within one replica of it), or with `None` all
-    /// that are in no scaling group (within one replica of the set). `None` when there is no such scaling group.
+    /// Returns the cliques whose pods find each other: the members of a scaling group (within one replica of it), or with
+    /// `None` all cliques outside scaling groups (within one replica of the set). Returns `None` for an unknown scaling group.
     pub fn scope(&self, scaling_group: Option<&str>) -> Option<Vec<&Clique>> {
         let group = match scaling_group {
             Some(name) => Some(self.scaling_groups.iter().position(|group| group.name == name)?),
@@ -157,7 +151,7 @@ impl CliqueSet {
     }
 }
 
-/// Grove's own webhook turns 0 into 1.
+/// Returns at least 1, because Grove's own webhook turns 0 into 1.
 fn at_least_one(replicas: Option<i64>) -> u32 {
     at_least_one_of(replicas.unwrap_or(1))
 }

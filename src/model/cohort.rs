@@ -1,4 +1,4 @@
-//! Which cohort a pod is of, by what the status of its group keeps.
+//! The cohort of a pod, from the status of its group.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::{Group, RollingBounds, connected, names};
 use crate::api::Meta;
 use crate::api::status::RevisionCohort;
 
-/// The cohort of the pods that a group begins with.
+/// Cohort of the first pods of a group.
 const FIRST_COHORT: &str = "1";
 
-/// Revisions of each role whose cohort is known, the one that it goes to last.
+/// Revisions with a known cohort, by role; the revision that the role is updated to is last.
 pub type KnownCohorts = BTreeMap<String, Vec<RevisionCohort>>;
 
 impl Group {
@@ -18,19 +18,19 @@ impl Group {
         roles.and_then(|roles| roles.get(role)).map_or(&[], Vec::as_slice)
     }
 
-    /// The cohort of the pods of a role that are made at this revision, where it is known.
+    /// Returns the cohort of a role's pods of this revision, if known.
     pub fn known_cohort(&self, role: &str, revision: &str) -> Option<&str> {
         let known = self.cohorts_of(role).iter().find(|known| known.revision == revision)?;
         Some(known.cohort.as_str())
     }
 
-    /// True when cohorts of the role are known, and not that of this revision: it may have been committed since.
+    /// Reports whether other cohorts of the role are known, but not this revision's: it may have been committed since.
     pub fn lacks_cohort(&self, role: &str, revision: &str) -> bool {
         !self.cohorts_of(role).is_empty() && self.known_cohort(role, revision).is_none()
     }
 
-    /// The cohort of the pods of a role that are made at this revision; where it is not known, the one that the role is at.
-    /// `None` while nothing is known of a group that has served already: its status was lost, and is being rebuilt.
+    /// Returns the cohort of a role's pods of this revision, or the newest cohort of the role when it is not known. Returns
+    /// `None` when no cohort is known of a group that has been ready: its status was lost and is being rebuilt.
     pub fn cohort(&self, role: &str, revision: &str) -> Option<&str> {
         self.known_cohort(role, revision).or_else(|| match &self.status.cohorts {
             Some(known) => Some(newest_cohort(&known.roles, &RollingBounds::all_of(self), role)),
@@ -39,13 +39,13 @@ impl Group {
     }
 }
 
-/// The revision that a pod was made at, as its controller labels it.
+/// Returns the revision of a pod, from the label of its controller.
 pub fn revision(pod: &Meta) -> Option<&str> {
     names::REVISION_LABELS.iter().find_map(|key| pod.label(key))
 }
 
-/// The cohort that a role is at: that of its newest revision, or, where none of it is known, the newest of the roles that it
-/// is rolled with.
+/// Returns the newest cohort of a role: that of its newest revision or, when none is known, the newest of the roles that it is
+/// rolled with.
 pub fn newest_cohort<'a>(known: &'a KnownCohorts, bounds: &[RollingBounds], role: &str) -> &'a str {
     let newest = |role: &str| known.get(role)?.last().map(|newest| newest.cohort.as_str());
     let of_others = || {

@@ -1,39 +1,38 @@
-//! A coordination, free of spelling, with the path of each field for messages.
+//! A coordination independent of its spelling, with the path of each field for messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Batching, FieldPath, WhenNoFit};
 use crate::api;
 
-/// A coordination between roles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coordination {
-    /// Position in the list.
+    /// Index in the list.
     pub index: usize,
     /// Path of the entry.
     pub at: FieldPath,
-    /// Name as written.
     pub name: Option<String>,
-    /// `roles` as written.
+    /// `roles` as written; an empty list counts as absent.
     pub roles: Option<Vec<String>>,
     /// `type` as written.
     pub kind: Option<String>,
-    /// Strategies that make batches: at most one in a valid entry; the first one counts.
+    /// Strategies that make batches. A valid entry has at most one; only the first is used.
     pub batchings: Vec<Batching>,
-    /// The rolling update, with its path; KEP-30's flat form included.
+    /// Rolling update, nested or in KEP-30's flat form, with its path.
     pub rolling_update: Option<(api::coordination::RollingUpdate, FieldPath)>,
-    /// RBG's own creation in lockstep, which is not ours to act on. A rolling update beside it is RBG's as well.
+    /// Path of RBG's own creation in lockstep, on which rolegate does not act. Without batches, a rolling update beside it is
+    /// RBG's too.
     pub scaling: Option<FieldPath>,
     /// `whenNoFit` as written.
     pub when_no_fit: Option<String>,
-    /// Fields that may not stand where they do, with what must hold.
+    /// Fields that are not allowed in their place, each with the rule.
     pub misplaced: Vec<(FieldPath, &'static str)>,
-    /// Positions in `roles` by name; of two entries with one name, the first.
+    /// Index in `roles` by name; of two entries with one name, the first.
     positions: BTreeMap<String, usize>,
 }
 
 impl Coordination {
-    /// Parses an entry found at `at`.
+    /// Parses the entry at `at`.
     pub fn parse(index: usize, entry: &api::Coordination, at: FieldPath) -> Self {
         let strategy_at = at.child("strategy");
         let strategy = entry.strategy.as_ref();
@@ -51,7 +50,7 @@ impl Coordination {
         Self {
             index,
             name: entry.name.clone(),
-            // An empty list is a list that is not there, as for every Go client.
+            // An empty list counts as absent, as for every Go client.
             roles: entry.roles.clone().filter(|roles| !roles.is_empty()),
             positions,
             kind: entry.r#type.clone(),
@@ -64,34 +63,35 @@ impl Coordination {
         }
     }
 
-    /// How it makes batches, if it does.
+    /// Returns the strategy that makes batches, if any.
     pub fn batching(&self) -> Option<&Batching> {
         self.batchings.first()
     }
 
-    /// What happens to a batch that fits nowhere.
+    /// Returns the action for a batch that fits in no domain.
     pub fn when_no_fit(&self) -> WhenNoFit {
         WhenNoFit::parse(self.when_no_fit.as_deref())
     }
 
-    /// True unless RBG itself acts on it: an entry without any strategy is a mistake that we tell of.
+    /// Reports whether rolegate acts on the coordination, which it does not if only RBG does. An entry without any strategy
+    /// counts, so that the mistake is reported.
     pub fn is_ours(&self) -> bool {
         self.scaling.is_none() || self.batching().is_some()
     }
 
-    /// Its name, or `coordination-<index>`: what status and messages call it.
+    /// Returns the name, or `coordination-<index>`, for status and messages.
     pub fn display_name(&self) -> String {
         self.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| format!("coordination-{}", self.index))
     }
 
-    /// Every role it speaks of, sorted: `roles`, else the keys of the size maps.
+    /// Returns every role of `roles` and of the size maps, sorted.
     pub fn role_names(&self) -> BTreeSet<&str> {
         let listed = self.roles.iter().flatten().map(String::as_str);
         let sized = self.batchings.iter().flat_map(|batching| batching.sizes.keys().map(String::as_str));
         listed.chain(sized).collect()
     }
 
-    /// Where it names a role: in `roles`, else in its size map.
+    /// Returns the path at which the coordination names a role: in `roles`, else in a size map.
     pub fn path_of(&self, role: &str) -> FieldPath {
         match (self.positions.get(role), self.sizing(role)) {
             (Some(index), _) => self.at.child("roles").index(*index),
@@ -100,7 +100,7 @@ impl Coordination {
         }
     }
 
-    /// True when it speaks of the role.
+    /// Reports whether `roles` or a size map names the role.
     pub fn names(&self, role: &str) -> bool {
         self.positions.contains_key(role) || self.sizing(role).is_some()
     }

@@ -1,5 +1,5 @@
-//! Dialects of KAI's PodGroup: the hierarchical PodGroup design, and what KAI serves before and since v0.15. They share a
-//! version and differ in what `minMember` counts.
+//! Dialects of KAI's PodGroup: the hierarchical PodGroup design, KAI before v0.15 and KAI since. They share a version and
+//! differ in what `minMember` counts.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::api::pod_group::PodGroupSpec;
 
-/// What the counts of a PodGroup mean.
+/// Meaning of the counts in a PodGroup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dialect {
-    /// The design: `minMember` counts child subgroups, in a leaf pods; constraints stand in `topologyConstraints`.
+    /// The design: `minMember` counts child subgroups, in a leaf pods; constraints are in `topologyConstraints`.
     Proposal,
     /// KAI ≥ v0.15: `minMember` counts pods, `minSubGroup` child subgroups; each level has a `topologyConstraint`.
     Upstream,
@@ -19,7 +19,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// The dialect that a CustomResourceDefinition of PodGroups serves; `None` when its fields fit both or neither.
+    /// Returns the dialect that a CustomResourceDefinition of PodGroups serves; `None` when its fields fit several or none.
     pub fn of_crd(crd: &Value) -> Option<Self> {
         let versions = crd.pointer("/spec/versions")?.as_array()?;
         let served = versions.iter().find(|version| version.get("name").and_then(Value::as_str) == Some("v2alpha2"))?;
@@ -27,7 +27,7 @@ impl Dialect {
         Self::of_fields(|field| fields.get(field).is_some())
     }
 
-    /// The dialect of a `spec` that has these fields.
+    /// Returns the dialect of a `spec` that has these fields.
     pub fn of_fields(has: impl Fn(&str) -> bool) -> Option<Self> {
         match (has("topologyConstraints"), has("minSubGroup")) {
             (true, false) => Some(Self::Proposal),
@@ -37,7 +37,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect that a PodGroup is written in, by the fields that only one has: [`Self::Pods`] has none of its own.
+    /// Returns the dialect of a PodGroup by the fields that only one dialect has; [`Self::Pods`] has none of its own.
     pub fn of_object(spec: &PodGroupSpec) -> Option<Self> {
         let upstream = spec.min_sub_group.is_some()
             || spec.topology_constraint.is_some()

@@ -1,46 +1,43 @@
-//! Elastic groups: a RoleCoordination that says how many segments it wants, and whose workloads are scaled together.
+//! Elastic groups: a RoleCoordination with a wanted number of segments, whose workloads are scaled together.
 
 use std::fmt;
 
 use super::workload::most;
 use super::{FieldPath, names};
 
-/// How many segments are wanted, and whether that is in effect.
+/// The wanted segments, and whether they are in effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elastic {
-    /// Segments as written.
+    /// As written; a negative number counts as 0.
     pub segments: i64,
-    /// Path of that.
     pub at: FieldPath,
-    /// Seconds that marked pods are given before they are taken away, as written.
+    /// Seconds between the mark on pods and their removal, as written.
     pub drain_seconds: Option<i64>,
-    /// Path of that.
     pub drain_at: FieldPath,
-    /// Whether it is in effect.
     pub standing: Standing,
 }
 
-/// Whether wanted segments are in effect.
+/// Whether the wanted segments are in effect, or the reason why not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// They are: of the coordination at this place in the list.
+    /// In effect, by the coordination at this index.
     InEffect(usize),
     /// rolegate runs without `--allow scale`.
     NotAllowed,
-    /// Not exactly one segmentPlacement says what a segment is, or one of its roles has no workload of its own.
+    /// No single segmentPlacement defines a segment, or one of its roles has no workload of its own.
     NoSegments,
-    /// The workload of this role is not there, or not known yet.
+    /// The workload of this role does not exist, or is not known yet.
     WorkloadMissing(String),
-    /// The workload of this role does not say that it is of the group.
+    /// The workload of this role does not claim to belong to the group.
     Unclaimed(String),
-    /// The workload of this role is another object's to scale.
+    /// The workload of this role is scaled by its owner.
     Owned(String),
     /// Kueue queues all pods of this role's workload as one, and would take them down if it were scaled.
     Queued(String),
 }
 
 impl Standing {
-    /// One word: reason of the condition; `None` while they are in effect.
+    /// Returns the reason of the condition, one word; `None` while the segments are in effect.
     pub const fn reason(&self) -> Option<&'static str> {
         Some(match self {
             Self::InEffect(_) => return None,
@@ -79,12 +76,12 @@ impl fmt::Display for Standing {
 }
 
 impl Elastic {
-    /// Segments that are wanted; a negative number reads as 0.
+    /// Returns the wanted segments; a negative number counts as 0.
     pub fn wanted(&self) -> u32 {
         most(self.segments)
     }
 
-    /// Seconds that marked pods are given.
+    /// Returns the seconds between the mark on pods and their removal; a negative number counts as 0.
     pub fn drain_seconds(&self) -> u64 {
         self.drain_seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0)
     }

@@ -1,14 +1,13 @@
-//! Where the first pod of a RoleBasedGroup's role is found: `<hostname>.<governing Service>`, as RBG names them. The names
-//! are those of RBG v0.6 to v0.8; that of an instance's pod is only known where the pods of an instance are numbered.
+//! The DNS name of the first pod of a RoleBasedGroup's role: `<hostname>.<governing Service>`, as RBG v0.6 to v0.8 names it.
+//! With instances, the name is known only if the pods of an instance are numbered.
 
 use super::WorkloadKind;
 use crate::api::rbg::Role;
 
-/// Longest name of a Service.
 const SERVICE_NAME_MAX: usize = 63;
 
-/// `workload` is the name of the role's workload, `kind` its kind where that is none of RBG's own, whose instances may have
-/// random names. `None` where pods have no hostnames, or none that is known beforehand.
+/// Returns the DNS name of a role's first pod. `workload` is the name of the role's workload; `kind` is its kind, `None` for
+/// RBG's own kinds, whose instances may have random names. Returns `None` if no hostname is known beforehand.
 pub(super) fn of_rbg_role(
     group: &str,
     workload: &str,

@@ -1,6 +1,5 @@
-//! A PodGroup as a tree of gangs (KAI, hierarchical PodGroup): who is whose parent, how many members each gang needs, and
-//! which topology constraint holds for which part. Faults are kept, for the rules to report; every walk ends even on a
-//! cycle.
+//! A PodGroup as a tree of gangs (KAI, hierarchical PodGroup): the parent of each gang, the members that it needs, and its
+//! topology constraint. Faults are kept for the rules to report; every walk ends even on a cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,9 +11,9 @@ use crate::api::pod_group::{PodGroupSpec, TopologyConstraint, TopologyConstraint
 /// A PodGroup with its subgroups.
 #[derive(Clone, Debug)]
 pub struct GangTree {
-    /// Its name. Its pods are in the same namespace.
+    /// Name of the PodGroup; its pods are in the same namespace.
     pub key: GroupKey,
-    /// What its counts mean; `None` when nothing tells.
+    /// Meaning of the counts; `None` when it is not known.
     pub dialect: Option<Dialect>,
     /// `spec.minMember` as written.
     pub min_member: Option<i64>,
@@ -22,91 +21,83 @@ pub struct GangTree {
     pub min_sub_group: Option<i64>,
     /// `spec.schedulingBackoff` as written.
     pub scheduling_backoff: Option<i64>,
-    /// Constraint over all pods, whatever their subgroups say.
+    /// Constraint on all pods, in any subgroup.
     pub constraint: Option<Constraint>,
-    /// Constraint of the pods that no subgroup and no set constrains (`global`).
+    /// Constraint on the pods that no subgroup and no set constrains (`global`).
     pub fallback: Option<Constraint>,
-    /// Subgroups, as written.
     pub gangs: Vec<Gang>,
-    /// Sets of subgroups that keep a constraint together.
     pub sets: Vec<GangSet>,
-    /// Constraints by name of subgroup, as written: names may lead nowhere.
+    /// Constraints by subgroup name, as written: a name may belong to no subgroup.
     pub by_name: Vec<(String, Constraint)>,
-    /// True when it asks for its pods to be placed.
+    /// True when the PodGroup asks for its pods to be placed.
     pub place: bool,
-    /// True while the PodGroup is being deleted.
     pub deleting: bool,
-    /// Unique id.
     pub uid: String,
-    /// Version that it was read at.
     pub resource_version: String,
-    /// Where its leaves go, as it is noted on it.
+    /// Committed placement of the leaves, from the annotation.
     pub placement: Placement,
-    /// Positions by name; of two subgroups with one name, the first.
+    /// Index in `gangs` by name; of two subgroups with one name, the first.
     positions: BTreeMap<String, usize>,
 }
 
 /// A subgroup.
 #[derive(Clone, Debug)]
 pub struct Gang {
-    /// Name as written.
     pub name: String,
     /// Path of the entry.
     pub at: FieldPath,
-    /// Name of the parent; `""` reads as none.
+    /// Name of the parent; `""` counts as absent.
     pub parent: Option<String>,
-    /// Position of the parent; `None` for a top-level subgroup and for a parent that does not exist.
+    /// Index of the parent; `None` for a top-level subgroup and for a parent that does not exist.
     pub above: Option<usize>,
-    /// Positions of the children.
+    /// Indexes of the children.
     pub children: Vec<usize>,
     /// `minMember` as written.
     pub min_member: Option<i64>,
     /// `minSubGroup` as written.
     pub min_sub_group: Option<i64>,
-    /// Its own constraint, wherever it is written.
+    /// Constraint from the subgroup itself, else from `topologyConstraints.subGroups`.
     pub constraint: Option<Constraint>,
 }
 
-/// Subgroups that keep a constraint together.
+/// Subgroups that must satisfy a constraint together.
 #[derive(Clone, Debug)]
 pub struct GangSet {
     /// Path of the entry.
     pub at: FieldPath,
-    /// Names as written.
+    /// Names of subgroups, as written.
     pub members: Vec<String>,
-    /// Their constraint.
     pub constraint: Constraint,
 }
 
-/// A topology constraint; empty words read as none.
+/// A topology constraint; empty words count as absent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constraint {
-    /// Its path.
     pub at: FieldPath,
-    /// Name of the object that defines the levels.
+    /// Name of the Topology that defines the levels.
     pub topology: Option<String>,
-    /// Level of which all pods share one domain.
+    /// All pods must share one domain of this level.
     pub required: Option<String>,
-    /// Level of which they share one domain if possible.
+    /// All pods share one domain of this level if possible.
     pub preferred: Option<String>,
 }
 
-/// Name of the KAI PodGroup that places a pod with this metadata, in its own namespace.
+/// Returns the name of the KAI PodGroup that places a pod with this metadata, in the pod's namespace.
 pub fn placed_by(meta: &api::Meta) -> Option<&str> {
     meta.annotation(names::KAI_POD_GROUP).filter(|_| meta.label(names::PLACED_BY).is_some())
 }
 
-/// What has to be there before a gang may run.
+/// Minimum that must exist before a gang may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Minimum {
-    /// This many pods of the gang or of those below it.
+    /// This many pods of the gang or of the gangs below it.
     Pods(u32),
-    /// This many of its children, each with its own minimum.
+    /// This many children, each with its own minimum.
     Gangs(u32),
 }
 
 impl GangTree {
-    /// Reads a PodGroup whose counts mean what `dialect` says.
+    /// Reads a PodGroup whose counts have the meaning of `dialect`.
     pub fn from_pod_group(group: &api::PodGroup, dialect: Option<Dialect>) -> Self {
         let spec_at = FieldPath::new("spec");
         let spec = &group.spec;
@@ -158,28 +149,28 @@ impl GangTree {
         }
     }
 
-    /// True when nothing in it speaks of subgroups: such PodGroups are none of our business.
+    /// Reports whether the PodGroup has no subgroups and no constraints on any.
     pub fn is_flat(&self) -> bool {
         self.gangs.is_empty() && self.sets.is_empty() && self.by_name.is_empty()
     }
 
-    /// The subgroup of this name; of two with one name, the first.
+    /// Returns the subgroup of this name; of two with one name, the first.
     pub fn gang(&self, name: &str) -> Option<&Gang> {
         self.gangs.get(*self.positions.get(name)?)
     }
 
-    /// Subgroups without a parent. One whose parent does not exist counts: it will have some parent, or none.
+    /// Returns the subgroups without a parent, including those whose parent does not exist.
     pub fn top_level(&self) -> impl Iterator<Item = &Gang> {
         self.gangs.iter().filter(|gang| gang.above.is_none())
     }
 
-    /// Subgroups that pods may be in: those without children, as written.
+    /// Returns the subgroups that pods may be in: those without children.
     pub fn leaves(&self) -> impl Iterator<Item = &Gang> {
         self.gangs.iter().filter(|gang| gang.is_leaf() && !gang.name.is_empty())
     }
 
-    /// For each subgroup, what `of` finds at the nearest subgroup above it. Takes time in the number of subgroups, however
-    /// deep they are; on a cycle there is nothing above.
+    /// Returns, for each subgroup, the value of `of` at the nearest subgroup above it that has one. The time depends on the
+    /// number of subgroups, not on their depth; a cycle ends the search.
     pub fn nearest_above<'a, T: Clone>(&'a self, of: impl Fn(&'a Gang) -> Option<T>) -> Vec<Option<T>> {
         let mut found: Vec<Option<Option<T>>> = vec![None; self.gangs.len()];
         for start in 0..self.gangs.len() {
@@ -208,7 +199,7 @@ impl GangTree {
         found.into_iter().map(Option::flatten).collect()
     }
 
-    /// Parent chains that end where they began, each once: from the child down to the parent, positions in the list.
+    /// Returns each cycle of parents once, as indexes from child to parent.
     pub fn cycles(&self) -> Vec<Vec<usize>> {
         let mut done = BTreeSet::new();
         let mut cycles = Vec::new();
@@ -226,18 +217,18 @@ impl GangTree {
         cycles
     }
 
-    /// True when a subgroup has more than so many others above it; on a cycle there is no end of them.
+    /// Reports whether a subgroup has more than `levels` others above it; a subgroup on a cycle always has.
     pub fn is_deeper_than(&self, levels: usize) -> bool {
         let above = |at: usize| self.gangs.get(at)?.above;
         self.gangs.iter().any(|gang| std::iter::successors(gang.above, |at| above(*at)).nth(levels).is_some())
     }
 
-    /// What the whole needs before any of it runs.
+    /// Returns the minimum of the whole PodGroup.
     pub fn minimum(&self) -> Minimum {
         self.needs(self.min_member, self.min_sub_group, self.top_level().count())
     }
 
-    /// What a subgroup needs before any of it runs: one pod, or all its children, when nothing is written.
+    /// Returns the minimum of a subgroup; by default one pod for a leaf, else all children.
     pub fn minimum_of(&self, gang: &Gang) -> Minimum {
         if gang.is_leaf() {
             return Minimum::Pods(count(gang.min_member, 1));
@@ -245,7 +236,8 @@ impl GangTree {
         self.needs(gang.min_member, gang.min_sub_group, gang.children.len())
     }
 
-    /// Without a dialect `minMember` is read as the design has it: that asks for more.
+    /// Returns the minimum of a gang with children. Without a dialect, `minMember` has the meaning of the design, which asks
+    /// for more.
     fn needs(&self, min_member: Option<i64>, min_sub_group: Option<i64>, children: usize) -> Minimum {
         match (min_sub_group, min_member) {
             (None, pods @ Some(_)) if matches!(self.dialect, Some(Dialect::Upstream | Dialect::Pods)) => {
@@ -255,7 +247,7 @@ impl GangTree {
         }
     }
 
-    /// The leaf that a pod belongs to by its role: the one named as the role, else `<role>-<ordinal>`.
+    /// Returns the leaf of a pod by its role: the leaf with the name of the role, else `<role>-<ordinal>`.
     pub fn leaf_for(&self, role: &str, ordinal: Option<u32>) -> Option<&Gang> {
         let leaf = |name: &str| self.gang(name).filter(|gang| gang.is_leaf() && !gang.name.is_empty());
         leaf(role).or_else(|| leaf(&format!("{role}-{}", ordinal?)))
@@ -263,7 +255,6 @@ impl GangTree {
 }
 
 impl Gang {
-    /// True when it has no children.
     pub fn is_leaf(&self) -> bool {
         self.children.is_empty()
     }
@@ -280,13 +271,12 @@ impl Constraint {
         }
     }
 
-    /// True when it constrains something.
     pub fn names_a_level(&self) -> bool {
         self.required.is_some() || self.preferred.is_some()
     }
 }
 
-/// KAI's own clients write `{}` where there is no constraint.
+/// Reads a constraint; `None` for `{}`, which KAI's own clients write for no constraint.
 fn written(constraint: Option<&TopologyConstraint>, at: FieldPath) -> Option<Constraint> {
     let constraint = Constraint::read(constraint?, at);
     (constraint.topology.is_some() || constraint.names_a_level()).then_some(constraint)
@@ -330,7 +320,7 @@ fn gangs(
     gangs
 }
 
-/// A count as written, or the default; negative values read as 0.
+/// Returns a count as written, or the default; a negative value counts as 0.
 fn count(written: Option<i64>, default: usize) -> u32 {
     match written {
         Some(value) => u32::try_from(value.max(0)).unwrap_or(u32::MAX),

@@ -1,38 +1,37 @@
-//! What is committed of a PodGroup that is placed, as its annotation keeps it:
+//! The committed placement of a PodGroup, as its annotation stores it:
 //! `{"workers":{"pods":4,"within":{"example.com/rack":"r1"}}}`.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// How many pods of each leaf may go, and where to.
+/// Placements by leaf.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Placement(pub BTreeMap<String, LeafPlacement>);
 
-/// One leaf.
+/// Released pods of one leaf, and their domains.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LeafPlacement {
-    /// How many of its pods may go.
+    /// Number of pods that may run.
     pub pods: u32,
-    /// Node labels and the values that its pods share.
+    /// Node labels and values that the pods share.
     pub within: BTreeMap<String, String>,
 }
 
 impl Placement {
-    /// Reads the annotation; one that cannot be read says nothing.
+    /// Reads the annotation; an unreadable one counts as empty.
     pub fn read(annotation: Option<&str>) -> Self {
         annotation.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
-    /// The annotation.
+    /// Returns the value of the annotation.
     pub fn text(&self) -> String {
-        // Texts and numbers under texts: nothing in it can fail.
+        // Maps with text keys always serialize.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// What is committed of a leaf.
     pub fn of(&self, leaf: &str) -> Option<&LeafPlacement> {
         self.0.get(leaf)
     }

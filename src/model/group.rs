@@ -1,4 +1,4 @@
-//! A group of roles, whichever object carries it.
+//! A group of roles, read from any object that carries it.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,22 @@ use crate::api::role_coordination::{CoordinatedRole, ROLE_COORDINATION};
 use crate::api::status::GroupStatus;
 use crate::api::{Meta, ObjectKind, RoleBasedGroup, RoleCoordination};
 
-/// Kinds that carry groups.
+/// Kinds of objects that carry groups.
 pub const CARRIERS: &[ObjectKind] =
     &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2, ROLE_COORDINATION];
 
-/// Other objects that a RoleCoordination is read with: its desired replicas stand there.
+/// Other objects that define the desired replicas of a RoleCoordination.
 pub trait Sources {
-    /// The RoleBasedGroup of this name, of any served version.
+    /// Returns the RoleBasedGroup of this name, of any served version.
     fn role_based_group(&self, key: &GroupKey) -> Option<&Group>;
-    /// The workload of this name.
     fn workload(&self, key: &WorkloadKey) -> Option<&Workload>;
-    /// Whether the workloads of a group with this status are scaled; who only asks what would be takes it for so.
+    /// Reports whether the workloads of a group with this status are scaled; true by default, for previews.
     fn may_scale(&self, _: &GroupStatus) -> bool {
         true
     }
 }
 
-/// Nothing else is known.
+/// Sources without any objects.
 impl Sources for () {
     fn role_based_group(&self, _: &GroupKey) -> Option<&Group> {
         None
@@ -42,87 +41,75 @@ impl Sources for () {
 /// The object that carries a group's coordination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Carrier {
-    /// Its kind.
     pub kind: ObjectKind,
-    /// Its name: that of the group, unless it refers to another object's roles.
+    /// Name of the object; the group has another name if the object refers to the roles of another object.
     pub name: String,
-    /// When it was made, RFC 3339; empty when it is being made.
+    /// Creation time, RFC 3339; empty while the object is being created.
     pub created: String,
-    /// Its unique id.
     pub uid: String,
-    /// Its version when it was read: a commit is conditional on it.
+    /// Resource version that was read; commits are conditional on it.
     pub resource_version: String,
-    /// `metadata.generation`.
     pub generation: Option<i64>,
-    /// When a person said that what waits for one goes on.
+    /// Time at which a person resumed the work that waits for one.
     pub resumed: Option<Moment>,
 }
 
-/// A named part of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// Name.
     pub name: String,
     /// Path of the entry.
     pub at: FieldPath,
-    /// Desired replicas; a negative value reads as 0.
+    /// Desired replicas; a negative number counts as 0.
     pub desired: u32,
-    /// Replicas as written.
+    /// `replicas` as written.
     pub replicas: Option<i64>,
-    /// Roles that must be ready before this one's pods are made.
+    /// Roles that must be ready before the pods of this role are created.
     pub dependencies: Vec<String>,
-    /// What makes its pods.
     pub workload: RoleWorkload,
 }
 
 /// The RoleBasedGroup that a RoleCoordination refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reference {
-    /// Its name.
     pub name: String,
     /// Path of the reference.
     pub at: FieldPath,
-    /// False when it is not known: then the group has no roles.
+    /// False when the RoleBasedGroup is not known; the group then has no roles.
     pub found: bool,
-    /// True when it names this RoleCoordination in its annotation.
+    /// True when the RoleBasedGroup names this RoleCoordination in its annotation.
     pub annotated: bool,
 }
 
-/// A group: what coordinates a set of roles.
+/// A group: roles and the coordinations between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
-    /// Its name.
     pub key: GroupKey,
-    /// The object it was read from.
+    /// Object that the group was read from.
     pub carrier: Carrier,
-    /// Its roles.
     pub roles: Vec<Role>,
-    /// Its coordinations.
     pub coordinations: Vec<Coordination>,
-    /// Path of `coordinationRequirements` when `coordination` is set as well.
+    /// Path of `coordinationRequirements` when `coordination` is set too.
     pub spelled_twice: Option<FieldPath>,
-    /// The group whose roles these are.
+    /// Reference to the RoleBasedGroup whose roles these are.
     pub reference: Option<Reference>,
-    /// True when roles are written in the carrier itself.
+    /// True when the carrier itself lists the roles.
     pub has_own_roles: bool,
-    /// Path of what makes one gang of the whole group.
+    /// Path of the field that makes one gang of the whole group.
     pub gang: Option<FieldPath>,
-    /// Pods of the group find each other by environment variables.
+    /// True when the pods of the group find each other by environment variables.
     pub discovery: bool,
-    /// The RoleCoordination that the carrier's annotation names.
+    /// RoleCoordination that the carrier's annotation names.
     pub coordinated_by: Option<String>,
-    /// How many segments are wanted of it, where that is said.
+    /// Wanted number of segments, if set.
     pub elastic: Option<Elastic>,
-    /// Status of the carrier.
     pub status: GroupStatus,
-    /// True while the carrier is being deleted.
     pub deleting: bool,
-    /// Positions by name; of two roles with one name, the first.
+    /// Index in `roles` by name; of two roles with one name, the first.
     positions: BTreeMap<String, usize>,
 }
 
 impl Group {
-    /// Reads a RoleBasedGroup of one of its kinds.
+    /// Reads a RoleBasedGroup of any of its kinds.
     pub fn from_rbg(kind: ObjectKind, rbg: &RoleBasedGroup) -> Self {
         let spec_at = FieldPath::new("spec");
         let entries = [
@@ -164,8 +151,8 @@ impl Group {
         }
     }
 
-    /// Reads a RoleCoordination. Desired replicas come from the RoleBasedGroup or the workloads that it refers to; a role
-    /// whose source is not known has none.
+    /// Reads a RoleCoordination. Desired replicas come from the RoleBasedGroup or the workloads that it refers to, and are 0
+    /// for an unknown source.
     pub fn from_role_coordination(kind: ObjectKind, carrier: &RoleCoordination, sources: &impl Sources) -> Self {
         let spec_at = FieldPath::new("spec");
         let (meta, spec) = (&carrier.metadata, &carrier.spec);
@@ -217,45 +204,44 @@ impl Group {
         group
     }
 
-    /// The same but for its status, which the loop writes: no group is refused by that.
+    /// Reports whether both are equal apart from status and resource version; no group is refused because of these.
     pub fn is_like(&self, other: &Self) -> bool {
         let carrier = Carrier { resource_version: other.carrier.resource_version.clone(), ..self.carrier.clone() };
         Self { carrier, status: other.status.clone(), ..self.clone() } == *other
     }
 
-    /// The role of this name.
+    /// Returns the role of this name; of two with one name, the first.
     pub fn role(&self, name: &str) -> Option<&Role> {
         self.roles.get(*self.positions.get(name)?)
     }
 
-    /// The coordination at this place in the list.
     pub fn coordination(&self, index: usize) -> Option<&Coordination> {
         self.coordinations.get(index)
     }
 
-    /// Coordinations that make batches.
+    /// Returns the coordinations that make batches.
     pub fn batched(&self) -> impl Iterator<Item = (&Coordination, &Batching)> {
         self.coordinations.iter().filter_map(|coordination| Some((coordination, coordination.batching()?)))
     }
 
-    /// True when a coordination rolls the role in lockstep with others.
+    /// Reports whether a coordination rolls the role in lockstep with others.
     pub fn rolls(&self, role: &str) -> bool {
         let mut rolling = self.coordinations.iter().filter(|coordination| coordination.rolling_update.is_some());
         rolling.any(|coordination| coordination.names(role))
     }
 
-    /// Coordinations that make batches of this role, in order.
+    /// Returns the coordinations that make batches of this role, in order.
     pub fn batchings_of<'a>(&'a self, role: &'a str) -> impl Iterator<Item = (&'a Coordination, &'a Batching)> {
         self.batched().filter(move |(_, batching)| batching.sizes.contains_key(role))
     }
 
-    /// The first way in which batches are made of this role: all its coordinations agree on its size, or the group breaks
-    /// a rule. A stored size below 1 makes none.
+    /// Returns the first batching of this role with a size of at least 1. In a valid group, all coordinations of a role agree
+    /// on the size.
     pub fn batching_of(&self, role: &str) -> Option<&Batching> {
         self.batched().map(|(_, batching)| batching).find(|batching| batching.size(role).is_some())
     }
 
-    /// Replicas of the role in one batch.
+    /// Returns the replicas of the role in one batch.
     pub fn batch_size(&self, role: &str) -> Option<u32> {
         self.batching_of(role)?.size(role)
     }
@@ -270,7 +256,7 @@ fn positions(roles: &[Role]) -> BTreeMap<String, usize> {
 }
 
 impl Carrier {
-    /// True when a person has said since a time, RFC 3339, that what waits for one goes on.
+    /// Reports whether a person resumed waiting work at or after a time, RFC 3339.
     pub fn is_resumed_since(&self, since: Option<&str>) -> bool {
         self.resumed.zip(since.and_then(Moment::parse)).is_some_and(|(resumed, since)| resumed >= since)
     }
@@ -292,7 +278,8 @@ fn parse_entries(list: &[crate::api::Coordination], at: &FieldPath) -> Vec<Coord
     list.iter().enumerate().map(|(index, entry)| Coordination::parse(index, entry, at.index(index))).collect()
 }
 
-/// What makes one gang of the whole group: `podGroupPolicy` in v1alpha1, an annotation in v1alpha2.
+/// Returns the path of the field that makes one gang of the whole group: `podGroupPolicy` in v1alpha1, an annotation in
+/// v1alpha2.
 fn gang(rbg: &RoleBasedGroup, spec_at: &FieldPath) -> Option<FieldPath> {
     if PodGroupPolicy::parse(rbg.spec.pod_group_policy.as_ref()).is_some() {
         return Some(spec_at.child("podGroupPolicy"));
@@ -302,7 +289,7 @@ fn gang(rbg: &RoleBasedGroup, spec_at: &FieldPath) -> Option<FieldPath> {
 }
 
 impl Role {
-    /// The role as a RoleCoordination sees it that refers to its group: every path is that of the reference.
+    /// Returns the role as a RoleCoordination that refers to its group sees it: every path is that of the reference.
     fn seen_from(&self, reference: &FieldPath) -> Self {
         let workload = RoleWorkload {
             update_strategy: self.workload.update_strategy.as_ref().map(|_| reference.clone()),

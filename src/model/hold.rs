@@ -1,8 +1,8 @@
-//! Why pods are held: one list for condition, Event, metric and every command.
+//! Reasons for holding pods: one list for condition, Event, metric and every command.
 
 use std::fmt;
 
-/// Writes the enum, the list of all and their words from one list.
+/// Defines the enum, the list of all reasons and their words.
 macro_rules! hold_reasons {
     ($(#[$doc:meta])* pub enum $name:ident { $($(#[$of:meta])* $reason:ident,)* }) => {
         $(#[$doc])*
@@ -14,7 +14,7 @@ macro_rules! hold_reasons {
             /// Every reason, in order of precedence.
             pub const ALL: &[Self] = &[$(Self::$reason,)*];
 
-            /// One word, stable: reason of conditions and Events, label of metrics.
+            /// Returns the reason as one stable word, for conditions, Events and metrics.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$reason => stringify!($reason),)*
@@ -25,52 +25,52 @@ macro_rules! hold_reasons {
 }
 
 hold_reasons! {
-/// Why a batch is held. The order is the order of precedence when several apply: what a person has to act on comes first.
+/// Reason for holding a batch, in order of precedence: reasons on which a person has to act come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HoldReason {
     /// The group that the pods name does not exist.
     GroupMissing,
     /// The group that the pods name does not have their role.
     UnknownRole,
-    /// Another than the workload of their role made the pods, or nobody did: they are none of its replicas.
+    /// The pods were not created by the workload of their role, so they are not its replicas.
     NotAReplica,
     /// The stored group breaks a rule.
     InvalidCoordination,
-    /// A workload that a role refers to does not exist: nobody knows how many replicas the role wants.
+    /// A workload that a role refers to does not exist: the desired replicas of the role are unknown.
     WorkloadMissing,
-    /// The pods of a workload do not say which group and role they are of: nothing holds them.
+    /// The pods of a workload do not name their group and role: nothing holds them.
     WorkloadNotLabelled,
-    /// The layer that they share with their batch is not there: nobody can say which nodes it means.
+    /// The topology layer that the batch must share does not exist: its nodes are unknown.
     TopologyMissing,
-    /// The pods were made for another batch than the one that they are in now.
+    /// The pods were created for another batch than the one they are in now.
     StampMismatch,
-    /// The PodGroup of their batch could not be made: they would be scheduled without it.
+    /// The PodGroup of the batch could not be created: the pods would be scheduled without it.
     PodGroupMissing,
     /// The API server refused the release.
     PatchFailed,
-    /// A quota leaves no room for pods that others wait for, and the held ones use it up.
+    /// A quota leaves no room for pods that others wait for, and the held pods use it up.
     QuotaDeadlock,
     /// No domain has room for the batch.
     NoRoom,
-    /// The batch was given room, and pods of it are not bound in time.
+    /// The batch was given room, but pods of it are not bound in time.
     PlacedNotBound,
-    /// Others keep pods of the batch, and may say on which nodes these run: it is placed after that.
+    /// Other controllers gate pods of the batch and may choose their nodes: the batch is placed after that.
     GatedByOthers,
-    /// Whether there is room for the batch is not known yet.
+    /// It is not known yet whether there is room for the batch.
     RoomUnknown,
-    /// The batch has lost a replica, and is made anew: its new pods wait for each other.
+    /// The batch lost a replica and is recreated: its new pods wait for each other.
     Recovering,
-    /// The workload made more replicas than the group declares.
+    /// The workload created more replicas than the group declares.
     BeyondDesired,
-    /// Fewer segments are wanted, and none is taken away for now.
+    /// Fewer segments are wanted, but none is removed for now.
     ScaleInDeferred,
-    /// A rollout cannot go on, since its workload waits for held replicas on top.
+    /// A rollout cannot go on: its workload waits for held replicas with higher ordinals.
     RolloutBehindHeldBatch,
     /// Another coordination that shares a role waits.
     BlockedByCoordination,
-    /// An earlier segment has replicas that are missing or not ready.
+    /// Replicas of an earlier segment are missing or not ready.
     PreviousSegmentNotReady,
-    /// An earlier deploy step has replicas that are missing or not scheduled.
+    /// Replicas of an earlier deploy step are missing or not scheduled.
     PreviousStepNotScheduled,
     /// Pods of the batch do not exist yet.
     IncompleteBatch,
@@ -78,13 +78,13 @@ pub enum HoldReason {
 }
 
 impl HoldReason {
-    /// The reason that has this word.
+    /// Returns the reason with this word.
     pub fn of_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
     }
 
-    /// True for what only the loop finds out, from what it has tried, or how long it has seen something: who looks from outside
-    /// takes it from the status.
+    /// Reports whether only the loop finds the reason, from its own attempts or from the duration of a state; other readers
+    /// take it from the status.
     pub const fn is_of_loop(self) -> bool {
         matches!(
             self,
@@ -98,8 +98,8 @@ impl HoldReason {
         )
     }
 
-    /// True where something may be said to wait for this reason that is no pod: a batch whose pods are yet to be made, one that
-    /// has room and no node, a rollout.
+    /// Reports whether the reason may apply without a pod: to a batch whose pods do not exist yet, to a batch with room but
+    /// without a node, or to a rollout.
     pub const fn may_be_of_no_pod(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! From a pod to its group, role and ordinal: one pure function over the label schemes of every maker of pods.
+//! The group, role and ordinal of a pod: one pure function over the label schemes of all controllers that create pods.
 
 use std::sync::Arc;
 
@@ -7,54 +7,52 @@ use super::{GroupKey, MadeBy, names};
 use crate::api::meta::OwnerReference;
 use crate::api::{Meta, Pod};
 
-/// What ties a pod to a group.
+/// Identity of a pod in a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodIdentity {
-    /// Its group.
     pub group: GroupKey,
-    /// Its role, `None` when only the group is named.
+    /// `None` when only the group is named.
     pub role: Option<Arc<str>>,
-    /// Index of its replica in the role, from 0; `None` where the maker gives none (Deployments, stateless RoleInstanceSets).
-    /// A replica beyond the desired ones keeps its index: whether it is one too many is for the loop to say.
+    /// Index of the replica in the role, from 0; `None` if the controller gives none (Deployments, stateless RoleInstanceSets).
+    /// A replica beyond the desired ones keeps its index; the loop decides whether it is one too many.
     pub ordinal: Option<u32>,
-    /// Index of the pod in its replica, from 0; `None` where the maker does not number the pods of one replica.
+    /// Index of the pod in its replica, from 0; `None` if the controller does not number the pods of a replica.
     pub member: Option<u32>,
-    /// Pods of its replica: 1, or the size of its LeaderWorkerSet group, RoleInstance or Job of a JobSet.
+    /// Pods in the replica: 1, or the size of its LeaderWorkerSet group, RoleInstance or Job of a JobSet.
     pub replica_size: u32,
-    /// True where the pods of its replica are all made at once, as far as the pod can say: a LeaderWorkerSet may still
-    /// wait for the leader (startup policy LeaderReady), which only the set itself tells.
+    /// True when all pods of the replica are created at once, as far as the pod can tell: a LeaderWorkerSet may still wait for
+    /// the leader (startup policy LeaderReady), which only the set itself tells.
     pub made_at_once: bool,
-    /// Where the maker gives no ordinal: an ordinal is the one that the loop assigned when it released the pod.
+    /// Set when the controller gives no ordinal; `ordinal` is then the one that the loop assigned when it released the pod.
     pub unnumbered: Option<Unnumbered>,
-    /// True where our own label names the group: whoever wrote it means the pod to be coordinated.
+    /// True when rolegate's own label names the group, so that the pod is meant to be coordinated.
     pub named_by_us: bool,
 }
 
-/// A replica that its maker does not number.
+/// A replica that its controller does not number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unnumbered {
-    /// What the pods of one replica have in common: their RoleInstance, their leader. `None` where each pod is a replica, and
-    /// for a leader, whose own name it is.
+    /// Name shared by the pods of one replica: their RoleInstance or their leader. `None` if each pod is a replica, and for a
+    /// leader, whose own name it is.
     pub instance: Option<Box<str>>,
-    /// What made it.
     pub by: MadeBy,
 }
 
 /// `spec.ordinals.start` of StatefulSets, which their pods do not carry.
 pub trait OrdinalStarts {
-    /// Where the numbering of this StatefulSet's pods starts; 0 when it is not known.
+    /// Returns the ordinal of the StatefulSet's first pod; 0 when it is not known.
     fn start(&self, namespace: &str, stateful_set: &str) -> i64;
 }
 
-/// Every StatefulSet counts from 0.
+/// Starts every StatefulSet at 0.
 impl OrdinalStarts for () {
     fn start(&self, _: &str, _: &str) -> i64 {
         0
     }
 }
 
-/// The group, role and ordinal of a pod; `None` for a pod that names no group. The namespace is the request's, since a
-/// pod may leave its own out. A held pod is what it was born as, whatever its labels say since.
+/// Returns the identity of a pod; `None` for a pod that names no group. The namespace is that of the request, since a pod may
+/// omit its own. A held pod keeps the identity of its creation when its labels change.
 pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Option<PodIdentity> {
     let meta = &pod.metadata;
     let held = pod.has_gate(names::GATE);
@@ -77,8 +75,8 @@ pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Opti
         _ if names::MAKERS_LABELS.iter().any(|key| meta.label(key).is_some()) => MadeBy::NobodyNow,
         _ => MadeBy::Nobody,
     };
-    // The loop writes the number that it assigns in the same PATCH that lifts the gate: before, nobody has one to give.
-    // A pod that was let go has it from its birth.
+    // The loop writes the number that it assigns in the PATCH that lifts the gate; before that there is none. An orphaned pod
+    // of a StatefulSet has its number from creation.
     let assigned = || {
         meta.label(names::KEP75_INSTANCE_INDEX)
             .filter(|_| meta.uid.is_some() && (!held || by == MadeBy::LetGo))
@@ -96,7 +94,7 @@ pub fn identify(pod: &Pod, namespace: &str, starts: &impl OrdinalStarts) -> Opti
     })
 }
 
-/// The group and the role that admission saw when it held the pod.
+/// Returns the group and the role that admission recorded when it held the pod.
 fn born_as(meta: &Meta) -> Option<(&str, Option<&str>)> {
     let (group, role) = meta.annotation(names::BORN_AS)?.split_once('/')?;
     Some((non_empty(Some(group))?, non_empty(Some(role))))
@@ -106,18 +104,19 @@ fn non_empty(value: Option<&str>) -> Option<&str> {
     value.filter(|value| !value.is_empty())
 }
 
-/// What made a pod, as its controller's kind and name say: neither can be changed on a pod that is there, as labels can.
+/// The controller of a pod, by its kind and name: unlike labels, they cannot be changed on an existing pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maker<'a> {
-    /// A LeaderWorkerSet, by way of StatefulSets: one of leaders, which has its name, and one for each group's workers.
+    /// A LeaderWorkerSet, by way of StatefulSets: one for the leaders, with the name of the set, and one for the workers of
+    /// each group.
     LeaderWorkerSet {
-        /// Its name.
+        /// Name of the LeaderWorkerSet.
         name: &'a str,
         /// Index of the group; `None` for a leader, whose own index it is.
         group: Option<u32>,
     },
-    /// A LeaderWorkerSet whose groups have no numbers (`groupIdentity: Hash`, KEP-898): a ReplicaSet makes the leaders, and the
-    /// StatefulSet of a group's workers has its leader's name.
+    /// A LeaderWorkerSet whose groups have no numbers (`groupIdentity: Hash`, KEP-898): a ReplicaSet creates the leaders, and
+    /// the StatefulSet of a group's workers has the name of its leader.
     HashedGroup {
         /// Name of the group's leader; `None` for a leader, whose own name it is.
         leader: Option<&'a str>,
@@ -126,30 +125,29 @@ pub enum Maker<'a> {
     RoleInstance(&'a str),
     /// RBG ≤ v0.6: the Instance of this name.
     Instance(&'a str),
-    /// A StatefulSet.
     StatefulSet(&'a str),
-    /// A Job, which gives numbers if it is Indexed.
+    /// A Job, which numbers its pods if it is Indexed.
     Job(&'a str),
-    /// One of several Jobs that a JobSet makes of one template: each has pods of the same completion indexes.
+    /// One of several Jobs that a JobSet creates from one template; each has pods with the same completion indexes.
     JobOfSet {
-        /// Its name.
+        /// Name of the Job.
         name: &'a str,
-        /// Its index among them.
+        /// Index of the Job among those of the template.
         index: u32,
     },
-    /// One that gives no numbers: a ReplicaSet, a PodClique, nobody.
+    /// A controller that gives no numbers, such as a ReplicaSet or a PodClique, or no controller.
     Other,
 }
 
-/// What a maker of pods says about the place of one.
+/// Place of a pod, as its controller tells it.
 #[derive(Clone, Copy, Debug)]
 struct Numbers {
     ordinal: Option<u32>,
     member: Option<u32>,
 }
 
-/// Of a maker that numbers nothing, each pod is a replica. The loop assigns the ordinal and writes it on the pod, as KEP-75
-/// does, in the label role-instance-index.
+/// If the controller numbers nothing, each pod is a replica. The loop assigns the ordinal and writes it on the pod, like
+/// KEP-75, in the label role-instance-index.
 impl Default for Numbers {
     fn default() -> Self {
         Self { ordinal: None, member: Some(0) }
@@ -157,7 +155,7 @@ impl Default for Numbers {
 }
 
 impl<'a> Maker<'a> {
-    /// Reads a pod's controller.
+    /// Reads the controller of a pod.
     pub fn of(meta: &'a Meta) -> Self {
         let Some(owner) = meta.controller() else { return Self::Other };
         let name = owner.name.as_str();
@@ -171,7 +169,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The label says which LeaderWorkerSet; the StatefulSet must be one that it makes.
+    /// Returns the LeaderWorkerSet that the label names, if it creates this StatefulSet.
     fn leader_worker_set(meta: &'a Meta, stateful_set: &'a str) -> Option<Self> {
         let name = meta.label(names::LWS_NAME)?;
         let rest = stateful_set.strip_prefix(name)?;
@@ -183,13 +181,13 @@ impl<'a> Maker<'a> {
         group.map(|group| Self::LeaderWorkerSet { name, group: Some(group) }).or_else(hashed)
     }
 
-    /// The Deployment that has the LeaderWorkerSet's name makes the ReplicaSet, and gives it a hash.
+    /// Reports whether the ReplicaSet is that of a LeaderWorkerSet's leaders: its Deployment has the name of the set.
     fn is_hashed_leader(meta: &Meta, replica_set: &str) -> bool {
         let of_set = |name: &str| replica_set.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
         meta.label(names::LWS_NAME).is_some_and(of_set) && meta.annotation(names::LWS_SIZE).is_some()
     }
 
-    /// The labels say which JobSet and which of its templates; the Job must be one that it makes.
+    /// Returns the Job of the JobSet and template that the labels name, if the JobSet creates several Jobs of the template.
     fn job_of_set(meta: &Meta, job: &'a str) -> Option<Self> {
         let (set, template) = (meta.label(names::JOBSET_NAME)?, meta.label(names::JOBSET_TEMPLATE)?);
         let index = job.strip_prefix(set)?.strip_prefix('-')?.strip_prefix(template)?.strip_prefix('-')?;
@@ -201,12 +199,12 @@ impl<'a> Maker<'a> {
         let in_set = || meta.controller().and_then(|owner| index_in_set(meta, owner));
         match self {
             Self::LeaderWorkerSet { group: None, .. } => Numbers { ordinal: in_set(), member: Some(0) },
-            // Counted from 1, so that its numbers are those of the workers: no start is taken off here.
+            // The StatefulSet of the workers starts at 1, so its indexes are those of the workers: no start is subtracted.
             Self::LeaderWorkerSet { group, .. } => Numbers { ordinal: group, member: in_set() },
             Self::HashedGroup { leader: None } => Numbers::default(),
             Self::HashedGroup { .. } => Numbers { ordinal: None, member: in_set() },
-            // The label role-instance-index is not read: pods made in one go all carry the last one's, and after a rollout
-            // it is missing.
+            // The label role-instance-index is not read: pods that are created in one go all carry the last index, and after a
+            // rollout the label is missing.
             Self::RoleInstance(name) => {
                 let alone = meta.label(names::RBG_INSTANCE_SIZE).is_none_or(|size| size == "1");
                 let member = meta.label(names::RBG_MEMBER).map_or_else(|| alone.then_some(0), number);
@@ -222,8 +220,8 @@ impl<'a> Maker<'a> {
                 Numbers { ordinal: in_set().and_then(from_start), ..Numbers::default() }
             }
             Self::Job(name) => Numbers { ordinal: completion_index(meta, name), ..Numbers::default() },
-            // A Job is a replica where it is known how many pods it has: else nobody could say when one is complete. Their
-            // completion indexes alone are each there several times.
+            // A Job is a replica only if its number of pods is known; otherwise nothing tells when it is complete. The
+            // completion indexes alone occur once in each Job.
             Self::JobOfSet { name, index } if own_size(meta).is_some() => {
                 Numbers { ordinal: Some(index), member: completion_index(meta, name) }
             }
@@ -231,7 +229,7 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// Pods of one replica.
+    /// Returns the number of pods in the replica.
     fn replica_size(self, meta: &Meta) -> u32 {
         let size = match self {
             Self::LeaderWorkerSet { .. } | Self::HashedGroup { .. } => meta.annotation(names::LWS_SIZE),
@@ -242,8 +240,9 @@ impl<'a> Maker<'a> {
         size.and_then(number).filter(|size| *size > 0).unwrap_or(1)
     }
 
-    /// LeaderWorkerSet and JobSet make the workers of an exclusive topology after their leader has a node; RBG makes leader
-    /// and workers together. Of an instance of custom components the pods do not say how many there are.
+    /// Reports whether all pods of the replica are created at once. LeaderWorkerSet and JobSet create the workers of an
+    /// exclusive topology after their leader has a node; RBG creates leader and workers together. Pods of an instance of custom
+    /// components do not tell their number.
     fn makes_at_once(self, meta: &Meta) -> bool {
         match self {
             Self::LeaderWorkerSet { .. } | Self::HashedGroup { .. } => {
@@ -260,8 +259,7 @@ impl<'a> Maker<'a> {
     }
 }
 
-/// The index of a StatefulSet's pod, as it follows the set's name in the pod's, or as labelled since Kubernetes 1.28 where
-/// there is no name.
+/// Returns the index of a StatefulSet's pod: the suffix of its name or, without a name, the label of Kubernetes ≥ 1.28.
 fn index_in_set(meta: &Meta, set: &OwnerReference) -> Option<u32> {
     let in_name = |name: &str| number(name.strip_prefix(set.name.as_str())?.strip_prefix('-')?);
     match meta.name.as_deref().or(meta.label(names::STATEFUL_SET_POD)) {
@@ -270,33 +268,32 @@ fn index_in_set(meta: &Meta, set: &OwnerReference) -> Option<u32> {
     }
 }
 
-/// The completion index of an Indexed Job's pod, which stands between the Job's name and a random end.
+/// Returns the completion index of an Indexed Job's pod, which is between the Job's name and a random suffix.
 fn completion_index(meta: &Meta, job: &str) -> Option<u32> {
     let in_name = |name: &str| number(name.strip_prefix(job)?.strip_prefix('-')?.split_once('-')?.0);
-    // A Job that is not Indexed makes names with a random end only, which may look like a number.
+    // Pods of a Job that is not Indexed have only a random suffix, which may look like a number.
     meta.annotation(names::COMPLETION_INDEX)?;
     meta.name.as_deref().or(meta.generate_name.as_deref()).and_then(in_name)
 }
 
-/// How many pods a replica has, as its user says.
+/// Returns the number of pods in a replica that the user set.
 fn own_size(meta: &Meta) -> Option<u32> {
     meta.annotation(names::REPLICA_SIZE).and_then(number).filter(|size| *size > 0)
 }
 
-/// Letters of a stateless RoleInstance's random id: the API machinery's `rand.String`.
+/// Letters of a stateless RoleInstance's random id, from the API machinery's `rand.String`.
 const RANDOM_ID: &str = "bcdfghjklmnpqrstvwxz2456789";
-/// Length of a stateless RoleInstance's random id.
 const RANDOM_ID_LENGTH: usize = 5;
 
-/// The number that ends an instance's name. Five letters that a random id may have are none, even when all are digits: a
-/// stateless instance read as number 24 567 would never be released. No group has that many replicas of a role.
+/// Returns the number at the end of an instance's name. Five letters that a random id may have are no number, even if all are
+/// digits: a stateless instance read as number 24567 would never be released, and no group has that many replicas of a role.
 fn instance_number(name: &str) -> Option<u32> {
     let (_, end) = name.rsplit_once('-')?;
     let is_random = end.len() == RANDOM_ID_LENGTH && end.chars().all(|letter| RANDOM_ID.contains(letter));
     if is_random { None } else { number(end) }
 }
 
-/// Digits only: the standard library also takes a sign.
+/// Parses digits only; the standard library also accepts a sign.
 pub(super) fn number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }

@@ -1,4 +1,4 @@
-//! Rolegates of a cluster, known by the names of their webhooks, and which namespaces they are for.
+//! The rolegate installations of a cluster, found by the names of their webhooks, and their namespaces.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,47 +6,46 @@ use std::sync::Arc;
 use crate::api::selector::LabelSelector;
 use crate::api::webhook_configuration::MutatingWebhookConfiguration;
 
-/// The webhook that holds pods, in the configuration of every rolegate.
+/// Name of the webhook that holds pods, in the configuration of every rolegate.
 pub const OF_PODS: &str = "pods.rolegate.dev";
 
-/// A rolegate whose webhook configuration is there, whether it runs or not.
+/// A rolegate with a webhook configuration, whether it runs or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
     /// Name of its webhook configurations.
     pub name: String,
-    /// Of which namespaces it is.
+    /// Selector of the namespaces that it serves.
     pub namespaces: LabelSelector,
 }
 
-/// Other rolegates of the cluster, as far as they are looked for: one with a selector of namespaces lets go of what it finds in
-/// the others, unless it is theirs.
+/// Other rolegates of the cluster. A rolegate with a namespace selector releases the pods held in other namespaces, unless
+/// another rolegate serves these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Others {
-    /// Nobody looks for them.
+    /// They are not looked for.
     #[default]
     NotAsked,
-    /// It is not known (yet) which there are.
+    /// They are not known, or not yet.
     Unknown,
-    /// These.
     Known(Arc<[Installation]>),
 }
 
 impl Installation {
-    /// The rolegate that this configuration is of, if it is one's.
+    /// Returns the rolegate of this webhook configuration, if it has one.
     pub fn of(configuration: &MutatingWebhookConfiguration) -> Option<Self> {
         let hook = configuration.webhooks.iter().find(|hook| hook.name == OF_PODS)?;
         let name = configuration.metadata.display_name().to_owned();
         Some(Self { name, namespaces: hook.namespace_selector.clone() })
     }
 
-    /// True when it holds pods of a namespace with these labels.
+    /// Reports whether it holds pods of a namespace with these labels.
     pub fn serves(&self, labels: &BTreeMap<String, String>) -> bool {
         self.namespaces.matches(labels)
     }
 }
 
 impl Others {
-    /// True when one of them holds pods of a namespace with these labels, or might.
+    /// Reports whether another rolegate holds pods of a namespace with these labels, or may hold them.
     pub fn may_serve(&self, labels: &BTreeMap<String, String>) -> bool {
         match self {
             Self::NotAsked => false,

@@ -9,29 +9,25 @@ use crate::api::cluster_topology::{ClusterTopology, ClusterTopologySpec};
 /// A layer of a cluster's network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// Name.
     pub name: String,
     /// Node label whose values are the domains.
     pub key: String,
 }
 
-/// A ClusterTopology, free of spelling.
+/// A ClusterTopology independent of its spelling.
 #[derive(Clone, Debug)]
 pub struct Layers {
-    /// Kind it was read from.
+    /// Kind that the topology was read from.
     pub kind: ObjectKind,
-    /// Its name.
     pub name: String,
-    /// Its spec as written.
     pub spec: ClusterTopologySpec,
     /// Path of the list of layers, in the user's spelling.
     pub at: FieldPath,
-    /// True while it is being deleted.
     pub deleting: bool,
 }
 
 impl Layers {
-    /// Reads a ClusterTopology of one of its kinds.
+    /// Reads a ClusterTopology of either kind.
     pub fn parse(kind: ObjectKind, topology: &ClusterTopology) -> Self {
         let field =
             if topology.spec.layers.is_none() && topology.spec.layers_kep75.is_some() { "Layers" } else { "layers" };
@@ -44,8 +40,8 @@ impl Layers {
         }
     }
 
-    /// The layers from narrow to wide: by `topologyScope`, else in the order of the list. Layers without a scope come
-    /// last, which only a topology that breaks a rule has.
+    /// Returns the layers from narrow to wide: by `topologyScope`, else in list order. Layers without a scope, which only an
+    /// invalid topology has, come last.
     pub fn narrow_to_wide(&self) -> Vec<Layer> {
         let none = BTreeMap::new();
         let scope = self.spec.topology_scope.as_ref().unwrap_or(&none);
@@ -54,12 +50,11 @@ impl Layers {
         layers.into_iter().map(|layer| Layer { name: layer.name.clone(), key: layer.key.clone() }).collect()
     }
 
-    /// The layer of this name.
     pub fn layer(&self, name: &str) -> Option<Layer> {
         self.narrow_to_wide().into_iter().find(|layer| layer.name == name)
     }
 
-    /// `status.currentTopologyLevel`: `Host < TOR < Pod`.
+    /// Returns `status.currentTopologyLevel`: `Host < TOR < Pod`.
     pub fn current_topology_level(&self) -> String {
         let names: Vec<_> = self.narrow_to_wide().into_iter().map(|layer| layer.name).collect();
         names.join(" < ")

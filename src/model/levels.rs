@@ -1,14 +1,14 @@
-//! The levels of a topology in order, with every spelling of each: what says whether one constraint is wider than another.
+//! The levels of a topology in order, with every spelling of each, to tell whether one constraint is wider than another.
 
 use super::Layers;
 use crate::api::pod_group::Topology;
 
-/// Levels from wide to narrow; each is the list of its spellings.
+/// Levels from wide to narrow, each as the list of its spellings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Levels(Vec<Vec<String>>);
 
-/// Words that need no topology to be put in order, from wide to narrow. Sites differ on whether a zone holds datacenters
-/// or the other way round, so the two are one level here.
+/// Usual names of levels, from wide to narrow. Sites differ on whether a zone holds datacenters or the reverse, so the two are
+/// one level.
 const USUAL: &[&[&str]] = &[
     &["region", "topology.kubernetes.io/region"],
     &["zone", "topology.kubernetes.io/zone", "datacenter"],
@@ -18,7 +18,7 @@ const USUAL: &[&[&str]] = &[
 ];
 
 impl Levels {
-    /// Levels from wide to narrow, each with its spellings: layer name, alias, label key.
+    /// Takes levels from wide to narrow, each with its spellings: layer name, alias, label key.
     pub fn new<I, S>(levels: I) -> Self
     where
         I: IntoIterator<Item = S>,
@@ -27,23 +27,23 @@ impl Levels {
         Self(levels.into_iter().map(|spellings| spellings.into_iter().collect()).collect())
     }
 
-    /// The levels of KAI's Topology.
+    /// Returns the levels of KAI's Topology.
     pub fn from_topology(topology: &Topology) -> Self {
         let spellings = topology.spec.levels.iter().map(|level| level.alias.iter().chain([&level.node_label]).cloned());
         Self::new(spellings)
     }
 
-    /// The layers of a ClusterTopology.
+    /// Returns the layers of a ClusterTopology as levels.
     pub fn from_layers(layers: &Layers) -> Self {
         Self::new(layers.narrow_to_wide().into_iter().rev().map(|layer| [layer.name, layer.key]))
     }
 
-    /// The order of the usual words, for constraints whose topology is not known.
+    /// Returns the usual levels, for constraints whose topology is not known.
     pub fn usual() -> Self {
         Self::new(USUAL.iter().map(|level| level.iter().map(|word| (*word).to_owned())))
     }
 
-    /// True when both are known and the first is the wider one.
+    /// Reports whether both levels are known and the first is wider.
     pub fn wider(&self, one: &str, other: &str) -> bool {
         self.rank(one).zip(self.rank(other)).is_some_and(|(one, other)| one < other)
     }

@@ -1,4 +1,4 @@
-//! Which pods a workload has made, whatever their labels say.
+//! The pods that a workload has created, whatever their labels say.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -7,29 +7,26 @@ use crate::api::selector::LabelSelector;
 use crate::model::WorkloadKind;
 use crate::model::workload_kind::PodController;
 
-/// A workload, as far as its pods are found by it.
+/// A workload, limited to the fields that identify its pods.
 #[derive(Clone, Debug)]
 pub struct Maker {
     kind: WorkloadKind,
     name: String,
     uid: String,
-    /// It selects the pods, and perhaps those of others: who made a pod says its controller.
+    /// Selects the pods, and perhaps pods of other workloads, which have another controller.
     pub selector: LabelSelector,
 }
 
 /// The controller of a pod.
 #[derive(Clone, Copy, Debug)]
 pub struct Owner<'a> {
-    /// Its kind.
     pub kind: &'a str,
-    /// Its name.
     pub name: &'a str,
-    /// Its unique id.
     pub uid: &'a str,
 }
 
 impl Maker {
-    /// What an object of this kind makes; `None` where it selects nothing, or everything.
+    /// Reads an object of this kind; `None` if it selects nothing, or everything.
     pub fn of(kind: WorkloadKind, name: &str, object: &Value) -> Option<Self> {
         let uid = object.pointer("/metadata/uid")?.as_str()?.to_owned();
         let selector = if let Some(label) = kind.row().named_by {
@@ -42,7 +39,8 @@ impl Maker {
         (!selects_all).then(|| Self { kind, name: name.to_owned(), uid, selector })
     }
 
-    /// True when it made a pod with this controller and these labels. Anybody can set labels, and the owner its controller alone.
+    /// Reports whether the workload created a pod with this controller and these labels. Anyone can set labels; the controller
+    /// is set only by the owner.
     pub fn has_made<'a>(&self, owner: Owner<'_>, label: impl Fn(&str) -> Option<&'a str>) -> bool {
         let is_part = |rest: &str| rest.is_empty() || rest.starts_with('-');
         let made = match self.kind.row().controller {

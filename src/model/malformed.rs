@@ -1,15 +1,13 @@
-//! Fields that are missing, or not of the form that is read.
+//! Fields that are missing or of a wrong form.
 
 use super::FieldPath;
 
-/// A field that is missing, or not of the form that is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// Its path.
     pub at: FieldPath,
-    /// What is written there, as JSON; `None` when it is missing.
+    /// Value as JSON; `None` when the field is missing.
     pub value: Option<String>,
-    /// What must hold.
+    /// Requirement that the field does not meet.
     pub detail: &'static str,
 }
 

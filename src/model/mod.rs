@@ -1,4 +1,4 @@
-//! Our words: group, role, replica, ordinal, batch, coordination. Parsed from `api`, free of spelling.
+//! The model of rolegate: group, role, replica, ordinal, batch, coordination; parsed from `api`, independent of spelling.
 
 mod allowed;
 pub mod batch;

@@ -12,18 +12,18 @@ impl Moment {
         Some(Self(text.parse::<Timestamp>().ok()?.as_second()))
     }
 
-    /// So many seconds later.
+    /// Returns the moment after this time.
     #[must_use]
     pub fn after(self, time: std::time::Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(time.as_secs()).unwrap_or(i64::MAX)))
     }
 
-    /// How long it is from here to a later one.
+    /// Returns the time until a later moment; 0 if it is not later.
     pub fn until(self, later: Self) -> std::time::Duration {
         std::time::Duration::from_secs(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
     }
 
-    /// RFC 3339; empty beyond the times that it can say.
+    /// Returns RFC 3339; empty for a time that it cannot express.
     pub fn text(self) -> String {
         let timestamp = Timestamp::from_second(self.0);
         timestamp.map(|time| time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()).unwrap_or_default()

@@ -1,69 +1,71 @@
-//! Keys of labels, annotations and gates: ours, and those of the neighbours that are read.
+//! Keys of labels, annotations and gates: rolegate's own, and those of other projects that it reads.
 
-/// Label of pods that are about to be taken away with their segment: `true`.
+/// Label of pods that are about to be removed with their segment: `true`.
 pub const DRAINING: &str = "rolegate.dev/draining";
-/// Label of one pod of each released segment: the name of its group, whose autoscalers count these pods.
+/// Label of one pod of each released segment, which autoscalers count: the name of the group.
 pub const SCALE_POD: &str = "rolegate.dev/scale-pod";
-/// Cost of a pod's deletion: of a Deployment's pods the cheapest go first.
+/// Annotation with the cost of a pod's deletion: a Deployment deletes its cheapest pods first.
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-/// The scheduling gate. A pod that carries it is held.
+/// The scheduling gate; a pod that carries it is held.
 pub const GATE: &str = "rolegate.dev/hold";
 
 /// Label that ties a pod or workload to a group, where no other label scheme does.
 pub const GROUP: &str = "rolegate.dev/group";
 /// Label that ties a pod or workload to a role of its group.
 pub const ROLE: &str = "rolegate.dev/role";
-/// Label of batched pods: the batch that they are in, from 0, whatever strategy makes it. Those of other roles with the same
-/// value serve together.
+/// Label of batched pods: the number of the batch, from 0, for every strategy. Pods of other roles with the same value serve
+/// together.
 pub const SEGMENT: &str = "rolegate.dev/segment";
-/// Namespace label that takes a namespace out, whatever its value.
+/// Label that excludes a namespace, with any value.
 pub const IGNORE: &str = "rolegate.dev/ignore";
-/// Namespace label that names the mode in which a namespace is served: `enforce`, `warn` or `observe`.
+/// Label with the mode of a namespace: `enforce`, `warn` or `observe`.
 pub const MODE: &str = "rolegate.dev/mode";
-/// Annotation of our own Lease: which namespaces are served, a LabelSelector as JSON.
+/// Annotation of rolegate's own Lease: the served namespaces, a LabelSelector as JSON.
 pub const NAMESPACE_SELECTOR: &str = "rolegate.dev/namespace-selector";
-/// Label of pods in a rollingUpdate coordination: the revision they were made at, whoever made them (KEP-30, Router).
+/// Label of pods in a rollingUpdate coordination: the revision that they were created at, under any controller (KEP-30,
+/// Router).
 pub const REVISION: &str = "rolegate.dev/revision";
-/// Label of pods in a rollingUpdate coordination: equal for those of all roles that were rolled together, and another one
-/// than that of the pods before.
+/// Label of pods in a rollingUpdate coordination: equal for all roles that were rolled together, and different from that of
+/// earlier pods.
 pub const COHORT: &str = "rolegate.dev/cohort";
-/// Annotation that claims a workload for rollouts in lockstep though another controller owns it.
+/// Annotation that claims a workload for rollouts in lockstep although another controller owns it.
 pub const ROLLOUT: &str = "rolegate.dev/rollout";
-/// Annotation of a workload with an open rollout: the partition that its user asked for.
+/// Annotation of a workload with an open rollout: the partition that its user set.
 pub const USER_PARTITION: &str = "rolegate.dev/user-partition";
-/// Annotation of a workload whose claim was taken away in the middle of a rollout, `<group>/<role>`: it stays frozen for a
-/// while, since the claim may come back.
+/// Annotation of a workload whose claim was removed during a rollout, `<group>/<role>`: it stays frozen for a while, since the
+/// claim may come back.
 pub const UNCLAIMED: &str = "rolegate.dev/unclaimed";
-/// `USER_PARTITION` of a workload that a RoleBasedGroup controls: its operator takes an annotation that it has not written
-/// for an edit, and begins the rollout anew, unless the key has this prefix.
+/// `USER_PARTITION` of a workload that a RoleBasedGroup controls: RBG's operator takes an annotation of others for an edit and
+/// restarts the rollout, unless the key has this prefix.
 pub const USER_PARTITION_IN_RBG: &str = "rolebasedgroup.workloads.x-k8s.io/rolegate-user-partition";
-/// `UNCLAIMED` of such a workload.
+/// `UNCLAIMED` of a workload that a RoleBasedGroup controls.
 pub const UNCLAIMED_IN_RBG: &str = "rolebasedgroup.workloads.x-k8s.io/rolegate-unclaimed";
-/// Keys of the partition that a workload's user asked for.
+/// Keys of the partition that a workload's user set.
 pub const USER_PARTITIONS: &[&str] = &[USER_PARTITION, USER_PARTITION_IN_RBG];
-/// Keys of a claim that was taken away.
+/// Keys of a removed claim.
 pub const UNCLAIMEDS: &[&str] = &[UNCLAIMED, UNCLAIMED_IN_RBG];
-/// Annotation of a KAI PodGroup that asks for its pods to be placed, `enabled`; of a pod that may come before its PodGroup.
+/// Annotation of a KAI PodGroup that asks for its pods to be placed, `enabled`; also of a pod that may be created before its
+/// PodGroup.
 pub const PLACE: &str = "rolegate.dev/place";
-/// Annotation of a KAI PodGroup: how many pods of each leaf may go, and into which domains.
+/// Annotation of a KAI PodGroup: the number of released pods of each leaf, and their domains.
 pub const PLACEMENT: &str = "rolegate.dev/placement";
-/// Label of a pod that is held until its KAI PodGroup has a place for it: the name of that, or what stands for it.
+/// Label of a pod that is held until its KAI PodGroup has a place for it: the name of the PodGroup as a label value.
 pub const PLACED_BY: &str = "rolegate.dev/pod-group";
-/// Annotation that switches discovery, `enabled` or `disabled`: on for Grove sets, off for groups.
+/// Annotation that switches discovery, `enabled` or `disabled`; on by default for Grove sets, off for groups.
 pub const DISCOVERY: &str = "rolegate.dev/discovery";
-/// Annotation on what carries a group, RFC 3339: what waited for a person by then goes on.
+/// Annotation of the object that carries a group, RFC 3339: work that waited for a person at that time goes on.
 pub const RESUMED_AT: &str = "rolegate.dev/resumed-at";
-/// Annotation on pods that were released to a place, `key=value,key=value`: the entries of `nodeSelector` that are ours.
+/// Annotation of pods that were released to a place, `key=value,key=value`: rolegate's entries in `nodeSelector`.
 pub const PINNED: &str = "rolegate.dev/pinned";
-/// Annotation on held pods, `<group>/<coordination>`: where to look for the reason.
+/// Annotation of held pods, `<group>/<coordination>`: the coordination that tells the reason.
 pub const HELD_BY: &str = "rolegate.dev/held-by";
-/// Annotation on held pods, `<group>/<role>`: what they were born as, whatever their labels say since.
+/// Annotation of held pods, `<group>/<role>`: their group and role at creation, whatever their labels say later.
 pub const BORN_AS: &str = "rolegate.dev/born-as";
-/// Annotation on held pods, `RoleBasedGroup.v1alpha1.workloads.x-k8s.io`: kind of the object that carries their group. While
-/// that kind is not served, nobody can say that the group is gone.
+/// Annotation of held pods, `RoleBasedGroup.v1alpha1.workloads.x-k8s.io`: kind of the object that carries their group. While
+/// that kind is not served, it is unknown whether the group is gone.
 pub const CARRIER: &str = "rolegate.dev/carrier";
 
-/// Finalizer of ClusterTopologies: they go when nothing refers to them any more.
+/// Finalizer of ClusterTopologies: it keeps a topology until nothing refers to it.
 pub const TOPOLOGY_FINALIZER: &str = "rolegate.dev/topology-protection";
 
 /// RBG ≥ v0.7: group of a pod.
@@ -77,7 +79,7 @@ pub const RBG_GANG: &str = "rbg.workloads.x-k8s.io/group-gang-scheduling";
 /// RBG ≥ v0.7: pods in one RoleInstance.
 pub const RBG_INSTANCE_SIZE: &str = "rbg.workloads.x-k8s.io/component-size";
 
-/// RBG ≥ v0.7: index of a pod in its RoleInstance; absent where an instance is one pod, or is made of custom components.
+/// RBG ≥ v0.7: index of a pod in its RoleInstance; absent if an instance is one pod, or has custom components.
 pub const RBG_MEMBER: &str = "rbg.workloads.x-k8s.io/component-index";
 
 /// RBG ≤ v0.6 and KEP-75: group of a pod.
@@ -92,16 +94,16 @@ pub const KEP75_INSTANCE_INDEX: &str = "rolebasedgroup.workloads.x-k8s.io/role-i
 pub const KEP75_COORDINATION: &str = "rolebasedgroup.workloads.x-k8s.io/topology-coordination-name";
 /// KEP-75: the pod's batch in that coordination, `<coordination>-<batch>`.
 pub const KEP75_BATCH: &str = "rolebasedgroup.workloads.x-k8s.io/deploy-topology-coordination-name";
-/// KEP-30: start of the label that says which coordination a pod is in; the coordination's name follows.
+/// KEP-30: prefix of the label that tells a pod's coordination; the name of the coordination follows.
 pub const KEP30_MEMBER_PREFIX: &str = "coordination.workloads.x-k8s.io/";
 /// KEP-30: value of that label.
 pub const KEP30_MEMBER: &str = "member";
 /// RBG ≤ v0.6: name of the Instance, which ends in the ordinal.
 pub const INSTANCE_NAME: &str = "instance.workloads.x-k8s.io/instance-name";
 
-/// LeaderWorkerSet: name of the set; its pods carry it from the start.
+/// LeaderWorkerSet: name of the set; its pods carry it from creation.
 pub const LWS_NAME: &str = "leaderworkerset.sigs.k8s.io/name";
-/// LeaderWorkerSet: ordinal of the group. Workers are born with it, leaders get it from LWS's own webhook.
+/// LeaderWorkerSet: ordinal of the group. Workers carry it from creation, leaders get it from LWS's own webhook.
 pub const LWS_GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 /// LeaderWorkerSet: ordinal in the group, `0` is the leader.
 pub const LWS_WORKER_INDEX: &str = "leaderworkerset.sigs.k8s.io/worker-index";
@@ -114,37 +116,37 @@ pub const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 /// Indexed Job: the completion index of a pod (annotation).
 pub const COMPLETION_INDEX: &str = "batch.kubernetes.io/job-completion-index";
 
-/// JobSet: name of the set; its pods carry it from the start.
+/// JobSet: name of the set; its pods carry it from creation.
 pub const JOBSET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
-/// JobSet: which of its templates (replicatedJobs) a pod's Job is made of.
+/// JobSet: template (replicatedJob) of a pod's Job.
 pub const JOBSET_TEMPLATE: &str = "jobset.sigs.k8s.io/replicatedjob-name";
-/// JobSet: how many Jobs are made of that template.
+/// JobSet: number of Jobs of that template.
 pub const JOBSET_REPLICAS: &str = "jobset.sigs.k8s.io/replicatedjob-replicas";
-/// JobSet: its pods are made after the first of their Job has a node (annotation).
+/// JobSet: the pods of a Job are created after its first pod has a node (annotation).
 pub const JOBSET_EXCLUSIVE_TOPOLOGY: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
-/// Annotation of the pods of a JobSet that makes several Jobs of one template: how many pods run in each. Then a Job is a
+/// Annotation of the pods of a JobSet with several Jobs of one template: the number of pods in each Job. A Job then is a
 /// replica.
 pub const REPLICA_SIZE: &str = "rolegate.dev/replica-size";
 
-/// StatefulSet: name of the pod, also where the pod itself has no name yet. RBG's RoleInstanceSets write it too, and wrong.
+/// StatefulSet: name of the pod, even before the pod itself has one. RBG's RoleInstanceSets write it too, with wrong values.
 pub const STATEFUL_SET_POD: &str = "statefulset.kubernetes.io/pod-name";
 
-/// Name of the application that an object is a part of: with Grove, the set.
+/// Name of the application of an object; with Grove, the set.
 pub const PART_OF: &str = "app.kubernetes.io/part-of";
 /// Grove: PodClique of a pod, `<set>-<replica>[-<scaling group>-<replica>]-<clique>`.
 pub const GROVE_CLIQUE: &str = "grove.io/podclique";
-/// Grove: copy of the set that a pod is in; the second spelling is from before the kind was renamed.
+/// Grove: index of the set's copy that a pod is in; the second key is from before the kind was renamed.
 pub const GROVE_SET_REPLICA: &[&str] = &["grove.io/podcliqueset-replica-index", "grove.io/podgangset-replica-index"];
 /// Grove: scaling group of a pod, `<set>-<replica>-<scaling group>`; absent in standalone cliques.
 pub const GROVE_SCALING_GROUP: &str = "grove.io/podcliquescalinggroup";
-/// Grove: copy of the scaling group that a pod is in.
+/// Grove: index of the scaling group's copy that a pod is in.
 pub const GROVE_SCALING_GROUP_REPLICA: &str = "grove.io/podcliquescalinggroup-replica-index";
 /// Grove: index of a pod in its clique; releases before v0.1.0-alpha.8 have it in the hostname only.
 pub const GROVE_POD_INDEX: &str = "grove.io/podclique-pod-index";
 
 /// KAI: PodGroup of a pod, in its own namespace (annotation, without a prefix).
 pub const KAI_POD_GROUP: &str = "pod-group-name";
-/// KAI v0.15 and later: its podgrouper leaves the pod in the PodGroup that it names (annotation, `true`).
+/// KAI ≥ v0.15: its podgrouper leaves the pod in the PodGroup that the pod names (annotation, `true`).
 pub const KAI_SKIP_PODGROUPER: &str = "kai.scheduler/skip-podgrouper";
 /// KAI: leaf of its PodGroup that a pod is in.
 pub const KAI_SUBGROUP: &str = "kai.scheduler/subgroup-name";
@@ -154,21 +156,21 @@ pub const KUBE_POD_GROUP: &str = "scheduling.x-k8s.io/pod-group";
 /// Volcano: PodGroup of a pod (annotation).
 pub const VOLCANO_POD_GROUP: &str = "scheduling.k8s.io/group-name";
 
-/// Kueue: queue of an object, by which it says that it is queued (label).
+/// Kueue: queue of an object, which marks the object as queued (label).
 pub const KUEUE_QUEUE: &str = "kueue.x-k8s.io/queue-name";
-/// Kueue: on pods that it queues, `true` (label).
+/// Kueue: mark of the pods that it queues, `true` (label).
 pub const KUEUE_MANAGED: &str = "kueue.x-k8s.io/managed";
 /// Kueue: kind of the workload whose pods it queues together with this one (annotation).
 pub const KUEUE_PARENT: &str = "kueue.x-k8s.io/pod-suspending-parent";
-/// Kueue: what it queues this pod together with (annotation, before v0.17 a label).
+/// Kueue: group of pods that are queued together (annotation, before v0.17 a label).
 pub const KUEUE_POD_GROUP: &str = "kueue.x-k8s.io/pod-group-name";
-/// Kueue: who has to let go of an object before it asks for a quota, separated by commas (annotation, since v0.17; by default
-/// since v0.19).
+/// Kueue: comma-separated gates that must be lifted before it asks for a quota (annotation, since v0.17; by default since
+/// v0.19).
 pub const KUEUE_GATED_BY: &str = "kueue.x-k8s.io/admission-gated-by";
-/// Kueue: gates that it lifts when there is a quota for the pod, and when it has a place for it. With either it may write on
-/// which nodes the pod runs.
+/// Kueue: the gate that it lifts when it has a quota for the pod, and the gate that it lifts when it has a place for it. With
+/// either it may set the nodes of the pod.
 pub const KUEUE_GATES: &[&str] = &["kueue.x-k8s.io/admission", "kueue.x-k8s.io/topology"];
-/// Kueue: by any of these annotations a pod asks for a place in a topology.
+/// Kueue: annotations by which a pod asks for a place in a topology.
 pub const KUEUE_TOPOLOGY: &[&str] = &[
     "kueue.x-k8s.io/podset-required-topology",
     "kueue.x-k8s.io/podset-preferred-topology",
@@ -177,49 +179,48 @@ pub const KUEUE_TOPOLOGY: &[&str] = &[
     "kueue.x-k8s.io/podset-slice-required-topology-constraints",
 ];
 
-/// StatefulSet, DaemonSet and RBG: revision that a pod was made at.
+/// StatefulSet, DaemonSet and RBG: revision that a pod was created at.
 pub const CONTROLLER_REVISION: &str = "controller-revision-hash";
 
 /// LeaderWorkerSet: revision of its templates, on its pods and on the StatefulSet of its leaders.
 pub const LWS_REVISION: &str = "leaderworkerset.sigs.k8s.io/template-revision-hash";
 
-/// Labels that name the revision a pod was made at, the more special first: the StatefulSets behind a LeaderWorkerSet have
-/// revisions of their own, which differ from group to group.
+/// Labels with the revision of a pod, the more specific first: the StatefulSets of a LeaderWorkerSet have revisions of their
+/// own, which differ from group to group.
 pub const REVISION_LABELS: &[&str] =
     &[LWS_REVISION, CONTROLLER_REVISION, "grove.io/pod-template-hash", "pod-template-hash"];
 
 /// Label schemes that tie a pod to a group, in order of precedence: (group key, role key).
 pub const LABEL_SCHEMES: &[(&str, &str)] = &[(GROUP, ROLE), (RBG_GROUP, RBG_ROLE), (KEP75_GROUP, KEP75_ROLE)];
 
-/// Labels by which a workload claims to be rolled in lockstep.
+/// Returns the labels by which a workload claims to be rolled in lockstep.
 pub fn claims() -> Vec<&'static str> {
     LABEL_SCHEMES.iter().flat_map(|(group, role)| [*group, *role]).collect()
 }
 
-/// Annotations of a workload that say how it is rolled: of its claim, and our notes of an open rollout.
+/// Annotations of a workload that concern its rollout: its claim, and rolegate's notes of an open rollout.
 pub const NOTES_OF_WORKLOADS: &[&str] = &[ROLLOUT, USER_PARTITION, USER_PARTITION_IN_RBG, UNCLAIMED, UNCLAIMED_IN_RBG];
 
-/// Annotations of groups, PodGroups and sets that rules look at. Labels of these are looked at by none.
+/// Annotations of groups, PodGroups and Grove sets that rules read. Rules read no labels of these objects.
 pub const NOTES_OF_OBJECTS: &[&str] = &[GROUP, DISCOVERY, PLACE, PLACEMENT, RBG_GANG];
 
-/// Labels of a pod that came before its group and names none: our loop found that the workload of a role made it, and so knows
-/// its group and role.
+/// Labels of a pod that was created before its group and names none: the loop found the role by the workload that created the
+/// pod.
 pub const ADOPTED: (&str, &str) = ("rolegate.dev/adopted-group", "rolegate.dev/adopted-role");
 
-/// Label schemes of pods: what a pod says itself goes before what was found.
+/// Returns the label schemes of pods; the pod's own labels take precedence over labels from the loop.
 pub fn pod_schemes() -> impl DoubleEndedIterator<Item = (&'static str, &'static str)> {
     LABEL_SCHEMES.iter().copied().chain([ADOPTED])
 }
 
-/// Labels that a maker gives to its pods: without an owner who has them is a copy.
+/// Labels that controllers put on their pods; a pod with one of them and without an owner is a copy.
 pub const MAKERS_LABELS: &[&str] =
     &[STATEFUL_SET_POD, POD_INDEX, "pod-template-hash", CONTROLLER_REVISION, LWS_NAME, JOBSET_NAME];
 
-/// Longest value of a label.
 pub const LABEL_VALUE_MAX: usize = 63;
 
-/// A text as a label value: unchanged when it is one, else cut and given a hash of the whole, so that two texts stay two
-/// values. The same text gives the same value in every release.
+/// Returns a text as a label value: unchanged if it is valid, else cut and followed by a hash of the whole, so that two texts
+/// stay distinct. A text has the same value in every release.
 pub fn label_value(text: &str) -> String {
     if is_label_value(text) {
         return text.to_owned();
@@ -231,8 +232,7 @@ pub fn label_value(text: &str) -> String {
     if head.is_empty() { hash } else { format!("{head}-{hash}") }
 }
 
-/// True for what a label can say as it stands. No object carries anything else, and in a selector it may mean something
-/// else.
+/// Reports whether a text is a valid label value. No object carries another one, and a selector may give it another meaning.
 pub fn is_label_value(text: &str) -> bool {
     text.len() <= LABEL_VALUE_MAX
         && text.chars().all(is_inner)
@@ -244,7 +244,7 @@ fn is_inner(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.')
 }
 
-/// 32-bit FNV-1a: stable across releases and platforms, which the standard library's hasher does not promise.
+/// 32-bit FNV-1a: stable across releases and platforms, unlike the standard library's hasher.
 fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }

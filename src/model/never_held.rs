@@ -1,4 +1,4 @@
-//! Pods that their group can never hold: a gate would cost each of them a PATCH for nothing.
+//! Pods that their group can never hold: a gate would cost a needless PATCH for each of them.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use super::batching::Choice;
 use super::{Batching, Group, PodIdentity, Progression};
 
 impl Group {
-    /// True when no coordination of the group, as it stands, can ever hold this pod, provided that the group has its role
-    /// and breaks no rule: one that does keeps what it has. Beside the coordinations of the pod's role those count that share
-    /// any role with them, since one that waits blocks the others.
+    /// Reports whether no coordination of the group can ever hold this pod, provided that the group has the pod's role and is
+    /// valid; an invalid group keeps its pods. Coordinations that share any role with those of the pod count too, since one
+    /// that waits blocks the others.
     pub fn never_holds(&self, pod: &PodIdentity) -> bool {
         let Some(role) = pod.role.as_deref() else { return false };
         let own: Vec<_> = self.batchings_of(role).map(|(_, batching)| batching).collect();
@@ -25,7 +25,7 @@ impl Group {
         self.batched().all(|(_, batching)| !shares(batching) || self.never_waits(batching))
     }
 
-    /// True when all batches may go at once, and nothing has to be found out or made before.
+    /// Reports whether all batches may be released at once, with nothing to find out or to create first.
     fn never_waits(&self, batching: &Batching) -> bool {
         let Batching { progression, topology, pod_group, sizes, .. } = batching;
         let is_known = |role: &str| self.role(role).is_some_and(|role| !role.workload.desired_is_unknown);

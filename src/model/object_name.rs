@@ -1,12 +1,12 @@
-//! Names of objects, judged as Kubernetes judges its own. Names come from labels, annotations and specs that anybody may write:
-//! what is no name must not become part of a request.
+//! Names of objects, validated as in Kubernetes. Names come from labels, annotations and specs that anyone may write; an
+//! invalid name must not become part of a request.
 
-/// Longest name of an object.
+/// Maximum length of a DNS-1123 subdomain, the form of most object names.
 const SUBDOMAIN_MAX: usize = 253;
-/// Longest name of a namespace, and of what is named after a label.
+/// Maximum length of a DNS-1123 label, the form of namespace names.
 const LABEL_MAX: usize = 63;
 
-/// What a DNS-1123 label must be, in Kubernetes' words; `None` when the name is one.
+/// Returns the fault of a DNS-1123 label, in Kubernetes' words; `None` for a valid one.
 pub fn label_fault(name: &str) -> Option<&'static str> {
     if name.len() > LABEL_MAX {
         return Some("must be no more than 63 characters");
@@ -17,7 +17,7 @@ pub fn label_fault(name: &str) -> Option<&'static str> {
     )
 }
 
-/// What a DNS-1123 subdomain must be, which most objects are named by; `None` when the name is one.
+/// Returns the fault of a DNS-1123 subdomain, in Kubernetes' words; `None` for a valid one.
 pub fn subdomain_fault(name: &str) -> Option<&'static str> {
     if name.len() > SUBDOMAIN_MAX {
         return Some("must be no more than 253 characters");

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Path of a field. Sorts by structure, so that entry 10 comes after entry 2.
+/// Path of a field. Paths sort by structure: entry 10 comes after entry 2.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<Step>);
 
@@ -15,35 +15,35 @@ enum Step {
 }
 
 impl FieldPath {
-    /// The path of a top-level field.
+    /// Returns the path of a top-level field.
     pub fn new(name: &'static str) -> Self {
         Self(vec![Step::Child(Cow::Borrowed(name))])
     }
 
-    /// A path that is written already.
+    /// Returns a path that is already written as text.
     pub fn verbatim(path: String) -> Self {
         Self(vec![Step::Child(path.into())])
     }
 
-    /// A field of this object.
+    /// Returns the path of a field of this object.
     #[must_use]
     pub fn child(&self, name: impl Into<Cow<'static, str>>) -> Self {
         self.with(Step::Child(name.into()))
     }
 
-    /// An entry of this list.
+    /// Returns the path of an entry of this list.
     #[must_use]
     pub fn index(&self, index: usize) -> Self {
         self.with(Step::Index(index))
     }
 
-    /// An entry of this map.
+    /// Returns the path of an entry of this map.
     #[must_use]
     pub fn key(&self, key: impl Into<String>) -> Self {
         self.with(Step::Key(key.into()))
     }
 
-    /// The object or list that this is in.
+    /// Returns the path of the enclosing object or list.
     #[must_use]
     pub fn parent(&self) -> Self {
         Self(self.0.split_last().map(|(_, steps)| steps.to_vec()).unwrap_or_default())
@@ -55,7 +55,7 @@ impl FieldPath {
         Self(steps)
     }
 
-    /// The steps as (is a list index, text): what a reader of source positions needs to walk a document.
+    /// Returns the steps as (is a list index, text), to walk a document.
     pub fn steps(&self) -> impl Iterator<Item = (bool, Cow<'_, str>)> {
         self.0.iter().map(|step| match step {
             Step::Child(name) => (false, Cow::Borrowed(name.as_ref())),

@@ -1,14 +1,14 @@
-//! What was written into the `nodeSelector` of a pod when it was let go, as an annotation of the pod keeps it: a copy of the pod,
-//! from a backup say, would ask for a place of yesterday.
+//! Entries that rolegate added to the `nodeSelector` of a released pod, as an annotation of the pod stores them. A copy of the
+//! pod, such as one from a backup, would otherwise ask for an outdated place.
 
 use std::collections::BTreeMap;
 
-/// `example.com/rack=r1,kubernetes.io/hostname=n1`
+/// Returns `example.com/rack=r1,kubernetes.io/hostname=n1`.
 pub fn text(pin: &BTreeMap<String, String>) -> String {
     pin.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(",")
 }
 
-/// The entries of a text; what cannot be read is none.
+/// Returns the entries of a text; unreadable entries are skipped.
 pub fn read(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split(',').filter_map(|entry| entry.split_once('='))
 }

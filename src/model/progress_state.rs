@@ -1,24 +1,23 @@
-//! How far a coordination, or one role in it, is (KEP-30, CoordinationState).
+//! State of a coordination, or of one role in it (KEP-30, CoordinationState).
 
-/// ProgressState of a coordination, or of one role in it (KEP-30, CoordinationState).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProgressState {
-    /// The next batch may go.
+    /// The next batch may be released.
     Progressing,
-    /// An earlier batch is not what the progression asks for.
+    /// An earlier batch is not in the state that the progression requires.
     Waiting,
     /// Another coordination that shares a role waits.
     Blocked,
-    /// A rollout stands at its partition.
+    /// A rollout has reached its partition.
     Paused,
     /// All roles are at their desired count.
     Complete,
-    /// Its updates never come to rolegate: no workload of the role is claimed that could be rolled in lockstep.
+    /// The updates do not pass through rolegate: no workload of the role is claimed that could be rolled in lockstep.
     NotCoordinated,
 }
 
 impl ProgressState {
-    /// As the status spells it.
+    /// Returns the word in the status.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Progressing => "Progressing",

@@ -1,11 +1,11 @@
 //! Amounts as Kubernetes writes them: `500m`, `1.5`, `16Gi`, `2e3`.
 
-/// A text that is no amount.
+/// An error: the text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no quantity: expected a number with one of the suffixes n u m k M G T P E Ki Mi Gi Ti Pi Ei")]
 pub struct NoQuantity(String);
 
-/// Suffix, and what it multiplies by: a numerator and a denominator.
+/// Suffixes and their factors: numerator and denominator.
 const SUFFIXES: &[(&str, i128, i128)] = &[
     ("", 1, 1),
     ("n", 1, 1_000_000_000),
@@ -25,15 +25,16 @@ const SUFFIXES: &[(&str, i128, i128)] = &[
     ("Ei", 1 << 60, 1),
 ];
 
-/// Digits that are read before and behind the point; the API server keeps no more than 19 of them.
+/// Twice as many digits are read, before and after the point together; the API server keeps no more than 19.
 const MOST_DIGITS: usize = 19;
 
-/// The amount in parts of a unit, of which there are `parts` (1,000 for processors, which are counted in thousandths, 1 for
-/// all else), rounded up as the API server and the scheduler do. What is too large for the type is the largest that it holds.
+/// Returns the amount in parts of a unit, of which there are `parts` (1,000 for processors, which are counted in thousandths, 1
+/// for everything else), rounded up as in the API server and the scheduler. An amount too large for the type becomes its
+/// maximum.
 ///
 /// # Errors
 ///
-/// When the text is no quantity.
+/// When the text is not a quantity.
 pub fn amount(text: &str, parts: i64) -> Result<i64, NoQuantity> {
     let fault = || NoQuantity(text.to_owned());
     let (negative, unsigned) = match text.strip_prefix('-') {
@@ -53,7 +54,7 @@ pub fn amount(text: &str, parts: i64) -> Result<i64, NoQuantity> {
     let parts = mantissa.checked_mul(i128::from(parts)).and_then(|parts| parts.checked_mul(numerator));
     let divisor = 10_i128.checked_pow(behind).and_then(|tens| tens.checked_mul(denominator)).ok_or_else(fault)?;
     let magnitude = match parts {
-        // Away from zero, as the API server rounds.
+        // The API server rounds away from zero.
         Some(parts) => parts / divisor + i128::from(parts % divisor != 0),
         None => i128::from(i64::MAX),
     };

@@ -1,24 +1,22 @@
-//! Where a pod stands with Kueue, which keeps pods waiting for a quota by gates of its own.
+//! The state of a pod in Kueue, which keeps pods waiting for a quota with gates of its own.
 
 use crate::api::{Meta, Pod};
 use crate::model::names;
 
-/// Where a pod stands with Kueue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Queued {
-    /// Kueue does not queue it.
+    /// Kueue does not queue the pod.
     #[default]
     Not,
-    /// Kueue waits until our gate is off: it takes no quota before.
+    /// Kueue waits until rolegate's gate is lifted, and takes no quota before.
     AfterUs,
-    /// Kueue has not let it go. When it does, it may say on which nodes the pod runs.
+    /// Kueue has not released the pod. When it does, it may set the nodes of the pod.
     Waits,
-    /// Kueue has let it go: it counts in a quota, whether it runs or not.
+    /// Kueue has released the pod: it counts in a quota, whether it runs or not.
     Admitted,
 }
 
 impl Queued {
-    /// Where this pod stands.
     pub fn of(pod: &Pod) -> Self {
         let meta = &pod.metadata;
         if waits_for_us(meta) {
@@ -33,13 +31,13 @@ impl Queued {
     }
 }
 
-/// True for a pod that says that Kueue is to wait for us.
+/// Reports whether the pod tells Kueue to wait for rolegate.
 pub fn waits_for_us(meta: &Meta) -> bool {
     meta.annotation(names::KUEUE_GATED_BY) == Some(names::GATE)
 }
 
-/// True for a pod that Kueue queues by itself, and not with others of its workload or of a group that Kueue knows: such a pod
-/// can be told apart from those of later batches. Of a workload Kueue counts all pods at once, whatever a pod says.
+/// Reports whether Kueue queues the pod by itself, not together with its workload or a pod group, so that it can be told apart
+/// from pods of later batches. Of a workload, Kueue counts all pods at once, whatever a pod says.
 pub fn is_queued_alone(meta: &Meta) -> bool {
     let is_queued = meta.label(names::KUEUE_QUEUE).is_some_and(|queue| !queue.is_empty())
         || meta.label(names::KUEUE_MANAGED) == Some("true");
@@ -48,14 +46,14 @@ pub fn is_queued_alone(meta: &Meta) -> bool {
     is_queued && !is_with_others
 }
 
-/// True for a StatefulSet of which Kueue queues all pods as one. Kueue refuses to let it be scaled, and does not see a scale by the
-/// subresource: then it finds pods that it does not know of, takes all down, and lets none run again.
+/// Reports whether Kueue queues all pods of a StatefulSet as one. Kueue refuses a change of its replicas and does not see one
+/// through the scale subresource: it then finds unknown pods, takes all pods down and lets none run again.
 pub fn is_queued_as_one(meta: &Meta, template: &Meta) -> bool {
     meta.label(names::KUEUE_QUEUE).is_some_and(|queue| !queue.is_empty())
         || template.annotation(names::KUEUE_PARENT) == Some("statefulset")
 }
 
-/// The annotation by which pods ask Kueue for a place in a topology.
+/// Returns the annotation by which a pod asks Kueue for a place in a topology.
 pub fn asks_for_topology(meta: &Meta) -> Option<&'static str> {
     names::KUEUE_TOPOLOGY.iter().copied().find(|key| meta.annotation(key).is_some())
 }

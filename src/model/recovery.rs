@@ -1,4 +1,5 @@
-//! What becomes of a batch that was complete and loses a replica: it is left to its controllers, or made anew as a whole.
+//! Recovery of a batch that was complete and loses a replica: its controllers replace the replica, or the whole batch is
+//! recreated.
 
 use std::time::Duration;
 
@@ -12,38 +13,37 @@ use crate::api;
 /// Spellings of `recovery.policy`; the first is the default.
 pub const RECOVERY_POLICIES: &[(&str, bool)] = &[("None", false), ("Recreate", true)];
 
-/// A batch is made anew so often within the window, by default.
+/// Default number of recoveries of a batch within the window.
 const LIMIT: u32 = 3;
-/// So many recoveries of a group are under way at once, by default.
+/// Default number of concurrent recoveries of a group.
 const MAX_CONCURRENT: u32 = 1;
-/// The window, by default.
 const WINDOW: Duration = Duration::from_secs(3600);
-/// No time of a recovery is longer: beyond it a number of seconds has lost its meaning.
+/// Longest time that is accepted.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What becomes of a batch that loses a replica, as it is written.
+/// Recovery of a batch that loses a replica, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// Path of the block.
     pub at: FieldPath,
-    /// The batch is made anew. An unknown word reads as the default: nothing is deleted.
+    /// Whether the batch is recreated; with an unknown policy it is not, and nothing is deleted.
     pub recreates: bool,
-    /// A policy that is not known.
+    /// The policy, if it is unknown.
     pub unknown_policy: Option<String>,
-    /// A replica that is not ready for so long is lost; `None`: none is for that.
+    /// A replica that is not ready for this time is lost; with `None`, only other causes count.
     pub unready_for: Option<Duration>,
-    /// So often within the window.
+    /// Recoveries of a batch within the window.
     pub limit: u32,
-    /// The window.
+    /// Time in which recoveries count for `limit`.
     pub window: Duration,
-    /// A batch begins while fewer recoveries of the group are under way.
+    /// Concurrent recoveries of the group at which no other begins.
     pub max_concurrent: u32,
-    /// Fields that are not of the form that is read: their defaults are taken.
+    /// Malformed fields, which have their defaults.
     pub malformed: Vec<Malformed>,
 }
 
 impl Recovery {
-    /// Reads the block found at `at`.
+    /// Reads the block at `at`.
     pub(super) fn parse(written: &api::coordination::Recovery, at: FieldPath) -> Self {
         let mut malformed = Vec::new();
         let mut time = |field: &'static str, text: &Option<String>| {
@@ -82,7 +82,7 @@ impl Recovery {
         }
     }
 
-    /// The block where roles may stand as well: as a number it is the size of a role of that name.
+    /// Reads a block in a place where roles may be too; a number is the size of a role of that name, not a block.
     pub(super) fn parse_beside_roles(value: &Value, at: FieldPath) -> Option<Self> {
         if value.is_i64() {
             return None;
@@ -96,7 +96,7 @@ impl Recovery {
     }
 }
 
-/// More recoveries than a window of a year has seconds for are no limit.
+/// Maximum of `limit` and `maxConcurrent`.
 const MOST: u32 = 1_000;
 const MUST_BE_A_TIME: &str = "must be a duration of one second or more, such as 30s, 10m or 1h30m";
 const MUST_BE_A_LIMIT: &str = "must be from 1 to 1000";

@@ -1,4 +1,4 @@
-//! The workload behind a role.
+//! The workload of a role.
 
 use std::collections::BTreeMap;
 
@@ -10,54 +10,54 @@ use super::{FieldPath, GroupKey, WorkloadKey, WorkloadKind};
 use crate::api;
 use crate::api::role_coordination::WorkloadRef;
 
-/// What makes the pods of a role, as far as rules look at it.
+/// The workload that creates the pods of a role, limited to the fields that rules read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleWorkload {
     /// `workloadRef` as written, with its path.
     pub reference: Option<(WorkloadRef, FieldPath)>,
-    /// The workload's name, where it is known.
+    /// The workload's name, if known.
     pub key: Option<WorkloadKey>,
-    /// The pods are made by way of RBG's own instances, which no kind of workload here stands for.
+    /// Set if RBG's own instances create the pods, for which there is no `WorkloadKind`.
     pub instances: Option<Instances>,
-    /// What a pod template of the workload lacks of the labels of group and role.
+    /// Labels of group and role that a pod template of the workload lacks.
     pub unlabelled: Option<Unlabelled>,
-    /// True when the desired replicas stand in a workload or group that is not known: `desired` reads as 0.
+    /// True when the desired replicas come from an unknown workload or group; `desired` is then 0.
     pub desired_is_unknown: bool,
-    /// How long a pod must be ready before it counts, in seconds.
+    /// Seconds that a pod must be ready before it counts.
     pub min_ready_seconds: u32,
-    /// Its own progress deadline is over: it says that it has failed.
+    /// True when the workload reports that its progress deadline has passed.
     pub is_overdue: bool,
-    /// Path of an update strategy of the role's own.
+    /// Path of the role's own update strategy.
     pub update_strategy: Option<FieldPath>,
-    /// Path of what makes the role's pods one after another.
+    /// Path of the field that makes the workload create pods one after another.
     pub ordered: Option<FieldPath>,
-    /// DNS name of the role's first pod within the namespace, where its workload has a governing Service.
+    /// DNS name of the role's first pod within the namespace, if its workload has a governing Service.
     pub first_host: Option<String>,
     /// Labels that the role's pods are known to carry.
     pub labels: BTreeMap<String, String>,
 }
 
-/// How RBG's instances of a role are named.
+/// Naming of RBG's instances of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instances {
-    /// With a number each.
+    /// Each instance has a number.
     Numbered,
-    /// With a random end each.
+    /// Each instance has a random suffix.
     Random,
 }
 
 /// Annotation of a v1alpha2 role: `<apiVersion>/<kind>` of its workload.
 const ROLE_WORKLOAD_TYPE: &str = "rbg.workloads.x-k8s.io/role-workload-type";
-/// Annotation of a v1alpha2 role: its instances are numbered, or have random names.
+/// Annotation of a v1alpha2 role: whether its instances are numbered or have random names.
 const INSTANCE_PATTERN: &str = "rbg.workloads.x-k8s.io/role-instance-pattern";
-/// RBG's own kinds of workload: that of v0.7 and later, which is the default of v1alpha2, and that of v0.6.
+/// RBG's own kinds of workload: the kind of v0.7 and later, which is the default of v1alpha2, and the kind of v0.6.
 const INSTANCE_SETS: &[&str] = &["RoleInstanceSet", "InstanceSet"];
 
-/// Longest name that RBG gives to a workload.
+/// Maximum length of the names that RBG gives to workloads.
 const WORKLOAD_NAME_MAX: usize = 63;
 
 impl RoleWorkload {
-    /// The workload that RBG makes for a role: `<group>-<role>`, a StatefulSet in v1alpha1 unless it says otherwise.
+    /// Returns the workload that RBG makes for a role: `<group>-<role>`, in v1alpha1 a StatefulSet by default.
     pub(super) fn of_rbg_role(key: &GroupKey, version: &str, role: &api::rbg::Role, at: &FieldPath) -> Self {
         let strategies = [("updateStrategy", &role.update_strategy), ("rolloutStrategy", &role.rollout_strategy)];
         let is_set = |value: &Option<Value>| value.as_ref().is_some_and(|value| !is_empty(value));
@@ -77,14 +77,14 @@ impl RoleWorkload {
         }
     }
 
-    /// What makes the role's pods, where their names say no ordinal.
+    /// Returns the kind of the workload if its pods' names have no ordinals.
     pub fn without_ordinals(&self) -> Option<&'static str> {
         let kind = self.key.as_ref().map(|key| key.kind).filter(|kind| !kind.row().numbered);
         let instances = self.instances.filter(|instances| *instances == Instances::Random);
         kind.map(WorkloadKind::as_str).or(instances.map(|_| "stateless RoleInstanceSet"))
     }
 
-    /// What makes the role's pods, where it has no partition that can be moved. RBG writes that of its own instances itself.
+    /// Returns the kind of the workload if it has no partition to move. RBG itself writes the partition of its instances.
     pub fn without_partition(&self) -> Option<&'static str> {
         let kind = self.key.as_ref().map(|key| key.kind).filter(|kind| kind.row().rollout.is_none());
         kind.map(WorkloadKind::as_str).or(self.instances.map(|_| "RoleInstanceSet"))

@@ -1,4 +1,4 @@
-//! Workloads that are claimed for rollouts in lockstep (KEP-30): where they stand, and where they go.
+//! Workloads that are claimed for rollouts in lockstep (KEP-30): their current and their target state.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use super::workload::desired;
 use super::{RolloutClaim, WorkloadKey, WorkloadKind, former_claim, names, rollout_claim};
 use crate::api::Meta;
 
-/// The partition that the user of a workload asked for, as our annotation on it keeps it while a rollout is open. What
-/// cannot be read is none: the rollout must end.
+/// Returns the partition that the user of a workload set, from the annotation that keeps it while a rollout is open. An
+/// unreadable one counts as 0: the rollout must end.
 pub fn asked_partition(annotation: &str) -> u32 {
     annotation.parse().map_or(0, number)
 }
 
-/// The partition that a workload's user has written: while a rollout is open the one in its spec is ours.
+/// Returns the partition that the user of a workload set; while a rollout is open, the partition in the spec is rolegate's.
 pub(super) fn partition_of_user(meta: &Meta, in_spec: Option<i64>) -> Option<i64> {
     match first_annotation(meta, names::USER_PARTITIONS) {
-        // None and 0 were one when the rollout opened.
+        // Absent and 0 were stored alike when the rollout opened.
         Some(kept) => Some(i64::from(asked_partition(kept))).filter(|partition| *partition != 0),
         None => in_spec,
     }
@@ -26,39 +26,35 @@ fn number(number: i64) -> u32 {
     u32::try_from(number.max(0)).unwrap_or(u32::MAX)
 }
 
-/// A workload that is claimed.
+/// A claimed workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolledWorkload {
-    /// Its name.
     pub key: WorkloadKey,
-    /// Its unique id.
     pub uid: Arc<str>,
-    /// Its version when it was read: the partition is set only on that one.
+    /// Resource version that was read; the partition is set only at this version.
     pub resource_version: String,
-    /// `metadata.generation`: which edit of it this is.
+    /// `metadata.generation`, which numbers its edits.
     pub generation: Option<i64>,
-    /// Group and role.
     pub claim: RolloutClaim,
-    /// Desired replicas.
     pub desired: u32,
-    /// Its controller has seen its last change.
+    /// True when its controller has observed its last change.
     pub observed: bool,
-    /// Its own partition.
+    /// Partition in its spec.
     pub partition: u32,
-    /// The partition that its user asked for; there while a rollout is open.
+    /// Partition that its user set; present while a rollout is open.
     pub user_partition: Option<u32>,
-    /// What ties the edits of several roles together, where somebody wrote it.
+    /// Id that ties the edits of several roles together, if one is set.
     pub rollout_id: Option<String>,
-    /// Revision that it goes to, as its pods are labelled; `None` where that is not known.
+    /// Revision that its pods are updated to, as in their labels; `None` if unknown.
     pub update_revision: Option<String>,
-    /// Revision that it comes from; `None` where it does not say.
+    /// Revision that its pods come from; `None` if the workload does not tell.
     pub current_revision: Option<String>,
-    /// Its claim was taken away while its rollout was open.
+    /// True when its claim was removed while its rollout was open.
     pub unclaimed: bool,
 }
 
 impl RolledWorkload {
-    /// Reads what all kinds have; `None` for one that is not claimed, or is being deleted.
+    /// Reads the fields common to all kinds; `None` for a workload that is not claimed or is being deleted.
     pub(super) fn read(kind: WorkloadKind, meta: &Meta, replicas: Option<i64>, partition: Option<i64>) -> Option<Self> {
         let claim = rollout_claim(meta, meta.namespace());
         let unclaimed = claim.is_none();
@@ -80,17 +76,18 @@ impl RolledWorkload {
         })
     }
 
-    /// The partition that its user asked for: ordinals below it stay old, and it gets this one back when its rollout ends.
+    /// Returns the partition that its user set: ordinals below it stay old, and the workload gets it back when its rollout
+    /// ends.
     pub fn asked_partition(&self) -> u32 {
         self.user_partition.unwrap_or(0)
     }
 
-    /// True while a rollout is open: the partition is ours.
+    /// Reports whether a rollout is open and the partition is rolegate's.
     pub fn is_open(&self) -> bool {
         self.user_partition.is_some()
     }
 
-    /// The same but for its version: nothing that a rollout depends on has changed.
+    /// Reports whether both are equal apart from the resource version, on which no rollout depends.
     pub fn is_like(&self, other: &Self) -> bool {
         let same_version = Self { resource_version: other.resource_version.clone(), ..self.clone() };
         same_version == *other

@@ -1,42 +1,40 @@
-//! The bounds of a coordinated rollout (KEP-30), free of spelling.
+//! The bounds of a coordinated rollout (KEP-30), independent of their spelling.
 
 use std::collections::BTreeSet;
 
 use super::{Coordination, Group};
 use crate::api::IntOrString;
 
-/// The partition of a frozen workload, which nobody else writes. Not its replicas: a later scale-up would start the new
-/// ordinals at the new revision.
+/// Partition of a frozen workload, a value that nobody else writes. The number of replicas will not do: a later scale-up would
+/// start the new ordinals at the new revision.
 pub const FROZEN: u32 = i32::MAX as u32;
 
-/// Bounds of one coordination. A value that cannot be read counts as its default: with such a fault nothing moves anyway.
+/// Bounds of one coordination. An unreadable value counts as its default; with such a fault nothing moves anyway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RollingBounds {
-    /// Position of the coordination in the group's list.
+    /// Index of the coordination in the group's list.
     pub index: usize,
-    /// Name of the coordination.
+    /// Display name of the coordination.
     pub name: String,
     /// Roles that are updated at one rate.
     pub roles: Vec<String>,
-    /// Largest difference between the updated shares of two roles, percent.
+    /// Largest difference between the updated shares of two roles, in percent.
     pub max_skew: u32,
-    /// Replicas of a role that may be unavailable.
     pub max_unavailable: Unavailable,
-    /// Share of each role that stays old, percent.
+    /// Share of each role that stays old, in percent.
     pub partition: u32,
 }
 
-/// Replicas of a role that may be unavailable: never less than one.
+/// Replicas of a role that may be unavailable, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unavailable {
-    /// A number of replicas.
     Count(u32),
-    /// A share of the desired replicas, percent, rounded down.
+    /// A share of the desired replicas in percent, rounded down.
     Percent(u32),
 }
 
 impl Unavailable {
-    /// The number, of so many desired replicas.
+    /// Returns the number for these desired replicas.
     pub fn of(self, desired: u32) -> u32 {
         let number = match self {
             Self::Count(number) => number,
@@ -47,7 +45,7 @@ impl Unavailable {
 }
 
 impl RollingBounds {
-    /// The bounds of a coordination, if it has a rolling update.
+    /// Returns the bounds of a coordination, if it has a rolling update.
     pub fn of(coordination: &Coordination) -> Option<Self> {
         let (update, _) = coordination.rolling_update.as_ref()?;
         let percentage = |value: &Option<IntOrString>| value.as_ref().and_then(IntOrString::percent);
@@ -66,18 +64,18 @@ impl RollingBounds {
         })
     }
 
-    /// The bounds of every coordination of a group that has some.
+    /// Returns the bounds of every coordination of a group with a rolling update.
     pub fn all_of(group: &Group) -> Vec<Self> {
         group.coordinations.iter().filter_map(Self::of).collect()
     }
 
-    /// True when the role is one of these.
+    /// Reports whether the bounds apply to the role.
     pub fn has(&self, role: &str) -> bool {
         self.roles.iter().any(|name| name == role)
     }
 
-    /// Replicas of so many desired ones that stay old, rounded up: 80 % of 200 leaves ordinals 0–159. Below 100 % at least
-    /// one is updated.
+    /// Returns the number of replicas that stay old, rounded up: 80 % of 200 keeps ordinals 0–159. Below 100 %, at least one is
+    /// updated.
     pub fn kept_old(&self, desired: u32) -> u32 {
         let (whole, rest) = share(self.partition, desired);
         let kept = whole + u32::from(rest > 0);
@@ -85,7 +83,7 @@ impl RollingBounds {
     }
 }
 
-/// The roles that are connected with this one by coordinations, directly or by way of others; with itself.
+/// Returns the role and all roles that coordinations connect with it, directly or through other roles.
 pub fn connected<'a>(bounds: &'a [RollingBounds], role: &'a str) -> BTreeSet<&'a str> {
     let mut connected = BTreeSet::from([role]);
     loop {
@@ -101,7 +99,7 @@ pub fn connected<'a>(bounds: &'a [RollingBounds], role: &'a str) -> BTreeSet<&'a
     }
 }
 
-/// So many percent of a number, rounded down, and what is left over.
+/// Returns a percentage of a number, rounded down, and the remainder in hundredths.
 fn share(percent: u32, of: u32) -> (u32, u64) {
     let hundredfold = u64::from(percent) * u64::from(of);
     (u32::try_from(hundredfold / 100).unwrap_or(u32::MAX), hundredfold % 100)

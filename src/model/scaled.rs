@@ -1,4 +1,4 @@
-//! Workloads that are claimed, as far as their scale goes.
+//! Claimed workloads, limited to their scale.
 
 use std::sync::Arc;
 
@@ -7,34 +7,30 @@ use crate::api::Meta;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::workload::PodTemplate;
 
-/// A workload that is claimed.
+/// A claimed workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScaledWorkload {
-    /// Its name.
     pub key: WorkloadKey,
-    /// Its unique id.
     pub uid: Arc<str>,
-    /// Its version when it was read: it is scaled only on that one.
+    /// Resource version that was read; the workload is scaled only at this version.
     pub resource_version: String,
-    /// Group and role.
     pub claim: RolloutClaim,
-    /// Replicas that it is to have.
     pub desired: u32,
-    /// Its controller says that some of its pods are of an older template, and may make others beyond the desired ones.
+    /// True when its controller reports pods of an older template, and may create pods beyond the desired ones.
     pub has_old_pods: bool,
-    /// The pods of a replica that is yet to be made.
+    /// Pods of a replica that is not created yet.
     pub replica: Arc<ReplicaPods>,
 }
 
-/// The pods of one replica as they would be made: each sort, and how many there are of it.
+/// The pods of one replica as they would be created: each kind of pod with its number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReplicaPods(pub Vec<(SchedulingPod, u32)>);
 
-// No amount in it is a float.
+// No amount is a float.
 impl Eq for ReplicaPods {}
 
 impl ReplicaPods {
-    /// Those of templates, in a namespace.
+    /// Returns the pods of these templates in a namespace.
     pub(super) fn of<'a>(namespace: &str, templates: impl IntoIterator<Item = (&'a PodTemplate, u32)>) -> Self {
         let pod = |(template, count): (&PodTemplate, u32)| {
             let PodTemplate { metadata, spec } = template.clone();
@@ -46,13 +42,13 @@ impl ReplicaPods {
 }
 
 impl ScaledWorkload {
-    /// One that is only counted: nothing else is known of it.
+    /// Returns a workload of which only the count is known.
     pub fn of_nothing(key: WorkloadKey, claim: RolloutClaim, desired: u32) -> Self {
         let (uid, resource_version, replica) = (Arc::from(""), String::new(), Arc::default());
         Self { key, uid, resource_version, claim, desired, has_old_pods: false, replica }
     }
 
-    /// Reads what all kinds have; `None` for one that is not claimed, or is being deleted.
+    /// Reads the fields common to all kinds; `None` for a workload that is not claimed or is being deleted.
     pub(super) fn read<'a>(
         kind: WorkloadKind,
         meta: &Meta,

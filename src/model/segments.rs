@@ -1,4 +1,4 @@
-//! What follows for a group from the segments that are wanted of it.
+//! Consequences of the wanted segments for a group.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,8 @@ fn standing(group: &Group, sources: &impl Sources) -> Standing {
     roles.find_map(of_role).unwrap_or(Standing::InEffect(coordination))
 }
 
-/// The one coordination that makes segments, by its place in the list; nothing else may make batches.
+/// Returns the segmentPlacement and the index of its coordination, if no other coordination makes batches and the group has its
+/// own roles.
 fn segments_of(group: &Group) -> Option<(usize, &Batching)> {
     let mut batched = group.batched();
     let (coordination, batching) = batched.next()?;
@@ -39,7 +40,7 @@ fn segments_of(group: &Group) -> Option<(usize, &Batching)> {
 }
 
 impl Group {
-    /// What a RoleCoordination wants of the group that was read from it.
+    /// Reads the wanted segments from the spec of the RoleCoordination behind this group.
     pub(super) fn wanted_of(&self, spec: &RoleCoordinationSpec, sources: &impl Sources) -> Option<Elastic> {
         let at = FieldPath::new("spec");
         Some(Elastic {
@@ -51,15 +52,15 @@ impl Group {
         })
     }
 
-    /// What is wanted of a group whose workloads rolegate scales.
+    /// Returns the wanted segments of a group whose workloads rolegate scales.
     pub fn scaled(&self) -> Option<(&Elastic, &Batching)> {
         let elastic = self.elastic.as_ref()?;
         let Standing::InEffect(coordination) = elastic.standing else { return None };
         Some((elastic, self.coordination(coordination)?.batching()?))
     }
 
-    /// Desired replicas of a group whose workloads rolegate scales: as many segments as are wanted, and those that were
-    /// released until it is committed that they are taken away.
+    /// Sets the desired replicas of a group whose workloads rolegate scales: those of the wanted segments, and those of
+    /// released segments until their removal is committed.
     pub(super) fn desire_segments(&mut self, sources: &impl Sources) {
         let Some((elastic, batching)) = self.scaled() else { return };
         let wanted = elastic.wanted();
@@ -76,13 +77,13 @@ impl Group {
         }
     }
 
-    /// Desired replicas of a group of which nothing is there yet.
+    /// Sets the desired replicas of a group of which nothing exists yet.
     pub fn desire_from_nothing(&mut self) {
         self.status.draining = None;
         self.desire_segments(&());
     }
 
-    /// Desired replicas of a group of which so many replicas may run.
+    /// Sets the desired replicas of a group with these released replicas.
     pub fn desire_beside(&mut self, released: &BTreeMap<String, u32>) {
         let Some((_, batching)) = self.scaled() else { return };
         let of_role = |name: &String| {
@@ -95,7 +96,8 @@ impl Group {
         self.status.coordination_state.clear();
     }
 
-    /// Segments of which anything is released; where nothing was ever committed, of which the workloads have anything.
+    /// Returns the number of segments with a released replica or, if nothing was ever committed, with a replica of the
+    /// workloads.
     fn released_segments(&self, batching: &Batching, sources: &impl Sources) -> u32 {
         let of = |replicas: &dyn Fn(&Role) -> Option<u32>| {
             let roles = batching.sizes.keys().filter_map(|name| self.role(name));
@@ -103,12 +105,12 @@ impl Group {
             segments.max()
         };
         let there = |role: &Role| Some(sources.workload(role.workload.key.as_ref()?)?.desired);
-        // Of what is only written down nothing is there yet.
+        // An object that is not stored has no replicas yet.
         let is_stored = !self.carrier.uid.is_empty();
         of(&|role| self.committed(&role.name)).or_else(|| of(&there).filter(|_| is_stored)).unwrap_or(0)
     }
 
-    /// True when the same object wants and has committed the same of the scale of its workloads.
+    /// Reports whether both are one object with the same wanted segments and the same commits of their scale.
     pub fn has_committed_like(&self, other: &Self) -> bool {
         let (ours, theirs) = (self.scaled(), other.scaled());
         let roles = || ours.iter().flat_map(|(_, batching)| batching.sizes.keys());
@@ -119,7 +121,7 @@ impl Group {
             && roles().all(|role| self.committed(role) == other.committed(role))
     }
 
-    /// The committed released count of a role: the highest that any coordination keeps.
+    /// Returns the committed released count of a role: the highest in any coordination.
     pub fn committed(&self, role: &str) -> Option<u32> {
         self.status.coordination_state.iter().filter_map(|state| state.progress.get(role)?.released).max()
     }

@@ -1,56 +1,56 @@
-//! Which namespaces are served, and in which mode: what the flags say, and what a namespace's own labels say.
+//! Served namespaces and their modes, from the flags and from the labels of each namespace.
 
 use std::collections::BTreeMap;
 
 use crate::api::selector::LabelSelector;
 use crate::model::{Mode, Others, names};
 
-/// What the flags say of all namespaces.
+/// Settings of the flags for all namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Serving {
-    /// The mode where a namespace names none, and of what is in no namespace.
+    /// Mode of namespaces that name none, and of objects outside namespaces.
     pub mode: Mode,
-    /// Which namespaces are served; without requirements, all.
+    /// Served namespaces; an empty selector selects all.
     pub selector: LabelSelector,
-    /// Who else serves namespaces.
+    /// Other rolegates that serve namespaces.
     pub others: Others,
 }
 
-/// How one namespace is served.
+/// Treatment of one namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Stance {
-    /// How much is done in it.
     pub mode: Mode,
-    /// Why nothing is done in it at all, if so.
+    /// Reason for doing nothing in the namespace, if any.
     pub out: Option<Out>,
-    /// Its label names a mode that there is none of: the flag's counts.
+    /// True when the label names an unknown mode; the mode of the flag counts.
     pub has_unknown_mode: bool,
 }
 
-/// Why nothing is done in a namespace.
+/// Reason for doing nothing in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Out {
-    /// It has opted out.
+    /// The namespace has opted out.
     OptedOut,
-    /// The selector of namespaces does not take it.
+    /// The namespace selector does not match.
     NotSelected,
-    /// Nor does the selector take it, and another rolegate serves it, or may: what is held there is not ours to let go.
+    /// The namespace selector does not match, and another rolegate serves the namespace or may do so: its held pods are not
+    /// released.
     OfOther,
 }
 
-/// Why everything is let go that is held in a namespace, and nothing of it is written.
+/// Reason for releasing everything that is held in a namespace, and writing no status in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LetGo {
-    /// It has opted out.
+    /// The namespace has opted out.
     OptedOut,
-    /// The selector of namespaces does not take it.
+    /// The namespace selector does not match.
     NotSelected,
-    /// It is only observed.
+    /// The namespace is only observed.
     Observed,
 }
 
 impl LetGo {
-    /// One word, for programs.
+    /// Returns one word, for programs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OptedOut => "OptedOut",
@@ -59,7 +59,7 @@ impl LetGo {
         }
     }
 
-    /// A phrase, for people.
+    /// Returns a phrase, for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::OptedOut => "its namespace has opted out",
@@ -68,7 +68,7 @@ impl LetGo {
         }
     }
 
-    /// Where that is said.
+    /// Returns the label or the flag behind the reason.
     pub const fn said_by(self) -> &'static str {
         match self {
             Self::OptedOut => "label rolegate.dev/ignore",
@@ -79,7 +79,8 @@ impl LetGo {
 }
 
 impl Serving {
-    /// How a namespace with these labels is served. Its own label goes before the flag, as with Pod Security.
+    /// Returns the treatment of a namespace with these labels. Its own label takes precedence over the flag, as with Pod
+    /// Security.
     pub fn stance(&self, labels: &BTreeMap<String, String>) -> Stance {
         let said = labels.get(names::MODE).map(|word| Mode::parse(word));
         let out = if labels.contains_key(names::IGNORE) {
@@ -91,19 +92,19 @@ impl Serving {
         Stance { mode: said.flatten().unwrap_or(self.mode), out, has_unknown_mode: said == Some(None) }
     }
 
-    /// How is served what is in no namespace, or in one of which nothing is known.
+    /// Returns the treatment of objects outside namespaces, and of a namespace of which nothing is known.
     pub fn unlabelled(&self) -> Stance {
         Stance { mode: self.mode, ..Stance::default() }
     }
 }
 
 impl Stance {
-    /// True where nothing is done at all, not even let go: another rolegate does.
+    /// Reports whether nothing is done at all, not even a release, because another rolegate serves the namespace.
     pub const fn is_of_other(self) -> bool {
         matches!(self.out, Some(Out::OfOther))
     }
 
-    /// Why nothing is held here by us, in one word: that of `lets_go`, or `OfOther`.
+    /// Returns why this rolegate holds nothing here, in one word: that of `lets_go`, or `OfOther`.
     pub const fn unserved(self) -> Option<&'static str> {
         match self.lets_go() {
             Some(why) => Some(why.as_str()),
@@ -112,7 +113,7 @@ impl Stance {
         }
     }
 
-    /// Why everything is let go that is held here; `None` where pods are held, by us or by others.
+    /// Returns why everything held here is released; `None` where this or another rolegate holds pods.
     pub const fn lets_go(self) -> Option<LetGo> {
         match (self.out, self.mode) {
             (Some(Out::OptedOut), _) => Some(LetGo::OptedOut),

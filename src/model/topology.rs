@@ -1,4 +1,4 @@
-//! Where the pods of one batch go: the three ways of the designs to ask for it, in one shape.
+//! Placement of the pods of one batch: the three forms of the designs in one shape.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::api::ObjectKind;
 use crate::api::coordination::{AffinityScheduling, DeployTopologyConstraint, TopologyAffinity};
 use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP};
 
-/// Name of the ClusterTopology that is meant when none is given (KEP-75).
+/// Default name of the ClusterTopology (KEP-75).
 pub const DEFAULT_CLUSTER_TOPOLOGY: &str = "rbg-cluster-topology";
 
 /// The nodes that one batch shares.
@@ -19,15 +19,14 @@ pub enum Domain {
     Layer {
         /// Name of the ClusterTopology.
         topology: String,
-        /// Name of the layer.
         layer: String,
     },
 }
 
-/// How much a batch insists on one domain.
+/// Strength of a batch's claim to one domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strength {
-    /// All pods of the batch, or none.
+    /// A requirement: all pods of the batch share one domain.
     Hard,
     /// A preference of this weight, 1 to 100.
     Soft(u8),
@@ -43,25 +42,24 @@ pub const AFFINITY_STRATEGIES: &[(&str, Strength)] = &[
     ("BestEffort", Strength::Soft(1)),
 ];
 
-/// Where the pods of one batch go.
+/// Placement of the pods of one batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Topology {
-    /// Path of the fields it was read from.
+    /// Path of the fields that it was read from.
     pub at: FieldPath,
-    /// The nodes that one batch shares.
     pub domain: Domain,
     /// Path of the field that names the domain.
     pub domain_at: FieldPath,
-    /// How much it insists; an unknown word reads as hard, the strictest.
+    /// An unknown word counts as hard, the strictest.
     pub strength: Strength,
-    /// The word for it that is not known, with its path.
+    /// The word for the strength if it is unknown, with its path.
     pub unknown_strength: Option<(String, FieldPath)>,
-    /// Prefer another domain for each batch.
+    /// True when each batch prefers another domain.
     pub spread: bool,
 }
 
 impl Topology {
-    /// KEP-30: a batch shares one domain, and batches keep apart.
+    /// Reads KEP-30's form: a batch shares one domain, and batches stay apart.
     pub(super) fn of_affinity_scheduling(affinity: &AffinityScheduling, at: &FieldPath) -> Option<Self> {
         let key = affinity.topology_key.clone().filter(|key| !key.is_empty())?;
         Some(Self {
@@ -74,7 +72,7 @@ impl Topology {
         })
     }
 
-    /// KEP-32, future enhancements.
+    /// Reads KEP-32's form (future enhancements).
     pub(super) fn of_segments(affinity: &TopologyAffinity, at: FieldPath) -> Option<Self> {
         let key = affinity.topology_key.clone().filter(|key| !key.is_empty())?;
         let (strength, unknown_strength) =
@@ -89,7 +87,7 @@ impl Topology {
         })
     }
 
-    /// KEP-75: a layer; without one the constraint holds a gang at most.
+    /// Reads KEP-75's form: a layer; a constraint without one has a gang at most.
     pub(super) fn of_deploy_constraint(constraint: &DeployTopologyConstraint, at: FieldPath) -> Option<Self> {
         let layer = constraint.topology_layer_name.clone().filter(|layer| !layer.is_empty())?;
         let named = constraint.cluster_topology_name.clone().filter(|name| !name.is_empty());
@@ -109,7 +107,7 @@ impl Topology {
         })
     }
 
-    /// True when a batch may not be split over two domains.
+    /// Reports whether a batch must not be split over two domains.
     pub fn is_hard(&self) -> bool {
         self.strength == Strength::Hard
     }
@@ -130,7 +128,7 @@ fn strength(
     }
 }
 
-/// The gang scheduler that a batch's PodGroup is made for (KEP-75, podGroupPolicy).
+/// Gang scheduler of a batch's PodGroup (KEP-75, podGroupPolicy).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PodGroupPolicy {
     /// `scheduling.x-k8s.io PodGroup` of the scheduler plugins.
@@ -138,21 +136,17 @@ pub enum PodGroupPolicy {
         /// Seconds until the gang gives up.
         schedule_timeout_seconds: Option<i64>,
     },
-    /// Volcano.
     VolcanoScheduling {
-        /// Queue.
+        /// Name of a Volcano queue.
         queue: Option<String>,
-        /// Priority class.
         priority_class_name: Option<String>,
     },
-    /// KAI.
     Kai {
-        /// Queue.
         queue: Option<String>,
-        /// Priority class. KAI reads that of the PodGroup and not those of its pods.
+        /// KAI reads the priority class of the PodGroup, not those of its pods.
         priority_class_name: Option<String>,
     },
-    /// None of these.
+    /// Any other policy, or several at once.
     Unknown,
 }
 
@@ -187,7 +181,7 @@ impl PodGroupPolicy {
         })
     }
 
-    /// The kind of the PodGroup that is made; `None` when it is not known.
+    /// Returns the kind of the PodGroup; `None` for an unknown policy.
     pub const fn kind(&self) -> Option<ObjectKind> {
         match self {
             Self::KubeScheduling { .. } => Some(KUBE_POD_GROUP),

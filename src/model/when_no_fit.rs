@@ -1,14 +1,13 @@
-//! What happens to a batch that fits nowhere.
+//! Action for a batch that must share a domain and fits in none.
 
-/// What happens to a batch that must share a domain, and fits into none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenNoFit {
-    /// It is held until it fits.
+    /// The batch is held until it fits.
     #[default]
     Hold,
-    /// It goes to a domain in which it would fit without pods of lower priority, which make way for it.
+    /// The batch goes to a domain in which it would fit without pods of lower priority, which are preempted.
     Preempt,
-    /// It goes to the domain with room for most of it, and waits there for the rest.
+    /// The batch goes to the domain with room for most of it, and waits there for the rest.
     Release,
 }
 
@@ -17,7 +16,7 @@ pub const WHEN_NO_FIT: &[(&str, WhenNoFit)] =
     &[("hold", WhenNoFit::Hold), ("preempt", WhenNoFit::Preempt), ("release", WhenNoFit::Release)];
 
 impl WhenNoFit {
-    /// Reads a word; an unknown one reads as the default.
+    /// Reads a word; an unknown one counts as the default.
     pub fn parse(word: Option<&str>) -> Self {
         let known = WHEN_NO_FIT.iter().find(|(spelling, _)| Some(*spelling) == word);
         known.map(|(_, meant)| *meant).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Numbers as people write them.
+//! Wording of numbers, times and messages for people.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -8,37 +8,36 @@ use jiff::SignedDuration;
 use super::names;
 use super::workload::Unlabelled;
 
-/// `1 pod`, `2 pods`.
+/// Returns `1 pod`, `2 pods`.
 pub fn counted(count: impl TryInto<u64>, word: &str) -> String {
     let count = count.try_into().unwrap_or(u64::MAX);
     format!("{count} {word}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A time as people write it: `10s`, `1h 30m`.
+/// Returns a time for people: `10s`, `1h 30m`.
 pub fn time(time: Duration) -> String {
     SignedDuration::try_from(time).map_or_else(|_| format!("{}s", time.as_secs()), |time| format!("{time:#}"))
 }
 
-/// Numbers as people write them, runs of them as one: `1-3, 5`.
+/// Returns numbers for people, with runs of them as one: `1-3, 5`.
 pub fn numbers(sorted: &[u32]) -> String {
     let runs = sorted.chunk_by(|one, next| one.checked_add(1) == Some(*next));
     let written = runs.filter_map(|run| Some(ordinals(&(*run.first()?..=*run.last()?))));
     written.collect::<Vec<_>>().join(", ")
 }
 
-/// The beginning of a text, to a whole character, of so many bytes at most.
+/// Returns the beginning of a text, cut after a whole character, at most `longest` bytes.
 pub fn beginning(text: &str, longest: usize) -> &str {
     let end = (0..=longest.min(text.len())).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
     text.get(..end).unwrap_or_default()
 }
 
-/// What somebody answered, as far as a sentence has room for it.
+/// Returns the beginning of an answer that fits into a sentence.
 pub fn answer(text: &str) -> &str {
     beginning(text, 300)
 }
 
-/// `the pod template of StatefulSet "prefill" lacks labels rolegate.dev/group: "pd" and rolegate.dev/role: "prefill"; its pods are not
-/// held`
+/// Returns `the pod template of StatefulSet "prefill" lacks labels rolegate.dev/group: "pd" and …; its pods are not held`.
 pub fn not_labelled(lack: Unlabelled, (kind, name): (&str, &str), group: &str, role: &str) -> String {
     let (group_key, role_key) = (names::GROUP, names::ROLE);
     let template = format!("the pod template of {kind} {name:?} lacks");
@@ -52,7 +51,7 @@ pub fn not_labelled(lack: Unlabelled, (kind, name): (&str, &str), group: &str, r
     }
 }
 
-/// Ordinals as people write them: `7`, `0-9`.
+/// Returns ordinals for people: `7`, `0-9`.
 pub fn ordinals(range: &RangeInclusive<u32>) -> String {
     if range.start() == range.end() { range.start().to_string() } else { format!("{}-{}", range.start(), range.end()) }
 }

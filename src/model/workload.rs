@@ -1,4 +1,4 @@
-//! A workload, whatever its kind: what groups and rules depend on.
+//! A workload of any kind, limited to the fields that groups and rules depend on.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,14 +8,11 @@ use super::workload_kind::Surge;
 use super::{RolloutClaim, WorkloadKind};
 use crate::api::IntOrString;
 
-/// Names a workload.
+/// Kind, namespace and name of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkloadKey {
-    /// Its namespace.
     pub namespace: String,
-    /// Its kind.
     pub kind: WorkloadKind,
-    /// Its name.
     pub name: String,
 }
 
@@ -25,70 +22,67 @@ impl fmt::Display for WorkloadKey {
     }
 }
 
-/// Why a workload makes its pods one after another.
+/// Reason for which a workload creates its pods one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OneByOne {
-    /// StatefulSet: the next pod is made when the one before is ready.
+    /// StatefulSet: the next pod is created when the previous one is ready.
     OrderedReady,
-    /// LeaderWorkerSet: workers are made when their leader is ready.
+    /// LeaderWorkerSet: workers are created when their leader is ready.
     LeaderReady,
-    /// LeaderWorkerSet: workers are made when their leader is scheduled.
+    /// LeaderWorkerSet: workers are created when their leader is scheduled.
     ExclusiveTopology,
 }
 
-/// A workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
-    /// Its name.
     pub key: WorkloadKey,
-    /// Its unique id; empty where it has none yet.
+    /// Empty for an object without one.
     pub uid: String,
-    /// Desired replicas; a negative value reads as 0.
+    /// Desired replicas; a negative number counts as 0.
     pub desired: u32,
     /// Pods in one replica.
     pub replica_size: u32,
     /// Labels of its pods, one map for each template.
     pub template_labels: Vec<BTreeMap<String, String>>,
-    /// Its own partition, as its user has written it.
+    /// Partition that its user set.
     pub partition: Option<i64>,
-    /// How long a pod of it must be ready before it counts, in seconds.
+    /// Seconds that a pod must be ready before it counts.
     pub min_ready_seconds: u32,
-    /// Its own progress deadline is over: it says that it has failed.
+    /// True when the workload reports that its progress deadline has passed.
     pub is_overdue: bool,
-    /// True when it replaces no pods by itself.
+    /// True when the workload replaces no pods by itself.
     pub on_delete: bool,
-    /// Extra replicas while an update is under way, as written.
+    /// Extra replicas during an update, as written.
     pub max_surge: Option<IntOrString>,
-    /// Why it makes its pods one after another, if it does.
+    /// Reason for which it creates its pods one after another, if it does.
     pub one_by_one: Option<OneByOne>,
-    /// Its claim to be rolled in lockstep.
     pub claim: Option<RolloutClaim>,
     /// The controller that owns it, as `RoleBasedGroup "pd"`.
     pub owner: Option<String>,
-    /// True where Kueue queues all of its pods as one, and holds to the number that it has seen first.
+    /// True when Kueue queues all its pods as one and insists on the number that it saw first.
     pub queued_as_one: bool,
-    /// The annotation by which its pods ask Kueue for a place in a topology.
+    /// Annotation by which its pods ask Kueue for a place in a topology.
     pub asks_kueue: Option<&'static str>,
     /// DNS name of its first pod within the namespace, `decode-0.decode`; `None` without a governing Service.
     pub first_host: Option<String>,
 }
 
-/// What the pods of a workload do not say, and so what becomes of them.
+/// Labels that the pods of a workload lack, and the effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unlabelled {
-    /// They name the group and another role: they count for the role whose workload makes them.
+    /// They name the group and another role: they count for the role whose workload creates them.
     Role,
     /// They do not name the group: they are not held.
     Group,
 }
 
 impl Workload {
-    /// The same but for its partition, which the loop moves: no group is read or refused by that.
+    /// Reports whether both are equal apart from the partition, which the loop moves and on which no group depends.
     pub fn is_like(&self, other: &Self) -> bool {
         Self { partition: other.partition, ..self.clone() } == *other
     }
 
-    /// What its pods do not say of this group and role, in the words of one of the schemes; `None` where they say all.
+    /// Returns which labels of this group and role the pods lack in every label scheme; `None` if one scheme is complete.
     pub fn unlabelled(&self, group: &str, role: &str) -> Option<Unlabelled> {
         let is = |labels: &BTreeMap<String, String>, key: &str, value: &str| {
             labels.get(key).is_some_and(|found| found.as_str() == value)
@@ -106,7 +100,7 @@ impl Workload {
         self.template_labels.iter().filter_map(lack).max()
     }
 
-    /// True when an update may make replicas beyond the desired ones.
+    /// Reports whether an update may create replicas beyond the desired ones.
     pub fn surges(&self) -> bool {
         match self.key.kind.row().surge {
             Surge::Never => false,
@@ -120,16 +114,16 @@ impl Workload {
     }
 }
 
-/// More replicas than any cluster has room for, several times over. What is looked at replica by replica ends here, whatever
-/// number somebody writes.
+/// Upper bound of all numbers of replicas, several times the room of any cluster. It limits loops over replicas, whatever
+/// number is written.
 const MOST_REPLICAS: u32 = 1_000_000;
 
-/// Replicas default to 1, as the API server does for every workload.
+/// Returns the desired replicas, by default 1 as in the API server.
 pub(super) fn desired(replicas: Option<i64>) -> u32 {
     most(replicas.unwrap_or(1))
 }
 
-/// A number of replicas or segments that can be; a negative one reads as 0.
+/// Returns a number of replicas or segments from 0 to `MOST_REPLICAS`.
 pub(super) fn most(number: i64) -> u32 {
     u32::try_from(number.max(0)).map_or(MOST_REPLICAS, |number| number.min(MOST_REPLICAS))
 }

@@ -1,4 +1,4 @@
-//! Kinds of workload: one row for each, with everything in which they differ.
+//! Kinds of workload: one row for each, with all their differences.
 
 use super::names;
 use crate::api::ObjectKind;
@@ -15,90 +15,83 @@ pub enum WorkloadKind {
     Deployment,
 }
 
-/// What is known of a kind of workload.
+/// Properties of a kind of workload.
 #[derive(Debug)]
 pub struct WorkloadRow {
-    /// What it is called at the API server.
     pub object: ObjectKind,
-    /// What kubectl calls it as well.
+    /// Short name in kubectl.
     pub short: &'static str,
-    /// Steps to the templates of its pods; not every object has each.
+    /// Paths of the pod templates; an object may lack some of them.
     pub templates: &'static [&'static [&'static str]],
-    /// The label by which its pods name it; `None` where they are those of its `spec.selector`.
+    /// Label by which pods name their workload; `None` if `spec.selector` selects them.
     pub named_by: Option<&'static str>,
-    /// Where its rollout is held; `None` for a kind without a partition.
+    /// Fields that hold a rollout; `None` for a kind without a partition.
     pub rollout: Option<RolloutFields>,
-    /// Whether the names of its pods say their ordinals.
+    /// Whether the names of its pods contain their ordinals.
     pub numbered: bool,
-    /// Whether an update may make replicas beyond the desired ones.
     pub surge: Surge,
-    /// Where it is told that its pods cannot be made.
     pub failures: FailuresIn,
-    /// The kind of the objects that make its pods for it: one of its own name, and one for each replica.
+    /// Kind of the objects that create its pods: one of its own name, and one for each replica.
     pub made_by: Option<WorkloadKind>,
-    /// What makes those of its pods that have no number.
+    /// Makers of its pods without a number.
     pub unnumbered_by: &'static [MadeBy],
-    /// What controls its pods.
     pub controller: PodController,
-    /// How many parts follow its name in those of its pods, with hyphens between: at least, at most.
+    /// Minimum and maximum number of parts, separated by hyphens, that follow its name in the names of its pods.
     pub name_parts: (usize, usize),
 }
 
-/// What made a pod that has no number.
+/// Maker of a pod without a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MadeBy {
-    /// A controller.
     #[default]
     Controller,
     /// A LeaderWorkerSet whose groups have no numbers.
     HashedGroup,
-    /// Nobody controls it.
+    /// No controller.
     Nobody,
-    /// Nobody controls it, and it has labels that only a controller gives: it is a copy of a pod, or its controller let it go.
+    /// No controller, although the pod has labels that only a controller sets: it is a copy, or its controller released it.
     NobodyNow,
-    /// A StatefulSet that let it go, and can make no other while it has the name.
+    /// A StatefulSet that released the pod, and cannot create another one while the pod has its name.
     LetGo,
 }
 
-/// What controls the pods of a workload.
+/// Controller of a workload's pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PodController {
     /// The workload itself.
     Itself,
-    /// Objects whose names begin with its own.
+    /// Objects whose names begin with the workload's.
     Parts,
-    /// A ReplicaSet, which has its name and the value of this label of the pods.
+    /// A ReplicaSet, named after the workload and the value of this label of the pods.
     ReplicaSet(&'static str),
 }
 
-/// The fields by which a rollout is held.
+/// Fields by which a rollout is held.
 #[derive(Clone, Copy, Debug)]
 pub struct RolloutFields {
-    /// Fields of which a change replaces pods.
+    /// Fields whose change replaces pods.
     pub revised: &'static [&'static str],
-    /// Steps to the partition.
+    /// Path of the partition.
     pub partition: &'static [&'static str],
-    /// The strategy's word: under `OnDelete` no partition may be set.
+    /// Path of the strategy's type; under `OnDelete` no partition may be set.
     pub strategy: &'static str,
 }
 
-/// Whether an update may make replicas beyond the desired ones.
+/// Whether an update may create replicas beyond the desired ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surge {
-    /// It makes none.
     Never,
-    /// As its `maxSurge` says.
+    /// If `maxSurge` says so.
     AsWritten,
-    /// It does unless it is told otherwise.
+    /// Taken for granted, whatever the strategy says.
     Always,
 }
 
-/// Where it is told that pods cannot be made.
+/// Where the failure to create pods is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailuresIn {
-    /// In Events on the object that makes them.
+    /// In Events on the object that creates the pods.
     Events,
-    /// In the workload's own status.
     Status,
 }
 
@@ -163,10 +156,9 @@ const DEPLOYMENT_ROW: WorkloadRow = WorkloadRow {
 };
 
 impl WorkloadKind {
-    /// Every kind.
     pub const ALL: &[Self] = &[Self::StatefulSet, Self::LeaderWorkerSet, Self::Deployment];
 
-    /// What is known of the kind.
+    /// Returns the properties of the kind.
     pub const fn row(self) -> &'static WorkloadRow {
         match self {
             Self::StatefulSet => &STATEFUL_SET_ROW,
@@ -175,27 +167,27 @@ impl WorkloadKind {
         }
     }
 
-    /// As in `kind:`.
+    /// Returns the kind as in `kind:`.
     pub const fn as_str(self) -> &'static str {
         self.object_kind().kind
     }
 
-    /// What it is called at the API server.
+    /// Returns the names of the kind at the API server.
     pub const fn object_kind(self) -> ObjectKind {
         self.row().object
     }
 
-    /// The kind of this name.
+    /// Returns the kind of this name.
     pub fn parse(kind: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|known| known.as_str() == kind)
     }
 
-    /// Kinds that can be held in a rollout.
+    /// Returns the kinds whose rollouts can be held.
     pub fn with_partition() -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(|kind| kind.row().rollout.is_some())
     }
 
-    /// Kinds whose pods objects of this kind make for them.
+    /// Returns the kinds whose pods are created by objects of this kind.
     pub fn makes_for(self) -> impl Iterator<Item = Self> {
         Self::ALL.iter().copied().filter(move |kind| kind.row().made_by == Some(self))
     }

@@ -1,4 +1,4 @@
-//! Workloads as the API server hands them over: what each kind's type says, and the one place that knows the types.
+//! Workloads as the API server sends them: the properties of each kind's type, and the only place that knows the types.
 
 use std::fmt::Debug;
 
@@ -15,65 +15,63 @@ pub const LWS_EXCLUSIVE_TOPOLOGY: &str = "leaderworkerset.sigs.k8s.io/exclusive-
 
 /// An object of one of the kinds of workload.
 pub trait WorkloadObject: Object + Clone + Debug + DeserializeOwned + Send + Sync + 'static {
-    /// Its kind.
     const KIND: WorkloadKind;
 
-    /// What rules and groups look at.
+    /// Returns the fields that rules and groups read.
     fn workload(&self) -> Workload;
 
-    /// Where it stands, if it is claimed for rollouts in lockstep.
+    /// Returns the state of its rollout, if it is claimed for rollouts in lockstep.
     fn rolled(&self) -> Option<RolledWorkload> {
         None
     }
 
-    /// Where it stands, if rolegate may scale it.
+    /// Returns its scale, if rolegate may scale it.
     fn scaled(&self) -> Option<ScaledWorkload> {
         let read = ScaledWorkload::read(Self::KIND, self.meta(), self.workload().desired, self.replica())?;
         Some(ScaledWorkload { has_old_pods: self.has_old_pods(), ..read })
     }
 
-    /// The templates of the pods of one replica, and how many pods are made of each.
+    /// Returns the pod templates of one replica, each with its number of pods.
     fn replica(&self) -> Vec<(&PodTemplate, u32)>;
 
-    /// Index of its first pod.
+    /// Returns the ordinal of the first pod.
     fn start(&self) -> i64 {
         0
     }
 
-    /// Revision of the LeaderWorkerSet whose leaders it makes.
+    /// Returns the revision of the LeaderWorkerSet whose leaders it creates.
     fn leaders_at(&self) -> Option<&str> {
         None
     }
 
-    /// True while it makes no pods of a new template.
+    /// Reports whether it creates no pods of a new template.
     fn is_paused(&self) -> bool {
         false
     }
 
-    /// True while it replaces pods by those of another template, or may do so at any moment.
+    /// Reports whether it replaces pods by pods of another template, or may do so at any moment.
     fn replaces_pods(&self) -> bool;
 
-    /// True while it says that some of its pods, which have no numbers, are of an older template.
+    /// Reports whether its status tells of unnumbered pods of an older template.
     fn has_old_pods(&self) -> bool {
         false
     }
 
-    /// What it says itself of pods that cannot be made.
+    /// Returns its own report of pods that cannot be created.
     fn failure(&self) -> Option<&str> {
         None
     }
 }
 
-/// Something that is done with the type of a kind's objects.
+/// An operation on the type of a kind's objects.
 pub trait WithType {
-    /// What comes of it.
     type Output;
-    /// Does it.
+    /// Runs the operation.
     fn of<T: WorkloadObject>(self) -> Self::Output;
 }
 
 impl WorkloadKind {
-    /// Does something with the type that objects of this kind are read as.
+    /// Runs an operation on the type that objects of this kind are read as.
     pub fn with_type<W: WithType>(self, what: W) -> W::Output {
         match self {
             Self::StatefulSet => what.of::<StatefulSet>(),
@@ -165,12 +163,12 @@ impl WorkloadObject for LeaderWorkerSet {
     fn replaces_pods(&self) -> bool {
         let is_rolling = |c: &Condition| c.r#type == "UpdateInProgress" && c.status == "True";
         let status = &self.status;
-        // Before v0.9 it does not say what its controller has seen.
+        // Before v0.9 the status has no observed generation.
         let unseen = status.observed_generation.is_some() && is_unseen(&self.metadata, status.observed_generation);
         unseen || status.conditions.iter().any(is_rolling)
     }
 
-    /// Its update revision stands on the StatefulSet of its leaders.
+    /// Leaves out the update revision, which is on the StatefulSet of the leaders.
     fn rolled(&self) -> Option<RolledWorkload> {
         let partition = self.spec.rollout_strategy.rolling_update_configuration.partition;
         let rolled = RolledWorkload::read(Self::KIND, &self.metadata, self.spec.replicas, partition)?;
@@ -213,17 +211,17 @@ impl WorkloadObject for Deployment {
     }
 }
 
-/// True for an object of which its controller has not seen the last change.
+/// Reports whether the controller of an object has not observed its last change.
 fn is_unseen(meta: &Meta, observed: Option<i64>) -> bool {
     observed < meta.generation
 }
 
-/// A time as it is written; a negative one is none.
+/// Returns a number of seconds; a negative one counts as 0.
 fn seconds(written: Option<i64>) -> u32 {
     u32::try_from(written.unwrap_or(0).max(0)).unwrap_or(u32::MAX)
 }
 
-/// What every kind has: a name, replicas of one pod, templates.
+/// Returns the fields common to all kinds: name, replicas of one pod, templates.
 fn plain<'a, T: WorkloadObject>(
     object: &T,
     replicas: Option<i64>,

@@ -1,5 +1,4 @@
-//! A group, evaluated: what is observed of it, what is decided, what its status says. The loop and every command evaluate
-//! through this, so that they cannot disagree.
+//! Evaluation of one group: observation, decision and status. The loop and all commands share it and cannot disagree.
 
 use crate::api::status::GroupStatus;
 use crate::model::moment::Moment;
@@ -13,18 +12,17 @@ use crate::plan::rollout::{Edit, Rollouts};
 use crate::plan::status::{needs_commit, status};
 use crate::plan::view::{GroupView, PodRef, Snapshot};
 
-/// What is observed of a group.
+/// The observed state of a group.
 #[derive(Clone, Debug, Default)]
 pub struct Observation {
-    /// Its pods, counted.
     pub view: GroupView,
-    /// Its open rollouts.
+    /// The open rollouts of the group.
     pub rollouts: Rollouts,
 }
 
 impl Observation {
-    /// Counts the pods of a group; without the time those that are ready count as soon as they are. The pods whose release is under way keep the ordinals that they were `given`; `edit`
-    /// says what is remembered of the last edit of a workload.
+    /// Counts the pods of a group. Without `now`, a ready pod counts as available at once. `given` returns the ordinal of a pod
+    /// whose release is under way; `edit` returns what is remembered of the last edit of a workload.
     pub fn of(
         group: &Group,
         snapshot: &Snapshot,
@@ -40,38 +38,36 @@ impl Observation {
     }
 }
 
-/// What is observed of a group, and what follows from it.
+/// The observed state of a group, and the decision that follows from it.
 #[derive(Clone, Debug, Default)]
 pub struct Evaluation {
-    /// Its pods, counted.
     pub view: GroupView,
-    /// Its open rollouts.
+    /// The open rollouts of the group.
     pub rollouts: Rollouts,
-    /// What is decided.
     pub decision: Decision,
-    /// The status of the carrier, without times.
+    /// The status of the carrier, without timestamps.
     pub status: GroupStatus,
 }
 
 impl Evaluation {
-    /// That of a group that is not there: nothing is decided, and its pods are held for that reason.
+    /// Returns the evaluation of a group that does not exist: its pods are held for that reason, and nothing else is decided.
     pub fn of_missing(key: &GroupKey, snapshot: &Snapshot) -> Self {
         let held = vec![Held::of_missing_group(key, &snapshot.pods)];
         Self { decision: Decision { held, ..Decision::default() }, ..Self::default() }
     }
 
-    /// The batches of all coordinations, in order.
+    /// Returns the batches of all coordinations, in order.
     pub fn batches(&self, group: &Group) -> Vec<Batch> {
         batches(group, &self.view, &self.decision)
     }
 
-    /// True when something is to be committed before anything is released or rolled.
+    /// Reports whether the status must be committed before anything is released or rolled.
     pub fn needs_commit(&self, group: &Group) -> bool {
         needs_commit(&self.status, &group.status)
     }
 }
 
-/// Decides for a group, and says what its status is to be. Without a placer no batch is given a domain.
+/// Decides for a group and computes its new status. Without a placer, no batch is given a domain.
 pub fn evaluate(
     group: &Group,
     observation: Observation,

@@ -1,27 +1,26 @@
-//! Labels that pods get, and lose, while they run: what routers pair by is so at every moment.
+//! Labels that running pods gain or lose, so that the labels that routers pair by stay true.
 
 use std::borrow::Cow;
 
 use crate::model::{Group, GroupKey, names, place_labels};
 use crate::plan::view::{GroupView, PodFacts, PodRef, RoleView};
 
-/// A label to be; `None` takes it away.
+/// A label and its new value; `None` removes it.
 pub type Label = (Cow<'static, str>, Option<String>);
 
-/// What a pod is to say.
+/// Changes to the labels and the deletion cost of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The pod.
     pub pod: PodRef,
-    /// Its labels to be.
+    /// The labels to set or remove.
     pub labels: Vec<Label>,
-    /// It is the cheapest to delete of its workload's pods, or no longer; `None` leaves that as it is.
+    /// Whether the pod becomes the cheapest to delete of its workload; `None` leaves its deletion cost unchanged.
     pub cheapest: Option<bool>,
 }
 
 impl Mark {
-    /// The pod is about to be taken away with its segment, for which it stands no longer then; or it stays. `by_cost` where of its
-    /// workload's pods the cheapest go first.
+    /// Marks a pod as draining or not. A draining pod is about to be deleted with its segment and loses the label that makes it
+    /// count for autoscalers. `by_cost` says that its workload deletes the cheapest pods first.
     pub fn draining(pod: &PodRef, draining: bool, by_cost: bool) -> Self {
         let stands = draining.then(|| (names::SCALE_POD.into(), None));
         let label = (names::DRAINING.into(), draining.then(|| "true".to_owned()));
@@ -29,18 +28,18 @@ impl Mark {
         Self { pod: pod.clone(), labels, cheapest: by_cost.then_some(draining) }
     }
 
-    /// The pod is the one of its segment that autoscalers of the group count, or is it no longer.
+    /// Marks the pod as the one of its segment that autoscalers of the group count; `None` removes the mark.
     pub fn stands(pod: &PodRef, group: Option<&GroupKey>) -> Self {
         let label = (names::SCALE_POD.into(), group.map(|group| names::label_value(&group.name)));
         Self { pod: pod.clone(), labels: vec![label], cheapest: None }
     }
 
-    /// Whether it gives the pod this label, or takes it away; `None` where it leaves it alone.
+    /// Reports whether the mark sets the label (`true`) or removes it (`false`); `None` when it does neither.
     pub fn says(&self, key: &str) -> Option<bool> {
         self.labels.iter().find(|(label, _)| label == key).map(|(_, value)| value.is_some())
     }
 
-    /// The pod is of this role, though it does not say so itself: the role's workload made it.
+    /// Labels a pod with its group and role. Its workload made it without these labels.
     pub fn adopted(pod: &PodRef, group: &GroupKey, role: &str) -> Self {
         let (of_group, of_role) = names::ADOPTED;
         let labels = [(of_group, &*group.name), (of_role, role)];
@@ -48,7 +47,7 @@ impl Mark {
         Self { pod: pod.clone(), labels, cheapest: None }
     }
 
-    /// The pod is at this place.
+    /// Labels a pod with its place.
     fn at(pod: &PodFacts, size: u32, ordinal: u32) -> Self {
         let index = pod.identity.unnumbered.is_some().then(|| (names::KEP75_INSTANCE_INDEX, ordinal.to_string()));
         let labels = place_labels(size, ordinal).into_iter().chain(index);
@@ -56,16 +55,17 @@ impl Mark {
         Self { pod: pod.pod.clone(), labels, cheapest: None }
     }
 
-    /// The pod says these no longer.
+    /// Removes these labels from a pod.
     fn without(pod: &PodFacts, keys: &[&'static str]) -> Self {
         let labels = keys.iter().map(|key| ((*key).into(), None)).collect();
         Self { pod: pod.pod.clone(), labels, cheapest: None }
     }
 }
 
-/// Released pods that say another place than theirs, or none: the size of their batches was changed, their number was given
-/// anew, or they ran before their group. One that is no replica of its role says none, held or not, and stands for no segment; nor
-/// does one of a role without batches. A held replica gets its labels with its release.
+/// Returns marks for released pods whose place labels are missing or wrong: the batch size was changed, the replica was
+/// renumbered, or the pod ran before its group existed. A pod that is no replica of its role loses its place labels, held or
+/// not, and no longer counts for autoscalers. A pod of a role without batches loses its segment labels. A held replica is
+/// labelled at its release.
 pub(in crate::plan) fn misplaced(group: &Group, view: &GroupView) -> Vec<Mark> {
     const SEGMENT: &[&str] = &[names::KEP75_SUBGROUP_SIZE, names::SEGMENT];
     const PLACE: &[&str] = &[names::KEP75_SUBGROUP_SIZE, names::SEGMENT, names::KEP75_INSTANCE_INDEX, names::SCALE_POD];
@@ -97,7 +97,7 @@ mod tests {
         GroupView { roles, ..GroupView::default() }
     }
 
-    /// Pods that lose labels, with those that they lose.
+    /// Returns the pods that lose labels, with the keys of these labels.
     fn lost(view: &GroupView) -> Vec<(String, Vec<String>)> {
         let of_mark = |mark: Mark| {
             let gone = mark.labels.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| key.to_string());

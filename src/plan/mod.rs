@@ -1,9 +1,9 @@
-//! From what is observed to what is decided. Pure: no client, no clock.
+//! Turns observations into decisions. Pure: no client, no clock.
 //!
-//! `view` what there is → `rollout` how far updates may go → `recovery` what is made anew → `elastic` what becomes smaller or larger
-//! → `decide` what is released and why the rest is held → `marks` what is written on pods → `status` what the group says of it →
-//! `evaluate` all of these at once → {`reconcile` what the loop does, and when; `simulate` the same without a cluster};
-//! `placement` where what is decided fits, `gangs` the same for a KAI PodGroup's tree
+//! `view` observed state → `rollout` how far updates may go → `recovery` what is recreated → `elastic` what is scaled →
+//! `decide` what is released and why the rest is held → `marks` labels of running pods → `status` status of the group →
+//! `evaluate` all of these together → {`reconcile` actions of the loop, and their time; `simulate` the same without a cluster};
+//! `placement` where released pods fit, `gangs` the same for the tree of a KAI PodGroup
 
 pub mod decide;
 pub mod elastic;

@@ -1,4 +1,4 @@
-//! Builders for the tests of this room.
+//! Builders for the tests of `plan`.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,6 @@ use crate::plan::decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::view::{GroupPods, GroupView, HeldPod, LabelledPlace, PodFacts, PodRef, Replicas, RoleView, Stamp};
 
-/// A group with these roles and coordinations.
 pub fn mk_group(roles: &[(&str, u32)], coordination: &Value) -> Group {
     let roles: Vec<_> = roles.iter().map(|(name, replicas)| json!({"name": name, "replicas": replicas})).collect();
     let object =
@@ -19,13 +18,12 @@ pub fn mk_group(roles: &[(&str, u32)], coordination: &Value) -> Group {
     Group::from_rbg(ROLE_BASED_GROUP, &rbg)
 }
 
-/// A segment placement with these sizes.
 pub fn mk_segments(name: &str, progression: &str, sizes: &[(&str, u32)]) -> Value {
     let sizes: serde_json::Map<_, _> = sizes.iter().map(|(role, size)| ((*role).to_owned(), json!(size))).collect();
     json!({"name": name, "strategy": {"segmentPlacement": {"segmentSize": sizes, "progression": progression}}})
 }
 
-/// A role of which the first replicas are released, and the first of these ready.
+/// Returns a role whose first `released` replicas are released, of which the first `ready` are ready.
 pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
     let mut replicas = Replicas::default();
     for ordinal in 0..desired {
@@ -36,7 +34,7 @@ pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
     RoleView { desired, unknown: false, committed: Some(released), is_scaled: false, replicas }
 }
 
-/// Pods of a role of five that are not made, the last ones.
+/// Returns the last pods of a role of five as missing.
 pub fn mk_missing(missing: u32) -> MissingPods {
     MissingPods {
         role: "decode".to_owned(),
@@ -49,12 +47,11 @@ pub fn mk_missing(missing: u32) -> MissingPods {
     }
 }
 
-/// Why these are not made.
 pub fn mk_diagnosis(why: WhyMissing) -> Diagnosis {
     Diagnosis { role: "decode".to_owned(), why, text: "because".to_owned() }
 }
 
-/// A held pod that is a replica of a role.
+/// Returns a held pod that is a replica of a role.
 pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
     PodFacts {
         pod: PodRef { name: name.into(), uid: name.into() },
@@ -88,23 +85,22 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
     }
 }
 
-/// The same, in its place.
+/// Returns a held pod at its ordinal.
 pub fn mk_held(name: &str, role: &str, ordinal: u32) -> HeldPod {
     HeldPod { facts: mk_pod(name, role, ordinal).into(), ordinal }
 }
 
-/// Pods as a snapshot has them.
 pub fn shared(pods: &[PodFacts]) -> GroupPods {
     pods.iter().cloned().collect()
 }
 
-/// The evaluation of a group without rollouts.
+/// Returns the evaluation of a group without rollouts.
 pub fn mk_evaluation(group: &Group, view: &GroupView, context: DecisionContext<'_>) -> Evaluation {
     let observation = Observation { view: view.clone(), ..Observation::default() };
     evaluate(group, observation, context, None)
 }
 
-/// A workload of four replicas whose rollout is closed.
+/// Returns a workload of four replicas whose rollout is closed.
 pub fn mk_workload(role: &str, revision: &str) -> RolledWorkload {
     RolledWorkload {
         key: WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: role.to_owned() },

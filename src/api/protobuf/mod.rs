@@ -1,5 +1,5 @@
-//! From protobuf, as the API server sends its own kinds, to the JSON that every other reader here takes: only the fields that
-//! are read. It costs the API server a fraction of JSON, and of what arrives nine tenths are passed over.
+//! Conversion of the API server's protobuf to the JSON that all other readers here take, limited to the fields that are read.
+//! Protobuf costs the API server a fraction of JSON, and nine tenths of the received bytes are skipped.
 
 mod schemas;
 mod wire;
@@ -11,69 +11,67 @@ use wire::{Fields, Value};
 
 use crate::api::json::write_text;
 
-/// How objects that are sent in protobuf begin.
+/// Prefix of objects in protobuf.
 const MAGIC: &[u8] = b"k8s\0";
 
-/// Seconds of the time that Go has where it has none.
+/// Go's zero time, in seconds since 1970.
 const NO_TIME: i64 = -62_135_596_800;
 
-/// Why something was not read.
+/// An error in reading a protobuf object.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// It is no protobuf, or not what this version takes for it.
+    /// The bytes are not protobuf, or not in the form that this version expects.
     #[error(transparent)]
     Malformed(#[from] Malformed),
-    /// More bytes than anything has that is read.
+    /// The frame is longer than any object that is read.
     #[error("a frame of {0} bytes")]
     TooLarge(usize),
-    /// It is of a kind that nothing is read of.
+    /// The kind has no schema.
     #[error("there is no schema for {kind} of {api_version}")]
     Kind {
         /// Group and version.
         api_version: String,
-        /// Kind.
         kind: String,
     },
 }
 
-/// What is read of a message: its fields in the order of their numbers.
+/// The fields of a message that are read, ordered by number.
 #[derive(Debug)]
 struct Message(&'static [Field]);
 
-/// A field that is read.
 #[derive(Debug)]
 struct Field {
-    /// Its number on the wire.
+    /// Field number on the wire.
     number: u64,
-    /// Its name in JSON.
+    /// Field name in JSON.
     name: &'static str,
     kind: Kind,
 }
 
-/// What a field is. A singular text that is empty is left out, as the API server does in JSON.
+/// Type of a field. An empty singular text is left out, as in the API server's JSON.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Text,
-    /// A number; on the wire it is there if it is there in JSON, or is a zero that is the default.
+    /// A number. When it is on the wire, JSON has it too, or it is 0 and 0 is the default.
     Number,
-    /// A number that JSON leaves out when it is zero.
+    /// A number that JSON leaves out when it is 0.
     NotZero,
     Bool,
     /// Seconds since 1970; in JSON as RFC 3339.
     Time,
     Message(&'static Message),
-    /// A message whose fields are in JSON those of the one around it.
+    /// A message whose fields JSON merges into the enclosing message.
     Inline(&'static Message),
     Texts,
     Messages(&'static Message),
-    /// From text to text.
+    /// A map from text to text.
     TextMap,
-    /// From text to `Quantity`.
+    /// A map from text to `Quantity`.
     QuantityMap,
 }
 
 impl Kind {
-    /// What stands around the entries, for those that may have several.
+    /// Returns the brackets around the entries of a repeated field.
     fn brackets(self) -> Option<(u8, u8)> {
         match self {
             Self::Texts | Self::Messages(_) => Some((b'[', b']')),
@@ -82,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// True when JSON does not have the field.
+    /// Reports whether JSON leaves out the field.
     fn is_left_out(self, value: Value<'_>) -> Result<bool, Malformed> {
         Ok(match self {
             Self::Text => value.bytes()?.is_empty(),
@@ -93,11 +91,11 @@ impl Kind {
     }
 }
 
-/// Writes a line of a watch in JSON, from a frame of one in protobuf (without its length).
+/// Writes a watch event as a line of JSON, from a protobuf frame without its length.
 ///
 /// # Errors
 ///
-/// When the frame is no event of pods, of nodes, or of a failure.
+/// When the frame is not an event of a pod, a node or a status.
 pub fn write_event(out: &mut Vec<u8>, frame: &[u8]) -> Result<(), Unread> {
     let (mut kind, mut object) = ("", &[][..]);
     for field in Fields(frame) {
@@ -115,11 +113,11 @@ pub fn write_event(out: &mut Vec<u8>, frame: &[u8]) -> Result<(), Unread> {
     Ok(())
 }
 
-/// An object in JSON.
+/// Converts an object to JSON.
 ///
 /// # Errors
 ///
-/// When it is no pod, node or status in protobuf.
+/// When the object is not a pod, a node or a status in protobuf.
 pub fn object(bytes: &[u8]) -> Result<Vec<u8>, Unread> {
     let mut out = Vec::new();
     write_object(&mut out, bytes)?;
@@ -132,7 +130,7 @@ fn write_object(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Unread> {
         match field? {
             (1, value) => type_meta = Fields(value.bytes()?),
             (2, value) => raw = value.bytes()?,
-            // Nothing is compressed within, and nothing of another type.
+            // Compressed objects and other content types are not supported.
             (3 | 4, value) if !value.bytes()?.is_empty() => return Err(Malformed.into()),
             _ => {}
         }
@@ -154,7 +152,7 @@ fn write_object(out: &mut Vec<u8>, bytes: &[u8]) -> Result<(), Unread> {
     Ok(())
 }
 
-/// The fields of a message, without the brackets around them. The entries of one field follow each other.
+/// Writes the fields of a message without the surrounding brackets. Entries of a repeated field must be adjacent.
 fn fields(out: &mut Vec<u8>, schema: &Message, bytes: &[u8], is_first: &mut bool) -> Result<(), Malformed> {
     let (mut seen, mut open) = (0_u64, None);
     for field in Fields(bytes) {
@@ -195,7 +193,7 @@ fn fields(out: &mut Vec<u8>, schema: &Message, bytes: &[u8], is_first: &mut bool
     Ok(())
 }
 
-/// One value of a field.
+/// Writes one value of a field.
 fn entry(out: &mut Vec<u8>, kind: Kind, value: Value<'_>) -> Result<(), Malformed> {
     match kind {
         Kind::Text | Kind::Texts => write_text(out, value.text()?),
@@ -231,13 +229,13 @@ fn entry(out: &mut Vec<u8>, kind: Kind, value: Value<'_>) -> Result<(), Malforme
     Ok(())
 }
 
-/// The seconds of a `Time`; `None` where there is none.
+/// Returns the seconds of a `Time`; `None` when it has none.
 fn seconds(value: Value<'_>) -> Result<Option<i64>, Malformed> {
     Fields(value.bytes()?).last(1)?.map(Value::number).transpose()
 }
 
 fn write(out: &mut Vec<u8>, shown: impl std::fmt::Display) {
-    // A vector takes whatever is written to it.
+    // Writing to a vector cannot fail.
     _ = write!(out, "{shown}");
 }
 

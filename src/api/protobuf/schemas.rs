@@ -1,6 +1,6 @@
-//! What is read of pods, nodes and statuses, by the field numbers of `k8s.io/api` (v0.36, `core/v1/generated.proto` and
-//! `meta/v1/generated.proto`). Numbers never change there. Whatever a type of this room reads has a row here; the rest is
-//! passed over. The rows of a message are in the order of their numbers.
+//! Schemas of pods, nodes and statuses by the field numbers of `k8s.io/api` (v0.36, `core/v1/generated.proto` and
+//! `meta/v1/generated.proto`), which never change. Every field that a type of `api` reads has a row here; other fields are
+//! skipped. The rows of a message are ordered by number.
 
 use super::{Field, Kind, Message};
 
@@ -8,21 +8,20 @@ const fn field(number: u64, name: &'static str, kind: Kind) -> Field {
     Field { number, name, kind }
 }
 
-/// `Pod`, for [`Pod`](crate::api::Pod) and [`SchedulingPod`](crate::api::scheduling::SchedulingPod).
+/// The fields of [`Pod`](crate::api::Pod) and [`SchedulingPod`](crate::api::scheduling::SchedulingPod).
 pub const POD: Message = Message(&[
     field(1, "metadata", Kind::Message(&METADATA)),
     field(2, "spec", Kind::Message(&POD_SPEC)),
     field(3, "status", Kind::Message(&POD_STATUS)),
 ]);
 
-/// `Node`.
 pub const NODE: Message = Message(&[
     field(1, "metadata", Kind::Message(&METADATA)),
     field(2, "spec", Kind::Message(&NODE_SPEC)),
     field(3, "status", Kind::Message(&NODE_STATUS)),
 ]);
 
-/// `Status`: why a request or a watch has failed.
+/// The cause of a failed request or watch.
 pub const STATUS: Message = Message(&[
     field(2, "status", Kind::Text),
     field(3, "message", Kind::Text),
@@ -83,7 +82,7 @@ const POD_SPEC: Message = Message(&[
     field(43, "schedulingGroup", Kind::Message(&SCHEDULING_GROUP)),
 ]);
 
-/// That it is there is all that is asked.
+/// A message of which only the presence is read.
 const NOTHING: Message = Message(&[]);
 
 const VOLUME: Message = Message(&[field(1, "name", Kind::Text), field(2, "", Kind::Inline(&VOLUME_SOURCE))]);
@@ -147,7 +146,7 @@ const NODE_SELECTOR_TERM: Message = Message(&[
     field(2, "matchFields", Kind::Messages(&REQUIREMENT)),
 ]);
 
-/// Of nodes and of labels.
+/// A requirement of a node selector or a label selector.
 const REQUIREMENT: Message =
     Message(&[field(1, "key", Kind::Text), field(2, "operator", Kind::Text), field(3, "values", Kind::Texts)]);
 
@@ -194,7 +193,7 @@ const POD_STATUS: Message = Message(&[
     field(20, "resources", Kind::Message(&RESOURCES)),
 ]);
 
-/// Of pods and of nodes.
+/// A condition of a pod or a node.
 const CONDITION: Message = Message(&[
     field(1, "type", Kind::Text),
     field(2, "status", Kind::Text),
@@ -230,6 +229,6 @@ const NODE_SPEC: Message =
 const TAINT: Message =
     Message(&[field(1, "key", Kind::Text), field(2, "value", Kind::Text), field(3, "effect", Kind::Text)]);
 
-/// Conditions of nodes have their reason where those of pods have it.
+/// The fields of node conditions have the numbers of pod conditions.
 const NODE_STATUS: Message =
     Message(&[field(2, "allocatable", Kind::QuantityMap), field(4, "conditions", Kind::Messages(&CONDITION))]);

@@ -13,7 +13,7 @@ fn varint(mut number: u64, out: &mut Vec<u8>) {
     out.push(u8::try_from(number).unwrap());
 }
 
-/// A field with bytes.
+/// Encodes a field of bytes.
 fn bytes(number: u64, value: impl AsRef<[u8]>) -> Vec<u8> {
     let mut out = Vec::new();
     varint(number << 3 | 2, &mut out);
@@ -22,7 +22,7 @@ fn bytes(number: u64, value: impl AsRef<[u8]>) -> Vec<u8> {
     out
 }
 
-/// A field with a number.
+/// Encodes a field of a number.
 fn number(number: u64, value: u64) -> Vec<u8> {
     let mut out = Vec::new();
     varint(number << 3, &mut out);
@@ -43,7 +43,7 @@ fn entry_of(key: &str, value: impl AsRef<[u8]>) -> Vec<u8> {
     [bytes(1, key), bytes(2, value)].concat()
 }
 
-/// A pod with a field of every kind.
+/// Encodes a pod with a field of every kind.
 fn pod_with_all() -> Vec<u8> {
     let metadata = [
         bytes(1, "p"),
@@ -111,7 +111,7 @@ fn what_is_not_understood_is_not_guessed_at() {
     assert_eq!(unread(b"{}"), Unread::Malformed(Malformed));
     assert_eq!(unread(&sent("Secret", b"")).to_string(), "there is no schema for Secret of v1");
     let compressed = [MAGIC.to_vec(), bytes(3, "gzip")].concat();
-    // A field that comes back, a text that is none, a text where a number belongs, bytes where a text belongs.
+    // Repeated fields whose entries are not adjacent.
     let apart = [bytes(14, "a"), bytes(1, "p"), bytes(14, "b")].concat();
     let twice = [bytes(1, "p"), bytes(2, "g"), bytes(1, "p")].concat();
     let pod = |metadata: &[u8]| sent("Pod", &bytes(1, metadata));
@@ -120,7 +120,7 @@ fn what_is_not_understood_is_not_guessed_at() {
     {
         assert_eq!(unread(&bytes), Unread::Malformed(Malformed), "{bytes:?}");
     }
-    // A singular field that stands there twice in a row.
+    // A singular field twice in a row.
     assert_eq!(unread(&pod(&[bytes(1, "p"), bytes(1, "q")].concat())), Unread::Malformed(Malformed));
 }
 

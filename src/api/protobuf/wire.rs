@@ -1,44 +1,44 @@
-//! The wire format of protobuf: numbered fields, each a number or some bytes.
+//! The protobuf wire format: numbered fields, each of a number or bytes.
 
-/// Bytes that are no message.
+/// An error: the bytes are not a protobuf message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a protobuf message is cut off or malformed")]
 pub struct Malformed;
 
-/// What a field holds.
+/// Value of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// A number, as it stands: negative ones in two's complement.
+    /// A number as encoded: negative numbers in two's complement.
     Number(u64),
-    /// A text, a message, or several of either.
+    /// A text or a message.
     Bytes(&'a [u8]),
-    /// Four or eight bytes, which nothing that is read here has.
+    /// Four or eight bytes; no field that is read has this type.
     Fixed,
 }
 
 impl<'a> Value<'a> {
-    /// Bytes, where the field has some.
+    /// Returns the bytes; an error for a value of another type.
     pub fn bytes(self) -> Result<&'a [u8], Malformed> {
         if let Self::Bytes(bytes) = self { Ok(bytes) } else { Err(Malformed) }
     }
 
-    /// A text, where the field has one.
+    /// Returns the text; an error for a value of another type and for invalid UTF-8.
     pub fn text(self) -> Result<&'a str, Malformed> {
         std::str::from_utf8(self.bytes()?).map_err(|_| Malformed)
     }
 
-    /// A number, where the field has one.
+    /// Returns the number; an error for a value of another type.
     pub fn number(self) -> Result<i64, Malformed> {
         if let Self::Number(number) = self { Ok(number.cast_signed()) } else { Err(Malformed) }
     }
 }
 
-/// The fields of a message, in their order, with their numbers.
+/// Iterator over the fields of a message with their numbers, in wire order.
 #[derive(Clone, Debug)]
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The last field of this number.
+    /// Returns the value of the last field of this number.
     pub fn last(self, wanted: u64) -> Result<Option<Value<'a>>, Malformed> {
         let mut found = None;
         for field in self {
@@ -93,7 +93,7 @@ impl<'a> Iterator for Fields<'a> {
         }
         let field = self.field();
         if field.is_err() {
-            // Nothing can be told of what follows.
+            // The start of the next field is unknown.
             self.0 = &[];
         }
         Some(field)

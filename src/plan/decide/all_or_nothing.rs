@@ -1,6 +1,6 @@
-//! What is released as a whole, when all its pods exist: a replica of many pods that are made at once, and a batch that
-//! shares a hard domain or a gang. Once one pod of it was released, the others follow as they appear: whoever brings them
-//! back must not be made to wait.
+//! Units that are released as a whole once all their pods exist: a replica of several pods that are created at once, and a
+//! batch with a hard domain or a gang. After one pod of a unit was released, the others are released as they appear, so that a
+//! recreated pod does not wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,33 +10,30 @@ use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::view::{GroupView, HeldPod, Replica, ReplicaIs, RoleView};
 
-/// Something that is released as a whole.
+/// A unit that is released as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AllOrNothing {
-    /// A batch.
     Batch {
-        /// Place of its coordination in the group's list.
+        /// The position of the coordination in the list of the group.
         coordination: usize,
-        /// Its number, from 0.
+        /// The number of the batch, from 0.
         index: u32,
     },
-    /// One replica.
     Replica {
-        /// Its role.
         role: String,
-        /// Its ordinal.
+        /// The ordinal of the replica.
         ordinal: u32,
     },
 }
 
-/// Pods that may go by their count, and wait for others of the same whole to be made.
+/// Pods that their count allows, but that wait for other pods of their unit.
 pub(in crate::plan) struct Incomplete<'a> {
     group: &'a Group,
     view: &'a GroupView,
-    /// Batches that were judged, and whether they wait.
+    /// The judged batches, and whether each of them waits.
     batches: BTreeMap<(usize, u32), bool>,
     waiting: BTreeMap<AllOrNothing, Vec<HeldPod>>,
-    /// What has waited long enough: it goes with the pods that it has.
+    /// The units that have waited long enough: they are released with the pods they have.
     overdue: &'a [AllOrNothing],
     gone_without: BTreeSet<AllOrNothing>,
 }
@@ -47,7 +44,7 @@ impl<'a> Incomplete<'a> {
         Self { group, view, batches: BTreeMap::new(), waiting: BTreeMap::new(), overdue, gone_without }
     }
 
-    /// Notes a pod that waits for others; false for one that may go.
+    /// Notes a pod that waits for others; returns false if the pod may go.
     pub(in crate::plan) fn holds(&mut self, pod: &HeldPod) -> bool {
         let Some(whole) = self.whole_of(pod) else { return false };
         if self.overdue.contains(&whole) {
@@ -58,14 +55,14 @@ impl<'a> Incomplete<'a> {
         true
     }
 
-    /// Everything that lacks pods, whether it waits for them or has done so for long enough.
+    /// Returns all units that lack pods, whether they still wait or went without them.
     pub(in crate::plan) fn into_units(self) -> Vec<AllOrNothing> {
         self.waiting.into_keys().chain(self.gone_without).collect()
     }
 
     fn whole_of(&mut self, pod: &HeldPod) -> Option<AllOrNothing> {
         let (group, view) = (self.group, self.view);
-        // Where no coordination holds a replica (any more), none of its pods waits for the others.
+        // Without a coordination that holds the replica, its pods do not wait for each other.
         group.batching_of(pod.role())?;
         for batch in group.batches_of(pod.role(), pod.ordinal).filter(|batch| batch.batching.is_all_or_nothing()) {
             let Batch { coordination, batching, index, .. } = batch;
@@ -79,7 +76,7 @@ impl<'a> Incomplete<'a> {
         waits.then(|| AllOrNothing::Replica { role: pod.role().to_owned(), ordinal: pod.ordinal })
     }
 
-    /// One entry for each coordination, which speaks of the first whole that waits.
+    /// Returns one entry for each coordination, with the message of its first waiting unit.
     pub(in crate::plan) fn explain(&self) -> Vec<Held> {
         let mut all: BTreeMap<Option<usize>, Held> = BTreeMap::new();
         for (whole, pods) in &self.waiting {
@@ -90,7 +87,7 @@ impl<'a> Incomplete<'a> {
         all.into_values().collect()
     }
 
-    /// A role of two coordinations is counted once, under the first of them.
+    /// Returns the coordination of a unit. A role of two coordinations counts for the first of them.
     fn coordination_of(&self, whole: &AllOrNothing) -> Option<(&'a Coordination, &'a Batching)> {
         match whole {
             AllOrNothing::Batch { coordination, .. } => {
@@ -127,7 +124,7 @@ impl<'a> Incomplete<'a> {
     }
 }
 
-/// The ordinals of a batch, by role.
+/// Returns the ordinals of a batch, by role.
 fn ranges<'a>(
     view: &'a GroupView,
     batching: &'a Batching,
@@ -139,19 +136,19 @@ fn ranges<'a>(
     })
 }
 
-/// True for a batch of which pods are missing and none was released yet.
+/// Reports whether a batch lacks pods and none of its pods was released.
 pub(super) fn batch_waits(view: &GroupView, batching: &Batching, index: u32) -> bool {
     let lacks = |role: &RoleView, ordinals| !role.all_in(ordinals, ReplicaIs::Complete);
     is_untouched(view, batching, index)
         && ranges(view, batching, index).any(|(_, role, ordinals)| lacks(role, ordinals))
 }
 
-/// True for a batch of which no pod was released yet.
+/// Reports whether no pod of a batch was released.
 pub(in crate::plan) fn is_untouched(view: &GroupView, batching: &Batching, index: u32) -> bool {
     ranges(view, batching, index).all(|(_, role, range)| role.replicas.none_but(range, ReplicaIs::Untouched))
 }
 
-/// `7/10 prefill and 5/5 decode`.
+/// Returns a text such as `7/10 prefill and 5/5 decode`.
 fn existing(view: &GroupView, batching: &Batching, index: u32) -> String {
     let roles = ranges(view, batching, index).filter(|(_, _, range)| !range.is_empty()).map(|(name, role, range)| {
         let complete = role.replicas.count_in(range.clone(), ReplicaIs::Complete);

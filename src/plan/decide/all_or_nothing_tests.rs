@@ -24,7 +24,7 @@ impl Setup {
         Self::of(&[("decode", desired)], &json!([mk_segments("d", "OrderedReady", &[("decode", 2)])]))
     }
 
-    /// Held pods of one replica.
+    /// Adds held pods of one replica.
     fn with(mut self, role: &str, ordinal: u32, size: u32, members: std::ops::Range<u32>) -> Self {
         self.pods.extend(members.map(|member| {
             let mut pod = mk_pod(&format!("{role}-{ordinal}-{member}"), role, ordinal);
@@ -36,7 +36,7 @@ impl Setup {
         self
     }
 
-    /// Everything that may go runs, until nothing more goes.
+    /// Releases pods and lets them run, until a decision releases nothing.
     fn run(mut self) -> Self {
         loop {
             let Evaluation { decision, status, .. } = self.evaluate();
@@ -65,7 +65,7 @@ impl Setup {
         self.pods.iter().filter(|pod| !pod.held).count()
     }
 
-    /// The controller makes a replica again.
+    /// Recreates pods of a replica, as a controller does.
     fn recreate(mut self, role: &str, ordinal: u32, size: u32, members: std::ops::Range<u32>) -> Self {
         self.pods.retain(|pod| {
             pod.identity.role.as_deref() != Some(role)
@@ -104,7 +104,7 @@ fn a_replica_whose_workers_come_after_their_leader_goes_as_it_appears() {
 #[test]
 fn a_pod_of_a_replica_that_runs_does_not_wait_for_its_siblings() {
     let setup = Setup::instances(2).with("decode", 0, 4, 0..4).with("decode", 1, 4, 0..4).run();
-    // Two pods were evicted, one is back.
+    // Two pods were evicted, one was recreated.
     let setup = setup.recreate("decode", 0, 4, 2..4);
     let mut setup = setup;
     setup.pods.pop();
@@ -139,7 +139,7 @@ fn counts_in_the_middle_of_a_size_change_are_those_of_the_pods() {
     assert_eq!(setup.evaluate().status.summary.unwrap().ready, "10/22");
 }
 
-/// Two roles in one hard domain.
+/// Returns a group with two roles in one hard domain.
 fn in_racks() -> Setup {
     let coordination = json!([{"name": "pd", "strategy": {"segmentPlacement": {
         "segmentSize": {"prefill": 2, "decode": 1},
@@ -157,7 +157,7 @@ fn a_batch_of_a_hard_domain_goes_when_all_its_pods_are_there() {
     assert_eq!(holds(&decision), [(HoldReason::IncompleteBatch, Some(0), message, 2)]);
     let setup = setup.with("decode", 0, 1, 0..1).run();
     assert_eq!(setup.released(), 3);
-    // Once it runs, whoever is made again follows at once.
+    // Once the batch runs, a recreated pod is released at once.
     let setup = setup.recreate("decode", 0, 1, 0..1);
     let mut alone = Setup { pods: Vec::new(), ..setup };
     alone = alone.with("decode", 0, 1, 0..1).with("prefill", 0, 1, 0..1);
@@ -201,10 +201,10 @@ fn pods_that_were_made_for_another_batch_stay_and_the_others_of_their_batch_with
     assert_eq!(decision.mis_stamped, [setup.pods[1].pod.clone()]);
     let message = r#"pod "prefill-1-0" is held: it was made for the domain of old-0 and belongs to the domain of pd-0"#;
     assert_eq!(holds(&decision), [(HoldReason::StampMismatch, Some(0), message, 3)]);
-    // Once the batch runs, only the wrong one stays.
+    // Once the batch runs, only the pod with the wrong stamp stays.
     setup.pods[0].held = false;
     assert_eq!((setup.decide().release.len(), setup.decide().mis_stamped.len()), (1, 1));
-    // A pod that came before its group was made for no batch; one whose group was there was made for another than this.
+    // A pod older than its group has no batch; a pod whose group existed was created for another batch.
     setup.pods[1].stamp = Stamp::default();
     assert!(setup.decide().mis_stamped.is_empty());
     setup.pods[1].stamp.carrier = Some(crate::api::rbg::ROLE_BASED_GROUP);

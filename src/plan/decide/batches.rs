@@ -1,4 +1,4 @@
-//! The batches of a group, one by one: what is in them and how far they are.
+//! The batches of a group: their replicas and their state.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
@@ -8,7 +8,7 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::view::{GroupView, ReplicaIs, RoleView};
 
-/// How far a batch is.
+/// The state of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BatchState {
     /// Every replica is ready.
@@ -20,10 +20,9 @@ pub enum BatchState {
 }
 
 impl BatchState {
-    /// Every state.
     pub const ALL: &[Self] = &[Self::Ready, Self::Released, Self::Held];
 
-    /// One word, stable.
+    /// Returns a stable word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Ready => "Ready",
@@ -33,40 +32,35 @@ impl BatchState {
     }
 }
 
-/// One batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Position of its coordination in the group's list.
+    /// The position of the coordination in the list of the group.
     pub coordination: usize,
-    /// Its number, from 0.
+    /// The number of the batch, from 0.
     pub index: u32,
-    /// Its replicas by role; roles that have run out are not in it.
+    /// Its replicas by role, without the roles that have no replicas left for it.
     pub roles: BTreeMap<String, Share>,
-    /// How far it is.
     pub state: BatchState,
-    /// Why it may not go yet; `None` for one that may, even if its gates are not lifted yet.
+    /// The reason why the batch may not go yet; `None` if it may, even if its gates are not lifted yet.
     pub reason: Option<HoldReason>,
 }
 
 /// The replicas of one role in a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Share {
-    /// Ordinals.
     pub ordinals: RangeInclusive<u32>,
-    /// Replicas without our gate.
+    /// Replicas without the gate of rolegate.
     pub released: u32,
-    /// Replicas that are ready.
     pub ready: u32,
 }
 
 impl Share {
-    /// Replicas that belong there.
     pub fn desired(&self) -> u32 {
         self.ordinals.end() - self.ordinals.start() + 1
     }
 }
 
-/// The batches of all coordinations, in order.
+/// Returns the batches of all coordinations, in order.
 pub fn batches(group: &Group, view: &GroupView, decision: &Decision) -> Vec<Batch> {
     let holds = Holds::of(view, decision);
     let batch = |counted: Counted<'_>| Batch {
@@ -79,8 +73,8 @@ pub fn batches(group: &Group, view: &GroupView, decision: &Decision) -> Vec<Batc
     each(group, view, decision).map(batch).collect()
 }
 
-/// How many batches are in each state, of all coordinations. Those beyond all replicas that there are, which may be any number,
-/// are not looked at one by one.
+/// Counts the batches of all coordinations by state. Batches beyond the existing replicas, of which there may be any number,
+/// are counted without looking at each.
 pub(in crate::plan) fn states(group: &Group, view: &GroupView, decision: &Decision) -> BTreeMap<BatchState, u32> {
     let (mut states, mut left) = (BTreeMap::new(), MOST_BATCHES);
     let mut count = |state, more| *states.entry(state).or_default() += more;
@@ -96,19 +90,18 @@ pub(in crate::plan) fn states(group: &Group, view: &GroupView, decision: &Decisi
     states
 }
 
-/// Batches of all coordinations that are counted, one by one: more than a cluster has pods.
+/// The maximum number of batches to count: more than a cluster has pods.
 const MOST_BATCHES: u32 = 1_000_000;
 
 fn total(batching: &Batching, view: &GroupView) -> u32 {
     batching.total(|role| view.roles.get(role).map(|role| role.desired))
 }
 
-/// A batch with its replicas counted.
 struct Counted<'a> {
     coordination: &'a Coordination,
     index: u32,
     state: BatchState,
-    /// Some of its replicas may not run.
+    /// Whether some of its replicas may not run.
     beyond: bool,
     shares: Vec<(&'a str, Share)>,
 }
@@ -120,7 +113,7 @@ fn each<'a>(group: &'a Group, view: &'a GroupView, decision: &'a Decision) -> im
     (0..MOST_BATCHES).zip(all).map(|(_, counted)| counted)
 }
 
-/// These batches of one coordination.
+/// Returns the given batches of one coordination.
 fn of_coordination<'a>(
     coordination: &'a Coordination,
     batching: &'a Batching,
@@ -156,7 +149,7 @@ fn state(shares: &[(&str, Share)], beyond: bool) -> BatchState {
     }
 }
 
-/// Why the pods of each replica are held.
+/// The reasons why the pods of each replica are held.
 struct Holds<'a> {
     by_role: BTreeMap<String, BTreeMap<u32, Vec<&'a Held>>>,
     turns: &'a BTreeMap<usize, HoldReason>,
@@ -177,8 +170,8 @@ impl<'a> Holds<'a> {
         Self { by_role, turns: &decision.turns }
     }
 
-    /// Why a batch may not go: what its pods say that are held under its own coordination, else whose turn it is, else what
-    /// pods of it say that are held under another one.
+    /// Returns the reason why a batch may not go: the reason of its pods that its own coordination holds, else the turn of the
+    /// coordination, else the reason of its pods that another coordination holds.
     fn reason(&self, batch: &Counted<'_>) -> Option<HoldReason> {
         let mut held: Vec<&Held> = Vec::new();
         for (role, share) in &batch.shares {

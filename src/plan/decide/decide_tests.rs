@@ -19,13 +19,13 @@ impl Setup {
         Self { group: mk_group(&[("prefill", prefill), ("decode", decode)], &coordination), pods: Vec::new() }
     }
 
-    /// Adds pods of a role, held.
+    /// Adds held pods of a role.
     fn held(mut self, role: &str, ordinals: std::ops::Range<u32>) -> Self {
         self.pods.extend(ordinals.map(|ordinal| mk_pod(&format!("{role}-{ordinal}"), role, ordinal)));
         self
     }
 
-    /// Pods of ordinals below these counts are released and ready.
+    /// Makes pods with ordinals below these counts released and ready.
     fn run(mut self, prefill: u32, decode: u32) -> Self {
         for pod in &mut self.pods {
             let bound = if pod.identity.role.as_deref() == Some("prefill") { prefill } else { decode };
@@ -203,7 +203,7 @@ fn a_broken_group_releases_no_new_batch_and_still_replaces_what_ran() {
     );
 }
 
-/// Pods of two steps in one host each, which were made with or without the stamp of their step.
+/// Returns a group with pods of two steps, each step in one host, created with or without the stamp of the step.
 fn mk_steps(stamped: bool) -> Setup {
     let constraint = json!({ "clusterTopologyName": "net", "topologyLayerName": "host" });
     let deploy = json!({ "roleDeployStep": { "prefill": 2 }, "deployTopologyConstraint": constraint });
@@ -224,7 +224,7 @@ fn what_shares_a_layer_that_is_not_there_is_held_until_it_is() {
     };
     let reasons =
         |decision: &Decision| decision.held.iter().map(|held| (held.reason, held.count())).collect::<Vec<_>>();
-    // Made while it was there, and made without it.
+    // Pods were created while the layer existed, or without it.
     for stamped in [true, false] {
         let decision = decide(&mk_steps(stamped), missing);
         assert!(decision.release.is_empty() && decision.mis_stamped.is_empty(), "{decision:?}");
@@ -234,7 +234,7 @@ fn what_shares_a_layer_that_is_not_there_is_held_until_it_is() {
     let late = decide(&mk_steps(false), DecisionContext::default());
     assert_eq!((reasons(&late), late.mis_stamped.len()), (vec![(HoldReason::StampMismatch, 4)], 4));
     assert_eq!(names(&decide(&mk_steps(true), DecisionContext::default()), false), ["prefill-0", "prefill-1"]);
-    // A replica that ran before and is made again without its affinity would run anywhere.
+    // A recreated replica without its affinity would run anywhere.
     let mut again = mk_steps(false);
     again.pods.iter_mut().skip(1).for_each(|pod| pod.stamp.batch = Some("pd-0".into()));
     let mut again = Setup { pods: again.pods.drain(..2).collect(), ..again }.run(2, 0).store();
@@ -262,7 +262,7 @@ fn a_pod_without_number_keeps_its_place_while_its_release_is_on_its_way() {
         view.held().first().map(|held| held.pod.name.to_string())
     };
     assert_eq!(chosen(&setup, "prefill-3").as_deref(), Some("prefill-3"));
-    // A newcomer whose name comes first, which would otherwise take its place.
+    // The name of the new pod sorts first, so it would otherwise take the place.
     let newcomer = Setup::of(4, 0).held("prefill", 0..1).pods.pop().unwrap();
     setup.pods.push(PodFacts { identity: PodIdentity { ordinal: None, ..newcomer.identity.clone() }, ..newcomer });
     assert_eq!(chosen(&setup, "prefill-3").as_deref(), Some("prefill-3"));

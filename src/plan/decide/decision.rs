@@ -1,4 +1,4 @@
-//! What is decided for one group.
+//! The decision for one group.
 
 use std::collections::BTreeMap;
 
@@ -16,55 +16,53 @@ use crate::plan::recovery::RecoveryPlan;
 use crate::plan::rollout::RolloutPlan;
 use crate::plan::view::{HeldPod, PodRef};
 
-/// A pod to release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// The pod.
     pub pod: HeldPod,
-    /// True when it needs no commit: its replica was released before, or nothing batches it.
+    /// Whether the release needs no commit: the replica was released before, or no coordination batches it.
     pub at_once: bool,
-    /// What it is bound to: a domain, or a node of it.
+    /// The domain or node that the pod is bound to.
     pub pin: Pin,
 }
 
-/// One decision for one group.
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
     /// Targets by role and coordination.
     pub targets: Targets,
-    /// Released counts by batched role: to be committed before anything is released under them.
+    /// Released counts by batched role: committed before any pod is released under them.
     pub released: BTreeMap<String, u32>,
-    /// Pods to release, lowest ordinal first; those among them that were refused, or wait for their PodGroup, are tried again.
+    /// Pods to release, lowest ordinal first. They include pods whose release was refused or waits for a PodGroup; these are
+    /// tried again.
     pub release: Vec<Release>,
-    /// Held pods that were made for another batch than theirs: they stay until they are made again.
+    /// Held pods that were created for another batch: they stay held until they are recreated.
     pub mis_stamped: Vec<PodRef>,
-    /// Why the other held pods are held, and those that were refused or wait for their PodGroup.
+    /// The reasons why pods are held, including pods whose release was refused or waits for a PodGroup.
     pub held: Vec<Held>,
-    /// Why the next batch of a coordination waits for its turn, by the coordination's place in the group's list: also of a
-    /// batch whose pods are not there yet.
+    /// The reason why the next batch of a coordination waits for its turn, even without pods, by the position of the
+    /// coordination in the list of the group.
     pub turns: BTreeMap<usize, HoldReason>,
-    /// Where the open rollouts stand, and how far each role may go.
+    /// The state of the open rollouts, and how far each role may go.
     pub rollout: RolloutPlan,
-    /// Replicas that may run, and lack pods.
+    /// Replicas that may run and lack pods.
     pub missing_pods: Vec<MissingPods>,
-    /// Why, as far as that was found out.
+    /// The reasons for missing pods, as far as they are known.
     pub diagnoses: Vec<Diagnosis>,
-    /// What lacks pods and is released as a whole.
+    /// Units that lack pods and are released as a whole.
     pub incomplete: Vec<AllOrNothing>,
-    /// Pods beyond the desired replicas that a rollout may have made.
+    /// Pods beyond the desired replicas that a rollout may have created.
     pub surplus: Vec<Surplus>,
-    /// Where batches go that must share a domain.
+    /// The domains of the batches that must share one.
     pub placed: Placed,
-    /// What becomes of the workloads, where they are scaled.
+    /// The plan for the workloads, if they are scaled.
     pub elastic: Option<ElasticPlan>,
-    /// Which batches are made anew, and how far that is.
+    /// The batches to recreate, and the progress of each.
     pub recovery: RecoveryPlan,
-    /// What roles lack of their workloads.
+    /// Workloads that roles lack.
     pub lacking: Vec<Lacking>,
 }
 
 impl Decision {
-    /// Why pods do not appear, role by role, in words.
+    /// Returns why pods do not appear, as text by role.
     pub fn diagnosis_texts(&self) -> impl Iterator<Item = (&Diagnosis, String)> {
         self.diagnoses
             .iter()

@@ -1,15 +1,15 @@
-//! Pods that stay held, and the one reason why.
+//! Pods that stay held, each with one reason.
 
 use crate::model::{Coordination, GroupKey, HoldReason};
 use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::view::{GroupPods, HeldPod};
 
-/// Names a coordination of a group.
+/// A reference to a coordination of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoordinationRef {
-    /// Its place in the group's list.
+    /// The position in the list of the group.
     pub index: usize,
-    /// What status and messages call it.
+    /// The name in status and messages.
     pub name: String,
 }
 
@@ -19,44 +19,40 @@ impl From<&Coordination> for CoordinationRef {
     }
 }
 
-/// Pods that are held for one reason. Each pod that is held and may not go is in exactly one of these.
+/// Pods that are held for one reason. Each held pod that may not go is in exactly one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// Coordination whose batch is held, `None` when no coordination is the reason.
+    /// The coordination whose batch is held; `None` if no coordination is the reason.
     pub coordination: Option<CoordinationRef>,
-    /// The lowest batch that is held, from 0.
+    /// The lowest held batch, from 0.
     pub batch: Option<u32>,
-    /// Why.
     pub reason: HoldReason,
-    /// For people.
     pub message: String,
-    /// The pods; none for a rollout that waits behind held replicas.
+    /// The pods; none for a rollout that waits for held replicas.
     pub pods: HeldPods,
 }
 
 impl Held {
-    /// Pods that no batch of a coordination holds.
+    /// Returns an entry without coordination and batch.
     pub fn new(reason: HoldReason, message: String, pods: impl Into<HeldPods>) -> Self {
         Self { coordination: None, batch: None, reason, message, pods: pods.into() }
     }
 
-    /// The pods of a group that is not there.
+    /// Returns the entry for the held pods of a group that does not exist.
     pub fn of_missing_group(key: &GroupKey, pods: &GroupPods) -> Self {
         let held: Vec<HeldPod> = pods.held().collect();
         Self::new(HoldReason::GroupMissing, format!("group {:?} is not there", &*key.name), held)
     }
 
-    /// True when there is something to tell of: of a group that is not there only its held pods.
+    /// Reports whether the entry is worth telling: a missing group without held pods is not.
     pub fn is_told(&self) -> bool {
         !self.pods.is_empty() || self.reason != HoldReason::GroupMissing
     }
 
-    /// How many pods.
     pub fn count(&self) -> u32 {
         self.pods.count()
     }
 
-    /// Name of the coordination.
     pub fn coordination_name(&self) -> Option<&str> {
         self.coordination.as_ref().map(|coordination| coordination.name.as_str())
     }

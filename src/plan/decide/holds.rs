@@ -1,4 +1,4 @@
-//! Why pods are held, in one sentence for each coordination.
+//! The reasons why pods are held, one sentence for each coordination.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
@@ -18,7 +18,7 @@ use crate::plan::elastic::{ElasticPlan, RoomWait};
 use crate::plan::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
 use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, RoleView};
 
-/// What says whose turn it is.
+/// The inputs that decide whose turn it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turns<'a> {
     pub(super) group: &'a Group,
@@ -26,26 +26,26 @@ pub(super) struct Turns<'a> {
     pub(super) targets: &'a Targets,
     /// Released counts by batched role.
     pub(super) released: &'a BTreeMap<String, u32>,
-    /// What the next batch of an elastic group waits for, which has the one coordination that makes batches.
+    /// The wait of the next batch of an elastic group, which has only one coordination with batches.
     pub(super) room_wait: Option<&'a RoomWait>,
     pub(super) context: DecisionContext<'a>,
 }
 
-/// Held pods that may not go by their count, sorted by what that means; each with the first of them, by ordinal.
+/// Held pods that their count does not allow, by kind; each kind with its first pod by ordinal.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// Their batch waits for its turn; by role.
+    /// Pods whose batch waits for its turn, by role.
     waiting: Vec<(HeldPod, HeldPods)>,
-    /// There are more of them than the group declares.
+    /// Pods beyond the replicas that the group declares.
     surplus: Option<(HeldPod, HeldPods)>,
-    /// Nobody knows how many replicas their role has.
+    /// Pods of roles whose number of replicas is not known.
     unknown: Option<(HeldPod, HeldPods)>,
-    /// The group does not have their role.
+    /// Pods of roles that the group does not have.
     strangers: Vec<HeldPod>,
 }
 
 impl Kept {
-    /// Sorts those that do not go by these counts, without the ones `apart` that stay or go for reasons of their own.
+    /// Sorts the pods that the counts do not allow. Pods in `apart` are left out: they stay or go for other reasons.
     pub(super) fn of(
         view: &GroupView,
         released: &BTreeMap<String, u32>,
@@ -76,7 +76,8 @@ impl Kept {
         kept
     }
 
-    /// Of the pods that no batch waits for: one entry for those beyond the desired replicas, one for unknown roles.
+    /// Returns the entries of pods that wait for no batch: one for pods beyond the desired replicas, one for roles with an
+    /// unknown number of replicas, one for roles that the group does not have, and one for pods that are no replica.
     pub(super) fn explain_others(self, group: &Group, view: &GroupView) -> impl Iterator<Item = Held> {
         let surplus = self.surplus.map(|(first, pods)| {
             let desired = view.roles.get(first.role()).map_or(0, |role| role.desired);
@@ -112,8 +113,8 @@ fn together(one: FirstAndAll, other: FirstAndAll) -> FirstAndAll {
 }
 
 impl Turns<'_> {
-    /// One entry for each coordination whose next batch waits for its turn, whether the pods of that batch are there or not.
-    /// A pod of two coordinations is counted once, under the first of them.
+    /// Returns one entry for each coordination whose next batch waits for its turn, even if that batch has no pods yet. A pod
+    /// of two coordinations counts for the first of them.
     pub(super) fn explain(&self, kept: &mut Kept) -> Vec<Held> {
         let mut pods: BTreeMap<usize, (u32, HeldPods)> = BTreeMap::new();
         for (first, of_role) in kept.waiting.drain(..) {
@@ -137,12 +138,12 @@ impl Turns<'_> {
         self.group.batched().filter_map(entry).collect()
     }
 
-    /// The lowest batch with replicas that may not run.
+    /// Returns the lowest batch with replicas that may not run.
     fn next_batch(&self, batching: &Batching) -> Option<u32> {
         self.next_ordinals(batching).filter_map(|(role, ordinal)| batching.batch_of(role, ordinal)).min()
     }
 
-    /// The lowest ordinal of each role that may not run.
+    /// Returns the lowest ordinal of each role that may not run.
     fn next_ordinals<'b>(&self, batching: &'b Batching) -> impl Iterator<Item = (&'b str, u32)> {
         batching.sizes.keys().filter_map(|role| {
             let (seen, released) = (self.view.roles.get(role)?, *self.released.get(role)?);
@@ -150,7 +151,7 @@ impl Turns<'_> {
         })
     }
 
-    /// Why a batch waits for its turn, as reason and in words.
+    /// Returns the reason, and its text, why a batch waits for its turn.
     fn why(&self, coordination: &Coordination, batching: &Batching, batch: u32) -> Option<(HoldReason, String)> {
         let target = self.targets.coordination(coordination.index)?;
         let unknown =
@@ -181,7 +182,8 @@ impl Turns<'_> {
         missing_layer(batching).filter(|_| self.context.missing_layers.contains(&coordination.index))
     }
 
-    /// The coordination itself would let the next pod of a role go; another one that shares the role is not that far.
+    /// Returns the text for a coordination that is held back by another one: it would allow the next pod of a role, and the
+    /// other coordination of that role does not yet.
     fn limited_by_another(&self, batching: &Batching, target: &CoordinationTarget) -> Option<String> {
         let limit = |(role, next): (&str, u32)| {
             target.roles.get(role).filter(|own| **own > next)?;
@@ -194,8 +196,8 @@ impl Turns<'_> {
         limits.min_by_key(|(next, _)| *next).map(|(_, why)| why)
     }
 
-    /// `8/10 prefill and 5/5 decode ready` for the batch before the one that is held (shown from 1, so its number is the
-    /// same).
+    /// Returns a text such as `8/10 prefill and 5/5 decode ready` for the batch before the held one. Batches are shown from 1,
+    /// so the number of the batch before is the index of the held one.
     fn counts(&self, batching: &Batching, held_batch: u32) -> String {
         let Some(before) = held_batch.checked_sub(1) else { return "no predecessor".to_owned() };
         let requirement = requirement_of(self.group, batching);
@@ -210,7 +212,7 @@ impl Turns<'_> {
     }
 }
 
-/// Why a pod is none of the replicas of the role that it names.
+/// Returns why a pod is no replica of the role that it names.
 pub(in crate::plan) fn no_replica(group: &Group, pod: &PodFacts) -> String {
     let role = pod.identity.role.as_deref().unwrap_or_default();
     let maker = group.role(role).and_then(|role| role.workload.key.as_ref()).map(ToString::to_string);
@@ -218,14 +220,14 @@ pub(in crate::plan) fn no_replica(group: &Group, pod: &PodFacts) -> String {
     format!("{maker}, which makes the replicas of role {role:?}, has not made it")
 }
 
-/// Why nobody knows how many replicas a role has: what the group refers to is not there, or it does not have the role.
+/// Returns why the number of replicas of a role is unknown: the referenced object is missing, or it does not have the role.
 fn reason_of_absent(group: &Group, role: &str) -> HoldReason {
     let is_referred = group.reference.as_ref().is_some_and(|reference| !reference.found);
     let is_known = group.role(role).is_some();
     if is_referred || is_known { HoldReason::WorkloadMissing } else { HoldReason::GroupMissing }
 }
 
-/// What is not there that would say how many replicas a role has.
+/// Returns the missing object that would state the number of replicas of a role.
 fn absent(group: &Group, role: &str) -> String {
     match (group.role(role), &group.reference) {
         (Some(role), _) => role.workload.key.as_ref().map(|key| format!("{key} is not there")),
@@ -237,13 +239,13 @@ fn absent(group: &Group, role: &str) -> String {
     .unwrap_or_else(|| "the group does not have it".to_owned())
 }
 
-/// That the layer which the batches of a coordination share is not there.
+/// Returns the text on the missing layer of a coordination's batches.
 pub(super) fn missing_layer(batching: &Batching) -> Option<String> {
     let (topology, layer) = batching.layer()?;
     Some(format!("layer {layer:?} of ClusterTopology {topology:?} is not there"))
 }
 
-/// Pods that may go and were refused.
+/// Returns the entry for pods whose release was refused.
 pub(super) fn refused(release: &[Release], refused: &BTreeMap<Arc<str>, Arc<str>>) -> Option<Held> {
     let pods = release.iter().map(|release| &release.pod).filter(|pod| refused.contains_key(&pod.pod.uid));
     let pods: Vec<_> = pods.cloned().collect();
@@ -254,14 +256,14 @@ pub(super) fn refused(release: &[Release], refused: &BTreeMap<Arc<str>, Arc<str>
     Some(Held::new(HoldReason::PatchFailed, message, pods))
 }
 
-/// That fewer segments are wanted, and none is taken away.
+/// Returns the entry for a deferred scale-in.
 pub(super) fn deferred(elastic: Option<&ElasticPlan>) -> Option<Held> {
     let plan = elastic?;
     let message = plan.deferred_text(plan.deferred?);
     Some(Held::new(HoldReason::ScaleInDeferred, message, HeldPods::default()))
 }
 
-/// Rollouts whose workloads wait for held replicas.
+/// Returns the entries for rollouts whose workloads wait for held replicas.
 pub(super) fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> impl Iterator<Item = Held> {
     plan.iter().filter_map(|(name, role)| {
         let wait = role.waits.as_ref().filter(|wait| wait.reason == WaitReason::HeldBatch)?;

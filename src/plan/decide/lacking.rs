@@ -1,25 +1,23 @@
-//! Workloads that a group refers to and that are not there, or whose pods do not say which group they are of: nothing waits for
-//! its turn, and nothing ever comes.
+//! Missing workloads that a group refers to, and workloads whose pods lack the labels of the group: no pod of them ever waits
+//! for its turn.
 
 use crate::model::wording::not_labelled;
 use crate::model::{Group, HoldReason, Role};
 use crate::plan::decide::held::Held;
 use crate::plan::decide::held_pods::HeldPods;
 
-/// What a role lacks of its workload.
+/// A workload that a role lacks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lacking {
-    /// Why nothing comes.
     pub reason: HoldReason,
-    /// The role; empty where it is all of them.
+    /// The role; empty for all roles.
     pub role: String,
-    /// Which workload, as messages call it.
+    /// The workload, as messages call it.
     pub of: String,
-    /// For people.
     pub text: String,
 }
 
-/// What the roles of a group lack.
+/// Returns the workloads that the roles of a group lack.
 pub fn lacking(group: &Group) -> Vec<Lacking> {
     let of_all = group.reference.as_ref().filter(|reference| !reference.found).map(|reference| Lacking {
         reason: HoldReason::WorkloadMissing,
@@ -44,7 +42,7 @@ fn of_role(group: &Group, role: &Role) -> Option<Lacking> {
     Some(Lacking { reason, role: role.name.clone(), of: key.to_string(), text })
 }
 
-/// One entry for each reason; where pods are held for it already, these tell of the other workloads as well.
+/// Adds one entry for each reason; if pods are already held for that reason, its message names the other workloads as well.
 pub(super) fn explain(lacking: &[Lacking], held: &mut Vec<Held>) {
     for lacks in lacking {
         match held.iter_mut().find(|held| held.reason == lacks.reason) {

@@ -1,4 +1,4 @@
-//! Held pods that were made for another batch than theirs: their affinity cannot be changed, so they stay.
+//! Held pods that were created for another batch. Their affinity cannot be changed, so they stay held.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::holds::missing_layer;
 use crate::plan::view::{GroupView, HeldPod, RoleView};
 
-/// The batch that a held pod was made for, and the one that it is in; `None` when these are one. A pod that came before
-/// its group, or has no number of its own, was made for none.
+/// Returns the batch that a held pod was created for and the batch it belongs to; `None` if these are the same. A pod that is
+/// older than its group, or has no number of its own, was created for no batch.
 pub fn mismatch(group: &Group, pod: &HeldPod) -> Option<(Option<Arc<str>>, Option<String>)> {
     let marked = pod.stamp.batch.as_deref();
     let batch = group.batch_with_topology(pod.role(), pod.ordinal).map(|batch| batch.label());
@@ -25,18 +25,18 @@ pub fn mismatch(group: &Group, pod: &HeldPod) -> Option<(Option<Arc<str>>, Optio
 /// Held pods that stay held whatever their turn.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct MisStamped {
-    /// Pods that stay until they are made again.
+    /// Pods that stay until they are recreated.
     pub(in crate::plan) wrong: Vec<HeldPod>,
-    /// Such pods, of which new ones would be no better: the layer of their batch is not there.
+    /// Pods that recreation would not help: the layer of their batch does not exist.
     layerless: Vec<HeldPod>,
-    /// Others that stay with them, since their batch is released as a whole.
+    /// Other pods of batches that are released as a whole.
     beside: Vec<HeldPod>,
-    /// Unique ids of all of these.
+    /// The uids of all these pods.
     pub(in crate::plan) uids: HashSet<Arc<str>>,
 }
 
-/// Finds such pods in a group of which these coordinations miss their layer. Roles of which no batch shares a domain, and
-/// no pod says that it does, are not looked at pod by pod.
+/// Finds such pods. `missing_layers` lists the coordinations whose layer is missing. A role is skipped without looking at its
+/// pods if none of its batches shares a domain and none of its pods has a stamp.
 pub(in crate::plan) fn find(group: &Group, view: &GroupView, missing_layers: &[usize]) -> MisStamped {
     let may_differ = |(name, role): &(&String, &RoleView)| {
         let shares_domain = || group.batchings_of(name).any(|(_, batching)| batching.topology.is_some());
@@ -62,7 +62,7 @@ pub(in crate::plan) fn find(group: &Group, view: &GroupView, missing_layers: &[u
     MisStamped { wrong, layerless, beside, uids }
 }
 
-/// The batches of a pod that are released as a whole, and of which nothing runs.
+/// Returns the batches of a pod that are released as a whole and of which no pod runs.
 fn untouched_units<'a>(group: &'a Group, view: &'a GroupView, pod: &'a HeldPod) -> impl Iterator<Item = (usize, u32)> {
     let batches = group.batches_of(pod.role(), pod.ordinal).filter(|batch| batch.batching.is_all_or_nothing());
     let untouched = batches.filter(|batch| is_untouched(view, batch.batching, batch.index));
@@ -70,12 +70,12 @@ fn untouched_units<'a>(group: &'a Group, view: &'a GroupView, pod: &'a HeldPod) 
 }
 
 impl MisStamped {
-    /// True for a pod that stays.
+    /// Reports whether the pod stays.
     pub(in crate::plan) fn has(&self, pod: &HeldPod) -> bool {
         self.uids.contains(&pod.pod.uid)
     }
 
-    /// Why they are held: one entry for each reason, which names the first.
+    /// Returns one entry for each reason, which names the first pod.
     pub(in crate::plan) fn explain(&self, group: &Group) -> impl Iterator<Item = Held> + use<> {
         let mut beside = &self.beside[..];
         let entries = [(HoldReason::TopologyMissing, &self.layerless), (HoldReason::StampMismatch, &self.wrong)];
@@ -94,7 +94,6 @@ impl MisStamped {
     }
 }
 
-/// What is wrong with a pod, in words.
 fn why(group: &Group, pod: &HeldPod, reason: HoldReason) -> Option<String> {
     if reason == HoldReason::TopologyMissing {
         let batch = group.batch_with_topology(pod.role(), pod.ordinal)?;

@@ -1,5 +1,5 @@
-//! Replicas that may run and do not exist: how many, and why, as far as that was found out. What makes pods says why it
-//! does not make them; nobody asks before a wait has lasted.
+//! Missing pods: replicas that may run and do not exist, with the reason as far as it is known. The reason comes from the
+//! controller that creates the pods, and is read only after the wait has lasted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,48 +8,46 @@ use crate::model::{Coordination, Group, HoldReason, Role};
 use crate::plan::decide::held::Held;
 use crate::plan::view::{GroupView, ReplicaIs};
 
-/// Replicas of one role that may run, and lack pods.
+/// Replicas of one role that may run and lack pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingPods {
-    /// The role.
     pub role: String,
     /// Replicas that lack pods.
     pub missing: u32,
     /// Replicas that may run.
     pub of: u32,
-    /// The lowest ordinal among the missing.
+    /// The lowest ordinal that lacks pods.
     pub first: u32,
-    /// When the youngest pod of the role was made, RFC 3339: what went wrong before that is over.
+    /// The creation time of the youngest pod of the role, RFC 3339: earlier failures are over.
     pub newest: Option<Arc<str>>,
-    /// A role that this one depends on, and that is not ready: an RBG operator does not make its workload before.
+    /// A role that this role depends on and that is not ready: the RBG operator creates the workload of this role only
+    /// afterwards.
     pub depends_on: Option<String>,
-    /// Name of a pod of the role that is there: its controller makes them all, if no workload is known that does.
+    /// The name of an existing pod of the role: its controller is asked if the workload is not known.
     pub sibling: Option<Arc<str>>,
 }
 
-/// Why pods are not made. The order is that of the table in `docs/held.md`.
+/// The reason why pods are not created. The order is that of the table in `docs/held.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WhyMissing {
-    /// A quota of the namespace is used up.
+    /// A quota of the namespace is exhausted.
     QuotaExceeded,
     /// The API server refuses the pods for another reason.
     CreationRefused,
-    /// The workload is paused.
     WorkloadPaused,
     /// The workload has fewer replicas than the group declares.
     FewerReplicas,
-    /// The workload makes its pods one after another.
+    /// The workload creates its pods one after another.
     MadeOneByOne,
-    /// The role's workload is made when another role is ready.
+    /// The workload of the role is created when another role is ready.
     DependencyNotReady,
-    /// What makes pods of the role makes none of these, and does not say why.
+    /// The controller creates none of the pods and reports no reason.
     NotMade,
-    /// There is no workload.
     WorkloadMissing,
 }
 
 impl WhyMissing {
-    /// One word, stable: reason of the Event.
+    /// Returns a stable word, the reason of the Event.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::QuotaExceeded => "QuotaExceeded",
@@ -64,27 +62,24 @@ impl WhyMissing {
     }
 }
 
-/// Why the pods of a role are not made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// The role.
     pub role: String,
-    /// Why.
     pub why: WhyMissing,
-    /// For people: what was seen where.
+    /// The observation and its source, as text.
     pub text: String,
 }
 
 impl MissingPods {
-    /// `role "decode" lacks 3 of 5 replicas`, and why.
+    /// Returns a text such as `role "decode" lacks 3 of 5 replicas: …`.
     pub fn text(&self, diagnosis: &Diagnosis) -> String {
         let Self { role, missing, of, .. } = self;
         format!("role {role:?} lacks {missing} of {of} replicas: {}", diagnosis.text)
     }
 }
 
-/// The roles with replicas that may run and lack pods. `released` says how many of each batched role may; of another that is
-/// rolled in lockstep all may.
+/// Returns the roles with replicas that may run and lack pods. `released` holds the allowed replicas of each batched role; a
+/// role without batches that is rolled in lockstep may run all of its replicas.
 pub(in crate::plan) fn missing_pods<'a>(
     group: &Group,
     view: &GroupView,
@@ -113,12 +108,12 @@ pub(in crate::plan) fn missing_pods<'a>(
     batched.iter().map(|(role, count)| (*role, *count)).chain(rolled).filter_map(of_role).collect()
 }
 
-/// The missing pods that a diagnosis is about.
+/// Returns the missing pods of a diagnosis.
 pub(in crate::plan) fn of<'a>(missing: &'a [MissingPods], diagnosis: &Diagnosis) -> Option<&'a MissingPods> {
     missing.iter().find(|missing| missing.role == diagnosis.role)
 }
 
-/// Adds to the reasons why pods are held what keeps those from appearing that they wait for.
+/// Appends the reason why pods do not appear to the reason of the pods that wait for them.
 pub(in crate::plan) fn explain<'a>(
     group: &Group,
     missing: &[MissingPods],

@@ -1,9 +1,9 @@
-//! One decision for one group: which batches may run (the released counts, to be written into the group's status first),
-//! from which pods the gate is taken now, and why each of the other pods keeps it.
+//! One decision for one group: the batches that may run (the released counts, written into the status first), the pods whose
+//! gate is lifted now, and the reason why each other pod keeps its gate.
 //!
-//! `progression` says how far each role may go, `mis_stamped`, `recovering`, `all_or_nothing` and `surplus` which pods are excepted,
-//! `placing` where those go that may, `unmade` which batches are made only when they have room, `holds`, `missing_pods` and `lacking` why pods are held, or do not
-//! come; `batches`, `waits` and `pod_groups` are read off a decision.
+//! `progression` how far each role may go; `mis_stamped`, `recovering`, `all_or_nothing`, `surplus` exceptions for single pods;
+//! `placing` domains of released batches; `unmade` batches that are created only when they have room; `holds`, `missing_pods`,
+//! `lacking` reasons why pods are held or do not appear; `batches`, `waits`, `pod_groups` views of a decision.
 
 pub mod all_or_nothing;
 pub mod batches;
@@ -50,46 +50,45 @@ use crate::plan::rollout::{RolloutPlan, Rollouts, plan_rollout};
 use crate::plan::view::{GroupView, HeldPod, PodRef};
 use crate::rules::Violation;
 
-/// What is known of a group beside its pods.
+/// The inputs of a decision beside the pods.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DecisionContext<'a> {
     /// Faults of the stored group: with any, no new batch is released.
     pub faults: &'a [Violation],
-    /// Coordinations whose layer is not there, by their place in the group's list: they go no further.
+    /// Coordinations whose layer is missing, by position in the list of the group: they do not proceed.
     pub missing_layers: &'a [usize],
-    /// Nothing moved for longer than the progress deadline.
+    /// Whether nothing moved for longer than the progress deadline.
     pub stalled: bool,
-    /// Unique ids of pods whose release was refused, and is tried again after a pause, each with what was answered.
+    /// The uids of pods whose release was refused and is tried again after a pause, each with the answer.
     pub refused: Option<&'a BTreeMap<Arc<str>, Arc<str>>>,
-    /// Unique ids of objects with a write on its way: their release may be done by now.
+    /// The uids of objects with a write in flight: their release may be done by now.
     pub in_flight: Option<&'a HashSet<Arc<str>>>,
-    /// PodGroups that could not be made, and are tried again after a pause.
+    /// PodGroups whose creation failed and is tried again after a pause.
     pub missing_pod_groups: &'a [MissingPodGroup],
-    /// Why pods do not appear, as far as that was found out.
+    /// The reasons why pods do not appear, as far as they are known.
     pub diagnoses: &'a [Diagnosis],
-    /// What has waited long enough for its pods: it goes without those that are missing.
+    /// Units that have waited long enough: they are released without their missing pods.
     pub overdue: &'a [AllOrNothing],
-    /// Pods beyond the desired replicas that a rollout made.
+    /// Pods beyond the desired replicas that a rollout created.
     pub surge: &'a [PodRef],
-    /// The node label of the domains of each coordination that has some, by its place in the group's list.
+    /// The node label of the domains of each coordination that has some, by position in the list of the group.
     pub domain_keys: &'a [(usize, String)],
-    /// Batches that were placed and have waited for long.
+    /// Placed batches that have waited for long.
     pub waited: &'a [PlacedWait],
-    /// Domains in which batches got no node in time, and are not to go for a while.
+    /// Domains in which batches got no node in time, and which they avoid for a while.
     pub given_up: &'a [((usize, u32), GivenUp)],
-    /// Nodes whose kubelets have refused pods of a batch, and to which it is not to go for a while.
+    /// Nodes whose kubelets refused pods of a batch, and which it avoids for a while.
     pub refusing: &'a [((usize, u32), Arc<str>)],
-    /// What roles lack of their workloads for a moment only, as files are applied in any order.
+    /// Missing workloads that are not reported yet, since files are applied in any order.
     pub not_yet_told: &'a [Lacking],
-    /// Pods go whose role their group does not have.
+    /// Whether pods of a role that their group does not have are released.
     pub frees_unknown_roles: bool,
-    /// Of a group whose workloads are scaled.
+    /// The inputs for a group whose workloads are scaled.
     pub elastic: ElasticContext<'a>,
-    /// What is known for the recovery of batches.
+    /// The inputs for the recovery of batches.
     pub recovery: &'a RecoveryContext<'a>,
 }
 
-/// Decides for one group.
 pub(in crate::plan) fn decide(
     group: &Group,
     view: &GroupView,
@@ -138,7 +137,7 @@ pub(in crate::plan) fn decide(
     missing_pods::explain(group, &missing_pods, &diagnoses, turns.iter_mut().chain(&mut held));
     let reason = |held: &Held| Some((held.coordination.as_ref()?.index, held.reason));
     let reasons = turns.iter().filter_map(reason).collect();
-    // Of a batch that has no room it is told as well before its pods are made.
+    // A batch without room is reported even before its pods are created.
     let is_told = |held: &Held| !held.pods.is_empty() || held.reason == HoldReason::NoRoom;
     let mut held: Vec<_> = turns.into_iter().filter(is_told).chain(held).collect();
     held.extend(context.refused.and_then(|refused| holds::refused(&release, refused)));
@@ -176,8 +175,8 @@ pub(in crate::plan) fn decide(
     }
 }
 
-/// What becomes of the workloads. What rolls is replaced from the top: nothing is taken away there meanwhile. A faulty group
-/// keeps what it has.
+/// Plans the scaling of the workloads. A scale-in waits for rollouts, which replace pods from the top. A faulty group keeps its
+/// replicas.
 fn scaled(
     group: &Group,
     view: &GroupView,
@@ -189,7 +188,7 @@ fn scaled(
         return None;
     }
     let wanted = group.scaled()?.0.wanted();
-    // One that is taken away need not be complete again before.
+    // A batch that is taken away need not be complete before.
     let stays = |entry: &&RecoveryState| entry.batch < wanted;
     let mut recoveries = group.status.recoveries.iter().filter(stays).filter_map(Phase::of);
     let deferral = if rollouts.roles.is_empty() {
@@ -200,7 +199,7 @@ fn scaled(
     elastic::plan(group, view, (released, deferral), context.elastic)
 }
 
-/// How far the roles may go. Where pods are released no partition moves, nor does one of a faulty group.
+/// Plans the rollouts. No partition moves while pods are released, nor for a faulty group.
 fn rollout(rollouts: &Rollouts, context: DecisionContext<'_>, releases: bool) -> RolloutPlan {
     let mut plan = plan_rollout(&rollouts.bounds, &rollouts.roles);
     if releases || !context.faults.is_empty() {
@@ -211,8 +210,8 @@ fn rollout(rollouts: &Rollouts, context: DecisionContext<'_>, releases: bool) ->
     plan
 }
 
-/// Held pods that may go by the counts of their roles, or that nothing batches, lowest ordinal first; and those that stay
-/// since the group does not have their role.
+/// Returns the held pods that the counts of their roles allow, or that no coordination batches, lowest ordinal first; and the
+/// pods that stay because the group does not have their role.
 fn going(
     view: &GroupView,
     released: &BTreeMap<String, u32>,
@@ -232,15 +231,15 @@ fn going(
     (going, strangers)
 }
 
-/// The release of a pod that may go.
+/// Returns the release of a pod that may go.
 fn release_of(pod: HeldPod, view: &GroupView, released: &BTreeMap<String, u32>) -> Release {
     let batched = view.roles.get(pod.role()).filter(|_| released.contains_key(pod.role()));
-    // Nothing batches a role without coordination, or one that the group does not have.
+    // A role without coordination, or one that the group does not have, needs no commit.
     let at_once = batched.is_none_or(|role| pod.ordinal < role.committed.unwrap_or(0));
     Release { pod, at_once, pin: Pin::new() }
 }
 
-/// max(target, released count), never above desired. A group that breaks a rule keeps what it has.
+/// Returns the released counts: max(target, released count), never above desired. A faulty group keeps its counts.
 fn released_counts(view: &GroupView, targets: &Targets, context: DecisionContext<'_>) -> BTreeMap<String, u32> {
     let count = |role: &str, target: u32| {
         let view = view.roles.get(role)?;

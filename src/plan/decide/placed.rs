@@ -1,4 +1,4 @@
-//! Where batches go that must share a domain, as it was decided.
+//! The decided domains of batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,66 +6,62 @@ use std::sync::Arc;
 use crate::plan::decide::held::CoordinationRef;
 use crate::plan::view::PodRef;
 
-/// The domains of batches by their number.
 pub(in crate::plan) type Domains = BTreeMap<u32, String>;
 
-/// Node labels and values that a pod is bound to with its release.
+/// The node labels and values that a pod is bound to with its release.
 pub type Pin = BTreeMap<String, String>;
 
-/// Where batches go.
+/// The decided domains, and what follows from them.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 #[derive(Clone, Debug, Default)]
 pub struct Placed {
-    /// By coordination, by its place in the group's list: to be committed before anything is released there.
+    /// The domains by coordination, as position in the list of the group: committed before any pod is released there.
     pub domains: BTreeMap<usize, Domains>,
-    /// Batches that go elsewhere than it was committed.
+    /// Batches that leave their committed domain.
     pub moved: Vec<Moved>,
     /// Batches that have a domain, or had it for too long, and are not bound.
     pub waits: BTreeSet<PlacedWait>,
     /// Domains in which pods of batches got no node in time.
     pub given_up: BTreeMap<(usize, u32), GivenUp>,
-    /// Those pods, where they are to be made again: deleted, if they have no node by then either.
+    /// Such pods that should be recreated: they are deleted if they still have no node.
     pub made_again: Vec<PodRef>,
-    /// There are pods that are to be placed, or were and are not bound.
+    /// Whether pods are to be placed, or are placed and not bound.
     pub needs_room: bool,
-    /// Batches would be made if it were known what room there is.
+    /// Whether batches would be created if the room were known.
     pub is_blind: bool,
-    /// Batches are released when they have a domain: their count alone says nothing.
+    /// Whether batches need a domain to be released: their count alone does not decide.
     pub by_domain: bool,
-    /// Others are looked at first: soon it is this group's turn.
+    /// Whether other groups are looked at before this one, whose turn comes soon.
     pub is_next: bool,
 }
 
-/// A coordination, by its place in the group's list, the number of a batch, and what the batch waits for.
+/// A coordination, as position in the list of the group, the number of a batch, and the event that the batch waits for.
 pub type PlacedWait = (usize, u32, Awaits);
 
-/// What a batch that has a domain waits for. Each wait has its own deadline.
+/// The event that a placed batch waits for. Each wait has its own deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaits {
-    /// A scheduler that binds its pods.
+    /// A scheduler binds the pods.
     Node,
-    /// Others, who hold pods of it by gates of their own. The scheduler's time begins when the last of these is off.
+    /// Another controller removes its scheduling gates. The time of the scheduler begins when the last of them is removed.
     Gates,
-    /// Workloads that make its pods.
+    /// Workloads create the pods.
     Pods,
 }
 
 /// A domain in which pods of a batch got no node in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenUp {
-    /// The domain.
     pub domain: String,
-    /// Unique ids of the pods.
+    /// The uids of these pods.
     pub pods: BTreeSet<Arc<str>>,
 }
 
-/// A batch that goes elsewhere than it was committed.
+/// A batch that leaves its committed domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// Its coordination.
     pub coordination: CoordinationRef,
-    /// Its number, from 0.
+    /// The number of the batch, from 0.
     pub index: u32,
-    /// For people.
     pub message: String,
 }

@@ -1,5 +1,5 @@
-//! Where batches go that must share a domain: all pods of a batch into one domain that has room for them, or none of them.
-//! The domain is committed before the first of its pods goes; what comes later follows it.
+//! Placement of batches that must share a domain: all pods of a batch go into one domain with room for them, or none go. The
+//! domain is committed before the first pod is released; later pods follow it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::plan::placement::{Answer, NoFit, Placer, Request};
 use crate::plan::recovery::RecoveryPlan;
 use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, ReplicaIs};
 
-/// Gives the pods places that may go. Those that have none yet are taken out of the list, and explained.
+/// Places the pods that may go. Pods without a place are removed from `release` and explained in the result.
 pub(super) fn place(
     group: &Group,
     view: &GroupView,
@@ -51,7 +51,7 @@ pub(super) fn place(
             held: BTreeMap::new(),
             out: HashSet::new(),
         };
-        // First: who leads since a moment ago does not know of their room yet.
+        // First: a new leader does not know yet which room these pods take.
         placing.pods_that_went();
         placing.pods_that_may_go(release);
         let Placing { held: of_coordination, out, .. } = placing;
@@ -61,9 +61,9 @@ pub(super) fn place(
     (given, held)
 }
 
-/// The domains that the status keeps, of batches that there are.
+/// Returns the domains in the status of existing batches.
 fn stored(group: &Group, coordination: &Coordination, batching: &Batching, view: &GroupView) -> Domains {
-    // While nobody knows how many there are, there may be any.
+    // While the number of replicas is unknown, any batch may exist.
     let desired = |role: &str| view.roles.get(role).map(|role| if role.unknown { u32::MAX } else { role.desired });
     let (name, total) = (coordination.display_name(), batching.total(desired));
     let is_own = |state: &&CoordinationState| state.name == name;
@@ -72,15 +72,15 @@ fn stored(group: &Group, coordination: &Coordination, batching: &Batching, view:
     domains.filter_map(read).filter(|(index, domain): &(u32, String)| *index < total && !domain.is_empty()).collect()
 }
 
-/// What becomes of pods that were placed and have no node, where they may be deleted.
+/// Texts on placed pods without a node, if these may be deleted.
 const MADE_AGAIN: &str = "they are deleted, made again and placed again";
 const MADE_AGAIN_LATER: &str = "they were made again already, and are once more later";
-/// Pods that a command names.
+/// The maximum number of pods named in a command.
 const NAMED: usize = 20;
-/// A domain in which pods of the batch got no node comes after all others.
+/// The penalty of a domain in which pods of the batch got no node: it comes after all others.
 const GIVEN_UP: u32 = 1 << 16;
 
-/// One coordination on the way to its places.
+/// One coordination whose batches are placed.
 struct Placing<'a, 'b> {
     namespace: &'a str,
     view: &'a GroupView,
@@ -89,12 +89,12 @@ struct Placing<'a, 'b> {
     key: &'a str,
     context: DecisionContext<'a>,
     recovery: &'a RecoveryPlan,
-    /// Room may have been kept for its batches before their pods were made.
+    /// Whether room may have been kept for its batches before their pods existed.
     is_scaled: bool,
     placer: &'a mut Placer<'b>,
     placed: &'a mut Placed,
     held: BTreeMap<HoldReason, Held>,
-    /// Pods that do not go.
+    /// The uids of pods that are not released.
     out: HashSet<Arc<str>>,
 }
 
@@ -200,8 +200,8 @@ impl<'a> Placing<'a, '_> {
         }
     }
 
-    /// Those of the pods that Kueue keeps no longer. When it lets them go it may say on which nodes they run, and a place that
-    /// was chosen before need not be among these. A whole batch waits for the last of its pods.
+    /// Removes the pods that Kueue still holds, and returns the others. When Kueue admits pods it may choose their nodes, which
+    /// need not be in a domain that was chosen before. A whole batch waits for the last of its pods.
     fn let_go_by_others<'r>(
         &mut self,
         index: u32,
@@ -224,8 +224,8 @@ impl<'a> Placing<'a, '_> {
         go
     }
 
-    /// Pods that went and have no node yet keep their room, until they have waited for long. So do those that have one of
-    /// which the other watch has not told yet.
+    /// Keeps room for released pods without a node, until they have waited for long, and for bound pods that the watch of room
+    /// has not shown yet.
     fn pods_that_went(&mut self) {
         let roles = || self.batching.sizes.keys().filter_map(|name| self.view.roles.get(name));
         self.placed.needs_room |= roles().any(|role| !role.replicas.none_but(.., ReplicaIs::Scheduled));
@@ -258,7 +258,7 @@ impl<'a> Placing<'a, '_> {
         }
     }
 
-    /// A batch was placed and these pods of it have no node in time.
+    /// Handles a placed batch of which these pods got no node in time.
     fn has_waited(&mut self, index: u32, domain: &str, without: &[Arc<PodFacts>]) {
         let gated: Vec<_> = without.iter().filter(|pod| pod.gated).collect();
         let next = match gated.first() {
@@ -270,10 +270,10 @@ impl<'a> Placing<'a, '_> {
         self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
     }
 
-    /// Has pods made again, where they may be deleted, so that they go elsewhere; returns what becomes of them.
+    /// Has pods recreated, if they may be deleted, so that they go elsewhere; returns a text on that.
     fn make_again(&mut self, index: u32, domain: &str, without: &[Arc<PodFacts>]) -> String {
         let without: Vec<_> = without.iter().map(|pod| pod.pod.clone()).collect();
-        // Those that were made again wait longer than those before.
+        // Pods that were recreated already wait longer.
         let known = self.given_up(index).filter(|known| known.domain == domain);
         let is_due = |pod: &&PodRef| known.is_none_or(|known| known.pods.contains(&pod.uid));
         let again: Vec<_> = without.iter().filter(is_due).cloned().collect();
@@ -291,7 +291,8 @@ impl<'a> Placing<'a, '_> {
         next
     }
 
-    /// A batch without a committed domain whose pods ask for one has that: its group was made again, or has lost its status.
+    /// Adopts the domain that released pods ask for, if their batch has no committed one: its group was recreated or has lost
+    /// its status.
     fn adopt_domains(&mut self) {
         let mut adopted = Domains::new();
         for (name, role) in self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))) {
@@ -316,37 +317,37 @@ impl<'a> Placing<'a, '_> {
         })
     }
 
-    /// The domain in which a batch got no node in time, and is not to go for a while.
+    /// Returns the domain in which a batch got no node in time, and which it avoids for a while.
     fn given_up(&self, index: u32) -> Option<&'a GivenUp> {
         let id = (self.coordination.index, index);
         self.context.given_up.iter().find(|(of, _)| *of == id).map(|(_, given_up)| given_up)
     }
 
-    /// Nodes whose kubelets have refused pods of a batch.
+    /// Returns the nodes whose kubelets refused pods of a batch.
     fn refused_by(&self, index: u32) -> Vec<Arc<str>> {
         let id = (self.coordination.index, index);
         self.context.refusing.iter().filter(|(of, _)| *of == id).map(|(_, node)| node.clone()).collect()
     }
 
-    /// What a person does about pods that were placed and have no node.
+    /// Returns advice for placed pods without a node.
     fn way_out(&self, pods: &[PodRef]) -> String {
         let named: Vec<_> = pods.iter().take(NAMED).map(|pod| &*pod.name).collect();
         let more = if pods.len() > NAMED { " and the others" } else { "" };
         format!("`kubectl delete pod -n {} {}`{more} has them placed again", self.namespace, named.join(" "))
     }
 
-    /// What a person does about pods that others hold.
+    /// Returns advice for pods that other gates hold.
     fn held_by_others(&self, count: usize, first: &PodRef) -> String {
         let explain = format!("rolegate explain pod -n {} {}", self.namespace, first.name);
         format!("scheduling gates of others hold {count} of them (`{explain}` names the gates)")
     }
 
-    /// Unique ids of some pods of a batch.
+    /// Returns the uids of the pods of a batch that pass `which`.
     fn pods_of(&self, index: u32, which: impl Fn(&PodFacts) -> bool) -> Vec<Arc<str>> {
         self.facts_of(index, which).iter().map(|pod| pod.pod.uid.clone()).collect()
     }
 
-    /// Some pods of a batch.
+    /// Returns the pods of a batch that pass `which`.
     fn facts_of(&self, index: u32, which: impl Fn(&PodFacts) -> bool) -> Vec<Arc<PodFacts>> {
         let mut found = Vec::new();
         for (name, role) in self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))) {
@@ -357,7 +358,7 @@ impl<'a> Placing<'a, '_> {
         found
     }
 
-    /// True for a held pod whose release is under way, or was tried: nobody knows how that ended.
+    /// Reports whether the release of a held pod is in flight, or was refused with unknown effect.
     fn may_have_gone(&self, uid: &str) -> bool {
         let DecisionContext { in_flight, refused, .. } = self.context;
         in_flight.is_some_and(|in_flight| in_flight.contains(uid))
@@ -369,7 +370,7 @@ impl<'a> Placing<'a, '_> {
         self.placed.domains.get(&self.coordination.index).unwrap_or(NONE)
     }
 
-    /// Notes why pods do not go: one entry for each reason, which speaks of the first batch.
+    /// Notes why pods are not released: one entry for each reason, with the message of the first batch.
     fn hold(&mut self, reason: HoldReason, index: u32, message: &str, pods: &[HeldPod]) {
         let entry = self.held.entry(reason).or_insert_with(|| Held {
             coordination: Some(CoordinationRef::from(self.coordination)),
@@ -383,7 +384,7 @@ impl<'a> Placing<'a, '_> {
     }
 }
 
-/// How many other batches of the group each domain has, where batches keep apart.
+/// Returns the number of other batches in each domain, if batches keep apart.
 pub(super) fn used(batching: &Batching, domains: &Domains, index: u32) -> BTreeMap<String, u32> {
     let mut used = BTreeMap::new();
     if batching.topology.as_ref().is_some_and(|topology| topology.spread) {
@@ -394,7 +395,7 @@ pub(super) fn used(batching: &Batching, domains: &Domains, index: u32) -> BTreeM
     used
 }
 
-/// Why a batch has no room, for people.
+/// Returns the text on why a batch has no room.
 pub(super) fn no_room(batching: &Batching, key: &str, index: u32, why: &NoFit, closed: Option<&Closed>) -> String {
     let word = match batching.placed_in().map(|topology| &topology.domain) {
         Some(Domain::Layer { layer, .. }) => layer,
@@ -405,7 +406,7 @@ pub(super) fn no_room(batching: &Batching, key: &str, index: u32, why: &NoFit, c
     format!("{}{}", why.describe(Some(word), &batching.batch_name(index)), kept.unwrap_or_default())
 }
 
-/// What binds a pod to a domain, and to one node of it where the domain alone would not do.
+/// Returns the labels that bind a pod to a domain, and to a node of it if the domain alone is not enough.
 fn pin(key: &str, domain: &str, host: Option<String>) -> Pin {
     let host = host.map(|host| (HOSTNAME.to_owned(), host));
     [(key.to_owned(), domain.to_owned())].into_iter().chain(host).collect()

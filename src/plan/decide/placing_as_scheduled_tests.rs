@@ -1,4 +1,4 @@
-//! Room as the scheduler counts it: what it keeps for others, who preempts, and what nobody here can know.
+//! Room as the scheduler counts it: nominated pods, preemption, and resources that only the scheduler knows.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::plan::decide::DecisionContext;
 use crate::plan::decide::placed::Awaits;
 use crate::plan::placement::VolumeSight;
 
-/// A pod without a node, for which the scheduler keeps this one; of a group or of nobody.
+/// A pod without a node that the scheduler has nominated to `node`; with or without a group.
 fn nominated(uid: &str, node: Option<&str>, (cpu, priority): (u32, i32), of_group: bool) -> Value {
     let labels = if of_group { json!({ (names::GROUP): "pd" }) } else { json!({}) };
     json!({
@@ -37,7 +37,7 @@ fn room_that_the_scheduler_keeps_for_a_pod_as_important_is_no_room() {
         let mut scene = with(priority);
         let why = "no rack fits batch 1: best r1 fits 2 of 3 pods, short of 1 cpu";
         assert_eq!(held(&scene.decide(DecisionContext::default())), [(HoldReason::NoRoom, 3, why)], "{priority}");
-        // It goes where else it can: nothing is kept any more, and the batch is worth another look.
+        // It may go elsewhere: its nomination ends, and the batch is worth another look.
         let freed = scene.capacity.freed();
         show(&mut scene, nominated("other", None, (1, priority), false));
         assert!(scene.capacity.freed() > freed);
@@ -79,7 +79,7 @@ fn a_pod_that_has_shrunk_leaves_room_that_is_worth_another_look() {
     assert_eq!((before, runs(1)), (1, (3, freed + 1)));
 }
 
-/// They preempted others, and wait for these to end: however long that takes, the room is theirs.
+/// The pods preempted others and wait for these to end: the room is theirs, however long that takes.
 #[test]
 fn room_that_is_kept_for_our_own_pods_is_counted_once_and_not_given_up() {
     let mut scene = Scene::new(1, "preempt").node("a", "r1", 4, false).committed(&[("0", "r1")]);
@@ -116,7 +116,7 @@ fn what_asks_for_a_resource_that_no_node_has_goes_by_its_domain() {
     let seen = scene.decide(DecisionContext::default());
     assert!(going(&seen).iter().all(|(_, now, pin)| *now && *pin == ["r2"]), "{:?}", going(&seen));
     assert_eq!(going(&seen).len(), 3);
-    // One node has some: then it is known that there is too little.
+    // One node reports the resource: then it is known that there is too little.
     let mut node = json!({
         "metadata": { "name": "c", "labels": { RACK: "r3" } },
         "status": { "allocatable": { "cpu": "3", "pods": "9", "example.com/gpu": "0" }, "conditions": [{ "type": "Ready", "status": "True" }] },
@@ -131,7 +131,7 @@ fn what_asks_for_a_resource_that_no_node_has_goes_by_its_domain() {
     assert!(going(&seen).iter().all(|(_, _, pin)| *pin == ["r3", "c"]), "{:?}", going(&seen));
 }
 
-/// An affinity as the webhook gives it to pods that have a number.
+/// The affinity that the webhook gives to pods with a number.
 fn own_batch() -> Value {
     let selector =
         json!({ "matchExpressions": [{ "key": names::KEP75_BATCH, "operator": "In", "values": ["pd-pair-0"] }] });
@@ -147,7 +147,7 @@ fn where_no_node_has_the_label_a_batch_that_is_to_go_all_the_same_goes_without_a
     let why = "batch 1 goes without a place: no node has the label rack, and its affinity keeps it together";
     assert_eq!((going(&seen).len(), held(&seen)), (3, vec![(HoldReason::RoomUnknown, 0, why)]));
     assert!(domains(&seen).is_empty());
-    // Two went, and nodes come: the scheduler may put them anywhere, and the third follows them.
+    // Two pods were released, and nodes appear: the scheduler may put them anywhere, and the third follows them.
     let mut scene = scene.went("prefill-0", None).went("prefill-1", None).node("a", "r1", 9, false);
     let seen = scene.decide(DecisionContext::default());
     assert_eq!(going(&seen), [("decode-0", true, vec![])]);
@@ -167,7 +167,7 @@ fn without_an_affinity_or_with_another_word_it_waits_for_a_node_with_the_label()
     }
 }
 
-/// A pod of the batch as it is shown, with a claim of its own and its gate.
+/// Shows a pod of the batch with its gate and a claim of its own.
 fn claims(scene: &mut Scene, uid: &str) {
     show(
         scene,
@@ -199,7 +199,7 @@ fn volumes(scene: &mut Scene, what: &str, object: &Value) {
     });
 }
 
-/// Batch 1 with claims, of which that of `decode-0` is bound to a volume of this rack.
+/// A batch with claims, where the claim of `decode-0` is bound to a volume of this rack.
 fn with_volumes(rack: &str) -> Scene {
     let mut scene = Scene::new(1, "hold").node("a", "r1", 9, false).node("b", "r2", 3, false);
     ["prefill-0", "prefill-1", "decode-0"].iter().for_each(|uid| claims(&mut scene, uid));
@@ -221,7 +221,7 @@ fn a_batch_goes_where_its_volumes_are() {
     let seen = scene.decide(DecisionContext::default());
     assert_eq!(domains(&seen), [("0".to_owned(), "r1".to_owned())].into(), "r2 would be the better fit");
     assert!(going(&seen).iter().all(|(_, _, pin)| *pin == ["r1"]), "how many a node takes is not known");
-    // What may not be read is said, and keeps nobody.
+    // Volumes that may not be read are reported, and hold nothing back.
     let mut scene = with_volumes("r1");
     volumes(&mut scene, "sight", &json!("persistentvolumes may not be read"));
     let seen = scene.decide(DecisionContext::default());
@@ -249,12 +249,12 @@ fn a_claim_that_waits_is_bound_where_its_class_makes_volumes() {
     volumes(&mut scene, "class", &class("WaitForFirstConsumer", "r1"));
     assert!(scene.capacity.freed() > freed, "it is worth another look");
     assert_eq!(going(&scene.decide(DecisionContext::default())).len(), 3);
-    // One that is bound at once is bound already, or will be: where is not known.
+    // A claim with immediate binding is bound already, or will be: where is not known.
     volumes(&mut scene, "class", &class("Immediate", "r2"));
     assert_eq!(going(&scene.decide(DecisionContext::default())).len(), 3);
 }
 
-/// Its pods were deleted, and their volumes stay: the domain that was committed before is not for them.
+/// The pods were deleted, and their volumes stay: the committed domain is not reachable for them.
 #[test]
 fn a_batch_whose_volumes_are_elsewhere_leaves_its_domain() {
     let mut scene = with_volumes("r1").committed(&[("0", "r2")]);

@@ -1,5 +1,3 @@
-//! Where batches go, from what is seen of nodes and pods.
-
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +18,7 @@ use crate::plan::view::{GroupView, PodFacts, PodRef};
 
 pub(super) const RACK: &str = "rack";
 
-/// Batches of two prefills and a decode, each pod with one processor, that share a rack.
+/// Batches of two prefills and a decode that share a rack, each pod with one processor.
 pub(super) struct Scene {
     pub(super) group: Group,
     pods: Vec<PodFacts>,
@@ -59,7 +57,7 @@ impl Scene {
         self
     }
 
-    /// A pod of nobody's, on a node.
+    /// Adds a pod without a group on a node.
     pub(super) fn other(mut self, node: &str, cpu: u32, priority: i32) -> Self {
         let containers = json!([{ "resources": { "requests": { "cpu": cpu } } }]);
         let pod = json!({
@@ -70,19 +68,18 @@ impl Scene {
         self
     }
 
-    /// Gives all pods an affinity.
     fn affine(self, affinity: &Value) -> Self {
         self.asking(&json!({ "affinity": affinity }))
     }
 
-    /// Merges something into the spec of all pods.
+    /// Merges a patch into the spec of all pods.
     pub(super) fn asking(mut self, spec: &Value) -> Self {
         json_patch::merge(&mut self.spec, spec);
         (0..self.pods.len()).for_each(|at| self.show(at, None));
         self
     }
 
-    /// Shows a pod to who looks at room.
+    /// Shows a pod to the watch of room.
     fn show(&mut self, at: usize, node: Option<&str>) {
         let pod = &self.pods[at];
         let gates = if pod.held { json!([{ "name": names::GATE }]) } else { json!([]) };
@@ -95,7 +92,7 @@ impl Scene {
         self.capacity.apply_pod(&serde_json::from_value(shown).unwrap()).unwrap();
     }
 
-    /// Makes a pod one that went, and is bound to a node or not.
+    /// Makes a pod a released one, bound to a node or not.
     pub(super) fn went(mut self, name: &str, node: Option<&str>) -> Self {
         let at = self.pods.iter().position(|pod| &*pod.pod.name == name).unwrap();
         (self.pods[at].held, self.pods[at].scheduled) = (false, node.is_some());
@@ -103,7 +100,7 @@ impl Scene {
         self
     }
 
-    /// Deletes a pod, and makes it again.
+    /// Deletes and recreates a pod.
     pub(super) fn comes_back(mut self, name: &str) -> Self {
         let at = self.pods.iter().position(|pod| &*pod.pod.name == name).unwrap();
         self.capacity.remove_pod(&self.pods[at].pod.uid);
@@ -114,7 +111,7 @@ impl Scene {
         self
     }
 
-    /// A commit of earlier times: all may run, and batches have these domains.
+    /// Stores an earlier commit: all pods may run, and the batches have these domains.
     pub(super) fn committed(mut self, domains: &[(&str, &str)]) -> Self {
         self = self.store();
         let domains = domains.iter().map(|(index, domain)| ((*index).to_owned(), (*domain).to_owned())).collect();
@@ -154,7 +151,7 @@ pub(super) fn domains(seen: &Evaluation) -> BTreeMap<String, String> {
     seen.status.coordination_state[0].domains.clone()
 }
 
-/// Name, whether it goes now, and what it is bound to.
+/// Returns the name of each pod to release, whether it needs no commit, and its pin.
 pub(super) fn going(seen: &Evaluation) -> Vec<(&str, bool, Vec<&str>)> {
     seen.decision.release.iter().map(one_going).collect()
 }
@@ -195,7 +192,7 @@ fn a_batch_goes_to_its_domain_when_that_is_committed() {
     );
 }
 
-/// Each is to be near a pod of somebody else: which go where is the scheduler's to find out.
+/// Each pod must be near a foreign pod: only the scheduler can assign nodes.
 #[test]
 fn where_the_scheduler_looks_at_more_the_node_is_its_choice() {
     let terms = json!([{ "topologyKey": HOSTNAME, "labelSelector": { "matchLabels": { "app": "x" } } }]);
@@ -255,7 +252,7 @@ fn what_is_made_again_goes_to_where_the_others_of_its_batch_are() {
     }
 }
 
-/// Its release may be done: it would be there, and the others elsewhere.
+/// The release may be done: that pod would be in the old domain, and the others elsewhere.
 #[test]
 fn a_batch_stays_while_releases_are_under_way() {
     let mut scene = Scene::new(1, "hold").node("a", "r1", 9, true).node("b", "r2", 3, false).committed(&[("0", "r1")]);
@@ -270,7 +267,7 @@ fn a_batch_stays_while_releases_are_under_way() {
     }
 }
 
-/// Its release may be done, with the node that it names: what comes meanwhile fits in beside it.
+/// The release may be done, with the node it names: later pods fit in beside it.
 #[test]
 fn a_pod_that_is_being_released_keeps_its_node_while_others_of_its_batch_come() {
     let orders = [["prefill-0", "prefill-1", "decode-0"], ["decode-0", "prefill-1", "prefill-0"]];
@@ -279,7 +276,7 @@ fn a_pod_that_is_being_released_keeps_its_node_while_others_of_its_batch_come() 
     {
         let scene = Scene::new(1, "hold").node("a", "r1", a, false).node("b", "r1", b, false);
         let mut scene = scene.committed(&[("0", "r1")]);
-        // Those that ran before were on a node that is gone.
+        // The pods ran on a node that is gone.
         for name in order {
             scene = scene.went(name, Some("gone"));
         }
@@ -314,12 +311,12 @@ fn a_pod_is_where_its_release_bound_it_whatever_was_assumed_since() {
     }
 }
 
-/// Its pods are deleted one by one: the first that comes back need not go where those are bound to that are still there.
+/// The pods are deleted one by one: the first recreated pod need not follow the remaining ones.
 #[test]
 fn a_batch_that_was_never_bound_leaves_a_domain_that_has_no_node_left_for_it() {
     let scene = Scene::new(1, "hold").node("b", "r2", 3, false).committed(&[("0", "r1")]);
     let mut scene = scene.went("prefill-0", None).went("decode-0", None);
-    // One may be deleted already as far as the watch of room knows.
+    // The watch of room may know already that a pod is deleted.
     scene.capacity.remove_pod("decode-0");
     let seen = scene.decide(DecisionContext::default());
     assert_eq!(domains(&seen), [("0".to_owned(), "r2".to_owned())].into());
@@ -360,7 +357,7 @@ fn room_that_is_not_used_in_time_is_free_again() {
     assert_eq!((held(&seen)[0].2, names(&seen)), (why, vec![]));
 }
 
-/// The scheduler has its time from the moment in which the last of them is free.
+/// The time of the scheduler begins when the last pod is free of gates.
 #[test]
 fn pods_that_others_hold_are_not_made_again_and_lose_their_room_meanwhile() {
     let scene = || Scene::new(1, "hold").node("a", "r1", 3, false).committed(&[("0", "r1")]);
@@ -381,7 +378,7 @@ fn pods_that_others_hold_are_not_made_again_and_lose_their_room_meanwhile() {
     assert_eq!(held(&scene.decide(waited)), vec![]);
 }
 
-/// Its group was made again, or has lost its status: pods that wait for a node say where they were to go.
+/// The group was recreated, or has lost its status: pods that wait for a node state their domain.
 #[test]
 fn a_batch_without_a_committed_domain_has_that_of_its_pods_which_wait_for_a_node() {
     let scene = Scene::new(1, "hold").node("b", "r2", 9, false).asking(&json!({ "nodeSelector": { RACK: "r1" } }));

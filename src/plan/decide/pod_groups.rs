@@ -1,5 +1,5 @@
-//! The PodGroups of batches (KEP-75, podGroupPolicy): made before their batch is released, and loosened once it was
-//! scheduled, or the next rollout would wait for all pods at once (KEP-32, Rolling Update Stall).
+//! PodGroups of batches (KEP-75, podGroupPolicy). They are created before their batch is released, and relaxed once it was
+//! scheduled; otherwise the next rollout would wait for all pods at once (KEP-32, Rolling Update Stall).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,20 +13,19 @@ use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::recovery::entry::{Phase, of_batch};
 use crate::plan::view::{GroupView, ReplicaIs, RoleView};
 
-/// The PodGroup of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchPodGroup {
-    /// Its name, that which the batch's pods carry.
+    /// The name that the pods of the batch carry.
     pub name: String,
-    /// Whose PodGroup.
+    /// The policy that states the kind of the PodGroup.
     pub policy: PodGroupPolicy,
-    /// Pods that start together: those of the batch, and once it was scheduled those of its smallest replica.
+    /// The number of pods that start together: all pods of the batch, or those of its smallest replica once it was scheduled.
     pub min_member: u32,
-    /// The batch is made anew, and starts together again: members that were lowered rise.
+    /// Whether the batch is being recreated and starts together again: a lowered `minMember` rises.
     pub renewed: bool,
 }
 
-/// The PodGroups of all batches that may have released pods, by name.
+/// Returns the PodGroups of all batches that may have released pods, by name.
 pub fn batch_pod_groups(group: &Group, view: &GroupView, released: &BTreeMap<String, u32>) -> Vec<BatchPodGroup> {
     let with_policy = group.batched().filter_map(|(coordination, batching)| {
         let (policy, _) = batching.pod_group.as_ref().filter(|(policy, _)| *policy != PodGroupPolicy::Unknown)?;
@@ -64,8 +63,8 @@ pub fn batch_pod_groups(group: &Group, view: &GroupView, released: &BTreeMap<Str
         .collect()
 }
 
-/// The PodGroups of all batches that the desired replicas make, released or not, with their kinds. Those of others are left
-/// over from before: once nothing is in one it may go.
+/// Returns the name and kind of the PodGroups of all desired batches, released or not. Other PodGroups are leftovers and may be
+/// deleted once they are empty.
 pub fn lasting_pod_groups(group: &Group, view: &GroupView) -> BTreeSet<(ObjectKind, String)> {
     let desired = |role: &str| view.roles.get(role).map(|view| view.desired);
     let of_coordination = group.batched().filter_map(|(coordination, batching)| {
@@ -80,29 +79,27 @@ pub fn lasting_pod_groups(group: &Group, view: &GroupView) -> BTreeSet<(ObjectKi
         .collect()
 }
 
-/// A PodGroup that could not be made.
+/// A PodGroup whose creation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingPodGroup {
-    /// Its name.
     pub name: String,
-    /// Why, for people.
     pub why: String,
 }
 
-/// The batch of a replica that has a PodGroup.
+/// Returns the batch of a replica, if it has a PodGroup.
 fn batch_of<'a>(group: &'a Group, role: &'a str, ordinal: u32) -> Option<Batch<'a>> {
     let known = |batch: &Batch<'_>| matches!(&batch.batching.pod_group, Some((policy, _)) if *policy != PodGroupPolicy::Unknown);
     group.batches_of(role, ordinal).find(known)
 }
 
-/// The PodGroup that a replica's pods wait for, with its kind.
+/// Returns the PodGroup that the pods of a replica wait for, with its kind.
 pub fn pod_group_of(group: &Group, role: &str, ordinal: u32) -> Option<(ObjectKind, String)> {
     let batch = batch_of(group, role, ordinal)?;
     let (policy, _) = batch.batching.pod_group.as_ref()?;
     Some((policy.kind()?, batch.pod_group_name()))
 }
 
-/// The PodGroups that pods wait for which may go, with their kinds.
+/// Returns the PodGroups that pods to release wait for, with their kinds.
 pub fn awaited(group: &Group, release: &[Release]) -> BTreeMap<String, ObjectKind> {
     let committed = release.iter().filter(|release| release.at_once).map(|release| &release.pod);
     let batches = committed.filter_map(|pod| batch_of(group, pod.role(), pod.ordinal));
@@ -110,7 +107,7 @@ pub fn awaited(group: &Group, release: &[Release]) -> BTreeMap<String, ObjectKin
     batches.filter_map(|batch| Some((batch.pod_group_name(), kind(&batch)?))).collect()
 }
 
-/// Pods that may go and wait for a PodGroup that could not be made: one entry for each batch.
+/// Returns one entry for each batch whose pods may go and wait for a PodGroup that could not be created.
 pub(super) fn explain(group: &Group, release: &[Release], missing: &[MissingPodGroup]) -> Vec<Held> {
     let mut all = BTreeMap::<String, Held>::new();
     for Release { pod, .. } in release.iter().filter(|release| release.at_once && !missing.is_empty()) {

@@ -1,36 +1,35 @@
-//! How far each role may go: KEP-32's segment calculation and merge, with the corrections that let every group run to
-//! its end.
+//! How far each role may go: the segment calculation and merge of KEP-32, corrected so that every group can complete.
 
 use std::collections::BTreeMap;
 
 use crate::model::{Batching, Coordination, Group, HoldReason, ProgressState, Progression};
 use crate::plan::view::{ReplicaIs, RoleView};
 
-/// When the next batch of a progression goes.
+/// The condition under which the next batch of a progression goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::plan) enum NextBatch {
-    /// When every replica of the earlier batches passes the test.
+    /// Every replica of the earlier batches passes the test.
     WhenEarlierPass,
-    /// When every replica of the earlier batches may run.
+    /// Every replica of the earlier batches may run.
     WhenEarlierMayRun,
-    /// At once.
+    /// Always.
     AtOnce,
 }
 
-/// What a progression asks for.
+/// The requirement of a progression.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::plan) struct Requirement {
-    /// When the next batch goes.
+    /// The condition for the next batch.
     pub(in crate::plan) next: NextBatch,
-    /// What a replica of an earlier batch is to be.
+    /// The test for replicas of earlier batches.
     pub(in crate::plan) test: ReplicaIs,
-    /// What a replica is called that passes.
+    /// The word for a replica that passes.
     pub(in crate::plan) word: &'static str,
-    /// Why a batch is held that waits for its turn.
+    /// The reason of a batch that waits for its turn.
     pub(in crate::plan) reason: HoldReason,
 }
 
-/// What each progression asks for: a new one is one row here, and its spelling in `model::batching`.
+/// Returns the requirement of a progression: a new progression is one row here, and its spelling in `model::batching`.
 pub(in crate::plan) const fn requirement(progression: Progression) -> Requirement {
     use HoldReason::{IncompleteBatch, PreviousSegmentNotReady, PreviousStepNotScheduled};
     use NextBatch::{AtOnce, WhenEarlierMayRun, WhenEarlierPass};
@@ -43,8 +42,8 @@ pub(in crate::plan) const fn requirement(progression: Progression) -> Requiremen
     Requirement { next, test, word, reason }
 }
 
-/// What the progression of a group's coordination asks for. Where its workloads are scaled there is always a next batch:
-/// all of them at once would be far from their ratio on the way.
+/// Returns the requirement of a coordination. A scaled group always has a next batch: if all batches went at once, its roles
+/// would be far from their ratio on the way.
 pub(in crate::plan) fn requirement_of(group: &Group, batching: &Batching) -> Requirement {
     match batching.progression() {
         Progression::Parallel if group.scaled().is_some() => requirement(Progression::Ordered),
@@ -52,43 +51,40 @@ pub(in crate::plan) fn requirement_of(group: &Group, batching: &Batching) -> Req
     }
 }
 
-/// What a waiting coordination waits for: the first replica that fails its progression.
+/// The first replica that fails the progression of a waiting coordination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitsFor {
-    /// Role of the replica.
     pub role: String,
-    /// Its ordinal.
     pub ordinal: u32,
 }
 
-/// Where one coordination wants its roles.
+/// The targets of one coordination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoordinationTarget {
-    /// Position in the group's list.
+    /// The position in the list of the group.
     pub index: usize,
     /// Targets by role, before the merge.
     pub roles: BTreeMap<String, u32>,
-    /// Complete batches.
+    /// The number of complete batches.
     pub full: u32,
-    /// Its state.
     pub state: ProgressState,
-    /// Set while it waits.
+    /// The replica that a waiting coordination waits for.
     pub waits_for: Option<WaitsFor>,
-    /// Set while it is blocked: the coordination that waits.
+    /// The waiting coordination that blocks this one.
     pub blocked_by: Option<usize>,
 }
 
-/// Where all roles may go.
+/// The targets of all roles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
-    /// By role, merged.
+    /// The least target of each role.
     pub roles: BTreeMap<String, u32>,
-    /// By coordination.
+    /// The targets of each coordination.
     pub coordinations: Vec<CoordinationTarget>,
 }
 
 impl Targets {
-    /// The targets of the coordination at this place in the group's list.
+    /// Returns the targets of the coordination at this position in the list of the group.
     pub fn coordination(&self, index: usize) -> Option<&CoordinationTarget> {
         self.coordinations.iter().find(|target| target.index == index)
     }
@@ -109,7 +105,7 @@ pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>, missing_layers
     Targets { roles: merged, coordinations: all }
 }
 
-/// One coordination by itself.
+/// Calculates the targets of one coordination, without the others.
 fn target_of(
     coordination: &Coordination,
     batching: &Batching,
@@ -117,7 +113,7 @@ fn target_of(
     roles: &BTreeMap<String, RoleView>,
     lacks_layer: bool,
 ) -> CoordinationTarget {
-    // A role without a valid size makes no batches: it is neither limited nor limits.
+    // A role without a valid size makes no batches: it is not limited and does not limit others.
     let is_sized = |name: &&String| batching.size(name).is_some();
     let sized = batching.sizes.keys().filter(is_sized).filter_map(|name| Some((name.as_str(), roles.get(name)?)));
     let sized: Vec<_> = sized.collect();
@@ -161,8 +157,8 @@ fn target_of(
     done(next.collect(), full, ProgressState::Progressing)
 }
 
-/// A coordination that waits blocks those that share a role with it, directly; one that is complete blocks nobody and is
-/// blocked by nobody.
+/// Blocks the coordinations that share a role with a waiting one. Only direct sharing counts, and a complete coordination
+/// neither blocks nor is blocked.
 fn block(all: &mut [CoordinationTarget], roles: &BTreeMap<String, RoleView>) {
     let waiting: Vec<(usize, Vec<String>)> = all
         .iter()

@@ -13,7 +13,7 @@ fn of(targets: &Targets) -> Vec<(&str, u32)> {
     targets.roles.iter().map(|(role, target)| (role.as_str(), *target)).collect()
 }
 
-/// Every released replica becomes ready; returns each merged target on the way.
+/// Makes every released replica ready; returns the merged targets of each step.
 fn whole_run(group: &Group) -> Vec<Vec<u32>> {
     let mut counts: BTreeMap<String, u32> = group.roles.iter().map(|role| (role.name.clone(), 0)).collect();
     let mut steps = Vec::new();

@@ -1,20 +1,20 @@
-//! Pods that Kueue has not let go: others wait for them, and may hold the quota that they wait for.
+//! Pods that Kueue has not admitted: other pods wait for them, and may hold the quota they need.
 
 use std::ops::Bound::{Included, Unbounded};
 
 use crate::model::{Batching, Queued};
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
-/// Pods of a batch that wait for Kueue.
+/// The pods of a batch that wait for Kueue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InQueue {
-    /// `2 decode wait for Kueue`.
+    /// A text such as `2 decode wait for Kueue`.
     pub text: String,
-    /// Pods that wait for them count in a quota of Kueue already.
+    /// Whether held pods of later batches already count in a quota of Kueue.
     pub is_deadlock: bool,
 }
 
-/// The pods of a batch that went as far as we are concerned, and wait for Kueue; `None` when there are none.
+/// Returns the released pods of a batch that wait for Kueue; `None` if there are none.
 pub(super) fn in_queue(view: &GroupView, batching: &Batching, index: u32) -> Option<InQueue> {
     let roles = || batching.sizes.keys().filter_map(|name| Some((name.as_str(), view.roles.get(name)?)));
     let waiting: Vec<_> = roles()
@@ -59,7 +59,7 @@ mod tests {
     use crate::plan::test_support::{mk_group, mk_pod, mk_segments};
     use crate::plan::view::Replicas;
 
-    /// Two segments of one prefill and one decode.
+    /// Evaluates a group with two segments of one prefill and one decode.
     fn seen(states: [(&str, u32, bool, Queued); 3]) -> Option<InQueue> {
         let segments = mk_segments("s", "OrderedReady", &[("prefill", 1), ("decode", 1)]);
         let group = mk_group(&[("prefill", 2), ("decode", 2)], &json!([segments]));

@@ -1,4 +1,4 @@
-//! Pods of batches that are made anew: they wait for each other, and go together.
+//! Pods of batches that are recreated: they wait for each other and are released together.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::recovery::{BatchId, Blocked, RecoveryPlan};
 use crate::plan::view::{GroupView, HeldPod};
 
-/// Batches that are made anew, and their pods that wait.
+/// Batches that are recreated, and their waiting pods.
 pub(super) struct Recovering<'a> {
     group: &'a Group,
     pub(super) plan: RecoveryPlan,
@@ -22,7 +22,7 @@ impl<'a> Recovering<'a> {
         Self { group, plan, waiting: BTreeMap::new() }
     }
 
-    /// Notes a pod whose batch is made anew and is not all there; false for one that may go.
+    /// Notes a pod whose batch is recreated and incomplete; returns false for a pod that may go.
     pub(super) fn holds(&mut self, pod: &HeldPod) -> bool {
         if self.plan.blocked.is_empty() {
             return false;
@@ -33,7 +33,7 @@ impl<'a> Recovering<'a> {
         true
     }
 
-    /// Batches that are all there go when each of their pods may; that they do is committed first.
+    /// Releases complete batches of which every pod may go; the change of phase is committed first.
     pub(super) fn go_together(&mut self, view: &GroupView, release: &mut Vec<Release>, without_place: &[Held]) {
         let mut stays: HashSet<Arc<str>> = HashSet::new();
         for id in self.plan.ready_to_go.clone() {
@@ -68,7 +68,7 @@ impl<'a> Recovering<'a> {
         pods.flatten().collect()
     }
 
-    /// What is decided, and one entry for each batch whose pods wait.
+    /// Returns the plan, and one entry for each batch with waiting pods.
     pub(super) fn end(self) -> (RecoveryPlan, Vec<Held>) {
         let Self { group, plan, waiting } = self;
         let entry = |(id, pods): (BatchId, Vec<HeldPod>)| {

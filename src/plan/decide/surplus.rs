@@ -1,22 +1,21 @@
-//! Replicas beyond the desired ones that a rollout makes for a while (`maxSurge`): their controller waits for them, so they
-//! are let go at once. A replica beyond the desired ones may also be the first sign of growth that the watches have not
-//! shown yet: only a live read of the workload tells the two apart.
+//! Replicas beyond the desired ones that a rollout creates for a while (`maxSurge`): their controller waits for them, so they
+//! are released at once. Such a replica may also be the first sign of growth that the watches have not shown yet; a live read
+//! of the workload tells the two apart.
 
 use crate::plan::view::{GroupView, HeldPod, PodRef};
 
 /// Held pods of one role beyond its desired replicas, all of which may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Surplus {
-    /// The role.
     pub role: String,
-    /// Replicas that are known to be desired.
+    /// The desired replicas, as far as known.
     pub desired: u32,
     /// The pods, each seen before the live read.
     pub pods: Vec<PodRef>,
 }
 
-/// The surplus of each role of which all desired replicas may run: before that, what is one too many waits like the rest.
-/// `released` says how many may.
+/// Returns the surplus of each role whose desired replicas may all run: before that, surplus pods wait like all others.
+/// `released` holds the allowed replicas by role.
 pub(in crate::plan) fn surplus<'a>(
     view: &GroupView,
     released: impl IntoIterator<Item = (&'a String, &'a u32)>,
@@ -29,7 +28,7 @@ pub(in crate::plan) fn surplus<'a>(
     released.into_iter().filter_map(of_role).collect()
 }
 
-/// The pods of the surplus that a rollout made, as a live read has `proven`.
+/// Returns the surplus pods that a rollout created, as a live read has `proven`.
 pub(in crate::plan) fn in_surge<'a>(
     view: &'a GroupView,
     surplus: &'a [Surplus],

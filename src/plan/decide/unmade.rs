@@ -1,5 +1,5 @@
-//! Batches that are let and whose pods are not made yet. Where batches are placed, the workloads of an elastic group grow only
-//! when the next batch fits, by what their templates ask for; its room is kept until its pods are there.
+//! Batches that may run and whose pods do not exist yet. If batches are placed, the workloads of an elastic group grow only
+//! when the next batch fits by its pod templates; its room is kept until its pods exist.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use crate::plan::elastic::RoomWait;
 use crate::plan::placement::{Answer, Needs, Placer, Request, unmade};
 use crate::plan::view::GroupView;
 
-/// More pods of one batch are not asked for before they are there: nobody has a domain for so many.
+/// The maximum number of pods of one batch to ask room for: no domain has room for more.
 const MOST_PODS: usize = 10_000;
 
-/// Batches that are let and lack pods, none of which went yet.
+/// The batches that may run, lack pods, and have no released pod.
 pub(super) struct Unmade<'a> {
     group: &'a Group,
     view: &'a GroupView,
@@ -25,17 +25,17 @@ pub(super) struct Unmade<'a> {
     coordination: &'a Coordination,
     batching: &'a Batching,
     key: &'a str,
-    /// Their numbers, lowest first.
+    /// The numbers of the batches, in ascending order.
     batches: Vec<u32>,
     /// The first number that is not committed.
     next: u32,
-    /// Released counts if all had room.
+    /// The released counts if all batches had room.
     wanted: BTreeMap<String, u32>,
 }
 
 impl<'a> Unmade<'a> {
-    /// Those of an elastic group whose batches are placed. What is not committed of them is taken out of the released counts
-    /// until they are known to have room.
+    /// Returns the unmade batches of an elastic group whose batches are placed. Uncommitted batches are removed from the
+    /// released counts until they are known to have room.
     pub(super) fn of(
         group: &'a Group,
         view: &'a GroupView,
@@ -59,8 +59,8 @@ impl<'a> Unmade<'a> {
         Some(unmade)
     }
 
-    /// Asks for the room of each, lowest first, once the pods that are there have theirs. What has room is let; the first that
-    /// has none waits, and all after it.
+    /// Asks for room for each batch in ascending order, after the existing pods have theirs. Batches with room are released;
+    /// the first batch without room waits, and all after it.
     pub(super) fn ask(
         &self,
         released: &mut BTreeMap<String, u32>,
@@ -74,7 +74,7 @@ impl<'a> Unmade<'a> {
             if !is_new && domains.contains_key(&batch) {
                 continue;
             }
-            // Room is not kept for ever.
+            // Room is not kept forever.
             let wait = (index, batch, Awaits::Pods);
             if !is_new && self.context.waited.contains(&wait) {
                 given.waits.insert(wait);
@@ -91,7 +91,7 @@ impl<'a> Unmade<'a> {
                     domains.insert(batch, domain);
                     given.waits.insert(wait);
                 }
-                // Who may not read nodes places nothing; and where no node has the label yet the pods wait for some.
+                // Without the right to read nodes nothing is placed; without a node that has the label, the pods wait for one.
                 Some(Answer::Anywhere | Answer::WithoutDomain) | None => {}
                 Some(_) if !is_new => {}
                 Some(Answer::NoRoom { why, closed }) => {
@@ -117,7 +117,7 @@ impl<'a> Unmade<'a> {
         is_own && matches!(held.reason, HoldReason::NoRoom | HoldReason::RoomUnknown) && !held.pods.is_empty()
     }
 
-    /// A place for a batch; `None` while it is not known what its pods ask for.
+    /// Returns a place for a batch; `None` while the needs of its pods are not known.
     fn place(&self, batch: u32, domains: &mut Domains, placer: &mut Placer<'_>) -> Option<Answer> {
         let needs = self.needs(batch, placer).filter(|needs| needs.len() <= MOST_PODS)?;
         let pods = unmade(&self.group.key, self.coordination.index, batch, needs.len());
@@ -134,8 +134,9 @@ impl<'a> Unmade<'a> {
         }))
     }
 
-    /// What the pods of a batch ask for, by the templates of their workloads. The priority that goes with the name of a class
-    /// is on pods only, and so is their affinity to their batch, which those have that are born with a number.
+    /// Returns the needs of the pods of a batch by the templates of their workloads. Two facts are not in a template: the
+    /// priority of a priority class, which is read from another pod of the role, and the affinity of a pod to its batch, which
+    /// pods that are born with a number get.
     fn needs(&self, batch: u32, placer: &Placer<'_>) -> Option<Vec<Arc<Needs>>> {
         let mut all = Vec::new();
         for name in self.batching.sizes.keys() {
@@ -172,7 +173,7 @@ impl<'a> Unmade<'a> {
         RoomWait { batch, reason, message }
     }
 
-    /// Lets all that is wanted below a batch, and nothing from there on but what went already.
+    /// Sets the released counts to the wanted ones below a batch; from there on only replicas that are released already count.
     fn stop_at(&self, batch: u32, released: &mut BTreeMap<String, u32>) {
         for (role, count) in released.iter_mut() {
             let (Some(size), Some(view)) = (self.batching.size(role), self.view.roles.get(role)) else { continue };

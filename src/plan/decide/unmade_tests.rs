@@ -1,5 +1,3 @@
-//! Segments of an elastic group that are made when a rack has room for them.
-
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,7 +33,8 @@ impl Sources for Sets {
     }
 }
 
-/// Two prefills and a decode in each segment, each pod with one processor, that share a rack; nothing is made yet.
+/// An elastic group with two prefills and a decode in each segment, which share a rack, each pod with one processor; no pod
+/// exists.
 struct Scene {
     group: Group,
     scaled: Vec<ScaledWorkload>,
@@ -91,7 +90,7 @@ impl Scene {
         decide(group, &self.scaled, pods, (&mut self.line, sight), context)
     }
 
-    /// What is decided is committed.
+    /// Commits the decided status.
     fn store(&mut self, seen: &Evaluation) {
         self.group.status = transition_times::set(seen.status.clone(), &self.group.status, "2026-01-01T00:00:00Z");
     }

@@ -1,4 +1,4 @@
-//! What a coordination that does not go on waits for, replica by replica.
+//! The replicas that a waiting coordination waits for.
 
 use crate::model::{Coordination, Group, ProgressState};
 use crate::plan::decide::progression::{CoordinationTarget, NextBatch, Targets, requirement_of};
@@ -7,16 +7,14 @@ use crate::plan::view::{GroupView, Replica};
 /// A replica that keeps the next batch from going.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Its role.
     pub role: String,
-    /// Its ordinal.
     pub ordinal: u32,
-    /// What there is of it; `None` when no pod of it exists.
+    /// The state of the replica; `None` if it has no pod.
     pub replica: Option<Replica>,
 }
 
-/// The replicas that a coordination waits for: those of its earlier batches that are not what the progression asks for, and
-/// those of the batch that may go, which all later ones wait for. One that is blocked waits for what its blocker waits for.
+/// Returns the replicas that a coordination waits for: replicas of its earlier batches that fail the progression, and replicas
+/// of the batch that may go, which all later batches wait for. A blocked coordination waits for the replicas of its blocker.
 pub fn waits_for(group: &Group, view: &GroupView, targets: &Targets, coordination: usize) -> Vec<Missing> {
     let Some(target) = targets.coordination(coordination) else { return Vec::new() };
     match (target.state, target.blocked_by.and_then(|blocker| targets.coordination(blocker))) {
@@ -27,7 +25,7 @@ pub fn waits_for(group: &Group, view: &GroupView, targets: &Targets, coordinatio
     }
 }
 
-/// The replicas of the first batches that are not what the progression asks for.
+/// Returns the replicas of the first `batches` batches that fail the progression.
 fn missing(group: &Group, view: &GroupView, target: &CoordinationTarget, batches: u32) -> Vec<Missing> {
     let Some(batching) = group.coordination(target.index).and_then(Coordination::batching) else { return Vec::new() };
     let requirement = requirement_of(group, batching);

@@ -8,7 +8,7 @@ use crate::model::workload_object::WorkloadObject;
 use crate::model::{GroupKey, Sources, Standing, Workload, WorkloadKey};
 use crate::plan::test_support::mk_role;
 
-/// Workloads of two roles, prefill in segments of 2 and decode of 1.
+/// Workloads of two roles: prefill in segments of 2 and decode in segments of 1.
 struct Pair(BTreeMap<WorkloadKey, Workload>, Vec<ScaledWorkload>);
 
 impl Sources for Pair {
@@ -60,7 +60,7 @@ fn mk_status(released: [u32; 2], draining: Option<(u32, u32)>) -> GroupStatus {
     .unwrap()
 }
 
-/// What there is of each role: committed replicas, those of its workload, and its pods.
+/// The replicas of each role: committed, of its workload, and with pods.
 struct Scene {
     committed: [u32; 2],
     workloads: [u32; 2],
@@ -122,7 +122,7 @@ fn what_is_taken_away_is_committed_first_and_then_goes_one_segment_at_a_time() {
     assert_eq!((scales(&marked), marked.marks.len()), (vec![], 6 + 3));
     let time = ElasticContext { drained: true, ..ElasticContext::default() };
     assert_eq!(scales(&scene.plan(2, Some((2, 5)), time)), [("decode", 4, false), ("prefill", 8, false)]);
-    // The next goes when no role has anything of the last any more.
+    // The next segment goes when all roles have lost the last one.
     let half = Scene { workloads: [8, 4], pods: [9, 4], ..scene };
     assert_eq!(scales(&half.plan(2, Some((2, 5)), time)), []);
     let next = Scene { pods: [8, 4], ..half };
@@ -146,7 +146,7 @@ fn nothing_is_taken_away_while_something_else_replaces_pods() {
     let plan = Scene::at_rest(5).plan_while(deferral, 2, None, ElasticContext::default());
     assert_eq!((plan.draining, plan.deferred), (None, deferral));
     assert_eq!(plan.told().0, "ScaleInDeferred");
-    // What is under way is finished.
+    // A scale-in under way is finished.
     let scene = Scene { committed: [4, 2], ..Scene::at_rest(5) };
     let plan = scene.plan_while(deferral, 2, Some((2, 5)), ElasticContext::default());
     assert_eq!((plan.draining, plan.deferred), (Some(Draining { from: 2, to: 5 }), None));
@@ -162,7 +162,7 @@ fn as_many_replicas_are_desired_as_are_wanted_and_those_that_are_not_taken_away_
     assert_eq!(desired(2, mk_status([10, 5], None)), [10, 5]);
     assert_eq!(desired(2, mk_status([10, 5], Some((2, 5)))), [4, 2]);
     assert_eq!(desired(3, mk_status([4, 2], Some((2, 5)))), [6, 3]);
-    // Of what runs nobody knows yet what of it is to stay.
+    // Before the first commit all running replicas stay desired.
     assert_eq!(desired(2, GroupStatus::default()), [10, 5]);
 }
 

@@ -1,8 +1,8 @@
-//! Elastic groups: how many replicas each workload is to have now, and which segments are taken away. Pure.
+//! Elastic groups: the replicas that each workload should have now, and the segments to take away. Pure.
 //!
-//! Growth is the progression's: what it has released, and nothing above, is what the workloads have, so that no pod is made
-//! that would be held. Shrinking is committed first (`status.draining`), then the pods are marked, then, when they have had
-//! their time, the workloads lose one segment at a time, all of them before the next.
+//! Growth belongs to the progression: a workload has the replicas that are released and no more, so that no pod is created only
+//! to be held. A scale-in is committed first (`status.draining`), then its pods are marked, and after the drain time the
+//! workloads lose one segment at a time, all of them before the next.
 
 pub(in crate::plan) mod scale_pods;
 mod text;
@@ -17,79 +17,75 @@ use crate::model::{Batching, Elastic, Group, HoldReason, ScaledWorkload};
 use crate::plan::marks::Mark;
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
-/// Why nothing is taken away although less is wanted.
+/// The reason why a scale-in is deferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deferral {
     /// A rollout is open: it replaces pods from the top.
     Rollout,
-    /// A batch is being made again.
+    /// A batch is being recreated.
     Recovery,
 }
 
-/// What the next segment waits for, whose pods are made when it has room.
+/// The wait of the next segment, whose pods are created once it has room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoomWait {
-    /// Its number, from 0.
+    /// The number of the segment, from 0.
     pub batch: u32,
-    /// There is none, or that is not known yet.
+    /// Whether there is no room, or the room is not known yet.
     pub reason: HoldReason,
-    /// For people.
     pub message: String,
 }
 
-/// What is known beside the pods.
+/// The inputs of a plan beside the pods.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ElasticContext<'a> {
-    /// The workloads that are claimed for the group.
+    /// The workloads that the group claims.
     pub workloads: &'a [ScaledWorkload],
-    /// What was committed to be taken away has had its time.
+    /// Whether the drain time of the committed scale-in is over.
     pub drained: bool,
-    /// Why the last scale of a workload failed, by role.
+    /// The error of the last failed scale of a workload, by role.
     pub failures: Option<&'a BTreeMap<String, String>>,
 }
 
-/// What becomes of a group whose workloads are scaled.
+/// The plan for a group whose workloads are scaled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ElasticPlan {
-    /// Segments that are wanted.
+    /// The number of wanted segments.
     pub wanted: u32,
-    /// Whole segments that are released.
+    /// The number of whole released segments.
     pub released: u32,
-    /// Segments of which there are any pods.
+    /// The number of segments with pods.
     pub present: u32,
-    /// What is taken away, to be committed.
+    /// The scale-in to commit.
     pub draining: Option<Draining>,
-    /// Why less is wanted and nothing is taken away.
+    /// The reason why a scale-in is deferred.
     pub deferred: Option<Deferral>,
-    /// What the next segment waits for, whose pods are made when it has room.
+    /// The wait of the next segment, whose pods are created once it has room.
     pub room_wait: Option<RoomWait>,
-    /// Replicas that workloads are to have now, where they have others.
+    /// The scale of each workload with a wrong number of replicas, by role.
     pub scales: BTreeMap<String, Scale>,
-    /// Pods that are to be marked as draining, or no longer.
+    /// Changes to the draining mark of pods.
     pub marks: Vec<Mark>,
-    /// Pods that are to say that they stand for their segment, or no longer.
+    /// Changes to the label that makes a pod count for autoscalers.
     pub scale_pods: Vec<Mark>,
-    /// Why the last scale of a workload failed, by role.
+    /// The error of the last failed scale of a workload, by role.
     pub failures: BTreeMap<String, String>,
 }
 
-/// How many segments there are of each sort.
+/// The number of segments of each sort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SegmentCounts {
-    /// Those that are wanted.
     pub wanted: u32,
-    /// Those that are released.
     pub released: u32,
-    /// Those of which there are any pods.
+    /// Segments with pods.
     pub present: u32,
-    /// Those that are taken away.
+    /// Segments that are taken away.
     pub draining: u32,
-    /// Those that are too many, and are not taken away for now.
+    /// Surplus segments whose scale-in is deferred.
     pub deferred: u32,
 }
 
 impl ElasticPlan {
-    /// How many segments there are of each sort.
     pub fn counts(&self) -> SegmentCounts {
         let Self { wanted, released, present, .. } = *self;
         let draining = self.draining.map_or(0, |draining| draining.to.saturating_sub(draining.from));
@@ -98,18 +94,17 @@ impl ElasticPlan {
     }
 }
 
-/// Other replicas for a workload.
+/// A scale of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// The workload as it was read.
     pub workload: ScaledWorkload,
-    /// Replicas to be.
+    /// The new number of replicas.
     pub to: u32,
-    /// More than was ever let: somebody else has scaled it.
+    /// Whether the workload has more replicas than rolegate ever allowed: another client scaled it.
     pub foreign: bool,
 }
 
-/// One role that is scaled.
 struct Scaled<'a> {
     name: &'a str,
     size: u32,
@@ -122,13 +117,13 @@ impl Scaled<'_> {
         segments.saturating_mul(self.size)
     }
 
-    /// Committed: so many may run.
+    /// Returns the committed number of replicas that may run.
     fn committed(&self) -> Option<u32> {
         self.view.committed
     }
 
-    /// Segments of which it has any pods. Where its controller makes pods beyond its replicas in a rollout (`maxSurge`), those of
-    /// them that are held wait for the workload to be scaled, and it does not wait for them.
+    /// Counts the segments with pods. A rollout with `maxSurge` creates pods beyond the replicas of a workload; held pods among
+    /// these do not count: they wait for the workload to be scaled, and the workload does not wait for them.
     fn present(&self) -> u32 {
         let replicas = &self.view.replicas;
         let all = replicas.pods_in(..).replicas;
@@ -137,14 +132,14 @@ impl Scaled<'_> {
         all.saturating_sub(surge).div_ceil(self.size)
     }
 
-    /// Segments of which it has anything, or is to have.
+    /// Counts the segments that have pods or should have them.
     fn segments(&self) -> u32 {
         self.workload.desired.div_ceil(self.size).max(self.present())
     }
 }
 
-/// Plans for a group; `None` for one whose workloads nobody scales, or while one is not known. `released` are the counts
-/// that are decided, `deferral` is what keeps segments from being taken away now.
+/// Plans the scaling of a group; `None` if its workloads are not scaled, or one of them is not known. `released` holds the
+/// decided counts, `deferral` the reason to defer a scale-in.
 pub(in crate::plan) fn plan(
     group: &Group,
     view: &GroupView,
@@ -155,9 +150,9 @@ pub(in crate::plan) fn plan(
     let roles = scaled_roles(group, batching, view, context.workloads)?;
     let (draining, deferred) = draining(elastic, group, &roles, deferral);
     let whole = roles.iter().map(|role| released.get(role.name).copied().unwrap_or(0).checked_div(role.size));
-    // Only what is stored is done.
+    // A scale follows the stored status only.
     let scales = scales(group.status.draining, &roles, context.drained);
-    // What failed may have been done by somebody else since.
+    // Another client may have made a failed scale superfluous.
     let failures = context.failures.into_iter().flatten().filter(|(role, _)| scales.contains_key(*role));
     let whole = whole.flatten().min().unwrap_or(0);
     Some(ElasticPlan {
@@ -188,7 +183,7 @@ fn scaled_roles<'a>(
     batching.sizes.keys().map(of_role).collect()
 }
 
-/// What is to be taken away. What was committed is finished before anything more is; what is wanted again stays.
+/// Returns the scale-in to commit. A committed scale-in is finished before another begins; segments that are wanted again stay.
 fn draining(
     elastic: &Elastic,
     group: &Group,
@@ -210,18 +205,18 @@ fn draining(
     }
 }
 
-/// How many replicas each workload is to have by what is stored.
+/// Returns the scales that follow from the stored status.
 fn scales(draining: Option<Draining>, roles: &[Scaled<'_>], drained: bool) -> BTreeMap<String, Scale> {
     let highest = roles.iter().map(Scaled::segments).max().unwrap_or(0);
     let to = |role: &Scaled<'_>| {
-        // Before anything was ever committed nobody knows.
+        // The size is unknown before the first commit.
         let committed = role.committed()?;
         let has = role.workload.desired;
         let (most, to) = match draining {
             None => (committed, committed),
             Some(Draining { from, to }) => {
                 let most = role.replicas(to).max(committed);
-                // One segment of all roles before the next of any.
+                // All roles lose a segment before any role loses the next.
                 let step = if drained { role.replicas(from.max(highest.saturating_sub(1))) } else { most };
                 (most, has.min(step.min(most)).max(committed))
             }
@@ -231,13 +226,13 @@ fn scales(draining: Option<Draining>, roles: &[Scaled<'_>], drained: bool) -> BT
     roles.iter().filter_map(to).collect()
 }
 
-/// Pods that are about to be taken away say so; those that stay do not.
+/// Marks pods that are about to be taken away as draining, and removes the mark from pods that stay.
 fn marks(draining: Option<Draining>, roles: &[Scaled<'_>]) -> Vec<Mark> {
     let of_role = |role: &Scaled<'_>| {
         let from = draining.map_or(u32::MAX, |draining| role.replicas(draining.from));
         let by_cost = !role.workload.key.kind.row().numbered;
         let mark = move |pod: &Arc<PodFacts>, draining| Mark::draining(&pod.pod, draining, by_cost);
-        // What is held serves nobody.
+        // Held pods do not serve and need no mark.
         let leaving = role.view.replicas.pods_from(from).filter(|pod| !pod.held && !pod.draining);
         let staying = role.view.replicas.draining(..from);
         let leaving: Vec<_> = leaving.map(|pod| mark(pod, true)).collect();
@@ -246,13 +241,13 @@ fn marks(draining: Option<Draining>, roles: &[Scaled<'_>]) -> Vec<Mark> {
     roles.iter().flat_map(of_role).collect()
 }
 
-/// Marks of roles that are not of the segments any longer: they are taken back.
+/// Removes the draining mark from pods of roles that have left the segments.
 fn marks_of_others(view: &GroupView, batching: &Batching) -> Vec<Mark> {
     let others = view.roles.iter().filter(|(name, _)| !batching.sizes.contains_key(*name));
     others.flat_map(|(_, role)| taken_back(role)).collect()
 }
 
-/// Marks of a group whose workloads nobody scales any longer: they are taken back.
+/// Removes the draining mark from pods of a group whose workloads are no longer scaled.
 pub(in crate::plan) fn stray_marks(group: &Group, view: &GroupView) -> Vec<Mark> {
     if group.elastic.is_some() || group.status.draining.is_none() {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Which pods stand for their segments: an autoscaler that reads metrics of pods sees one of each segment, so that what it counts are
-//! segments, and no pod of another autoscaler's workload is among them.
+//! Scale pods: one labelled pod per segment. An autoscaler that reads pod metrics thus counts segments, and sees no pods of
+//! another autoscaler's workload.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,13 +8,12 @@ use crate::model::{Batching, Group, names};
 use crate::plan::marks::Mark;
 use crate::plan::view::{GroupView, PodFacts, RoleView};
 
-/// The selector of these pods, as the status says it.
+/// Returns the label selector of the scale pods, as in the status.
 pub(in crate::plan) fn selector(group: &Group) -> String {
     format!("{}={}", names::SCALE_POD, names::label_value(&group.key.name))
 }
 
-/// The pods that are to say so, and those that are to say so no longer: in each released segment the first pod that runs of the
-/// first role that has replicas in segments.
+/// Returns changes to the label: each released segment needs it on the first running pod of the first role with segments.
 pub(super) fn marks(group: &Group, batching: &Batching, view: &GroupView, segments: u32) -> Vec<Mark> {
     let first = group.roles.iter().find_map(|role| Some((batching.size(&role.name)?, view.roles.get(&role.name)?)));
     let chosen: Vec<_> = first
@@ -28,14 +27,14 @@ pub(super) fn marks(group: &Group, batching: &Batching, view: &GroupView, segmen
     others.chain(missing).collect()
 }
 
-/// The first pod of a segment that runs.
+/// Returns the first running pod of a segment.
 fn of_segment(role: &RoleView, size: u32, segment: u32) -> Option<&Arc<PodFacts>> {
     let first = segment.checked_mul(size)?;
     let ordinals = first..first.saturating_add(size);
     ordinals.flat_map(|ordinal| role.replicas.pods_of(ordinal)).find(|pod| !pod.held)
 }
 
-/// Of a group that is not scaled by segments no pod stands for one.
+/// Removes the label from all pods of a group that is not scaled by segments.
 pub(in crate::plan) fn stray(view: &GroupView) -> impl Iterator<Item = Mark> {
     view.roles.values().flat_map(|role| role.replicas.scale_pods()).map(mark_no_longer)
 }

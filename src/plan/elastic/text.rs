@@ -1,11 +1,11 @@
-//! What is told of an elastic group.
+//! Texts on elastic groups.
 
 use super::{Deferral, ElasticPlan};
 use crate::api::status::Draining;
 use crate::model::{Elastic, HoldReason, Standing};
 
 impl Deferral {
-    /// What is waited for.
+    /// Returns the event that the scale-in waits for.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Rollout => "a rollout is open",
@@ -14,16 +14,15 @@ impl Deferral {
     }
 }
 
-/// Reason of the `Elastic` condition, and its message.
+/// The reason and the message of the `Elastic` condition.
 pub type Told = (&'static str, String);
 
-/// That the wanted segments have no effect, and why; `None` while they have.
+/// Returns the reason why `segments` has no effect; `None` while it has.
 pub fn ineffective(standing: &Standing) -> Option<Told> {
     Some((standing.reason()?, format!("`segments` has no effect: {standing}")))
 }
 
 impl ElasticPlan {
-    /// Reason and message of the `Elastic` condition.
     pub fn told(&self) -> Told {
         let Self { wanted, released, .. } = self;
         if let Some((role, why)) = self.failures.first_key_value() {
@@ -46,7 +45,7 @@ impl ElasticPlan {
         }
     }
 
-    /// `segments: 4 wanted, 3 released, 3 there; segment 4 is not made: …`
+    /// Returns a line such as `segments: 4 wanted, 3 released, 3 there; segment 4 is not made: …`
     pub fn line(&self) -> String {
         let Self { wanted, released, present, .. } = self;
         let scales = self.scales.iter().map(|(role, scale)| {
@@ -61,18 +60,18 @@ impl ElasticPlan {
         format!("segments: {wanted} wanted, {released} released, {present} there{more}")
     }
 
-    /// Why less is wanted and nothing is taken away.
+    /// Returns the text of a deferred scale-in.
     pub fn deferred_text(&self, deferral: Deferral) -> String {
         format!("{} wanted, and none is taken away while {}", are(self.wanted), deferral.as_str())
     }
 }
 
-/// What is told of the segments that are wanted of a group: that they have no effect, or how far they are.
+/// Returns the state of the wanted segments: why they have no effect, or how far they are.
 pub fn segments_line(elastic: &Elastic, plan: Option<&ElasticPlan>) -> Option<String> {
     ineffective(&elastic.standing).map(|(_, told)| told).or_else(|| plan.map(ElasticPlan::line))
 }
 
-/// `segment 4 is`, `segments 4 to 10 are`; counted from 1.
+/// Returns `segment 4 is` or `segments 4 to 10 are`; counted from 1.
 pub fn of(Draining { from, to }: Draining) -> String {
     let first = from.saturating_add(1);
     if first == to { format!("segment {to} is") } else { format!("segments {first} to {to} are") }

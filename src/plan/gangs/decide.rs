@@ -1,4 +1,4 @@
-//! What becomes of the held pods of a PodGroup that is placed.
+//! Decisions on the held pods of a PodGroup that rolegate places.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -12,82 +12,78 @@ use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Capacity, Fit, Needs, Question, Share, Shared, place};
 use crate::plan::view::PodRef;
 
-/// What is seen of a PodGroup and its pods.
+/// The observed state of a PodGroup and its pods.
 #[derive(Clone, Debug)]
 pub struct TreeSnapshot {
-    /// Namespace and name of the PodGroup.
     pub key: GroupKey,
-    /// The PodGroup; `None` while it is not there.
+    /// The PodGroup; `None` if it does not exist.
     pub tree: Option<Arc<GangTree>>,
-    /// Pods that are to be placed by it, or were: none that has ended or is being deleted.
+    /// Pods that it places or has placed, without ended and terminating ones.
     pub pods: Vec<TreePod>,
-    /// Node labels of the levels that it names; those that nobody defines are not there.
+    /// The node labels of the levels that it names; undefined levels are missing.
     pub keys: BTreeMap<Level, String>,
-    /// How its namespace is served.
+    /// How rolegate serves its namespace.
     pub stance: Stance,
-    /// Nothing is done: its namespace has not been told of yet and may be served in any way, or another rolegate serves it.
+    /// Whether the loop takes no action: the namespace is not known yet and may be served in any way, or another rolegate
+    /// serves it.
     pub rests: bool,
-    /// PodGroups are served.
+    /// Whether the API server serves PodGroups.
     pub served: bool,
 }
 
 impl TreeSnapshot {
-    /// Why everything is let go that is held of it.
+    /// Returns the reason to release all its held pods.
     pub fn lets_go(&self) -> Option<LetGo> {
         self.stance.lets_go()
     }
 
-    /// Pods that carry our gate.
+    /// Iterates over the pods with the gate of rolegate.
     pub fn held(&self) -> impl Iterator<Item = &PodRef> {
         self.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod)
     }
 }
 
-/// A pod of a PodGroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreePod {
-    /// Name and unique id.
+    /// Name and uid.
     pub pod: PodRef,
     /// The leaf that it names.
     pub leaf: Option<String>,
-    /// True while it carries our gate.
+    /// Whether it has the gate of rolegate.
     pub held: bool,
-    /// True once it has a node.
+    /// Whether it has a node.
     pub scheduled: bool,
 }
 
-/// What becomes of the held pods.
+/// The decision on the held pods.
 #[derive(Clone, Debug, Default)]
 pub struct TreeDecision {
-    /// Pods that go, and where to.
+    /// The pods to release, with their places.
     pub plan: Option<TreePlan>,
-    /// Why the others are held.
+    /// The reasons why the other pods are held.
     pub held: Vec<TreeHeld>,
-    /// Node label and value of the domain with room for most of what does not fit.
+    /// The node label and value of the domain with room for most of the pods that do not fit.
     pub best: Option<(String, String)>,
 }
 
-/// Pods that go.
+/// The pods to release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreePlan {
-    /// Each with its node, where it is known, and what it is bound to.
+    /// Each pod with its node, if known, and its pin.
     pub pods: Vec<(PodRef, Option<Arc<str>>, Pin)>,
-    /// What is to be committed before any of them goes.
+    /// The placement to commit before any pod is released.
     pub placement: Placement,
 }
 
 /// Pods that are held for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeHeld {
-    /// Why.
     pub reason: HoldReason,
-    /// Why, for people.
     pub message: String,
-    /// The pods.
     pub pods: Vec<PodRef>,
 }
 
-/// Decides. `closed` is a node label and its value that are kept for others.
+/// Decides on a PodGroup. Nodes with the label and value `closed` are kept for others.
 pub fn decide(snapshot: &TreeSnapshot, capacity: &Capacity, closed: Option<(&str, &str)>) -> TreeDecision {
     let Some(tree) = &snapshot.tree else { return TreeDecision::default() };
     let Some(shape) = Shape::of(tree) else {
@@ -145,13 +141,13 @@ struct Decider<'a> {
     shape: &'a Shape,
     capacity: &'a Capacity,
     closed: Option<(&'a str, &'a str)>,
-    /// Node labels of the shares.
+    /// The node labels of the shares.
     keys: Vec<&'a str>,
     /// Held pods by leaf.
     held: Vec<Vec<&'a TreePod>>,
-    /// Pods that went, by leaf.
+    /// Released pods by leaf.
     went: Vec<Vec<&'a TreePod>>,
-    /// Held pods of no leaf.
+    /// Held pods that name no leaf of the PodGroup.
     lost: Vec<&'a TreePod>,
 }
 
@@ -192,12 +188,12 @@ impl<'a> Decider<'a> {
         Some(TreeHeld { reason: HoldReason::UnknownRole, message, pods })
     }
 
-    /// True while the watch of all pods has not told of each that is held.
+    /// Reports whether the watch of all pods has not shown each held pod yet.
     fn is_blind(&self) -> bool {
         self.held.iter().flatten().any(|pod| self.capacity.asked(&pod.pod.uid).is_none())
     }
 
-    /// The first so many held pods of each leaf.
+    /// Returns the needs of the first `chosen` held pods of each leaf.
     fn parts(&self, chosen: &[u32]) -> Vec<Vec<Arc<Needs>>> {
         let first = |(leaf, pods): (usize, &Vec<&TreePod>)| {
             let count = usize::try_from(at(chosen, leaf)).unwrap_or(usize::MAX);
@@ -211,14 +207,14 @@ impl<'a> Decider<'a> {
             key: (*key).to_owned(),
             parts: of.leaves.clone(),
             required: of.required,
-            // What is preferred binds nobody who comes later.
+            // A preferred domain does not bind later pods.
             fixed: self.domain_of(&of.leaves, key).filter(|_| of.required),
             hint: self.domain_of(&of.leaves, key).or_else(|| self.committed(&of.leaves, key)),
         };
         self.shape.shares.iter().zip(&self.keys).map(share).collect()
     }
 
-    /// The value of a node label in which pods of these leaves run, or are bound to run.
+    /// Returns the value of a node label in which pods of these leaves run, or will run.
     fn domain_of(&self, leaves: &[usize], key: &str) -> Option<String> {
         let room = self.capacity.room();
         let went = || leaves.iter().filter_map(|leaf| self.went.get(*leaf)).flatten();
@@ -252,7 +248,7 @@ impl<'a> Decider<'a> {
             let within = within(leaf, &shares, &places);
             let nodes = places.nodes.get(leaf).cloned().unwrap_or_default();
             let mut go: Vec<_> = of_leaf(&self.held).into_iter().zip(nodes.into_iter().map(Some)).collect();
-            // A pod that is made again stays with its own, as it would if it had never been held.
+            // A recreated pod stays with the others of its leaf, as it would without a gate.
             let again = self.made_again(leaf, &fixed, at(&chosen, leaf));
             let without = of_leaf(&self.held).into_iter().skip(go.len()).take(again).map(|pod| (pod, None));
             go.extend(without.collect::<Vec<_>>());
@@ -274,7 +270,7 @@ impl<'a> Decider<'a> {
         ((!pods.is_empty()).then_some(TreePlan { pods, placement }), chosen)
     }
 
-    /// How many more held pods of a leaf had their place committed, and others of it run.
+    /// Returns how many more held pods of a leaf had a committed place, if others of the leaf run.
     fn made_again(&self, leaf: usize, fixed: &[u32], chosen: u32) -> usize {
         let committed = self.shape.leaves.get(leaf).and_then(|name| self.tree.placement.of(name));
         let went = at(fixed, leaf);
@@ -282,7 +278,7 @@ impl<'a> Decider<'a> {
         usize::try_from(more).unwrap_or(usize::MAX)
     }
 
-    /// The node of a pod as a label, where nothing else decides which one it is.
+    /// Returns the node of a pod as a label, if no unmodelled constraint matters.
     fn host(&self, pod: &TreePod, node: &Arc<str>) -> Option<String> {
         let is_exact =
             self.capacity.needs(&pod.pod.uid).is_some_and(|needs| self.capacity.room().may_name_node_of(needs));
@@ -297,7 +293,7 @@ impl<'a> Decider<'a> {
         self.held.iter().enumerate().flat_map(of).collect()
     }
 
-    /// Why what is left does not go, and the domain with room for most of it.
+    /// Returns why the remaining pods are held, and the domain with room for most of them.
     fn why(&self, chosen: &[u32]) -> (HoldReason, String, Option<(String, String)>) {
         let (went, held) = (counts(&self.went), counts(&self.held));
         let goes: Counts = went.iter().zip(chosen).map(|(went, chosen)| went + chosen).collect();
@@ -311,7 +307,7 @@ impl<'a> Decider<'a> {
         (HoldReason::IncompleteBatch, self.incomplete(0, &there), None)
     }
 
-    /// What is missing of the minimum, from the whole down to the first leaf that lacks pods.
+    /// Returns what the minimum lacks, from the whole down to the first leaf that lacks pods.
     fn incomplete(&self, gang: usize, there: &[u32]) -> String {
         let Some(of) = self.shape.gangs.get(gang) else { return String::new() };
         let unmet = of.children.iter().copied().find(|child| !is_met(self.shape, *child, there));
@@ -349,7 +345,7 @@ impl<'a> Decider<'a> {
                 ..Question::new(&pods, Some(&share.key), &none)
             };
             if let Fit::Not(why) = place(self.capacity.room(), &question) {
-                // What is beyond a minimum that runs keeps nothing from others.
+                // Pods beyond a running minimum keep no domain from others.
                 let best = why.best.as_ref().filter(|_| !starts);
                 let best = best.and_then(|best| Some((share.key.clone(), best.domain.clone()?)));
                 return (why.describe(Some(&of.level.name), &of.what), best);
@@ -368,7 +364,7 @@ impl<'a> Decider<'a> {
     }
 }
 
-/// The node labels that the pods of a leaf are bound to.
+/// Returns the node labels that the pods of a leaf are bound to.
 fn within(leaf: usize, shares: &[Share], places: &Shared) -> BTreeMap<String, String> {
     let covers = |(_, share): &(usize, &Share)| share.required && share.parts.contains(&leaf);
     let found = shares.iter().enumerate().filter(covers).filter_map(|(at, share)| {
@@ -378,13 +374,13 @@ fn within(leaf: usize, shares: &[Share], places: &Shared) -> BTreeMap<String, St
     found.collect()
 }
 
-/// How many pods each leaf has.
+/// Returns the number of pods of each leaf.
 fn counts(pods: &[Vec<&TreePod>]) -> Counts {
     pods.iter().map(|pods| u32::try_from(pods.len()).unwrap_or(u32::MAX)).collect()
 }
 
 impl TreePlan {
-    /// Unique ids of its pods.
+    /// Returns the uids of the pods.
     pub fn uids(&self) -> HashSet<&Arc<str>> {
         self.pods.iter().map(|(pod, _, _)| &pod.uid).collect()
     }

@@ -1,4 +1,4 @@
-//! The four examples and the five stories of the hierarchical PodGroup, on nodes in racks and blocks.
+//! The examples and stories of the hierarchical PodGroup, on nodes in racks and blocks.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::plan::view::PodRef;
 
 const GPU: &str = "nvidia.com/gpu";
 
-/// A PodGroup, its pods and nodes; what goes is bound where it was placed.
+/// A PodGroup, its pods and nodes; released pods are bound to their place.
 struct World {
     spec: Value,
     placement: Placement,
@@ -23,7 +23,7 @@ struct World {
 }
 
 impl World {
-    /// Two blocks of two racks of two nodes, so many devices on each node of each rack.
+    /// Returns two blocks of two racks of two nodes; `gpus` holds the devices on each node by rack.
     fn new(spec: Value, gpus: [u32; 4]) -> Self {
         let mut world = Self { spec, placement: Placement::default(), capacity: Capacity::default(), pods: Vec::new() };
         for (rack, gpus) in gpus.iter().enumerate() {
@@ -97,7 +97,7 @@ impl World {
         }
     }
 
-    /// Lets go what may, and says why the rest does not.
+    /// Releases the pods that may go; returns the reasons why the others are held.
     fn go(&mut self) -> Vec<(HoldReason, String, usize)> {
         let decision = decide(&self.snapshot(), &self.capacity, None);
         if let Some(plan) = decision.plan {
@@ -112,7 +112,7 @@ impl World {
         decision.held.into_iter().map(|held| (held.reason, held.message, held.pods.len())).collect()
     }
 
-    /// Pods that run by leaf, with the racks that they are in.
+    /// Returns the running pods by leaf, with their racks.
     fn running(&self) -> BTreeMap<String, (usize, Vec<String>)> {
         let mut all: BTreeMap<String, (usize, Vec<String>)> = BTreeMap::new();
         for pod in self.pods.iter().filter(|pod| !pod.held) {
@@ -140,7 +140,7 @@ fn rack() -> Value {
     json!({ "requiredTopologyLevel": "rack" })
 }
 
-/// The spec of one of the design's examples, counted from 1, as the cases of its rules have it.
+/// Returns the spec of one of the examples of the design, counted from 1, from the cases of its rules.
 fn example(number: usize) -> Value {
     let file: Value = serde_saphyr::from_str(include_str!("../../../tests/cases/designs/kai-podgroup.yaml")).unwrap();
     let name = format!("example {number}: ");
@@ -336,7 +336,7 @@ fn a_pod_group_without_subgroups_is_one_gang() {
     assert_eq!(world.placement.of("").map(|of| of.pods), Some(3));
 }
 
-/// A hundred gangs on a thousand nodes, of which half fit: a search through all ways to choose them would never end.
+/// A hundred gangs on a thousand nodes, of which half fit: an exhaustive search would never end.
 #[test]
 fn what_fits_of_a_hundred_gangs_is_found_one_by_one() {
     let gang = |at: u32| {

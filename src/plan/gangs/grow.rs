@@ -1,35 +1,35 @@
-//! Which pods of a tree of gangs go: nothing before the minimum of the whole, then whatever has its own minimum and fits.
+//! Selection of pods in a tree of gangs: first the minimum of the whole, then each gang that has its own minimum and fits.
 
 use crate::model::Minimum;
 use crate::plan::gangs::shape::Shape;
 
-/// Pods by leaf.
+/// Numbers of pods by leaf.
 pub(super) type Counts = Vec<u32>;
 
 /// Room that is taken step by step.
 pub(super) trait Places {
-    /// Takes room for so many pods of each leaf, of which some have theirs; false leaves all as it was. `anew` lets those
-    /// that have theirs go elsewhere as well.
+    /// Takes room until each leaf has room for `pods`; returns false without a change if they do not fit. `anew` allows pods
+    /// that have room to move.
     fn take(&mut self, pods: &[u32], anew: bool) -> bool;
 
-    /// Gives room back, until so many pods of each leaf have theirs.
+    /// Gives room back until each leaf has room for `pods`.
     fn give_back(&mut self, pods: &[u32]);
 }
 
-/// How often all that has room is placed anew to make some for the next gang: each is a search of its own.
+/// The maximum number of times that all pods are placed again to make room for the next gang: each is a search of its own.
 const ANEW: u32 = 4;
 
-/// Finds out how many pods of each leaf go.
+/// The search for the number of pods of each leaf to release.
 pub(super) struct Growth<'a, P> {
     shape: &'a Shape,
-    /// Pods that went before.
+    /// Pods released before.
     fixed: &'a [u32],
-    /// Pods that are there and held.
+    /// Existing held pods.
     held: &'a [u32],
-    /// Pods that go.
+    /// Pods to release.
     chosen: Counts,
     places: &'a mut P,
-    /// How often all may yet be placed anew.
+    /// How often all pods may still be placed again.
     anew: u32,
 }
 
@@ -38,7 +38,7 @@ impl<'a, P: Places> Growth<'a, P> {
         Self { shape, fixed, held, chosen: vec![0; held.len()], places, anew: ANEW }
     }
 
-    /// As many as go now; none while the minimum of the whole is not there, or does not fit.
+    /// Returns the pods to release now; none while the minimum of the whole is missing or does not fit.
     pub(super) fn run(mut self) -> Counts {
         let eligible = eligible(self.shape, self.fixed, self.held);
         if self.places.take(&eligible, true) {
@@ -58,12 +58,12 @@ impl<'a, P: Places> Growth<'a, P> {
         is_met(self.shape, gang, &sums)
     }
 
-    /// The minimum of a gang if it has none yet, then what is beyond it.
+    /// Adds the minimum of a gang if it has none yet, then the pods beyond it.
     fn extend(&mut self, gang: usize) {
         if !self.is_met(gang) && !self.grow(gang) {
             return;
         }
-        // What is beyond the minimum takes what is left.
+        // Pods beyond the minimum take only the remaining room.
         self.anew = 0;
         let Some(shape) = self.shape.gangs.get(gang) else { return };
         shape.children.iter().for_each(|child| self.extend(*child));
@@ -73,7 +73,7 @@ impl<'a, P: Places> Growth<'a, P> {
         }
     }
 
-    /// Adds what a gang needs for its minimum, or nothing.
+    /// Adds the pods that a gang needs for its minimum, or none.
     fn grow(&mut self, gang: usize) -> bool {
         let before = self.chosen.clone();
         let done = self.try_to_grow(gang);
@@ -108,7 +108,7 @@ impl<'a, P: Places> Growth<'a, P> {
         if let Minimum::Pods(wanted) = shape.minimum {
             for leaf in self.shape.leaves_of(gang) {
                 let missing = wanted.saturating_sub(self.pods(gang));
-                // A leaf that has not its own minimum runs nothing.
+                // A leaf below its own minimum runs nothing.
                 if missing > 0 && at(self.fixed, leaf) + at(&self.chosen, leaf) > 0 {
                     self.add_up_to(leaf, missing.min(at(self.held, leaf).saturating_sub(at(&self.chosen, leaf))));
                 }
@@ -117,7 +117,7 @@ impl<'a, P: Places> Growth<'a, P> {
         enough(self)
     }
 
-    /// Adds so many pods of a leaf, if they are there and fit.
+    /// Adds `more` pods of a leaf, if they exist and fit.
     fn add(&mut self, leaf: usize, more: u32) -> bool {
         if at(self.held, leaf).saturating_sub(at(&self.chosen, leaf)) < more {
             return false;
@@ -135,7 +135,7 @@ impl<'a, P: Places> Growth<'a, P> {
         fits
     }
 
-    /// Adds as many pods of a leaf as fit, up to so many.
+    /// Adds as many pods of a leaf as fit, up to `most`.
     fn add_up_to(&mut self, leaf: usize, most: u32) {
         if most == 0 || self.add(leaf, most) {
             return;
@@ -152,7 +152,7 @@ impl<'a, P: Places> Growth<'a, P> {
     }
 }
 
-/// The pods that may go as far as counts say: those of leaves that have their minimum, in gangs that have theirs.
+/// Returns the pods that may go by their counts: those of leaves that reach their minimum, in gangs that reach theirs.
 pub(super) fn eligible(shape: &Shape, fixed: &[u32], held: &[u32]) -> Counts {
     let there: Counts = fixed.iter().zip(held).map(|(fixed, held)| fixed + held).collect();
     let mut eligible = vec![0; held.len()];
@@ -167,13 +167,13 @@ pub(super) fn eligible(shape: &Shape, fixed: &[u32], held: &[u32]) -> Counts {
     eligible
 }
 
-/// True when a gang has what it needs with so many pods of each leaf.
+/// Reports whether a gang reaches its minimum with these pods.
 pub(super) fn is_met(shape: &Shape, gang: usize, pods: &[u32]) -> bool {
     let Some(of) = shape.gangs.get(gang) else { return false };
     let children = || of.children.iter().filter(|child| is_met(shape, **child, pods));
     match of.minimum {
         Minimum::Pods(wanted) if of.leaf.is_some() => {
-            // An empty leaf has nothing to run, whatever it needs.
+            // An empty leaf has nothing to run, whatever its minimum.
             let there = of.leaf.map_or(0, |leaf| at(pods, leaf));
             there >= wanted.max(1)
         }

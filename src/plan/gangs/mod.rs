@@ -1,7 +1,8 @@
-//! KAI PodGroups that ask to be placed, on a scheduler that knows of no gangs: a tree of gangs with levels of a topology, of
-//! which the minimum goes at once or not at all, and the rest as it fits.
+//! Placement of KAI PodGroups on a scheduler without gangs: a tree of gangs with levels of a topology, whose minimum is
+//! released at once or not at all, and the rest as it fits.
 //!
-//! `shape` of the tree → `grow` which pods go → `taken` the room that these have → `decide` where to, or why not.
+//! `shape` of the tree → `grow` selection of pods → `taken` room of these pods → `decide` their places, or the reason to hold
+//! them.
 
 pub mod decide;
 mod grow;

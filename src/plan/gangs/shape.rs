@@ -1,62 +1,58 @@
-//! The shape of a PodGroup that is placed: its gangs as a tree with the leaves that pods are in, and which leaves share which
-//! node label.
+//! The shape of a placed PodGroup: the tree of its gangs, their leaves, and the node labels that leaves share.
 
 use std::collections::BTreeSet;
 
 use crate::model::{Constraint, GangTree, Minimum};
 
-/// Gangs within one another. A topology has a handful of levels.
+/// The maximum depth of nested gangs. A topology has a handful of levels.
 pub(super) const MOST_LEVELS: usize = 64;
 
-/// A level of a topology, as it is written: the object that defines it, and its name there.
+/// A level of a topology in a spec: the object that defines it, and its name there.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Level {
-    /// Name of the object; `None` where none is named.
+    /// The name of the object; `None` if none is named.
     pub topology: Option<String>,
-    /// The level.
     pub name: String,
 }
 
-/// A PodGroup as it is placed.
+/// The gangs, leaves and shares of a PodGroup.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Gangs; the first is the whole.
+    /// The gangs; the first is the whole.
     pub gangs: Vec<GangShape>,
-    /// Names of the leaves; `""` for the only one of a PodGroup without subgroups.
+    /// The names of the leaves; `""` for the only leaf of a PodGroup without subgroups.
     pub leaves: Vec<String>,
-    /// Which leaves share what.
+    /// The leaves with a common domain.
     pub shares: Vec<LeafShare>,
 }
 
-/// A gang.
 #[derive(Clone, Debug)]
 pub struct GangShape {
-    /// `gang workers`, or `it` for the whole.
+    /// The subject of messages: `gang workers`, or `it` for the whole.
     pub what: String,
-    /// What it needs before any of it runs.
+    /// The minimum before any of its pods run.
     pub minimum: Minimum,
-    /// Positions of its children.
+    /// The positions of its children.
     pub children: Vec<usize>,
-    /// Position of the leaf that it is.
+    /// The position of its leaf; `None` if it has children.
     pub leaf: Option<usize>,
 }
 
 /// Leaves whose pods share a domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeafShare {
-    /// `gang workers`, for people.
+    /// The subject of messages, such as `gang workers`.
     pub what: String,
-    /// The level.
     pub level: Level,
-    /// Positions of the leaves, in order.
+    /// The positions of the leaves, in ascending order.
     pub leaves: Vec<usize>,
-    /// False where it gives way if it cannot be kept.
+    /// False for a share that is dropped if it cannot be kept.
     pub required: bool,
 }
 
 impl Shape {
-    /// The shape of a PodGroup; `None` for one in which gangs are their own parents, or within more others than the walks
-    /// over it have stack for.
+    /// Returns the shape of a PodGroup; `None` if a gang is its own ancestor, or gangs are nested too deeply for recursive
+    /// walks.
     pub fn of(tree: &GangTree) -> Option<Self> {
         if tree.is_deeper_than(MOST_LEVELS) {
             return None;
@@ -133,7 +129,7 @@ impl Shape {
         }
     }
 
-    /// The leaves of a gang, in order.
+    /// Returns the leaves of a gang, in ascending order.
     pub fn leaves_of(&self, gang: usize) -> Vec<usize> {
         let (mut found, mut next) = (BTreeSet::new(), vec![gang]);
         while let Some(gang) = next.pop().and_then(|at| self.gangs.get(at)) {
@@ -143,12 +139,12 @@ impl Shape {
         found.into_iter().collect()
     }
 
-    /// The leaf of a pod that names this one; that of a PodGroup without subgroups has all of them.
+    /// Returns the leaf with this name; the leaf of a PodGroup without subgroups has all pods.
     pub fn leaf(&self, name: Option<&str>) -> Option<usize> {
         let only = self.gangs.len() == 1;
         self.leaves.iter().position(|leaf| only || name.is_some_and(|name| leaf == name))
     }
 }
 
-/// What the whole is called in messages.
+/// The subject of messages on the whole.
 const WHOLE: &str = "it";

@@ -1,28 +1,25 @@
-//! The room that the held pods of a PodGroup have taken so far, while it is found out which of them go.
-
 use std::sync::Arc;
 
 use crate::plan::gangs::grow::{Counts, Places, at};
 use crate::plan::placement::{Needs, Room, Share, place_shared};
 
-/// The room that the held pods of a PodGroup have taken so far.
+/// The room that held pods of a PodGroup take during the search for the pods to release.
 pub(super) struct Taken<'a> {
-    /// What nodes have left without them.
+    /// The free room without these pods.
     all: &'a Room,
-    /// What the pods of each leaf ask for.
+    /// The needs of the pods of each leaf.
     parts: &'a [Vec<Arc<Needs>>],
-    /// As they are with none of them placed.
+    /// The shares before any of these pods is placed.
     shares: &'a [Share],
-    /// A node label and its value that are kept for others.
+    /// A node label and value that are kept for others.
     closed: Option<(&'a str, &'a str)>,
-    /// What is left beside them; `None` before any has taken some.
+    /// The free room beside these pods; `None` before any has taken room.
     room: Option<Room>,
     /// The nodes of the first pods of each leaf.
     nodes: Vec<Vec<Arc<str>>>,
 }
 
 impl<'a> Taken<'a> {
-    /// None of the pods has taken any.
     pub(super) fn new(
         all: &'a Room,
         parts: &'a [Vec<Arc<Needs>>],
@@ -32,12 +29,11 @@ impl<'a> Taken<'a> {
         Self { all, parts, shares, closed, room: None, nodes: vec![Vec::new(); parts.len()] }
     }
 
-    /// The nodes of the first pods of each leaf.
     pub(super) fn nodes(self) -> Vec<Vec<Arc<str>>> {
         self.nodes
     }
 
-    /// The shares as they are bound by the pods that have room.
+    /// Returns the shares as bound by the pods that have room.
     pub(super) fn shares(&self) -> Vec<Share> {
         let bound = |share: &Share| {
             let first = share.parts.iter().find_map(|part| self.nodes.get(*part)?.first());

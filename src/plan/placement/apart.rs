@@ -1,9 +1,8 @@
-//! Constraints on where other pods are: required anti-affinity and spread, among the pods of a question and those that are
-//! there.
+//! Constraints on other pods: required anti-affinity and spread, among the pods of a question and the existing pods.
 //!
-//! Anti-affinity binds both sides, as kube-scheduler has it: also a pod that has none is kept away by one that is there. A
-//! spread is read as if the pods were bound to the domain that their batch shares and to nothing else, for all of them
-//! together: whoever counts last finds that it holds.
+//! Anti-affinity binds both sides, as in kube-scheduler: a pod without any is kept away by an existing pod that has it. A
+//! spread is read as if the pods were bound only to the domain that their batch shares, for all of them together, so that it
+//! still holds when the last pod is counted.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -17,24 +16,24 @@ use super::peers::{Apart, Peer, Spread};
 use super::room::Room;
 use super::together::{Limit, Rules, Spreading};
 
-/// What the pods of a question have to do with one another and with those that are there; mostly nothing.
+/// The constraints between the pods of a question and the existing pods; mostly none.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Constraints<'a> {
     terms: Vec<Term<'a>>,
     spread: Vec<Counted<'a>>,
 }
 
-/// A term of anti-affinity, and where it bites already.
+/// A term of anti-affinity, and the domains where it applies already.
 #[derive(Clone, Debug)]
 struct Term<'a> {
     apart: &'a Apart,
-    /// Domains with pods that it is about.
+    /// Domains with pods that the term selects.
     about: HashSet<Box<str>>,
-    /// Domains with pods that have it.
+    /// Domains with pods that have the term.
     having: HashSet<Box<str>>,
 }
 
-/// A spread, and how many of its pods each node has.
+/// A spread, with the number of its pods on each node.
 #[derive(Clone, Debug)]
 struct Counted<'a> {
     spread: &'a Spread,
@@ -42,10 +41,10 @@ struct Counted<'a> {
 }
 
 impl<'a> Constraints<'a> {
-    /// Those of these pods, and those of others that are about them.
+    /// Returns the constraints of these pods, and those of other pods that select them.
     pub fn of(pods: impl Iterator<Item = &'a Arc<Needs>>, room: &'a Room) -> Self {
         let mut kinds: Vec<&'a Arc<Needs>> = Vec::new();
-        // Most pods share the needs of the one before.
+        // Most pods share the needs of the previous one.
         for needs in pods {
             if kinds.last().is_none_or(|last| !Arc::ptr_eq(last, needs)) {
                 kinds.push(needs);
@@ -73,7 +72,7 @@ impl<'a> Constraints<'a> {
         new
     }
 
-    /// True where pods go as if there were no others.
+    /// Reports whether other pods do not matter.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty() && self.spread.is_empty()
     }
@@ -83,7 +82,7 @@ impl<'a> Constraints<'a> {
             || self.spread.iter().any(|counted| counted.spread.whom.includes(peer))
     }
 
-    /// A pod is there.
+    /// Counts a pod on its node.
     pub fn add(&mut self, peer: &Peer, node: &NodeFacts) {
         for term in &mut self.terms {
             let Some(domain) = node.label(&term.apart.key) else { continue };
@@ -99,13 +98,14 @@ impl<'a> Constraints<'a> {
         }
     }
 
-    /// Which of the constraints are about a pod: two that ask for the same are alike only if they are the same to others.
+    /// Returns which of the constraints select a pod: pods with equal needs are interchangeable only if the same constraints
+    /// select them.
     pub fn about(&self, needs: &Needs) -> Vec<bool> {
         let terms = self.terms.iter().map(|term| term.apart.whom.includes(&needs.peer));
         terms.chain(self.spread.iter().map(|counted| counted.spread.whom.includes(&needs.peer))).collect()
     }
 
-    /// The rules for packing pods onto some of the nodes, and what is there already taken out of `bins`.
+    /// Returns the rules for packing pods onto these nodes, and marks in `bins` where existing pods exclude a sort.
     pub fn rules(&self, asked: &[Asked<'_>], nodes: &[&NodeFacts], bins: &mut [Bin], room: &Room) -> Rules {
         let mut rules = Rules::default();
         let is_about = |at: usize| asked.iter().map(|asked| asked.about.get(at) == Some(&true)).collect::<Vec<_>>();
@@ -141,7 +141,7 @@ impl<'a> Constraints<'a> {
 }
 
 impl Counted<'_> {
-    /// The domains of these nodes in the eyes of a pod that has the constraint, and how many pods each has.
+    /// Returns the domain of each node as a pod with the constraint counts it, and the number of pods in each domain.
     fn count(&self, needs: &Needs, nodes: &[&NodeFacts], room: &Room) -> (Vec<Option<usize>>, Spreading) {
         let Spread { key, max_skew, min_domains, any_node, honors_taints, .. } = self.spread;
         let has_all_keys = |facts: &NodeFacts| needs.spread.iter().all(|one| facts.label(&one.key).is_some());
@@ -179,7 +179,7 @@ fn each_once<T: Copy + Hash + Eq>(all: impl Iterator<Item = T>) -> Vec<T> {
     all.filter(|one| known.insert(*one)).collect()
 }
 
-/// Numbers domains in the order in which they come.
+/// Numbers domains in the order of their first occurrence.
 fn numbered<K: Hash + Eq>(
     domains: impl Iterator<Item = Option<K>>,
     numbers: &mut HashMap<K, usize>,

@@ -1,4 +1,4 @@
-//! Pods of a question, by what they ask for.
+//! Pods of a question, grouped by needs.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use super::needs::Needs;
 use super::pack::Sort;
 use super::room::Room;
 
-/// Pods of one sort in a question.
+/// The interchangeable pods of a question.
 pub(super) struct Asked<'a> {
     pub(super) needs: &'a Needs,
-    /// Which of the constraints of the question are about them.
+    /// For each constraint of the question, whether it selects these pods.
     pub(super) about: Vec<bool>,
-    /// Positions of its pods in the question.
+    /// The positions of these pods in the question.
     pub(super) pods: Vec<usize>,
 }
 
 impl Asked<'_> {
-    /// What one of them takes of a resource.
+    /// Returns the amount of a resource that one pod takes.
     pub(super) fn amount(&self, resource: &str) -> i64 {
         self.needs.load.amounts.get(resource).copied().unwrap_or_default()
     }
@@ -30,7 +30,7 @@ impl Asked<'_> {
     }
 }
 
-/// The resources that any of them asks for, and some node has: of others nobody here knows where they are.
+/// Returns the resources that any pod asks for and some node has. Where other resources are is not known.
 pub(super) fn resources(asked: &[Asked<'_>], room: &Room) -> Vec<Arc<str>> {
     let mut all: Vec<_> = asked.iter().flat_map(|asked| asked.needs.load.amounts.keys().cloned()).collect();
     all.sort();
@@ -39,7 +39,7 @@ pub(super) fn resources(asked: &[Asked<'_>], room: &Room) -> Vec<Arc<str>> {
     all
 }
 
-/// What pods take of a resource together.
+/// Returns the amount of a resource that all pods take together.
 pub(super) fn total(asked: &[Asked<'_>], resource: &str) -> i128 {
     let of = |asked: &Asked<'_>| i128::from(asked.amount(resource)) * i128::try_from(asked.pods.len()).unwrap_or(0);
     asked.iter().map(of).sum()

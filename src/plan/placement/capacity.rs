@@ -1,5 +1,5 @@
-//! The cluster as placing sees it: what its nodes have left, what pods ask for that have no node yet, and which of these are
-//! given one before the scheduler has bound them (assumed, as kube-scheduler calls it).
+//! The cluster as seen by placement: the free room of its nodes, the needs of pods without a node, and the nodes assumed for
+//! such pods (in the sense of kube-scheduler) before they are bound.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::api::scheduling::SchedulingPod;
 use crate::model::quantity::NoQuantity;
 use crate::model::{GroupKey, names, placed_by};
 
-/// The node label that tells nodes apart.
+/// The node label with a unique value for each node.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// The group of a pod, or the PodGroup that places it.
+/// Returns the group of a pod, or the PodGroup that places it.
 fn placed_for(pod: &SchedulingPod) -> Option<GroupKey> {
     let meta = &pod.metadata;
     let of_group = || names::pod_schemes().find_map(|(group, _)| meta.label(group));
@@ -26,33 +26,33 @@ fn placed_for(pod: &SchedulingPod) -> Option<GroupKey> {
     of_tree.or_else(|| Some(GroupKey::new(meta.namespace(), of_group()?)))
 }
 
-/// What is known of nodes and pods, kept event by event.
+/// The known nodes and pods, updated event by event.
 #[derive(Clone, Debug, Default)]
 pub struct Capacity {
     room: Room,
-    /// What the pods of groups ask for that have no node, by unique id.
+    /// The needs of pods of groups without a node, by uid.
     unbound: HashMap<Arc<str>, Arc<Needs>>,
-    /// The same, each once.
+    /// The same needs, deduplicated.
     kinds: Once<Needs>,
-    /// Their claims, of those that have some.
+    /// The claims of these pods, by uid; only of pods that have some.
     claims: HashMap<Arc<str>, Box<[Arc<str>]>>,
     volumes: Volumes,
-    /// Groups of the pods that have a place and are not bound yet, by unique id: they take their room already.
+    /// The groups of placed pods that are not bound yet, by uid: their room is taken already.
     assumed: HashMap<Arc<str>, GroupKey>,
-    /// The nodes that the scheduler keeps for pods without one, by unique id.
+    /// The nominated nodes of pods without a node, by uid.
     nominated: HashMap<Arc<str>, Arc<str>>,
-    /// Pods that were not bound in time, by unique id: others have their room.
+    /// The uids of pods that were not bound in time: their room is free for others.
     given_up: HashSet<Arc<str>>,
     freed: u64,
 }
 
 impl Capacity {
-    /// What the nodes have left beside pods that are bound and assumed.
+    /// Returns the free room of the nodes beside bound and assumed pods.
     pub fn room(&self) -> &Room {
         &self.room
     }
 
-    /// How many entries each map has.
+    /// Returns the number of entries of each map.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let own = [
             ("unbound_pods", self.unbound.len()),
@@ -65,16 +65,16 @@ impl Capacity {
         self.room.sizes().into_iter().chain(own).chain(self.volumes.sizes())
     }
 
-    /// Grows with whatever may have made room: what did not fit is worth another look.
+    /// Returns a counter that grows with each change that may have made room: a batch that did not fit is then tried again.
     pub fn freed(&self) -> u64 {
         self.freed
     }
 
-    /// Takes in a node, or what has changed of it.
+    /// Adds or updates a node.
     ///
     /// # Errors
     ///
-    /// When an amount of it is no quantity; the node is then as good as gone.
+    /// Fails on an amount that is no quantity; the node is then removed.
     pub fn apply_node(&mut self, node: &Node) -> Result<(), NoQuantity> {
         if self.room.apply_node(node)? {
             self.freed += 1;
@@ -82,22 +82,21 @@ impl Capacity {
         Ok(())
     }
 
-    /// Forgets a node.
     pub fn remove_node(&mut self, name: &str) {
         self.room.remove_node(name);
     }
 
-    /// Forgets all nodes but these.
+    /// Removes all nodes but these.
     pub fn keep_nodes(&mut self, names: &HashSet<&str>) {
         let gone: Vec<_> = self.room.nodes().map(|(name, _, _)| name.clone()).collect();
         gone.iter().filter(|name| !names.contains(&***name)).for_each(|name| self.room.remove_node(name));
     }
 
-    /// Takes in a pod.
+    /// Adds or updates a pod.
     ///
     /// # Errors
     ///
-    /// When an amount of it is no quantity; the API server lets no such pod in.
+    /// Fails on an amount that is no quantity; the API server admits no such pod.
     pub fn apply_pod(&mut self, pod: &SchedulingPod) -> Result<(), NoQuantity> {
         let uid = pod.metadata.uid.as_deref().unwrap_or_default();
         match pod.node() {
@@ -108,7 +107,7 @@ impl Capacity {
             None if placed_for(pod).is_some() => {
                 let needs = self.kinds.of(Arc::new(Needs::of(pod)?));
                 let uid: Arc<str> = uid.into();
-                // It asks for something else with every label that it is given.
+                // With every label added, its needs change.
                 if let Some(before) = self.unbound.insert(uid.clone(), needs.clone()) {
                     self.kinds.forget(&before);
                 }
@@ -127,7 +126,7 @@ impl Capacity {
         Ok(())
     }
 
-    /// Keeps the room that the scheduler keeps for a pod, as long as it does.
+    /// Follows the nomination of a pod: room on its nominated node is taken as long as the scheduler keeps it.
     fn nominate(&mut self, pod: &SchedulingPod, uid: &Arc<str>, load: &Load, peer: &Arc<Peer>) {
         let node = pod.nominated_node().map(|node| self.room.node_name(node));
         let before = match &node {
@@ -136,7 +135,7 @@ impl Capacity {
         };
         match node {
             Some(node) => {
-                // It goes there, and not where it was assumed to go.
+                // The pod goes to the nominated node instead of the assumed one.
                 self.room.nominate(uid, &node, load.clone(), peer);
                 if let Some(group) = placed_for(pod).filter(|_| !self.given_up.contains(uid)) {
                     self.assumed.insert(uid.clone(), group);
@@ -154,7 +153,8 @@ impl Capacity {
         }
     }
 
-    /// A pod that went and names its node will be there, whoever led when it went, and wherever it was assumed to go since.
+    /// Assumes a released pod on the node that its selector names, whichever process released it and wherever it was assumed
+    /// since.
     fn assume_as_bound_to_be(&mut self, pod: &SchedulingPod, uid: &Arc<str>, needs: &Arc<Needs>) {
         let goes = !pod.spec.scheduling_gates.iter().any(|gate| gate.name == names::GATE);
         let host = needs.node_selector.get(HOSTNAME).filter(|_| goes && !self.given_up.contains(uid));
@@ -176,13 +176,13 @@ impl Capacity {
         self.given_up.remove(uid);
         self.nominated.remove(uid);
         self.assumed.remove(uid);
-        // It went elsewhere than it was to go, or takes less than before.
+        // The pod went elsewhere, or takes less than before.
         if self.room.apply_pod(uid, node, load, peer) {
             self.freed += 1;
         }
     }
 
-    /// Forgets a pod: it is gone, or has ended.
+    /// Removes a pod that is gone or has ended.
     pub fn remove_pod(&mut self, uid: &str) {
         self.forget_needs(uid);
         self.given_up.remove(uid);
@@ -190,7 +190,7 @@ impl Capacity {
         self.forget_place(uid);
     }
 
-    /// Forgets all pods but these.
+    /// Removes all pods but these.
     pub fn keep_pods(&mut self, uids: &HashSet<&str>) {
         let known: HashSet<_> = self.room.pods().chain(self.unbound.keys()).cloned().collect();
         known.iter().filter(|uid| !uids.contains(&***uid)).for_each(|uid| self.remove_pod(uid));
@@ -203,22 +203,22 @@ impl Capacity {
         }
     }
 
-    /// What a pod asks for that has no node yet; `None` while it is not known.
+    /// Returns the needs of a pod without a node; `None` while they are not known.
     pub fn needs(&self, uid: &str) -> Option<&Arc<Needs>> {
         self.unbound.get(uid)
     }
 
-    /// The same, with the nodes that its claims can be reached from; `None` while any of that is not known.
+    /// Returns these needs with the nodes that reach its claims; `None` while either is not known.
     pub fn asked(&self, uid: &str) -> Option<Arc<Needs>> {
         self.volumes.asked(self.unbound.get(uid)?, self.claims.get(uid).map_or(&[], |claims| claims))
     }
 
-    /// True while a pod that is to be placed has claims.
+    /// Reports whether any pod without a node has claims.
     pub fn has_claims(&self) -> bool {
         !self.claims.is_empty()
     }
 
-    /// Why it is not known where the claims of a pod can be reached from.
+    /// Returns why the reach of the claims of a pod is unknown.
     pub fn blind_to_claims(&self, uid: &str) -> Option<&str> {
         match &self.volumes.sight {
             VolumeSight::Refused(why) if self.claims.contains_key(uid) => Some(why),
@@ -226,44 +226,44 @@ impl Capacity {
         }
     }
 
-    /// Changes what is known of volumes; `change` says whether a pod may go elsewhere now.
+    /// Changes the known volumes; `change` reports whether a pod may go elsewhere now.
     pub fn change_volumes(&mut self, change: impl FnOnce(&mut Volumes) -> bool) {
         if change(&mut self.volumes) {
             self.freed += 1;
         }
     }
 
-    /// Gives a pod a place; it takes its room from now on.
+    /// Places a pod, which takes its room from now on.
     pub fn assume(&mut self, group: &GroupKey, uid: &Arc<str>, node: &str, needs: &Arc<Needs>) {
         self.room.apply_pod(uid, node, needs.load.clone(), &needs.peer);
         self.assumed.insert(uid.clone(), group.clone());
     }
 
-    /// The place of a pod that is not bound yet.
+    /// Returns the assumed node of a pod that is not bound yet.
     pub fn assumed(&self, uid: &str) -> Option<&Arc<str>> {
         self.assumed.get(uid).and_then(|_| self.room.node_of(uid))
     }
 
-    /// Takes its place from a pod that is not bound yet, to find it another.
+    /// Removes the place of an unbound pod, to find another one.
     pub fn give_back(&mut self, uid: &str) {
         if self.assumed.remove(uid).is_some() {
             self.room.remove_pod(uid);
         }
     }
 
-    /// Pods of a group that have a place and are not bound yet.
+    /// Returns the uids of the assumed pods of a group.
     pub fn assumed_of<'a>(&'a self, group: &'a GroupKey) -> impl Iterator<Item = &'a Arc<str>> {
         self.assumed.iter().filter(move |(_, of)| *of == group).map(|(uid, _)| uid)
     }
 
-    /// Takes their places from pods that were not bound in time, for good.
+    /// Removes the places of pods that were not bound in time, for good.
     pub fn give_up(&mut self, uids: &[Arc<str>]) {
         uids.iter().for_each(|uid| self.forget(uid));
-        // One that is bound or gone by now is not told of again.
+        // No further event comes for a pod that is bound or gone by now.
         self.given_up.extend(uids.iter().filter(|uid| self.unbound.contains_key(*uid)).cloned());
     }
 
-    /// Takes its place from a pod that is not bound yet, for others to have, unless the scheduler keeps one for it.
+    /// Frees the place of an unbound pod for others, unless it has a nominated node.
     pub fn forget(&mut self, uid: &str) {
         if self.assumed.remove(uid).is_none() {
             return;

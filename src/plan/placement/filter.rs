@@ -1,4 +1,4 @@
-//! Which nodes a pod can go to, whatever room they have: kube-scheduler's filters of the same names.
+//! The nodes that a pod can go to, whatever their free room: the filters of kube-scheduler of the same names.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -8,21 +8,19 @@ use super::needs::{Amounts, Needs};
 use crate::api::node::{Node, Taint};
 use crate::api::scheduling::{NodeRequirement, NodeSelector, NodeSelectorTerm, Toleration};
 
-/// The taint that a cordoned node counts as.
+/// The taint of a cordoned node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
-/// The taints of a node that is not ready.
 const NOT_READY: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
-/// The one field that a term can name.
+/// The only field that a term can name.
 const NAME_FIELD: &str = "metadata.name";
 
-/// What a node is, beside its room.
+/// The properties of a node, beside its room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeFacts {
-    /// Name.
     pub name: Arc<str>,
-    /// By key.
+    /// Sorted by key.
     labels: Box<[Arc<Label>]>,
-    /// Taints that keep pods off.
+    /// The taints with effect `NoSchedule` or `NoExecute`.
     taints: Vec<Taint>,
     /// False for a cordoned node.
     pub schedulable: bool,
@@ -30,31 +28,28 @@ pub struct NodeFacts {
     pub ready: bool,
 }
 
-/// Why a pod cannot go to a node.
+/// The reason why a pod cannot go to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
-    /// The node is not what the pod's selector or affinity asks for.
+    /// The node does not match the selector or affinity of the pod.
     Affinity,
     /// A claim of the pod cannot be reached from the node.
     Volume,
-    /// The node has a taint that the pod does not bear.
+    /// The node has a taint that the pod does not tolerate.
     Taint,
-    /// The node is not ready.
     NotReady,
-    /// The node is cordoned.
     Cordoned,
     /// The kubelet of the node has refused pods of the batch.
     Kubelet,
 }
 
-/// A label of nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Label {
     key: Box<str>,
     value: Box<str>,
 }
 
-/// What nodes have in common, each once: most of a pool's are alike but for their names.
+/// Deduplicated labels and amounts of nodes: most nodes of a pool differ only in their names.
 #[derive(Clone, Debug, Default)]
 pub struct InCommon {
     labels: HashSet<Arc<Label>>,
@@ -68,20 +63,19 @@ impl Label {
 }
 
 impl InCommon {
-    /// How many there are.
     pub fn size(&self) -> usize {
         self.labels.len() + self.amounts.len()
     }
 
-    /// The one list of amounts like this one.
+    /// Returns the shared copy of these amounts.
     pub fn amounts(&mut self, amounts: Amounts) -> Arc<Amounts> {
         one_of(&mut self.amounts, amounts)
     }
 
-    /// Forgets what a node had that no other has.
+    /// Removes the labels and amounts that only this node had.
     pub fn forget(&mut self, facts: Option<Arc<NodeFacts>>, amounts: &Arc<Amounts>) {
         let labels = facts.map(|facts| facts.labels.clone()).unwrap_or_default();
-        // This one and the set's own.
+        // Two references: this one, and the one of the set.
         labels.iter().filter(|label| Arc::strong_count(label) <= 2).for_each(|label| _ = self.labels.remove(label));
         if Arc::strong_count(amounts) <= 2 {
             self.amounts.remove(amounts);
@@ -99,7 +93,6 @@ fn one_of<T: Hash + Eq>(known: &mut HashSet<Arc<T>>, one: T) -> Arc<T> {
 }
 
 impl NodeFacts {
-    /// Reads a node.
     pub fn of(node: &Node, name: Arc<str>, in_common: &mut InCommon) -> Self {
         let keeps_off = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
         let labels = node.metadata.labels.iter();
@@ -112,24 +105,24 @@ impl NodeFacts {
         }
     }
 
-    /// Value of a label.
+    /// Returns the value of a label.
     pub fn label(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|known| (*known.key).cmp(key)).ok()?;
         self.labels.get(at).map(|label| &*label.value)
     }
 
-    /// Makes it as if it were not cordoned.
+    /// Removes the cordon.
     pub fn uncordon(&mut self) {
         self.schedulable = true;
         self.taints.retain(|taint| taint.key != UNSCHEDULABLE);
     }
 
-    /// Why a pod with these needs cannot go there: what would pass last of all if more than one does.
+    /// Returns why a pod with these needs cannot go to the node: the most permanent reason if there are several.
     pub fn refusal(&self, needs: &Needs) -> Option<Refusal> {
         let bears = |taint: &Taint| needs.tolerations.iter().any(|toleration| bears(toleration, taint));
         let bears_cordon =
             || bears(&Taint { key: UNSCHEDULABLE.to_owned(), effect: "NoSchedule".to_owned(), ..Taint::default() });
-        // The node controller writes a cordon, and that a node is not ready, as a taint as well.
+        // The node controller also writes a cordon, and an unready node, as a taint.
         let is_state = |taint: &&Taint| {
             (!self.schedulable && taint.key == UNSCHEDULABLE) || (!self.ready && NOT_READY.contains(&&*taint.key))
         };
@@ -155,7 +148,7 @@ impl NodeFacts {
         selected && needs.node_affinity.as_ref().is_none_or(|affinity| self.is_one_of(affinity))
     }
 
-    /// The first claim of a pod that cannot be reached from here.
+    /// Returns the first claim of a pod that cannot be reached from the node.
     pub fn unreached<'a>(&self, needs: &'a Needs) -> Option<&'a Arc<str>> {
         needs.reach.iter().find(|reach| !self.is_one_of(&reach.nodes)).map(|reach| &reach.claim)
     }
@@ -172,7 +165,7 @@ impl NodeFacts {
     }
 }
 
-/// True when a toleration bears this taint (`v1.Toleration.ToleratesTaint`).
+/// Reports whether the toleration tolerates the taint (`v1.Toleration.ToleratesTaint`).
 fn bears(toleration: &Toleration, taint: &Taint) -> bool {
     let key = toleration.key.is_empty() || toleration.key == taint.key;
     let effect = toleration.effect.is_empty() || toleration.effect == taint.effect;
@@ -184,7 +177,7 @@ fn bears(toleration: &Toleration, taint: &Taint) -> bool {
     key && effect && value
 }
 
-/// True when a requirement holds of this value, `None` for a label that is not there.
+/// Reports whether a requirement holds for this value, `None` for a missing label.
 fn holds(required: &NodeRequirement, value: Option<&str>) -> bool {
     let number = |text: &str| text.parse::<i64>().ok();
     let compared = || Some((number(value?)?, number(required.values.first()?)?));

@@ -1,7 +1,7 @@
-//! Whose turn it is: batches that wait for room are served by priority, then by age.
+//! The line of batches that wait for room: served by priority, then by age.
 //!
-//! A small batch may overtake a large one that does not fit. One that has waited for long is not overtaken for ever: the
-//! domain that has room for most of it is then kept for it, until it fits there or elsewhere.
+//! A small batch may overtake a large one that does not fit, but not forever: after some time the domain with room for most of
+//! the large batch is kept for it, until it fits there or elsewhere.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crate::model::GroupKey;
 
-/// A batch that has waited this long, and is the first, has its best domain kept for it.
+/// The time after which the first batch in the line has its best domain kept.
 pub const KEEPS_AFTER: Duration = Duration::from_secs(60);
 
-/// The first batch of each group that waits for room.
+/// The first waiting batch of each group.
 #[derive(Debug, Default)]
 pub struct Line(HashMap<GroupKey, Waiting>);
 
@@ -20,47 +20,44 @@ pub struct Line(HashMap<GroupKey, Waiting>);
 struct Waiting {
     priority: i32,
     since: Duration,
-    /// What [`super::Capacity::freed`] was when it was last found not to fit, and when that was.
+    /// The value of [`super::Capacity::freed`] at the last unsuccessful try, and the time of that try.
     tried: u64,
     at: Duration,
-    /// Since when it waits for others to be looked at.
+    /// The time since when it waits for earlier batches to be tried.
     asks: Option<Duration>,
-    /// Node label and value of the domain with room for most of it.
+    /// The node label and value of the domain with room for most of the batch.
     best: Option<(String, String)>,
 }
 
 /// Whether a batch may be placed now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Turn {
-    /// It may.
     Now {
-        /// The domain that is kept for the first of the line, with the group of that one.
+        /// The domain that is kept for the first batch in the line.
         closed: Option<Closed>,
     },
-    /// Others that come before it have not been looked at since room was made.
+    /// Earlier batches have not been tried since room was made.
     AfterOthers,
 }
 
-/// A domain that is kept for a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Closed {
-    /// The node label.
     pub key: String,
-    /// Its value.
+    /// The value of the label.
     pub domain: String,
-    /// Group of the batch.
+    /// The group of the batch.
     pub group: GroupKey,
 }
 
 impl Line {
-    /// Whether a batch of this group and priority may be placed.
+    /// Decides whether a batch of this group and priority may be placed.
     pub fn turn(&self, group: &GroupKey, priority: i32, now: Duration, freed: u64) -> Turn {
         let known = self.0.get(group);
         let own = (Reverse(priority), known.map_or(now, |waiting| waiting.since), group);
         let asks = known.and_then(|waiting| waiting.asks).unwrap_or(now);
         let earlier =
             || self.0.iter().map(|(key, waiting)| (rank(key, waiting), waiting)).filter(|(rank, _)| *rank < own);
-        // Where pods come and go all the time, nobody waits for more than one look at those that come before.
+        // If pods come and go all the time, a batch waits for one try of the earlier batches only.
         if earlier().any(|(_, waiting)| waiting.tried < freed && waiting.at < asks) {
             return Turn::AfterOthers;
         }
@@ -73,7 +70,6 @@ impl Line {
         Turn::Now { closed }
     }
 
-    /// Notes that a batch of this group does not fit.
     pub fn waits(
         &mut self,
         group: &GroupKey,
@@ -86,33 +82,29 @@ impl Line {
         self.0.insert(group.clone(), Waiting { priority, since, tried: freed, at: now, asks: None, best });
     }
 
-    /// Notes that a batch of this group is to be looked at after others.
+    /// Notes that a batch of this group waits for earlier batches to be tried.
     pub fn joins(&mut self, group: &GroupKey, priority: i32, now: Duration) {
         let new = || Waiting { priority, since: now, tried: 0, at: Duration::ZERO, asks: None, best: None };
         self.0.entry(group.clone()).or_insert_with(new).asks.get_or_insert(now);
     }
 
-    /// Notes that no batch of this group waits for room.
     pub fn leaves(&mut self, group: &GroupKey) {
         self.0.remove(group);
     }
 
-    /// Nobody waits any more, as far as is known here.
     pub fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// True when nobody waits.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many wait.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Those that wait, the first first.
+    /// Returns the waiting groups in the order of the line.
     pub fn in_order(&self) -> Vec<GroupKey> {
         let mut all: Vec<_> = self.0.iter().map(|(key, waiting)| rank(key, waiting)).collect();
         all.sort();

@@ -1,24 +1,22 @@
-//! What a pod takes of its node, as the scheduler counts it.
-
 use super::needs::{ALL_ADDRESSES, Amounts, HostPort, Load, add, amounts, most};
 use crate::api::scheduling::{
     ContainerHas, ResourceList, ResourceRequests, SchedulingContainer, SchedulingPod, SchedulingSpec, SchedulingStatus,
 };
 use crate::model::quantity::NoQuantity;
 
-/// The condition of a pod that asks for something else than it has.
+/// The condition of a pod whose requested resize is not done.
 const RESIZE_PENDING: &str = "PodResizePending";
-/// The reason of that condition where its node will never grant it.
+/// The reason of that condition if the node can never grant the resize.
 const INFEASIBLE: &str = "Infeasible";
 
 impl Load {
-    /// What a pod takes of its node, as the scheduler counts it: its containers and sidecars together, or the init container
-    /// that needs most beside the sidecars before it, whichever is more; and the overhead. One that is resized takes what it
-    /// asks for, what it was granted or what it runs with, whichever is more.
+    /// Returns the load of a pod on its node as the scheduler counts it: the sum of containers and sidecars, or the greatest
+    /// init container with the sidecars before it, whichever is more; plus the overhead. A pod that is resized takes the
+    /// maximum of its requested, granted and running resources.
     ///
     /// # Errors
     ///
-    /// When an amount is no quantity.
+    /// Fails on an amount that is no quantity.
     pub fn of(pod: &SchedulingPod) -> Result<Self, NoQuantity> {
         let (spec, has) = (&pod.spec, Has::of(&pod.status));
         let mut running = Amounts::new();
@@ -38,7 +36,7 @@ impl Load {
         }
         add(&mut running, &sidecars);
         most(&mut running, &starting);
-        // What the pod asks for as a whole stands in place of its containers' sum.
+        // Requests of the pod as a whole replace the sum of its containers.
         running.extend(has.pod(&spec.resources)?);
         add(&mut running, &amounts(&spec.overhead)?);
         running.retain(|_, amount| *amount > 0);
@@ -47,10 +45,10 @@ impl Load {
     }
 }
 
-/// What a pod has by its status, while it may be resized.
+/// The resources in the status of a pod, which may be resized.
 struct Has<'a> {
     status: &'a SchedulingStatus,
-    /// Its node will never grant what it asks for: that does not count.
+    /// Whether the node can never grant the request, which does not count then.
     is_infeasible: bool,
 }
 
@@ -77,7 +75,7 @@ impl<'a> Has<'a> {
         Ok(most)
     }
 
-    /// What is asked for, or what is had if that is more.
+    /// Returns the maximum of requested, granted and running resources.
     fn most(&self, asked: Amounts, has: Option<(&ResourceList, &ResourceList)>) -> Result<Amounts, NoQuantity> {
         let Some((runs_with, granted)) = has else { return Ok(asked) };
         let mut all = amounts(runs_with)?;
@@ -93,7 +91,7 @@ fn is_sidecar(container: &SchedulingContainer) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
 
-/// What is requested; a limit without a request is one as well.
+/// Returns the requests; a limit without a request counts as one.
 fn requests(resources: &ResourceRequests) -> Result<Amounts, NoQuantity> {
     let mut asked = amounts(&resources.limits)?;
     asked.extend(amounts(&resources.requests)?);
@@ -131,7 +129,7 @@ mod tests {
         Load::of(&pod).unwrap().amounts.get("cpu").copied().unwrap_or_default()
     }
 
-    /// A pod with a container and a sidecar that ask for so much, and has so much of both.
+    /// Returns a pod with a container and a sidecar, each with these requested, granted and running resources.
     fn pod(asked: u32, granted: u32, runs_with: Option<u32>, reason: &str) -> Value {
         let asks = |name: &str| json!({ "name": name, "restartPolicy": if name == "main" { Value::Null } else { json!("Always") }, "resources": { "requests": { "cpu": asked } } });
         let has = |name: &str| {

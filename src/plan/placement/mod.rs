@@ -1,15 +1,14 @@
-//! Where a batch fits: from the room that nodes have left to a domain, and where pods differ a node for each, or what is
-//! missing.
+//! Placement of a batch: from the free room of nodes to a domain, and to a node for each pod if the pods differ, or to a
+//! description of what is missing.
 //!
-//! `once` what many have in common; `needs` what a pod asks for, `load` what it takes of its node, `peers` from which others it keeps away, `volumes` where its claims can be reached from → `filter` which
-//! nodes it can go to; `room` what nodes have left, event by event; `asked` the pods of a question by what they ask for →
-//! `apart` what these, and pods that are there, have to do with one another → `together` the rules that come of it → `pack`
-//! pods onto nodes → `place` the domain that holds a batch → {`outlook` how many batches fit one after the other; `capacity`
-//! the room beside what pods are to be bound that were placed, `line` whose turn it is → `placer` a batch that may go;
-//! `shares` domains within domains}.
+//! `once` deduplication; `needs` needs of a pod, `load` its load on a node, `peers` its relations to other pods, `volumes`
+//! reach of its claims → `filter` nodes it can go to; `room` free room, event by event; `asked` pods of a question by needs →
+//! `apart` constraints between pods → `together` rules that follow from these → `pack` pods onto nodes → `place` the domain
+//! that holds a batch → {`outlook` how many batches fit one after the other; `capacity` room beside placed pods, `line` order
+//! of waiting batches → `placer` placement of a released batch; `shares` domains within domains}.
 //!
-//! What is modelled is what kube-scheduler filters by: resources of any name, the number of pods, host ports, taints, node
-//! selectors, required node affinity, required anti-affinity and spread. What is not is listed by [`NotModelled`].
+//! Modelled are the filters of kube-scheduler on resources of any name, the number of pods, host ports, taints, node selectors,
+//! required node affinity, required anti-affinity and spread. [`NotModelled`] lists the rest.
 
 mod apart;
 mod asked;

@@ -1,4 +1,4 @@
-//! What a pod asks for of a node.
+//! The needs of a pod.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::api::scheduling::{
 use crate::model::names;
 use crate::model::quantity::{NoQuantity, amount};
 
-/// Processors, which are counted in thousandths; all else is counted whole.
+/// The resource that is counted in thousandths; all others are counted in whole units.
 const CPU: &str = "cpu";
 /// The scheduler of pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -19,32 +19,30 @@ const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// Amounts by resource: thousandths of processors, bytes, or pieces. Never below 0.
 pub type Amounts = BTreeMap<Arc<str>, i64>;
 
-/// What a pod takes of its node.
+/// The load of a pod on its node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Load {
     /// Amounts above 0.
     pub amounts: Amounts,
-    /// Ports of the node.
+    /// Host ports.
     pub ports: Vec<HostPort>,
     /// The larger, the more important.
     pub priority: i32,
-    /// It takes no other's place, however important it is.
+    /// Whether the pod never preempts others, whatever its priority.
     pub never_preempts: bool,
 }
 
-/// A port of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPort {
-    /// Address, `0.0.0.0` for all of them.
+    /// The address, `0.0.0.0` for all.
     pub ip: String,
     /// TCP, UDP or SCTP.
     pub protocol: String,
-    /// Number.
     pub port: i32,
 }
 
 impl HostPort {
-    /// True for two that no node can give at once.
+    /// Reports whether no node can give both ports at once.
     pub fn conflicts(&self, other: &Self) -> bool {
         let all = |port: &Self| port.ip == ALL_ADDRESSES;
         let same_address = all(self) || all(other) || self.ip == other.ip;
@@ -52,57 +50,54 @@ impl HostPort {
     }
 }
 
-/// The address that stands for all of a node.
+/// The address that stands for all addresses of a node.
 pub(super) const ALL_ADDRESSES: &str = "0.0.0.0";
 
-/// What a pod asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Needs {
-    /// What it takes of its node.
     pub load: Load,
-    /// Labels that its node must have.
+    /// Labels that the node must have.
     pub node_selector: BTreeMap<String, String>,
-    /// What else its node must be.
+    /// Required node affinity.
     pub node_affinity: Option<NodeSelector>,
-    /// Taints that it bears.
     pub tolerations: Vec<Toleration>,
-    /// Who it is for other pods, and from which it keeps away.
+    /// The identity of the pod for other pods, and its anti-affinity.
     pub peer: Arc<Peer>,
-    /// How pods are spread over domains.
+    /// The constraints on its spread over domains.
     pub spread: Vec<Spread>,
-    /// Nodes that its claims can be reached from, where that is not every node.
+    /// The nodes that reach its claims, if not every node does.
     pub reach: Vec<Reach>,
     /// Nodes whose kubelets have refused pods of its batch.
     pub refused_by: Vec<Arc<str>>,
-    /// It has an affinity to its own batch, which keeps this together where no domain does.
+    /// Whether the pod has an affinity to its own batch, which keeps the batch together without a domain.
     pub keeps_together: bool,
-    /// What the scheduler looks at beside all that.
+    /// Constraints that only the scheduler checks.
     pub not_modelled: Vec<NotModelled>,
 }
 
-/// What decides where a pod goes and is not looked at here: whether it fits is known without it only.
+/// A constraint that decides where a pod goes and is not modelled: an answer holds only without it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NotModelled {
     /// Claims of volumes, which may be reached from some nodes only.
     Volumes,
-    /// The same, but for where these can be reached from, or made.
+    /// Limits of volumes; their reach is modelled.
     VolumeLimits,
     /// Devices by claim (DRA).
     ResourceClaims,
-    /// Required affinity to pods beside those of its own batch.
+    /// Required affinity to pods of other batches.
     PodAffinity,
-    /// Required anti-affinity to pods of namespaces by their labels, or by labels that each pod has for itself.
+    /// Required anti-affinity that selects namespaces by labels, or pods by labels that number them.
     PodAntiAffinity,
-    /// A spread that is insisted on, by labels that each pod has for itself.
+    /// A `DoNotSchedule` spread over pods selected by labels that number them.
     TopologySpread,
     /// Another scheduler, with rules of its own.
     Scheduler(String),
-    /// A resource that no node has: it is of a device class, or of an extender of the scheduler.
+    /// A resource that no node has: it comes from a device class, or from an extender of the scheduler.
     Resource(Arc<str>),
 }
 
 impl NotModelled {
-    /// In words, after "it does not look at …".
+    /// Returns a text that follows "it does not look at …".
     pub fn describe(&self) -> String {
         match self {
             Self::Volumes => "claims of volumes".to_owned(),
@@ -124,11 +119,11 @@ impl NotModelled {
 }
 
 impl Needs {
-    /// What a pod, or the template of one, asks for.
+    /// Returns the needs of a pod or of a pod template.
     ///
     /// # Errors
     ///
-    /// When an amount is no quantity: the API server would refuse the pod.
+    /// Fails on an amount that is no quantity: the API server refuses such a pod.
     pub fn of(pod: &SchedulingPod) -> Result<Self, NoQuantity> {
         let spec = &pod.spec;
         let (peer, of_anti_affinity) = Peer::of(pod);
@@ -149,49 +144,47 @@ impl Needs {
     }
 }
 
-/// What two pods have in common of which either can stand for the other, as far as other pods do not matter.
+/// The key of interchangeable pods, as far as other pods do not matter.
 pub(super) type Alike<'a> = (
     (&'a Load, &'a BTreeMap<String, String>, &'a Option<NodeSelector>, &'a [Toleration]),
     (&'a [Apart], &'a [Spread], &'a [Reach], &'a [NotModelled]),
 );
 
 impl Needs {
-    /// True for a pod that can be bound to the node that it is placed on. Where more is looked at than is looked at here, and
-    /// where a spread asks for several domains among the nodes that the pod selects, of which one would be too few, the node
-    /// is the scheduler's choice.
+    /// Reports whether the pod can be bound to its chosen node. The scheduler chooses the node if a constraint is not modelled,
+    /// or if a spread asks for several domains among the selected nodes, of which one node would leave too few.
     pub(super) fn may_name_its_node(&self) -> bool {
         let needs_several = |spread: &Spread| spread.min_domains > 1 && !spread.any_node;
         self.not_modelled.is_empty() && !self.spread.iter().any(needs_several)
     }
 
-    /// What makes it like another pod.
+    /// Returns the key of interchangeable pods.
     pub(super) fn alike(&self) -> Alike<'_> {
         let of_nodes = (&self.load, &self.node_selector, &self.node_affinity, self.tolerations.as_slice());
         (of_nodes, (&self.peer.apart, &self.spread, &self.reach, &self.not_modelled))
     }
 }
 
-/// The amounts of a list.
+/// Reads the amounts of a list.
 pub(super) fn amounts(list: &ResourceList) -> Result<Amounts, NoQuantity> {
     let amount = |name: &str, text: &str| amount(text, if name == CPU { 1000 } else { 1 });
     list.iter().map(|(name, quantity)| Ok((Arc::from(name.as_str()), amount(name, &quantity.0)?.max(0)))).collect()
 }
 
-/// What pods take in all.
+/// Returns the sum of the amounts of all pods.
 pub fn total<'a>(pods: impl IntoIterator<Item = &'a Arc<Needs>>) -> Amounts {
     let mut total = Amounts::new();
     pods.into_iter().for_each(|needs| add(&mut total, &needs.load.amounts));
     total
 }
 
-/// Units of bytes.
 const UNITS: &[(&str, i64)] = &[("Ti", 1 << 40), ("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10)];
 
 fn is_bytes(resource: &str) -> bool {
     resource == "memory" || resource.contains("storage") || resource.starts_with("hugepages-")
 }
 
-/// An amount as people write it.
+/// Formats an amount as in a manifest.
 pub(super) fn written(resource: &str, amount: i64) -> String {
     if resource == CPU {
         return if amount % 1000 == 0 { (amount / 1000).to_string() } else { format!("{amount}m") };
@@ -200,7 +193,7 @@ pub(super) fn written(resource: &str, amount: i64) -> String {
     unit.map_or_else(|| amount.to_string(), |(unit, bytes)| format!("{}{unit}", amount / bytes))
 }
 
-/// The same where a few digits are enough: processors to a tenth, bytes to a tenth of their largest unit, rounded down.
+/// Formats an amount with few digits: processors to a tenth, bytes to a tenth of their largest unit, rounded down.
 pub fn rounded(resource: &str, amount: i64) -> String {
     let tenths = |amount: i64, unit: i64| {
         let tenths = i128::from(amount) * 10 / i128::from(unit);
@@ -240,7 +233,7 @@ fn not_modelled(spec: &SchedulingSpec, also: [(bool, NotModelled); 2]) -> Vec<No
     table.into_iter().chain(also).filter_map(|(is, what)| is.then_some(what)).chain(of_scheduler).collect()
 }
 
-/// The affinity of a batch to itself, which a batch that is placed in one domain has by that.
+/// Reports whether the term is the affinity of a batch to itself, which placement in one domain satisfies.
 fn is_own_batch(term: &PodAffinityTerm) -> bool {
     let required = term.label_selector.iter().flat_map(|selector| &selector.match_expressions);
     required.into_iter().any(|one| one.key == names::KEP75_BATCH && one.operator == "In")

@@ -1,14 +1,14 @@
-//! Values that many have, each kept once.
+//! Deduplication of values with many holders.
 
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// So many that nobody has any more are no reason to look through all.
+/// The number of unused values that does not justify a search through all.
 const FEW: usize = 64;
 
-/// Values that many have, each once. One that nobody has any more is forgotten by its last holder, or when there are twice as
-/// many as were in use at the last look: its last holder may have been somebody who knows nothing of this.
+/// Deduplicated values. An unused value is removed by its last holder, or when there are twice as many values as were in use at
+/// the last search: the last holder may not know this set.
 #[derive(Clone, Debug)]
 pub struct Once<T> {
     all: HashSet<Arc<T>>,
@@ -22,7 +22,7 @@ impl<T> Default for Once<T> {
 }
 
 impl<T: Hash + Eq> Once<T> {
-    /// The one that is like this.
+    /// Returns the shared copy of a value.
     pub fn of(&mut self, value: Arc<T>) -> Arc<T> {
         if let Some(known) = self.all.get(&value) {
             return known.clone();
@@ -35,20 +35,18 @@ impl<T: Hash + Eq> Once<T> {
         value
     }
 
-    /// Forgets one unless somebody else has it.
+    /// Removes a value unless it has another holder.
     pub fn forget(&mut self, value: &Arc<T>) {
-        // This one and the set's own.
+        // Two references: this one, and the one of the set.
         if Arc::strong_count(value) <= 2 {
             self.all.remove(value);
         }
     }
 
-    /// Each that is known.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
         self.all.iter()
     }
 
-    /// How many are known.
     pub fn count(&self) -> usize {
         self.all.len()
     }
@@ -64,7 +62,7 @@ mod tests {
         let kept = once.of(Arc::new(0));
         assert!(Arc::ptr_eq(&kept, &once.of(Arc::new(0))));
         for number in 1..10_000 {
-            // Its holder goes without a word.
+            // The holder goes without a call of `forget`.
             drop(once.of(Arc::new(number)));
         }
         assert!(once.count() <= 2 * FEW + 2, "{}", once.count());

@@ -1,4 +1,4 @@
-//! What if: how many of a group's batches fit as things are, where, and what keeps the next one out.
+//! Outlook: the batches of a group that fit now, their places, and the obstacle for the next one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,46 +10,42 @@ use super::room::Room;
 /// A batch whose pods are not all bound.
 #[derive(Clone, Debug)]
 pub struct BatchPods {
-    /// Its number, from 0.
+    /// The number of the batch, from 0.
     pub index: u32,
-    /// What those pods ask for that are not bound.
+    /// The needs of its unbound pods.
     pub pods: Vec<Arc<Needs>>,
-    /// The domain in which others of it run.
+    /// The domain in which other pods of the batch run.
     pub domain: Option<String>,
 }
 
-/// How far the room goes.
+/// The result of an outlook.
 #[derive(Clone, Debug, Default)]
 pub struct Outlook {
-    /// Batches that fit one after the other, with where each goes.
+    /// The batches that fit one after the other, each with its place.
     pub fits: Vec<(u32, Placement)>,
-    /// The first that does not.
+    /// The first batch that does not fit.
     pub stop: Option<Stop>,
 }
 
-/// A batch that does not fit.
 #[derive(Clone, Debug)]
 pub struct Stop {
-    /// Its number, from 0.
+    /// The number of the batch, from 0.
     pub index: u32,
-    /// Why.
     pub no_fit: NoFit,
-    /// What would make room for it, each by itself.
+    /// Remedies, each sufficient by itself.
     pub remedies: Vec<Remedy>,
 }
 
-/// Something that would make room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// These nodes are not cordoned any more.
+    /// Uncordon these nodes.
     Uncordon(Vec<Arc<str>>),
-    /// Pods of a lower priority than this give way.
+    /// Preempt pods with a lower priority than this.
     Preempt(i32),
 }
 
-/// Places batches one after the other, each beside those before it, until one does not fit. `key` is the node label of which
-/// the pods of a batch share one value, `used` how many batches of the group each value has already; where batches need not
-/// keep apart, it is `None`.
+/// Places batches one after the other, each beside those before it, until one does not fit. The pods of a batch share one value
+/// of the node label `key`. `used` holds the number of batches of the group by value; `None` if batches need not keep apart.
 pub fn outlook(
     room: &Room,
     batches: impl IntoIterator<Item = BatchPods>,

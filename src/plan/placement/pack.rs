@@ -1,69 +1,68 @@
-//! Pods onto nodes: how many of each sort go where, so that all of them fit.
+//! Packing: how many pods of each sort go to each node, so that all of them fit.
 //!
 //! Pods of one sort are interchangeable, and so are nodes with the same room: the search is over counts. With one sort each
-//! node takes what it can, which is exact. With several, the largest go first onto the nodes on which least is left over;
-//! where that leaves some out, or breaks a rule on which pods may be together, every way is tried, up to a bound.
+//! node takes as many pods as it can, which is exact. With several sorts, the largest go first onto the nodes with the least
+//! remainder; if that leaves pods out, or breaks a rule on pods in one domain, all ways are tried, up to a bound.
 
 use std::cmp::Reverse;
 
 use super::needs::HostPort;
 use super::together::Rules;
 
-/// Steps of the search for one domain: some milliseconds.
+/// The maximum number of search steps for one domain: some milliseconds.
 pub const STEPS: u32 = 50_000;
-/// The search goes so deep at most, a level for each sort on each node: what the stack of a thread holds.
+/// The maximum depth of the search, with a level for each sort on each node: bounded by the stack of a thread.
 const MOST_DEPTH: usize = 2_000;
-/// Combinations of how full domains are to be that are tried where pods are spread.
+/// The maximum number of combinations of fill levels to try for spreads.
 const MOST_LEVELS: usize = 64;
 
 /// The room of one node, in the resources that are asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bin {
-    /// What is left of each; below 0 where more was taken than there is.
+    /// The free amount of each resource; below 0 if more was taken than exists.
     pub free: Vec<i64>,
-    /// How many more pods it may have.
+    /// The number of pods that the node may still take.
     pub pods: i64,
-    /// Ports that are taken.
+    /// The used host ports.
     pub ports: Vec<HostPort>,
-    /// For each sort, whether its pods can go there at all.
+    /// For each sort, whether its pods can go to the node at all.
     pub takes: Vec<bool>,
 }
 
-/// Pods that are alike.
+/// Interchangeable pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sort {
-    /// What one of them takes of each resource.
+    /// The amount of each resource that one pod takes.
     pub amounts: Vec<i64>,
-    /// Ports that one of them takes.
+    /// The host ports that one pod takes.
     pub ports: Vec<HostPort>,
-    /// How many there are.
     pub count: u32,
 }
 
-/// What goes where.
+/// The result of packing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packing {
-    /// For each sort: nodes by position, and how many pods go there.
+    /// For each sort: positions of nodes, with the number of pods there.
     pub placed: Vec<Vec<(usize, u32)>>,
-    /// Pods that found no place, by sort.
+    /// Pods without a place, by sort.
     pub left: Vec<u32>,
-    /// The search ended at its bound: there may be a way that it has not seen.
+    /// Whether the search ended at its bound: an untried way may exist.
     pub bounded: bool,
 }
 
 impl Packing {
-    /// True when every pod has its place.
+    /// Reports whether every pod has a place.
     pub fn is_complete(&self) -> bool {
         self.left.iter().all(|left| *left == 0)
     }
 
-    /// Pods that found no place.
+    /// Counts the pods without a place.
     pub fn left_out(&self) -> u32 {
         self.left.iter().sum()
     }
 }
 
-/// Packs all pods by the rules, or as many as the simple way finds room for. The nodes are left as if that had been done.
+/// Packs all pods by the rules, or as many as the greedy way finds room for. `bins` hold the remaining room afterwards.
 pub fn pack(bins: &mut [Bin], sorts: &[Sort], rules: &Rules, steps: u32) -> Packing {
     let mut steps = steps;
     if rules.is_empty() {
@@ -98,7 +97,7 @@ fn pack_once(bins: &mut [Bin], sorts: &[Sort], rules: Rules, steps: &mut u32) ->
     let mut filled = rules.clone();
     let mut greedy = greedily(bins, sorts, &order, &mut filled);
     if !filled.holds() {
-        // Where too little is in some domain nothing is right.
+        // A domain below its minimum breaks the rule for all pods.
         greedy.left = sorts.iter().map(|sort| sort.count).collect();
     }
     if greedy.is_complete() || (sorts.len() < 2 && rules.is_empty()) || !may_fit(&before, sorts) {
@@ -119,7 +118,7 @@ fn pack_once(bins: &mut [Bin], sorts: &[Sort], rules: Rules, steps: &mut u32) ->
 }
 
 impl Bin {
-    /// How many pods of a sort still go there.
+    /// Returns how many pods of a sort still fit.
     fn capacity(&self, position: usize, sort: &Sort) -> u32 {
         if !self.takes.get(position).copied().unwrap_or_default() {
             return 0;
@@ -155,7 +154,7 @@ impl Bin {
     }
 }
 
-/// The sorts by what is hardest to place: first what takes the largest part of all that is left.
+/// Orders the sorts by difficulty: first the sort that takes the largest part of the free room.
 fn by_size(bins: &[Bin], sorts: &[Sort]) -> Vec<usize> {
     let dimensions = sorts.first().map_or(0, |sort| sort.amounts.len());
     let total = |at: usize| bins.iter().filter_map(|bin| bin.free.get(at)).map(|free| i128::from(*free).max(0)).sum();
@@ -185,7 +184,7 @@ fn greedily(bins: &mut [Bin], sorts: &[Sort], order: &[usize], rules: &mut Rules
         let capacity = |(position, bin): (usize, &Bin)| Some((bin.capacity(*at, sort), position));
         let mut room: Vec<_> = bins.iter().enumerate().filter_map(capacity).filter(|(count, _)| *count > 0).collect();
         room.sort_unstable();
-        // First what domains are to have at least, then the rest.
+        // First fill the minimum of each domain, then the rest.
         let rounds: &[bool] = if rules.is_empty() { &[false] } else { &[true, false] };
         for (only_lacking, (_, position)) in rounds.iter().flat_map(|only| room.iter().map(move |room| (only, room))) {
             let Some(bin) = bins.get_mut(*position) else { continue };
@@ -202,7 +201,7 @@ fn greedily(bins: &mut [Bin], sorts: &[Sort], order: &[usize], rules: &mut Rules
     packing
 }
 
-/// False where even pods without edges would not fit: nothing that is short can be found by a search.
+/// Returns false if pods would not fit even when split freely: no search can help then.
 pub(super) fn may_fit(bins: &[Bin], sorts: &[Sort]) -> bool {
     let dimensions = sorts.first().map_or(0, |sort| sort.amounts.len());
     let each_alone = sorts.iter().enumerate().all(|(at, sort)| {
@@ -219,7 +218,7 @@ pub(super) fn may_fit(bins: &[Bin], sorts: &[Sort]) -> bool {
     each_alone && (0..dimensions).all(|at| asked(at) <= free(at))
 }
 
-/// Every way to place the sorts one after the other, node by node.
+/// An exhaustive search that places the sorts one after the other, node by node.
 struct Search<'a> {
     bins: Vec<Bin>,
     sorts: &'a [Sort],
@@ -229,25 +228,25 @@ struct Search<'a> {
     placed: Vec<Vec<(usize, u32)>>,
 }
 
-/// One sort on its way over the nodes.
+/// One sort in the search.
 struct Level<'a> {
     at: usize,
     sort: &'a Sort,
     next: usize,
-    /// How many of it the nodes from each position on take together.
+    /// The number of its pods that the nodes from each position on take together.
     rest: Vec<u64>,
-    /// Nodes that are like the one before: what goes there need be no more than there.
+    /// Nodes that equal the previous one: they need no more pods than that one.
     like_before: Vec<bool>,
 }
 
 impl Search<'_> {
-    /// How many pods of a sort still go to a node.
+    /// Returns how many pods of a sort still go to a node.
     fn capacity(&self, at: usize, sort: &Sort, position: usize) -> u32 {
         let of_bin = self.bins.get(position).map_or(0, |bin| bin.capacity(at, sort));
         of_bin.min(self.rules.room(at, position))
     }
 
-    /// Places this sort and those after it.
+    /// Places the sort at this position of the order, and all later ones.
     fn sort(&mut self, position: usize) -> bool {
         let Some(at) = self.order.get(position).copied() else { return self.rules.holds() };
         let Some(sort) = self.sorts.get(at) else { return true };
@@ -273,7 +272,7 @@ impl Search<'_> {
         self.node(&level, 0, sort.count, u32::MAX)
     }
 
-    /// Places what is `left` of a sort on the nodes from `bin` on; the node before took `before`.
+    /// Places the `left` pods of a sort on the nodes from `bin` on; the previous node took `before`.
     fn node(&mut self, level: &Level<'_>, bin: usize, left: u32, before: u32) -> bool {
         if left == 0 {
             return self.sort(level.next);

@@ -1,4 +1,4 @@
-//! Who a pod is for other pods, and which constraints it has on where these are.
+//! The identity of a pod for other pods, and its constraints on where these are.
 
 use crate::api::scheduling::{PodAffinityTerm, SchedulingPod, SpreadConstraint};
 use crate::api::selector::{LabelSelector, Requirement};
@@ -11,56 +11,53 @@ const NUMBERS: [&str; 4] = [
     "statefulset.kubernetes.io/pod-name",
 ];
 
-/// Stands between labels: in none of them, as `=` is not.
+/// The separator of labels, which occurs in none of them, like `=`.
 const BETWEEN: &str = ",";
 
-/// Who a pod is for other pods: the same for the pods of one template.
+/// The identity of a pod for other pods: the same for all pods of one template.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Peer {
     namespace: Box<str>,
-    /// `key=value`, without those that number pods, in one text: there are as many of these as there are workloads.
+    /// `key=value` pairs in one text, without the labels that number pods: there are as many such texts as workloads.
     labels: Box<str>,
-    /// Its required anti-affinity, which others are bound by as well.
+    /// The required anti-affinity, which also binds other pods.
     pub apart: Box<[Apart]>,
 }
 
-/// Pods that a constraint is about.
+/// The pods that a constraint selects.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Whom {
-    /// Their namespaces; `None` for all.
+    /// The namespaces; `None` for all.
     namespaces: Option<Vec<Box<str>>>,
-    /// `None` for none.
+    /// `None` selects no pod.
     selector: Option<LabelSelector>,
 }
 
-/// A term of required anti-affinity: none of these pods in the same domain.
+/// A term of required anti-affinity: none of the selected pods may be in the same domain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Apart {
     /// The node label whose values are the domains.
     pub key: Box<str>,
-    /// The pods.
     pub whom: Whom,
 }
 
-/// A spread that is insisted on: a domain has at most so many more of these pods than the one with the fewest.
+/// A `DoNotSchedule` spread: a bound on how many more of the selected pods a domain has than the domain with the fewest.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Spread {
     /// The node label whose values are the domains.
     pub key: Box<str>,
-    /// The pods.
     pub whom: Whom,
-    /// How many more.
     pub max_skew: u32,
-    /// With fewer domains than this the fewest count as none.
+    /// With fewer domains than this, the minimum counts as 0.
     pub min_domains: u32,
-    /// Domains of nodes that the pod does not select count as well.
+    /// Whether domains of nodes that the pod does not select count.
     pub any_node: bool,
-    /// Domains of nodes with taints that the pod does not tolerate do not.
+    /// Whether domains of nodes with taints that the pod does not tolerate are left out.
     pub honors_taints: bool,
 }
 
 impl Peer {
-    /// Reads a pod; false where a term of it is not understood, and left out.
+    /// Reads a pod; returns false if a term of its anti-affinity is not modelled, and left out.
     pub fn of(pod: &SchedulingPod) -> (Self, bool) {
         let labels = pod.metadata.labels.iter().filter(|(key, _)| !NUMBERS.contains(&key.as_str()));
         let labels = labels.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(BETWEEN).into();
@@ -76,14 +73,13 @@ impl Peer {
 }
 
 impl Whom {
-    /// True for one of them.
     pub fn includes(&self, peer: &Peer) -> bool {
         let is_in = |namespaces: &Vec<Box<str>>| namespaces.contains(&peer.namespace);
         self.namespaces.as_ref().is_none_or(is_in)
             && self.selector.as_ref().is_some_and(|selector| selector.holds(|key| peer.label(key)))
     }
 
-    /// `None` where it is by labels that are not kept.
+    /// Returns `None` if the selector uses labels that are not kept.
     fn new(
         namespaces: Option<Vec<Box<str>>>,
         selector: Option<&LabelSelector>,
@@ -92,7 +88,7 @@ impl Whom {
         pod: &SchedulingPod,
     ) -> Option<Self> {
         let mut selector = selector.cloned();
-        // As the scheduler does: a label that the pod has not is left out.
+        // As in the scheduler, a label that the pod lacks is left out.
         let all = like.iter().map(|key| (key, "In")).chain(unlike.iter().map(|key| (key, "NotIn")));
         let own = all.filter_map(|(key, operator)| {
             let (key, operator, value) = (key.clone(), operator.to_owned(), pod.metadata.label(key)?.to_owned());
@@ -119,7 +115,7 @@ impl Apart {
 }
 
 impl Spread {
-    /// The constraints of a pod that are insisted on; false where one is not understood, and left out.
+    /// Reads the `DoNotSchedule` constraints of a pod; returns false if one is not modelled, and left out.
     pub fn of(pod: &SchedulingPod) -> (Vec<Self>, bool) {
         let insists = |one: &&SpreadConstraint| matches!(one.when_unsatisfiable.as_str(), "" | "DoNotSchedule");
         let constraints = || pod.spec.topology_spread_constraints.iter().filter(insists);

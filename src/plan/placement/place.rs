@@ -1,4 +1,4 @@
-//! The domain that holds a batch.
+//! The search for the domain that holds a batch.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -12,86 +12,79 @@ use super::pack::{Bin, Packing, STEPS, may_fit, pack};
 use super::room::{NodeRoom, Room};
 use super::together::Rules;
 
-/// Where does this batch go?
+/// The question where a batch goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// Its pods.
     pub pods: &'a [Arc<Needs>],
-    /// The node label of which all of them share one value; `None` where they may go anywhere.
+    /// The node label of which all pods share one value; `None` if they may go anywhere.
     pub key: Option<&'a str>,
-    /// How many batches of the group each domain has already, where each is to have another one.
+    /// The number of batches of the group in each domain, if batches keep apart.
     pub used: &'a BTreeMap<String, u32>,
-    /// The one domain that it may go to; `None` where it may go to any.
+    /// The only allowed domain; `None` for any.
     pub only: Option<&'a str>,
     /// A node label and its value: nodes with it are kept for another batch.
     pub closed: Option<(&'a str, &'a str)>,
 }
 
 impl<'a> Question<'a> {
-    /// Any domain will do.
+    /// Returns a question that any domain can answer.
     pub const fn new(pods: &'a [Arc<Needs>], key: Option<&'a str>, used: &'a BTreeMap<String, u32>) -> Self {
         Self { pods, key, used, only: None, closed: None }
     }
 }
 
-/// The answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// It fits.
     Fits(Placement),
-    /// It does not.
     Not(NoFit),
 }
 
-/// Where a batch goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Value of the label; `None` where the pods may go anywhere.
+    /// The value of the label; `None` if the pods may go anywhere.
     pub domain: Option<String>,
     /// The node of each pod, in the order of the question.
     pub nodes: Vec<Arc<str>>,
 }
 
-/// Why a batch fits nowhere.
+/// The reason why a batch fits nowhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoFit {
-    /// It would take the place of others, and has a pod that never does.
+    /// Whether preemption was asked for and one of its pods never preempts.
     pub never_preempts: bool,
-    /// The domain with room for most of it; `None` where there is no domain at all.
+    /// The domain with room for most of the batch; `None` if there is no domain.
     pub best: Option<Miss>,
-    /// A search ended at its bound: there may be a way that was not seen.
+    /// Whether a search ended at its bound: an untried way may exist.
     pub bounded: bool,
 }
 
-/// How much of a batch a domain has room for.
+/// The part of a batch that a domain has room for, and what it lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Miss {
-    /// Value of the label.
+    /// The value of the label.
     pub domain: Option<String>,
-    /// Pods that fit.
     pub fits: u32,
-    /// Pods of the batch.
     pub of: u32,
-    /// What is missing in all, by resource: thousandths of processors, bytes, or pieces.
+    /// The total shortage by resource: thousandths of processors, bytes, or pieces.
     pub short: BTreeMap<Arc<str>, i64>,
-    /// A resource of which there is enough in all and on no node enough for one more pod: what the pod asks for, and the most
-    /// that a node has left.
+    /// A resource that is sufficient in total, but on no single node for one more pod: the amount the pod asks for, and the
+    /// largest free amount of a node.
     pub split: Option<(Arc<str>, i64, i64)>,
-    /// Nodes of the domain that none of the pods without a place can go to, whatever room they have.
+    /// The number of nodes of the domain that none of the remaining pods can go to, whatever their free room.
     pub refused: BTreeMap<Refusal, u32>,
-    /// A claim of one of these pods that cannot be reached from some of them.
+    /// A claim of a remaining pod that some of these nodes cannot reach.
     pub claim: Option<Arc<str>>,
-    /// Pods of the batch, or others there, keep away from one another, or are spread.
+    /// Whether anti-affinity or spread limits the pods.
     pub apart: bool,
 }
 
-/// A domain with its nodes, before they are packed.
+/// A domain with its nodes, before packing.
 struct Candidate<'a> {
     domain: Option<&'a str>,
     nodes: Vec<(&'a Arc<str>, &'a NodeRoom, &'a NodeFacts)>,
 }
 
-/// Looks for the domain that a batch fits into: of those with the fewest batches of its group the one with the least room.
+/// Finds the domain for a batch: of the domains with the fewest batches of its group, the one with the least room.
 pub fn place(room: &Room, question: &Question<'_>) -> Fit {
     let room = &*room.seen_with(least_priority(question.pods));
     let constraints = Constraints::of(question.pods.iter(), room);
@@ -112,7 +105,7 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
     let mut bounded = false;
     let sorts: Vec<_> = asked.iter().map(|asked| asked.sort(&resources)).collect();
     for (candidate, mut bins) in candidates {
-        // Where they would not fit if they had nothing to do with one another nobody need look at that.
+        // Constraints do not matter if the pods would not fit without them.
         let none = constraints.is_empty() || !may_fit(&bins, &sorts);
         let rules = if none { Rules::default() } else { candidate.rules(&constraints, &asked, &mut bins, room) };
         let packing = pack(&mut bins, &sorts, &rules, STEPS);
@@ -128,24 +121,23 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
     Fit::Not(NoFit { best, bounded, ..NoFit::default() })
 }
 
-/// The priority of the least important: pods take room from others only if every one of them may.
+/// Returns the lowest priority of the pods: a batch preempts only pods that every pod of it may preempt.
 pub(super) fn least_priority<'a>(pods: impl IntoIterator<Item = &'a Arc<Needs>>) -> i32 {
     pods.into_iter().map(|needs| needs.load.priority).min().unwrap_or_default()
 }
 
-/// The same pods without those that are less important than all of a batch; `None` where not every pod of it may take their
-/// place.
+/// Returns the room without pods of a lower priority than all pods of the batch; `None` if a pod of the batch never preempts.
 pub fn preempted(room: &Room, pods: &[Arc<Needs>]) -> Option<(i32, Room)> {
     let least = least_priority(pods);
     let all_may = pods.iter().all(|needs| !needs.load.never_preempts);
     all_may.then(|| (least, room.without_pods_below(least)))
 }
 
-/// The sorts of pods, in the order in which they are asked for.
+/// Groups interchangeable pods, in the order of the question.
 pub(super) fn sorts<'a>(pods: &'a [Arc<Needs>], constraints: &Constraints<'_>) -> Vec<Asked<'a>> {
     let mut sorts: Vec<Asked<'_>> = Vec::new();
     let mut known: HashMap<_, usize> = HashMap::new();
-    // Most pods share the needs of the one before: a look at where they are spares a look at what they are.
+    // Most pods share the needs of the previous one, and comparing pointers is cheaper than comparing needs.
     let mut last: Option<(&Arc<Needs>, usize)> = None;
     for (position, needs) in pods.iter().enumerate() {
         let same = last.filter(|(before, _)| Arc::ptr_eq(before, needs)).map(|(_, sort)| sort);
@@ -177,7 +169,7 @@ fn candidates<'a>(room: &'a Room, question: &Question<'_>) -> Vec<Candidate<'a>>
 }
 
 impl Candidate<'_> {
-    /// What keeps pods from one another there.
+    /// Returns the rules of the constraints for the nodes of this domain.
     fn rules(&self, constraints: &Constraints<'_>, asked: &[Asked<'_>], bins: &mut [Bin], room: &Room) -> Rules {
         let nodes: Vec<_> = self.nodes.iter().map(|(_, _, facts)| *facts).collect();
         constraints.rules(asked, &nodes, bins, room)
@@ -194,7 +186,7 @@ fn bins(candidate: &Candidate<'_>, asked: &[Asked<'_>], resources: &[Arc<str>]) 
     candidate.nodes.iter().map(bin).collect()
 }
 
-/// How many batches like this one the room would be for, in 1/1024, if it had no edges.
+/// Returns how many such batches the room would hold, in 1/1024, if it could be split freely.
 fn slack(bins: &[Bin], asked: &[Asked<'_>], resources: &[Arc<str>]) -> i128 {
     let usable = |bin: &&Bin| bin.takes.contains(&true);
     let part = |(at, resource): (usize, &Arc<str>)| {
@@ -210,7 +202,7 @@ fn placement(candidate: &Candidate<'_>, asked: &[Asked<'_>], packing: &Packing) 
     Placement { domain: candidate.domain.map(str::to_owned), nodes }
 }
 
-/// The node of each pod, in the order of the question; `name` is that of a bin.
+/// Returns the node of each pod, in the order of the question; `name` returns the node of a bin.
 pub(super) fn nodes_of<'a>(
     asked: &[Asked<'_>],
     packing: &Packing,
@@ -226,7 +218,7 @@ pub(super) fn nodes_of<'a>(
     nodes.into_iter().map(|(_, node)| node).collect()
 }
 
-/// What a domain lacks, seen from where the simple way of packing ended.
+/// Returns what a domain lacks after greedy packing.
 fn miss(
     candidate: &Candidate<'_>,
     asked: &[Asked<'_>],
@@ -272,7 +264,6 @@ fn miss(
 }
 
 impl Fit {
-    /// The placement, if there is one.
     pub fn placement(&self) -> Option<&Placement> {
         match self {
             Self::Fits(placement) => Some(placement),
@@ -282,8 +273,8 @@ impl Fit {
 }
 
 impl NoFit {
-    /// `no rack fits step 3: best rack-2 fits 9 of 15 pods, short of 6 nvidia.com/gpu`, for what the domains are called, if
-    /// the batch is to share one, and what the batch is.
+    /// Returns a text such as `no rack fits step 3: best rack-2 fits 9 of 15 pods, short of 6 nvidia.com/gpu`. `domains` is the
+    /// word for domains, if the batch must share one.
     pub fn describe(&self, domains: Option<&str>, batch: &str) -> String {
         let what = domains.map_or_else(|| format!("{batch} does not fit"), |what| format!("no {what} fits {batch}"));
         let Some(best) = &self.best else { return format!("{what}: no node has one") };
@@ -297,12 +288,12 @@ impl NoFit {
 }
 
 impl Miss {
-    /// What is missing of a resource, as people write it.
+    /// Formats the shortage of a resource.
     pub fn written(&self, resource: &str) -> String {
         written(resource, self.short.get(resource).copied().unwrap_or_default())
     }
 
-    /// What it lacks.
+    /// Returns what the domain lacks, as text.
     fn why(&self) -> String {
         let mut why: Vec<_> =
             self.short.iter().map(|(name, amount)| format!("short of {} {name}", written(name, *amount))).collect();
@@ -336,7 +327,7 @@ impl Miss {
     }
 }
 
-/// What the scheduler looks at for these pods and an answer does not.
+/// Returns the constraints on these pods that only the scheduler checks.
 pub fn not_modelled(pods: &[Arc<Needs>], room: &Room) -> Vec<NotModelled> {
     let mut all: Vec<_> = pods.iter().flat_map(|needs| needs.not_modelled.iter().cloned()).collect();
     let unknown = total(pods).into_keys().filter(|resource| !room.has(resource));

@@ -1,5 +1,3 @@
-//! Where batches fit, told as cases.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,7 +18,7 @@ fn pod(spec: &Value) -> Arc<Needs> {
     Arc::new(Needs::of(&pod).unwrap())
 }
 
-/// A pod of which others do not know.
+/// Returns a peer that no constraint selects.
 fn nobody() -> Arc<Peer> {
     Arc::default()
 }
@@ -84,7 +82,7 @@ fn what_fits_nowhere_says_what_the_best_domain_lacks() {
         says(&asked(&both, &vec![gpus(1); 15])),
         "no rack fits step 3: best rack-2 fits 9 of 15 pods, short of 6 nvidia.com/gpu"
     );
-    // Enough in all, and on no node enough for one pod more.
+    // Enough in total, and on no node enough for one more pod.
     let split = room(&[("a", "r", 6), ("b", "r", 6), ("c", "r", 6)]);
     assert_eq!(
         says(&asked(&split, &vec![gpus(4); 4])),
@@ -122,7 +120,7 @@ fn nodes_that_a_pod_cannot_go_to_are_no_room_and_are_counted() {
     assert_eq!(asked(&room, &[tolerant.clone(), tolerant]).placement().unwrap().nodes, ["b".into(), "d".into()]);
 }
 
-/// Two nodes of eight: one pod of eight and four of two go together only if the small ones leave one node whole.
+/// Two nodes of eight: one pod of eight and four of two fit only if the small pods leave one node free.
 #[test]
 fn small_pods_leave_the_room_that_a_large_one_needs() {
     let room = room(&[("a", "r", 8), ("b", "r", 8)]);
@@ -133,7 +131,7 @@ fn small_pods_leave_the_room_that_a_large_one_needs() {
     assert!([0, 1, 3, 4].iter().all(|small| placement.nodes[*small] != *of_large), "{placement:?}");
 }
 
-/// Six of 5, 4 and 3 on nodes of 9, 8 and 7: the largest first onto the fullest node is not the way.
+/// Pods of 7, 6, 5, 5, 4 and 3 on nodes of 10: the greedy way leaves one out.
 #[test]
 fn where_the_simple_way_leaves_some_out_the_others_are_tried() {
     let room = room(&[("a", "r", 10), ("b", "r", 10), ("c", "r", 10)]);
@@ -231,7 +229,7 @@ fn what_the_scheduler_looks_at_beside_is_said() {
     assert!(asked(&nodes, std::slice::from_ref(&device)).placement().is_some());
 }
 
-/// A pod of an app that is not on one node, or in one rack, with another pod of this app.
+/// Returns a pod of an app that must not share a node, or a rack, with pods of another app.
 fn apart(app: &str, from: &str, key: &str) -> Arc<Needs> {
     let term = json!({ "topologyKey": key, "labelSelector": { "matchLabels": { "app": from } } });
     let anti_affinity = json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] });
@@ -263,7 +261,7 @@ fn pods_that_keep_apart_take_a_node_each() {
         "no rack fits step 3: best r2 fits 3 of 4 pods, its nodes have no more room for pods that required anti-affinity or \
          spread keeps apart"
     );
-    // One that is there keeps others away, and is kept away from.
+    // An existing pod keeps others away, and they keep away from it.
     room.apply_pod("there", "d", decode.load.clone(), &decode.peer);
     assert!(asked(&room, &three).placement().is_none());
     let two = asked(&room, &three[..2]);
@@ -275,7 +273,7 @@ fn pods_that_keep_apart_take_a_node_each() {
     assert_eq!(domain(&asked(&room, &three[..2])), Some("r1"));
 }
 
-/// A pod that names its node is checked by nobody before it is there.
+/// A pod that names its node is not checked before it is bound.
 #[test]
 fn what_nobody_can_have_is_given_back_whole() {
     let mut room = room(&[("a", "r", 8)]);
@@ -290,7 +288,7 @@ fn what_nobody_can_have_is_given_back_whole() {
     assert_eq!(room, before);
 }
 
-/// Pods of 5 and of 3 on nodes of 7: no way is complete, and there are too many to try them all.
+/// Pods of 5, 3, 2 and 1 on nodes of 7: no way is complete, and there are too many to try all.
 #[test]
 fn a_search_that_would_take_too_long_ends_and_says_so() {
     let nodes: Vec<_> = (0..500).map(|number| format!("n{number}")).collect();

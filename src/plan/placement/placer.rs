@@ -1,4 +1,4 @@
-//! Places the batches of one group that may go, one after another.
+//! Placement of the batches of one group, one after another.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -11,10 +11,9 @@ use super::needs::{Load, Needs};
 use super::place::{Fit, NoFit, Placement, Question, place, preempted};
 use crate::model::{GroupKey, WhenNoFit};
 
-/// What is seen of nodes and pods.
+/// The observed nodes and pods.
 #[derive(Debug)]
 pub enum Sight<'a> {
-    /// All of them.
     Known(&'a mut Capacity),
     /// They have not been listed yet.
     NotYet,
@@ -29,67 +28,67 @@ pub struct Placer<'a> {
     sight: Sight<'a>,
     line: &'a mut Line,
     now: Duration,
-    /// Others may have batches of which a part went before this process led, and the rest has no place yet.
+    /// Whether other groups go first, which may have batches that were released in part before this process led, and whose
+    /// other pods have no place yet.
     others_first: bool,
     /// Pods that keep their place.
     stay: HashSet<Arc<str>>,
     waits: bool,
 }
 
-/// Pods of a batch that may go, or that are made when there is room for them.
+/// The pods of a batch to place: held pods that may go, or pods that do not exist yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Their unique ids; of those that are not there, [`unmade`].
+    /// The uids of the pods; for pods that do not exist, [`unmade`].
     pub pods: &'a [Arc<str>],
-    /// What each asks for, of a batch whose pods are not there; of others that is known.
+    /// The needs of each pod that does not exist; the needs of existing pods are known.
     pub needs: Option<&'a [Arc<Needs>]>,
-    /// Pods of the batch that went before.
+    /// Pods of the batch that were released before.
     pub others: &'a [Arc<str>],
-    /// Those of `pods` whose release may be done by now, with the place that they had: it stays theirs.
+    /// The `pods` whose release may be done by now, with their place at that time: they keep it.
     pub sent: &'a [Arc<str>],
-    /// The node label of which all of them share one value.
+    /// The node label of which all pods share one value.
     pub key: &'a str,
-    /// The value that was committed.
+    /// The committed value of the label.
     pub committed: Option<&'a str>,
-    /// How many other batches of the group each value has, where batches keep apart.
+    /// The number of other batches of the group by value, if batches keep apart.
     pub used: &'a BTreeMap<String, u32>,
     /// Nodes whose kubelets have refused pods of the batch: it does not go there.
     pub refused_by: &'a [Arc<str>],
-    /// What happens if it fits nowhere.
+    /// The action if the batch fits nowhere.
     pub when_no_fit: WhenNoFit,
 }
 
-/// Where pods go.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// To this domain.
+    /// The pods go to this domain.
     To {
-        /// Value of the node label.
+        /// The value of the node label.
         domain: String,
-        /// For each pod the value of [`HOSTNAME`] of its node, where it is to go to that one.
+        /// For each pod the value of [`HOSTNAME`] of its node, if it is bound to a node.
         hosts: Vec<Option<String>>,
     },
-    /// Nowhere yet: there is no room.
+    /// The pods wait: there is no room.
     NoRoom {
-        /// Why.
         why: Box<NoFit>,
         /// A domain that is kept for another batch.
         closed: Option<Closed>,
     },
-    /// Nowhere yet: others are looked at before.
+    /// The pods wait: other groups are looked at first.
     AfterOthers,
-    /// Nodes, or what the pods ask for, are not known yet.
+    /// The nodes, or the needs of the pods, are not known yet.
     NotYet,
-    /// Anywhere: nodes may not be read.
+    /// The pods go anywhere: nodes may not be read.
     Anywhere,
-    /// To nodes that are yet to come: none has the label. Their affinity keeps the pods together.
+    /// The pods go without a domain: no node has the label yet, and their affinity keeps them together.
     WithoutDomain,
 }
 
-/// What such ids begin with; no unique id of the API server does.
+/// The prefix of ids of pods that do not exist; no uid of the API server has it.
 const UNMADE: &str = "unmade/";
 
-/// What stands for the unique ids of pods of a batch that are not there.
+/// Returns placeholder uids for pods of a batch that do not exist.
 pub fn unmade(group: &GroupKey, coordination: usize, batch: u32, pods: usize) -> Vec<Arc<str>> {
     let of_batch = unmade_prefix(group, coordination, batch);
     (0..pods).map(|pod| format!("{of_batch}{pod}").into()).collect()
@@ -100,13 +99,13 @@ fn unmade_prefix(group: &GroupKey, coordination: usize, batch: u32) -> String {
 }
 
 impl<'a> Placer<'a> {
-    /// Begins a pass over a group. `others_first`: others may have batches of which a part went before this process led, and
-    /// the rest has no place yet.
+    /// Begins a pass over a group. `others_first`: other groups may have batches that were released in part before this process
+    /// led, and whose other pods have no place yet.
     pub fn new(group: GroupKey, sight: Sight<'a>, line: &'a mut Line, others_first: bool, now: Duration) -> Self {
         Self { group, sight, line, now, others_first, stay: HashSet::new(), waits: false }
     }
 
-    /// Why nodes may not be read.
+    /// Returns why nodes may not be read.
     pub fn refused(&self) -> Option<&str> {
         if let Sight::Refused(why) = self.sight { Some(why) } else { None }
     }
@@ -125,7 +124,7 @@ impl<'a> Placer<'a> {
         }
         let mut batch = Batch { group, capacity, request };
         let Some(needs) = batch.needs() else { return Answer::NotYet };
-        // Where no node bears its name any more, it is where those of the batch run that are there.
+        // If no node has the committed value any more, the domain is the one in which other pods of the batch run.
         let committed = request.committed.filter(|domain| batch.is_there(domain)).map(str::to_owned);
         let committed = committed.or_else(|| batch.domain_of_others()).or_else(|| request.committed.map(str::to_owned));
         let committed = committed.filter(|domain| !batch.is_lost(domain, &needs));
@@ -152,23 +151,23 @@ impl<'a> Placer<'a> {
         batch.answer(&placement, &needs)
     }
 
-    /// True for a pod that has neither a node nor a place, as far as is seen here.
+    /// Reports whether a pod has neither a node nor a place, as far as observed.
     pub fn lacks(&self, uid: &str) -> bool {
         matches!(&self.sight, Sight::Known(capacity) if capacity.needs(uid).is_some() && capacity.assumed(uid).is_none())
     }
 
-    /// The domain that a pod asks for that has no node.
+    /// Returns the domain that a pod without a node asks for.
     pub fn asked_domain(&self, uid: &str, key: &str) -> Option<&str> {
         let Sight::Known(capacity) = &self.sight else { return None };
         capacity.needs(uid)?.node_selector.get(key).map(String::as_str)
     }
 
-    /// False when it is seen that no node is in a domain.
+    /// Returns false if no node is in the domain, as far as observed.
     pub fn may_have_domain(&self, key: &str, domain: &str) -> bool {
         !matches!(&self.sight, Sight::Known(capacity) if !has_domain(capacity, key, domain))
     }
 
-    /// Keeps the places of pods that went and are not bound yet, or finds them some in their domain.
+    /// Keeps the places of released pods that are not bound yet, or places them in their domain.
     pub fn keep(&mut self, pods: &[Arc<str>], key: &str, domain: &str) {
         let Sight::Known(capacity) = &mut self.sight else { return };
         let without: Vec<_> = pods.iter().filter(|uid| capacity.assumed(uid).is_none()).cloned().collect();
@@ -191,7 +190,7 @@ impl<'a> Placer<'a> {
         self.stay.extend(pods.iter().cloned());
     }
 
-    /// The room that was kept for pods of a batch until they are there is theirs now.
+    /// Frees the room that was kept for pods of a batch before they existed.
     pub fn are_made(&mut self, coordination: usize, batch: u32) {
         let Sight::Known(capacity) = &mut self.sight else { return };
         let of_batch = unmade_prefix(&self.group, coordination, batch);
@@ -199,27 +198,27 @@ impl<'a> Placer<'a> {
         kept.iter().for_each(|uid| capacity.give_back(uid));
     }
 
-    /// What a pod takes that is there, as far as is seen here.
+    /// Returns the load of an existing pod, as far as observed.
     pub fn load_of(&self, uid: &str) -> Option<&Load> {
         let Sight::Known(capacity) = &self.sight else { return None };
         capacity.needs(uid).map(|needs| &needs.load).or_else(|| capacity.room().load_of(uid))
     }
 
-    /// Why pods are placed without a look at their claims.
+    /// Returns why pods are placed without a look at their claims.
     pub fn blind_to_claims(&self, pods: &[Arc<str>]) -> Option<&str> {
         let Sight::Known(capacity) = &self.sight else { return None };
         pods.iter().find_map(|uid| capacity.blind_to_claims(uid))
     }
 
-    /// Gives the places of pods to others that were not bound in time.
+    /// Frees the places of pods that were not bound in time.
     pub fn give_up(&mut self, pods: &[Arc<str>]) {
         if let Sight::Known(capacity) = &mut self.sight {
             capacity.give_up(pods);
         }
     }
 
-    /// Ends the pass: places of held pods, and of those that are not there, for which nobody has asked again are given back.
-    /// What went and is bound, as far as its group knows, may not be seen here yet.
+    /// Ends the pass: frees the places of held pods, and of pods that do not exist, that were not requested again. Released
+    /// pods keep theirs: their binding may not be observed yet.
     pub fn finish(self, held: impl Fn() -> HashSet<Arc<str>>) {
         let Self { group, sight, line, stay, waits, .. } = self;
         if !waits {
@@ -236,7 +235,7 @@ impl<'a> Placer<'a> {
 }
 
 impl Answer {
-    /// To a domain, and to any node there.
+    /// Returns the answer for any node of a domain.
     fn to(domain: &str, request: &Request<'_>) -> Self {
         Self::To { domain: domain.to_owned(), hosts: vec![None; request.pods.len()] }
     }
@@ -246,7 +245,7 @@ fn has_domain(capacity: &Capacity, key: &str, domain: &str) -> bool {
     capacity.room().nodes().any(|(_, _, facts)| facts.label(key) == Some(domain))
 }
 
-/// One batch on its way to a place.
+/// One batch to place.
 struct Batch<'a, 'b> {
     group: &'a GroupKey,
     capacity: &'a mut Capacity,
@@ -267,7 +266,7 @@ impl Batch<'_, '_> {
         needs.map(|needs| needs.into_iter().map(without).collect())
     }
 
-    /// The domain in which pods of the batch run that went before anything was committed for it.
+    /// Returns the domain in which other pods of the batch run, for a batch without a committed domain.
     fn domain_of_others(&self) -> Option<String> {
         let room = self.capacity.room();
         self.request
@@ -276,13 +275,14 @@ impl Batch<'_, '_> {
             .find_map(|uid| Some(room.facts(room.node_of(uid)?)?.label(self.request.key)?.to_owned()))
     }
 
-    /// True for a domain that has a node.
+    /// Reports whether the domain has a node.
     fn is_there(&self, domain: &str) -> bool {
         has_domain(self.capacity, self.request.key, domain)
     }
 
-    /// True for a domain to which none of the pods could go even if it were empty, and in which none of the batch runs, or is
-    /// bound to run. Where it has no node left that they ask for, nothing will run that was to go there.
+    /// Reports whether a domain is lost to the batch: none of its pods could go there even if the domain were empty, and no
+    /// other pod of the batch runs there or will. If no node of the domain matches the needs, unbound pods will not run there
+    /// either.
     fn is_lost(&self, domain: &str, needs: &[Arc<Needs>]) -> bool {
         let room = self.capacity.room();
         let here =
@@ -302,14 +302,14 @@ impl Batch<'_, '_> {
         !self.request.others.iter().any(runs)
     }
 
-    /// Stays in the domain that was committed, where that is possible or others of the batch run there.
+    /// Keeps the batch in its committed domain, if it fits, other pods of it are there, or it is released without a fit.
     fn stay_in(&mut self, domain: &str, needs: &[Arc<Needs>]) -> Option<Answer> {
         let placed = self.placed(needs).filter(|placement| placement.domain.as_deref() == Some(domain));
         if let Some(placement) = placed.or_else(|| self.assume_in(domain, needs)) {
             return Some(self.answer(&placement, needs));
         }
         let goes_all_the_same = !self.request.others.is_empty() || self.request.when_no_fit != WhenNoFit::Hold;
-        // Those of a batch that runs go where it runs, and not to a node that would refuse them again.
+        // The pods follow their batch, but not to a node whose kubelet refuses them again.
         if goes_all_the_same && !self.request.refused_by.is_empty() {
             let none = BTreeMap::new();
             let question = Question { only: Some(domain), ..Question::new(needs, Some(self.request.key), &none) };
@@ -320,7 +320,7 @@ impl Batch<'_, '_> {
         goes_all_the_same.then(|| Answer::to(domain, self.request))
     }
 
-    /// The places that all of the pods have since an earlier pass, in one domain and on nodes that still take them.
+    /// Returns the places of all pods from an earlier pass, if they are in one domain and on nodes that still take them.
     fn placed(&self, needs: &[Arc<Needs>]) -> Option<Placement> {
         let room = self.capacity.room();
         let nodes: Vec<_> = self.places(needs).into_iter().collect::<Option<_>>()?;
@@ -330,7 +330,7 @@ impl Batch<'_, '_> {
         same.then(|| Placement { domain: Some(domain.to_owned()), nodes })
     }
 
-    /// The place that each of the pods has since an earlier pass, where it is on a node that still takes it.
+    /// Returns the place of each pod from an earlier pass, if its node still takes it.
     fn places(&self, needs: &[Arc<Needs>]) -> Vec<Option<Arc<str>>> {
         let room = self.capacity.room();
         let takes =
@@ -339,7 +339,7 @@ impl Batch<'_, '_> {
         pods.map(|(uid, needs)| self.capacity.assumed(uid).filter(|node| takes(node, needs)).cloned()).collect()
     }
 
-    /// Gives the pods places in a domain, if they all fit: those that have none there beside those that have, or else all anew.
+    /// Places the pods in a domain, if they all fit: first only the pods without a place there, else all that are not sent.
     fn assume_in(&mut self, domain: &str, needs: &[Arc<Needs>]) -> Option<Placement> {
         let room = self.capacity.room();
         let is_here =
@@ -354,7 +354,7 @@ impl Batch<'_, '_> {
         if sent == here { None } else { self.fill(domain, needs, &sent) }
     }
 
-    /// Gives places in a domain to those of the pods that keep none, if they all fit.
+    /// Places the pods that keep no place in a domain, if they all fit.
     fn fill(&mut self, domain: &str, needs: &[Arc<Needs>], kept: &[Option<Arc<str>>]) -> Option<Placement> {
         let pods = self.request.pods.iter().zip(needs).zip(kept).filter(|(_, kept)| kept.is_none());
         let (without, asked): (Vec<_>, Vec<_>) = pods.map(|((uid, needs), _)| (uid, needs.clone())).unzip();
@@ -369,7 +369,7 @@ impl Batch<'_, '_> {
         Some(placement)
     }
 
-    /// Finds a domain for the whole batch, when it is its turn; else says what becomes of it.
+    /// Finds a domain for the whole batch, if it is its turn; returns the answer otherwise.
     fn place_anew(&mut self, needs: &[Arc<Needs>], line: &mut Line, now: Duration) -> Result<Placement, Answer> {
         self.give_back();
         let priority = needs.iter().map(|needs| needs.load.priority).max().unwrap_or_default();
@@ -410,7 +410,7 @@ impl Batch<'_, '_> {
         Err(Answer::NoRoom { why: Box::new(why), closed })
     }
 
-    /// True for a batch that is to go all the same, and that its affinity keeps together.
+    /// Reports whether the batch is released without a fit, and its affinity keeps it together.
     fn may_go_without_domain(&self, needs: &[Arc<Needs>]) -> bool {
         self.request.when_no_fit == WhenNoFit::Release && needs.iter().all(|needs| needs.keeps_together)
     }
@@ -429,8 +429,8 @@ impl Batch<'_, '_> {
         }
     }
 
-    /// The answer for a placement: a domain, and a node of it. A small pod that may go to any node of the domain might take the
-    /// room of a large one, of its own batch or of another that was placed meanwhile.
+    /// Returns the answer for a placement: a domain, and a node for each pod. Without a node, a small pod might take the room
+    /// of a large one in the domain.
     fn answer(&self, placement: &Placement, needs: &[Arc<Needs>]) -> Answer {
         let room = self.capacity.room();
         let is_exact = needs.iter().all(|needs| room.may_name_node_of(needs));

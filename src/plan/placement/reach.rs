@@ -1,21 +1,19 @@
-//! From where a claim of a volume can be reached.
+//! The reach of a claim.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::api::scheduling::NodeSelector;
 
-/// Nodes that a claim can be reached from.
+/// The nodes that a claim can be reached from.
 #[derive(Clone, Debug)]
 pub struct Reach {
-    /// The claim.
     pub claim: Arc<str>,
-    /// The nodes.
     pub nodes: Arc<NodeSelector>,
 }
 
 impl PartialEq for Reach {
-    /// Whatever claim it is: pods can stand for each other that go to the same nodes.
+    /// Ignores the claim: pods that can go to the same nodes are interchangeable.
     fn eq(&self, other: &Self) -> bool {
         self.nodes == other.nodes
     }

@@ -1,4 +1,4 @@
-//! What nodes have left, kept node by node and pod by pod.
+//! The free room of nodes, updated by node and by pod.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,24 +14,24 @@ use crate::model::quantity::NoQuantity;
 /// The resource of which each pod takes one.
 pub const PODS: &str = "pods";
 
-/// What all nodes have left. A pod may be told of before its node is.
+/// The free room of all nodes. A pod may be applied before its node.
 #[derive(Clone, Debug, Default)]
 pub struct Room {
     nodes: BTreeMap<Arc<str>, NodeRoom>,
     pods: HashMap<Arc<str>, Taken>,
-    /// Those of them for which the scheduler keeps a node: what is more important may take it from them.
+    /// The uids of pods with a nominated node: pods of a higher priority may take their room.
     nominated: HashSet<Arc<str>>,
-    /// What pods take, once for all that take the same.
+    /// Deduplicated loads of pods.
     loads: Once<Load>,
-    /// Who they are for others, once for all that are the same.
+    /// Deduplicated identities of pods.
     peers: Once<Peer>,
     in_common: InCommon,
 }
 
-/// One node: what it is, what it has, and what its pods take of that.
+/// One node: its properties, its resources, and what its pods take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeRoom {
-    /// What it is; `None` while it is not known, or gone: then no pod can go there.
+    /// The properties; `None` while they are not known, or the node is gone: then no pod can go there.
     pub facts: Option<Arc<NodeFacts>>,
     allocatable: Arc<Amounts>,
     taken: FewAmounts,
@@ -39,11 +39,11 @@ pub struct NodeRoom {
     ports: Vec<HostPort>,
 }
 
-/// Amounts of the few resources that a node has; wide enough for what pods claim that nobody checked.
+/// Amounts of the few resources of a node; wide enough for unchecked requests of pods.
 #[derive(Clone, Debug, Default)]
 struct FewAmounts(Vec<(Arc<str>, i128)>);
 
-/// What a pod takes, and where.
+/// The load of a pod, and its node.
 #[derive(Clone, Debug)]
 struct Taken {
     node: Arc<str>,
@@ -52,11 +52,11 @@ struct Taken {
 }
 
 impl Room {
-    /// Takes a node in, or what has changed of it; true when anything has that decides what goes there.
+    /// Adds or updates a node; returns whether anything changed that matters for placement.
     ///
     /// # Errors
     ///
-    /// When an amount of it is no quantity; the node is then as good as gone.
+    /// Fails on an amount that is no quantity; the node is then removed.
     pub fn apply_node(&mut self, node: &Node) -> Result<bool, NoQuantity> {
         let name = node.metadata.display_name();
         let allocatable = amounts(&node.status.allocatable).inspect_err(|_| self.remove_node(name))?;
@@ -71,7 +71,7 @@ impl Room {
         Ok(changed)
     }
 
-    /// Forgets a node. Pods that are still bound to it keep their claim until they are gone, should it come back.
+    /// Removes a node. Pods that are still bound to it keep their load, in case it comes back.
     pub fn remove_node(&mut self, name: &str) {
         if let Some(node) = self.nodes.get_mut(name) {
             let had = std::mem::take(&mut node.allocatable);
@@ -81,7 +81,7 @@ impl Room {
         }
     }
 
-    /// Takes a pod in that is bound to a node, or is to be; true when that gives room back that it took before.
+    /// Adds a pod that is bound to a node, or assumed there; returns whether that frees room that it took before.
     pub fn apply_pod(&mut self, uid: &str, node: &str, load: Load, peer: &Arc<Peer>) -> bool {
         self.nominated.remove(uid);
         let is_there = |taken: &&Taken| *taken.node == *node && *taken.load == load;
@@ -98,13 +98,13 @@ impl Room {
         gives
     }
 
-    /// Takes a pod in that has no node yet and for which the scheduler keeps room on this one.
+    /// Adds a pod without a node whose nominated node is this one.
     pub fn nominate(&mut self, uid: &Arc<str>, node: &str, load: Load, peer: &Arc<Peer>) {
         self.apply_pod(uid, node, load, peer);
         self.nominated.insert(uid.clone());
     }
 
-    /// Gives back what a pod took; true when it took anything.
+    /// Removes a pod; returns whether it took any room.
     pub fn remove_pod(&mut self, uid: &str) -> bool {
         let Some(Taken { node: name, load, peer }) = self.pods.remove(uid) else { return false };
         self.nominated.remove(uid);
@@ -117,27 +117,26 @@ impl Room {
         true
     }
 
-    /// Every node that is known, by name.
+    /// Iterates over the known nodes, by name.
     pub fn nodes(&self) -> impl Iterator<Item = (&Arc<str>, &NodeRoom, &NodeFacts)> {
         self.nodes.iter().filter_map(|(name, node)| Some((name, node, node.facts.as_deref()?)))
     }
 
-    /// The node that a pod is bound to, or is to be.
+    /// Returns the node that a pod is bound to, or assumed on.
     pub fn node_of(&self, uid: &str) -> Option<&Arc<str>> {
         self.pods.get(uid).map(|taken| &taken.node)
     }
 
-    /// What a pod takes.
     pub fn load_of(&self, uid: &str) -> Option<&Load> {
         self.pods.get(uid).map(|taken| &*taken.load)
     }
 
-    /// Unique ids of all pods that take room.
+    /// Iterates over the uids of all pods that take room.
     pub fn pods(&self) -> impl Iterator<Item = &Arc<str>> {
         self.pods.keys()
     }
 
-    /// How many entries each map has.
+    /// Returns the number of entries of each map.
     pub fn sizes(&self) -> [(&'static str, usize); 4] {
         [
             ("nodes", self.nodes.len()),
@@ -147,29 +146,29 @@ impl Room {
         ]
     }
 
-    /// Every pod that takes room: who it is for others, and the name of its node.
+    /// Iterates over all pods that take room: their identity for others, and the name of their node.
     pub fn tenants(&self) -> impl Iterator<Item = (&Arc<Peer>, &Arc<str>)> {
         self.pods.values().map(|taken| (&taken.peer, &taken.node))
     }
 
-    /// Those of them that keep away from others, each sort once.
+    /// Iterates over the distinct identities with anti-affinity.
     pub fn wary(&self) -> impl Iterator<Item = &Peer> {
         self.peers.iter().filter(|peer| !peer.apart.is_empty()).map(|peer| &**peer)
     }
 
-    /// What a node is; `None` while it is not known.
+    /// Returns the properties of a node; `None` while they are not known.
     pub fn facts(&self, name: &str) -> Option<&NodeFacts> {
         self.nodes.get(name)?.facts.as_deref()
     }
 
-    /// The same nodes as if they had no pods below a priority.
+    /// Returns the room without pods below a priority.
     #[must_use]
     pub fn without_pods_below(&self, priority: i32) -> Self {
         let below = self.pods.iter().filter(|(_, taken)| taken.load.priority < priority);
         self.without(&below.map(|(uid, _)| uid).collect::<Vec<_>>())
     }
 
-    /// The same nodes as a pod of a priority finds them: the scheduler keeps no room from it for less important ones.
+    /// Returns the room as a pod of this priority finds it: nominated pods of a lower priority do not count.
     pub fn seen_with(&self, priority: i32) -> Cow<'_, Self> {
         let is_below = |uid: &&Arc<str>| self.pods.get(*uid).is_some_and(|taken| taken.load.priority < priority);
         let below: Vec<_> = self.nominated.iter().filter(is_below).collect();
@@ -182,18 +181,18 @@ impl Room {
         room
     }
 
-    /// True for a resource that some node has, be it none of it for now.
+    /// Reports whether any node has the resource, even if its amount is 0.
     pub fn has(&self, resource: &str) -> bool {
         self.nodes.values().any(|node| node.facts.is_some() && node.allocatable.contains_key(resource))
     }
 
-    /// True for a pod that can be bound to the node that it is placed on: nothing decides beside what is looked at, nor does it
-    /// ask for a resource of which nobody here knows where it is.
+    /// Reports whether a pod can be bound to its chosen node: all its constraints are modelled, and some node has each of its
+    /// resources.
     pub fn may_name_node_of(&self, needs: &Needs) -> bool {
         needs.may_name_its_node() && needs.load.amounts.keys().all(|resource| self.has(resource))
     }
 
-    /// The same nodes as if none were cordoned.
+    /// Returns the room without cordons.
     #[must_use]
     pub fn without_cordons(&self) -> Self {
         let mut room = self.clone();
@@ -203,7 +202,7 @@ impl Room {
         room
     }
 
-    /// The one text of a node's name.
+    /// Returns the shared copy of a node name.
     pub fn node_name(&self, name: &str) -> Arc<str> {
         self.nodes.get_key_value(name).map_or_else(|| Arc::from(name), |(name, _)| name.clone())
     }
@@ -216,7 +215,7 @@ impl Room {
 }
 
 impl PartialEq for Room {
-    /// Equal in what their nodes have left, whatever pods it was that took it.
+    /// Compares the room of the nodes, whatever pods took it.
     fn eq(&self, other: &Self) -> bool {
         self.nodes == other.nodes
     }
@@ -242,7 +241,7 @@ impl FewAmounts {
 }
 
 impl PartialEq for FewAmounts {
-    /// In whatever order the resources came.
+    /// Ignores the order of the resources.
     fn eq(&self, other: &Self) -> bool {
         self.0.len() == other.0.len() && self.0.iter().all(|(name, amount)| other.of(name) == *amount)
     }
@@ -251,23 +250,23 @@ impl PartialEq for FewAmounts {
 impl Eq for FewAmounts {}
 
 impl NodeRoom {
-    /// What it has of a resource, for all its pods.
+    /// Returns the total amount of a resource.
     pub fn allocatable(&self, resource: &str) -> i64 {
         self.allocatable.get(resource).copied().unwrap_or_default()
     }
 
-    /// What is left of a resource; below 0 where more was taken than there is.
+    /// Returns the free amount of a resource; below 0 if more was taken than exists.
     pub fn free(&self, resource: &str) -> i64 {
         let free = i128::from(self.allocatable(resource)) - self.taken.of(resource);
         i64::try_from(free).unwrap_or(i64::MIN)
     }
 
-    /// How many more pods it may have.
+    /// Returns the number of pods that the node may still take.
     pub fn free_pods(&self) -> i64 {
         self.free(PODS).saturating_sub(self.pods)
     }
 
-    /// Ports that are taken.
+    /// Returns the used host ports.
     pub fn ports(&self) -> &[HostPort] {
         &self.ports
     }
@@ -278,7 +277,7 @@ impl NodeRoom {
         }
         self.pods += 1;
         self.ports.extend_from_slice(&load.ports);
-        // Two nodes with the same pods are the same, in whatever order these came.
+        // The order in which pods came does not matter for equality.
         self.ports.sort();
     }
 

@@ -1,5 +1,5 @@
-//! Where the parts of a whole go, of which some share a domain and others another one within it (rack within block): a domain
-//! for each constraint from wide to narrow, then nodes for the pods; what does not work out is taken back, up to a bound.
+//! Placement with nested domains (rack within block): a domain for each constraint from wide to narrow, then nodes for the
+//! pods. A dead end is undone, up to a bound.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::place::{least_priority, nodes_of, sorts};
 use super::room::{NodeRoom, Room};
 use super::together::Rules;
 
-/// Domains and packings that are tried for one question, beside some for each step.
+/// The maximum number of domains and packings to try for one question: a base, and an addition for each step.
 const TRIES: u32 = 256;
 const TRIES_A_STEP: u32 = 4;
 
@@ -22,38 +22,38 @@ const TRIES_A_STEP: u32 = 4;
 pub struct Share {
     /// The node label.
     pub key: String,
-    /// The parts, by position, in order.
+    /// The positions of the parts, in ascending order.
     pub parts: Vec<usize>,
-    /// False where it gives way if it cannot be kept.
+    /// False for a share that is dropped if it cannot be kept.
     pub required: bool,
-    /// The value in which pods of theirs run, or are bound to run.
+    /// The value in which pods of the parts run, or will run.
     pub fixed: Option<String>,
-    /// The value to be tried first.
+    /// The value to try first.
     pub hint: Option<String>,
 }
 
-/// What goes where.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shared {
-    /// The value of each share; `None` for one that gave way, or whose parts have no pods.
+    /// The value of each share; `None` for a dropped share, or one whose parts have no pods.
     pub domains: Vec<Option<String>>,
     /// The node of each pod of each part.
     pub nodes: Vec<Vec<Arc<str>>>,
 }
 
-/// Nothing was found.
+/// The error of a search without a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotShared {
-    /// Not every way was tried.
+    /// Whether the search ended at its bound.
     pub bounded: bool,
 }
 
-/// Finds a place for all pods of all parts, so that every share holds; nodes with the label and value `closed` are kept for
+/// Finds a place for all pods of all parts, so that every share holds. Nodes with the label and value `closed` are kept for
 /// others.
 ///
 /// # Errors
 ///
-/// When there is none, or none was found.
+/// Fails when there is no place, or none was found.
 pub fn place_shared(
     room: &Room,
     parts: &[Vec<Arc<Needs>>],
@@ -67,7 +67,7 @@ pub fn place_shared(
     if !search.may_fit() {
         return Err(NotShared { bounded: false });
     }
-    // A preference goes before the best fit of what is around it.
+    // A preference counts more than the best fit of the wider share.
     if shares.iter().any(|share| !share.required) {
         let mut strict = Search { strict: true, ..search.clone() };
         if strict.go(&steps) {
@@ -77,20 +77,19 @@ pub fn place_shared(
     if search.go(&steps) { Ok(search.found()) } else { Err(NotShared { bounded: search.tries == 0 }) }
 }
 
-/// One step of the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
-    /// Find a domain for a share.
+    /// Chooses a domain for a share.
     Choose(usize),
-    /// Place the pods of parts that keep the same shares.
+    /// Places the pods of parts with the same shares.
     Pack(Vec<usize>),
 }
 
-/// Wide shares before those within them, and pods as soon as all of their shares have a domain.
+/// Plans the steps: wide shares before those within them, and pods as soon as all their shares have a domain.
 fn steps(parts: &[Vec<Arc<Needs>>], shares: &[Share]) -> Vec<Step> {
     let has_pods = |part: &usize| parts.get(*part).is_some_and(|pods| !pods.is_empty());
     let mut order: Vec<_> = (0..shares.len()).collect();
-    // Of two over the same parts the required one is the wider one: a rule sees to that.
+    // Of two shares over the same parts the required one is the wider one: a rule ensures that.
     order.sort_by_key(|at| shares.get(*at).map(|share| (usize::MAX - share.parts.len(), !share.required, *at)));
     let mut planner = Planner { shares, steps: Vec::new(), left: (0..parts.len()).filter(has_pods).collect() };
     while let Some(share) = (!order.is_empty()).then(|| order.remove(0)) {
@@ -127,7 +126,7 @@ impl Planner<'_> {
         self.pack_ready(&share.parts, order);
     }
 
-    /// Places those of these parts for which no share is left to choose.
+    /// Plans the packing of these parts, if all their shares are chosen.
     fn pack_ready(&mut self, parts: &[usize], order: &[usize]) {
         let covers = |at: &usize, part: usize| self.shares.get(*at).is_some_and(|share| share.parts.contains(&part));
         let mut ready: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
@@ -144,12 +143,12 @@ impl Planner<'_> {
     }
 }
 
-/// What a node has left while the search goes on.
+/// The remaining room of a node during the search.
 #[derive(Clone, Debug)]
 struct Node<'a> {
     name: &'a Arc<str>,
     facts: &'a NodeFacts,
-    /// What is left of each resource that is asked for, and of places and ports for pods.
+    /// The room in the resources that are asked for.
     bin: Bin,
 }
 
@@ -164,7 +163,7 @@ struct Search<'a> {
     chosen: Vec<Option<String>>,
     placed: Vec<Vec<Arc<str>>>,
     tries: u32,
-    /// Nothing gives way.
+    /// Whether preferred shares must hold, too.
     strict: bool,
 }
 
@@ -221,7 +220,8 @@ impl<'a> Search<'a> {
         !(share.required || self.strict) && self.go(rest)
     }
 
-    /// False where no search can help: there is not enough in all, or a share has no domain with nothing else placed.
+    /// Returns false if no search can help: the total room is too small, or a share has no domain even before anything is
+    /// placed.
     fn may_fit(&self) -> bool {
         let all: Vec<_> = self.parts.iter().flatten().cloned().collect();
         let asked = sorts(&all, &self.constraints);
@@ -241,8 +241,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The domains in which there may be enough room for the pods of a share: the one that it runs in, or all of them, the
-    /// hint first, then the one with the least room.
+    /// Returns the domains with enough room for the pods of a share: only the fixed one if there is one, else the hint first,
+    /// then the one with the least room.
     fn domains(&self, share: &Share) -> Vec<String> {
         let pods: Vec<_> = share.parts.iter().filter_map(|part| self.parts.get(*part)).flatten().cloned().collect();
         let asked = sorts(&pods, &self.constraints);
@@ -273,7 +273,7 @@ impl<'a> Search<'a> {
         found.into_iter().map(|(_, _, domain)| domain).collect()
     }
 
-    /// The node labels and values that shares have set for a part so far.
+    /// Returns the node labels and values that the chosen shares set for a part.
     fn bounds(&self, part: usize) -> Vec<(&str, &str)> {
         let set = self.shares.iter().zip(&self.chosen).filter(|(share, _)| share.parts.binary_search(&part).is_ok());
         set.filter_map(|(share, domain)| Some((share.key.as_str(), domain.as_deref()?))).collect()
@@ -320,7 +320,7 @@ impl<'a> Search<'a> {
         false
     }
 
-    /// What keeps pods from one another and from those that have a place by now.
+    /// Returns the rules between these pods, existing pods and pods that the search has placed.
     fn rules(&self, asked: &[Asked<'_>], open: &[usize], bins: &mut [Bin]) -> Rules {
         if self.constraints.is_empty() {
             return Rules::default();

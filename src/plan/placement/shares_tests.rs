@@ -1,4 +1,4 @@
-//! Domains within domains, told as cases, and against every way there is.
+//! Nested domains: single cases, and a comparison with an exhaustive search.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn gpus(count: u32) -> Arc<Needs> {
     Arc::new(Needs::of(&pod).unwrap())
 }
 
-/// Nodes by name, block, rack and devices.
+/// Returns nodes with this name, block, rack and number of devices.
 fn room(nodes: &[(&str, &str, &str, u32)]) -> Room {
     let mut room = Room::default();
     for (name, block, rack, gpus) in nodes {
@@ -49,7 +49,7 @@ fn domains(found: &Shared) -> Vec<&str> {
     found.domains.iter().map(|domain| domain.as_deref().unwrap_or("-")).collect()
 }
 
-/// Two blocks of two racks of one node each.
+/// Returns two blocks of two racks with one node each.
 fn two_blocks(gpus: [u32; 4]) -> Room {
     let [a, b, c, d] = gpus;
     room(&[("a", "b1", "r1", a), ("b", "b1", "r2", b), ("c", "b2", "r3", c), ("d", "b2", "r4", d)])
@@ -57,7 +57,7 @@ fn two_blocks(gpus: [u32; 4]) -> Room {
 
 #[test]
 fn racks_are_found_within_one_block() {
-    // Each part fits into r1 as well, both of them only into the second block.
+    // Each part fits into r1 as well; only the second block holds both.
     let room = two_blocks([8, 2, 5, 6]);
     let parts = [vec![gpus(1); 5], vec![gpus(1); 6]];
     let shares = [share(RACK, &[0]), share(RACK, &[1]), share(BLOCK, &[0, 1])];
@@ -68,7 +68,7 @@ fn racks_are_found_within_one_block() {
 
 #[test]
 fn a_choice_that_leaves_no_room_for_the_next_part_is_taken_back() {
-    // The first part fits best where the second one has its only place.
+    // The first part fits best where the second part has its only place.
     let room = two_blocks([4, 0, 9, 0]);
     let parts = [vec![gpus(4)], vec![gpus(2), gpus(2)]];
     let first = [share(RACK, &[0]), share(RACK, &[1])];
@@ -91,7 +91,7 @@ fn what_is_preferred_gives_way_and_what_is_required_does_not() {
 
 #[test]
 fn sets_may_cross_what_is_above_them() {
-    // 0 and 1 share a block, 1 and 2 a rack.
+    // Parts 0 and 1 share a block, parts 1 and 2 a rack.
     let room = two_blocks([3, 1, 1, 9]);
     let parts = [vec![gpus(1)], vec![gpus(1); 2], vec![gpus(1); 3]];
     let found = place(&room, &parts, &[share(BLOCK, &[0, 1]), share(RACK, &[1, 2])]).unwrap();

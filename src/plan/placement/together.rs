@@ -1,53 +1,56 @@
-//! Which pods of a packing may be together in a domain: rules that are kept up while pods are put onto nodes.
+//! Rules on which pods may share a domain, kept up to date while pods are put onto nodes.
 
 /// The rules of a packing; mostly none. Sorts, nodes and domains are positions.
 #[derive(Clone, Debug, Default)]
 pub struct Rules(Vec<Rule>);
 
-/// A rule, and what each domain has so far.
+/// A rule, with its counts in each domain.
 #[derive(Clone, Debug)]
 struct Rule {
     limit: Limit,
-    /// The domain of each node; `None` where the rule does not look.
+    /// The domain of each node; `None` if the rule ignores the node.
     domains: Vec<Option<usize>>,
-    /// Nodes of each domain.
+    /// The number of nodes of each domain.
     nodes: Vec<u32>,
-    /// Pods in each domain: those that have the rule, those that it is about, and those that are either.
+    /// Pods in each domain: `having` counts the pods with the rule, `about` the pods that it selects.
     having: Vec<u32>,
     about: Vec<u32>,
 }
 
-/// What a rule is.
+/// The content of a rule.
 #[derive(Clone, Debug)]
 pub struct Limit {
-    /// Sorts that have it.
+    /// Sorts with the rule.
     of: Vec<bool>,
-    /// Sorts that it is about.
+    /// Sorts that the rule selects.
     about: Vec<bool>,
-    /// `None` keeps the two apart.
+    /// `None` for anti-affinity.
     spread: Option<Spreading>,
-    /// What every domain is to have in the end, for a spread: no domain of pods that have it gets more than the skew above.
+    /// For a spread, the minimum that every domain must reach: no domain of a pod with the rule exceeds it by more than the
+    /// skew.
     level: u32,
 }
 
-/// How pods are spread.
+/// The inputs of a spread.
 #[derive(Clone, Debug, Default)]
 pub struct Spreading {
-    /// How many pods each domain has before.
+    /// The number of existing pods in each domain.
     pub taken: Vec<u32>,
-    /// How many more a domain may have than the one with the fewest.
+    /// The maximum excess over the domain with the fewest pods.
     pub skew: u32,
-    /// The fewest count as none.
+    /// Whether the minimum counts as 0.
     pub fewest_is_none: bool,
 }
 
 impl Limit {
-    /// Sorts `of` are not in one domain with sorts `about`, nor with a second pod of their own if they are both.
+    /// Returns the rule that sorts `of` are not in one domain with sorts `about`, nor with a second pod of their own if they
+    /// are both.
     pub fn apart(of: Vec<bool>, about: Vec<bool>) -> Self {
         Self { of, about, spread: None, level: 0 }
     }
 
-    /// Where a sort is, there are not many more pods of the sorts `about` than where the fewest are.
+    /// Returns the rule that a domain of a sort has at most `skew` more pods of the sorts `about` than the domain with the
+    /// fewest.
     pub fn spread(sort: usize, about: Vec<bool>, spreading: Spreading) -> Self {
         let of = (0..about.len()).map(|at| at == sort).collect();
         Self { of, about, spread: Some(spreading), level: 0 }
@@ -63,7 +66,7 @@ impl Limit {
 }
 
 impl Rules {
-    /// Adds one, with the domain of each node.
+    /// Adds a rule, with the domain of each node.
     pub fn add(&mut self, limit: Limit, domains: Vec<Option<usize>>) {
         let of_nodes = domains.iter().flatten().max().map_or(0, |last| last + 1);
         let taken = limit.spread.as_ref().map(|spread| spread.taken.clone()).unwrap_or_default();
@@ -77,17 +80,16 @@ impl Rules {
         self.0.push(Rule { limit, domains, nodes, having: vec![0; count], about });
     }
 
-    /// True when there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many more pods of a sort may go to a node.
+    /// Returns how many more pods of a sort may go to a node.
     pub fn room(&self, sort: usize, node: usize) -> u32 {
         self.0.iter().filter_map(|rule| rule.room(sort, *rule.domains.get(node)?.as_ref()?)).min().unwrap_or(u32::MAX)
     }
 
-    /// How many more pods of a sort the domains of a node are to have at least.
+    /// Returns how many pods of a sort the domains of a node lack at least.
     pub fn lacks(&self, sort: usize, node: usize) -> u32 {
         let lacks = |rule: &Rule| {
             let about = rule.about.get(rule.domains.get(node).copied()??)?;
@@ -96,17 +98,15 @@ impl Rules {
         self.0.iter().filter_map(lacks).max().unwrap_or_default()
     }
 
-    /// How many pods of a sort may go to all nodes together, for what each of them takes, at most.
+    /// Returns an upper bound of the pods of a sort on all nodes together; `each` holds how many each node takes.
     pub fn most(&self, sort: usize, each: &[u32]) -> u64 {
         self.0.iter().map(|rule| rule.most(sort, each)).min().unwrap_or(u64::MAX)
     }
 
-    /// Puts pods of a sort onto a node.
     pub fn put(&mut self, sort: usize, node: usize, count: u32) {
         self.change(sort, node, |pods| *pods += count);
     }
 
-    /// Takes pods of a sort back from a node.
     pub fn take_back(&mut self, sort: usize, node: usize, count: u32) {
         self.change(sort, node, |pods| *pods = pods.saturating_sub(count));
     }
@@ -123,12 +123,12 @@ impl Rules {
         }
     }
 
-    /// True when every domain has what it is to have in the end.
+    /// Reports whether every domain has reached its minimum.
     pub fn holds(&self) -> bool {
         self.0.iter().all(|rule| rule.about.iter().all(|about| *about >= rule.limit.level))
     }
 
-    /// True for two nodes of which either can stand for the other.
+    /// Reports whether two nodes are interchangeable.
     pub fn are_alike(&self, one: usize, other: usize) -> bool {
         self.0.iter().all(|rule| {
             let domain = |node: usize| rule.domains.get(node).copied().flatten();
@@ -140,8 +140,7 @@ impl Rules {
         })
     }
 
-    /// What each domain may be to have in the end, the most first: the levels of each rule. `pods` are how many there are of
-    /// each sort.
+    /// Returns the combinations of minimum levels, in descending order. `pods` holds the number of pods of each sort.
     pub fn levels(&self, pods: &[u32]) -> Levels {
         let range = |rule: &Rule| {
             let Some(spread) = rule.limit.spread.as_ref().filter(|spread| !spread.fewest_is_none) else {
@@ -157,7 +156,7 @@ impl Rules {
         Levels { next: Some(ranges.iter().map(|(_, most)| *most).collect()), ranges }
     }
 
-    /// The same rules with these levels.
+    /// Returns the same rules with these levels.
     pub fn at(&self, levels: &[u32]) -> Self {
         let mut rules = self.clone();
         rules.0.iter_mut().zip(levels).for_each(|(rule, level)| rule.limit.level = *level);
@@ -199,7 +198,6 @@ impl Rule {
     }
 }
 
-/// All combinations of levels.
 #[derive(Clone, Debug)]
 pub struct Levels {
     ranges: Vec<(u32, u32)>,

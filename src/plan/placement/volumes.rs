@@ -1,4 +1,4 @@
-//! Which nodes the claims of pods can be reached from, as far as volumes and their classes say: kube-scheduler's VolumeBinding.
+//! The nodes that reach the claims of pods, by volumes and classes: VolumeBinding of kube-scheduler.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -8,50 +8,46 @@ use super::reach::Reach;
 use crate::api::scheduling::{NodeRequirement, NodeSelector, NodeSelectorTerm, SchedulingPod, Volume};
 use crate::api::volume::{PersistentVolume, PersistentVolumeClaim, StorageClass};
 
-/// A volume is made where the first pod with its claim goes.
+/// The binding mode of volumes that are created where the first pod with the claim goes.
 const WAITS: &str = "WaitForFirstConsumer";
-/// What makes no volumes: they are there, or are not.
+/// The provisioner of classes that create no volumes.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
-/// Where a claim leads.
+/// The target of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Leads {
-    /// To a volume.
     Volume(Arc<str>),
-    /// To a class.
     Class(Arc<str>),
 }
 
-/// Whether volumes are looked at.
+/// The state of the watches of volumes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VolumeSight {
-    /// Nobody looks at them.
+    /// Volumes are not watched.
     #[default]
     Unseen,
-    /// They are looked at once a pod has claims, and are not listed yet.
+    /// Volumes are watched once a pod has claims, and are not listed yet.
     Awaited,
-    /// All of them are listed.
     Known,
-    /// They may not be read, for this reason.
+    /// Volumes may not be read, for this reason.
     Refused(Arc<str>),
 }
 
-/// What is known of claims, volumes and classes.
+/// The known claims, volumes and classes.
 #[derive(Clone, Debug, Default)]
 pub struct Volumes {
-    /// Whether they are looked at.
     pub sight: VolumeSight,
-    /// Claims, volumes and classes, whichever were listed.
+    /// Whether claims, volumes and classes are listed, in this order.
     listed: [bool; 3],
-    /// By namespace and name.
+    /// By `namespace/name`.
     claims: HashMap<Arc<str>, Leads>,
     /// Volumes that not every node reaches.
     reached: HashMap<Arc<str>, Arc<NodeSelector>>,
-    /// Classes whose volumes cannot be made everywhere.
+    /// Classes whose volumes cannot be created everywhere.
     classes: HashMap<Arc<str>, Arc<NodeSelector>>,
 }
 
-/// The claims of a pod, each as its namespace and name with a slash between.
+/// Returns the claims of a pod, each as `namespace/name`.
 pub fn claims_of(pod: &SchedulingPod) -> Box<[Arc<str>]> {
     let (namespace, name) = (pod.metadata.namespace(), pod.metadata.display_name());
     let of_volume = |volume: &Volume| {
@@ -63,12 +59,12 @@ pub fn claims_of(pod: &SchedulingPod) -> Box<[Arc<str>]> {
 }
 
 impl Volumes {
-    /// How many entries each map has.
+    /// Returns the number of entries of each map.
     pub fn sizes(&self) -> [(&'static str, usize); 3] {
         [("claims", self.claims.len()), ("volumes", self.reached.len()), ("storage_classes", self.classes.len())]
     }
 
-    /// Takes in a claim; true when it leads elsewhere than before.
+    /// Adds or updates a claim; returns whether its target has changed.
     pub fn apply_claim(&mut self, claim: &PersistentVolumeClaim) -> bool {
         let (key, spec) = (key(claim), &claim.spec);
         let leads = match (spec.volume_name.as_str(), spec.storage_class_name.as_str()) {
@@ -79,13 +75,13 @@ impl Volumes {
         replace(&mut self.claims, key, leads)
     }
 
-    /// Takes in a volume; true when other nodes reach it than before.
+    /// Adds or updates a volume; returns whether its nodes have changed.
     pub fn apply_volume(&mut self, volume: &PersistentVolume) -> bool {
         let nodes = volume.spec.node_affinity.required.clone().map(Arc::new);
         replace(&mut self.reached, volume.metadata.display_name().into(), nodes)
     }
 
-    /// Takes in a class; true when its volumes can be made elsewhere than before.
+    /// Adds or updates a class; returns whether its nodes have changed.
     pub fn apply_class(&mut self, class: &StorageClass) -> bool {
         let is_made_there = class.volume_binding_mode == WAITS && class.provisioner != NO_PROVISIONER;
         let terms = class.allowed_topologies.iter().map(|term| NodeSelectorTerm {
@@ -105,7 +101,7 @@ impl Volumes {
         replace(&mut self.classes, class.metadata.display_name().into(), nodes)
     }
 
-    /// Notes that all of a sort are listed, by its place among claims, volumes and classes.
+    /// Notes that all objects of a kind are listed: 0 for claims, 1 for volumes, 2 for classes.
     pub fn are_listed(&mut self, sort: usize) {
         self.listed.get_mut(sort).into_iter().for_each(|listed| *listed = true);
         if self.listed == [true; 3] {
@@ -113,40 +109,37 @@ impl Volumes {
         }
     }
 
-    /// Forgets a claim.
     pub fn remove_claim(&mut self, claim: &PersistentVolumeClaim) -> bool {
         self.claims.remove(&*key(claim)).is_some()
     }
 
-    /// Forgets a volume.
     pub fn remove_volume(&mut self, name: &str) -> bool {
         self.reached.remove(name).is_some()
     }
 
-    /// Forgets a class.
     pub fn remove_class(&mut self, name: &str) -> bool {
         self.classes.remove(name).is_some()
     }
 
-    /// Forgets all claims but these.
+    /// Removes all claims but these.
     pub fn keep_claims(&mut self, claims: &[PersistentVolumeClaim]) {
         let keys: HashSet<_> = claims.iter().map(key).collect();
         self.claims.retain(|claim, _| keys.contains(claim));
     }
 
-    /// Forgets all volumes but these.
+    /// Removes all volumes but these.
     pub fn keep_volumes(&mut self, volumes: &[PersistentVolume]) {
         let names: HashSet<_> = volumes.iter().map(|volume| volume.metadata.display_name()).collect();
         self.reached.retain(|volume, _| names.contains(&**volume));
     }
 
-    /// Forgets all classes but these.
+    /// Removes all classes but these.
     pub fn keep_classes(&mut self, classes: &[StorageClass]) {
         let names: HashSet<_> = classes.iter().map(|class| class.metadata.display_name()).collect();
         self.classes.retain(|class, _| names.contains(&**class));
     }
 
-    /// What a pod with claims asks for; `None` while that is not known.
+    /// Returns the needs of a pod including the reach of its claims; `None` while that is not known.
     pub fn asked(&self, needs: &Arc<Needs>, claims: &[Arc<str>]) -> Option<Arc<Needs>> {
         match self.sight {
             _ if claims.is_empty() => Some(needs.clone()),
@@ -162,7 +155,7 @@ impl Volumes {
         }
     }
 
-    /// The nodes that claims can be reached from, as far as they cannot be from every node.
+    /// Returns the nodes that reach these claims, without claims that every node reaches.
     fn reach<'a>(&'a self, claims: &'a [Arc<str>]) -> impl Iterator<Item = Reach> + 'a {
         claims.iter().filter_map(|claim| {
             let nodes = match self.claims.get(claim)? {
@@ -178,7 +171,7 @@ fn key(claim: &PersistentVolumeClaim) -> Arc<str> {
     format!("{}/{}", claim.metadata.namespace(), claim.metadata.display_name()).into()
 }
 
-/// Puts a value, or none; true when it is another than before.
+/// Sets or removes a value; returns whether it has changed.
 fn replace<T: PartialEq>(all: &mut HashMap<Arc<str>, T>, key: Arc<str>, value: Option<T>) -> bool {
     match value {
         Some(value) if all.get(&key) == Some(&value) => false,

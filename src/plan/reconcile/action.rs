@@ -1,4 +1,4 @@
-//! What the loop is to do after a pass, and what it reports when that is done.
+//! Actions of the loop after a pass, and their results.
 
 use std::sync::Arc;
 
@@ -17,138 +17,123 @@ use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::recovery::{Judged, Suspect};
 use crate::plan::view::{HeldPod, LabelledPlace, PodRef};
 
-/// What is to be done. The end of each is reported to the reconciler, except that of those that publish.
+/// An action of the loop. The result of each is reported to the reconciler, except for actions that publish.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Take our gate off a pod.
+    /// Lift the gate of rolegate from a pod.
     Release {
-        /// The pod.
         pod: PodRef,
-        /// The replica whose batch labels it lacks.
+        /// The replica whose batch labels the pod lacks.
         labels: Option<MissingLabels>,
-        /// What it is bound to.
+        /// The domain or node that the pod is bound to.
         pin: Pin,
-        /// Where it stands with Kueue.
         queued: Queued,
     },
-    /// Write the status of the group if nobody changed the object since it was read.
+    /// Write the status of the group, if the object has not changed since it was read.
     WriteStatus {
         /// The group as it was read.
         group: Arc<Group>,
-        /// Its status to be.
         status: GroupStatus,
-        /// What is to be said when it is written: it was true of the version that was read.
+        /// Events to publish after the write: they were true of the version that was read.
         then: Vec<EventNote>,
     },
-    /// Tell an object that another one controls its group.
+    /// Write on an object that another one controls its group.
     WriteConflicted {
         /// The group as that object carries it.
         other: Arc<Group>,
-        /// Its status to be.
         status: GroupStatus,
     },
-    /// Make the PodGroup of a batch, or loosen it.
+    /// Create the PodGroup of a batch, or relax it.
     EnsurePodGroup {
-        /// The group.
         group: Arc<Group>,
-        /// The PodGroup.
+        /// The PodGroup with its minimum of members.
         gang: BatchPodGroup,
     },
-    /// Find the PodGroups that were made for batches of the group.
+    /// Find the PodGroups that were created for batches of the group.
     FindPodGroups {
-        /// The group.
+        /// The group, whose object owns the PodGroups.
         group: Arc<Group>,
     },
-    /// Remove the PodGroup of a batch that is no more.
+    /// Delete the PodGroup of a batch that no longer exists.
     RemovePodGroup {
-        /// The group.
         group: Arc<Group>,
-        /// The PodGroup.
+        /// The PodGroup, which no pod names any longer.
         id: PodGroupId,
     },
-    /// Set the partition of a workload with an open rollout, if nobody changed it since it was read.
+    /// Set the partition of a workload with an open rollout, if the workload has not changed since it was read.
     SetPartition {
         /// The workload as it was read.
         workload: Box<RolledWorkload>,
-        /// Its partition to be.
         partition: u32,
-        /// The rollout is over: the partition is its user's again.
+        /// Whether the rollout is over: the partition belongs to the user again.
         ends: bool,
     },
-    /// Give a workload other replicas, if neither it nor what its group has committed has changed since it was read.
+    /// Scale a workload, if neither the workload nor the commits of its group have changed since they were read.
     Scale {
         /// The group as it was read.
         group: Arc<Group>,
-        /// The role.
         role: String,
         /// The workload as it was read.
         workload: Box<ScaledWorkload>,
-        /// Its replicas to be.
         replicas: u32,
-        /// What is to be said when that is done.
+        /// Events to publish after the write.
         then: Vec<EventNote>,
     },
-    /// Give labels to a pod, or take them away.
+    /// Set or remove labels of a pod.
     Mark {
-        /// The pod, and what it is to say.
+        /// The pod, its labels and its deletion cost.
         mark: Mark,
     },
-    /// Delete a pod if it still has no node, so that it is made again.
+    /// Delete a pod if it still has no node, so that it is recreated.
     Recreate {
-        /// The pod.
+        /// The pod, held or placed without a node.
         pod: PodRef,
     },
-    /// Delete a pod of a batch that is made anew.
+    /// Delete a pod of a batch that is recreated.
     Delete {
-        /// The pod.
         pod: PodRef,
-        /// The other pods of its replica go with it, and before it.
+        /// Whether the other pods of its replica are deleted with it, and before it.
         with_dependents: bool,
     },
-    /// Find out whether replicas are lost that look so.
+    /// Read live whether replicas that look lost are lost.
     LookAtLosses {
-        /// The group.
         group: Arc<Group>,
         /// The batches that look broken.
         suspects: Vec<Suspect>,
     },
-    /// Find out why pods do not appear.
+    /// Read live why pods do not appear.
     DiagnoseMissingPods {
-        /// The group.
         group: Arc<Group>,
-        /// Replicas that lack pods.
+        /// The replicas that lack pods.
         missing: Vec<MissingPods>,
     },
-    /// Find out which pods beyond the desired replicas a rollout made.
+    /// Read live which pods beyond the desired replicas a rollout created.
     FindSurge {
-        /// The group.
         group: Arc<Group>,
-        /// The pods.
+        /// The held pods beyond the desired replicas, by role.
         surplus: Vec<Surplus>,
     },
-    /// Read the group live: what the watches know of it may be older than pods that are to be released.
+    /// Read the group live: the watched state may be older than pods that are to be released.
     ConfirmGroup,
-    /// Look which of the pods that run are there, before they count for a group that has never committed anything.
+    /// Read live which running pods exist, before they count for a group that has never committed anything.
     ConfirmPods,
     /// Ask the API server whether the group is gone.
     VerifyGone {
-        /// Kind of the object that carried it, where that is known.
+        /// The kind of the object that carried it, if known.
         carrier: Option<ObjectKind>,
     },
-    /// Note on a PodGroup where its pods go, if nobody changed it since it was read.
+    /// Write the placement of pods on their PodGroup, if it has not changed since it was read.
     CommitPlacement {
         /// The PodGroup as it was read.
         tree: Arc<GangTree>,
-        /// What is to be noted.
         placement: Placement,
     },
     /// Ask the API server whether a PodGroup is gone.
     VerifyPodGroupGone,
     /// Publish Events of a PodGroup.
     PublishOfPodGroup {
-        /// The PodGroup.
         tree: Arc<GangTree>,
-        /// The Events.
+        /// The Events, published on the PodGroup only.
         events: Vec<EventNote>,
     },
     /// Publish Events of pods.
@@ -156,18 +141,16 @@ pub enum Action {
         /// The Events, each with its pod.
         events: Vec<(PodRef, EventNote)>,
     },
-    /// Publish Events.
+    /// Publish Events of a group.
     Publish {
-        /// The group.
         group: Arc<Group>,
-        /// The Events.
+        /// The Events, published on the group and on the workloads of their roles.
         events: Vec<EventNote>,
     },
 }
 
 impl Action {
-    /// The word that it was done, or why it failed and is to be tried again. What finds something out has found nothing; what
-    /// says something ends without a word.
+    /// Returns the result of an action without findings: done, or failed and to be tried again. Actions that publish have none.
     pub fn ended(&self, failure: Option<&str>) -> Option<Ended> {
         let failed = failure.is_some();
         let why = || failure.map(str::to_owned);
@@ -205,24 +188,20 @@ impl Action {
     }
 }
 
-/// A replica whose pods came before their group, or have no ordinal of their own, or were made when its batches had
-/// another size.
+/// A replica whose pods lack batch labels: they are older than their group, have no ordinal of their own, or were created with
+/// another batch size.
 #[derive(Clone, Debug)]
 pub struct MissingLabels {
-    /// The group.
     pub group: Arc<Group>,
-    /// The role.
     pub role: String,
-    /// Ordinal of the replica.
     pub ordinal: u32,
-    /// Only those of another size are missing.
+    /// Whether only the labels that depend on the batch size are missing.
     pub size_only: bool,
-    /// Revision that the pod was made at.
     pub revision: Option<Arc<str>>,
 }
 
 impl MissingLabels {
-    /// Those of a held pod; `None` when it has all.
+    /// Returns the missing labels of a held pod; `None` if it has all.
     pub(in crate::plan) fn of(group: &Arc<Group>, pod: &HeldPod) -> Option<Self> {
         let size_only = pod.labelled.is_some();
         let at_place = |size| pod.labelled == Some(LabelledPlace::at(size, pod.ordinal));
@@ -234,93 +213,87 @@ impl MissingLabels {
     }
 }
 
-/// A write or a read that has ended.
+/// The result of a write or a read.
 #[derive(Clone, Debug)]
 pub enum Ended {
     /// One try of a write on one object: a release, or the status of an object that controls nothing.
     Tried {
-        /// The object.
         object: PodRef,
-        /// Why it is to be tried again, for people.
+        /// The error, as text; the write is tried again.
         failure: Option<String>,
     },
-    /// The status of the group was written, or somebody was faster.
+    /// The status of the group was written, or another client was faster.
     Written {
-        /// Why it is to be tried again, for people.
+        /// The error, as text; the write is tried again.
         failure: Option<String>,
     },
-    /// A status was written, and not all of it was stored.
+    /// A status was written, and stored only in part.
     StatusDropped {
-        /// The object.
         object: StatusCarrier,
-        /// Fields that were not stored as they were written.
+        /// The fields that were not stored as written.
         fields: Vec<&'static str>,
     },
-    /// The PodGroup of a batch was made, or was there.
+    /// The PodGroup of a batch was created, or existed.
     PodGroupEnsured {
-        /// Uid of the object that carries the group.
+        /// The uid of the object that carries the group.
         owner: String,
-        /// The PodGroup.
         gang: BatchPodGroup,
-        /// Why it is to be tried again, for people; `None` when it is there.
+        /// The error, as text; the write is tried again. `None` if the PodGroup exists.
         failure: Option<String>,
     },
-    /// It was looked which PodGroups were made for batches of a group.
+    /// The PodGroups of the batches of a group were listed.
     PodGroupsFound {
-        /// Uid of the object that carries the group.
+        /// The uid of the object that carries the group.
         owner: String,
-        /// These; `None` when it is to be tried again.
+        /// The PodGroups; `None` if the read is to be tried again.
         found: Option<Vec<FoundPodGroup>>,
     },
-    /// The PodGroup of a batch that is no more was removed, or was not there.
+    /// The PodGroup of a batch was deleted, or did not exist.
     PodGroupRemoved {
-        /// The PodGroup.
         id: PodGroupId,
-        /// True when it is to be tried again.
+        /// Whether it is to be tried again.
         failed: bool,
     },
     /// A workload was scaled, or not.
     Scaled {
-        /// Its role.
         role: String,
-        /// Its unique id.
+        /// The uid of the workload.
         uid: Arc<str>,
-        /// What became of it.
         outcome: ScaleOutcome,
     },
-    /// It was looked whether replicas are lost.
+    /// Replicas that look lost were read live.
     LossesSeen {
-        /// What that has shown; `None` when it is to be tried again.
+        /// The verdicts; `None` if the read is to be tried again.
         judged: Option<Vec<Judged>>,
     },
-    /// It was asked why pods do not appear.
+    /// The reasons why pods do not appear were read live.
     Diagnosed {
-        /// Why, one entry for each role at most.
+        /// The reasons, at most one for each role.
         diagnoses: Vec<Diagnosis>,
     },
-    /// It was asked which pods beyond the desired replicas a rollout made.
+    /// Pods beyond the desired replicas were read live.
     Surge {
-        /// These pods.
+        /// The pods that a rollout created.
         proven: Vec<PodRef>,
     },
-    /// The group was read: what the index knows of it is no older than the question.
+    /// The group was read: the index is no older than the question.
     Confirmed {
-        /// True when it is to be tried again.
+        /// Whether it is to be tried again.
         failed: bool,
     },
-    /// It was looked which pods are there: the index knows of no other that runs.
+    /// The pods were read: the index knows all that run.
     PodsConfirmed {
-        /// True when it is to be tried again.
+        /// Whether it is to be tried again.
         failed: bool,
     },
-    /// It was noted on a PodGroup where its pods go, or somebody was faster.
+    /// The placement was written on a PodGroup, or another client was faster.
     PlacementCommitted {
-        /// True when nothing was noted.
+        /// Whether nothing was written.
         failed: bool,
     },
-    /// It was asked whether the group is gone.
+    /// The API server was asked whether the group is gone.
     Verified {
-        /// True when it is certainly gone.
+        /// Whether the group is certainly gone.
         gone: bool,
     },
 }

@@ -1,5 +1,5 @@
-//! Replicas that run before it is their turn: something else has lifted our gate. They stay, those before them wait as they did,
-//! and that is said.
+//! Replicas that run before their turn, because another client has lifted their gate. They stay, the replicas before them still
+//! wait, and an Event reports it.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::plan::reconcile::lasting::LASTS;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::{GroupView, ReplicaIs, RoleView};
 
-/// Reason of the Event.
+/// The reason of the Event.
 pub const AHEAD: &str = "RunsAhead";
 
-/// The replicas of each role that run ahead, since when, and whether that was told: what a watch that is behind shows for
-/// a moment is not.
+/// The replicas of each role that run ahead, since when, and whether that was reported. A state that lasts only a moment, shown
+/// by a late watch, is not reported.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct ReportedAhead(BTreeMap<String, Ahead>);
 
@@ -26,7 +26,7 @@ struct Ahead {
 }
 
 impl ReportedAhead {
-    /// What is new, and when to look again.
+    /// Returns new Events, and when to look again.
     pub(in crate::plan) fn events(
         &mut self,
         group: &Group,
@@ -68,7 +68,7 @@ impl ReportedAhead {
     }
 }
 
-/// Released replicas behind a gap, which were held when they were made.
+/// Returns the released replicas behind a gap that were created with a gate.
 fn ahead(role: &RoleView) -> Vec<u32> {
     let beyond = role.released()..role.desired;
     if role.committed.is_none() || role.unknown || role.replicas.count_in(beyond.clone(), ReplicaIs::Released) == 0 {
@@ -91,7 +91,7 @@ mod tests {
     use crate::plan::test_support::{mk_group, mk_pod, mk_segments};
     use crate::plan::view::{PodFacts, Stamp};
 
-    /// Six replicas of which one was released; these are without our gate.
+    /// Returns a role of six replicas, of which the first was released, and `open` have no gate.
     fn view(open: &[u32], born_held: bool) -> GroupView {
         let mut role = RoleView { desired: 6, committed: Some(1), ..RoleView::default() };
         for ordinal in 0..6 {
@@ -112,9 +112,9 @@ mod tests {
             let (event, again) = told.events(&group, &view(open, born_held), Uptime::from_secs(seconds));
             (event.into_iter().next().map(|event| event.subject), again.map(|at| at.as_secs()))
         };
-        // Behind what was released there is no gap: that is taken into the released counts.
+        // There is no gap behind the released replica: the pods count as released.
         assert_eq!(at(0, &[1, 2], true), (None, None));
-        // Whoever was never held runs when it likes.
+        // Replicas created without a gate may run at any time.
         assert_eq!(at(0, &[3], false), (None, None));
         assert_eq!(at(0, &[3, 4], true), (None, Some(1)));
         assert_eq!(at(1, &[3, 4], true), (Some("prefill 3-4".to_owned()), None));

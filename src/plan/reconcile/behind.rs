@@ -1,5 +1,5 @@
-//! A status that commits less than what runs, as after a restore of an older copy, or since something else has lifted our gate:
-//! what runs stays, counts as released, and that is said.
+//! A status that commits less than what runs, as after a restore of an older copy, or after another client has lifted the gate.
+//! Running replicas stay and count as released, and an Event reports it.
 
 use crate::model::Group;
 use crate::model::wording::counted;
@@ -7,18 +7,18 @@ use crate::plan::reconcile::ahead::AHEAD;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::view::{GroupView, PodFacts, RoleView};
 
-/// Reason of the Event.
+/// The reason of the Event.
 pub const BEHIND: &str = "StatusBehindPods";
 
-/// What is to be said when the released counts have been written that take in what runs; `None` where that was let go by us,
-/// as far as can be told. Of a group that we `wrote` to before and that says nothing, the status is lost.
+/// Returns the Event to publish after the released counts are written that include running replicas; `None` if rolegate
+/// released these, as far as known. `wrote` says that rolegate wrote to the group before: an empty status is then a lost one.
 pub(in crate::plan) fn behind(group: &Group, view: &GroupView, wrote: bool) -> Option<EventNote> {
     let is_new = !wrote && group.status.summary.is_none() && group.status.coordination_state.is_empty();
     status_behind(group, view).or_else(|| lifted(group, view).filter(|_| is_new))
 }
 
-/// The first pods of a group that were made for it with our gate and are without, although nothing was ever committed: another
-/// webhook, say, takes the gate away.
+/// Returns the Event on the first pods of a group that were created with the gate and have lost it, although nothing was ever
+/// committed: another webhook, for example, may remove the gate.
 fn lifted(group: &Group, view: &GroupView) -> Option<EventNote> {
     let made = group.carrier.created.as_str();
     let is_younger = |pod: &PodFacts| pod.created.as_deref().is_some_and(|at| at >= made);
@@ -44,14 +44,14 @@ fn lifted(group: &Group, view: &GroupView) -> Option<EventNote> {
 }
 
 fn status_behind(group: &Group, view: &GroupView) -> Option<EventNote> {
-    // Segments that are wanted again while they are taken away.
+    // Segments that are wanted again may run during their scale-in.
     if group.status.draining.is_some() {
         return None;
     }
     let of_role = |(name, role): (&String, &RoleView)| {
         let (running, committed) = (role.running_beyond_commit()?, role.committed?);
         group.batch_size(name)?;
-        // What was never held runs when it likes.
+        // Replicas created without a gate may run at any time.
         let was_held = |ordinal| role.replicas.pods_of(ordinal).iter().any(|pod| pod.stamp.held);
         (committed..running).any(was_held).then_some(())?;
         Some((name.clone(), format!("{name} {committed} of the {running} that run")))
@@ -127,7 +127,7 @@ mod tests {
         let ours = Some(ROLE_COORDINATION);
         let note = said("2026-01-01T00:00:05Z", ours, false).unwrap();
         assert!(note.starts_with("1 pod of prefill runs before anything was released."), "{note}");
-        // Its status was lost, it was let go for an earlier group, or before there was one.
+        // The status was lost; the pod was released for an earlier group; the pod is older than its group.
         let others = [("2026-01-01T00:00:05Z", ours, true), ("2026-01-01T00:00:04Z", ours, false)];
         assert_eq!(others.map(|(created, carrier, wrote)| said(created, carrier, wrote)), [None, None]);
         assert_eq!(said("2026-01-01T00:00:05Z", None, false), None);

@@ -1,39 +1,38 @@
-//! Recoveries of all groups together: how many batches there are, how many look broken or are made anew, and which groups wait
-//! for that to change.
+//! Recoveries of all groups: how many batches exist, look broken or are being recreated, and which groups wait for a change of
+//! that.
 
 use std::collections::{BTreeSet, HashSet};
 
 use crate::model::GroupKey;
 use crate::plan::recovery::{BrakeContext, Tally};
 
-/// What is remembered of recoveries of all groups.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Braking {
     sum: Tally,
     /// Groups that were not looked at since this process leads.
     unseen: HashSet<GroupKey>,
-    /// Groups of which a recovery waits for others.
+    /// Groups with a recovery that waits for other groups.
     waits: BTreeSet<GroupKey>,
 }
 
 impl Braking {
-    /// All is to be looked at anew.
+    /// Resets what a new leader has to look at.
     pub(in crate::plan) fn lead(&mut self) {
         self.unseen.clear();
         self.waits.clear();
     }
 
-    /// Groups that are to be looked at before any recovery begins.
+    /// Adds groups that must be looked at before any recovery begins.
     pub(in crate::plan) fn see_first(&mut self, keys: &[GroupKey]) {
         self.unseen.extend(keys.iter().cloned());
     }
 
-    /// What a group is to know, of which this was counted last.
+    /// Returns the context of a group whose last tally is `own`.
     pub(in crate::plan) fn context(&self, key: &GroupKey, own: Tally, most: Option<u32>) -> BrakeContext {
         BrakeContext { others: self.sum.minus(own), unseen: self.unseen.iter().any(|other| other != key), most }
     }
 
-    /// Notes what has become of a group; returns those that may go on for that.
+    /// Notes the new tally of a group; returns the groups that may proceed because of it.
     pub(in crate::plan) fn note(
         &mut self,
         key: &GroupKey,

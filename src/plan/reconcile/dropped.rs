@@ -1,5 +1,5 @@
-//! Objects whose status does not keep what is written to it: they are told once, and then left alone. Written again, it
-//! would differ again, for ever.
+//! Objects whose status does not keep what is written to it. They get one Event and no more writes: another write would differ
+//! again, forever.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -8,28 +8,27 @@ use crate::model::Group;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::uptime::Uptime;
 
-/// Reason of the Event.
+/// The reason of the Event.
 pub const DROPPED: &str = "StatusNotKept";
-/// How long an API server may go on by a definition after that was changed: what is dropped meanwhile is tried once more.
+/// The time for which an API server may use an old definition after a change: a field dropped in that time is tried once more.
 const OLD_DEFINITION: Duration = Duration::from_secs(10);
 
-/// An object whose status we write, with the spec that it has.
+/// The object that a status was written to, with its generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatusCarrier {
-    /// Its unique id.
+    /// Uid.
     pub uid: String,
-    /// Its `metadata.generation`.
     pub generation: Option<i64>,
 }
 
 impl StatusCarrier {
-    /// The object that a group was read from.
+    /// Returns the object that the group was read from.
     pub fn of(group: &Group) -> Self {
         Self { uid: group.carrier.uid.clone(), generation: group.carrier.generation }
     }
 }
 
-/// What is remembered of such objects, by unique id.
+/// The remembered objects by uid.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct DroppedStatuses(HashMap<String, Dropped>);
 
@@ -38,12 +37,12 @@ struct Dropped {
     generation: Option<i64>,
     fields: Vec<&'static str>,
     said: bool,
-    /// When it is tried once more although its spec is the same.
+    /// The time of another try with the same spec.
     again: Option<Uptime>,
 }
 
 impl DroppedStatuses {
-    /// Notes that these fields were not kept. Where the definition was changed just now, it is tried once more.
+    /// Notes that these fields were not kept. After a recent change of the definition, another try is planned.
     pub(in crate::plan) fn note(
         &mut self,
         object: StatusCarrier,
@@ -57,13 +56,13 @@ impl DroppedStatuses {
         self.0.insert(object.uid, Dropped { generation: object.generation, fields, said, again });
     }
 
-    /// A definition was changed: each is tried once more. True when there are any.
+    /// Plans another try for each object after a change of a definition; returns whether there are any.
     pub(in crate::plan) fn redefined(&mut self, now: Uptime) -> bool {
         self.0.values_mut().for_each(|dropped| dropped.again = Some(now));
         !self.0.is_empty()
     }
 
-    /// True while nothing is to be written to the object that a group was read from.
+    /// Reports whether writes to the object of this group are barred.
     pub(in crate::plan) fn bar(&self, group: &Group, now: Uptime) -> bool {
         let dropped = self.0.get(&group.carrier.uid);
         dropped.is_some_and(|dropped| {
@@ -71,12 +70,12 @@ impl DroppedStatuses {
         })
     }
 
-    /// When it is written to all the same, as far as that is known.
+    /// Returns when the bar ends without a change of the spec, if known.
     pub(in crate::plan) fn again(&self, group: &Group) -> Option<Uptime> {
         self.0.get(&group.carrier.uid)?.again
     }
 
-    /// What is to be said of the object, once.
+    /// Returns the Event on the object, once.
     pub(in crate::plan) fn event(&mut self, group: &Group) -> Option<EventNote> {
         let dropped = self.0.get_mut(&group.carrier.uid).filter(|dropped| !dropped.said)?;
         dropped.said = true;
@@ -93,7 +92,7 @@ impl DroppedStatuses {
         })
     }
 
-    /// Forgets objects that are no longer there.
+    /// Removes objects that no longer exist.
     pub(in crate::plan) fn keep_only(&mut self, present: &HashSet<&str>) {
         self.0.retain(|uid, _| present.contains(uid.as_str()));
     }

@@ -1,5 +1,5 @@
-//! What is worth an Event: a batch is held for a reason, and that lasts; a hold is over, a batch is released, nothing moves any
-//! more. One for each batch, never one for each pod; which pod of it is told as well says `pod_events`.
+//! Events of a group: a batch is held and that lasts, a hold is over, a batch is released, or nothing moves any more. One Event
+//! for each batch, never one for each pod; `pod_events` selects a pod that gets an Event as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,23 +17,23 @@ use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::conditions;
 use crate::plan::view::RoleView;
 
-/// Reason of the Event that a batch was released.
+/// The reason of the Event on a released batch.
 pub const RELEASED: &str = "Released";
-/// Reason of the Event that a batch goes to another domain than the one that it was given.
+/// The reason of the Event on a batch that leaves its committed domain.
 pub const DOMAIN_LOST: &str = "DomainLost";
-/// Reason of the Event that a hold is over whose end no release reports.
+/// The reason of the Event on a hold that ends without a release.
 pub const CLEARED: &str = "HoldCleared";
-/// Reason of the Event that segments are taken away.
+/// The reason of the Event on segments that are taken away.
 pub const DRAINING: &str = "Draining";
-/// Reason of the Event that wanted segments have no effect.
+/// The reason of the Event on wanted segments without effect.
 pub const SEGMENTS_IGNORED: &str = "SegmentsIgnored";
-/// Reason of the Event that a group moves again.
+/// The reason of the Event on a group that moves again.
 pub const RESUMED: &str = "ProgressResumed";
 
-/// What is held: the coordination, why, and the lowest batch.
+/// The key of a hold: the coordination, the reason, and the lowest batch.
 pub(super) type What = (Option<String>, HoldReason, Option<u32>);
 
-/// What was told of a hold, and of which roles.
+/// The last Event on a hold, and its roles.
 #[derive(Debug)]
 struct Told {
     message: String,
@@ -45,25 +45,25 @@ type Counts = BTreeMap<String, BTreeMap<String, u32>>;
 /// Domains by coordination and batch.
 type Domains = BTreeMap<String, BTreeMap<String, String>>;
 
-/// What was reported last of a group, so that it is not reported again.
+/// The last reported state of a group, so that no Event is repeated.
 #[derive(Debug, Default)]
 pub struct Reported {
     held: BTreeMap<What, Told>,
     waiting: Lasting<What>,
-    /// Why pods of a role do not appear.
+    /// The last text on missing pods of a role.
     missing_pods: BTreeMap<(String, WhyMissing), String>,
-    /// `None` before the first pass: what was released before this process began is not reported.
+    /// `None` before the first pass: releases before the start of this process are not reported.
     released: Option<(Counts, Domains)>,
     stalled: bool,
-    /// What is taken away, and why wanted segments have no effect; as it was told last.
+    /// The last reported scale-in, and the last reported reason why wanted segments have no effect.
     draining: Option<Draining>,
     ineffective: Option<String>,
     ignored: Lasting<String>,
 }
 
 impl Reported {
-    /// What is new in a decision, in the order in which it is to be reported, and when to look again. While it is not known
-    /// whether a rollout made what is beyond the desired replicas, nothing is reported of that.
+    /// Returns new Events in order, and when to look again. While it is not known whether a rollout created the surplus pods,
+    /// nothing is reported on them.
     pub fn events(
         &mut self,
         group: &Group,
@@ -79,8 +79,8 @@ impl Reported {
         (events, self.waiting.again().into_iter().chain(self.ignored.again()).min())
     }
 
-    /// Releases are reported when they are stored: not before they are certain. What runs already is not released again by a
-    /// status that takes it in.
+    /// Returns Events on stored releases: a release is certain only then. A status that takes in running replicas releases
+    /// nothing.
     fn releases(&mut self, group: &Group, seen: &Evaluation) -> Vec<EventNote> {
         let by_domain = seen.decision.placed.by_domain;
         let states = || group.status.coordination_state.iter();
@@ -116,8 +116,8 @@ impl Reported {
     }
 
     fn holds(&mut self, group: &Group, seen: &Evaluation, surplus_is_open: bool, now: Uptime) -> Vec<EventNote> {
-        // While it is asked what a surplus is, nothing new is reported of it, and nothing taken back.
-        // What room there is for a batch is known in a moment, or nodes may not be read: then no pod is held for it.
+        // While a surplus is examined, no hold of it is reported, and none is withdrawn. Unknown room is known in a moment; if
+        // nodes may not be read, no pod is held for it.
         let in_a_moment = |held: &Held| held.reason == HoldReason::RoomUnknown && !held.pods.is_empty();
         let is_known = |(what, held): &(What, &Held)| {
             !(in_a_moment(held) || surplus_is_open && what.1 == HoldReason::BeyondDesired)
@@ -139,7 +139,7 @@ impl Reported {
         let mut told_before = std::mem::take(&mut self.held);
         let is_new = |(what, held): &(&What, &&Held)| told_before.get(*what).is_none_or(|told| lacks_more(told, held));
         let lasted = self.waiting.note(held.iter().filter(is_new).map(|(what, _)| what.clone()), now);
-        // A batch that goes without a place, since nodes may not be read, waits for nothing: it is told as its release is.
+        // A batch that goes without a place, since nodes may not be read, waits for nothing: it is reported at once.
         let goes =
             |held: &Held| held.reason == HoldReason::RoomUnknown && held.pods.is_empty() && group.scaled().is_none();
         for (what, held) in held {
@@ -181,7 +181,7 @@ impl Reported {
         events
     }
 
-    /// That segments are taken away, and that wanted ones have no effect.
+    /// Returns Events on a scale-in, and on wanted segments without effect.
     fn elastic(&mut self, group: &Group, now: Uptime) -> Vec<EventNote> {
         let mut events = Vec::new();
         let draining = group.status.draining.filter(|_| group.scaled().is_some());
@@ -224,7 +224,7 @@ impl Reported {
     }
 }
 
-/// Waiting for one's turn is what was asked for, and ends with a release.
+/// Reports whether a hold is a wait for a turn, which was asked for and ends with a release.
 const fn is_turn(reason: HoldReason) -> bool {
     matches!(
         reason,
@@ -232,34 +232,32 @@ const fn is_turn(reason: HoldReason) -> bool {
     )
 }
 
-/// Somebody should see to it.
+/// Reports whether a person should look at the hold.
 pub const fn is_warning(reason: HoldReason) -> bool {
     !(is_turn(reason)
         || matches!(reason, HoldReason::IncompleteBatch | HoldReason::ScaleInDeferred | HoldReason::GatedByOthers))
 }
 
-/// Released counts as they are stored.
+/// Returns the stored released counts.
 fn counts(state: &CoordinationState) -> BTreeMap<String, u32> {
     state.progress.iter().filter_map(|(role, progress)| Some((role.clone(), progress.released?))).collect()
 }
 
-/// One Event to be.
+/// An Event to publish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventNote {
-    /// One word.
     pub reason: String,
-    /// What it is about: of one group, Events with the same reason and subject are the same Event again.
+    /// The subject: Events of one group with the same reason and subject count as one repeated Event.
     pub subject: String,
-    /// For people.
     pub note: String,
-    /// True when somebody should see to it.
+    /// Whether a person should look at it.
     pub warning: bool,
-    /// Roles whose workloads are told as well.
+    /// Roles whose workloads get the Event as well.
     pub roles: BTreeSet<String>,
 }
 
 impl EventNote {
-    /// `segment 2 is held: prefill 3/10 ready (15 pods; segment 2 is rolegate.dev/segment=1)`
+    /// Returns an Event such as `segment 2 is held: prefill 3/10 ready (15 pods; segment 2 is rolegate.dev/segment=1)`.
     fn held(group: &Group, what: &What, held: &Held, roles: BTreeSet<String>) -> Self {
         let batching = held.coordination.as_ref().and_then(|of| group.coordination(of.index)?.batching());
         let label = batching.zip(held.batch).map(|(batching, batch)| batching.label_of(batch));
@@ -270,13 +268,13 @@ impl EventNote {
         Self { reason: held.reason.to_string(), subject, note, warning: is_warning(held.reason), roles }
     }
 
-    /// Why a pod is held, for the pod itself.
+    /// Returns an Event on a pod, with the reason why it is held.
     pub(super) fn of_pod(what: &What, note: String) -> Self {
         let (reason, warning) = (what.1.to_string(), is_warning(what.1));
         Self { reason, subject: subject(what), note, warning, roles: BTreeSet::new() }
     }
 
-    /// What is told of the wanted segments, and to the roles that have some.
+    /// Returns an Event on the wanted segments, also for the roles with segments.
     fn of_elastic(group: &Group, reason: &str, subject: String, note: String, warning: bool) -> Self {
         let roles = group.batched().flat_map(|(_, batching)| batching.sizes.keys().cloned()).collect();
         Self { reason: reason.to_owned(), subject, note, warning, roles }
@@ -290,7 +288,8 @@ impl EventNote {
         Self { reason: CLEARED.to_owned(), subject, note: format!("no longer so: {note}"), warning: false, roles }
     }
 
-    /// `segment 2 (rolegate.dev/segment=1) is released: decode 5-9, prefill 10-19`; `None` when counts only fell.
+    /// Returns an Event such as `segment 2 (rolegate.dev/segment=1) is released: decode 5-9, prefill 10-19`; `None` if no count
+    /// rose.
     fn released(
         coordination: &str,
         batching: &Batching,
@@ -318,7 +317,7 @@ impl EventNote {
         Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
     }
 
-    /// `step 2 (rolegate.dev/segment=1) is released in rack-b: decode 2-3, prefill 4-7`
+    /// Returns an Event such as `step 2 (rolegate.dev/segment=1) is released in rack-b: decode 2-3, prefill 4-7`.
     fn placed(
         group: &Group,
         coordination: &Coordination,
@@ -339,7 +338,7 @@ impl EventNote {
         Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
     }
 
-    /// A batch goes to another domain.
+    /// Returns an Event on a batch that leaves its committed domain.
     pub(in crate::plan) fn moved(group: &Group, moved: &Moved) -> Self {
         let roles = group.coordination(moved.coordination.index).map(Coordination::role_names).unwrap_or_default();
         Self {
@@ -352,17 +351,17 @@ impl EventNote {
     }
 }
 
-/// True when a group lacks a workload, or labels of one, beside those that were told.
+/// Reports whether the group lacks a workload, or its labels, that was not reported yet.
 fn lacks_more(told: &Told, held: &Held) -> bool {
     is_lack(held) && held.message.split("; ").any(|part| !told.message.contains(part))
 }
 
-/// True where no pod waits, and none will come.
+/// Reports whether the hold has no pods because the workload or its labels are missing.
 fn is_lack(held: &Held) -> bool {
     matches!(held.reason, HoldReason::WorkloadMissing | HoldReason::WorkloadNotLabelled) && held.pods.is_empty()
 }
 
-/// The roles of the coordination that holds, whether their pods are there already or not; else those of the held pods.
+/// Returns the roles of the coordination that holds, with or without pods; else the roles of the held pods.
 fn roles_of(group: &Group, held: &Held) -> BTreeSet<String> {
     if let Some(coordination) = held.coordination.as_ref().and_then(|own| group.coordination(own.index)) {
         return coordination.role_names().into_iter().map(str::to_owned).collect();

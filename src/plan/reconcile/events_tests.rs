@@ -25,12 +25,12 @@ fn held(reason: HoldReason, batch: u32) -> Held {
     Held { coordination, batch: Some(batch), ..Held::new(reason, message, pods) }
 }
 
-/// Passes over a group with these stored counts and these holds, until nothing is new: notes with their reasons.
+/// Runs passes with these stored counts and holds, until nothing is new; returns the reasons and notes.
 fn pass(reported: &mut Reported, stored: &[(&str, u32)], holds: &[Held]) -> Vec<String> {
     pass_while(false, reported, stored, holds)
 }
 
-/// The same while it is asked, or not, what a surplus is.
+/// Does the same; `asked` says whether a surplus is being examined.
 fn pass_while(asked: bool, reported: &mut Reported, stored: &[(&str, u32)], holds: &[Held]) -> Vec<String> {
     let mut group = group();
     let state = CoordinationState { name: "pd".to_owned(), progress: progress(stored), ..CoordinationState::default() };
@@ -42,7 +42,7 @@ fn pass_while(asked: bool, reported: &mut Reported, stored: &[(&str, u32)], hold
     all.into_iter().map(|event| format!("{}: {}", event.reason, event.note)).collect()
 }
 
-/// What is told of what is seen now, and still after a second.
+/// Returns the Events of this state, now and when it has lasted.
 fn told(reported: &mut Reported, group: &Group, seen: &Evaluation, asked: bool) -> Vec<EventNote> {
     let (mut events, again) = reported.events(group, seen, asked, Uptime::ZERO);
     if let Some(at) = again {

@@ -1,15 +1,15 @@
-//! What is told only when it lasts: that something waits, or is wrong, for less than a moment is worth no Event, and often comes
-//! from one watch being a little ahead of another.
+//! States that are reported only if they last: a wait or a fault of a moment deserves no Event, and often comes from one watch
+//! being ahead of another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::plan::reconcile::uptime::Uptime;
 
-/// How long it lasts before it is told: by then the pods of a batch are made, and what is applied together is there.
+/// The time after which a state is reported: by then the pods of a batch, and objects that are applied together, exist.
 pub(super) const LASTS: Duration = Duration::from_secs(1);
 
-/// Since when something is so that was not told yet.
+/// The states that were not reported yet, each with its beginning.
 #[derive(Debug)]
 pub(in crate::plan) struct Lasting<K>(BTreeMap<K, Uptime>);
 
@@ -20,8 +20,8 @@ impl<K> Default for Lasting<K> {
 }
 
 impl<K: Ord + Clone> Lasting<K> {
-    /// Takes in all that is so now and was not told; returns what has lasted, which is to be told now. What ends before begins
-    /// anew when it comes again.
+    /// Notes all current unreported states; returns those that have lasted and are to be reported now. A state that ends
+    /// earlier starts anew when it comes back.
     pub(in crate::plan) fn note(&mut self, what: impl IntoIterator<Item = K>, now: Uptime) -> BTreeSet<K> {
         let before = std::mem::take(&mut self.0);
         self.0 = what
@@ -35,7 +35,7 @@ impl<K: Ord + Clone> Lasting<K> {
         lasted
     }
 
-    /// When the next of the others will have lasted.
+    /// Returns when the next of the other states will have lasted.
     pub(in crate::plan) fn again(&self) -> Option<Uptime> {
         self.0.values().min().map(|since| *since + LASTS)
     }

@@ -1,4 +1,4 @@
-//! What the loop remembers of one group between passes. All of it may be lost: the cluster holds the truth.
+//! Memory of the loop on one group between passes. All of it may be lost: the cluster holds the truth.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -120,19 +120,19 @@ impl Memory {
         }
     }
 
-    /// The number of objects of which something is remembered.
+    /// Returns the number of remembered objects.
     pub(in crate::plan) fn len(&self) -> usize {
         let Waits { given_up, refusing, unclaimed, .. } = &self.waits;
         let waits = given_up.len() + refusing.len() + unclaimed.len();
         self.recovery.len() + self.tries.len() + self.pod_groups.len() + self.pods.given.len() + waits
     }
 
-    /// Forgets the last decision: a replica that does not lead has nothing to say.
+    /// Clears the last decision: a replica that does not lead reports none.
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.decided = Decided::default();
     }
 
-    /// Reports whether nothing is under way.
+    /// Reports whether no write or read is under way.
     pub(in crate::plan) fn is_idle(&self) -> bool {
         let Probes { missing_pods, surges } = &self.probes;
         let asks = missing_pods.is_asking() || surges.is_asking() || self.recovery.is_asking();
@@ -149,7 +149,7 @@ impl Memory {
         }
     }
 
-    /// Forgets the ordinals of pods that are held no longer.
+    /// Removes the ordinals of pods that are no longer held.
     pub(in crate::plan) fn note_pods(&mut self, pods: &GroupPods) {
         if self.pods.given.is_empty() {
             return;
@@ -159,18 +159,18 @@ impl Memory {
         self.pods.given.retain(|uid, _| held.contains(uid));
     }
 
-    /// Remembers since when workloads with an open rollout are without their claim.
+    /// Notes since when workloads with an open rollout lack their claim.
     pub(in crate::plan) fn note_unclaimed(&mut self, workloads: &[RolledWorkload], now: Uptime) {
         let unclaimed = workloads.iter().filter(|workload| workload.unclaimed).map(|workload| &workload.uid);
         note_since(&mut self.waits.unclaimed, unclaimed, now);
     }
 
-    /// Since when a workload is without its claim.
+    /// Returns since when a workload lacks its claim.
     pub(in crate::plan) fn unclaimed_since(&self, workload: &RolledWorkload) -> Option<Uptime> {
         self.waits.unclaimed.get(&workload.uid).copied()
     }
 
-    /// Remembers since when roles lack something of their workloads; returns what is not told yet, and when it is.
+    /// Notes what roles lack of their workloads; returns the entries that are not reported yet, and when they are.
     pub(in crate::plan) fn note_lacking(&mut self, found: Vec<Lacking>, now: Uptime) -> (Vec<Lacking>, Option<Uptime>) {
         let since = |lacks: Lacking| {
             let since = self.waits.lacking.get(&lacks).copied().unwrap_or(now);
@@ -189,19 +189,20 @@ impl Memory {
         self.decided.updated = updated.collect();
     }
 
-    /// Notes the ordinal with which the release of a pod is begun that has none from its maker.
+    /// Notes the ordinal of a release under way, for a pod whose controller gives none.
     pub(in crate::plan) fn give(&mut self, pod: &HeldPod) {
         if pod.identity.unnumbered.is_some() || pod.identity.ordinal.is_none() {
             self.pods.given.insert(pod.pod.uid.clone(), pod.ordinal);
         }
     }
 
-    /// The ordinal with which the release of a pod was tried: it may have it already, even if it does not look so.
+    /// Returns the ordinal with which the release of a pod was tried: the pod may have it already, even if the watch does not
+    /// show it.
     pub(in crate::plan) fn given(&self, pod: &PodRef) -> Option<u32> {
         self.pods.given.get(&pod.uid).copied()
     }
 
-    /// Notes the end of a live look; returns when the next pass is due.
+    /// Ends a live read; returns when to try again if it failed.
     pub(in crate::plan) fn looked(&mut self, at: &'static str, failed: bool, now: Uptime) -> Uptime {
         if at == GROUP_READ {
             self.looks.end_at_group(failed);
@@ -211,7 +212,7 @@ impl Memory {
         self.tries.end(at, failed.then_some(""), now)
     }
 
-    /// Forgets what failed for objects that are no longer there.
+    /// Removes what is remembered of objects that no longer exist.
     pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
         let owner = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.as_str());
         owner.into_iter().for_each(|owner| self.pod_groups.keep_only(owner));
@@ -236,7 +237,7 @@ impl Memory {
     }
 }
 
-/// Remembers since when each of these is as it is, and forgets the others. Most passes find what the last one found.
+/// Notes since when each of these objects is in its state, and removes all others. Most passes find no change.
 fn note_since<'a>(
     since: &mut HashMap<Arc<str>, Uptime>,
     uids: impl Iterator<Item = &'a Arc<str>> + Clone,

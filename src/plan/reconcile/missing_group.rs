@@ -1,4 +1,4 @@
-//! The pass over a group that is not there: what it held is let go, when that is certain, and that is said.
+//! The pass over a missing group: its held pods are released once it is certainly gone, and an Event reports it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::view::{PodFacts, Snapshot};
 
-/// Reason of the Event that pods go whose group is not there.
+/// The reason of the Event on pods that are released without their group.
 pub const UNCOORDINATED: &str = "ReleasedWithoutGroup";
 
 impl Pass<'_> {
-    /// The group is not there: its pods wait, and are released when a live read says so, not before.
+    /// Handles a missing group: its pods wait until a live read confirms that it is gone.
     pub(in crate::plan) fn missing(&mut self, snapshot: &Snapshot, verified_gone: bool) {
         let held = Evaluation::of_missing(self.key, snapshot).decision.held;
         let waiting = held.iter().filter(|held| !held.pods.is_empty());
@@ -30,7 +30,7 @@ impl Pass<'_> {
             uncoordinated: uncoordinated(snapshot),
             ..Decided::default()
         };
-        // There is no other object to say it on.
+        // No other object could carry the Event.
         self.publish_of_pods(held.iter().filter_map(PodHold::of_missing));
         if held.iter().all(|held| held.pods.is_empty()) && !snapshot.workloads.iter().any(RolledWorkload::is_open) {
             return;
@@ -45,7 +45,7 @@ impl Pass<'_> {
         let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
         let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
         let since = returned.max(*self.memory.presence.missing_since.get_or_insert(self.now));
-        // Also when it was verified: the group may have been there in between.
+        // A verified group waits as well: it may have existed in between.
         if since + grace > self.now {
             return self.pass_again(since + grace);
         }
@@ -53,7 +53,7 @@ impl Pass<'_> {
             self.tell_uncoordinated(snapshot, carrier.is_some());
             return self.release_all(snapshot);
         }
-        // The time is the group's, and over: what is made from now on goes as soon as a live read says so again.
+        // The grace period of the group is over: new pods are released as soon as a live read confirms again that it is gone.
         let pods = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid);
         let workloads = snapshot.workloads.iter().filter(|workload| workload.is_open()).map(|workload| &workload.uid);
         let idle: Vec<_> = pods.chain(workloads).filter(|uid| !self.memory.tries.is_under_way(uid)).collect();
@@ -68,8 +68,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Tells the first pod of each role that it goes without its group: a name that is misspelt is seen by nothing else. A
-    /// group that `was_there` was deleted.
+    /// Publishes an Event on the first pod of each role that is released without its group: nothing else shows a misspelt name.
+    /// `was_there` says that the group was deleted.
     fn tell_uncoordinated(&mut self, snapshot: &Snapshot, was_there: bool) {
         let mut roles: BTreeMap<&str, (&Arc<PodFacts>, u32)> = BTreeMap::new();
         let goes = |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&pod.pod.uid);
@@ -97,11 +97,11 @@ impl Pass<'_> {
         }
     }
 
-    /// Nothing is held in its namespace: what was held before is released, and nothing else is written.
+    /// Releases what was held in a namespace that holds nothing, and writes nothing else.
     pub(in crate::plan) fn let_go(&mut self, snapshot: &Snapshot) {
         self.memory.decided = Decided::default();
         self.release_all(snapshot);
-        // Nothing is taken away any longer, and routers go by what pods say.
+        // Pods are no longer taken away, and routers rely on their labels.
         for pod in snapshot.pods.iter().filter(|pod| pod.draining) {
             self.mark(Mark::draining(&pod.pod, false, true));
         }
@@ -115,13 +115,13 @@ impl Pass<'_> {
     }
 }
 
-/// Pods that run although the group is not there for which they were held.
+/// Counts the running pods that were held for the missing group.
 fn uncoordinated(snapshot: &Snapshot) -> u32 {
     let pods = snapshot.pods.iter().filter(|pod| !pod.held && pod.stamp.held).count();
     u32::try_from(pods).unwrap_or(u32::MAX)
 }
 
-/// Kind of the object that carried a group which this process has never seen: what its youngest held pod says.
+/// Returns the kind of the carrier on the youngest held pod, for a group that this process has never seen.
 fn stamped_carrier(snapshot: &Snapshot) -> Option<ObjectKind> {
     let marked = snapshot.pods.iter().filter(|pod| pod.held && pod.stamp.carrier.is_some());
     marked.max_by(|a, b| a.created.cmp(&b.created))?.stamp.carrier

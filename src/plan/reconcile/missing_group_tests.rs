@@ -7,7 +7,7 @@ use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::test_support::mk_pod;
 use crate::plan::view::Snapshot;
 
-/// The kinds of what a pass over a group asks for that is not there.
+/// Returns the kinds of the actions of a pass over a missing group.
 fn pass(reconciler: &mut Reconciler, snapshot: &Snapshot, second: u64) -> Vec<&'static str> {
     let (key, now) = (GroupKey::new("ns", "pd"), Duration::from_secs(second));
     reconciler.changed([key.clone()], now);
@@ -20,7 +20,7 @@ fn pass(reconciler: &mut Reconciler, snapshot: &Snapshot, second: u64) -> Vec<&'
     actions.iter().filter_map(kind).collect()
 }
 
-/// As when its namespace opts out while it is looked for, and comes back with other pods.
+/// For example, its namespace opts out during the verification, and comes back with other pods.
 #[test]
 fn that_a_group_is_gone_is_verified_again_after_a_pass_over_something_else() {
     let mut missing = Snapshot::default();
@@ -32,7 +32,7 @@ fn that_a_group_is_gone_is_verified_again_after_a_pass_over_something_else() {
         reconciler.sync([key.clone()], Duration::ZERO);
         assert_eq!(pass(&mut reconciler, &missing, 1), [""; 0]);
         assert_eq!(pass(&mut reconciler, &missing, 100), ["verify"]);
-        // The pods of another workload keep it from being forgotten.
+        // Without an open workload the empty group would be forgotten.
         let mut between = between;
         between.workloads.push(crate::plan::test_support::mk_workload("prefill", "p1"));
         reconciler.ended(key, Ended::Verified { gone: true }, Duration::from_secs(100));

@@ -1,5 +1,5 @@
-//! When each group is reconciled, and what is to be written then: the loop without its writes. It knows no clock and no
-//! client, so that a simulated cluster can drive exactly what a real one does.
+//! The loop without its writes: when each group is reconciled, and which actions follow. It has no clock and no client, so that
+//! a simulated cluster can drive the same code as a real one.
 
 pub mod action;
 mod ahead;

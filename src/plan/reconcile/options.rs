@@ -1,53 +1,52 @@
-//! How the loop behaves.
+//! Options of the loop.
 
 use std::time::Duration;
 
 use crate::model::Allowed;
 
-/// What happens to pods that name a group which is not there.
+/// The treatment of pods whose group does not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingGroup {
-    /// They are released when the group has not appeared for this long.
+    /// Release them if the group has not appeared for this long.
     ReleaseAfter(Duration),
-    /// They are held until it appears.
+    /// Hold them until the group appears.
     Hold,
 }
 
-/// What happens to the pods of a batch that others of it never join.
+/// The treatment of incomplete batches that are released as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncompleteBatch {
-    /// They wait.
+    /// Hold their pods.
     Wait,
-    /// They go when they have waited this long.
+    /// Release their pods after this time.
     ReleaseAfter(Duration),
 }
 
-/// How the loop behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoopOptions {
-    /// Pods whose group never was there.
+    /// The treatment of pods whose group never existed.
     pub missing_group: MissingGroup,
-    /// How long a group must be gone before its held pods are released.
+    /// The time for which a group must be gone before its held pods are released.
     pub vanished_grace: Duration,
-    /// How long nothing may move before the group says `ProgressDeadlineExceeded`.
+    /// The time without any move after which the group reports `ProgressDeadlineExceeded`.
     pub progress_deadline: Duration,
-    /// How long a role that was edited waits for the edits of the others.
+    /// The time for which an edited role waits for edits of other roles.
     pub settle: Duration,
-    /// Batches that are released as a whole and lack pods.
+    /// The treatment of batches that are released as a whole and lack pods.
     pub incomplete: IncompleteBatch,
-    /// How long pods that were given room may take to get a node, before the room is given to others.
+    /// The time for placed pods to get a node, before others get their room.
     pub bind_timeout: Duration,
-    /// So many recoveries of all groups are under way at once; a tenth of all batches, and at least one, when not given.
+    /// The maximum number of concurrent recoveries of all groups; the default is a tenth of all batches, and at least one.
     pub max_recoveries: Option<u32>,
-    /// Pods go whose role their group does not have.
+    /// Whether pods of a role that their group does not have are released.
     pub frees_unknown_roles: bool,
-    /// Delete held pods that were made for another batch than theirs, so that they are made again.
+    /// Whether held pods that were created for another batch are deleted, so that they are recreated.
     pub recreate_mis_stamped: bool,
-    /// What is done beyond gates, statuses and partitions.
+    /// The rights beyond gates, statuses and partitions.
     pub allowed: Allowed,
 }
 
-/// As `serve` behaves without flags.
+/// The options of `serve` without flags.
 impl Default for LoopOptions {
     fn default() -> Self {
         Self {

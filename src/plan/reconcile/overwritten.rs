@@ -1,5 +1,5 @@
-//! Statuses that somebody else puts back: two that write one status never come to rest, so that it is written more and more seldom,
-//! and said. Whatever is news is written at once all the same.
+//! Statuses that another client overwrites. Two writers of one status would never stop, so rolegate writes it at growing
+//! intervals, and an Event reports it. New content is written at once all the same.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,36 +12,36 @@ use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::transition_times::says_the_same;
 
-/// Reason of the Event.
+/// The reason of the Event.
 pub const OVERWRITTEN: &str = "StatusOverwritten";
-/// It is told when it has happened so often: an older copy may be restored by hand once.
+/// The number of times before an Event: an older copy may be restored by hand once.
 const SAID_AFTER: u32 = 3;
-/// It is over when a status has stood for so long: longer than any pause.
+/// The time for which a status must stand to end the series: longer than any pause.
 const OVER: Duration = Duration::from_secs(60);
 
-/// What the object that carries a group said when it last said what was written, and how often that was taken away.
+/// The last group object with the written status, and how often that was undone.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Overwritten {
     stood: Option<Arc<Group>>,
     times: u32,
-    /// When it was last written again.
+    /// The time of the last repeated write.
     at: Option<Uptime>,
     told: bool,
 }
 
 impl Overwritten {
-    /// Notes that a group says what it is to say.
+    /// Notes that the group has its decided status.
     pub(in crate::plan) fn stands(&mut self, group: &Arc<Group>) {
         self.stood = Some(group.clone());
     }
 
-    /// When a status may be written that stood before and does so no longer; `None` for now, and for what is new.
+    /// Returns when a status that stood before and was undone may be written again; `None` for now, and for new content.
     pub(in crate::plan) fn due(&self, group: &Group, status: &GroupStatus) -> Option<Uptime> {
         let at = self.at.filter(|_| self.is_again(group, status))?;
         Some(at + pause(self.times))
     }
 
-    /// Notes that a status is written. One that says something else than what stood takes that away itself.
+    /// Notes a write. New content replaces the status that stood.
     pub(in crate::plan) fn writes(&mut self, group: &Group, status: &GroupStatus, now: Uptime) {
         if !self.is_again(group, status) {
             self.stood = self.stood.take().filter(|stood| says_the_same(&stood.status, status));
@@ -59,7 +59,7 @@ impl Overwritten {
         stood.is_some_and(|stood| says_the_same(&stood.status, status)) && !says_the_same(&group.status, status)
     }
 
-    /// What is to be said, once until a status has stood for a while.
+    /// Returns the Event, once until a status has stood for a while.
     pub(in crate::plan) fn event(&mut self) -> Option<EventNote> {
         if self.told || self.times < SAID_AFTER {
             return None;
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(pauses, [0, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000]);
         assert_eq!(overwritten.due(&group(None), &status(Some(2))), None);
         assert!(overwritten.event().is_some() && overwritten.event().is_none());
-        // It has stood since.
+        // The status has stood since.
         let later = now + OVER + Duration::from_secs(1);
         overwritten.writes(&group(None), &status(Some(1)), later);
         assert_eq!(overwritten.due(&group(None), &status(Some(1))), Some(later + Duration::from_millis(200)));
@@ -123,7 +123,7 @@ mod tests {
     fn what_we_write_ourselves_takes_nothing_away() {
         let mut overwritten = Overwritten::default();
         for second in 0..10 {
-            // To and fro, before anybody has seen that the second stands.
+            // Changes to and fro, before a watch shows the second status.
             let now = Uptime::from_secs(second);
             overwritten.stands(&group(Some(1)));
             overwritten.writes(&group(Some(1)), &status(Some(2)), now);

@@ -1,4 +1,4 @@
-//! One pass over one group: from what is observed and what is remembered to what is to be done. The loop only does it.
+//! One pass over one group: from observation and memory to actions, which the loop carries out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,35 +29,34 @@ use crate::plan::recovery::{BrakeContext, RecoveryContext, RecoveryPlan, Tally};
 use crate::plan::status::{conditions, has_ours, transition_times};
 use crate::plan::view::{GroupView, PodFacts, Snapshot, count};
 
-/// Status that differs in counts only is written this often at most.
+/// The minimum interval between writes of a status that differs only in counts.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
 
-/// How soon a group is looked at again that comes after others.
+/// The pause before a group that waits for others is looked at again.
 const NEXT_TURN: Duration = Duration::from_millis(10);
 
-/// The group is on its way out or faulty, segments of it are taken away, or pods of it run that do not name it: their successors may not
-/// either, and would not be seen.
+/// Reports whether no recovery may begin: the group is being deleted, is faulty or is scaled in, or running pods do not name
+/// it, so that their successors might not be seen.
 fn no_recovery_begins(group: &Group, view: &GroupView, snapshot: &Snapshot) -> bool {
     let has_adopted = || view.roles.values().any(|role| role.replicas.has_adopted());
     group.deleting || !snapshot.faults.is_empty() || group.status.draining.is_some() || has_adopted()
 }
 
-/// One pass over one group.
 pub(in crate::plan) struct Pass<'a> {
     pub(in crate::plan) key: &'a GroupKey,
     pub(in crate::plan) memory: &'a mut Memory,
     pub(in crate::plan) options: LoopOptions,
     pub(in crate::plan) now: Uptime,
-    /// The time for people, RFC 3339.
+    /// The current time, RFC 3339.
     pub(in crate::plan) now_text: &'a str,
     pub(in crate::plan) actions: Vec<Action>,
-    /// When the next pass is due although nothing happens.
+    /// When the next pass is due without any event.
     pub(in crate::plan) again: Option<Uptime>,
-    /// What is seen of nodes and pods; `None` where nothing is placed.
+    /// The placement of this pass; `None` if nothing is placed.
     pub(in crate::plan) placer: Option<Placer<'a>>,
-    /// Set when a batch turns out to be released: how long that took.
+    /// The time that the release of a batch took, if it has just ended.
     pub(in crate::plan) released: Option<Duration>,
-    /// What is known of recoveries of other groups.
+    /// The context of recoveries of other groups.
     pub(in crate::plan) brake: BrakeContext,
 }
 
@@ -68,14 +67,14 @@ impl Pass<'_> {
         (recovery.tally, recovery.braked) = (Tally::default(), false);
         self.decide(snapshot);
         if let Some(placer) = self.placer.take() {
-            // Who is being released may have gone by now, to the place that it has.
+            // A pod whose release is in flight may have gone by now, to its place.
             let stays = |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&pod.pod.uid);
             placer.finish(|| snapshot.pods.iter().filter(stays).map(|pod| pod.pod.uid.clone()).collect());
         }
     }
 
     fn decide(&mut self, snapshot: &Snapshot) {
-        // It speaks for this pass only, whatever this one is about: what comes later is verified again.
+        // The verification counts for this pass only, whatever the pass handles: later pods are verified again.
         let verified_gone = self.memory.presence.take_gone();
         match &snapshot.claims {
             _ if snapshot.rests => {}
@@ -189,7 +188,7 @@ impl Pass<'_> {
     fn release_those_that_go(&mut self, group: &Arc<Group>, decision: &Decision, snapshot: &Snapshot) {
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
-            // A pod that comes before its PodGroup would be scheduled without it.
+            // A pod released before its PodGroup would be scheduled without it.
             if pod_group_of(group, pod.role(), pod.ordinal).is_some_and(|named| !self.has_pod_group(group, named)) {
                 continue;
             }
@@ -203,7 +202,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The time for recoveries; `None` where no batch is recovered.
+    /// Returns the time for recoveries; `None` if no batch is recovered.
     fn now_of_recoveries(&self, group: &Group) -> Option<Moment> {
         let recovers = group.batched().any(|(_, batching)| batching.recovers().is_some());
         recovers.then(|| Moment::parse(self.now_text)).flatten()
@@ -217,7 +216,8 @@ impl Pass<'_> {
         self.memory.recovery.braked = plan.brake.stop.is_some();
     }
 
-    /// Tells the first pod of each batch why it is held. Of a surplus nothing is said while it is asked what made it.
+    /// Publishes an Event on the first pod of each batch with the reason why it is held. A surplus is left out while it is
+    /// examined.
     fn tell_pods(&mut self, group: &Group, view: &GroupView, decision: &Decision) {
         let asks = self.memory.probes.surges.is_asking();
         let is_known = |held: &&Held| !(asks && held.reason == HoldReason::BeyondDesired);
@@ -233,30 +233,30 @@ impl Pass<'_> {
         }
     }
 
-    /// Has the group read live before a pod goes that came after the last look at it: what the watch knows may be of before
-    /// the pod, when another object carried the group or nothing made batches of the role.
+    /// Reads the group live before a pod is released that is younger than the last read: the watched state may be older than
+    /// the pod, from a time when another object carried the group or no coordination batched the role.
     pub(in crate::plan) fn look_at_group(&mut self, snapshot: &Snapshot) {
         if self.may_look(GROUP_READ) && self.memory.looks.group.begin(snapshot.seen) {
             self.actions.push(Action::ConfirmGroup);
         }
     }
 
-    /// Has it looked which pods are there before those that run count for a group that has never committed anything: they may
-    /// be of an earlier one, and gone.
+    /// Reads the pods live before running ones count for a group that has never committed anything: they may belong to an
+    /// earlier group, and be gone.
     fn look_at_pods(&mut self, carrier: &str) {
         if self.may_look(PODS_READ) && self.memory.looks.pods.begin(carrier.to_owned()) {
             self.actions.push(Action::ConfirmPods);
         }
     }
 
-    /// False while a look that failed has to wait.
+    /// Returns false while a failed read has to wait.
     pub(in crate::plan) fn may_look(&mut self, what: &str) -> bool {
         let later = self.memory.tries.due(what).filter(|at| *at > self.now);
         later.into_iter().for_each(|at| self.pass_again(at));
         later.is_none()
     }
 
-    /// Asks why pods do not appear when that has lasted, and remembers since when batches lack them.
+    /// Reads why pods do not appear if that has lasted, and notes since when batches lack them.
     fn missing_pods(&mut self, group: &Arc<Group>, decision: &Decision) {
         match self.memory.probes.missing_pods.note(&decision.missing_pods, self.now) {
             ProbeStep::Rest => {}
@@ -273,7 +273,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Asks whether a rollout made what is there beyond the desired replicas.
+    /// Reads whether a rollout created the pods beyond the desired replicas.
     fn surplus(&mut self, group: &Arc<Group>, decision: &Decision) {
         match self.memory.probes.surges.note(&decision.surplus, self.now) {
             ProbeStep::Rest => {}
@@ -285,7 +285,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Remembers since when batches that have room wait, and comes back when it is this group's turn.
+    /// Notes since when placed batches wait, and plans another pass if the group waits for its turn.
     fn placed(&mut self, decision: &Decision) {
         let Placed { waits, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
@@ -299,7 +299,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Has pods made again that were made for another batch, or placed where they got no node.
+    /// Recreates pods with the wrong stamp, and placed pods that got no node.
     fn recreate(&mut self, decision: &Decision) {
         let remakes = self.options.recreate_mis_stamped;
         let mis_stamped = decision.mis_stamped.iter().filter(|_| remakes);
@@ -308,7 +308,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Tells an object that another one controls its group.
+    /// Writes on an object that another one controls its group.
     fn write_conflicted(&mut self, other: &Arc<Group>, controls: &Group) {
         let status = transition_times::set(conditions::conflicted(other, controls), &other.status, self.now_text);
         if let Some(event) = self.memory.status.dropped.event(other) {
@@ -320,14 +320,14 @@ impl Pass<'_> {
         }
     }
 
-    /// Commits released counts at once, and shows counts at most once a second. An object that coordinates nothing is not
-    /// written to, but to take away what it says of a coordination that it had.
+    /// Writes the status: commits at once, and other counts at most once a second. An object that coordinates nothing is
+    /// written to only to remove the status of an earlier coordination.
     fn write_status(&mut self, group: &Arc<Group>, seen: &Evaluation, snapshot: &Snapshot) {
         if !group.is_claim() && !has_ours(&group.status) {
             return;
         }
         let status = transition_times::set(seen.status.clone(), &group.status, self.now_text);
-        // While something else is being written, it is that which will stand.
+        // While another status is being written, that one will stand.
         if !self.memory.status.is_under_way && transition_times::says_the_same(&status, &group.status) {
             self.memory.status.overwritten.stands(group);
         }
@@ -349,7 +349,7 @@ impl Pass<'_> {
         self.actions.push(Action::WriteStatus { group: group.clone(), status, then });
     }
 
-    /// True when an object has not kept what was written to it, and would not now.
+    /// Reports whether the object has not kept a written status, and would not now.
     fn drops_writes(&mut self, group: &Group) -> bool {
         let barred = self.memory.status.dropped.bar(group, self.now);
         if let Some(at) = self.memory.status.dropped.again(group).filter(|_| barred) {
@@ -358,14 +358,13 @@ impl Pass<'_> {
         barred
     }
 
-    /// Has a pod released; true when that begins now.
+    /// Releases a pod; returns whether that begins now.
     pub(in crate::plan) fn release(&mut self, facts: &PodFacts, labels: Option<MissingLabels>, pin: Pin) -> bool {
         let PodFacts { pod, queued, .. } = facts;
         self.begin(&pod.uid, || Action::Release { pod: pod.clone(), labels, pin, queued: *queued })
     }
 
-    /// Has something written, unless a write of the object is on its way, or has failed and is not to be tried again yet;
-    /// true when it begins now.
+    /// Begins a write on an object, unless one is in flight, or has failed and must wait; returns whether it begins now.
     pub(in crate::plan) fn begin(&mut self, object: &Arc<str>, action: impl FnOnce() -> Action) -> bool {
         match self.memory.tries.begin(object, self.now) {
             Begin::Now => self.actions.push(action()),

@@ -1,5 +1,5 @@
-//! Which held pods are told why they are held: the first of each batch, once that has lasted a moment. So `kubectl describe
-//! pod` answers whoever knows nothing of groups, and also while there is no group to look at.
+//! Events on held pods: the first pod of each batch, once the hold has lasted. So `kubectl describe pod` answers a user who
+//! does not know of groups, even while no group exists.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,16 +13,15 @@ use crate::plan::reconcile::lasting::LASTS;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::{GroupView, HeldPod, PodRef};
 
-/// What was told to pods, so that it is not told again.
+/// The reported holds, so that no Event is repeated.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct ReportedPods(BTreeMap<What, Told>);
 
-/// What was told of one hold.
 #[derive(Debug)]
 struct Told {
-    /// When a pod was first seen that it holds, or the one that was told was gone.
+    /// When the hold first had a pod, or when the pod with the Event was gone.
     since: Uptime,
-    /// The pod that was told.
+    /// The pod with the Event.
     pod: Option<FirstPod>,
 }
 
@@ -34,7 +33,7 @@ struct FirstPod {
     pod: PodRef,
 }
 
-/// A hold, and the first pod that it holds.
+/// A hold, and its first pod.
 #[derive(Debug)]
 pub(in crate::plan) struct PodHold {
     what: What,
@@ -43,7 +42,7 @@ pub(in crate::plan) struct PodHold {
 }
 
 impl PodHold {
-    /// One of a group; `None` when no pod of the batch is there.
+    /// Returns a hold of a group; `None` if no pod of the batch exists.
     pub(in crate::plan) fn of(group: &Group, view: &GroupView, held: &Held) -> Option<Self> {
         let coordination = held.coordination.as_ref().and_then(|own| group.coordination(own.index));
         let batch = coordination.and_then(Coordination::batching).zip(held.batch);
@@ -54,7 +53,7 @@ impl PodHold {
         Self::first_of(held, view, ordinals)
     }
 
-    /// One of a group that is not there.
+    /// Returns a hold of a missing group.
     pub(in crate::plan) fn of_missing(held: &Held) -> Option<Self> {
         Self::first_of(held, &GroupView::default(), |_| 0..u32::MAX)
     }
@@ -65,7 +64,7 @@ impl PodHold {
         Some(Self { what, first: FirstPod::from(&first), message: held.message.clone() })
     }
 
-    /// One of a PodGroup.
+    /// Returns a hold of a PodGroup.
     pub(in crate::plan) fn of_tree(held: &TreeHeld) -> Option<Self> {
         let pod = held.pods.iter().min()?.clone();
         let first = FirstPod { ordinal: 0, role: String::new(), pod };
@@ -84,15 +83,15 @@ impl FirstPod {
         (self.ordinal, &self.role, &self.pod.name)
     }
 
-    /// True when it is the successor of a pod that was told, which is gone or released. One before it came later: a pod of
-    /// the batch was told already.
+    /// Reports whether the pod succeeds the pod with the Event, which is gone or released. An earlier pod is a late one: its
+    /// batch has an Event already.
     fn follows(&self, told: &Self) -> bool {
         self.place() > told.place() || self.place() == told.place() && self.pod.uid != told.pod.uid
     }
 }
 
 impl ReportedPods {
-    /// What is to be told, each to one pod, and when to look again.
+    /// Returns new Events, each with its pod, and when to look again.
     pub(in crate::plan) fn events(
         &mut self,
         holds: impl Iterator<Item = PodHold>,
@@ -103,7 +102,7 @@ impl ReportedPods {
         for PodHold { what, first, message } in holds {
             let mut told = before.remove(&what).unwrap_or(Told { since: now, pod: None });
             if told.pod.as_ref().is_some_and(|known| first.follows(known)) {
-                // Where many go one after the other, not each of them is told for the moment that it is the first.
+                // If pods are released one after the other, not each of them gets an Event while it is the first.
                 told = Told { since: now, pod: None };
             }
             if told.pod.is_none() {

@@ -11,7 +11,7 @@ use crate::plan::view::{PodFacts, Replicas, RoleView};
 
 const MOMENT: Duration = Duration::from_millis(999);
 
-/// Segments of 10 prefill and 5 decode, of which pods with these ordinals are there, all of them held.
+/// Segments of 10 prefill and 5 decode; pods with these ordinals exist, all of them held.
 struct World {
     group: Group,
     view: GroupView,
@@ -46,7 +46,7 @@ impl World {
         pods.iter().for_each(|pod| replicas.remove(&pod.pod, ordinal));
     }
 
-    /// Who is told what, some time later, while everything that is there is held and this is the lowest batch.
+    /// Returns the Events after some time, with all existing pods held and `batch` as the lowest batch.
     fn pass(&mut self, after: Duration, reason: HoldReason, batch: u32) -> Vec<String> {
         self.now += after;
         let all = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);

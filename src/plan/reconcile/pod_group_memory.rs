@@ -1,4 +1,4 @@
-//! What is remembered of the PodGroups of a group's batches.
+//! Memory of the PodGroups of a group's batches.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -6,66 +6,62 @@ use std::sync::Arc;
 use crate::api::ObjectKind;
 use crate::plan::decide::pod_groups::MissingPodGroup;
 
-/// A PodGroup that is made for a batch. One that was made for an earlier object of the same name is garbage-collected with
-/// that object, so the owner's uid is a part of it.
+/// A PodGroup that is created for a batch. A PodGroup of an earlier object of the same name is garbage-collected with that
+/// object, so the uid of the owner is a part of the key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodGroupId {
-    /// Uid of the object that carries the group.
+    /// The uid of the object that carries the group.
     pub owner: String,
-    /// Its kind: each scheduler has its own.
+    /// The kind: each scheduler has its own.
     pub kind: ObjectKind,
-    /// Its name.
     pub name: String,
 }
 
 impl PodGroupId {
-    /// What it is called among the objects with a write on its way, where pods are known by their uids.
+    /// Returns the key among the objects with a write in flight, where the keys of pods are their uids.
     pub(in crate::plan) fn in_flight(&self) -> Arc<str> {
         format!("{}{}/{}", writes_of(&self.owner), self.kind.group, self.name).into()
     }
 }
 
-/// How the PodGroups of an owner begin among the objects with a write on its way, and what a look at all of them is called.
+/// Returns the prefix of the keys of all PodGroups of an owner, which is also the key of the read of all of them.
 pub(in crate::plan) fn writes_of(owner: &str) -> String {
     format!("podgroup/{owner}/")
 }
 
-/// A PodGroup that is there.
+/// An existing PodGroup.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPodGroup {
-    /// Its kind.
     pub kind: ObjectKind,
-    /// Its name.
     pub name: String,
-    /// Pods that start together.
+    /// The number of pods that start together.
     pub min_member: u32,
 }
 
-/// What is remembered of the PodGroups of a group's batches.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct PodGroupMemory {
-    /// Those that are there, with the fewest members that they were given.
+    /// Existing PodGroups, with the lowest minimum of members that they were given.
     pub(in crate::plan) made: HashMap<PodGroupId, u32>,
-    /// Those that are being removed, or could not be removed yet, with their members.
+    /// PodGroups that are being deleted, or whose deletion failed, with their members.
     pub(in crate::plan) going: HashMap<PodGroupId, u32>,
-    /// Those that could not be made, and why.
+    /// PodGroups whose creation failed, with the errors.
     failed: BTreeMap<PodGroupId, String>,
-    /// Uid of the object for which it was looked which are there.
+    /// The uid of the object whose PodGroups were listed.
     pub(in crate::plan) looked: Option<String>,
 }
 
 impl PodGroupMemory {
-    /// How many are remembered.
+    /// Returns the number of entries.
     pub(in crate::plan) fn len(&self) -> usize {
         self.made.len() + self.going.len() + self.failed.len()
     }
 
-    /// The members of one that is there.
+    /// Returns the members of an existing PodGroup.
     pub(in crate::plan) fn members(&self, id: &PodGroupId) -> Option<u32> {
         self.made.get(id).copied()
     }
 
-    /// It was tried to make one, or to change its members.
+    /// Notes a try to create a PodGroup, or to change its members.
     pub(in crate::plan) fn ensured(&mut self, id: PodGroupId, min_member: u32, failure: Option<String>) {
         if let Some(why) = failure {
             self.failed.insert(id, why);
@@ -75,7 +71,7 @@ impl PodGroupMemory {
         self.made.insert(id, min_member);
     }
 
-    /// It was looked which are there. What was made or written meanwhile is known better.
+    /// Notes the listed PodGroups. Those created or written meanwhile are kept as known.
     pub(in crate::plan) fn found(&mut self, owner: String, found: Vec<FoundPodGroup>) {
         for FoundPodGroup { kind, name, min_member } in found {
             let id = PodGroupId { owner: owner.clone(), kind, name };
@@ -86,27 +82,27 @@ impl PodGroupMemory {
         self.looked = Some(owner);
     }
 
-    /// One is gone.
+    /// Removes a PodGroup that is gone.
     pub(in crate::plan) fn forget(&mut self, id: &PodGroupId) {
         self.going.remove(id);
         self.failed.remove(id);
     }
 
-    /// One is being removed: a batch that comes back waits for another.
+    /// Notes the deletion of a PodGroup: a batch that comes back waits for a new one.
     pub(in crate::plan) fn goes(&mut self, id: &PodGroupId) {
         if let Some(members) = self.made.remove(id) {
             self.going.insert(id.clone(), members);
         }
     }
 
-    /// Forgets those of other owners.
+    /// Removes the PodGroups of other owners.
     pub(in crate::plan) fn keep_only(&mut self, owner: &str) {
         self.made.retain(|id, _| id.owner == owner);
         self.going.retain(|id, _| id.owner == owner);
         self.failed.retain(|id, _| id.owner == owner);
     }
 
-    /// Those of an owner that could not be made. One that was made and could not be loosened is there.
+    /// Returns the PodGroups of an owner that could not be created. A PodGroup that could not be relaxed exists.
     pub(in crate::plan) fn missing(&self, owner: &str) -> Vec<MissingPodGroup> {
         let missing = self.failed.iter().filter(|(id, _)| id.owner == owner && !self.made.contains_key(id));
         missing.map(|(id, why)| MissingPodGroup { name: id.name.clone(), why: why.clone() }).collect()

@@ -1,4 +1,4 @@
-//! The PodGroups of a group's batches: those that are wanted are made, and those that are left over removed.
+//! The PodGroups of a group's batches: created if wanted, and deleted if left over.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::plan::reconcile::pod_group_memory::{PodGroupId, PodGroupMemory, write
 use crate::plan::view::{GroupView, Snapshot};
 
 impl Pass<'_> {
-    /// Makes the PodGroups of committed batches, loosens them once their batch was scheduled, tightens them again while
-    /// it is made anew, and removes those of batches that are no more.
+    /// Creates the PodGroups of committed batches, relaxes them once their batch was scheduled, tightens them again while it is
+    /// recreated, and deletes those of batches that no longer exist.
     pub(in crate::plan) fn pod_groups(&mut self, group: &Arc<Group>, view: &GroupView, snapshot: &Snapshot) {
         let owner = &group.carrier.uid;
         self.look_at_pod_groups(group);
@@ -27,7 +27,7 @@ impl Pass<'_> {
             let known = self.memory.pod_groups.members(&id);
             gang.renewed |= self.memory.pod_groups.going.contains_key(&id);
             if gang.renewed && known.is_some_and(|known| known < gang.min_member) {
-                // None of its pods goes before that.
+                // None of its pods is released before that.
                 self.memory.pod_groups.made.remove(&id);
             } else if known.is_some_and(|known| known <= gang.min_member) {
                 continue;
@@ -39,7 +39,7 @@ impl Pass<'_> {
         }
     }
 
-    /// Once for each object: a loop that begins does not know what one before it has made.
+    /// Lists the PodGroups once for each object: a new process does not know which ones exist.
     fn look_at_pod_groups(&mut self, group: &Arc<Group>) {
         let owner = &group.carrier.uid;
         let has_policy = || group.batched().any(|(_, batching)| batching.pod_group.is_some());
@@ -48,7 +48,8 @@ impl Pass<'_> {
         }
     }
 
-    /// A PodGroup that a pod still names stays: its scheduler would not let the pod go without.
+    /// Deletes left-over PodGroups. A PodGroup that a pod still names stays: its scheduler would not schedule the pod without
+    /// it.
     fn remove_left_over(&mut self, group: &Arc<Group>, view: &GroupView, snapshot: &Snapshot) {
         let lasting = lasting_pod_groups(group, view);
         let is_left = |id: &&PodGroupId| {
@@ -67,7 +68,7 @@ impl Pass<'_> {
         }
     }
 
-    /// True when the PodGroup was made for the object that carries the group now.
+    /// Reports whether the PodGroup was created for the object that carries the group now.
     pub(in crate::plan) fn has_pod_group(&self, group: &Group, (kind, name): (ObjectKind, String)) -> bool {
         let id = PodGroupId { owner: group.carrier.uid.clone(), kind, name };
         self.memory.pod_groups.members(&id).is_some()

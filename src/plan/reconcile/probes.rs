@@ -1,5 +1,5 @@
-//! What is remembered of pods between passes, to ask the API server seldom: pods that do not appear, pods beyond the desired
-//! replicas, and batches that lack pods.
+//! Probes that limit reads of the API server: of pods that do not appear, of pods beyond the desired replicas, and of batches
+//! that lack pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,29 +11,29 @@ use crate::plan::decide::surplus::Surplus;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::PodRef;
 
-/// Longest pause between two questions about the same pods.
+/// The longest pause between two reads on the same pods.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// What a probe does next.
+/// The next step of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::plan) enum ProbeStep {
-    /// Nothing: there is nothing to ask, or an answer is on its way.
+    /// Nothing to read, or a read is under way.
     Rest,
-    /// Come back then.
+    /// Come back at this time.
     Wait(Uptime),
-    /// Ask now.
+    /// Read now.
     Ask,
 }
 
-/// How long nothing may change before the first question why pods are missing: workloads need a moment to make them.
+/// The time without a change before the first read on missing pods: workloads need a moment to create them.
 const FIRST_QUESTION: Duration = Duration::from_secs(3);
 
-/// What is remembered of pods that do not appear.
+/// The probe of pods that do not appear.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct MissingPodsProbe {
-    /// What was missing last: role, and how many.
+    /// The last missing replicas: role and number.
     missing: Vec<(String, u32)>,
-    /// When to ask, while something is missing.
+    /// The time of the next read while replicas are missing.
     due: Uptime,
     pause: Duration,
     asking: bool,
@@ -41,17 +41,17 @@ pub(in crate::plan) struct MissingPodsProbe {
 }
 
 impl MissingPodsProbe {
-    /// Why, as far as that was found out.
+    /// Returns the reasons, as far as known.
     pub(in crate::plan) fn diagnoses(&self) -> &[Diagnosis] {
         &self.diagnoses
     }
 
-    /// True while an answer is on its way.
+    /// Reports whether a read is under way.
     pub(in crate::plan) fn is_asking(&self) -> bool {
         self.asking
     }
 
-    /// Notes what is missing now. The diagnosis of a role is forgotten when the role is complete.
+    /// Notes the missing pods. The diagnosis of a role is removed when the role is complete.
     pub(in crate::plan) fn note(&mut self, missing: &[MissingPods], now: Uptime) -> ProbeStep {
         self.diagnoses.retain(|diagnosis| missing.iter().any(|missing| missing.role == diagnosis.role));
         let missing: Vec<_> = missing.iter().map(|missing| (missing.role.clone(), missing.missing)).collect();
@@ -68,7 +68,7 @@ impl MissingPodsProbe {
         }
     }
 
-    /// Takes the answer; the next question waits longer.
+    /// Takes the answer; the next read waits longer.
     pub(in crate::plan) fn answered(&mut self, diagnoses: Vec<Diagnosis>, now: Uptime) {
         self.asking = false;
         self.diagnoses = diagnoses;
@@ -77,15 +77,15 @@ impl MissingPodsProbe {
     }
 }
 
-/// Pause before the same surplus pods are asked about again; doubles up to `LONGEST_PAUSE`.
+/// The pause before the next read on the same surplus pods; it doubles up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What is remembered of replicas beyond the desired ones.
+/// The probe of replicas beyond the desired ones.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct SurgeProbe {
-    /// Pods that a rollout made, as a live read has shown.
+    /// Pods that a rollout created, by a live read.
     proven: Vec<PodRef>,
-    /// Pods that were asked about.
+    /// Pods that were read.
     asked: BTreeSet<PodRef>,
     due: Uptime,
     pause: Duration,
@@ -93,17 +93,17 @@ pub(in crate::plan) struct SurgeProbe {
 }
 
 impl SurgeProbe {
-    /// Pods that a rollout made.
+    /// Returns the pods that a rollout created.
     pub(in crate::plan) fn proven(&self) -> &[PodRef] {
         &self.proven
     }
 
-    /// True while an answer is on its way.
+    /// Reports whether a read is under way.
     pub(in crate::plan) fn is_asking(&self) -> bool {
         self.asking
     }
 
-    /// Notes the surplus: it is asked about new pods at once.
+    /// Notes the surplus: new pods are read at once.
     pub(in crate::plan) fn note(&mut self, surplus: &[Surplus], now: Uptime) -> ProbeStep {
         let pods: BTreeSet<_> = surplus.iter().flat_map(|surplus| &surplus.pods).cloned().collect();
         self.asked.retain(|pod| pods.contains(pod));
@@ -122,7 +122,7 @@ impl SurgeProbe {
         }
     }
 
-    /// Takes the answer: which of the pods a rollout made.
+    /// Takes the pods that a rollout created.
     pub(in crate::plan) fn answered(&mut self, proven: Vec<PodRef>, now: Uptime) {
         self.asking = false;
         self.proven = proven;
@@ -131,10 +131,10 @@ impl SurgeProbe {
     }
 }
 
-/// Since when what is released as a whole lacks pods.
+/// Since when units that are released as a whole lack pods.
 pub(in crate::plan) type IncompleteSince = Since<AllOrNothing>;
 
-/// Since when things are as they are.
+/// Since when each entry is in its state.
 #[derive(Debug)]
 pub(in crate::plan) struct Since<T>(BTreeMap<T, Uptime>);
 
@@ -145,12 +145,12 @@ impl<T> Default for Since<T> {
 }
 
 impl<T: Ord + Clone> Since<T> {
-    /// What has been so for this long.
+    /// Returns the entries that have been in their state for this long.
     pub(in crate::plan) fn overdue(&self, after: Duration, now: Uptime) -> Vec<T> {
         self.0.iter().filter(|(_, since)| **since + after <= now).map(|(what, _)| what.clone()).collect()
     }
 
-    /// Notes what is so now; returns when the next of it will have been so for this long.
+    /// Notes the current entries; returns when the next of them will have been in its state for this long.
     pub(in crate::plan) fn note<'a>(
         &mut self,
         now_so: impl IntoIterator<Item = &'a T>,
@@ -167,26 +167,26 @@ impl<T: Ord + Clone> Since<T> {
     }
 }
 
-/// Domains in which pods of batches got no node in time, each with how often that was, and until when they are not to go there.
+/// Domains in which pods of batches got no node in time, each with the number of times, and the end of the time for which the
+/// batch avoids it.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct GivenUpUntil(BTreeMap<(usize, u32), (GivenUp, u32, Uptime)>);
 
-/// A domain is given up for twice as long each time, so often.
+/// The maximum number of times that the time is doubled.
 const DOUBLINGS: u32 = 6;
 
 impl GivenUpUntil {
-    /// Those of now.
+    /// Returns the domains to avoid now.
     pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<((usize, u32), GivenUp)> {
         let all = self.0.iter().filter(|(_, (_, _, until))| *until > now);
         all.map(|(id, (given_up, _, _))| (*id, given_up.clone())).collect()
     }
 
-    /// How many there are.
     pub(in crate::plan) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Notes those that were found now, of pods that got no node for this long; returns when the next may be tried again.
+    /// Notes the domains found now, with pods that got no node for `after`; returns when the next domain may be tried again.
     pub(in crate::plan) fn note(
         &mut self,
         found: &BTreeMap<(usize, u32), GivenUp>,

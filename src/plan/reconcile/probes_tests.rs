@@ -17,7 +17,7 @@ fn nobody_asks_before_a_wait_has_lasted_and_then_more_and_more_seldom() {
     let mut probe = MissingPodsProbe::default();
     assert_eq!(probe.note(&[], Uptime::ZERO), ProbeStep::Rest);
     assert_eq!(probe.note(&[mk_missing(4)], SECOND), ProbeStep::Wait(SECOND * 4));
-    // One more pod came: they are being made.
+    // One more pod appeared: they are being created.
     assert_eq!(probe.note(&[mk_missing(3)], SECOND * 2), ProbeStep::Wait(SECOND * 5));
     assert_eq!(probe.note(&[mk_missing(3)], SECOND * 5), ProbeStep::Ask);
     assert_eq!(probe.note(&[mk_missing(3)], SECOND * 6), ProbeStep::Rest);

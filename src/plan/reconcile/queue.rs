@@ -1,11 +1,11 @@
-//! When each group is due.
+//! The queue of groups by the time of their next pass.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::GroupKey;
 use crate::plan::reconcile::uptime::Uptime;
 
-/// Groups by the time of their next pass, one for each group.
+/// Groups by the time of their next pass, one entry for each group.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Queue {
     due: BTreeSet<(Uptime, GroupKey)>,
@@ -24,17 +24,17 @@ impl Queue {
         self.due.insert((at, key));
     }
 
-    /// How many are planned.
+    /// Returns the number of planned passes.
     pub(in crate::plan) fn len(&self) -> usize {
         self.planned.len()
     }
 
-    /// When the next group is due.
+    /// Returns when the next group is due.
     pub(in crate::plan) fn next(&self) -> Option<Uptime> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// The next group that is due by now; it is not planned any more.
+    /// Removes and returns the next group that is due by now.
     pub(in crate::plan) fn take(&mut self, now: Uptime) -> Option<GroupKey> {
         self.next().filter(|at| *at <= now)?;
         let (_, key) = self.due.pop_first()?;

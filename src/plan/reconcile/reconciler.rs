@@ -1,5 +1,4 @@
-//! The reconciler: takes changes and the ends of writes, and says which group is to be reconciled next and what is to be
-//! written for it.
+//! The reconciler: takes changes and the results of writes, and returns the next group to reconcile and the actions for it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -28,37 +27,37 @@ use crate::plan::view::Snapshot;
 
 /// Events of one group within this time are planned together; the first is planned at once.
 const COALESCE: Duration = Duration::from_millis(10);
-/// A group that waits for room is looked at this often at most, however often pods come and go.
+/// The minimum interval between looks at a group that waits for room, however often pods come and go.
 const ROOM_EVERY: Duration = Duration::from_millis(50);
 
-/// What is remembered of every group, and when each is due.
+/// The memory of every group, and when each is due.
 #[derive(Debug)]
 pub struct Reconciler {
     options: LoopOptions,
     groups: HashMap<GroupKey, Memory>,
-    /// PodGroups that place their pods, by the keys that they have beside groups.
+    /// PodGroups that place their pods, by their keys beside groups.
     trees: HashMap<GroupKey, TreeMemory>,
     queue: Queue,
     leads: bool,
     synced: bool,
-    /// When a definition of what carries groups was last changed.
+    /// When a definition of a carrier kind was last changed.
     redefined: Option<Uptime>,
-    /// Groups that may have batches of which a part went before this process led: they were not looked at since.
+    /// Groups that may have batches which were released in part before this process led: they were not looked at since.
     unkept: HashSet<GroupKey>,
-    /// Groups that wait to see nodes, or what their pods ask for.
+    /// Groups that wait for nodes, or the needs of their pods, to be known.
     blind: HashSet<GroupKey>,
     /// Groups that wait for room.
     line: Line,
-    /// What [`crate::plan::placement::Capacity::freed`] was when they were last told.
+    /// The value of [`crate::plan::placement::Capacity::freed`] when these groups were last scheduled.
     freed: u64,
-    /// Recoveries of all groups.
+    /// The recoveries of all groups.
     braking: Braking,
-    /// Times of batches that were released since they were last asked for.
+    /// The durations of releases since they were last taken.
     released: Vec<Duration>,
 }
 
 impl Reconciler {
-    /// The reconciler of a replica that does not lead, before anything is known.
+    /// Returns the reconciler of a replica that does not lead and knows nothing.
     pub fn new(options: LoopOptions) -> Self {
         Self {
             options,
@@ -77,12 +76,13 @@ impl Reconciler {
         }
     }
 
-    /// True once everything was listed.
+    /// Reports whether all objects were listed.
     pub fn is_synced(&self) -> bool {
         self.synced
     }
 
-    /// Notes who leads, and plans a pass over every group: what the old leader had committed is finished first by the plan itself.
+    /// Notes whether this replica leads, and plans a pass over every group: the plan itself first finishes what the old leader
+    /// had committed.
     pub fn lead(&mut self, leads: bool, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         self.leads = leads;
         self.line.clear();
@@ -92,13 +92,13 @@ impl Reconciler {
         self.schedule_unkept(keys, now);
     }
 
-    /// Notes that everything was listed once: from now on the rest may be decided.
+    /// Notes that all objects were listed once: passes decide from now on.
     pub fn sync(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         self.synced = true;
         self.schedule_unkept(keys, now);
     }
 
-    /// Notes that a definition of what carries groups was changed: what was dropped from a status may be kept now.
+    /// Notes a change of a definition of a carrier kind: dropped fields of a status may be kept now.
     pub fn redefined(&mut self, now: Uptime) {
         self.redefined = Some(now);
         let told = self
@@ -120,7 +120,6 @@ impl Reconciler {
         keys.into_iter().for_each(|key| self.schedule(key, now, now));
     }
 
-    /// Notes that groups have changed.
     pub fn changed(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         for key in keys {
             if key.pod_group().is_some() {
@@ -149,18 +148,18 @@ impl Reconciler {
         self.trees.get(key).and_then(|memory| memory.last_pass).or_else(of_group)
     }
 
-    /// When the next group is due.
+    /// Returns when the next group is due.
     pub fn next(&self) -> Option<Uptime> {
         self.queue.next()
     }
 
-    /// The next group that is due by now.
+    /// Returns the next group that is due by now.
     pub fn take_due(&mut self, now: Uptime) -> Option<GroupKey> {
         self.queue.take(now)
     }
 
-    /// Notes that something has changed of nodes and pods, and what [`crate::plan::placement::Capacity::freed`] is now:
-    /// groups that wait for room are looked at in their order, those that wait to see any at once.
+    /// Notes a change of nodes or pods, with the new value of [`crate::plan::placement::Capacity::freed`]: groups that wait for
+    /// room are looked at in their order, groups that wait for nodes to be known at once.
     pub fn capacity_changed(&mut self, freed: u64, now: Uptime) {
         let blind: Vec<_> = self.blind.iter().chain(&self.unkept).cloned().collect();
         let waiting = if freed == self.freed { Vec::new() } else { self.line.in_order() };
@@ -171,13 +170,13 @@ impl Reconciler {
         }
     }
 
-    /// True while pods of any group are to be placed: before that nobody needs to know of nodes.
+    /// Reports whether pods of any group are to be placed: nodes need not be watched before.
     pub fn needs_room(&self) -> bool {
         self.leads && self.decided().any(|decided| decided.needs_room)
     }
 
-    /// Reconciles a group. What is to be done is under way from then on, until `ended` says otherwise. `sight` is `None`
-    /// where nothing is placed, `now_text` is RFC 3339.
+    /// Reconciles a group. The returned actions are under way until `ended` reports their results. `sight` is `None` if nothing
+    /// is placed; `now_text` is RFC 3339.
     pub fn pass(
         &mut self,
         key: &GroupKey,
@@ -189,7 +188,7 @@ impl Reconciler {
         let Some(memory) = self.groups.get_mut(key) else { return Vec::new() };
         memory.last_pass = Some(now);
         if snapshot.is_empty() && memory.is_idle() {
-            // Room that was kept for what will not be made.
+            // Room may have been kept for pods that will not be created.
             let gone = sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, false, now));
             gone.into_iter().for_each(|placer| placer.finish(HashSet::new));
             let was = memory.recovery.tally;
@@ -206,7 +205,7 @@ impl Reconciler {
         memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
         if !self.leads || !self.synced {
             memory.decided_nothing();
-            // Who leads again later verifies it again.
+            // A later leader verifies it again.
             memory.presence.take_gone();
             return Vec::new();
         }
@@ -237,7 +236,7 @@ impl Reconciler {
         actions
     }
 
-    /// One pass over a PodGroup that places its pods. `key` is the one that it has beside groups.
+    /// Reconciles a PodGroup that places its pods. `key` is its key beside groups.
     pub fn pass_tree(
         &mut self,
         key: &GroupKey,
@@ -280,7 +279,7 @@ impl Reconciler {
         actions
     }
 
-    /// Notes that something has ended, and plans another pass where one is due.
+    /// Notes a result, and plans another pass if one is due.
     pub fn ended(&mut self, key: GroupKey, ended: Ended, now: Uptime) {
         if let Some(memory) = self.trees.get_mut(&key) {
             let again = memory.ended(&ended, now);
@@ -297,14 +296,14 @@ impl Reconciler {
                     Some(at)
                 } else {
                     self.released.extend(memory.decided.release_timer.released(&object.uid, now));
-                    // What it was last seen as may not change any more.
+                    // The watch may show no further change of it.
                     is_unmarked.then(|| memory.last_pass.map_or(now, |last| now.max(last + COALESCE)))
                 }
             }
             Ended::Written { failure } => {
                 let seen = memory.status.end();
                 if failure.is_none() {
-                    // Also after a conflict: the group was read anew.
+                    // Also after a conflict: the group was read again.
                     memory.looks.show_group(seen);
                 }
                 memory.status.note(failure);
@@ -312,7 +311,7 @@ impl Reconciler {
             }
             Ended::StatusDropped { object, fields } => {
                 if !memory.tries.drop(&object.uid) {
-                    // It held for the version that was written to.
+                    // The write was based on the current version.
                     let seen = memory.status.end();
                     memory.looks.show_group(seen);
                 }
@@ -325,7 +324,7 @@ impl Reconciler {
                     memory.tries.end(&id.in_flight(), failure.as_ref().map(|_| ""), now);
                     memory.pod_groups.ensured(id, gang.min_member, failure);
                 }
-                // Also when it failed: what waits for it is told so.
+                // Also after a failure: the waiting pods are told.
                 Some(now)
             }
             Ended::PodGroupsFound { owner, found } => {
@@ -359,7 +358,7 @@ impl Reconciler {
             }
             Ended::Confirmed { failed } => Some(memory.looked(GROUP_READ, failed, now)),
             Ended::PodsConfirmed { failed } => Some(memory.looked(PODS_READ, failed, now)),
-            // Of a PodGroup: told to its own memory.
+            // Results of a PodGroup go to its own memory.
             Ended::PlacementCommitted { .. } => None,
             Ended::Verified { gone } => {
                 memory.presence.answered(gone, now);
@@ -377,28 +376,28 @@ impl Reconciler {
         of_groups.chain(self.trees.values().map(|memory| &memory.decided))
     }
 
-    /// Batches of all groups by state, as they were last decided.
+    /// Returns the last decided number of batches of all groups by state.
     pub fn batches(&self) -> impl Iterator<Item = (BatchState, u32)> {
         self.decided().flat_map(|decided| decided.batches.iter().map(|(state, batches)| (*state, *batches)))
     }
 
-    /// How long each batch took that was released since the last call: from the first change that no pass had seen when
-    /// the batch was found to be next, to the end of the last release of those of its pods that were there by then.
+    /// Returns the durations of the batches released since the last call: from the first change that no pass had seen when the
+    /// batch was found to be next, to the end of the last release of those of its pods that existed by then.
     pub fn take_released(&mut self) -> Vec<Duration> {
         std::mem::take(&mut self.released)
     }
 
-    /// Held pods of all groups, by reason, as they were last decided.
+    /// Returns the last decided number of held pods of all groups by reason.
     pub fn held(&self) -> impl Iterator<Item = (HoldReason, u32)> {
         self.decided().flat_map(|decided| decided.held.iter().copied())
     }
 
-    /// Why something is held in each group and PodGroup, as it was last decided: each reason once.
+    /// Returns the last decided reasons of holds, each once for each group and PodGroup.
     pub fn held_groups(&self) -> impl Iterator<Item = HoldReason> {
         self.decided().flat_map(Decided::reasons)
     }
 
-    /// How many entries each map has; those of what is remembered of single objects are counted together.
+    /// Returns the number of entries of each map; entries for single objects are counted together.
     pub fn sizes(&self) -> [(&'static str, usize); 7] {
         let of_groups = self.groups.values().map(Memory::len).sum::<usize>();
         [
@@ -412,32 +411,32 @@ impl Reconciler {
         ]
     }
 
-    /// The segments of all groups whose workloads are scaled together.
+    /// Returns the segments of all groups whose workloads are scaled together.
     pub fn segments(&self) -> impl Iterator<Item = SegmentCounts> {
         self.decided().map(|decided| decided.segments)
     }
 
-    /// Batches of all groups that are made anew, were, or will be no more, by how far that is.
+    /// Returns the phases of the recoveries of all groups.
     pub fn recoveries(&self) -> impl Iterator<Item = Phase> {
         self.decided().flat_map(|decided| decided.recoveries.iter().copied())
     }
 
-    /// Batches of all groups that look broken and are not made anew for now.
+    /// Returns the number of batches of all groups that look broken and are not recreated for now.
     pub fn paused(&self) -> u32 {
         self.decided().map(|decided| decided.paused).fold(0, u32::saturating_add)
     }
 
-    /// Pods that run without the groups for which they were held.
+    /// Returns the number of running pods that were held for groups which do not exist.
     pub fn uncoordinated(&self) -> u32 {
         self.decided().map(|decided| decided.uncoordinated).fold(0, u32::saturating_add)
     }
 
-    /// The number of groups that say that nothing moves, as they were last decided.
+    /// Returns the number of groups that reported a stall in their last decision.
     pub fn stalled(&self) -> usize {
         self.decided().filter(|decided| decided.stalled).count()
     }
 
-    /// Updated and desired replicas of the roles of each group with open rollouts, as they were last seen.
+    /// Returns updated and desired replicas of the roles of each group with open rollouts, as last seen.
     pub fn updated(&self) -> impl Iterator<Item = (&GroupKey, &BTreeMap<String, (u32, u32)>)> {
         let updated = self.groups.iter().map(|(key, memory)| (key, &memory.decided.updated));
         updated.filter(|(_, updated)| !updated.is_empty())

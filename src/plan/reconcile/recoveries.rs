@@ -1,4 +1,4 @@
-//! Recoveries, pass by pass: what is looked at, and what is deleted.
+//! The part of a pass on recoveries: live reads and deletions.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::plan::recovery::{Deletion, RecoveryPlan};
 use crate::plan::view::Snapshot;
 
 impl Pass<'_> {
-    /// Looks at losses, and deletes what is committed to go.
+    /// Reads losses live, and deletes pods by committed entries.
     pub(in crate::plan) fn recover(&mut self, group: &Arc<Group>, plan: &RecoveryPlan, snapshot: &Snapshot) {
         if let Some(at) = self.memory.recovery.note(plan, self.now) {
             self.pass_again(at);
@@ -26,7 +26,7 @@ impl Pass<'_> {
             if self.memory.recovery.has_deleted(&pod.pod) {
                 continue;
             }
-            // What is known of the group may be of before the pod: then another leader may be further by now.
+            // The known state of the group may be older than the pod: another leader may be further by now.
             if !self.memory.looks.show_group_of(pod) {
                 self.look_at_group(snapshot);
                 continue;

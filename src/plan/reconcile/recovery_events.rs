@@ -1,4 +1,4 @@
-//! Events of batches that are made anew: one when that is committed, one when it is over, one when it will not be again.
+//! Events on recoveries: one when a recovery is committed, one when it is over, one when the batch is not recreated again.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,33 @@ use crate::plan::recovery::entry::{Phase, loss_text};
 use crate::plan::recovery::text::{batch_name, pause, recovery_is_off, roles_of};
 use crate::plan::recovery::{PAUSED, RecoveryPlan};
 
-/// Reason of the Event that a batch has lost a replica, and is made anew.
+/// The reason of the Event on a batch that has lost a replica and is recreated.
 pub const BROKEN: &str = "BatchBroken";
-/// Reason of the Event that a batch that was made anew is complete.
+/// The reason of the Event on a recreated batch that is complete.
 pub const RECOVERED: &str = "BatchRecovered";
-/// Reason of the Event that a batch is left as it is, since it was made anew too often.
+/// The reason of the Event on a batch that was recreated too often and is left as it is.
 pub const EXHAUSTED: &str = "RecoveryExhausted";
-/// Reason of the Event that nothing is recovered, since nobody has allowed it.
+/// The reason of the Event on a recovery policy without effect, since recovery is not allowed.
 pub const OFF: &str = "RecoveryOff";
 
 /// Coordination and number of a batch.
 type Key = (String, u32);
 
-/// What was reported of recoveries.
+/// The reported state of recoveries.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct ReportedRecoveries {
-    /// When each began that was told, and whether it is over; `None` before the first pass.
+    /// When each reported recovery began, and whether it is over; `None` before the first pass.
     told: Option<BTreeMap<Key, (Option<String>, bool)>>,
-    /// Coordinations of which it was told that nobody has allowed their recovery.
+    /// Coordinations that were reported as not allowed to recover.
     off: Vec<String>,
     not_allowed: Lasting<String>,
-    /// It was told that recoveries are paused.
+    /// Whether a pause of recoveries was reported.
     paused: bool,
     pausing: Lasting<()>,
 }
 
 impl ReportedRecoveries {
-    /// What is new in what is stored, and when to look again.
+    /// Returns new Events on the stored recoveries, and when to look again.
     pub(in crate::plan) fn events(
         &mut self,
         group: &Group,
@@ -104,7 +104,7 @@ fn recovered(group: &Group, entry: &RecoveryState) -> EventNote {
     note(RECOVERED, subject(entry), text, false, group, &entry.coordination)
 }
 
-/// A recovery is told of once, and the next one of the same batch as well.
+/// Returns the subject, which differs for each recovery of a batch.
 fn subject(entry: &RecoveryState) -> String {
     format!("{} {} {}", entry.coordination, entry.batch, entry.since.as_deref().unwrap_or_default())
 }

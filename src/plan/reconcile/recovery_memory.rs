@@ -1,4 +1,4 @@
-//! What is remembered of recoveries between passes. All of it may be lost.
+//! Memory of recoveries between passes. All of it may be lost.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::{BatchId, Judged, RecoveryPlan, Tally, Verdict};
 use crate::plan::view::{PodRef, Snapshot};
 
-/// What the look at losses is called among what is tried again.
+/// The key of the live read of losses among retries.
 pub(in crate::plan) const LOSSES_READ: &str = "losses";
 
-/// Between two looks at a batch of which nobody knows whether it is broken.
+/// The interval between two reads of a batch that may or may not be broken.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// What is remembered of batches that are, or may be, broken.
+/// The memory of batches that are, or may be, broken.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct RecoveryMemory {
-    /// A look is on its way.
+    /// Whether a read is under way.
     asking: bool,
     judged: Vec<Judged>,
-    /// When it is looked again at batches of which nobody knows whether they are broken.
+    /// When batches that may or may not be broken are read again.
     again: Option<Uptime>,
-    /// Since when batches have replicas that are not ready, and how long they may be.
+    /// Since when batches have unready replicas, and after which time these are lost.
     unready: BTreeMap<BatchId, (Uptime, Duration)>,
-    /// Unique ids of pods that were deleted, and look as if they were there.
+    /// The uids of deleted pods that the watch still shows.
     deleted: HashSet<Arc<str>>,
     /// Batches as the limits on recoveries of all groups count them.
     pub(in crate::plan) tally: Tally,
@@ -33,7 +33,7 @@ pub(in crate::plan) struct RecoveryMemory {
 }
 
 impl RecoveryMemory {
-    /// What looks have shown, and batches of which replicas are not ready for too long.
+    /// Returns the verdicts, and the batches with replicas that were unready for too long.
     pub(in crate::plan) fn known(&self, now: Uptime) -> (Vec<Judged>, Vec<BatchId>) {
         let stands = |judged: &&Judged| self.again.is_none_or(|again| again > now) || !is_unknown(judged);
         let is_over = |(since, time): &(Uptime, Duration)| now.saturating_sub(*since) >= *time;
@@ -41,17 +41,15 @@ impl RecoveryMemory {
         (self.judged.iter().filter(stands).cloned().collect(), overdue.collect())
     }
 
-    /// A look is on its way.
     pub(in crate::plan) fn is_asking(&self) -> bool {
         self.asking
     }
 
-    /// How many entries there are.
     pub(in crate::plan) fn len(&self) -> usize {
         self.judged.len() + self.unready.len() + self.deleted.len()
     }
 
-    /// A look has ended.
+    /// Notes the result of a read.
     pub(in crate::plan) fn looked(&mut self, judged: Option<Vec<Judged>>, now: Uptime) {
         self.asking = false;
         self.judged.extend(judged.into_iter().flatten());
@@ -60,27 +58,26 @@ impl RecoveryMemory {
         }
     }
 
-    /// A look is to begin; false while one is on its way.
+    /// Begins a read; returns false while one is under way.
     pub(in crate::plan) fn ask(&mut self) -> bool {
         !std::mem::replace(&mut self.asking, true)
     }
 
-    /// True for a pod that was deleted, and looks as if it were there.
+    /// Reports whether the pod was deleted although the watch still shows it.
     pub(in crate::plan) fn has_deleted(&self, pod: &PodRef) -> bool {
         self.deleted.contains(&pod.uid)
     }
 
-    /// The deletion of a pod has begun.
     pub(in crate::plan) fn deletes(&mut self, pod: &PodRef) {
         self.deleted.insert(pod.uid.clone());
     }
 
-    /// The deletion of a pod was refused: it is tried again.
+    /// Notes that the deletion of a pod was refused: it is tried again.
     pub(in crate::plan) fn not_deleted(&mut self, uid: &str) {
         self.deleted.remove(uid);
     }
 
-    /// Forgets pods that are gone.
+    /// Removes pods that are gone.
     pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
         if !self.deleted.is_empty() {
             let there: HashSet<_> = snapshot.pods.iter().map(|pod| &pod.pod.uid).collect();
@@ -88,7 +85,7 @@ impl RecoveryMemory {
         }
     }
 
-    /// Notes what a pass has found; returns when replicas are not ready for too long, at the earliest.
+    /// Notes the findings of a pass; returns when the next replica will have been unready for too long, or when to read again.
     pub(in crate::plan) fn note(&mut self, plan: &RecoveryPlan, now: Uptime) -> Option<Uptime> {
         let is_over = self.again.is_some_and(|again| again <= now);
         self.judged.retain(|judged| plan.broken.contains(&judged.id) && !(is_over && is_unknown(judged)));

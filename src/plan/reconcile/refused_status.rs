@@ -1,17 +1,16 @@
-//! Groups whose status the API server does not take. Nothing is released that was not committed, so all that is not yet released
-//! waits for it.
+//! Groups whose status the API server refuses. Nothing is released without a commit, so all held pods wait for it.
 
 use std::collections::BTreeSet;
 
 use crate::model::wording::answer;
 use crate::plan::reconcile::events::EventNote;
 
-/// Reason of the Event.
+/// The reason of the Event.
 pub const REFUSED: &str = "StatusRefused";
-/// It is told when it has failed so often: before that it may be a moment's.
+/// The number of failures before an Event: a shorter series may pass by itself.
 const SAID_AFTER: u32 = 3;
 
-/// That the status of a group is refused, and whether that was told.
+/// The refusal of a group's status, and whether it was reported.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct RefusedStatus {
     why: Option<String>,
@@ -19,13 +18,13 @@ pub(in crate::plan) struct RefusedStatus {
 }
 
 impl RefusedStatus {
-    /// Notes what became of a write, and how often it has failed in a row.
+    /// Notes the result of a write, and the number of failures in a row.
     pub(in crate::plan) fn note(&mut self, failure: Option<String>, failures: u32) {
         self.told &= failure.is_some();
         self.why = failure.filter(|_| failures >= SAID_AFTER);
     }
 
-    /// What is to be said, once until a write is taken.
+    /// Returns the Event, once until a write succeeds.
     pub(in crate::plan) fn event(&mut self) -> Option<EventNote> {
         let why = self.why.as_ref().filter(|_| !self.told)?;
         self.told = true;

@@ -1,4 +1,4 @@
-//! Nodes whose kubelets refuse pods of a batch again and again: it is not placed there for a while.
+//! Nodes whose kubelets repeatedly refuse pods of a batch: the batch avoids them for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,41 +10,40 @@ use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::NodeRefusal;
 
-/// Reason of the Event that a batch is not placed on a node for a while.
+/// The reason of the Event on a node that a batch avoids.
 pub const REFUSES: &str = "NodeRefusesPods";
-/// So often a node may refuse a pod before others are looked for: what made it do so may be over.
+/// The number of refusals before a batch avoids the node: the cause may pass by itself.
 const OFTEN: u32 = 2;
-/// How long a node is left out first; each further refusal doubles it, so often.
+/// The time for which a node is first avoided, and the maximum number of times that further refusals double it.
 const FIRST: Duration = Duration::from_secs(60);
 const DOUBLINGS: u32 = 6;
 
-/// A batch, by the place of its coordination in the group's list and its number from 0, and a node.
+/// A batch, as the position of its coordination in the list of the group and its number from 0, and a node.
 type Key = ((usize, u32), Arc<str>);
 
-/// A node that is left out.
+/// A node that a batch avoids.
 #[derive(Debug)]
 struct LeftOut {
     until: Uptime,
-    /// Unique ids of the pods whose refusals have led to that: each counts once.
+    /// The uids of the refused pods: each counts once.
     for_pods: BTreeSet<Arc<str>>,
 }
 
-/// Nodes that are left out.
+/// Nodes that batches avoid.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Refusing(BTreeMap<Key, LeftOut>);
 
 impl Refusing {
-    /// The nodes that are left out now.
+    /// Returns the nodes to avoid now.
     pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<Key> {
         self.0.iter().filter(|(_, known)| known.until > now).map(|(key, _)| key.clone()).collect()
     }
 
-    /// How many entries there are.
     pub(in crate::plan) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Notes refusals; returns what is new, and when the next node is no longer left out.
+    /// Notes refusals; returns new Events, and when the next node is no longer avoided.
     pub(in crate::plan) fn note(
         &mut self,
         group: &Group,

@@ -1,4 +1,4 @@
-//! What is worth an Event in a rollout: a role waits for another, may go on, or does not move any more.
+//! Events on rollouts: a role waits for another, may proceed, or does not move any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,18 +9,18 @@ use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::{RoleRollout, RolloutPlan, Rollouts, Wait, WaitReason, waits_for};
 use crate::plan::status::STALLED;
 
-/// Reason of the Event that a role waits.
+/// The reason of the Event on a role that waits.
 pub const HELD: &str = "RolloutHeld";
-/// Reason of the Event that a rollout went on, or is over.
+/// The reason of the Event on a rollout that proceeded, or is over.
 pub const ADVANCED: &str = "RolloutAdvanced";
 
-/// What was reported last of the rollouts of a group.
+/// The last reported state of the rollouts of a group.
 #[derive(Debug, Default)]
 pub struct ReportedRollouts {
-    /// Partitions of open rollouts that were reported; `None` before the first pass: what went before this process began is
-    /// not reported.
+    /// The reported partitions of open rollouts; `None` before the first pass: progress before the start of this process is not
+    /// reported.
     partitions: Option<BTreeMap<String, u32>>,
-    /// Which role was reported to wait for which, and why, since its rollout began.
+    /// The waits reported since the rollout of the role began.
     waits: BTreeSet<RoleWait>,
     waiting: Lasting<RoleWait>,
     /// Roles whose rollout was over when it was last seen open.
@@ -28,11 +28,11 @@ pub struct ReportedRollouts {
     stalled: bool,
 }
 
-/// Which role waits, why, and for which.
+/// The waiting role, the reason, and the role it waits for.
 type RoleWait = (String, WaitReason, String);
 
 impl ReportedRollouts {
-    /// What is new, and when to look again. A role that waits again and again for the same other one is reported once.
+    /// Returns new Events, and when to look again. Repeated waits of a role for the same other role are reported once.
     pub fn events(
         &mut self,
         rollouts: &Rollouts,
@@ -56,7 +56,7 @@ impl ReportedRollouts {
             plan.iter().filter(|(_, role)| !matches!(role.state, ProgressState::Complete | ProgressState::Paused));
         let one = |name: &str| BTreeSet::from([name.to_owned()]);
         let waits: Vec<_> = open.filter_map(|(name, role)| Some((name, role.state, role.waits.as_ref()?))).collect();
-        // A replica of its own that starts is not reported; held ones are reported as such.
+        // The wait for a starting replica of the same role is not reported; held replicas have Events of their own.
         let is_told = |(_, state, wait): &&(&String, ProgressState, &Wait)| {
             *state == ProgressState::Waiting && matches!(wait.reason, WaitReason::Skew | WaitReason::Settling)
         };
@@ -76,7 +76,8 @@ impl ReportedRollouts {
     }
 }
 
-/// `prefill 36-39, decode 19 may be updated`, or a role whose rollout is over, or is not the group's any more.
+/// Returns an Event such as `prefill 36-39, decode 19 may be updated`, or on a role whose rollout is over or no longer
+/// coordinated.
 fn advanced(
     reported: &BTreeMap<String, u32>,
     roles: &BTreeMap<String, RoleRollout>,
@@ -96,12 +97,12 @@ fn advanced(
     (!granted.is_empty()).then(|| event(ADVANCED, granted.join(", "), false, names))
 }
 
-/// Ordinals from here on may be updated.
+/// Returns the ordinal from which on replicas may be updated.
 fn granted_from(role: &RoleRollout) -> u32 {
     role.partition.min(role.desired())
 }
 
-/// Another tenth of the role has been granted since: a thousand replicas that go one by one are ten Events.
+/// Reports whether another tenth of the role was granted since: a thousand replicas that are updated one by one are ten Events.
 fn is_worth(role: &RoleRollout, reported: u32) -> bool {
     let tenth = |partition: u32| (u64::from(partition) * 10).div_ceil(u64::from(role.desired().max(1)));
     // A frozen workload that was scaled down was granted nothing.

@@ -5,12 +5,12 @@ use crate::model::RollingBounds;
 use crate::plan::rollout::{Ordinal, plan_rollout};
 use crate::plan::test_support::mk_group;
 
-/// Partitions of roles with an open rollout, as (role, desired, partition).
+/// Passes with these open rollouts, as (role, desired, partition); no replica is updated.
 fn pass(reported: &mut ReportedRollouts, open: &[(&str, usize, u32)]) -> Vec<String> {
     pass_while(false, reported, open)
 }
 
-/// The same where all replicas are updated, or none is.
+/// Passes with all replicas updated, or none.
 fn pass_while(updated: bool, reported: &mut ReportedRollouts, open: &[(&str, usize, u32)]) -> Vec<String> {
     let role = |(name, desired, partition): &(&str, usize, u32)| {
         let ordinals = vec![Ordinal { ready: true, updated, ..Ordinal::default() }; *desired];
@@ -22,7 +22,7 @@ fn pass_while(updated: bool, reported: &mut ReportedRollouts, open: &[(&str, usi
     told(reported, roles, &[], Uptime::ZERO).0
 }
 
-/// What is told of these rollouts within these bounds, and when to look again.
+/// Returns the Events of these rollouts within these bounds, and when to look again.
 fn told(
     reported: &mut ReportedRollouts,
     roles: BTreeMap<String, RoleRollout>,
@@ -34,7 +34,7 @@ fn told(
     (events.into_iter().map(|event| format!("{}: {}", event.reason, event.note)).collect(), again)
 }
 
-/// Of what comes next a step may be over at once: only what lasts is told, and once.
+/// A step may be over at once: only a wait that lasts is reported, and once.
 #[test]
 fn that_a_role_waits_for_another_is_told_when_that_lasts() {
     let rolling = json!({ "name": "roll", "roles": ["a", "b"], "strategy": { "rollingUpdate": { "maxSkew": "10%" } } });

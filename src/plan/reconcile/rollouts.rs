@@ -1,4 +1,4 @@
-//! The part of a pass that is about the rollouts of the group.
+//! The part of a pass on rollouts.
 
 use crate::model::moment::Moment;
 use crate::model::{Group, ProgressState, RolledWorkload, RollingBounds};
@@ -10,7 +10,7 @@ use crate::plan::rollout::Rollouts;
 use crate::plan::view::Snapshot;
 
 impl Pass<'_> {
-    /// What is observed of the group, and remembered of its rollouts.
+    /// Observes the group, with what is remembered of its rollouts.
     pub(in crate::plan) fn observe(&mut self, group: &Group, snapshot: &Snapshot) -> Observation {
         let (now, settle) = (self.now, self.options.settle);
         let bounds = RollingBounds::all_of(group);
@@ -21,7 +21,7 @@ impl Pass<'_> {
         let edit = |workload: &RolledWorkload| memory.rounds.edit(&bounds, workload, settle, now).unwrap_or_default();
         let mut seen = Observation::of(group, snapshot, moment, |pod| memory.given(pod), edit);
         let waits: Vec<_> = seen.rollouts.workloads.values().filter_map(settled_at).collect();
-        // Its pods may be gone before it is stored.
+        // The pods may be gone before that is stored.
         seen.view.remember(group, &self.memory.status.succeeded);
         self.memory.status.succeeded.clone_from(&seen.view.succeeded);
         let counts_in = seen.view.counts_at.zip(moment).map(|(at, now)| now.until(at));
@@ -35,11 +35,11 @@ impl Pass<'_> {
         seen
     }
 
-    /// Lowers partitions, and gives them back where a rollout is over or nothing coordinates it any longer.
+    /// Lowers partitions, and restores them if a rollout is over or no longer coordinated.
     pub(in crate::plan) fn roll(&mut self, group: &Group, rollouts: &Rollouts, decision: &Decision) {
         self.memory.note_unclaimed(&rollouts.strays, self.now);
         for workload in &rollouts.strays {
-            // What is taken away may be given back at once.
+            // A removed claim may come back at once.
             match self.memory.unclaimed_since(workload).map(|since| since + self.options.settle) {
                 Some(at) if at > self.now => self.pass_again(at),
                 _ => self.thaw(workload),
@@ -66,7 +66,7 @@ impl Pass<'_> {
     }
 }
 
-/// True when the status has the cohort of the pods that the workload will make.
+/// Reports whether the status has the cohort of the pods that the workload will create.
 fn says_cohort(group: &Group, workload: &RolledWorkload) -> bool {
     workload.update_revision.as_deref().is_some_and(|to| group.known_cohort(&workload.claim.role, to).is_some())
 }

@@ -1,4 +1,4 @@
-//! Rounds of edits: roles that were edited together are rolled together, and an edit in an open rollout begins anew.
+//! Rounds of edits: roles that were edited together are rolled together, and an edit during an open rollout begins a new round.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,23 +7,22 @@ use crate::model::{RolledWorkload, RollingBounds, WorkloadKey, connected};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Edit;
 
-/// What is remembered of the edits of a group's roles. It may be lost: what is open then counts as one round.
+/// The memory of the edits of a group's roles. After its loss all open rollouts count as one round.
 #[derive(Clone, Debug, Default)]
 pub struct Rounds {
-    /// The newest round of roles that share coordinations, directly or by way of others, by the first of them.
+    /// The newest round of roles that share coordinations, directly or through others, by the first of these roles.
     current: BTreeMap<String, Round>,
-    /// The last edit of each open workload.
     edits: BTreeMap<WorkloadKey, LastEdit>,
-    /// Revisions of workloads when no rollout of theirs was open.
+    /// The revisions of workloads when they last had no open rollout.
     closed: BTreeMap<WorkloadKey, Option<String>>,
-    /// Since when open workloads go to the revision that they went to when none was open: a new one is on its way, or the
+    /// Since when open workloads have kept the target revision from before their rollout: a new one is being created, or the
     /// edit was taken back.
     unchanged: BTreeMap<WorkloadKey, Uptime>,
-    /// What tied the last edit of each workload to others.
+    /// The rollout id of the last edit of each workload.
     ids: BTreeMap<WorkloadKey, String>,
 }
 
-/// Edits of several roles that belong together: at most one of each.
+/// Edits of several roles that belong together: at most one of each role.
 #[derive(Clone, Debug)]
 struct Round {
     number: u32,
@@ -39,8 +38,8 @@ struct LastEdit {
 }
 
 impl Rounds {
-    /// Notes which rollouts are open. A new revision is an edit: it joins the round, or begins another if its role was edited
-    /// in this one already.
+    /// Notes the open rollouts. A new revision is an edit: it joins the round, or begins another one if its role was edited in
+    /// this round already.
     pub fn note(&mut self, bounds: &[RollingBounds], workloads: &[RolledWorkload], now: Uptime) {
         let mut before = std::mem::take(&mut self.edits);
         let unchanged = std::mem::take(&mut self.unchanged);
@@ -50,7 +49,7 @@ impl Rounds {
             let first = first_of(bounds, role);
             open.insert(first.clone());
             let (known, revision) = (before.remove(&workload.key), &workload.update_revision);
-            // A workload is frozen at once, and its controller makes the new revision later.
+            // A workload is frozen at once, and its controller creates the new revision later.
             let unseen = workload.unclaimed || !workload.observed || revision.is_none();
             let is_new = known.is_none();
             if let Some(known) = known.filter(|known| unseen || known.revision == *revision) {
@@ -84,13 +83,12 @@ impl Rounds {
         self.ids.retain(|key, _| workloads.iter().any(|workload| workload.key == *key));
     }
 
-    /// When the edits of other roles are waited for no longer, before one of this workload's role moves.
+    /// Returns when the workload's role no longer waits for edits of other roles.
     pub fn settled_at(&self, bounds: &[RollingBounds], workload: &RolledWorkload, settle: Duration) -> Option<Uptime> {
         let round = || self.current.get(&first_of(bounds, &workload.claim.role)).map(|round| round.since);
         Some(self.unchanged.get(&workload.key).copied().or_else(round)? + settle)
     }
 
-    /// The last edit of a workload with an open rollout.
     pub fn edit(
         &self,
         bounds: &[RollingBounds],
@@ -101,12 +99,12 @@ impl Rounds {
         let role = &workload.claim.role;
         let round = self.current.get(&first_of(bounds, role));
         let Some(last) = self.edits.get(&workload.key) else {
-            // No other revision has come: nothing is left of the edit that others would belong to.
+            // No other revision was created: no other edit can belong to this one.
             let is_settled = self.unchanged.get(&workload.key).is_some_and(|since| *since + settle <= now);
             let number = round.map_or(0, |round| round.number);
             return is_settled.then(|| Edit { round: number, ..Edit::long_ago() });
         };
-        // Also when the rollout of one of them is over by now.
+        // Also if the rollout of one of them is over by now.
         let all_edited = |round: &Round| {
             let mut roles = bounds.iter().filter(|bounds| bounds.has(role)).flat_map(|bounds| &bounds.roles);
             roles.all(|role| round.edited.contains(role))
@@ -116,7 +114,7 @@ impl Rounds {
     }
 }
 
-/// The first of the roles that are connected with this one by coordinations.
+/// Returns the first of the roles that coordinations connect with this one.
 fn first_of(bounds: &[RollingBounds], role: &str) -> String {
     connected(bounds, role).first().copied().unwrap_or(role).to_owned()
 }

@@ -42,7 +42,7 @@ fn closed(role: &str, id: Option<&str>) -> RolledWorkload {
     RolledWorkload { user_partition: None, ..open(role, "old", id) }
 }
 
-/// Round and whether it has settled, role by role.
+/// Returns the round of each workload, and whether it has settled.
 fn edits(rounds: &Rounds, bounds: &[RollingBounds], open: &[RolledWorkload], now: Uptime) -> Vec<(u32, bool)> {
     let edit = |workload| rounds.edit(bounds, workload, SETTLE, now).map(|edit| (edit.round, edit.settled));
     open.iter().filter_map(edit).collect()
@@ -54,7 +54,7 @@ fn a_second_edit_of_a_role_begins_a_round_that_the_others_join() {
     let mut seen = [open("prefill", "b", None), closed("decode", None)];
     rounds.note(&bounds, &seen, at(0));
     assert_eq!(edits(&rounds, &bounds, &seen, at(9)), [(0, false)]);
-    // Late, and still of the first round.
+    // A late edit, still of the first round.
     seen[1] = open("decode", "b", None);
     rounds.note(&bounds, &seen, at(60));
     assert_eq!(edits(&rounds, &bounds, &seen, at(60)), [(0, true), (0, true)]);
@@ -108,7 +108,7 @@ fn an_id_of_an_earlier_edit_ties_nothing_together() {
 fn an_edit_counts_once_its_controller_has_made_the_revision() {
     let (bounds, mut rounds) = ([together(&["prefill", "decode"])], Rounds::default());
     rounds.note(&bounds, &[closed("prefill", None), closed("decode", None)], at(0));
-    // Frozen, and not seen by its controller; of a LeaderWorkerSet the revision comes later still.
+    // A frozen workload that its controller has not observed; a LeaderWorkerSet creates the revision later still.
     let unseen = |role| RolledWorkload { observed: false, ..open(role, "old", None) };
     for workload in [unseen("prefill"), open("prefill", "old", None)] {
         rounds.note(&bounds, std::slice::from_ref(&workload), at(1));
@@ -117,7 +117,7 @@ fn an_edit_counts_once_its_controller_has_made_the_revision() {
     let seen = [open("prefill", "b", None), open("decode", "b", None)];
     rounds.note(&bounds, &seen, at(2));
     assert_eq!(edits(&rounds, &bounds, &seen, at(2)), [(0, true), (0, true)]);
-    // The next one is not seen yet either.
+    // The next edit is not observed yet either.
     let again = [RolledWorkload { observed: false, ..open("prefill", "b", None) }, open("decode", "b", None)];
     rounds.note(&bounds, &again, at(3));
     assert_eq!(edits(&rounds, &bounds, &again, at(3)), [(0, true), (0, true)]);

@@ -1,4 +1,4 @@
-//! What is remembered of the scale of a group's workloads, and what becomes of it.
+//! Memory of the scale of a group's workloads, and results of scales.
 
 use std::collections::BTreeMap;
 
@@ -6,35 +6,34 @@ use crate::api::status::Draining;
 use crate::plan::elastic::Scale;
 use crate::plan::reconcile::uptime::Uptime;
 
-/// Reason of the Event that a workload was scaled.
+/// The reason of the Event on a scaled workload.
 pub const SCALED: &str = "Scaled";
-/// Reason of the Event that a workload was scaled back that somebody else had scaled.
+/// The reason of the Event on a workload that another client had scaled and rolegate scaled back.
 pub const SCALED_BACK: &str = "ScaledBack";
 
-/// What is remembered of the scale of a group's workloads.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct ElasticMemory {
-    /// Replicas of each role's workload as we left them, or found them to be right.
+    /// The replicas of each role's workload as rolegate left them, or found them to be right.
     pub(in crate::plan) left: BTreeMap<String, u32>,
-    /// What is being taken away, and since when all its pods say so.
+    /// The scale-in under way, and since when all its pods are marked.
     pub(in crate::plan) marked: Option<(Draining, Uptime)>,
-    /// Why the last scale of a workload failed, by role.
+    /// The error of the last failed scale of a workload, by role.
     pub(in crate::plan) failures: BTreeMap<String, String>,
 }
 
-/// What became of the scale of a workload.
+/// The result of a scale of a workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScaleOutcome {
-    /// It has so many replicas now.
+    /// The workload has this many replicas now.
     Done(u32),
-    /// Somebody was faster: it is planned again.
+    /// Another client was faster: the scale is planned again.
     Again,
-    /// Why it failed.
+    /// The error, as text.
     Failed(String),
 }
 
 impl ElasticMemory {
-    /// Notes what became of a scale; true when it is to be tried again.
+    /// Notes the result of a scale; returns whether it is to be tried again.
     pub(in crate::plan) fn ended(&mut self, role: String, outcome: ScaleOutcome) -> bool {
         match outcome {
             ScaleOutcome::Done(replicas) => {
@@ -50,7 +49,7 @@ impl ElasticMemory {
         }
     }
 
-    /// True when somebody else has scaled the workload since we left it.
+    /// Reports whether another client has scaled the workload.
     pub(in crate::plan) fn is_foreign(&self, role: &str, scale: &Scale) -> bool {
         scale.foreign || self.left.get(role).is_some_and(|left| *left != scale.workload.desired)
     }

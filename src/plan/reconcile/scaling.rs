@@ -1,4 +1,4 @@
-//! The part of a pass that is about the scale of the group's workloads.
+//! The part of a pass on the scale of workloads.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::plan::reconcile::scales::{SCALED, SCALED_BACK};
 use crate::plan::view::{GroupView, Snapshot};
 
 impl Pass<'_> {
-    /// True when what is committed to be taken away has had its time, from when all its pods said so.
+    /// Reports whether the drain time of the committed scale-in is over; it begins when all its pods are marked.
     pub(in crate::plan) fn drained(&mut self, group: &Group, view: &GroupView) -> bool {
         let memory = &mut self.memory.elastic;
         let Some((draining, (elastic, batching))) = group.status.draining.zip(group.scaled()) else {
@@ -24,7 +24,7 @@ impl Pass<'_> {
         };
         let roles = batching.sizes.keys().filter_map(|role| Some((batching.size(role)?, view.roles.get(role)?)));
         let mut leaving = roles.flat_map(|(size, role)| role.replicas.pods_from(draining.from.saturating_mul(size)));
-        // Of what is wanted again meanwhile nothing is taken away; the rest waits no longer for that.
+        // Segments that are wanted again leave the scale-in, which does not restart the time of the others.
         let known = memory.marked.filter(|(marked, _)| marked.to == draining.to && marked.from <= draining.from);
         let since = match known {
             Some((_, since)) => since,
@@ -42,7 +42,6 @@ impl Pass<'_> {
         at <= self.now
     }
 
-    /// Marks pods, and scales workloads.
     pub(in crate::plan) fn scale(
         &mut self,
         group: &Arc<Group>,
@@ -58,7 +57,7 @@ impl Pass<'_> {
             return;
         };
         plan.marks.iter().cloned().for_each(|mark| _ = self.mark(mark));
-        // While pods are released, or say something else, the first that runs may be another in a moment.
+        // While pods are released or marked, the first running pod may change in a moment.
         if self.memory.tries.under_way().is_empty() {
             plan.scale_pods.iter().cloned().for_each(|mark| _ = self.mark(mark));
         }
@@ -92,7 +91,7 @@ impl Pass<'_> {
         begins
     }
 
-    /// Has pods say their place, once: somebody who takes that away again is not fought.
+    /// Labels pods with their place, once: labels that another client removes are not written again.
     pub(in crate::plan) fn label_places(&mut self, group: &Group, view: &GroupView) {
         let marks = if group.deleting { Vec::new() } else { misplaced(group, view) };
         for mark in marks {
@@ -105,7 +104,7 @@ impl Pass<'_> {
 }
 
 impl EventNote {
-    /// `StatefulSet "prefill" is scaled from 4 to 6`.
+    /// Returns an Event such as `StatefulSet "prefill" is scaled from 4 to 6`.
     fn scaled(role: &str, scale: &Scale, foreign: bool) -> Self {
         let (key, from, to) = (&scale.workload.key, scale.workload.desired, scale.to);
         let name = format!("{} {:?}", key.kind.as_str(), key.name);

@@ -1,4 +1,4 @@
-//! How long a batch takes from the event that lets it go to the end of its last release. Moments come from outside.
+//! The duration of a batch's release, from the event that allows it to the end of its last release. Times come from outside.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::{GroupView, HeldPod};
 
-/// Times the batch of one group that is being released.
+/// The timer of the batch of one group that is being released.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct ReleaseTimer {
     /// The first change that no pass has seen yet.
@@ -16,22 +16,21 @@ pub(in crate::plan) struct ReleaseTimer {
     running: Option<Running>,
 }
 
-/// A batch that was decided to go.
+/// A batch that was decided to be released.
 #[derive(Debug)]
 struct Running {
     since: Uptime,
-    /// Its pods that were there and are held, by unique id.
+    /// Its existing held pods, by uid.
     pods: HashMap<Arc<str>, HeldPod>,
     committed: bool,
 }
 
 impl ReleaseTimer {
-    /// Notes that the group has changed.
     pub(in crate::plan) fn changed(&mut self, now: Uptime) {
         self.changed.get_or_insert(now);
     }
 
-    /// Notes what was decided; returns the time of a batch that turns out to be released.
+    /// Notes a decision; returns the duration of a batch that turns out to be released.
     pub(in crate::plan) fn decided(&mut self, view: &GroupView, decision: &Decision, now: Uptime) -> Option<Duration> {
         let since = self.changed.take().unwrap_or(now);
         let mut done = None;
@@ -51,7 +50,7 @@ impl ReleaseTimer {
         done
     }
 
-    /// Notes that a pod was released; returns the time of its batch if it was the last.
+    /// Notes a released pod; returns the duration of its batch if it was the last.
     pub(in crate::plan) fn released(&mut self, uid: &str, now: Uptime) -> Option<Duration> {
         self.running.as_mut()?.pods.remove(uid);
         self.finish(now)

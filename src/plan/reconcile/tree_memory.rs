@@ -1,4 +1,4 @@
-//! What is remembered of a KAI PodGroup that places its pods, from one pass to the next.
+//! Memory of a KAI PodGroup that places its pods, between passes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +14,6 @@ use crate::plan::reconcile::presence::Presence;
 use crate::plan::reconcile::tries::Tries;
 use crate::plan::reconcile::uptime::Uptime;
 
-/// What is remembered of a PodGroup between passes.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct TreeMemory {
     pub(in crate::plan) last_pass: Option<Uptime>,
@@ -22,41 +21,41 @@ pub(in crate::plan) struct TreeMemory {
     pub(in crate::plan) plan: Option<(TreePlan, Stage)>,
     pub(in crate::plan) tries: Tries,
     pub(in crate::plan) commit_failures: u32,
-    /// Since when pods that went have no node.
+    /// Since when released pods have no node.
     pub(in crate::plan) unbound: BTreeMap<Arc<str>, Uptime>,
     pub(in crate::plan) presence: Presence,
-    /// The PodGroup was there at some time.
+    /// Whether the PodGroup existed at some time.
     pub(in crate::plan) was_there: bool,
     pub(in crate::plan) told: BTreeMap<HoldReason, String>,
     pub(in crate::plan) waiting: Lasting<HoldReason>,
     pub(in crate::plan) told_pods: ReportedPods,
 }
 
-/// How far a plan is.
+/// The stage of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::plan) enum Stage {
-    /// It is to be committed, not before this time.
+    /// To be committed, not before this time.
     Due(Uptime),
-    /// It is being committed, over this version of the PodGroup.
+    /// Being committed, over this version of the PodGroup.
     Committing(String),
-    /// Its pods may go; it was committed over this version.
+    /// Committed over this version: its pods may be released.
     Committed(String),
 }
 
 impl TreeMemory {
-    /// True when nothing that was begun has yet to end.
+    /// Reports whether no write or question is under way.
     pub(in crate::plan) fn is_idle(&self) -> bool {
         self.tries.under_way().is_empty()
             && !self.presence.is_asking()
             && !matches!(self.plan, Some((_, Stage::Committing(_))))
     }
 
-    /// How many objects something is remembered of.
+    /// Returns the number of remembered objects.
     pub(in crate::plan) fn len(&self) -> usize {
         self.tries.len() + self.unbound.len()
     }
 
-    /// Forgets what was of pods that are gone.
+    /// Removes what is remembered of pods that are gone.
     pub(in crate::plan) fn forget_gone(&mut self, snapshot: &TreeSnapshot) {
         let uids: HashSet<_> = snapshot.pods.iter().map(|pod| &*pod.pod.uid).collect();
         self.tries.keep_only(|uid| uids.contains(uid));
@@ -66,7 +65,7 @@ impl TreeMemory {
         }
     }
 
-    /// Notes that somebody else decides.
+    /// Clears the last decision, since another replica decides.
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.decided = Decided::default();
         self.told.clear();
@@ -75,14 +74,14 @@ impl TreeMemory {
         self.presence.take_gone();
     }
 
-    /// Takes in the end of something that was begun; when to look again.
+    /// Notes a result; returns when to look again.
     pub(in crate::plan) fn ended(&mut self, ended: &Ended, now: Uptime) -> Uptime {
         match ended {
             Ended::Tried { object, failure } => self.tries.end(&object.uid, failure.as_deref(), now),
             Ended::PlacementCommitted { failed } => {
                 self.commit_failures = if *failed { self.commit_failures + 1 } else { 0 };
                 match self.plan.as_mut() {
-                    // The watch may have what has changed, so it is planned again.
+                    // It is planned again, since the watch may show the change by then.
                     Some((_, stage)) if *failed => *stage = Stage::Due(now + pause(self.commit_failures)),
                     Some((_, stage)) => {
                         if let Stage::Committing(over) = stage {

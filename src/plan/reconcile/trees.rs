@@ -1,5 +1,5 @@
-//! The pass over a KAI PodGroup that places its pods: a plan for those that may go, committed on the PodGroup, then carried
-//! out; or why they wait.
+//! The pass over a KAI PodGroup that places its pods: it plans the pods that may go, commits the plan on the PodGroup, and
+//! carries it out; or explains why they wait.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -20,13 +20,12 @@ use crate::plan::reconcile::tries::Begin;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::PodRef;
 
-/// How soon a PodGroup is looked at again that comes after others.
+/// The pause before a PodGroup that waits for others is looked at again.
 const NEXT_TURN: Duration = Duration::from_millis(10);
 
-/// Somebody who was faster is no news: it is said when the note has failed so often.
+/// The number of failed commits before an Event: a single conflict is no news.
 const SAID_AFTER: u32 = 3;
 
-/// One pass over a PodGroup.
 pub(in crate::plan) struct TreePass<'a> {
     pub(in crate::plan) key: &'a GroupKey,
     pub(in crate::plan) memory: &'a mut TreeMemory,
@@ -35,7 +34,7 @@ pub(in crate::plan) struct TreePass<'a> {
     pub(in crate::plan) actions: Vec<Action>,
     pub(in crate::plan) again: Option<Uptime>,
     pub(in crate::plan) line: &'a mut Line,
-    /// Others may have pods that went before this process led.
+    /// Whether other groups go first, which may have pods that were released before this process led.
     pub(in crate::plan) others_first: bool,
 }
 
@@ -45,7 +44,7 @@ impl TreePass<'_> {
         let held = snapshot.held().next().is_some();
         self.memory.decided.needs_room = held || unbound;
         self.memory.decided.held.clear();
-        // It speaks for this pass only, whatever this one is about: what comes later is verified again.
+        // The verification counts for this pass only, whatever the pass handles: later pods are verified again.
         let verified = self.memory.presence.take_gone();
         let tree = match &snapshot.tree {
             _ if snapshot.rests => return,
@@ -59,7 +58,7 @@ impl TreePass<'_> {
             None => return self.let_go(snapshot),
             Some(Sight::NotYet) => blind(snapshot, "what room there is, is not known yet"),
             Some(Sight::Refused(why)) => {
-                // As it would be without us: its own scheduler sees to its gangs, or nobody.
+                // As without rolegate: the scheduler of the pods handles their gangs, if it can.
                 let message = format!("its pods go without a place: {why}");
                 self.let_go(snapshot);
                 self.memory.decided.needs_room = held;
@@ -74,7 +73,7 @@ impl TreePass<'_> {
         self.again = Some(self.again.map_or(at, |again| again.min(at)));
     }
 
-    /// Has all pods released where they are.
+    /// Releases all pods without a place.
     fn let_go(&mut self, snapshot: &TreeSnapshot) {
         self.memory.decided.needs_room = false;
         self.memory.plan = None;
@@ -91,7 +90,7 @@ impl TreePass<'_> {
         }
     }
 
-    /// Pods whose PodGroup is not there: they go when that is certain.
+    /// Handles a missing PodGroup: its pods are released once it is certainly gone.
     fn missing(&mut self, snapshot: &TreeSnapshot, verified: bool) {
         self.memory.plan = None;
         let held = snapshot.held().count();
@@ -100,7 +99,7 @@ impl TreePass<'_> {
             return;
         }
         if !snapshot.served {
-            // Its time counts from when its kind is served again: a definition that is gone is taken for a mistake.
+            // The time counts from the moment when the kind is served again: a removed definition is taken for a mistake.
             self.memory.presence.missing_since = None;
         }
         self.memory.decided.held.push((HoldReason::GroupMissing, u32::try_from(held).unwrap_or(u32::MAX)));
@@ -125,7 +124,7 @@ impl TreePass<'_> {
         self.follow(tree, snapshot);
         self.give_back(snapshot, capacity);
         if self.memory.plan.is_some() {
-            // The end of each write, and what the watches tell of it, bring the next pass.
+            // The next pass comes with the end of each write, or with an event of a watch.
             reasons.extend(self.refused(snapshot));
             return reasons;
         }
@@ -174,7 +173,7 @@ impl TreePass<'_> {
         self.actions.push(Action::CommitPlacement { tree: tree.clone(), placement });
     }
 
-    /// Carries on what was begun; ends it when its pods went, and the watch has what was committed.
+    /// Continues a plan; ends it when its pods are released, and the watch shows the commit.
     fn follow(&mut self, tree: &Arc<GangTree>, snapshot: &TreeSnapshot) {
         let Some((plan, stage)) = self.memory.plan.take() else { return };
         match &stage {
@@ -183,7 +182,7 @@ impl TreePass<'_> {
                 self.pass_again(*at);
                 self.memory.plan = Some((plan, stage));
             }
-            // Planned anew: what was seen then has changed.
+            // It is planned again: the observed state has changed.
             Stage::Due(_) => {}
             Stage::Committed(over) => {
                 let held: HashSet<_> = snapshot.held().collect();
@@ -196,7 +195,7 @@ impl TreePass<'_> {
         }
     }
 
-    /// Gives back the places of held pods that no plan has.
+    /// Gives back the places of held pods that are in no plan.
     fn give_back(&self, snapshot: &TreeSnapshot, capacity: &mut Capacity) {
         let planned = self.memory.plan.as_ref().map(|(plan, _)| plan.uids()).unwrap_or_default();
         let held: HashSet<_> = snapshot.held().map(|pod| &pod.uid).collect();
@@ -205,7 +204,7 @@ impl TreePass<'_> {
         unasked.iter().for_each(|uid| capacity.forget(uid));
     }
 
-    /// Pods that were placed and have no node for too long: others have their room.
+    /// Frees the room of placed pods that had no node for too long.
     fn not_bound(&mut self, snapshot: &TreeSnapshot, capacity: &mut Capacity) -> Vec<TreeHeld> {
         let mut late = Vec::new();
         for pod in snapshot.pods.iter().filter(|pod| !pod.held) {
@@ -225,7 +224,7 @@ impl TreePass<'_> {
         vec![TreeHeld { reason: HoldReason::PlacedNotBound, message, pods: Vec::new() }]
     }
 
-    /// Pods whose release fails, or what would be noted before it.
+    /// Returns the entry for pods whose release, or the commit before it, fails.
     fn refused(&self, snapshot: &TreeSnapshot) -> Option<TreeHeld> {
         if self.memory.commit_failures >= SAID_AFTER {
             let message = "where its pods go cannot be noted on the PodGroup".to_owned();
@@ -238,12 +237,12 @@ impl TreePass<'_> {
         (!pods.is_empty()).then_some(TreeHeld { reason: HoldReason::PatchFailed, message, pods })
     }
 
-    /// Counts what is held, and tells what is new, and what is over.
+    /// Counts the held pods, and publishes what is new and what is over.
     fn tell(&mut self, tree: &Arc<GangTree>, reasons: &[TreeHeld]) {
         let mut now = BTreeMap::new();
         let mut events = Vec::new();
         let told = &self.memory.told;
-        // What room there is, is known in a moment.
+        // Unknown room is known in a moment.
         let is_known = |held: &&TreeHeld| held.reason != HoldReason::RoomUnknown || held.pods.is_empty();
         let known: Vec<_> = reasons.iter().filter(is_known).collect();
         let new: BTreeSet<_> = known.iter().map(|held| held.reason).filter(|one| !told.contains_key(one)).collect();
@@ -285,7 +284,7 @@ impl TreePass<'_> {
 
 const OTHERS_FIRST: &str = "others that come before it are looked at first";
 
-/// Held pods of which nothing can be said yet.
+/// Returns the entry for held pods of which nothing is known yet.
 fn blind(snapshot: &TreeSnapshot, why: &str) -> Vec<TreeHeld> {
     let pods: Vec<_> = snapshot.held().cloned().collect();
     let held = TreeHeld { reason: HoldReason::RoomUnknown, message: why.to_owned(), pods };
@@ -297,7 +296,7 @@ fn event(reason: &str, subject: &str, note: String, warning: bool) -> EventNote 
     EventNote { reason, subject, note, warning, roles: BTreeSet::new() }
 }
 
-/// What a commit lets go.
+/// Returns the Event on the pods that a commit releases.
 fn released(tree: &GangTree, placement: &Placement) -> EventNote {
     let new = placement.0.iter().filter(|(leaf, of)| tree.placement.of(leaf) != Some(*of));
     let text = |(leaf, of): (&String, &LeafPlacement)| {

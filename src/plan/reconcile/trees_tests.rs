@@ -1,4 +1,4 @@
-//! What becomes of a PodGroup's pods when a write fails, nobody answers, or the PodGroup is gone.
+//! Passes over a PodGroup whose writes fail, whose pods get no node, or which is gone.
 
 use serde_json::json;
 
@@ -65,7 +65,7 @@ impl World {
         Self { reconciler, capacity, snapshot, now: Duration::ZERO }
     }
 
-    /// The kinds of what a pass asks for, some seconds later.
+    /// Returns the kinds of the actions of a pass, some seconds later.
     fn pass(&mut self, after: u32) -> Vec<&'static str> {
         self.now += SECOND * after;
         let key = self.snapshot.key.of_pod_group();

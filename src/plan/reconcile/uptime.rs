@@ -1,5 +1,3 @@
-//! The time of the loop.
-
 use std::time::Duration;
 
 /// Time since the loop was started.

@@ -1,5 +1,5 @@
-//! The brake on recoveries: so many are under way at once, and none begins while so many batches look broken at once that one
-//! cause is likely. Pure.
+//! The brake on recoveries: a limit on concurrent recoveries, and a pause while so many batches look broken that one cause is
+//! likely. Pure.
 
 use std::time::Duration;
 
@@ -8,31 +8,29 @@ use crate::model::moment::Moment;
 use crate::model::{Group, Recovery};
 use crate::plan::recovery::entry::Phase;
 
-/// `RecoveryPaused`: so many batches look broken at once that one cause is likely; none is made anew. A condition, and the reason
-/// of an Event.
+/// A condition and the reason of an Event: so many batches look broken at once that one cause is likely, and none is recreated.
 pub const PAUSED: &str = "RecoveryPaused";
-/// Reason of the condition while one cause is likely.
+/// The reason of the condition while one cause is likely.
 pub const MANY_BROKEN: &str = "ManyBatchesBroken";
-/// Reason of the condition when a person has said that recoveries go on.
+/// The reason of the condition after a person has resumed recoveries.
 pub const RESUMED: &str = "Resumed";
-/// From so many batches on that are not ready, and more than a third of all, one cause is taken for all of them.
+/// The minimum number of unready batches, which must also be more than a third of all, for one cause to be likely.
 const MANY: u32 = 3;
-/// A recovery that takes longer holds no other up: its new pods have no room, or do not get ready.
+/// The time after which a recovery no longer holds up others: its new pods have no room, or do not become ready.
 const COUNTS_FOR: Duration = Duration::from_secs(600);
 
-/// What is counted of batches that are recovered, of one group or of several.
+/// Counts of batches with a recovery policy, of one group or several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// All of them.
+    /// All such batches.
     pub batches: u32,
-    /// Those that were complete and have pods that are there and not ready, and count as lost when that lasts.
+    /// Batches that were complete and have existing pods that are not ready; they count as lost if that lasts.
     pub unready: u32,
-    /// Those whose recovery is under way.
+    /// Batches whose recovery is under way.
     pub under_way: u32,
 }
 
 impl Tally {
-    /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -42,7 +40,6 @@ impl Tally {
         }
     }
 
-    /// These without some of them.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         Self {
@@ -52,55 +49,55 @@ impl Tally {
         }
     }
 
-    /// True when one cause is likely.
+    /// Reports whether one cause is likely.
     pub fn has_one_cause(self) -> bool {
         self.unready >= MANY && self.unready.saturating_mul(3) > self.batches
     }
 
-    /// True when there is more room for recoveries than there was.
+    /// Reports whether there is more room for recoveries than before.
     pub fn eases(self, before: Self) -> bool {
         self.under_way < before.under_way || self.unready < before.unready || self.batches > before.batches
     }
 }
 
-/// What is known beside the group.
+/// The inputs of the brake beside the group.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BrakeContext {
-    /// Batches of all other groups.
+    /// The counts of all other groups.
     pub others: Tally,
-    /// Some of them were not looked at since this process leads: nothing begins.
+    /// Whether a group was not looked at since this process leads: no recovery begins.
     pub unseen: bool,
-    /// So many recoveries of all groups are under way at once; a tenth of all batches, and at least one, when not given.
+    /// The maximum number of concurrent recoveries of all groups; the default is a tenth of all batches, and at least one.
     pub most: Option<u32>,
 }
 
-/// What keeps recoveries of a group back.
+/// The brake on the recoveries of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Brake {
-    /// Batches of the group.
+    /// The counts of the group.
     pub own: Tally,
     others: Tally,
     unseen: bool,
     most: Option<u32>,
-    /// A person has said that recoveries go on.
+    /// Whether a person has resumed recoveries.
     pub resumed: bool,
-    /// It was told that one cause is likely, and that has just ended: what is not ready yet has its time anew.
+    /// Whether a pause for one cause has just ended: unready batches get their time anew.
     pub cleared: bool,
-    /// A batch is to be made anew, and is not for this.
+    /// The reason why a batch is not recreated now, if there is one.
     pub stop: Option<Stop>,
 }
 
-/// Why a batch is not made anew that is to be.
+/// The reason why a batch is not recreated now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// One cause is likely.
     OneCause,
-    /// It waits until fewer are.
+    /// It waits for another recovery, or for a look at all groups.
     Others,
 }
 
 impl Brake {
-    /// Before anything is decided.
+    /// Returns the brake before any decision.
     pub(super) fn of(group: &Group, own: Tally, context: BrakeContext) -> Self {
         let BrakeContext { others, unseen, most } = context;
         let said = group.status.condition(PAUSED);
@@ -111,22 +108,22 @@ impl Brake {
         Self { own, others, unseen, most, resumed, cleared, stop: None }
     }
 
-    /// True when a batch is not made anew, for one cause is likely.
+    /// Reports whether a batch is not recreated because one cause is likely.
     pub fn is_paused(&self) -> bool {
         self.stop == Some(Stop::OneCause)
     }
 
-    /// Batches of all groups.
+    /// Returns the counts of all groups.
     pub fn all(&self) -> Tally {
         self.own.plus(self.others)
     }
 
-    /// True while one cause is likely, and nobody has said that recoveries go on all the same.
+    /// Reports whether one cause is likely and no person has resumed recoveries.
     pub(super) fn is_on(&self) -> bool {
         self.all().has_one_cause() && !self.resumed
     }
 
-    /// Lets a recovery begin, or says until when it waits.
+    /// Admits a recovery, or returns the event that it waits for.
     pub(super) fn begin(&mut self, recovery: &Recovery) -> Result<(), String> {
         let all = self.all();
         let most = self.most.unwrap_or(all.batches / 10).max(1);
@@ -148,7 +145,7 @@ impl Brake {
     }
 }
 
-/// Until when a recovery that is under way holds up others; `None` for one that does not.
+/// Returns the time until which a recovery holds up others; `None` if it does not.
 pub(super) fn counts_until(phase: Phase, entry: &RecoveryState, now: Option<Moment>) -> Option<Moment> {
     let is_under_way = matches!(phase, Phase::Recreating | Phase::Releasing);
     let began = entry.attempts.last().and_then(|at| Moment::parse(at)).filter(|_| is_under_way)?;

@@ -1,4 +1,4 @@
-//! What the status keeps of one batch that was broken, and how far its recovery is.
+//! Entries of the status: one for each broken batch, with the phase of its recovery.
 
 use std::time::Duration;
 
@@ -8,31 +8,30 @@ use crate::model::{Coordination, Recovery};
 use crate::plan::recovery::Loss;
 use crate::plan::view::{LastWords, LossKind};
 
-/// Pause before the second recovery within the window; doubles up to `LONGEST_PAUSE`.
+/// The pause before the second recovery within the window; it doubles up to `LONGEST_PAUSE`.
 pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(10);
-/// Longest pause before a recovery.
+/// The longest pause before a recovery.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// How far a recovery is.
+/// The phase of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// It begins after a pause.
     Waiting,
-    /// Its old pods are deleted, and its new ones wait for each other.
+    /// The old pods are deleted, and the new ones wait for each other.
     Recreating,
-    /// Its new pods go, and are not all ready yet.
+    /// The new pods are released, and not all ready yet.
     Releasing,
-    /// It was complete again.
+    /// The batch was complete again.
     Complete,
-    /// It was made anew too often: it is left as it is.
+    /// The batch was recreated too often: it is left as it is.
     Exhausted,
 }
 
 impl Phase {
-    /// Every phase.
     pub const ALL: &[Self] = &[Self::Waiting, Self::Recreating, Self::Releasing, Self::Complete, Self::Exhausted];
 
-    /// One word, stable.
+    /// Returns a stable word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "Waiting",
@@ -43,18 +42,18 @@ impl Phase {
         }
     }
 
-    /// True while the batch is not complete again, and is to be.
+    /// Reports whether the batch is still to be made complete.
     pub const fn is_under_way(self) -> bool {
         matches!(self, Self::Waiting | Self::Recreating | Self::Releasing)
     }
 
-    /// That of a status; one that nobody knows is as good as none.
+    /// Returns the phase of an entry; `None` for an unknown phase.
     pub fn of(state: &RecoveryState) -> Option<Self> {
         Self::ALL.iter().copied().find(|phase| phase.as_str() == state.phase)
     }
 }
 
-/// The entry of a batch in a status.
+/// Returns the entry of a batch.
 pub(in crate::plan) fn of_batch<'a>(
     entries: &'a [RecoveryState],
     coordination: &Coordination,
@@ -65,14 +64,14 @@ pub(in crate::plan) fn of_batch<'a>(
     Some((Phase::of(entry)?, entry))
 }
 
-/// When recoveries began that count for the limit.
+/// Returns the start times of recoveries that count for the limit.
 pub(super) fn counted(entry: Option<&RecoveryState>, recovery: &Recovery, now: Moment) -> Vec<String> {
     let attempts = entry.map(|entry| entry.attempts.as_slice()).unwrap_or_default();
     let is_within = |at: &&String| Moment::parse(at).is_some_and(|at| at.after(recovery.window) > now);
     attempts.iter().filter(is_within).cloned().collect()
 }
 
-/// A batch was found broken: when it is made anew, or that it was too often.
+/// Returns the entry of a broken batch: it is recreated after a pause, or exhausted.
 pub(super) fn broken(
     coordination: &Coordination,
     batch: u32,
@@ -114,12 +113,12 @@ pub(super) fn broken(
     state
 }
 
-/// The pause before the next recovery, after so many within the window.
+/// Returns the pause before the next recovery, after `done` recoveries within the window.
 fn pause(done: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << done.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
 }
 
-/// How it was lost, for people.
+/// Returns a text on the loss.
 pub fn loss_text(state: &RecoveryState) -> String {
     const KINDS: [LossKind; 5] =
         [LossKind::PodDeleted, LossKind::PodFailed, LossKind::PodEvicted, LossKind::NodeGone, LossKind::NotReady];

@@ -1,9 +1,9 @@
-//! Recovery of batches: one that was complete and loses a replica is made anew as a whole. Pure.
+//! Recovery of batches: a batch that was complete and loses a replica is recreated as a whole. Pure.
 //!
-//! Which batches were complete is committed. Every pod of such a batch is born with our gate, so that a replica is lost
-//! exactly when its pod is missing or held: nobody has to have seen it go, and a watch that is late shows it later and not
-//! wrong. What a rollout, a scale-in or another recovery takes away looks the same; it is told apart by a live look at what
-//! makes the pods, which begins after the loss was seen.
+//! The complete batches are committed. Every pod of such a batch is created with the gate of rolegate, so a replica is lost
+//! exactly when its pod is missing or held: the loss need not be observed, and a late watch shows it later, not wrongly. A
+//! replica removed by a rollout, a scale-in or another recovery looks the same; a live read of the workload, which begins after
+//! the loss was seen, tells these apart.
 
 mod brake;
 pub mod entry;
@@ -24,27 +24,27 @@ use crate::plan::rollout::Rollouts;
 use crate::plan::view::Numbers;
 use crate::plan::view::{GroupView, LastWords, PodFacts, PodRef, count};
 
-/// A batch by the place of its coordination in the group's list, and its number from 0.
+/// A batch: the position of its coordination in the list of the group, and its number from 0.
 pub type BatchId = (usize, u32);
 
-/// What is known beside the pods.
+/// The inputs of recovery beside the pods.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RecoveryContext<'a> {
-    /// Whoever runs the loop has not allowed it to delete pods: nothing is made anew.
+    /// Whether the loop may not delete pods: nothing is recreated.
     pub off: bool,
-    /// What time it is; without it, nothing begins.
+    /// The current time; without it, no recovery begins.
     pub now: Option<Moment>,
-    /// The group breaks a rule, or is on its way out: nothing begins.
+    /// Whether the group breaks a rule or is being deleted: no recovery begins.
     pub rests: bool,
-    /// What live looks at losses have shown.
+    /// The results of live reads of losses.
     pub verdicts: &'a [Judged],
-    /// Batches of which replicas are not ready for longer than they may be.
+    /// Batches with replicas that were unready for too long.
     pub unready: &'a [BatchId],
-    /// What is known of other groups.
+    /// The inputs from other groups.
     pub brake: BrakeContext,
 }
 
-/// Nothing is known.
+/// An empty context.
 impl Default for &RecoveryContext<'_> {
     fn default() -> Self {
         const NONE: RecoveryContext<'_> = RecoveryContext {
@@ -59,106 +59,97 @@ impl Default for &RecoveryContext<'_> {
     }
 }
 
-/// A replica that is lost, or looks so.
+/// A replica that is lost, or looks lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Its role.
     pub role: String,
-    /// Its ordinal.
     pub ordinal: u32,
-    /// Its pods that are there and not ready; none of a replica that is missing or held.
+    /// Its existing pods that are not ready; empty for a missing or held replica.
     pub unready: Vec<PodRef>,
 }
 
-/// A batch that looks broken, and is to be looked at.
+/// A batch that looks broken and needs a live read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Suspect {
-    /// The batch.
     pub id: BatchId,
     /// The first replica that looks lost.
     pub loss: Loss,
-    /// Roles of its coordination: what an open rollout of any of them takes away is not lost.
+    /// The roles of its coordination: a replica that an open rollout of any of these removes is not lost.
     pub roles: Vec<String>,
 }
 
-/// What a live look at a loss has shown.
+/// The result of a live read of a loss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is lost, and this is what was seen of it.
+    /// The replica is lost; the last words of its pod.
     Lost(LastWords),
-    /// A rollout or a scale-in takes it away, or it is back.
+    /// A rollout or a scale-in removes the replica, or it is back.
     NotLost,
-    /// The node of a pod of it does not answer: whether the pod runs, nobody knows. It is lost when it is deleted.
+    /// The node of a pod does not answer, so it is not known whether the pod runs. The replica is lost once the pod is deleted.
     Unknown {
-        /// The pod.
+        /// The name of the pod.
         pod: String,
-        /// The node.
         node: String,
     },
 }
 
-/// A loss that was looked at.
+/// A loss with the result of its live read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
-    /// The batch.
     pub id: BatchId,
-    /// What was looked at.
     pub loss: Loss,
-    /// What that has shown.
     pub verdict: Verdict,
 }
 
-/// A pod that is to be deleted.
+/// A pod to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// The pod.
     pub pod: Arc<PodFacts>,
-    /// The other pods of its replica go with it, and before it.
+    /// Whether the other pods of its replica are deleted with it, and before it.
     pub with_dependents: bool,
 }
 
-/// What a batch's pods wait for that are held.
+/// A batch whose held pods wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocked {
-    /// For people.
     pub message: String,
 }
 
-/// What is decided.
+/// The decision on recoveries.
 #[derive(Clone, Debug, Default)]
 pub struct RecoveryPlan {
-    /// Recoveries as the status is to keep them.
+    /// The recoveries to store in the status.
     pub entries: Vec<RecoveryState>,
-    /// Batches that are complete, by the place of their coordination.
+    /// The complete batches, by the position of their coordination.
     pub complete: BTreeMap<usize, Complete>,
-    /// Batches whose held pods stay.
+    /// Batches whose held pods stay held.
     pub blocked: BTreeMap<BatchId, Blocked>,
-    /// Batches whose new pods are all there: they go when they have room, and when that is committed.
+    /// Batches with all their new pods, which are released when they have room and that is committed.
     pub ready_to_go: BTreeSet<BatchId>,
-    /// Batches that are placed anew: what was committed of their domains counts no more.
+    /// Batches that are placed again: their committed domains no longer count.
     pub placed_anew: BTreeSet<BatchId>,
-    /// Pods that are to be deleted: what is committed is done.
+    /// Pods to delete by committed entries.
     pub delete: Vec<Deletion>,
-    /// Batches that are to be looked at.
+    /// Batches that need a live read.
     pub suspects: Vec<Suspect>,
-    /// Batches that look broken, whether they were looked at or not.
+    /// Batches that look broken, with or without a live read.
     pub broken: BTreeSet<BatchId>,
-    /// Batches with replicas that are not ready, and how long they may be.
+    /// Batches with unready replicas, each with the time after which these are lost.
     pub unready: Vec<(BatchId, Duration)>,
-    /// When something is due that no event brings.
+    /// The time at which something is due without an event.
     pub due: Option<Moment>,
-    /// Coordinations that want their batches recovered, where nobody has allowed it.
+    /// Coordinations with a recovery policy while recovery is not allowed.
     pub without_effect: Vec<String>,
-    /// What keeps recoveries back.
+    /// The brake on the recoveries.
     pub brake: Brake,
-    /// Batches of which nobody knows whether they are broken, and why.
+    /// Batches that may or may not be broken, each with the reason.
     pub unknown: BTreeMap<BatchId, String>,
 }
 
 /// Batches of a coordination that are complete, or were.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Complete {
-    /// Their numbers, as the status keeps them: `0-3,5`.
+    /// The numbers, as in the status: `0-3,5`.
     pub batches: String,
     /// Desired replicas of each role.
     pub replicas: BTreeMap<String, u32>,
@@ -167,7 +158,7 @@ pub struct Complete {
 }
 
 impl RecoveryPlan {
-    /// Notes that the pods of a batch go, which waited for nothing but their place.
+    /// Notes that the pods of a batch, which waited only for their place, are released.
     pub(in crate::plan) fn goes(&mut self, group: &Group, (index, batch): BatchId) {
         let Some(name) = group.coordination(index).map(Coordination::display_name) else { return };
         let is_this = |entry: &&mut RecoveryState| entry.batch == batch && entry.coordination == name;
@@ -176,13 +167,13 @@ impl RecoveryPlan {
         }
     }
 
-    /// How many batches are in each phase.
+    /// Iterates over the phases of all entries.
     pub fn phases(&self) -> impl Iterator<Item = Phase> {
         self.entries.iter().filter_map(Phase::of)
     }
 }
 
-/// Decides which batches are made anew, and how far that is.
+/// Decides which batches are recreated, and the phase of each.
 pub(in crate::plan) fn plan_recovery(
     group: &Group,
     view: &GroupView,
@@ -244,7 +235,7 @@ fn sizes(batching: &Batching) -> BTreeMap<String, u32> {
     batching.sizes.keys().filter_map(|role| Some((role.clone(), batching.size(role)?))).collect()
 }
 
-/// Batches that are known to have been complete.
+/// The batches that the status marks as complete.
 struct Marks<'a> {
     batches: Numbers,
     replicas: Option<&'a BTreeMap<String, u32>>,
@@ -256,7 +247,7 @@ impl<'a> Marks<'a> {
         Self { batches, replicas: state.map(|state| &state.complete_replicas) }
     }
 
-    /// True for a batch that was complete, and has not grown since.
+    /// Reports whether a batch was complete, and has not grown since.
     fn has(&self, batching: &Batching, batch: u32, desired: impl Fn(&str) -> Option<u32>) -> bool {
         let has_grown = |role: &String| {
             let before = self.replicas.and_then(|replicas| replicas.get(role)).copied().unwrap_or(0);

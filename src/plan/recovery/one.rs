@@ -1,4 +1,4 @@
-//! One batch: whether it is broken, and how far its recovery is.
+//! Recovery of one batch: whether it is broken, and its phase.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,7 +15,6 @@ use crate::plan::recovery::{
 };
 use crate::plan::view::{GroupView, LastWords, LossKind, PodFacts, ReplicaIs, RoleView, count};
 
-/// One batch of a coordination.
 pub(super) struct One<'a> {
     pub(super) group: &'a Group,
     pub(super) view: &'a GroupView,
@@ -23,19 +22,19 @@ pub(super) struct One<'a> {
     pub(super) batching: &'a Batching,
     pub(super) recovery: &'a Recovery,
     pub(super) batch: u32,
-    /// What is committed of its recovery.
+    /// Its committed entry.
     pub(super) known: Option<(Phase, &'a RecoveryState)>,
-    /// It is committed that it was complete.
+    /// Whether the status marks it as complete.
     pub(super) was_complete: bool,
-    /// No recovery begins now.
+    /// Whether no recovery begins now.
     pub(super) rests: bool,
-    /// A rollout of one of its roles is open.
+    /// Whether a rollout of one of its roles is open.
     pub(super) rolls: bool,
     pub(super) context: RecoveryContext<'a>,
 }
 
 impl One<'_> {
-    /// Decides; true when the batch is to be remembered as complete.
+    /// Decides; returns whether the batch is to be marked as complete.
     pub(super) fn decide(&self, plan: &mut RecoveryPlan) -> bool {
         match self.known {
             None => self.look(None, plan),
@@ -58,14 +57,14 @@ impl One<'_> {
         }
     }
 
-    /// A batch that nothing is done about: it is complete, is not yet, or was and is broken.
+    /// Decides on a batch without an open recovery: complete, not yet complete, or broken.
     fn look(&self, entry: Option<&RecoveryState>, plan: &mut RecoveryPlan) -> bool {
         let keep = |plan: &mut RecoveryPlan| plan.entries.extend(entry.and_then(|entry| self.still_counts(entry)));
         if self.is_all(ReplicaIs::Ready) || !self.was_complete {
             keep(plan);
             return self.is_all(ReplicaIs::Ready);
         }
-        // What a rollout has taken away is not lost: the batch has to be complete again first.
+        // A replica removed by a rollout is not lost: the batch must be complete again first.
         if self.rolls {
             keep(plan);
             return false;
@@ -126,7 +125,7 @@ impl One<'_> {
         }
     }
 
-    /// A batch was found broken: it is made anew, or left as it is if it was too often.
+    /// Begins the recovery of a broken batch, or leaves the batch as it is after too many.
     fn begin(&self, entry: Option<&RecoveryState>, what: (&Loss, &LastWords), now: Moment, plan: &mut RecoveryPlan) {
         let when = (now, self.group.carrier.generation);
         let found = broken(self.coordination, self.batch, self.recovery, what, entry, when);
@@ -137,7 +136,7 @@ impl One<'_> {
         }
     }
 
-    /// A recovery that begins after a pause, unless all are ready again before.
+    /// Continues a recovery that begins after a pause, unless all replicas become ready before.
     fn wait(&self, entry: &RecoveryState, plan: &mut RecoveryPlan) -> bool {
         if self.is_all(ReplicaIs::Ready) {
             plan.entries.push(self.completed(entry));
@@ -182,11 +181,11 @@ impl One<'_> {
         false
     }
 
-    /// Old pods go; new ones wait until all are there and none of the old is left.
+    /// Deletes the old pods; the new ones wait until all exist and no old one is left.
     fn recreate(&self, entry: &RecoveryState, plan: &mut RecoveryPlan) -> bool {
         plan.entries.push(entry.clone());
         plan.placed_anew.insert(self.id());
-        // None that is younger than its youngest was when it was found broken.
+        // Old pods are no younger than the youngest at the time of the loss.
         let is_old = |(_, pod): &(u32, &Arc<PodFacts>)| pod.created.as_deref() <= entry.youngest.as_deref();
         let old: Vec<_> = self.released_pods().filter(is_old).collect();
         let leads = |ordinal: u32, role: &str| {
@@ -223,7 +222,7 @@ impl One<'_> {
         false
     }
 
-    /// The entry of a batch of which all are ready again, else as it is.
+    /// Returns the entry, completed if all replicas are ready again.
     fn completed(&self, entry: &RecoveryState) -> RecoveryState {
         let Some(now) = self.context.now.filter(|_| self.is_all(ReplicaIs::Ready)) else { return entry.clone() };
         RecoveryState {
@@ -236,12 +235,13 @@ impl One<'_> {
         }
     }
 
-    /// Until when its recovery, which is under way, holds up others.
+    /// Returns the time until which its open recovery holds up others.
     pub(super) fn counts_until(&self) -> Option<Moment> {
         self.known.and_then(|(phase, entry)| counts_until(phase, entry, self.context.now))
     }
 
-    /// True for a batch whose pods are there and are not ready, or go: it looks broken, and may come back by itself.
+    /// Reports whether the batch looks broken but may come back by itself: its pods exist and are not ready, or are being
+    /// deleted.
     pub(super) fn looks_broken(&self) -> bool {
         let waits = self.recovery.unready_for.is_some() && self.was_complete && !self.is_all(ReplicaIs::Ready);
         waits
@@ -249,14 +249,14 @@ impl One<'_> {
                 || self.view.leaving.iter().any(|pod| self.has(&pod.role, pod.ordinal)))
     }
 
-    /// What is kept of a recovery that is over: it counts for the limit, and is forgotten with the window.
+    /// Returns the entry of a finished recovery while it counts for the limit.
     fn still_counts(&self, entry: &RecoveryState) -> Option<RecoveryState> {
         let now = self.context.now;
         let counts = now.is_none_or(|now| !counted(Some(entry), self.recovery, now).is_empty());
         counts.then(|| entry.clone())
     }
 
-    /// The first replica that is missing or held, else the first that is not ready for too long.
+    /// Returns the first replica that is missing or held, else the first that was unready for too long.
     fn loss(&self, plan: &mut RecoveryPlan) -> Option<Loss> {
         let first = |what: ReplicaIs| {
             self.roles().find_map(|(name, role, range)| {
@@ -274,7 +274,7 @@ impl One<'_> {
         Some(Loss { role, ordinal, unready: unready.collect() })
     }
 
-    /// Pods of the batch that were let go.
+    /// Iterates over the released pods of the batch.
     fn released_pods(&self) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
         let pods = self.roles().flat_map(|(_, role, range)| {
             range.flat_map(move |ordinal| role.replicas.pods_of(ordinal).iter().map(move |pod| (ordinal, pod)))
@@ -282,7 +282,7 @@ impl One<'_> {
         pods.filter(|(_, pod)| !pod.held)
     }
 
-    /// True for a replica that the recovery of a batch takes away which shares it.
+    /// Reports whether the recovery of another batch, which shares the replica, removes it.
     fn is_made_anew_elsewhere(&self, loss: &Loss) -> bool {
         let mut others = self.group.batches_of(&loss.role, loss.ordinal);
         others.any(|batch| {
@@ -322,18 +322,18 @@ impl One<'_> {
     }
 }
 
-/// A recovery that was given up, and begins all the same: what was done before does not count.
+/// Returns the entry of an exhausted recovery that a person resumed: earlier attempts do not count.
 fn resumed(entry: &RecoveryState) -> RecoveryState {
     let (phase, attempts) = (Phase::Waiting.as_str().to_owned(), Vec::new());
     RecoveryState { phase, attempts, attempt: 1, generation: None, ..entry.clone() }
 }
 
-/// A recovery that has not begun and does not: what was done before counts.
+/// Returns the entry of a recovery that ends before it began: earlier attempts count.
 fn given_up(entry: &RecoveryState) -> RecoveryState {
     RecoveryState { phase: Phase::Complete.as_str().to_owned(), not_before: None, ..entry.clone() }
 }
 
-/// True for the first pod of several that make a replica: the others belong to it, and go with it.
+/// Reports whether the pod is the first of several in its replica: the others depend on it, and are deleted with it.
 fn is_leader(pod: &PodFacts) -> bool {
     pod.identity.replica_size > 1 && pod.identity.member == Some(0)
 }

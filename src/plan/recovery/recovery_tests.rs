@@ -14,7 +14,7 @@ use crate::plan::view::{Leaving, LossKind};
 
 const NOW: Moment = Moment(1_767_225_600);
 
-/// A group of two segments of two `p` and one `d`, and what its loop does with it: what is decided is stored.
+/// A group of two segments of two `p` and one `d`, with a loop that stores each decision.
 struct Case {
     group: Group,
     pods: BTreeMap<String, PodFacts>,
@@ -53,7 +53,7 @@ impl Case {
         case
     }
 
-    /// A pod appears, held as it is born unless it was let go.
+    /// Adds a pod, held or released.
     fn make(&mut self, role: &str, ordinal: u32, held: bool) {
         self.made += 1;
         let name = format!("{role}-{ordinal}");
@@ -83,13 +83,13 @@ impl Case {
         mk_evaluation(&self.group, &view, DecisionContext { recovery: &recovery, ..DecisionContext::default() })
     }
 
-    /// What is decided is stored; then what is decided next.
+    /// Stores the decision; returns the next one.
     fn commit(&mut self) -> Evaluation {
         self.group.status = self.evaluate().status;
         self.evaluate()
     }
 
-    /// The loss of the first suspect is looked at, and is one.
+    /// Judges the loss of the first suspect as real.
     fn lost(&mut self) -> Evaluation {
         let suspect = self.evaluate().decision.recovery.suspects[0].clone();
         let words = LastWords { pod: "p-1".to_owned(), kind: LossKind::PodFailed, ..LastWords::default() };
@@ -102,7 +102,7 @@ impl Case {
         entries.map(|entry| (entry.batch, entry.phase.as_str(), entry.attempt)).collect()
     }
 
-    /// Its pods are deleted, made again and let go, and get ready.
+    /// Recreates the pods of batch 0, releases them and makes them ready.
     fn recreated(&mut self) {
         for (role, ordinal) in [("p", 0), ("p", 1), ("d", 0)] {
             self.make(role, ordinal, true);
@@ -325,7 +325,7 @@ fn at(seconds: i64) -> Moment {
     Moment(NOW.0 + seconds)
 }
 
-/// Both segments lose a replica, and both were looked at.
+/// Both segments have lost a replica, and both losses are judged.
 fn both_lost(recovery: &serde_json::Value) -> Case {
     let mut case = Case::new(recovery);
     case.make("p", 1, true);

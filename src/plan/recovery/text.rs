@@ -1,4 +1,4 @@
-//! Recoveries in words.
+//! Texts on recoveries.
 
 use crate::api::status::RecoveryState;
 use crate::model::wording::{counted, time};
@@ -7,14 +7,14 @@ use crate::plan::recovery::brake::MANY_BROKEN;
 use crate::plan::recovery::entry::{FIRST_PAUSE, LONGEST_PAUSE, Phase, loss_text};
 use crate::plan::recovery::{Brake, RecoveryPlan, Stop, Tally};
 
-/// `segment 2`, as its coordination calls it.
+/// Returns a text such as `segment 2`.
 pub fn batch_name(group: &Group, entry: &RecoveryState) -> String {
     let mut batched = group.batched();
     let found = batched.find(|(coordination, _)| coordination.display_name() == entry.coordination);
     found.map_or_else(|| format!("batch {}", entry.batch + 1), |(_, batching)| batching.batch_name(entry.batch))
 }
 
-/// One line for each batch that was broken within the window.
+/// Returns one line for each batch that was broken within the window.
 pub fn recoveries<'a>(group: &'a Group, plan: &'a RecoveryPlan) -> impl Iterator<Item = String> + 'a {
     let line = |entry: &RecoveryState| {
         let (batch, loss) = (batch_name(group, entry), loss_text(entry));
@@ -41,13 +41,13 @@ pub fn recoveries<'a>(group: &'a Group, plan: &'a RecoveryPlan) -> impl Iterator
     plan.entries.iter().filter_map(line).chain(off)
 }
 
-/// `12 of 18 batches look broken at once`
+/// Returns a text such as `12 of 18 batches look broken at once`.
 pub fn many_text(brake: &Brake) -> String {
     let Tally { batches, unready, .. } = brake.all();
     format!("{unready} of {batches} batches look broken at once")
 }
 
-/// Why batches are not made anew that look broken, as a word and for people, until when, and how a person says otherwise.
+/// Returns the reason and the text of a pause: why, until when, and how a person resumes recoveries.
 pub fn pause(group: &Group, plan: &RecoveryPlan) -> Option<(&'static str, String)> {
     let GroupKey { namespace, name } = &group.key;
     let resume = format!("`rolegate resume {name} -n {namespace}`");
@@ -68,7 +68,7 @@ pub fn pause(group: &Group, plan: &RecoveryPlan) -> Option<(&'static str, String
     }
 }
 
-/// `a batch of coordination "pd" that loses a replica is made anew, 3 times within 1h at most: …`
+/// Returns a text on a policy: `coordination "pd": a batch that loses a replica is made anew, 3 times within 1h at most; …`
 pub fn policy_text(coordination: &str, recovery: &Recovery) -> String {
     let (limit, window) = (counted(recovery.limit, "time"), time(recovery.window));
     let concurrent = recovery.max_concurrent;
@@ -82,12 +82,11 @@ pub fn policy_text(coordination: &str, recovery: &Recovery) -> String {
     )
 }
 
-/// That a policy has no effect.
+/// Returns the text on a policy without effect.
 pub fn recovery_is_off(coordination: &str) -> String {
     format!("the recovery of coordination {coordination:?} has no effect: rolegate runs without `--allow recovery`")
 }
 
-/// The roles of a coordination, by its name.
 pub fn roles_of<'a>(group: &'a Group, coordination: &str) -> impl Iterator<Item = &'a str> {
     let named = group.coordinations.iter().find(|one| one.display_name() == coordination);
     named.map(Coordination::role_names).unwrap_or_default().into_iter()

@@ -1,7 +1,7 @@
-//! Cohorts: which pods of several roles were rolled together, so that a router pairs old with old and new with new.
+//! Cohorts: pods of several roles that were rolled together, so that a router pairs old with old and new with new.
 //!
-//! The cohort of a revision is decided once, and committed before the first pod is made at it. Roles that are edited
-//! together get a new one; a role that is edited alone works with what runs, and keeps its own.
+//! The cohort of a revision is decided once, and committed before the first pod of that revision is created. Roles that are
+//! edited together get a new cohort; a role that is edited alone keeps its own, since it works with the running pods.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::api::status::{Cohorts, RevisionCohort};
 use crate::model::{Group, KnownCohorts, RolledWorkload, RollingBounds, connected, names, newest_cohort};
 use crate::plan::view::{GroupPods, PodFacts};
 
-/// Numbers of cohorts are below it.
+/// The exclusive upper bound of cohort numbers.
 const MOST: u32 = 1_000_000_000;
 
-/// A role, the workload that makes its pods, and what is remembered of its last edit.
+/// A role, its workload, and what is remembered of the last edit.
 pub(super) struct RolledRole<'a> {
     pub(super) workload: &'a RolledWorkload,
     pub(super) edit: Edit,
 }
 
-/// The cohorts of a group with these rolled roles, as they are to be committed; `None` for one that rolls nothing.
+/// Returns the cohorts to commit; `None` for a group without rolling updates.
 pub(super) fn cohorts(
     group: &Group,
     bounds: &[RollingBounds],
@@ -48,19 +48,19 @@ impl RolledRole<'_> {
         &self.workload.claim.role
     }
 
-    /// The revision that it goes to, once its controller has made it.
+    /// Returns the target revision, once the controller has observed it.
     fn revision(&self) -> Option<&str> {
         self.workload.update_revision.as_deref().filter(|_| self.workload.observed)
     }
 
-    /// What ties its last edit to those of others, as a label value.
+    /// Returns the rollout id of the last edit as a label value; `None` for an id of an earlier edit.
     fn id(&self) -> Option<String> {
         let id = self.workload.rollout_id.as_ref().filter(|id| !id.is_empty())?;
         (self.edit.stale_id.as_ref() != Some(id)).then(|| names::label_value(id))
     }
 }
 
-/// What is known, and what it is judged by.
+/// The known cohorts, and the state that they are derived from.
 struct Book<'a> {
     bounds: &'a [RollingBounds],
     pods: &'a GroupPods,
@@ -69,7 +69,7 @@ struct Book<'a> {
 }
 
 impl<'a> Book<'a> {
-    /// What the pods of a role say, where the status has lost it.
+    /// Returns the cohorts on the labels of a role's pods, for a role that the status does not list.
     fn as_labelled(&self, role: &str) -> Vec<RevisionCohort> {
         let mut pods: Vec<_> = self.pods.of_role(role).collect();
         pods.sort_by(|a, b| a.created.cmp(&b.created));
@@ -84,7 +84,7 @@ impl<'a> Book<'a> {
         known
     }
 
-    /// Begins with what a role runs, where nothing is known of it.
+    /// Adds the current revision of a role of which no cohort is known.
     fn begin(&mut self, role: &RolledRole<'_>) {
         if self.known.get(role.name()).is_none_or(|known| !known.is_empty()) {
             return;
@@ -104,9 +104,9 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// Decides on the revisions of which nothing is known. Returns the last number, which was `last` before.
+    /// Decides the cohorts of the revisions that have none. Returns the new last number.
     fn decide(&mut self, last: u32) -> u32 {
-        // What others write on pods must not use up the numbers.
+        // Cohorts in pod labels may be forged and must not exhaust the numbers.
         let number = |cohort: &String| cohort.parse().ok().filter(|number| *number < MOST);
         let numbers = |cohorts: &mut dyn Iterator<Item = &String>| cohorts.filter_map(number).max();
         let last = last.max(numbers(&mut self.known.values().flatten().map(|known| &known.cohort)).unwrap_or(0));
@@ -130,7 +130,7 @@ impl<'a> Book<'a> {
         Some(known.cohort.as_str())
     }
 
-    /// The cohort of the revision that a role goes to; `None` while the others may be edited any moment.
+    /// Returns the cohort of the target revision of a role; `None` while other roles may still be edited.
     fn cohort_of(&self, role: &RolledRole<'_>, undecided: &[&'a RolledRole<'a>], last: u32) -> Option<String> {
         if let Some(id) = role.id() {
             return Some(id);
@@ -153,7 +153,7 @@ impl<'a> Book<'a> {
         self.joined(role, &connected).or_else(own)
     }
 
-    /// The cohort of the round that a role joins late: that of another one whose rollout is still open.
+    /// Returns the cohort of the round that a role joins late: the cohort of another role whose rollout is still open.
     fn joined(&self, role: &RolledRole<'_>, connected: &BTreeSet<&str>) -> Option<String> {
         let is_beside = |other: &&RolledRole<'_>| {
             let is_other = other.name() != role.name() && connected.contains(other.name());
@@ -163,7 +163,7 @@ impl<'a> Book<'a> {
         self.rolled.iter().filter(is_beside).find_map(cohort)
     }
 
-    /// Forgets revisions that no pod of the role has or will have, and puts last the one that it goes to.
+    /// Removes revisions that no pod of the role has or will have, and moves the target revision to the end.
     fn tidy(&mut self, role: &RolledRole<'_>) {
         let Some(to) = role.revision().filter(|to| self.cohort_at(role, to).is_some()) else { return };
         let Some(known) = self.known.get_mut(role.name()) else { return };

@@ -6,7 +6,7 @@ use crate::api::status::GroupStatus;
 use crate::model::identify;
 use crate::plan::test_support::{mk_group, mk_workload};
 
-/// A group whose three roles are rolled together, and that has this in its status.
+/// Returns a group whose three roles are rolled together, with these cohorts in its status.
 fn group(status: Option<Cohorts>) -> Group {
     let strategy = json!({ "rollingUpdate": { "maxSkew": "10%" } });
     let roles = ["prefill", "decode", "router"];
@@ -51,7 +51,7 @@ fn settled(workload: &RolledWorkload) -> RolledRole<'_> {
     RolledRole { workload, edit: Edit::long_ago() }
 }
 
-/// What is to be committed for these workloads, whose edits have settled.
+/// Returns the cohorts to commit for these workloads, whose edits have settled.
 fn decide(group: &Group, pods: &[Arc<PodFacts>], workloads: &[RolledWorkload]) -> Cohorts {
     let rolled: Vec<_> = workloads.iter().map(settled).collect();
     cohorts(group, &RollingBounds::all_of(group), &pods.iter().collect(), &rolled).unwrap()
@@ -83,7 +83,7 @@ fn roles_that_are_edited_together_begin_a_cohort_and_one_alone_keeps_its_own() {
     let alone = [open("prefill", "p1", "p2"), mk_workload("decode", "d1"), mk_workload("router", "r1")];
     let kept = decide(&group(Some(begun)), &[], &alone);
     assert_eq!(kept.roles["prefill"], known(1, &[("x", &[("p1", "1"), ("p2", "1")])]).roles["x"]);
-    // The router comes while the two are on their way.
+    // The router is edited while the rollouts of the other two are open.
     let late = [open("prefill", "p1", "p2"), open("decode", "d1", "d2"), open("router", "r1", "r2")];
     let joined = decide(&group(Some(second)), &[], &late);
     assert_eq!(joined.roles["router"], known(2, &[("x", &[("r1", "1"), ("r2", "2")])]).roles["x"]);
@@ -127,7 +127,7 @@ fn a_way_back_in_the_middle_is_to_the_cohort_that_it_had() {
     let back = [open("prefill", "p1", "p1"), open("decode", "d1", "d1")];
     let pods = [pod("prefill", "p2", Some("2")), pod("decode", "d1", Some("1"))];
     let decided = decide(&group(Some(known(2, roles))), &pods, &back);
-    // What no pod has any more is forgotten, and its number not given again.
+    // A revision without pods is forgotten; its number is not given again.
     assert_eq!(decided, known(2, &[("prefill", &[("p2", "2"), ("p1", "1")]), ("decode", &[("d1", "1")])]));
     let next = [open("prefill", "p1", "p3"), open("decode", "d1", "d3")];
     assert_eq!(decide(&group(Some(decided)), &[], &next).last, 3);
@@ -139,7 +139,7 @@ fn what_the_status_has_lost_is_read_from_the_pods() {
     let pods = [pod("prefill", "p1", Some("4")), pod("prefill", "p2", Some("5")), pod("decode", "d2", Some("5"))];
     let decided = decide(&group(None), &pods, &workloads);
     assert_eq!(decided, known(5, &[("prefill", &[("p1", "4"), ("p2", "5")]), ("decode", &[("d2", "5")])]));
-    // Pods of an earlier version of rolegate say nothing.
+    // Pods of an earlier version of rolegate have no cohort label.
     let pods = [pod("prefill", "p1", None)];
     let decided = decide(&group(None), &pods, &[open("prefill", "p1", "p2"), open("decode", "d1", "d2")]);
     assert_eq!(decided.roles["prefill"], known(0, &[("x", &[("p1", "1"), ("p2", "2")])]).roles["x"]);

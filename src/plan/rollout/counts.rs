@@ -8,7 +8,7 @@ use crate::model::{Group, Role, RollingBounds};
 use crate::plan::view::counts::{ObservedCounts, RoleCounts};
 
 impl ObservedCounts {
-    /// The rollouts of the roles that have updated replicas, or say that they have none yet.
+    /// Returns the rollouts of the roles that state a number of updated replicas, including zero.
     pub fn rollouts(&self, group: &Group) -> Rollouts {
         let bounds = RollingBounds::all_of(group);
         let rolled = group.roles.iter().filter(|role| bounds.iter().any(|bounds| bounds.has(&role.name)));
@@ -20,8 +20,9 @@ impl ObservedCounts {
     }
 }
 
-/// Updated replicas are the highest, and of these the highest are ready. What else is unavailable comes right below: it is
-/// what is replaced first. The workload's partition is where the updated ones on top end.
+/// Builds a rollout from counts: the highest replicas are updated, and the highest of these are ready. Other unavailable
+/// replicas come right below, since these are replaced first. The partition of the workload is the lowest of the updated
+/// replicas on top.
 fn rollout(role: &Role, counts: &RoleCounts, batched: bool) -> Option<RoleRollout> {
     let desired = role.desired;
     let highest = |count: u32| (desired.saturating_sub(count)..desired).collect::<BTreeSet<_>>();

@@ -1,4 +1,4 @@
-//! Rollouts in lockstep (KEP-30): from what each ordinal of each role is to the partition of each workload. Pure.
+//! Rollouts in lockstep (KEP-30): from the state of each ordinal of each role to the partition of each workload. Pure.
 
 mod cohorts;
 mod counts;
@@ -17,29 +17,28 @@ pub use walk::plan_rollout;
 
 use crate::model::ProgressState;
 
-/// One replica, as a rollout sees it; the default is one that does not exist.
+/// One replica in a rollout; the default is a replica that does not exist.
 #[expect(clippy::struct_excessive_bools, reason = "four independent facts of a replica, not states of one machine")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ordinal {
-    /// Its pods are at the update revision, or will be: after a rollback to what the workload comes from, one that is not
-    /// there comes back so, whatever the partition.
+    /// Its pods are at the update revision, or will be: after a rollback to the base revision, a missing replica comes back at
+    /// it, whatever the partition.
     pub updated: bool,
     /// All its pods are ready.
     pub ready: bool,
-    /// Some of its pods are held by our gate and stay so: it serves nobody, and nobody is to blame.
+    /// Some of its pods are held by the gate of rolegate: it does not serve, and that is no failure.
     pub held: bool,
-    /// It is at a revision that is neither the one that the workload comes from nor the one that it goes to: one that was
-    /// given up in the middle.
+    /// It is at a revision that is neither the base nor the target of the workload: a rollout that was given up halfway.
     pub given_up: bool,
 }
 
 impl Ordinal {
-    /// Updated, and ready to serve.
+    /// Reports whether the replica is updated and ready.
     pub fn is_done(self) -> bool {
         self.updated && self.ready
     }
 
-    /// Not there for requests, and meant to be.
+    /// Reports whether the replica should serve and does not.
     pub fn is_unavailable(self) -> bool {
         !self.ready && !self.held
     }
@@ -48,57 +47,55 @@ impl Ordinal {
 /// An open rollout of one role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleRollout {
-    /// The workload's own partition, as it is now: ordinals from here on may be replaced at any moment.
+    /// The current partition of the workload: ordinals from here on may be replaced at any moment.
     pub partition: u32,
-    /// The partition that its user asked for: ordinals below it stay old.
+    /// The partition that the user asked for: ordinals below it stay old.
     pub floor: u32,
-    /// Its desired replicas by ordinal.
+    /// The desired replicas by ordinal.
     pub ordinals: Vec<Ordinal>,
-    /// The workload's controller has seen its last change: before that nothing here can be believed.
+    /// Whether the controller of the workload has observed its last change. Before that, no other field can be trusted.
     pub judged: bool,
-    /// The round of edits that its last one belongs to: only roles of one round are compared.
+    /// The round of the last edit: only roles of one round are compared.
     pub round: u32,
-    /// It need not wait for the other roles' edits any longer.
+    /// Whether the role no longer waits for edits of other roles.
     pub settled: bool,
-    /// Nothing has moved for a while: replicas of a revision that was given up will not get ready by waiting.
+    /// Whether nothing has moved for a while: replicas of a revision that was given up do not become ready by waiting.
     pub stuck: bool,
-    /// So many replicas may run: those beyond wait for the turn of their batch.
+    /// The number of replicas that may run: replicas beyond wait for their batch.
     pub may_run: u32,
 }
 
 impl RoleRollout {
-    /// Desired replicas.
     pub fn desired(&self) -> u32 {
         crate::plan::view::count(self.ordinals.len())
     }
 
-    /// True when the ordinal may be replaced at any moment.
+    /// Reports whether the ordinal may be replaced at any moment.
     pub fn is_granted(&self, ordinal: u32) -> bool {
         ordinal >= self.partition
     }
 
-    /// Replicas that are updated, or may be at any moment.
+    /// Counts the replicas that are updated or may be at any moment.
     pub fn reach(&self) -> u32 {
         self.count(|ordinal, replica| replica.updated || self.is_granted(ordinal))
     }
 
-    /// Replicas that are updated.
     pub fn updated(&self) -> u32 {
         self.count(|_, replica| replica.updated)
     }
 
-    /// Replicas that are updated and ready.
+    /// Counts the replicas that are updated and ready.
     pub fn done(&self) -> u32 {
         self.count(|_, replica| replica.is_done())
     }
 
-    /// Replicas below the lowest that is held since its batch waits: what the workload may be scaled to.
+    /// Returns the number of replicas below the lowest one whose batch is held: the size that the workload may be scaled to.
     pub fn below_held(&self) -> u32 {
         let held = self.numbered().find(|(ordinal, replica)| replica.held && *ordinal >= self.may_run);
         held.map_or_else(|| self.desired(), |(ordinal, _)| ordinal)
     }
 
-    /// Every replica is known to be updated, and ready or held for another reason: the rollout is over.
+    /// Reports whether the rollout is over: every replica is updated, and ready or held.
     fn is_over(&self) -> bool {
         self.judged && self.ordinals.iter().all(|replica| replica.updated && (replica.ready || replica.held))
     }
@@ -107,12 +104,12 @@ impl RoleRollout {
         crate::plan::view::count(self.numbered().filter(|(ordinal, replica)| test(*ordinal, *replica)).count())
     }
 
-    /// Replicas with their ordinals, from the bottom.
+    /// Returns the replicas with their ordinals, in ascending order.
     fn numbered(&self) -> impl DoubleEndedIterator<Item = (u32, Ordinal)> {
         (0..self.desired()).zip(self.ordinals.iter().copied())
     }
 
-    /// The highest replica that may be replaced, or is, and is not done.
+    /// Returns the highest replica that is updated or may be replaced, and is not done.
     fn in_flight(&self) -> Option<u32> {
         let open = |(ordinal, replica): &(u32, Ordinal)| {
             (self.is_granted(*ordinal) || replica.updated) && !replica.is_done() && !replica.held
@@ -120,7 +117,7 @@ impl RoleRollout {
         self.numbered().rev().find(open).map(|(ordinal, _)| ordinal)
     }
 
-    /// The highest replica that stands between this role and the next step of another one.
+    /// Returns the highest replica that the next step of another role waits for.
     fn behind(&self) -> Option<u32> {
         let next = || self.numbered().rev().find(|(_, replica)| !replica.is_done()).map(|(ordinal, _)| ordinal);
         self.in_flight().or_else(next)
@@ -130,57 +127,54 @@ impl RoleRollout {
 /// The last edit of a workload with an open rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Edit {
-    /// The round that it belongs to, from 0.
+    /// The round of the edit, from 0.
     pub round: u32,
-    /// The edits of other roles in the newest round were waited for long enough.
+    /// Whether the edits of other roles in the newest round were waited for long enough.
     pub settled: bool,
-    /// What tied earlier edits together: it says nothing of this one.
+    /// The rollout id of earlier edits, which does not apply to this edit.
     pub stale_id: Option<String>,
 }
 
 impl Edit {
-    /// One of which nobody remembers when it was: others are not waited for.
+    /// Returns an edit of unknown time: it does not wait for other roles.
     pub fn long_ago() -> Self {
         Self { settled: true, ..Self::default() }
     }
 }
 
-/// What is decided for one role.
+/// The decision for one role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolePlan {
-    /// The workload's partition to be: never above what it is.
+    /// The new partition of the workload: never above the current one.
     pub partition: u32,
-    /// Where the role stands.
     pub state: ProgressState,
-    /// What keeps it from going on.
+    /// The reason why the role does not proceed.
     pub waits: Option<Wait>,
 }
 
-/// What keeps a role from going on.
+/// The reason why a role does not proceed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Why.
     pub reason: WaitReason,
-    /// The role that is waited for: another, or itself.
+    /// The role that is waited for: another one, or the role itself.
     pub role: String,
-    /// The replica that is waited for, where it is one.
+    /// The replica that is waited for, if it is a single one.
     pub ordinal: Option<u32>,
 }
 
-/// Why a role does not go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitReason {
-    /// The controller of a workload has not seen its last change.
+    /// The controller of a workload has not observed its last change.
     NotObserved,
-    /// The other roles may be edited any moment.
+    /// The other roles may still be edited.
     Settling,
-    /// Replicas on top are held; the workload's controller waits for them before it replaces those below.
+    /// The highest replicas are held; the controller of the workload waits for them before it replaces lower ones.
     HeldBatch,
-    /// As many replicas as may be are unavailable.
+    /// The maximum number of replicas is unavailable.
     Unavailable,
-    /// Another role has not come as far.
+    /// Another role is too far behind.
     Skew,
 }
 
-/// What is decided for all roles with an open rollout.
+/// The decisions for all roles with an open rollout.
 pub type RolloutPlan = BTreeMap<String, RolePlan>;

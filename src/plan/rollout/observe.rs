@@ -1,4 +1,4 @@
-//! What is seen of the open rollouts of a group.
+//! Observation of the open rollouts of a group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,29 +9,28 @@ use crate::api::status::{Cohorts, ObservedWorkload};
 use crate::model::{Group, RolledWorkload, RollingBounds};
 use crate::plan::view::{GroupPods, GroupView, PodFacts, Replicas};
 
-/// The open rollouts of a group.
 #[derive(Clone, Debug, Default)]
 pub struct Rollouts {
-    /// Their bounds.
+    /// The bounds of the rolling updates.
     pub bounds: Vec<RollingBounds>,
-    /// By role.
+    /// The open rollouts by role.
     pub roles: BTreeMap<String, RoleRollout>,
     /// The workload of each of these roles.
     pub workloads: BTreeMap<String, RolledWorkload>,
-    /// Roles that are to be rolled, and of which no workload is claimed.
+    /// Roles with rolling updates whose workload nothing claims.
     pub unclaimed: BTreeSet<String>,
-    /// How the roles stand that are rolled, and of which no rollout is open.
+    /// The standings of roles with rolling updates whose rollout is closed.
     pub closed: Standings,
-    /// The workload of each role whose updates come to rolegate, as the status speaks of it.
+    /// The workload of each role with rolling updates, as the status reports it.
     pub observed: BTreeMap<String, ObservedWorkload>,
     /// Workloads with an open rollout that nothing coordinates (any longer): they are thawed.
     pub strays: Vec<RolledWorkload>,
-    /// Which pods are rolled together, as it is to be committed before a partition moves.
+    /// The cohorts to commit before a partition moves.
     pub cohorts: Option<Cohorts>,
 }
 
 impl Rollouts {
-    /// What is seen of a group. `edit` says what is remembered of the last edit of a workload.
+    /// Observes the rollouts of a group. `edit` returns what is remembered of the last edit of a workload.
     pub(in crate::plan) fn observe(
         group: &Group,
         view: &GroupView,
@@ -42,7 +41,7 @@ impl Rollouts {
         let bounds = RollingBounds::all_of(group);
         let mut seen = Self::default();
         let (mut open, closed): (Vec<_>, Vec<_>) = workloads.iter().partition(|workload| workload.is_open());
-        // Where two claim one role, the workload that has the name of the role's is the one.
+        // If two workloads claim one role, the one that the role names wins.
         open.sort_by_key(|workload| !is_named(group, workload));
         let mut rolled: Vec<RolledRole<'_>> = Vec::new();
         for workload in open {
@@ -84,7 +83,7 @@ impl Rollouts {
         Self { bounds, cohorts, ..seen }
     }
 
-    /// How each role stands whose updates come to rolegate.
+    /// Returns the standing of each role with rolling updates.
     pub fn standings(&self, plan: &RolloutPlan) -> Standings {
         let open = |(name, role): (&String, &RoleRollout)| {
             (name.clone(), of_open(role, plan.get(name).map(|plan| plan.state)))
@@ -94,8 +93,8 @@ impl Rollouts {
 }
 
 impl Rollouts {
-    /// Notes what is decided of the pods: so many replicas of each batched role may run, and those of `goes` are held no
-    /// longer in a moment. One that its workload has just made anew is such a pod.
+    /// Notes the decision on pods: `released` replicas of each batched role may run, and pods for which `goes` returns true are
+    /// about to be released, such as a pod that its workload has just recreated.
     pub(in crate::plan) fn decided(
         &mut self,
         view: &GroupView,
@@ -112,21 +111,21 @@ impl Rollouts {
     }
 }
 
-/// A coordination updates the role, and does not say that another workload makes its pods. The name that a RoleBasedGroup
-/// would give to the workload of a role says nothing: its labels claim it.
+/// Reports whether a coordination updates the role and the role does not refer to another workload. The default name of the
+/// workload of a RoleBasedGroup's role does not count as a reference: the labels of a workload claim the role.
 fn is_coordinated(group: &Group, bounds: &[RollingBounds], workload: &RolledWorkload) -> bool {
     let name = &workload.claim.role;
     let refers = group.role(name).is_some_and(|role| role.workload.reference.is_some());
     (!refers || is_named(group, workload)) && bounds.iter().any(|bounds| bounds.has(name))
 }
 
-/// The workload is the one that the role's pods are expected from.
+/// Reports whether the role expects its pods from this workload.
 fn is_named(group: &Group, workload: &RolledWorkload) -> bool {
     group.role(&workload.claim.role).is_some_and(|role| role.workload.key.as_ref() == Some(&workload.key))
 }
 
-/// All roles of each coordination of this one carry the same rollout id, whether they were edited or not; not that of an
-/// earlier edit.
+/// Reports whether all roles of each coordination of this workload carry its rollout id, edited or not. An id of an earlier
+/// edit does not count.
 fn edited_together(
     bounds: &[RollingBounds],
     workloads: &[RolledWorkload],
@@ -140,8 +139,8 @@ fn edited_together(
     bounds.iter().filter(|bounds| bounds.has(&workload.claim.role)).all(|bounds| bounds.roles.iter().all(carries))
 }
 
-/// The desired replicas of a workload. Revisions are read from the pods: the counts of its status are stale right after an
-/// edit, and do not say which ordinals they mean.
+/// Returns the desired replicas of a workload. Revisions are read from the pods: the counts of the workload status are stale
+/// right after an edit, and do not say which ordinals they mean.
 fn ordinals(view: &GroupView, workload: &RolledWorkload) -> Vec<Ordinal> {
     let none = Replicas::default();
     let replicas = view.roles.get(&workload.claim.role).map_or(&none, |role| &role.replicas);

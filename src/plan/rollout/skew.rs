@@ -1,13 +1,11 @@
-//! How far one role may be ahead of another.
-
 use std::collections::BTreeMap;
 
 use super::RoleRollout;
 use crate::model::RollingBounds;
 
-/// How much too far ahead of another role one is that has `count` of `of` replicas updated, while `behind` of `behind_of` are
-/// in the other; zero or less when the bounds hold. They allow the skew, or one replica of the role behind where that is
-/// more: a role of two replicas must not stall the rest.
+/// Returns how far a role with `count` of `of` replicas updated is too far ahead of a role with `behind` of `behind_of`; zero
+/// or less when the bounds hold. The bounds allow the skew, or one replica of the role behind if that is more: a role of two
+/// replicas must not stall the others.
 pub fn excess(bounds: &RollingBounds, (count, of): (u32, u32), (behind, behind_of): (u32, u32)) -> i64 {
     let [count, of, behind, behind_of] = [count, of, behind, behind_of].map(i64::from);
     let distance = 100 * (count * behind_of - behind * of);
@@ -15,7 +13,7 @@ pub fn excess(bounds: &RollingBounds, (count, of): (u32, u32), (behind, behind_o
     distance - skew.max(100 * of)
 }
 
-/// The role that keeps `role` from having so many updated replicas: the one that is furthest behind.
+/// Returns the role furthest behind that keeps `role` from having `reach` updated replicas.
 pub(super) fn limits<'a>(
     bounds: &[RollingBounds],
     (name, role, reach): (&str, &RoleRollout, u32),
@@ -39,8 +37,8 @@ pub(super) fn limits<'a>(
     over.max_by_key(|(_, excess)| *excess).map(|(other, _)| other)
 }
 
-/// A role so small that its share to be updated is less than one replica, and one is updated all the same: the others never
-/// come as far, so it goes last.
+/// Reports whether the share of the role to update is less than one replica, although one replica is updated. The other roles
+/// never come as far, so this role goes last.
 fn is_forced(bounds: &RollingBounds, desired: u32) -> bool {
     let share = u64::from(100 - bounds.partition.min(100)) * u64::from(desired);
     bounds.partition > 0 && share > 0 && share < 100

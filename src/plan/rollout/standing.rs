@@ -1,4 +1,4 @@
-//! How far the roles are whose updates come to rolegate: what conditions say, and what tools wait for.
+//! Standing of the roles with rolling updates: conditions report it, and tools wait for it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,46 +7,43 @@ use crate::api::status::{GroupStatus, ObservedWorkload};
 use crate::model::{Group, ProgressState, RolledWorkload};
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, Replicas, count};
 
-/// `RolloutComplete`: every replica of the roles that are rolled in lockstep is updated and ready.
+/// The condition `RolloutComplete`: every replica of the roles that are rolled in lockstep is updated and ready.
 pub const ROLLED: &str = "RolloutComplete";
-/// Its reason while replicas are yet to be updated, or to get ready.
+/// The reason of the condition while replicas are still to be updated or to become ready.
 pub const IN_PROGRESS: &str = "RolloutInProgress";
 
-/// How a rollout stands. Of several roles the last of these counts.
+/// The standing of a rollout. For several roles the greatest value counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// All replicas are of the revision that the workload goes to, as far as anybody has asked for another one.
+    /// All replicas are at the target revision, unless their user asked for another one.
     #[default]
     Complete,
-    /// Those that are not are to stay so: their author has asked for that.
+    /// The other replicas stay old because their user asked for it.
     Paused,
-    /// Some are yet to be replaced, or to get ready.
+    /// Some replicas are still to be replaced, or to become ready.
     InProgress,
 }
 
-/// How the rollout of one role stands.
+/// The standing of one role's rollout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoleStanding {
-    /// What became of it.
     pub standing: Standing,
-    /// Replicas that are updated.
     pub updated: u32,
-    /// Desired replicas.
     pub desired: u32,
 }
 
-/// How the rollouts of a group stand, by role; nothing of roles whose updates do not come to rolegate.
+/// The standings of a group by role, without roles whose updates rolegate does not coordinate.
 pub type Standings = BTreeMap<String, RoleStanding>;
 
-/// What counts of a group as a whole.
+/// Returns the standing of the group as a whole.
 pub fn of_all(standings: &Standings) -> Standing {
     standings.values().map(|role| role.standing).max().unwrap_or_default()
 }
 
-/// How a role stands with an open rollout, of which this is the state.
+/// Returns the standing of a role with an open rollout.
 pub(super) fn of_open(role: &RoleRollout, state: Option<ProgressState>) -> RoleStanding {
     let standing = match state {
-        // Until the workload's controller has seen the edit, its pods are not known to be old.
+        // Until the controller of the workload has observed the edit, its pods are not known to be old.
         _ if !role.judged => Standing::InProgress,
         Some(ProgressState::Complete) => Standing::Complete,
         Some(ProgressState::Paused) => Standing::Paused,
@@ -56,8 +53,8 @@ pub(super) fn of_open(role: &RoleRollout, state: Option<ProgressState>) -> RoleS
     RoleStanding { standing, updated, desired: role.desired() }
 }
 
-/// How a role stands of which no rollout of ours is open: nobody holds it, and its controller may be replacing pods. A rollout is
-/// over when all replicas are ready: one that is lost later is no rollout.
+/// Returns the standing of a role without an open rollout: nothing freezes its workload, and the controller may be replacing
+/// pods. A rollout is over when all replicas are ready; a replica that is lost later does not reopen it.
 pub(super) fn at_rest(group: &Group, view: &GroupView, workload: &RolledWorkload) -> RoleStanding {
     let none = Replicas::default();
     let role = view.roles.get(&workload.claim.role);
@@ -81,13 +78,13 @@ pub(super) fn at_rest(group: &Group, view: &GroupView, workload: &RolledWorkload
     RoleStanding { standing, updated, desired: workload.desired }
 }
 
-/// True when a status says that replicas are yet to be updated, or to get ready.
+/// Reports whether the status says that a rollout is in progress.
 fn says_in_progress(status: &GroupStatus) -> bool {
     status.condition(ROLLED).is_some_and(|condition| condition.reason == IN_PROGRESS)
 }
 
-/// The workload as what is said of its role speaks of it. What its controller has not seen says nothing of its pods, unless it
-/// is frozen: then the status stays with what it spoke of before.
+/// Returns the workload as the status reports it. A workload that its controller has not observed keeps its entry in the
+/// status, unless it is frozen.
 pub(super) fn observed(group: &Group, workload: &RolledWorkload) -> Option<ObservedWorkload> {
     if workload.observed || workload.is_open() {
         return Some(ObservedWorkload { generation: workload.generation, rollout: workload.rollout_id.clone() });

@@ -59,7 +59,7 @@ fn a_rollout_is_over_when_the_last_replica_is_ready_and_stays_over_when_one_is_l
     assert_eq!(of("AllReplicasUpdated", 3), at(Standing::Complete, 4));
 }
 
-/// Its controller takes one after the other, and waits for a replica that is held.
+/// A controller replaces one replica after the other, and waits for one that is held.
 #[test]
 fn a_replica_of_an_old_revision_is_in_progress_though_no_rollout_is_open_and_all_are_ready() {
     let group = mk_group(&[("prefill", 3)], &json!([]));

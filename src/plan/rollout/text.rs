@@ -1,10 +1,10 @@
-//! What a role of a rollout waits for, in words.
+//! Texts on what a role in a rollout waits for.
 
 use std::collections::BTreeMap;
 
 use super::{RolePlan, RoleRollout, RolloutPlan, Rollouts, Wait, WaitReason};
 
-/// One sentence: which role waits, for what, and what to look at.
+/// Returns one sentence: the waiting role, what it waits for, and the object to look at.
 pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>) -> String {
     let other = &wait.role;
     let counts = |role: &RoleRollout| format!("{}/{} updated and ready", role.done(), role.desired());
@@ -28,7 +28,8 @@ pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>)
     }
 }
 
-/// One line for each role with an open rollout: `prefill: 10/40 updated, 10 ready, partition 30, Waiting`, and for what.
+/// Returns one line for each role with an open rollout, such as `rollout of prefill: 10/40 updated, 10 of them ready, partition
+/// 30, Waiting`, with the reason to wait.
 pub fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> Vec<String> {
     let line = |(name, decided): (&String, &RolePlan)| {
         let role = rollouts.roles.get(name)?;

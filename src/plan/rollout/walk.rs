@@ -1,14 +1,13 @@
-//! The walk down from the top of each role, over the replicas that are not at the update revision, as far as all bounds
-//! hold.
+//! The walk down over the replicas of a role that are not at the update revision, as far as all bounds hold.
 
 use std::collections::BTreeMap;
 
 use super::{ProgressState, RolePlan, RoleRollout, RolloutPlan, Wait, WaitReason, skew};
 use crate::model::RollingBounds;
 
-/// How far each role with an open rollout may go now. What is granted to one role is held against what is updated and
-/// ready in the others, so all may move in one step, and the bounds hold whichever moves first. Roles without an open
-/// rollout are not among `roles`, and are not compared, nor are those that were edited in another round.
+/// Decides how far each role with an open rollout may go now. A grant to one role is compared with the updated and ready
+/// replicas of the others, so all may move in one step, and the bounds hold whichever moves first. Roles without an open
+/// rollout are not in `roles` and are not compared, nor are roles that were edited in another round.
 pub fn plan_rollout(bounds: &[RollingBounds], roles: &BTreeMap<String, RoleRollout>) -> RolloutPlan {
     let plan = |(name, role): (&String, &RoleRollout)| {
         let walk = Walk { bounds, roles, name, role };
@@ -48,7 +47,7 @@ impl<'a> Walk<'a> {
         RolePlan { partition, state, waits: held.or(stopped).or(flying) }
     }
 
-    /// What must be known, or waited for, before anything is decided.
+    /// Returns the wait that prevents any decision: an unobserved change, or edits that may follow.
     fn may_not_start(&self) -> Option<Wait> {
         let wait = |reason, role: &str| Some(Wait { reason, role: role.to_owned(), ordinal: None });
         let unseen = |(name, role): &(&String, &RoleRollout)| !role.judged && (*name == self.name || self.shares(name));
@@ -64,15 +63,15 @@ impl<'a> Walk<'a> {
             .find_map(|role| wait(WaitReason::Settling, role))
     }
 
-    /// A role of a coordination that was not edited in the newest round. In the first round, which may have begun before
-    /// anybody looked, only a frozen role waits for it.
+    /// Returns a role of the coordination that was not edited in the newest round. In the first round, which may have begun
+    /// before rolegate watched, only a frozen role waits for it.
     fn to_be_edited(&self, bounds: &'a RollingBounds, frozen: bool) -> Option<&'a str> {
         let round = |name: &String| self.roles.get(name).map(|role| role.round);
         let newest = bounds.roles.iter().filter_map(round).max().filter(|newest| frozen || *newest > 0)?;
         bounds.roles.iter().find(|name| round(name) != Some(newest)).map(String::as_str)
     }
 
-    /// The lowest ordinal that may be granted, if any more may, and what ends the walk before the floor.
+    /// Returns the lowest ordinal to grant, if any, and the wait that ends the walk above the floor.
     fn descend(&self) -> (Option<u32>, Option<Wait>) {
         let role = self.role;
         let budget = self.shared().map(|bounds| bounds.max_unavailable.of(role.desired())).min().unwrap_or(0);
@@ -91,7 +90,7 @@ impl<'a> Walk<'a> {
                 let role = self.name.to_owned();
                 return (lowest, Some(Wait { reason: WaitReason::Unavailable, role, ordinal }));
             }
-            // One that is held or not ready costs nothing more.
+            // A replica that is held or not ready costs nothing more.
             busy += u32::from(replica.ready || (replica.is_unavailable() && self.is_excused(ordinal)));
             reach += 1;
             lowest = Some(ordinal);
@@ -99,7 +98,7 @@ impl<'a> Walk<'a> {
         (lowest, None)
     }
 
-    /// Replicas that are unavailable, or may be at any moment.
+    /// Counts the replicas that are unavailable or may be at any moment.
     fn busy(&self) -> u32 {
         self.role.count(|ordinal, replica| {
             let leaves = self.role.is_granted(ordinal) && !replica.updated && replica.ready;
@@ -107,8 +106,8 @@ impl<'a> Walk<'a> {
         })
     }
 
-    /// A replica that is down at a revision that was given up, and will stay down until it is replaced: it must not keep
-    /// those above it from being replaced.
+    /// Reports whether the replica is down at a revision that was given up and stays down until it is replaced: it must not
+    /// keep higher replicas from being replaced.
     fn is_excused(&self, ordinal: u32) -> bool {
         let replica = self.at(ordinal);
         self.role.stuck && replica.given_up && !replica.updated && !self.role.is_granted(ordinal)
@@ -119,14 +118,14 @@ impl<'a> Walk<'a> {
         self.role.in_flight().or_else(|| self.role.numbered().rev().find(down).map(|(ordinal, _)| ordinal))
     }
 
-    /// The highest replica that is held since its batch waits, when one that serves is below it and is to be replaced.
+    /// Returns the highest replica whose batch is held, if a serving replica below it is to be replaced.
     fn behind_held(&self) -> Option<u32> {
         let waits = |(ordinal, replica): &(u32, super::Ordinal)| replica.held && *ordinal >= self.role.may_run;
         let held = self.role.numbered().rev().find(waits)?.0;
         (self.floor()..held).any(|ordinal| !self.at(ordinal).updated && !self.at(ordinal).held).then_some(held)
     }
 
-    /// Ordinals below this one stay old.
+    /// Returns the ordinal below which replicas stay old.
     fn floor(&self) -> u32 {
         let desired = self.role.desired();
         let kept = self.shared().map(|bounds| bounds.kept_old(desired)).max().unwrap_or(desired);

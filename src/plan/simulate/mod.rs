@@ -1,5 +1,5 @@
-//! The way of a group without a cluster: a whole run from nothing, or one decision from what is observed. Both are made of
-//! the decisions that the loop makes.
+//! Simulation of a group without a cluster: a whole run from nothing, or one decision from observed counts. Both use the
+//! decisions of the loop.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,42 +16,42 @@ use crate::plan::view::counts::{RoleCounts, TooLarge};
 use crate::plan::view::{GroupView, HeldPod, ObservedCounts, PodFacts, RoleView};
 use crate::rules::Violation;
 
-/// Where a group gets.
+/// The result of a simulation.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The released counts of batched roles after each release.
+    /// The released replicas of the batched roles after each release.
     pub steps: Vec<BTreeMap<String, u32>>,
-    /// What was seen and decided at the end.
+    /// The evaluation after the last step.
     pub seen: Evaluation,
-    /// Every desired replica is released and ready.
+    /// Whether every desired replica is released and ready.
     pub complete: bool,
 }
 
-/// A run that cannot be calculated.
+/// The error of a run that cannot be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// Too many pods.
+    /// The group has too many pods.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// Too many steps for so many pods.
+    /// The run takes too many steps for the number of pods.
     #[error("the run has too many steps to be simulated: gave up after {0}; `--state` plans a single one")]
     TooLong(usize),
 }
 
-/// Most work of all steps together, in released pods: some seconds of it.
+/// The maximum work of all steps together, in released pods: some seconds.
 const MOST_WORK: usize = 10_000_000;
-/// A step costs as much as the release of one in so many pods of the group, whatever it releases.
+/// The number of pods of the group that make a step cost as much as one released pod, whatever it releases.
 const PER_STEP: usize = 1_000;
 
-/// The whole run from nothing: all pods are there and held, and each replica that is released becomes ready before the
-/// next decision. A group with faults does not start.
+/// Simulates the whole run from nothing: all pods exist and are held, and each released replica becomes ready before the next
+/// decision. A group with faults does not start.
 ///
 /// # Errors
 ///
-/// When the group is too large.
+/// Fails when the group or the run is too large.
 pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u32>) -> Result<Run, RunError> {
     let group = without_past(group, false);
-    // What has no gate runs from the start.
+    // Roles without a gate run from the start.
     let free = group.roles.iter().filter(|role| group.batch_size(&role.name).is_none());
     let runs = |role: &Role| (role.name.clone(), RoleCounts { ready: role.desired, ..RoleCounts::default() });
     let observed = ObservedCounts { roles: free.map(runs).collect(), ..ObservedCounts::default() };
@@ -60,7 +60,7 @@ pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u3
     let (mut steps, mut before, mut work) = (Vec::new(), BTreeMap::new(), 0_usize);
     before.extend(group.batched().flat_map(|(_, batching)| batching.sizes.keys()).map(|role| (role.clone(), 0)));
     loop {
-        // Its workloads have what may run.
+        // The workloads have the committed replicas.
         let workloads = workloads(&group, &view, |role| role.committed.unwrap_or(0));
         let elastic = ElasticContext { workloads: &workloads, ..ElasticContext::default() };
         let context = DecisionContext { faults, elastic, ..DecisionContext::default() };
@@ -81,11 +81,11 @@ pub fn simulate(group: &Group, faults: &[Violation], sizes: &BTreeMap<String, u3
     }
 }
 
-/// One decision from what is observed. When it releases anything, that is its only step.
+/// Makes one decision from observed counts. A release becomes the only step.
 ///
 /// # Errors
 ///
-/// When the group is too large.
+/// Fails when the group is too large.
 pub fn decide_once(
     group: &Group,
     faults: &[Violation],
@@ -107,7 +107,7 @@ pub fn decide_once(
     Ok(finish(steps, seen, faults))
 }
 
-/// The workloads of a group that is scaled, with these replicas.
+/// Returns the workloads of a scaled group, with these replicas.
 fn workloads(group: &Group, view: &GroupView, replicas: impl Fn(&RoleView) -> u32) -> Vec<ScaledWorkload> {
     let roles = group.scaled().into_iter().flat_map(|(_, batching)| batching.sizes.keys());
     let workload = |name: &String| {
@@ -118,8 +118,8 @@ fn workloads(group: &Group, view: &GroupView, replicas: impl Fn(&RoleView) -> u3
     roles.filter_map(workload).collect()
 }
 
-/// The group before its status was ever written, or when all that is known is that it was complete once: the status that
-/// a manifest may carry speaks of another time.
+/// Returns the group without its status, or with a status that says only that the group was complete once. The status in a
+/// manifest may be outdated.
 fn without_past(group: &Group, ever_ready: bool) -> Group {
     let first_ready_time = ever_ready.then(String::new);
     let mut group = group.clone();
@@ -135,7 +135,7 @@ fn finish(steps: Vec<BTreeMap<String, u32>>, seen: Evaluation, faults: &[Violati
     Run { steps, seen, complete }
 }
 
-/// Commits a decision, releases its pods and lets them become ready.
+/// Commits a decision, releases its pods and makes them ready.
 fn let_ready(view: &mut GroupView, decision: &Decision) {
     for release in &decision.release {
         let HeldPod { facts, ordinal } = &release.pod;

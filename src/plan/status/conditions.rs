@@ -14,7 +14,7 @@ use crate::plan::view::{ReplicaIs, RoleView};
 
 /// `Ready`: every desired replica of every role is ready, and none that is to be updated is of an old revision.
 pub const READY: &str = "Ready";
-/// Reasons that we give for `Ready`. With any other it was written by somebody else, who goes on keeping it.
+/// The reasons that rolegate gives for `Ready`. With another reason, another controller wrote the condition and keeps it.
 pub const READY_REASONS: &[&str] = &[
     "AllReplicasReady",
     ROLLOUT_PAUSED,
@@ -31,25 +31,25 @@ pub const MINIMUM: &str = "MinimumSegmentsAvailable";
 /// `Progressing`: the group moves, or has no need to.
 pub const PROGRESSING: &str = "Progressing";
 
-/// Reason of `Progressing` when nothing moved for longer than the progress deadline.
+/// The reason of `Progressing` when nothing moved for longer than the progress deadline.
 pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 
-/// Reason while replicas stay old that are to stay so.
+/// The reason while replicas stay old as asked for.
 const ROLLOUT_PAUSED: &str = "RolloutPaused";
 
-/// `Conflicted`: another object coordinates the same group, and was first.
+/// `Conflicted`: another object, which was first, coordinates the same group.
 pub const CONFLICTED: &str = "Conflicted";
-/// `Elastic`: the segments that are wanted are in effect.
+/// `Elastic`: the wanted segments are in effect.
 pub const ELASTIC: &str = "Elastic";
-/// `RecoveryExhausted`: a batch was made anew as often as it may be, and has lost a replica again.
+/// `RecoveryExhausted`: a batch was recreated as often as allowed, and has lost a replica again.
 pub const EXHAUSTED: &str = "RecoveryExhausted";
-/// Conditions that are ours to write, and to take away.
+/// The conditions that rolegate writes and removes.
 pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, ROLLED, CONFLICTED, ELASTIC, EXHAUSTED, PAUSED];
 
-/// Conditions that are True while a group waits for a person.
+/// The conditions that are True while a group waits for a person.
 pub const WAIT_FOR_A_PERSON: &[&str] = &[PAUSED, EXHAUSTED];
 
-/// Says which batches are left as they are, if any is.
+/// Returns the condition on batches that are not recreated any more, if there are any.
 pub fn exhausted(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
     let of = recovery.entries.iter().filter(|entry| Phase::of(entry) == Some(Phase::Exhausted));
     let text = |entry: &RecoveryState| {
@@ -61,7 +61,7 @@ pub fn exhausted(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
     (!texts.is_empty()).then(|| condition(EXHAUSTED, true, "LimitReached", texts.join("; ")))
 }
 
-/// Says that batches are not made anew that look broken, or are all the same.
+/// Returns the condition on paused recovery, or on recovery that a person resumed.
 pub fn paused(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
     let brake = &recovery.brake;
     if let Some((reason, text)) = pause(group, recovery) {
@@ -71,7 +71,7 @@ pub fn paused(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
     (brake.resumed && brake.all().has_one_cause()).then(|| condition(PAUSED, false, RESUMED, text()))
 }
 
-/// The status of an object that claims a group which another object controls.
+/// Returns the status of an object that claims a group which another object controls.
 pub fn conflicted(group: &Group, controls: &Group) -> GroupStatus {
     let carrier = &controls.carrier;
     let message = format!("{} {:?} coordinates this group already", carrier.kind.kind, carrier.name);
@@ -82,20 +82,21 @@ pub fn conflicted(group: &Group, controls: &Group) -> GroupStatus {
     }
 }
 
-/// What became of the group's progress, for the `Progressing` condition.
+/// The progress of the group, for the `Progressing` condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Nothing is left to do; the text says what is not coordinated all the same.
+    /// Nothing is left to do; the text names pods and roles that are not coordinated all the same.
     Complete(String),
-    /// Something is left to do, and moves; the text says why pods do not appear, where that is known.
+    /// The group moves; the text says why pods do not appear, if that is known.
     Moving(String),
-    /// Nothing moved for longer than the progress deadline; the text says what is waited for.
+    /// Nothing moved for longer than the progress deadline; the text names the wait.
     DeadlineExceeded(String),
-    /// The stored group breaks a rule; the text says which.
+    /// The stored group breaks a rule, which the text names.
     Invalid(String),
 }
 
-/// The conditions of a group, without times. `status` is the one before; `lacks` is what its roles lack of their workloads.
+/// Returns the conditions of a group, without times. `status` is the previous status; `lacks` is the reason why roles lack
+/// their workloads.
 pub fn conditions(
     status: &GroupStatus,
     roles: &BTreeMap<String, RoleView>,
@@ -104,19 +105,19 @@ pub fn conditions(
     progress: &Progress,
 ) -> Vec<Condition> {
     let mut all = vec![ready(status, roles, (segments, standings), lacks)];
-    // Of a role of which nothing is known nobody can say what a whole segment has.
+    // The size of a whole segment is unknown while a role is.
     let is_whole = !roles.values().any(|role| role.unknown && role.desired == 0);
     all.extend(segments.map(|segments| minimum(status, segments, is_whole, lacks)));
     all.push(progressing(progress));
     all
 }
 
-/// True when a status says that nothing moves.
+/// Reports whether the status has exceeded the progress deadline.
 pub fn says_stalled(status: &GroupStatus) -> bool {
     status.condition(PROGRESSING).is_some_and(|condition| condition.reason == DEADLINE_EXCEEDED)
 }
 
-/// True when every desired pod of every role is ready.
+/// Reports whether every desired pod of every role is ready.
 pub fn is_ready(roles: &BTreeMap<String, RoleView>) -> bool {
     roles.values().all(|view| !view.unknown && view.all_in(0..view.desired, ReplicaIs::Ready))
 }
@@ -155,8 +156,8 @@ fn ready(
     condition(READY, false, reason, message)
 }
 
-/// How far the rollouts are of the roles that are rolled in lockstep. None is over of a role that no workload claims: nobody
-/// sees its updates.
+/// Returns the condition on the rollouts of the roles that are rolled in lockstep. It is `Unknown` at best while no workload
+/// claims one of the roles: its updates are not observed.
 pub fn rollout_complete(standings: &Standings, unclaimed: &BTreeSet<String>) -> Option<Condition> {
     if standings.is_empty() && unclaimed.is_empty() {
         return None;
@@ -173,12 +174,12 @@ pub fn rollout_complete(standings: &Standings, unclaimed: &BTreeSet<String>) -> 
     Some(if known.is_some() { condition } else { Condition { status: "Unknown".to_owned(), ..condition } })
 }
 
-/// `role "router" is not rolled in lockstep: no workload claims it`
+/// Returns the text `role "router" is not rolled in lockstep: no workload claims it`.
 pub fn not_claimed(role: &str) -> String {
     format!("role {role:?} is not rolled in lockstep: no workload claims it")
 }
 
-/// `updated: decode 1/4, prefill 2/8`
+/// Returns a text such as `updated: decode 1/4, prefill 2/8`.
 fn updated(standings: &Standings) -> String {
     let role = |(name, role): (&String, &standing::RoleStanding)| format!("{name} {}/{}", role.updated, role.desired);
     format!("updated: {}", standings.iter().map(role).collect::<Vec<_>>().join(", "))
@@ -209,7 +210,7 @@ fn progressing(progress: &Progress) -> Condition {
     }
 }
 
-/// Whether the segments that are wanted are in effect.
+/// Returns the condition on the wanted segments.
 pub fn elastic(status: bool, reason: &str, message: String) -> Condition {
     condition(ELASTIC, status, reason, message)
 }

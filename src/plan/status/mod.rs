@@ -1,4 +1,4 @@
-//! What the carrier of a group says of it: conditions, counts and committed numbers (KEP-32, RBG Readiness Model; KEP-30,
+//! Status of a group on its carrier: conditions, counts and committed numbers (KEP-32, RBG Readiness Model; KEP-30,
 //! CoordinationState).
 
 pub mod conditions;
@@ -23,13 +23,13 @@ use crate::plan::rollout::{RolloutPlan, Rollouts, waits_for};
 use crate::plan::status::conditions::Progress;
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
-/// Reason of what says that a rollout has not moved for longer than the progress deadline.
+/// The reason of a rollout that has not moved for longer than the progress deadline.
 pub const STALLED: &str = "RolloutStalled";
 
-/// KEP-30's strategy, as the status spells it.
+/// The strategy of KEP-30, as the status spells it.
 const ROLLING: &str = "rollingUpdate";
 
-/// The status of the carrier after a decision, without times. Where nothing is coordinated (any more), nothing is said.
+/// Returns the status of the carrier after a decision, without times. It is empty if nothing is coordinated (any more).
 pub fn status(
     group: &Group,
     view: &GroupView,
@@ -89,8 +89,7 @@ pub fn status(
     status
 }
 
-/// Why pods are held; where none is, why a rollout that is open has stopped. The reason and what is told of it, both empty where
-/// there is nothing to tell.
+/// Returns the reason and the message why pods are held, else why an open rollout has stalled; both empty if neither applies.
 fn why(rollouts: &Rollouts, decision: &Decision, context: DecisionContext<'_>) -> (String, String) {
     if let Some(held) = decision.held.iter().min_by_key(|held| held.reason) {
         return (held.reason.to_string(), held.message.clone());
@@ -101,14 +100,14 @@ fn why(rollouts: &Rollouts, decision: &Decision, context: DecisionContext<'_>) -
     told.unwrap_or_default()
 }
 
-/// Whole segments that are released, where that is an autoscaler's to know. Kept while a workload is not known.
+/// Returns the number of whole released segments of an elastic group. It is kept while a workload is not known.
 fn segments_released(group: &Group, decision: &Decision) -> Option<u32> {
     group.elastic.as_ref()?;
     decision.elastic.as_ref().map(|plan| plan.released).or(group.status.segments).or(Some(0))
 }
 
-/// What is committed to be taken away. It ends when that is done; where the segments are nobody's to scale any more, when no
-/// pod is marked any longer; nothing changes while a workload is not known.
+/// Returns the scale-in to commit. It ends when it is done, or, if the group is no longer scaled, when no pod is marked any
+/// longer; it is kept while a workload is not known.
 fn draining(group: &Group, view: &GroupView, decision: &Decision) -> Option<Draining> {
     if let Some(plan) = &decision.elastic {
         return plan.draining;
@@ -117,7 +116,7 @@ fn draining(group: &Group, view: &GroupView, decision: &Decision) -> Option<Drai
     group.status.draining.filter(|_| group.elastic.is_some() || marked())
 }
 
-/// Whether wanted segments are in effect, and how far they have come.
+/// Returns the condition on the wanted segments; it is kept while a workload is not known.
 fn elastic_condition(group: &Group, decision: &Decision) -> Option<Condition> {
     let elastic = group.elastic.as_ref()?;
     if let Some((reason, message)) = elastic::ineffective(&elastic.standing) {
@@ -128,13 +127,14 @@ fn elastic_condition(group: &Group, decision: &Decision) -> Option<Condition> {
     known.map(|(reason, message)| conditions::elastic(true, reason, message)).or_else(kept)
 }
 
-/// True when a status has something that only we write. A `Ready` is no sign: operators give the same reasons.
+/// Reports whether a status has a field that only rolegate writes. A `Ready` condition is no sign: operators give the same
+/// reasons.
 pub fn has_ours(status: &GroupStatus) -> bool {
     status.summary.is_some() || status.condition(conditions::CONFLICTED).is_some()
 }
 
-/// Fields of ours that differ from what was written, in an answer to the write: the definition of the carrier does not keep
-/// them, or somebody changes every write. Written again, they would differ again.
+/// Returns the fields of rolegate that differ in the answer to a write: the definition of the carrier does not keep them, or
+/// another client changes every write. Another write would not help.
 pub fn dropped(written: &GroupStatus, answer: &GroupStatus) -> Vec<&'static str> {
     let fields = [
         ("observedGeneration", written.observed_generation == answer.observed_generation),
@@ -154,12 +154,12 @@ pub fn dropped(written: &GroupStatus, answer: &GroupStatus) -> Vec<&'static str>
     fields.into_iter().filter(|(_, kept)| !kept).map(|(field, _)| field).collect()
 }
 
-/// What print columns show. A definition of before may not keep the sentence beside them.
+/// Returns the summary without its message, which an older definition may not keep.
 fn figures(status: &GroupStatus) -> Option<Summary> {
     Some(Summary { message: String::new(), ..status.summary.clone()? })
 }
 
-/// Holds that do not end by themselves, beside those that the condition tells of in other ways.
+/// Holds that end only by a person and that no other text of the condition covers.
 const ENDS_BY_A_PERSON: &[HoldReason] = &[
     HoldReason::WorkloadMissing,
     HoldReason::WorkloadNotLabelled,
@@ -181,7 +181,7 @@ fn progress(
     }
     let mut open =
         rollout.iter().filter(|(_, role)| !matches!(role.state, ProgressState::Paused | ProgressState::Complete));
-    // What runs already is there, whatever the templates of its workloads say.
+    // Running pods count, whatever the templates of their workloads say.
     let nothing_waits = held.iter().all(|held| held.reason == HoldReason::WorkloadNotLabelled);
     if nothing_waits && open.clone().next().is_none() && conditions::is_ready(&view.roles) {
         let unclaimed = rollouts.unclaimed.iter();
@@ -222,7 +222,7 @@ fn progress(
     Progress::Moving(lacks)
 }
 
-/// Pods that nothing coordinates, although they name the group.
+/// Returns texts on pods that name a role which the group does not have.
 fn strangers(view: &GroupView) -> impl Iterator<Item = String> {
     view.strangers.iter().map(|(role, pods)| {
         let pods = if *pods == 1 { "1 pod names".to_owned() } else { format!("{pods} pods name") };
@@ -230,7 +230,7 @@ fn strangers(view: &GroupView) -> impl Iterator<Item = String> {
     })
 }
 
-/// Pods that run, name a role, and are none of its replicas: of those that are held the reason tells.
+/// Returns a text on running pods that name a role and are no replica of it. Held ones have a reason of their own.
 fn apart(group: &Group, view: &GroupView) -> impl Iterator<Item = String> {
     let running = view.apart.iter().filter(|pod| !pod.held);
     let text = |pod: &Arc<PodFacts>| format!("pod {:?} is not counted: {}", &*pod.pod.name, no_replica(group, pod));
@@ -241,7 +241,7 @@ fn apart(group: &Group, view: &GroupView) -> impl Iterator<Item = String> {
         .into_iter()
 }
 
-/// Roles of which several pods have one number: each counts for the others.
+/// Returns texts on roles where several workloads give the same number to their pods.
 fn doubled(view: &GroupView) -> impl Iterator<Item = String> {
     view.roles.iter().filter_map(|(role, seen)| {
         let doubled = seen.replicas.count_in(.., ReplicaIs::Doubled);
@@ -250,7 +250,7 @@ fn doubled(view: &GroupView) -> impl Iterator<Item = String> {
     })
 }
 
-/// Domains of batches by coordination.
+/// The domains of batches by coordination.
 type Domains = BTreeMap<usize, BTreeMap<u32, String>>;
 
 fn coordination_states(
@@ -277,7 +277,7 @@ fn coordination_states(
             released: Some(*released.get(role)?),
         })
     };
-    // A role that is batched and rolled by one coordination says where its rollout stands while there is one.
+    // The open rollout of a role hides its batches, if one coordination has both.
     let progress = |coordination: &Coordination, role: &str| {
         let batched = batched(coordination, role);
         let rolled = rollout.get(role).map(|role| role.state).filter(|_| coordination.rolling_update.is_some());
@@ -313,8 +313,9 @@ fn domains_of(domains: Option<&BTreeMap<u32, String>>) -> BTreeMap<String, Strin
     domains.into_iter().flatten().map(|(index, domain)| (index.to_string(), domain.clone())).collect()
 }
 
-/// True when released counts, domains, cohorts, what has succeeded, recoveries or complete batches differ from what the stored status keeps: they
-/// are committed before anything is released under them, made again or deleted.
+/// Reports whether the decided status must be committed: released counts, domains, cohorts, succeeded replicas, the scale-in,
+/// recoveries or complete batches differ from the stored status. They are committed before pods are released, recreated or
+/// deleted.
 pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
     committed_counts(decided) != committed_counts(stored)
         || domains(decided) != domains(stored)

@@ -1,16 +1,15 @@
-//! Segments as a group's status counts them (KEP-32, RBG Readiness Model).
+//! Segments as counted in the status of a group (KEP-32, RBG Readiness Model).
 
 use std::collections::BTreeMap;
 
 use crate::model::Group;
 use crate::plan::view::{ReplicaIs, RoleView};
 
-/// Segments of a group and the pods in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segments {
-    /// Segments of the batched role that has most.
+    /// The number of segments of the batched role with the most.
     pub total: u32,
-    /// Segments in which every role's replicas are ready.
+    /// The number of segments with all replicas ready.
     pub ready: u32,
     /// Pods of the ready segments.
     pub ready_pods: u32,
@@ -18,8 +17,8 @@ pub struct Segments {
     pub total_pods: u32,
 }
 
-/// Counts segments over all batched roles: a segment is ready when the replicas of every role in it are; a role that has
-/// run out is in none.
+/// Counts segments over all batched roles: a segment is ready if its replicas of every role are. A role without replicas left
+/// for a segment does not count in it.
 pub fn count(group: &Group, roles: &BTreeMap<String, RoleView>) -> Segments {
     let batched = roles.iter().filter_map(|(name, view)| Some((name, view, group.batching_of(name)?)));
     let batched: Vec<_> = batched.collect();
@@ -29,7 +28,7 @@ pub fn count(group: &Group, roles: &BTreeMap<String, RoleView>) -> Segments {
         total_pods: batched.iter().map(|(_, view, _)| view.desired_pods()).fold(0, u32::saturating_add),
         ..Segments::default()
     };
-    // Beyond the last replica that is there none is ready, however many are wanted.
+    // No segment beyond the last existing replica is ready.
     let begun =
         batched.iter().map(|(name, view, batching)| batching.batches_in(name, view.replicas.end())).max().unwrap_or(0);
     for segment in 0..begun.min(total) {

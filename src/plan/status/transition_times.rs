@@ -1,11 +1,11 @@
-//! Times of a status: set where something changed, kept where nothing did.
+//! Timestamps of a status: set at a change, kept otherwise.
 
 use std::collections::BTreeSet;
 
 use crate::api::status::{Condition, CoordinationState, GroupStatus};
 use crate::plan::status::conditions::{OURS, READY, READY_REASONS};
 
-/// Gives a decided status its times. Conditions of others are kept. `now` is RFC 3339.
+/// Sets the timestamps of a decided status, and keeps conditions of other controllers. `now` is RFC 3339.
 #[must_use]
 pub fn set(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupStatus {
     let generation = status.observed_generation;
@@ -16,7 +16,7 @@ pub fn set(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupSta
         condition.observed_generation = generation;
     }
     let is_ready = status.conditions.iter().any(|c| c.r#type == READY && c.status == "True");
-    // The operator of the carrier may keep a `Ready` of its own: two that write it would never come to rest.
+    // The operator of the carrier may keep its own `Ready`: two writers would overwrite each other forever.
     let is_theirs = |ready: &&Condition| ready.r#type == READY && !READY_REASONS.contains(&ready.reason.as_str());
     if before.conditions.iter().any(|condition| is_theirs(&condition)) {
         status.conditions.retain(|condition| condition.r#type != READY);
@@ -34,12 +34,12 @@ pub fn set(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupSta
     status
 }
 
-/// True when two statuses differ in more than counts: these are written at once, counts at most once a second.
+/// Reports whether two statuses differ in more than counts: such changes are written at once, counts at most once a second.
 pub fn differs_in_substance(a: &GroupStatus, b: &GroupStatus) -> bool {
     shapes(&a.conditions, |_| true) != shapes(&b.conditions, |_| true) || a.first_ready_time != b.first_ready_time
 }
 
-/// True when two statuses say the same of what may run and of how the group stands, whatever they count, and since when.
+/// Reports whether two statuses agree on what may run and on the state of the group, apart from counts and times.
 pub fn says_the_same(a: &GroupStatus, b: &GroupStatus) -> bool {
     let known = |kind: &str| kind != READY && OURS.contains(&kind);
     let (one, other) = (&a.coordination_state, &b.coordination_state);
@@ -48,7 +48,7 @@ pub fn says_the_same(a: &GroupStatus, b: &GroupStatus) -> bool {
         && shapes(&a.conditions, known) == shapes(&b.conditions, known)
 }
 
-/// True when two states say the same, whenever they changed last.
+/// Compares two states without times.
 fn is_state(a: &CoordinationState, b: &CoordinationState) -> bool {
     let CoordinationState {
         name,
@@ -67,7 +67,7 @@ fn is_state(a: &CoordinationState, b: &CoordinationState) -> bool {
         && *complete_sizes == b.complete_sizes
 }
 
-/// Conditions of these kinds without words, times and order.
+/// Returns conditions of these kinds without messages, times and order.
 fn shapes(conditions: &[Condition], is_asked: impl Fn(&str) -> bool) -> BTreeSet<(&str, &str, &str)> {
     let asked = conditions.iter().filter(|condition| is_asked(&condition.r#type));
     asked.map(|condition| (condition.r#type.as_str(), condition.status.as_str(), condition.reason.as_str())).collect()

@@ -10,12 +10,12 @@ use crate::plan::test_support::{mk_evaluation, mk_pod, mk_segments};
 use crate::plan::view::{GroupPods, GroupView, PodFacts, RoleView};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
-/// A thousand batches fit as well as one.
+/// The maximum size in bytes, the same for a thousand batches as for one.
 const LARGEST: usize = 2048;
 
-/// A group whose roles run in these batches, as it is read with this status.
+/// Returns a group with these batch sizes and status.
 fn group(batches: u32, sizes: (u32, u32), status: &Value) -> Group {
-    // As long as names may be.
+    // The maximum length of a name.
     let (prefill, decode) = ("p".repeat(63), "d".repeat(63));
     let roles = [(&prefill, batches * sizes.0), (&decode, batches * sizes.1)];
     let roles: Vec<_> = roles.iter().map(|(name, replicas)| json!({"name": name, "replicas": replicas})).collect();
@@ -29,7 +29,7 @@ fn group(batches: u32, sizes: (u32, u32), status: &Value) -> Group {
     Group::from_rbg(ROLE_BASED_GROUP, &rbg)
 }
 
-/// All pods are there; those of the first batches are released, and but one of them ready.
+/// Returns a view with all pods; those of the first batches are released, and all but one of each role ready.
 fn view(group: &Group, released: u32, sizes: (u32, u32)) -> GroupView {
     let mut view = GroupView::build(group, &GroupPods::default());
     for (name, role) in &mut view.roles {
@@ -59,7 +59,7 @@ proptest! {
         let stored = serde_json::to_value(&status).unwrap();
         prop_assert!(stored.to_string().len() < LARGEST, "{} bytes: {stored}", stored.to_string().len());
 
-        // Everything else is forgotten, and every pod is gone: what was committed is still committed.
+        // A restart with only the status and without pods keeps the committed counts.
         let restarted = group(batches, sizes, &stored);
         prop_assert_eq!(&restarted.status, &status);
         let empty = GroupView::build(&restarted, &GroupPods::default());

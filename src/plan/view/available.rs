@@ -1,4 +1,4 @@
-//! A pod counts as ready when it has been so for `minReadySeconds` of its workload, as for the workload itself.
+//! Availability: a ready pod counts once it was ready for the `minReadySeconds` of its workload, as in the workload itself.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::model::moment::Moment;
 use crate::plan::view::{GroupView, PodFacts};
 
 impl GroupView {
-    /// Takes pods for not ready that have not been so for long enough at this time, and notes when the next of them counts.
+    /// Marks pods that were not ready for long enough as not ready, and notes when the next of them counts.
     pub(in crate::plan) fn wait_until_available(&mut self, group: &Group, now: Moment) {
         for role in group.roles.iter().filter(|role| role.workload.min_ready_seconds > 0) {
             let Some(view) = self.roles.get_mut(&role.name) else { continue };

@@ -12,7 +12,7 @@ fn a_pod_counts_when_it_was_ready_for_long_enough() {
         let made = mk_pod(&format!("decode-{ordinal}"), "decode", ordinal);
         PodFacts { held: false, scheduled: true, ready: true, ready_since, ..made }
     };
-    // Of the last one nobody says since when.
+    // The last pod has no transition time.
     let pods: GroupPods = [pod(0, Some(1_000)), pod(1, Some(1_010)), pod(2, None)].into_iter().collect();
     let look = |now| {
         let mut view = GroupView::build(&group, &pods);

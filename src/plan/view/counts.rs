@@ -1,4 +1,4 @@
-//! A group's replicas given as counts, for planning without a cluster (`plan --state`).
+//! Replicas of a group as counts, for planning without a cluster (`plan --state`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,70 +9,67 @@ use crate::api::status::RecoveryState;
 use crate::model::{Group, PodIdentity, Queued};
 use crate::plan::view::{GroupPods, GroupView, LabelledPlace, PodFacts, PodRef, Stamp};
 
-/// What is observed of a group, as a state file says it.
+/// The observed state of a group in a state file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct ObservedCounts {
-    /// By role; a role that is left out has all its replicas, and none of them released.
+    /// By role; the default is that all replicas exist and none is released.
     pub roles: BTreeMap<String, RoleCounts>,
-    /// The group was complete once: what is missing now is scaling, not deployment.
+    /// Whether the group was complete once: missing replicas are then due to scaling, not deployment.
     pub ever_ready: bool,
-    /// Batches that were broken, as `status.recoveries` has them.
+    /// Broken batches, as in `status.recoveries`.
     pub recoveries: Vec<RecoveryState>,
 }
 
-/// Replicas of one role: each count is of the lowest ordinals, `updated…` of the highest.
+/// Counts of replicas of one role: the lowest ordinals of each kind, and the highest for `updated…`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct RoleCounts {
-    /// Replicas that exist; all desired ones by default.
+    /// The number of replicas that exist; all desired ones by default.
     pub created: Option<u32>,
-    /// Replicas that may run.
+    /// The number of replicas that may run.
     pub released: u32,
-    /// Replicas with a node.
+    /// The number of replicas with a node.
     pub scheduled: u32,
-    /// Replicas that are ready.
     pub ready: u32,
-    /// Replicas at the update revision; absent when no rollout is open.
+    /// The number of replicas at the update revision; absent if no rollout is open.
     pub updated: Option<u32>,
-    /// Replicas at the update revision that are ready.
+    /// The number of ready replicas at the update revision.
     pub updated_ready: u32,
-    /// Replicas at the update revision, where these are not the highest.
+    /// The ordinals at the update revision, if these are not the highest.
     pub updated_ordinals: Option<Vec<u32>>,
-    /// Replicas that are not available.
     pub unavailable: u32,
 }
 
-/// More pods than can be planned at one go.
+/// The error of a group that is too large to plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{pods} pods are more than can be planned ({MOST_PODS})")]
 pub struct TooLarge {
-    /// Pods of the group.
     pub pods: u64,
 }
 
-/// Most pods of one group: above the largest cluster that Kubernetes supports.
+/// The maximum number of pods of one group: above the largest cluster that Kubernetes supports.
 pub const MOST_PODS: u64 = 200_000;
 
 impl ObservedCounts {
-    /// Replicas of each role that may run.
+    /// Returns the replicas of each role that may run.
     pub fn released(&self) -> BTreeMap<String, u32> {
         let of = |counts: &RoleCounts| counts.released.max(counts.scheduled).max(counts.ready);
         self.roles.iter().map(|(role, counts)| (role.clone(), of(counts))).collect()
     }
 
-    /// The counts as a view of pods. `sizes` are the pods of one replica, 1 for roles that it does not name.
+    /// Returns the counts as a view of pods. `sizes` holds the pods of one replica by role; the default is 1.
     ///
     /// # Errors
     ///
-    /// When the group has too many pods.
+    /// Fails when the group has too many pods.
     pub fn view(&self, group: &Group, sizes: &BTreeMap<String, u32>) -> Result<GroupView, TooLarge> {
         let roles: Vec<_> = group
             .roles
             .iter()
             .map(|role| {
                 let counts = self.roles.get(&role.name).cloned().unwrap_or_default();
-                // Only a pod with a node gets ready, and only a released pod gets a node.
+                // Only a pod with a node becomes ready, and only a released pod gets a node.
                 let scheduled = counts.scheduled.max(counts.ready);
                 let counts = RoleCounts { scheduled, released: counts.released.max(scheduled), ..counts };
                 let size = sizes.get(&role.name).copied().unwrap_or(1).max(1);
@@ -130,7 +127,7 @@ impl ObservedCounts {
     }
 }
 
-/// Names as a StatefulSet and a LeaderWorkerSet give them.
+/// Returns a pod name as given by a StatefulSet or a LeaderWorkerSet.
 fn name(role: &str, ordinal: u32, member: u32, size: u32) -> PodRef {
     let name = if size > 1 { format!("{role}-{ordinal}-{member}") } else { format!("{role}-{ordinal}") };
     PodRef { name: name.into(), uid: "".into() }

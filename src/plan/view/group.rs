@@ -1,4 +1,4 @@
-//! What is observed of a group's pods, counted by role and ordinal.
+//! Pods of a group, counted by role and ordinal.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,32 +10,30 @@ use crate::plan::view::ordinals::{Assigned, Makes, assign};
 use crate::plan::view::succeeded::{AllSucceeded, remember};
 use crate::plan::view::{GroupPods, HeldPod, Leaving, PodFacts, PodRef, ReplicaIs, RolePods, RoleView, count};
 
-/// What is observed of a group.
+/// The observed pods of a group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupView {
-    /// Its roles.
     pub roles: BTreeMap<String, RoleView>,
-    /// Pods whose role the group does not have, held or not, by role.
+    /// The number of pods by role name, held or not, for roles that the group does not have.
     pub strangers: BTreeMap<String, u32>,
-    /// Pods that are being deleted and still there.
+    /// Pods that are being deleted and still exist.
     pub leaving: Vec<Leaving>,
-    /// When the next pod counts as ready that is ready, and has not been so for long enough.
+    /// The time at which the next ready pod counts, if one was not ready for long enough.
     pub counts_at: Option<Moment>,
-    /// Replicas that have done their work, as it is to be committed: they count when they are gone.
+    /// Replicas that have succeeded, to be committed: they count even when their pods are gone.
     pub succeeded: AllSucceeded,
-    /// Held pods of no role of the group: strangers, those of a group whose roles cannot be read, and those that name no role.
+    /// Held pods without a role of the group: their role is unknown, the roles of the group cannot be read, or they name none.
     pub others: Vec<HeldPod>,
-    /// Pods that name a role of the group and are none of its replicas, held or not: what makes its pods did not make them.
+    /// Pods, held or not, that name a role of the group and are no replica of it: the workload of the role did not create them.
     pub apart: Vec<Arc<PodFacts>>,
 }
 
 impl GroupView {
-    /// Counts the pods of a group.
     pub(in crate::plan) fn build(group: &Group, pods: &GroupPods) -> Self {
         Self::build_while(group, pods, |_| None)
     }
 
-    /// Counts the pods of a group while the release of some is under way: they keep the ordinals that they were `given`.
+    /// Counts the pods of a group. Pods whose release is under way keep the ordinals that `given` returns.
     pub(in crate::plan) fn build_while(
         group: &Group,
         pods: &GroupPods,
@@ -51,7 +49,7 @@ impl GroupView {
             let mut role = RoleView { unknown: true, ..RoleView::default() };
             count_in(&mut role, Makes::Anything, pods, &given);
             view.others.extend(role.replicas.held(..));
-            // Roles that cannot be read (the group refers to another that is not there) may be any.
+            // If the roles cannot be read (the referenced group is missing), any role may be valid.
             if !name.is_empty() && !group.roles.is_empty() {
                 view.strangers.insert(name.to_owned(), count(role.replicas.pods().count()));
             }
@@ -63,11 +61,11 @@ impl GroupView {
         view
     }
 
-    /// Counts replicas that have done their work, and are gone, with those that are there.
+    /// Counts succeeded replicas whose pods are gone like existing ones.
     pub(in crate::plan) fn remember(&mut self, group: &Group, known: &AllSucceeded) {
         for (name, role) in &mut self.roles {
             let before = known.get(name).map(Vec::as_slice).unwrap_or_default();
-            // How many are desired of an unknown role nobody knows.
+            // The number of desired replicas of an unknown role is not known.
             let succeeded = if role.unknown { before.to_vec() } else { remember(group, (name, role), before) };
             if succeeded.is_empty() {
                 self.succeeded.remove(name);
@@ -77,13 +75,13 @@ impl GroupView {
         }
     }
 
-    /// True when pods that run already are to count as released although nothing was ever committed.
+    /// Reports whether running pods count as released although nothing was ever committed.
     pub(in crate::plan) fn adopts_pods(&self, group: &Group) -> bool {
         let adopts = |role: &RoleView| !role.unknown && role.committed.is_none() && role.current() > 0;
         self.roles.iter().any(|(name, role)| adopts(role) && group.batch_size(name).is_some())
     }
 
-    /// All held pods, lowest ordinal first.
+    /// Returns all held pods, lowest ordinal first.
     pub fn held(&self) -> Vec<HeldPod> {
         let mut held: Vec<_> = self.roles.values().flat_map(|role| role.replicas.held(..)).collect();
         held.extend(self.others.iter().cloned());
@@ -92,19 +90,19 @@ impl GroupView {
         held
     }
 
-    /// Held pods that are none of the replicas of their role.
+    /// Returns the held pods that are no replica of their role.
     pub(in crate::plan) fn held_apart(&self) -> impl Iterator<Item = HeldPod> {
         self.apart.iter().filter(|pod| pod.held).map(|pod| HeldPod { facts: pod.clone(), ordinal: 0 })
     }
 
-    /// True while this very pod is there as a replica of the role, and held.
+    /// Reports whether the pod with this uid still exists as a held replica of the role.
     pub(in crate::plan) fn holds(&self, role: &str, ordinal: u32, uid: &str) -> bool {
         let pods = self.roles.get(role).map(|role| role.replicas.pods_of(ordinal)).unwrap_or_default();
         pods.iter().any(|pod| pod.held && *pod.pod.uid == *uid)
     }
 }
 
-/// Counts the pods of a role; returns those that are none of its replicas.
+/// Counts the pods of a role; returns the pods that are no replica of it.
 fn count_in(
     role: &mut RoleView,
     makes: Makes,
@@ -122,8 +120,8 @@ fn count_in(
     apart.into_iter().cloned().collect()
 }
 
-/// The pods of a group by the role that they are of. A pod that names a role which the group does not have is of the role whose
-/// workload made it: its template was wrong, or the role had another name.
+/// Returns the pods of a group by role. A pod that names an unknown role counts for the role whose workload created it: its
+/// template was wrong, or the role was renamed.
 fn by_workload<'a>(group: &Group, pods: &'a GroupPods) -> Cow<'a, GroupPods> {
     let is_stray = |name: &str| !name.is_empty() && group.role(name).is_none();
     let strays = pods.roles().filter(|(name, _)| is_stray(name)).flat_map(|(name, _)| pods.of_role(name));
@@ -141,7 +139,7 @@ fn by_workload<'a>(group: &Group, pods: &'a GroupPods) -> Cow<'a, GroupPods> {
     Cow::Owned(pods)
 }
 
-/// The workload that the role refers to has made the pod: a controller has, and it goes by the workload's name.
+/// Reports whether the workload that the role refers to created the pod, by the kind of its creator and the name.
 fn has_made(role: &Role, pod: &PodFacts) -> bool {
     let Some(key) = role.workload.key.as_ref().filter(|_| role.workload.reference.is_some()) else { return false };
     let Some(rest) = pod.pod.name.strip_prefix(key.name.as_str()).and_then(|rest| rest.strip_prefix('-')) else {
@@ -155,7 +153,7 @@ fn has_made(role: &Role, pod: &PodFacts) -> bool {
     is_its_own && (least..=most).contains(&rest.split('-').count())
 }
 
-/// The roles of a group, and those that a coordination names although nobody knows them (yet): their pods are held.
+/// Returns the roles of a group, and roles that only a coordination names: their pods are held until the role is known.
 fn named_roles(group: &Group) -> BTreeMap<String, RoleView> {
     let view = |name: &str, desired, unknown| RoleView {
         desired,

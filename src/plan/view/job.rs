@@ -1,12 +1,9 @@
-//! The Job behind a pod.
-
-/// The Job that a pod is of.
+/// The Job that a pod belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobOf {
-    /// Unique id of the Job.
     pub uid: Box<str>,
-    /// The Job is a replica by itself, or one of several that make pods of the role.
+    /// Whether several Jobs create the pods of the role, one for each replica.
     pub is_one_of_many: bool,
-    /// The pod has done its work.
+    /// Whether the pod has succeeded.
     pub is_done: bool,
 }

@@ -1,4 +1,4 @@
-//! What is left of pods that are gone or on their way out: those that still run, and what each said last.
+//! Remains of pods that are gone or being deleted: pods that may still run, and the last state of each pod.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,37 +9,31 @@ use crate::model::revision;
 use crate::model::wording::beginning;
 use crate::plan::view::{GroupPods, PodRef};
 
-/// A pod that is being deleted and still there: it may still run.
+/// A pod that is being deleted and may still run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leaving {
-    /// The pod.
     pub pod: PodRef,
-    /// Its role.
     pub role: Arc<str>,
-    /// Ordinal of its replica.
     pub ordinal: u32,
-    /// Its node, empty without one.
+    /// The node, empty without one.
     pub node: Arc<str>,
 }
 
-/// How a replica was lost.
+/// The way in which a replica was lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LossKind {
-    /// A pod was deleted, or nobody saw how it went.
+    /// A pod was deleted, or its end was not observed.
     #[default]
     PodDeleted,
-    /// A pod failed.
     PodFailed,
-    /// A pod was evicted.
     PodEvicted,
     /// The node of a pod is gone or does not answer.
     NodeGone,
-    /// A pod was not ready for too long.
     NotReady,
 }
 
 impl LossKind {
-    /// One word, stable.
+    /// Returns a stable word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::PodDeleted => "PodDeleted",
@@ -50,7 +44,7 @@ impl LossKind {
         }
     }
 
-    /// For people, after the name of a pod.
+    /// Returns a text that follows the name of a pod.
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::PodDeleted => "was deleted",
@@ -68,43 +62,38 @@ impl fmt::Display for LossKind {
     }
 }
 
-/// What a pod said last.
+/// The last observed state of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastWords {
-    /// How it went.
     pub kind: LossKind,
-    /// Its name; empty where it was not seen.
+    /// The name; empty if the pod was not observed.
     pub pod: String,
-    /// Its node; empty without one.
+    /// The node; empty without one.
     pub node: String,
-    /// One word of the pod, of the condition that it is disrupted, or of the container that ended.
+    /// The reason of the pod, of its disruption condition, or of the container that ended.
     pub reason: String,
-    /// Exit code of the container that ended.
+    /// The exit code of the container that ended.
     pub exit_code: Option<i32>,
-    /// Termination message of that container, or what the pod says.
+    /// The termination message of that container, or the message of the pod.
     pub message: String,
-    /// Revision that it was made at, where that is known.
     pub revision: Option<Arc<str>>,
 }
 
-/// A pod that its kubelet has refused, whatever the scheduler said.
+/// A pod that a kubelet refused to admit after it was scheduled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeRefusal {
-    /// Role of the replica.
     pub role: Arc<str>,
-    /// Its ordinal.
     pub ordinal: u32,
-    /// The last pod that was refused.
+    /// The last refused pod.
     pub pod: PodRef,
-    /// The node.
     pub node: Arc<str>,
-    /// How often, without a ready pod of the replica on the node in between.
+    /// The number of refusals without a ready pod of the replica on the node in between.
     pub times: u32,
-    /// One word of the kubelet.
+    /// The reason of the kubelet.
     pub reason: String,
 }
 
-/// How reasons begin that a kubelet gives for a pod that it does not admit.
+/// The prefixes of the reasons that a kubelet gives for not admitting a pod.
 const REFUSALS: &[&str] = &[
     "UnexpectedAdmissionError",
     "OutOf",
@@ -117,17 +106,17 @@ const REFUSALS: &[&str] = &[
     "PodFeatureUnsupported",
 ];
 
-/// The reason that a kubelet gave for not admitting a pod.
+/// Returns the reason of the kubelet for not admitting a pod.
 pub fn kubelet_refusal(pod: &Pod) -> Option<&str> {
     let reason = pod.status.reason.as_str();
     let refuses = pod.status.phase == "Failed" && REFUSALS.iter().any(|known| reason.starts_with(known));
     refuses.then_some(reason)
 }
 
-/// Longest message that is kept, in bytes: what ends a container may write pages.
+/// The maximum length of a kept message, in bytes: a container may write much more.
 const LONGEST: usize = 512;
 
-/// What conditions and pods say of how a pod is disrupted.
+/// The kinds of loss by reason in conditions and pods.
 const KINDS: &[(&str, LossKind)] = &[
     ("EvictionByEvictionAPI", LossKind::PodEvicted),
     ("PreemptionByScheduler", LossKind::PodEvicted),
@@ -142,12 +131,12 @@ const KINDS: &[(&str, LossKind)] = &[
 ];
 
 impl LastWords {
-    /// Those of a pod that is there and not ready.
+    /// Returns the last words of an existing pod that is not ready.
     pub fn of_unready(pod: &Pod) -> Self {
         Self { kind: LossKind::NotReady, ..Self::of(pod) }
     }
 
-    /// Those of a pod that is gone, or on its way out.
+    /// Returns the last words of a pod that is gone or being deleted.
     pub fn of(pod: &Pod) -> Self {
         let status = &pod.status;
         let disrupted = status.conditions.iter().find(|c| c.r#type == "DisruptionTarget" && c.status == "True");
@@ -171,14 +160,14 @@ impl LastWords {
         }
     }
 
-    /// True for a pod whose revision its role has left: a rollout has replaced it, and may be over by now.
+    /// Reports whether the role has left the revision of the pod: a rollout has replaced the pod, and may be over by now.
     pub fn is_replaced_in(&self, pods: &GroupPods, role: &str) -> bool {
         let Some(was) = &self.revision else { return false };
         pods.of_role(role).any(|pod| pod.revision.as_ref().is_some_and(|now| now != was))
     }
 
-    /// `pod pd-decode-3 of node n1 failed (OOMKilled, exit code 137)`; `otherwise` is what is called lost whose pod was not
-    /// seen.
+    /// Returns a text such as `pod pd-decode-3 of node n1 failed (OOMKilled, exit code 137)`; `otherwise` is the subject if the
+    /// pod was not observed.
     pub fn text(&self, otherwise: &str) -> String {
         let node = if self.node.is_empty() { String::new() } else { format!(" of node {}", self.node) };
         let subject = if self.pod.is_empty() { otherwise.to_owned() } else { format!("pod {}{node}", self.pod) };
@@ -190,7 +179,7 @@ impl LastWords {
     }
 }
 
-/// How a container ended, now or before it was last started.
+/// Returns the end of a container: the current one, or the one before its last start.
 fn ended(container: &ContainerStatus) -> Option<&Terminated> {
     container.state.terminated.as_ref().or(container.last_state.terminated.as_ref())
 }

@@ -1,4 +1,4 @@
-//! What is observed: pods, counted by role and ordinal.
+//! Observation: pods, counted by role and ordinal.
 
 mod available;
 pub mod counts;

@@ -1,13 +1,13 @@
-//! Sets of batches by their numbers, as the status keeps them: `0-3,5`, as an indexed Job keeps its completed indexes.
+//! Sets of numbers as text, as in the status: `0-3,5`, the format of the completed indexes of an indexed Job.
 
 use std::ops::RangeInclusive;
 
-/// A set of numbers, as runs in order, with gaps between them.
+/// A set of numbers: ascending ranges with gaps between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::plan) struct Numbers(Vec<RangeInclusive<u32>>);
 
 impl Numbers {
-    /// Reads a text; what cannot be read is left out.
+    /// Parses a text; skips invalid parts.
     pub(in crate::plan) fn parse(text: &str) -> Self {
         let mut read: Vec<_> = text
             .split(',')
@@ -23,7 +23,7 @@ impl Numbers {
         all
     }
 
-    /// Adds a number that is higher than all that are in it.
+    /// Adds a number that is greater than all others in the set.
     pub(in crate::plan) fn push(&mut self, number: u32) {
         self.push_run(number..=number);
     }
@@ -37,13 +37,12 @@ impl Numbers {
         }
     }
 
-    /// True when it is in it.
     pub(in crate::plan) fn has(&self, number: u32) -> bool {
         let place = self.0.partition_point(|run| *run.end() < number);
         self.0.get(place).is_some_and(|run| run.contains(&number))
     }
 
-    /// As the status keeps it.
+    /// Formats the set as in the status.
     pub(in crate::plan) fn text(&self) -> String {
         let run = |run: &RangeInclusive<u32>| match (run.start(), run.end()) {
             (first, last) if first == last => first.to_string(),

@@ -1,5 +1,5 @@
-//! Ordinals for replicas whose maker gives none (Deployments, stateless RoleInstanceSets): the lowest free ones, and the
-//! same ones at every pass. A pod that is none of the role's replicas has none.
+//! Ordinals for replicas whose controller gives none (Deployments, stateless RoleInstanceSets): the lowest free ones, stable
+//! from pass to pass. A pod that is no replica of the role has none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,20 +7,18 @@ use std::sync::Arc;
 use crate::model::{MadeBy, Role};
 use crate::plan::view::{PodFacts, PodRef, RoleView};
 
-/// The pods of one replica.
 type Pods<'a> = Vec<&'a Arc<PodFacts>>;
 
-/// A replica without an ordinal.
 struct Candidate<'a> {
     pods: Pods<'a>,
-    /// Ordinal that was written on it when it was released, or that it is being released with.
+    /// The ordinal that was written at its release, or with which it is being released.
     wished: Option<u32>,
-    /// Those that run come first, they hold their place; then those that are about to. The rest is served by age, so that
-    /// a pod that appears later takes nobody's place.
+    /// The order of service: running replicas first, which keep their place, then replicas about to run, then the rest by age,
+    /// so that a later pod takes no other pod's place.
     rank: (u8, Option<Arc<str>>, PodRef),
 }
 
-/// The replicas of a role, and pods that are none of them.
+/// The replicas of a role, and pods that are no replica.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Assigned<'a> {
     /// Each replica with its ordinal.
@@ -29,24 +27,24 @@ pub(in crate::plan) struct Assigned<'a> {
     pub(in crate::plan) apart: Pods<'a>,
 }
 
-/// Which pods without a number are replicas of a role.
+/// The pods without a number that are replicas of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::plan) enum Makes {
-    /// It is not known what makes the role's pods.
+    /// Any pods: the workload of the role is not known.
     Anything,
-    /// Those of its workload that are made by one of these.
+    /// Only pods with one of these creators.
     By(&'static [MadeBy]),
 }
 
 impl Makes {
-    /// What makes the pods of a role of this group.
+    /// Returns which pods are replicas of this role.
     pub(in crate::plan) fn of(role: Option<&Role>) -> Self {
         let known = role.map(|role| &role.workload).filter(|workload| !workload.desired_is_unknown);
         let key = known.filter(|workload| workload.reference.is_some()).and_then(|workload| workload.key.as_ref());
         key.map_or(Self::Anything, |key| Self::By(key.kind.row().unnumbered_by))
     }
 
-    /// True for a pod that may be a replica beside those that have numbers, if there are any.
+    /// Reports whether a pod may be a replica; `beside_numbered` says that numbered replicas exist.
     fn may_be(self, pod: &PodFacts, beside_numbered: bool) -> bool {
         let by = made_by(pod);
         match self {
@@ -62,10 +60,10 @@ fn made_by(pod: &PodFacts) -> MadeBy {
     pod.identity.unnumbered.as_ref().map(|unnumbered| unnumbered.by).unwrap_or_default()
 }
 
-/// Gives each replica of a role an ordinal. They are alike: when the role shrinks and a high one stays, it moves down to a
-/// free place. `given` is the ordinal with which the release of a pod is under way. A pod that nothing `makes` keeps the place
-/// that it was released with while no replica takes it: its workload may be on its way, or have let it go. One whose name its
-/// StatefulSet cannot give again keeps its place also while it is held.
+/// Assigns an ordinal to each replica of a role. Replicas are interchangeable: when the role shrinks and a high one stays, it
+/// moves down to a free place. `given` returns the ordinal of a release under way. A pod that is no replica by `makes` keeps
+/// the place of its release until a replica takes it: its workload may not be known yet, or may have let it go. If its
+/// StatefulSet cannot reuse its name, it keeps the place even while held.
 pub(in crate::plan) fn assign<'a>(
     role: &RoleView,
     makes: Makes,
@@ -86,7 +84,7 @@ pub(in crate::plan) fn assign<'a>(
     Assigned { placed, apart }
 }
 
-/// Pods by instance.
+/// Groups pods by instance.
 fn replicas<'a>(pods: impl Iterator<Item = &'a Arc<PodFacts>>) -> BTreeMap<&'a str, Pods<'a>> {
     let mut all: BTreeMap<&str, Pods<'_>> = BTreeMap::new();
     for pod in pods {
@@ -116,7 +114,7 @@ fn place<'a>(role: &RoleView, mut candidates: Vec<Candidate<'a>>, taken: &mut BT
     let mut placed = Vec::with_capacity(candidates.len());
     let (wishing, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| one.wished.is_some());
     for candidate in wishing {
-        // One that stays held and wishes for a place beyond those is one too many.
+        // A held replica whose ordinal is out of bounds is surplus.
         let stays = |ordinal: &u32| *ordinal < bound || candidate.rank.0 == 2;
         match candidate.wished.filter(stays).filter(|ordinal| taken.insert(*ordinal)) {
             Some(ordinal) => placed.push((candidate.pods, ordinal)),

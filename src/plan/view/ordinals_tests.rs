@@ -9,7 +9,7 @@ fn mk_workers(desired: u32) -> Group {
     mk_group(&[("worker", desired)], &json!([mk_segments("w", "OrderedReady", &[("worker", 2)])]))
 }
 
-/// A pod of a Deployment: `made` is the second of its creation.
+/// Returns a pod of a Deployment, created in second `made`.
 fn mk_pod(name: &str, made: u32, held: bool) -> PodFacts {
     let pod = test_support::mk_pod(name, "worker", 0);
     PodFacts {
@@ -103,7 +103,7 @@ fn the_pods_of_one_instance_are_one_replica() {
     assert_eq!(ordinals(&mk_workers(2), &pods, &[]), are(&[("x-0", 0), ("x-1", 0), ("y-0", 1), ("y-1", 1)]));
 }
 
-/// The workload of an elastic group has no more replicas than may run: nobody would fill a gap below.
+/// The workload of an elastic group has no more replicas than may run: a gap below would never be filled.
 #[test]
 fn of_a_workload_that_is_scaled_with_its_group_those_beyond_what_may_run_move_down() {
     let pods = shared(&[mk_released("b", 1, 1), mk_released("c", 2, 2)]);
@@ -118,7 +118,7 @@ fn of_a_workload_that_is_scaled_with_its_group_those_beyond_what_may_run_move_do
     assert_eq!(places(false), are(&[("b", 1), ("c", 2)]));
 }
 
-/// A pod whose controller let it go, or a copy: nobody owns it, and it has a controller's labels.
+/// Returns an orphaned pod, or a copy: it has the labels of a controller and no owner.
 fn mk_left(name: &str, held: bool, ordinal: Option<u32>) -> PodFacts {
     let mut pod = mk_pod(name, 0, held);
     pod.identity.ordinal = ordinal;

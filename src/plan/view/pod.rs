@@ -1,4 +1,4 @@
-//! A pod, as far as planning needs it.
+//! The facts of a pod that planning needs.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -8,63 +8,56 @@ use crate::model::moment::Moment;
 use crate::model::{Maker, PodIdentity, Queued, names, revision};
 use crate::plan::view::{JobOf, Stamp};
 
-/// A pod, as far as planning needs it.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of a pod, not states of one machine")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodFacts {
-    /// Name and unique id.
+    /// Name and uid.
     pub pod: PodRef,
-    /// Group, role, ordinal.
+    /// Group, role and ordinal.
     pub identity: PodIdentity,
-    /// True while it carries our gate.
+    /// Whether it has the gate of rolegate.
     pub held: bool,
-    /// True while it carries gates of others.
+    /// Whether it has other scheduling gates.
     pub gated: bool,
-    /// True once it has a node.
     pub scheduled: bool,
-    /// True while its `Ready` condition is, and for the pod of a Job that has done its work.
+    /// Whether its `Ready` condition is true, or it belongs to a Job and has succeeded.
     pub ready: bool,
-    /// Where it is in its batches, as its labels say; `None` for a pod without labels of a batch, which came before its group
-    /// or has no number.
+    /// The place in its batches by its labels; `None` for a pod without batch labels: it is older than its group, or has no
+    /// number.
     pub labelled: Option<LabelledPlace>,
-    /// Since when its `Ready` condition is true, in seconds since 1970, where that is said.
+    /// The time since when its `Ready` condition is true, in seconds since 1970.
     pub ready_since: Option<u32>,
-    /// Revision that it was made at.
     pub revision: Option<Arc<str>>,
-    /// With which pods of other roles it was rolled, as it is labelled.
+    /// The cohort by its label.
     pub cohort: Option<Arc<str>>,
-    /// It does not name its group itself: it was found that the workload of its role made it.
+    /// Whether it lacks the label of its group: its workload shows that it belongs to the role.
     pub adopted: bool,
-    /// It says that it is about to be taken away with its segment.
+    /// Whether it is marked as draining: it is about to be taken away with its segment.
     pub draining: bool,
-    /// It says that it is the one of its segment that autoscalers count.
+    /// Whether it is the pod of its segment that autoscalers count.
     pub scale_pod: bool,
-    /// PodGroups that it says it is in, in the words of whichever scheduler.
+    /// The PodGroups that it names, for any scheduler.
     pub pod_groups: Vec<Arc<str>>,
-    /// Where it stands with Kueue.
     pub queued: Queued,
-    /// When it was made, RFC 3339: those without an ordinal are served in this order.
+    /// The creation time, RFC 3339: pods without an ordinal are served in this order.
     pub created: Option<Arc<str>>,
-    /// What admission wrote on it.
     pub stamp: Stamp,
-    /// The Job that it is of, where one made it.
+    /// The Job that created it.
     pub job: Option<Arc<JobOf>>,
-    /// How many pods had been seen when it was first seen in its group, itself included: who knows the group as it was after
-    /// that many knows it as it was after this one was made.
+    /// The number of pods seen so far when it was first seen, itself included: a group that is known as of that number is known
+    /// as of a time after the creation of this pod.
     pub seen: u64,
 }
 
-/// Names one pod, not its successor of the same name.
+/// A reference to one pod, which does not match a successor of the same name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodRef {
-    /// Name.
     pub name: Arc<str>,
-    /// Unique id.
     pub uid: Arc<str>,
 }
 
 impl PodFacts {
-    /// The facts of a pod; `None` for one that no count may include: terminating, Failed or Succeeded.
+    /// Returns the facts of a pod; `None` for a terminating, Failed or Succeeded pod, which never counts.
     pub fn of(pod: &Pod, identity: PodIdentity) -> Option<Self> {
         if pod.is_gone() {
             return None;
@@ -76,7 +69,7 @@ impl PodFacts {
                 uid: meta.uid.as_deref().unwrap_or_default().into(),
             },
             identity,
-            // Who places it by its PodGroup lifts the gate.
+            // A scheduler that places the pod by its PodGroup lifts the gate.
             held: pod.has_gate(names::GATE) && meta.label(names::PLACED_BY).is_none(),
             gated: pod.spec.scheduling_gates.iter().flatten().any(|gate| gate.name != names::GATE),
             scheduled: pod.has_node(),
@@ -99,8 +92,7 @@ impl PodFacts {
 }
 
 impl PodFacts {
-    /// True when its labels say that it is a pod of this replica, in batches of this size. A number that its maker gives needs
-    /// no label.
+    /// Reports whether its labels name this replica, in batches of this size. A number given by its controller needs no label.
     pub fn is_labelled_as(&self, size: u32, ordinal: u32) -> bool {
         let is_numbered = self.identity.unnumbered.is_none() || self.identity.ordinal == Some(ordinal);
         is_numbered && self.labelled == Some(LabelledPlace::at(size, ordinal))
@@ -129,17 +121,17 @@ fn pod_groups(meta: &Meta) -> Vec<Arc<str>> {
     named.filter(|name| !name.is_empty()).map(Into::into).collect()
 }
 
-/// Where a pod is in its batches, as its labels say.
+/// The place of a pod in its batches, by its labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LabelledPlace {
-    /// Replicas of its role in one batch; 0 where no label says that.
+    /// The replicas of the role in one batch; 0 without a label.
     pub size: u32,
-    /// Its batch, from 0; [`u32::MAX`] where no label says that.
+    /// The batch, from 0; [`u32::MAX`] without a label.
     pub segment: u32,
 }
 
 impl LabelledPlace {
-    /// The place of a replica in batches of this size.
+    /// Returns the place of a replica in batches of this size.
     pub fn at(size: u32, ordinal: u32) -> Self {
         Self { size, segment: ordinal.checked_div(size).unwrap_or_default() }
     }
@@ -152,22 +144,20 @@ impl LabelledPlace {
     }
 }
 
-/// A held pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldPod {
-    /// What is known of it.
     pub facts: Arc<PodFacts>,
-    /// Ordinal of its replica, given or assigned.
+    /// The ordinal of its replica, given or assigned.
     pub ordinal: u32,
 }
 
 impl HeldPod {
-    /// Its role, empty where it names only the group.
+    /// Returns the role, empty if the pod names only the group.
     pub fn role(&self) -> &str {
         self.facts.identity.role.as_deref().unwrap_or_default()
     }
 
-    /// The order in which pods are released and told of: by ordinal, role and name.
+    /// Compares by ordinal, role and name: the order of releases and messages.
     pub(in crate::plan) fn in_order(&self, other: &Self) -> Ordering {
         (self.ordinal, self.role(), &self.pod).cmp(&(other.ordinal, other.role(), &other.pod))
     }

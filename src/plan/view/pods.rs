@@ -1,28 +1,26 @@
-//! The pods of one group by role, counted pod event by pod event.
+//! Pods of one group by role, updated with each pod event.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::plan::view::{HeldPod, PodFacts, PodRef, Replicas};
 
-/// The pods of one group by role. A copy shares what it has with the original until one of the two is changed.
+/// The pods of one group by role. A clone shares its data until one of the two changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupPods {
-    /// Those that name no role are under an empty one; no role is without pods.
+    /// Pods without a role are under the empty name; no entry is without pods.
     roles: BTreeMap<String, Arc<RolePods>>,
 }
 
-/// The pods of one role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RolePods {
-    /// Those whose maker numbers its replicas.
+    /// Pods whose controller numbers its replicas.
     pub replicas: Replicas,
-    /// The others: which ordinals they have is decided by how many are desired and who runs.
+    /// Other pods: their ordinals depend on the desired replicas and on the running pods.
     pub unnumbered: BTreeMap<PodRef, Arc<PodFacts>>,
 }
 
 impl GroupPods {
-    /// Takes in a pod.
     pub fn add(&mut self, pod: &Arc<PodFacts>) {
         let name = pod.identity.role.as_deref().unwrap_or_default();
         if let Some(role) = self.roles.get_mut(name) {
@@ -33,7 +31,7 @@ impl GroupPods {
         self.roles.insert(name.to_owned(), Arc::new(role));
     }
 
-    /// Forgets a pod, as it was added.
+    /// Removes a pod, which must be as it was added.
     pub fn remove(&mut self, pod: &PodFacts) {
         let name = pod.identity.role.as_deref().unwrap_or_default();
         let Some(role) = self.roles.get_mut(name) else { return };
@@ -44,27 +42,25 @@ impl GroupPods {
         }
     }
 
-    /// True when there is none.
     pub fn is_empty(&self) -> bool {
         self.roles.is_empty()
     }
 
-    /// All of them, role by role.
+    /// Iterates over all pods, role by role.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<PodFacts>> {
         self.roles.values().flat_map(|role| role.pods())
     }
 
-    /// The roles that they name, an empty one for those that name none.
+    /// Iterates over the named roles; the empty name stands for pods without a role.
     pub fn roles(&self) -> impl Iterator<Item = (&str, &RolePods)> {
         self.roles.iter().map(|(name, role)| (name.as_str(), &**role))
     }
 
-    /// Those of one role.
     pub fn of_role(&self, role: &str) -> impl Iterator<Item = &Arc<PodFacts>> {
         self.roles.get(role).into_iter().flat_map(|role| role.pods())
     }
 
-    /// The held ones, as far as they are numbered with their ordinals.
+    /// Iterates over the held pods; a pod without a number has ordinal 0.
     pub fn held(&self) -> impl Iterator<Item = HeldPod> {
         self.roles.values().flat_map(|role| {
             let unnumbered = role.unnumbered.values().filter(|pod| pod.held);
@@ -93,7 +89,7 @@ impl RolePods {
     }
 }
 
-/// The ordinal that a pod has from its maker.
+/// Returns the ordinal that the controller of the pod gives.
 fn numbered(pod: &PodFacts) -> Option<u32> {
     pod.identity.ordinal.filter(|_| pod.identity.unnumbered.is_none())
 }

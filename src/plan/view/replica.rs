@@ -1,54 +1,51 @@
-//! One replica of a role, and what it can be asked.
-
 /// One instance of a role: one pod, or all pods of one LeaderWorkerSet group or RoleInstance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replica {
     /// Pods that exist.
     pub pods: u32,
-    /// Pods that carry our gate.
+    /// Pods with the gate of rolegate.
     pub held: u32,
     /// Pods with a node.
     pub scheduled: u32,
-    /// Pods that are ready.
     pub ready: u32,
-    /// Pods that it has when complete: what its pods say, not what the workload's spec says now. In the middle of a
-    /// rollout that changes it, the new size counts as soon as one pod has it.
+    /// The number of pods of a complete replica, as its pods state it, not as the spec of the workload states it now. During a
+    /// rollout that changes the number, the new one counts as soon as one pod has it.
     pub size: u32,
-    /// True when its pods are all made at once: then they are released together.
+    /// Whether all its pods are created at once; they are then released together.
     pub made_at_once: bool,
-    /// True when two of its pods have one place in it: several workloads number their pods alike.
+    /// Whether two of its pods have the same place: several workloads number their pods alike.
     pub doubled: bool,
 }
 
 impl Replica {
-    /// Some of its pods do not exist.
+    /// Reports whether some of its pods do not exist.
     pub fn is_incomplete(&self) -> bool {
         self.pods < self.size
     }
 
-    /// None of its pods was released yet. Once one was, the others follow at once: whatever brings them back one by one
-    /// must not wait for the rest.
+    /// Reports whether none of its pods was released. After the first release the others follow at once, so that a controller
+    /// that recreates pods one by one does not wait.
     pub fn is_untouched(&self) -> bool {
         self.held == self.pods
     }
 
-    /// All its pods exist without our gate.
+    /// Reports whether all its pods exist without the gate of rolegate.
     pub fn is_released(&self) -> bool {
         self.held == 0 && self.pods >= self.size
     }
 
-    /// All its pods are released and ready.
+    /// Reports whether all its pods are released and ready.
     pub fn is_ready(&self) -> bool {
         self.is_released() && self.ready >= self.size
     }
 
-    /// All its pods are released and have a node.
+    /// Reports whether all its pods are released and have a node.
     pub fn is_scheduled(&self) -> bool {
         self.is_released() && self.scheduled >= self.size
     }
 }
 
-/// What many replicas are asked at once.
+/// A test of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicaIs {
     /// All its pods exist.
@@ -61,12 +58,11 @@ pub enum ReplicaIs {
     Scheduled,
     /// [`Replica::is_ready`]
     Ready,
-    /// Two of its pods have one place.
+    /// Two of its pods have the same place.
     Doubled,
 }
 
 impl ReplicaIs {
-    /// True for a replica that is so.
     pub fn holds(self, replica: &Replica) -> bool {
         match self {
             Self::Complete => !replica.is_incomplete(),
@@ -79,7 +75,7 @@ impl ReplicaIs {
     }
 }
 
-/// Counts fit 32 bits: a cluster has no more pods than that.
+/// Converts a count to 32 bits: a cluster has no more pods than that.
 pub(in crate::plan) fn count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

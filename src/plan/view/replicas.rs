@@ -1,27 +1,25 @@
-//! The replicas of one role by ordinal, each with its pods. It is kept from pod event to pod event, and asked at every pass:
-//! what many replicas are asked at once is kept as bits, 64 replicas in a block, and a copy shares the blocks.
+//! Replicas of one role by ordinal, each with its pods. They are updated with each pod event and read in each pass: test
+//! results are kept as bits, 64 replicas in a block, and a clone shares the blocks.
 
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
 use crate::plan::view::{HeldPod, PodFacts, PodRef, Replica, ReplicaIs, count};
 
-/// Replicas in a block: as many as a word has bits.
+/// The number of replicas in a block.
 const BLOCK: u32 = u64::BITS;
 
-/// The replicas of one role by ordinal, each with its pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replicas {
-    /// Each with its number, ordinal / 64, in order; none is empty.
+    /// Blocks with their number, ordinal / 64, in ascending order; none is empty.
     blocks: Vec<(u32, Arc<Block>)>,
 }
 
-/// 64 replicas.
+/// 64 replicas. Each `u64` has a bit for each replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Block {
-    /// By ordinal % 64, to the highest that there is.
+    /// By ordinal % 64, up to the highest replica.
     slots: Vec<Option<Slot>>,
-    /// Replicas that there are.
     present: u64,
     complete: u64,
     untouched: u64,
@@ -29,51 +27,49 @@ struct Block {
     scheduled: u64,
     ready: u64,
     doubled: u64,
-    /// Replicas with a pod that carries our gate.
+    /// Replicas with a pod that has the gate of rolegate.
     held: u64,
-    /// Replicas with a pod that says that it is about to be taken away.
+    /// Replicas with a draining pod.
     draining: u64,
-    /// Replicas with a pod that does not name its group itself.
+    /// Replicas with an adopted pod.
     adopted: u64,
-    /// Replicas with a pod that says that autoscalers count it.
+    /// Replicas with a pod that autoscalers count.
     scale_pods: u64,
     /// Replicas with a held pod whose affinity names a batch.
     stamped: u64,
-    /// Size of the batches that all its pods say they are in; `None` where they do not agree, or one says none.
+    /// The batch size on the labels of all its pods; `None` if they differ, or one has none.
     labelled: Option<u32>,
-    /// Replicas with a released pod that says another place than its own in batches of that size.
+    /// Replicas with a released pod whose labels name another place in batches of that size.
     misplaced: u64,
-    /// Of all its replicas.
+    /// The sum over all its replicas.
     pods: PodCounts,
-    /// Size of the largest replica.
+    /// The size of the largest replica.
     largest: u32,
-    /// When its youngest pod was made.
+    /// The creation time of its youngest pod.
     newest: Option<Arc<str>>,
 }
 
-/// One replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Slot {
     counted: Replica,
-    /// In order of their names.
+    /// In ascending order of name.
     pods: Vec<Arc<PodFacts>>,
 }
 
-/// What there is of some replicas.
+/// Counts over several replicas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PodCounts {
     /// Replicas with at least one pod.
     pub replicas: u32,
-    /// Pods that they have when complete.
+    /// Pods of complete replicas.
     pub size: u32,
-    /// Pods that are ready, none beyond the size of its replica.
+    /// Ready pods, at most the size of each replica.
     pub ready: u32,
-    /// Pods that carry our gate.
+    /// Pods with the gate of rolegate.
     pub held: u32,
 }
 
 impl Replicas {
-    /// Takes in a pod.
     pub fn add(&mut self, pod: &Arc<PodFacts>, ordinal: u32) {
         self.change(ordinal, |pods| {
             let place = pods.partition_point(|other| other.pod < pod.pod);
@@ -81,7 +77,6 @@ impl Replicas {
         });
     }
 
-    /// Forgets a pod.
     pub fn remove(&mut self, pod: &PodRef, ordinal: u32) {
         self.change(ordinal, |pods| pods.retain(|other| other.pod != *pod));
     }
@@ -100,12 +95,11 @@ impl Replicas {
         }
     }
 
-    /// The replica of this ordinal.
     pub fn get(&self, ordinal: u32) -> Option<&Replica> {
         Some(&self.slot(ordinal)?.counted)
     }
 
-    /// The pods of the replica of this ordinal.
+    /// Returns the pods of this replica.
     pub fn pods_of(&self, ordinal: u32) -> &[Arc<PodFacts>] {
         self.slot(ordinal).map(|slot| slot.pods.as_slice()).unwrap_or_default()
     }
@@ -115,7 +109,7 @@ impl Replicas {
         block.slot(ordinal % BLOCK)
     }
 
-    /// Where a block is, or would be. Ordinals have few gaps.
+    /// Returns the position of a block, or where it would be. Ordinals have few gaps.
     fn place(&self, number: u32) -> Result<usize, usize> {
         let guess = usize::try_from(number).unwrap_or(usize::MAX);
         match self.blocks.get(guess) {
@@ -124,12 +118,11 @@ impl Replicas {
         }
     }
 
-    /// True when there is none.
     pub fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// One beyond the highest ordinal that there is, as far as 32 bits go; 0 when there is none.
+    /// Returns the highest ordinal plus one, saturated; 0 without replicas.
     pub fn end(&self) -> u32 {
         let end = |(number, block): &(u32, Arc<Block>)| {
             number.saturating_mul(BLOCK).saturating_add(BLOCK - block.present.leading_zeros())
@@ -137,76 +130,75 @@ impl Replicas {
         self.blocks.last().map_or(0, end)
     }
 
-    /// Every replica, by ordinal.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Replica)> {
         self.slots(.., |block| block.present).map(|(ordinal, slot)| (ordinal, &slot.counted))
     }
 
-    /// All pods, each with the ordinal of its replica.
+    /// Iterates over all pods, each with its ordinal.
     pub fn pods(&self) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
         self.pods_where(.., |block| block.present)
     }
 
-    /// Held pods of these replicas, lowest ordinal first.
+    /// Iterates over the held pods of these replicas, lowest ordinal first.
     pub fn held(&self, ordinals: impl RangeBounds<u32>) -> impl Iterator<Item = HeldPod> {
         let pods = self.pods_where(ordinals, |block| block.held);
         pods.filter(|(_, pod)| pod.held).map(|(ordinal, pod)| HeldPod { facts: pod.clone(), ordinal })
     }
 
-    /// Pods of these replicas that say that they are about to be taken away.
+    /// Iterates over the draining pods of these replicas.
     pub fn draining(&self, ordinals: impl RangeBounds<u32>) -> impl Iterator<Item = &Arc<PodFacts>> {
         self.pods_where(ordinals, |block| block.draining).map(|(_, pod)| pod).filter(|pod| pod.draining)
     }
 
-    /// Released pods whose labels do not say that they are in their place, in batches of this size.
+    /// Iterates over the released pods whose labels do not name their place, in batches of this size.
     pub fn misplaced(&self, size: u32) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
         let pods = self.pods_where(.., move |block| block.may_be_misplaced(size));
         pods.filter(move |(ordinal, pod)| !pod.held && !pod.is_labelled_as(size, *ordinal))
     }
 
-    /// Released pods that have no node.
+    /// Iterates over the released pods without a node.
     pub fn unbound(&self) -> impl Iterator<Item = (u32, &Arc<PodFacts>)> {
         let pods = self.pods_where(.., |block| block.present & !block.scheduled & !block.untouched);
         pods.filter(|(_, pod)| !pod.held && !pod.scheduled)
     }
 
-    /// Released pods that say a segment.
+    /// Iterates over the released pods with a segment label.
     pub fn labelled(&self) -> impl Iterator<Item = &Arc<PodFacts>> {
         let says = |pod: &&Arc<PodFacts>| !pod.held && pod.labelled.is_some_and(|place| place.segment != u32::MAX);
         self.pods_where(.., |block| block.present).map(|(_, pod)| pod).filter(says)
     }
 
-    /// Pods that say that autoscalers count them.
+    /// Iterates over the pods that autoscalers count.
     pub fn scale_pods(&self) -> impl Iterator<Item = &Arc<PodFacts>> {
         self.pods_where(.., |block| block.scale_pods).map(|(_, pod)| pod).filter(|pod| pod.scale_pod)
     }
 
-    /// Pods of these replicas.
+    /// Iterates over the pods of replicas from this ordinal on.
     pub fn pods_from(&self, first: u32) -> impl Iterator<Item = &Arc<PodFacts>> {
         self.pods_where(first.., |block| block.present).map(|(_, pod)| pod)
     }
 
-    /// True when a pod does not name its group itself.
+    /// Reports whether any pod is adopted.
     pub fn has_adopted(&self) -> bool {
         self.blocks.iter().any(|(_, block)| block.adopted != 0)
     }
 
-    /// True when the affinity of a held pod names a batch.
+    /// Reports whether the affinity of any held pod names a batch.
     pub fn has_stamped(&self) -> bool {
         self.blocks.iter().any(|(_, block)| block.stamped != 0)
     }
 
-    /// Replicas of these ordinals that are so.
+    /// Counts the replicas of these ordinals that pass the test.
     pub fn count_in(&self, ordinals: impl RangeBounds<u32>, what: ReplicaIs) -> u32 {
         self.parts(ordinals).map(|(_, block, mask)| (block.that_are(what) & mask).count_ones()).sum()
     }
 
-    /// True when each of these ordinals that has a replica is so.
+    /// Reports whether each existing replica of these ordinals passes the test.
     pub fn none_but(&self, ordinals: impl RangeBounds<u32>, what: ReplicaIs) -> bool {
         self.parts(ordinals).all(|(_, block, mask)| block.present & mask & !block.that_are(what) == 0)
     }
 
-    /// The lowest ordinal below `bound` whose replica is missing or not so; `None` when all are.
+    /// Returns the lowest ordinal below `bound` whose replica is missing or fails the test; `None` if all pass.
     pub fn first_failing(&self, bound: u32, what: ReplicaIs) -> Option<u32> {
         let mut next = 0;
         for (number, block) in &self.blocks {
@@ -222,18 +214,18 @@ impl Replicas {
         (next < bound).then_some(next)
     }
 
-    /// What there is of these replicas.
+    /// Returns the counts over these replicas.
     pub fn pods_in(&self, ordinals: impl RangeBounds<u32>) -> PodCounts {
         let counted = self.parts(ordinals).map(|(_, block, mask)| block.pods_in(mask));
         counted.fold(PodCounts::default(), PodCounts::and)
     }
 
-    /// Pods of the largest replica; `None` before any is seen.
+    /// Returns the number of pods of the largest replica; `None` without pods.
     pub fn largest(&self) -> Option<u32> {
         self.blocks.iter().map(|(_, block)| block.largest).max()
     }
 
-    /// When the youngest pod was made, RFC 3339.
+    /// Returns the creation time of the youngest pod, RFC 3339.
     pub fn newest(&self) -> Option<&Arc<str>> {
         self.blocks.iter().filter_map(|(_, block)| block.newest.as_ref()).max()
     }
@@ -258,7 +250,7 @@ impl Replicas {
         })
     }
 
-    /// The blocks with any of these ordinals: the first ordinal, the block, and which of its replicas are meant.
+    /// Returns the blocks with any of these ordinals: the first ordinal, the block, and the mask of its selected replicas.
     fn parts(&self, ordinals: impl RangeBounds<u32>) -> impl Iterator<Item = (u32, &Block, u64)> {
         let ordinals = half_open(&ordinals);
         let from = u32::try_from(ordinals.start / u64::from(BLOCK)).unwrap_or(u32::MAX);
@@ -296,7 +288,7 @@ impl Block {
         self.note_labels(ordinal - offset);
     }
 
-    /// Notes what a replica is now.
+    /// Sets the bits of a replica.
     fn note(&mut self, bit: u64, slot: Option<&Slot>) {
         let is = |what: ReplicaIs| slot.is_some_and(|slot| what.holds(&slot.counted));
         let of_pods = |test: fn(&PodFacts) -> bool| slot.is_some_and(|slot| slot.pods.iter().any(|pod| test(pod)));
@@ -319,7 +311,7 @@ impl Block {
         }
     }
 
-    /// Notes what the labels of all pods say; `first` is the first ordinal of the block.
+    /// Updates the fields on labels; `first` is the first ordinal of the block.
     fn note_labels(&mut self, first: u32) {
         let pods = || self.slots.iter().flatten().flat_map(|slot| &slot.pods);
         let mut sizes = pods().map(|pod| pod.labelled.map(|place| place.size));
@@ -332,7 +324,7 @@ impl Block {
         (self.labelled, self.misplaced) = (size, (0..BLOCK).zip(&self.slots).map(bit).sum());
     }
 
-    /// Replicas that may have a released pod that says another place than its own in batches of this size.
+    /// Returns a superset of the replicas with a released pod whose labels name another place in batches of this size.
     fn may_be_misplaced(&self, size: u32) -> u64 {
         if self.labelled == Some(size) { self.misplaced } else { self.present }
     }
@@ -383,19 +375,19 @@ fn counted(pods: &[Arc<PodFacts>]) -> Replica {
         ready: of(|pod| pod.ready),
         size,
         made_at_once: pods.iter().any(|pod| pod.identity.made_at_once),
-        // Few have more pods than they are of.
+        // Only a replica with surplus pods needs the search.
         doubled: count(pods.len()) > size && shares_a_place(pods),
     }
 }
 
-/// True when two pods of a replica have the same place in it, as far as they have one.
+/// Reports whether two pods of a replica have the same place; pods without a place do not count.
 fn shares_a_place(pods: &[Arc<PodFacts>]) -> bool {
     let mut places: Vec<_> = pods.iter().filter_map(|pod| pod.identity.member).collect();
     places.sort_unstable();
     places.windows(2).any(|two| two.first() == two.last())
 }
 
-/// From the first to beyond the last: the highest ordinal has none beyond it in 32 bits.
+/// Returns a half-open range in 64 bits, since the highest ordinal has no successor in 32.
 fn half_open(ordinals: &impl RangeBounds<u32>) -> Range<u64> {
     let start = match ordinals.start_bound() {
         Bound::Included(start) => u64::from(*start),
@@ -410,7 +402,7 @@ fn half_open(ordinals: &impl RangeBounds<u32>) -> Range<u64> {
     start..end
 }
 
-/// Which replicas of the block that begins with `first` are meant.
+/// Returns the mask of the selected replicas in the block that begins with `first`.
 fn mask(first: u32, ordinals: &Range<u64>) -> u64 {
     let below = |bound: u64| match bound.saturating_sub(u64::from(first)) {
         all if all >= u64::from(BLOCK) => u64::MAX,
@@ -419,7 +411,7 @@ fn mask(first: u32, ordinals: &Range<u64>) -> u64 {
     below(ordinals.end) & !below(ordinals.start)
 }
 
-/// The places of the bits that are set, lowest first.
+/// Iterates over the positions of the set bits, lowest first.
 fn ones(mut bits: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let lowest = bits.trailing_zeros();

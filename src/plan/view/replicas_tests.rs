@@ -7,7 +7,7 @@ use super::*;
 use crate::plan::test_support::mk_pod;
 use crate::plan::view::{LabelledPlace, RoleView};
 
-/// A pod as an event tells of it: its replica, its place in it, and how far it is.
+/// A pod event: the replica, the place in it, and the state of the pod.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 #[derive(Clone, Debug)]
 struct Told {
@@ -18,11 +18,11 @@ struct Told {
     scheduled: bool,
     ready: bool,
     stamped: bool,
-    /// Size of its batches as it is labelled, and whether the label of its batch is right for that.
+    /// The batch size on its labels, and whether its batch label matches it.
     labelled: Option<(u32, bool)>,
 }
 
-/// Ordinals around the edges of blocks, far away, and the highest there is.
+/// Ordinals around the edges of blocks, far away, and the highest ones.
 fn ordinals() -> impl Strategy<Value = u32> {
     prop_oneof![0..8_u32, 60..70_u32, 125..131_u32, 5_000..5_003_u32, Just(u32::MAX), Just(u32::MAX - 1)]
 }
@@ -61,7 +61,7 @@ impl Told {
     }
 }
 
-/// The same, replica by replica.
+/// The reference implementation, replica by replica.
 #[derive(Default)]
 struct Fresh(BTreeMap<u32, Replica>);
 
@@ -75,7 +75,7 @@ impl Fresh {
             replica.scheduled += u32::from(pod.scheduled);
             replica.ready += u32::from(pod.ready);
             replica.size = replica.size.max(pod.identity.replica_size);
-            // Each says that it is the first.
+            // All pods have place 0.
             replica.doubled = replica.pods > replica.size;
         }
         all
@@ -97,7 +97,7 @@ const QUESTIONS: [ReplicaIs; 6] = [
 ];
 
 proptest! {
-    /// Whatever came and went, and in whatever order: what is kept answers as a count of all pods would.
+    /// After any sequence of events, the kept bits give the same answers as a count of all pods.
     #[test]
     fn kept_counts_answer_as_fresh_ones(
         events in prop::collection::vec((told(), prop::bool::weighted(0.3)), 0..120),

@@ -1,24 +1,23 @@
-//! What admission wrote on a pod when it was born, for the loop to read: it outlives the group, the webhook and this process.
+//! Facts that admission writes on a new pod for the loop to read: they outlive the group, the webhook and this process.
 
 use std::sync::Arc;
 
 use crate::api::{Meta, ObjectKind};
 use crate::model::{CARRIERS, names};
 
-/// What admission wrote on a pod.
+/// The facts that admission wrote on a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamp {
-    /// The batch whose domain it shares (KEP-75, deploy-topology-coordination-name): its affinity names this one, and
-    /// cannot be changed.
+    /// The batch whose domain it shares (KEP-75, deploy-topology-coordination-name): its affinity names this batch, and cannot
+    /// be changed.
     pub batch: Option<Arc<str>>,
-    /// Kind of the object that carried its group.
+    /// The kind of the object that carried its group.
     pub carrier: Option<ObjectKind>,
-    /// It was given our gate.
+    /// Whether it was created with the gate of rolegate.
     pub held: bool,
 }
 
 impl Stamp {
-    /// Reads a pod's.
     pub fn of(meta: &Meta) -> Self {
         let carrier = meta.annotation(names::CARRIER);
         Self {

@@ -1,4 +1,4 @@
-//! What has done its work stays done: the pods of a Job that has succeeded may be cleaned up, and the Job with them.
+//! Succeeded replicas stay succeeded, even after the pods of a Job, or the Job itself, are cleaned up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use crate::model::{Group, PodIdentity, Queued};
 use crate::plan::view::Numbers;
 use crate::plan::view::{JobOf, LabelledPlace, PodFacts, PodRef, Replica, RoleView, Stamp};
 
-/// Replicas that have succeeded, by role.
+/// Succeeded replicas by role.
 pub type AllSucceeded = BTreeMap<String, Vec<Succeeded>>;
 
-/// Takes into account what has succeeded in a role: the replicas that are remembered count as those that are there, and those
-/// that are there and have succeeded are remembered. `before` is what is remembered of the role.
+/// Merges the succeeded replicas of a role: remembered replicas count as existing ones, and existing replicas that have
+/// succeeded are remembered. `before` holds the remembered ones.
 pub(in crate::plan) fn remember(
     group: &Group,
     (name, role): (&str, &mut RoleView),
     before: &[Succeeded],
 ) -> Vec<Succeeded> {
-    // What else makes pods makes all of a role: most roles are none of Jobs.
+    // Most roles have no Jobs; one workload creates all pods of such a role.
     if before.is_empty() && role.replicas.pods().next().is_none_or(|(_, pod)| pod.job.is_none()) {
         return Vec::new();
     }
@@ -49,7 +49,7 @@ pub(in crate::plan) fn remember(
     done.into_iter().filter(|(_, those)| !those.is_empty()).map(entry).collect()
 }
 
-/// The Job of a replica all of whose pods have done their work.
+/// Returns the Job of a replica whose pods have all succeeded.
 fn job_that_is_done(role: &RoleView, ordinal: u32, replica: Replica) -> Option<Box<str>> {
     let pods = role.replicas.pods_of(ordinal);
     let all_done = replica.is_ready() && pods.iter().all(|pod| pod.job.as_ref().is_some_and(|job| job.is_done));
@@ -57,8 +57,8 @@ fn job_that_is_done(role: &RoleView, ordinal: u32, replica: Replica) -> Option<B
     Some(job.uid.clone())
 }
 
-/// What is made by another one now is not done: of a Job by itself any pod of another maker says so, of one of several a pod in
-/// the place of what has succeeded.
+/// Reports whether remembered replicas still count as succeeded. They do not if another Job creates the pods now: for a single
+/// Job any pod of another creator shows that, for one of several Jobs a pod in the place of a succeeded replica.
 fn still_holds(known: &Succeeded, role: &RoleView) -> bool {
     let numbers = Numbers::parse(&known.replicas);
     role.replicas.pods().all(|(ordinal, pod)| match &pod.job {
@@ -67,7 +67,7 @@ fn still_holds(known: &Succeeded, role: &RoleView) -> bool {
     })
 }
 
-/// A pod as it was when it had done its work.
+/// Returns a placeholder for a pod that has succeeded.
 fn gone(group: &Group, (role, job): (&str, &str), (ordinal, member, size): (u32, u32, u32)) -> PodFacts {
     PodFacts {
         pod: PodRef { name: "".into(), uid: format!("{role}-{ordinal}-{member}").into() },

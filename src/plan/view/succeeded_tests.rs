@@ -21,7 +21,7 @@ fn group(desired: u32, known: &[(&str, &str)]) -> Group {
     group
 }
 
-/// How many count as ready, and what is remembered.
+/// Returns the number of ready replicas, and the remembered ones.
 fn look(group: &Group, pods: &[PodFacts]) -> (u32, Vec<(String, String)>) {
     let view = GroupView::build(group, &pods.iter().cloned().collect::<GroupPods>());
     let known = view.succeeded.get("train").into_iter().flatten();
@@ -37,9 +37,9 @@ fn known(job: &str, replicas: &str) -> Vec<(String, String)> {
 fn what_has_succeeded_is_remembered_when_its_pod_is_gone() {
     let seen = look(&group(3, &[]), &[pod(0, "a", true), pod(1, "a", false)]);
     assert_eq!(seen, (1, known("a", "0")));
-    // The pod collector has taken the first.
+    // The pod garbage collector has deleted the first.
     assert_eq!(look(&group(3, &[("a", "0")]), &[pod(1, "a", true)]), (2, known("a", "0-1")));
-    // And the Job is gone with all that was left.
+    // The Job is gone with all its pods.
     assert_eq!(look(&group(3, &[("a", "0-2")]), &[]), (3, known("a", "0-2")));
 }
 
