@@ -6,7 +6,7 @@ use crate::cli::allow::Allow;
 /// The namespace and the objects of a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// All namespaces.
+    /// The whole cluster.
     Cluster,
     /// All objects in our own namespace.
     Own,
