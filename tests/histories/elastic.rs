@@ -48,8 +48,8 @@ fn one_of(wish: &Wish) -> Option<&Coordination> {
 }
 
 impl Setup {
-    /// Restricts a user's edit: with wanted segments or shared racks, the batches stay as they are, unless the edit is
-    /// invalid.
+    /// Restricts a user's edit, unless it is invalid: with wanted segments, its segments must be possible to want; with
+    /// shared racks, the batches stay as they are.
     pub fn admitted(&self, wish: Wish) -> Wish {
         let is_free = !self.racks && (self.segments.is_none() || one_of(&wish).is_some());
         if is_free || wish == Wish::Wrong { wish } else { self.wish.clone() }

@@ -295,7 +295,8 @@ pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Applies the deletion of a pod for a new placement, if it is the same pod and, with `looks`, has no node.
+/// Applies the deletion of a pod for a new placement, if it is the same pod and, with `looks`, has no
+/// node and no gate of others.
 pub fn make_again(server: &mut Server, pod: &PodRef, looks: bool) -> Result<Answered<bool>, Broken> {
     let Some(found) = server.pods.get(&*pod.name).cloned() else { return Ok(Ok(true)) };
     if found.metadata.uid.as_deref() != Some(&*pod.uid) || found.metadata.is_deleting() {

@@ -141,7 +141,7 @@ pub struct OptIn {
     pub groups: Vec<String>,
     /// Whether our Deployment has it switched on; `None` without a Deployment.
     pub is_on: Option<bool>,
-    /// Rights that the option needs.
+    /// Missing rights for the option.
     pub rights: Rights,
 }
 

@@ -88,6 +88,7 @@ fn port() -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": u16::MAX })
 }
 
+/// Returns the schema of a LabelSelector.
 fn selector() -> Value {
     let values = json!({ "type": "array", "items": text() });
     let expression =

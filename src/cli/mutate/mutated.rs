@@ -114,7 +114,7 @@ fn created(document: &Document, object: Value) -> Mutated {
     mutated
 }
 
-/// Returns the pods of a workload. Controllers write the namespace into names and variables, so it is always set.
+/// Returns the pods of a workload, as created in a namespace: controllers write it into names and variables.
 fn pods_of(document: &Document, object: &Value, room: u64) -> Result<Option<Vec<Value>>, TooManyPods> {
     let whole = in_namespace(&document.json);
     let Some(mut pods) = expand(&document.api_version, &document.kind, &whole, room)? else { return Ok(None) };

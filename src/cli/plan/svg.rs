@@ -202,7 +202,7 @@ fn edge(number: u32, column: f64) -> String {
     at.strip_suffix(".0").map(str::to_owned).unwrap_or(at)
 }
 
-/// Describes a role: `prefill, 100 replicas: 10, 20, 30 after each release.`
+/// Describes a role: `prefill, 8 replicas: 2, 4, 6, 8 released, release by release.`
 fn says(stairs: &Stairs<'_>, role: &RoleStairs<'_>) -> String {
     let replicas = counted(role.desired, "replica");
     let (first, last) = (role.released.first().copied().unwrap_or(0), role.released.last().copied().unwrap_or(0));

@@ -147,7 +147,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let events = Events::new(writer.clone(), &identity, loop_metrics.clone());
     let (election, leader) = Election::new(&client, lease_options(&args, &identity, &serving));
     parts.add("election", election.run(draining.clone()));
-    // Its write budget is separate from that of reviews.
+    // Its budget of reads is separate from that of reviews.
     let topologies = TopologyKeeper::new(
         writer.clone(),
         LiveWorld::new(client.clone(), lookup.index().clone(), options),

@@ -51,7 +51,7 @@ impl Files {
 ///
 /// # Errors
 ///
-/// The messages about what the command cannot read.
+/// When the command cannot read an object.
 pub(super) fn answer(input: &Input, expected: &Expected) -> Result<Map<String, Value>, Vec<String>> {
     let files = Files::of(input)?;
     let mut unreadable = Vec::new();
@@ -79,7 +79,7 @@ fn with_exit((exit, answer): (u8, Value)) -> Map<String, Value> {
 ///
 /// # Errors
 ///
-/// The messages about objects that are no context.
+/// When a context object lacks the shape of its kind.
 pub(super) fn judged(input: &Input) -> Result<Vec<(String, Judged)>, Vec<String>> {
     verdicts(input, &Files::of(input)?)
 }
@@ -193,7 +193,7 @@ fn checked(verdicts: &[(String, Judged)]) -> Map<String, Value> {
 ///
 /// # Errors
 ///
-/// The messages about what cannot be read.
+/// When an object cannot be read.
 pub(super) fn mutations(input: &Input) -> Result<Vec<Mutated>, Vec<String>> {
     let mut unreadable = Vec::new();
     let mutated = mutate(input, &Files::of(input)?, &mut unreadable);

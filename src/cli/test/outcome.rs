@@ -76,7 +76,7 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// The messages about what cannot be read.
+    /// When an object cannot be read.
     pub fn judged(&self) -> Result<Vec<(String, Judged)>, Vec<String>> {
         answer::judged(&self.input)
     }
@@ -85,7 +85,7 @@ impl Case {
     ///
     /// # Errors
     ///
-    /// The messages about what cannot be read.
+    /// When an object cannot be read.
     pub fn mutated(&self) -> Result<Vec<Value>, Vec<String>> {
         let mutated = answer::mutations(&self.input)?.into_iter();
         let told = mutated.map(|object| {

@@ -197,7 +197,7 @@ pub fn exclusions(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Checks that the webhooks point to a ready endpoint.
+/// Checks that the Services of the webhooks have a ready endpoint.
 pub fn endpoint(facts: &Facts, found: &mut Findings) {
     let Some(services) = found.known(&facts.services, "Services") else { return };
     let mut seen = std::collections::BTreeSet::new();
