@@ -79,7 +79,7 @@ fn with_exit((exit, answer): (u8, Value)) -> Map<String, Value> {
 ///
 /// # Errors
 ///
-/// When a context object lacks the shape of its kind.
+/// When a context object lacks the shape of its kind, or no rule judges any object.
 pub(super) fn judged(input: &Input) -> Result<Vec<(String, Judged)>, Vec<String>> {
     verdicts(input, &Files::of(input)?)
 }
