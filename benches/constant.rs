@@ -1,4 +1,5 @@
-//! A webhook that answers one patch to every pod, in rolegate's place: what asking any webhook costs the API server.
+//! A webhook in place of rolegate that answers every pod with the same patch: it measures what any webhook costs the
+//! API server.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -27,21 +28,21 @@ use crate::common::stage::typed;
 use crate::common::tls::TlsListener;
 use crate::common::{Group, PATIENT, eventually};
 
-/// Answers until it is dropped.
+/// A running webhook; it ends on drop.
 pub struct ConstantWebhook {
     asked: Arc<AtomicU64>,
     task: JoinHandle<()>,
 }
 
 impl ConstantWebhook {
-    /// Takes the place of a rolegate of this name, which ends: its webhook configuration, with all its conditions, leads here
-    /// from now on, and each pod is given the patch that a pod of this group was given by rolegate.
+    /// Replaces a rolegate: its webhook configuration, with all conditions, points here, and each pod gets the patch
+    /// that rolegate gave a pod of this group.
     pub async fn replace(client: &Client, name: &str, rolegate: Rolegate, group: &Group) -> Self {
         let pods: Api<Pod> = Api::namespaced(client.clone(), name);
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
         let role = &group.roles[0];
         let sets: Api<StatefulSet> = Api::namespaced(client.clone(), name);
-        // A pod whose StatefulSet is not known might have to wait.
+        // The webhook may hold a pod whose StatefulSet does not exist.
         let mut set = group.set(role, name);
         set["spec"]["replicas"] = json!(0);
         let set = sets.create(&PostParams::default(), &typed(set)).await.unwrap().metadata;
@@ -67,7 +68,7 @@ impl ConstantWebhook {
         let (asked, patch) = (Arc::new(AtomicU64::new(0)), Arc::new(additions(&pod, &patched)));
         let count = asked.clone();
         let task = tokio::spawn(server.serve(move |request| answer(request, patch.clone(), count.clone())));
-        // Nobody is there to judge workloads.
+        // The constant webhook does not validate workloads.
         Api::<ValidatingWebhookConfiguration>::all(client.clone())
             .delete(name, &DeleteParams::default())
             .await
@@ -84,7 +85,7 @@ impl ConstantWebhook {
         Self { asked, task }
     }
 
-    /// How many pods it was asked about.
+    /// Returns the number of reviews.
     #[allow(dead_code, reason = "not every benchmark counts them")]
     pub fn asked(&self) -> u64 {
         self.asked.load(Ordering::SeqCst)
@@ -97,7 +98,7 @@ impl Drop for ConstantWebhook {
     }
 }
 
-/// What a webhook added to a pod, as a JSON patch, by what such a patch may touch of any pod of the same template.
+/// Returns the webhook's changes as a JSON patch that applies to any pod of the template.
 fn additions(pod: &Value, patched: &Value) -> Value {
     let mut patch = Vec::new();
     let mut add = |path: String, value: &Value| patch.push(json!({ "op": "add", "path": path, "value": value }));

@@ -1,4 +1,4 @@
-//! Pods that nobody but a benchmark makes.
+//! Pods that only a benchmark creates.
 
 #![allow(dead_code, reason = "no benchmark asks for all of them")]
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::Group;
 use crate::common::pods::GATE;
 
-/// A pod as its StatefulSet makes it.
+/// Returns a pod as its StatefulSet creates it.
 pub fn made(group: &Group, role: &str, set: &StatefulSet, ordinal: usize, namespace: &str) -> Value {
     let set = &set.metadata;
     let name = format!("{}-{ordinal}", set.name.as_deref().unwrap());
@@ -21,7 +21,7 @@ pub fn made(group: &Group, role: &str, set: &StatefulSet, ordinal: usize, namesp
     pod
 }
 
-/// The same as the webhook holds it.
+/// Returns a pod as the webhook holds it.
 pub fn pod(group: &Group, role: &str, set: &StatefulSet, ordinal: u32, namespace: &str) -> Value {
     let mut pod = made(group, role, set, ordinal as usize, namespace);
     let added = json!({
@@ -35,7 +35,7 @@ pub fn pod(group: &Group, role: &str, set: &StatefulSet, ordinal: u32, namespace
     pod
 }
 
-/// The same object, whose labels rolegate does not know.
+/// Renames the labels of an object so that rolegate ignores it.
 pub fn of_no_group(object: &Value) -> Value {
     let text = ["group", "role"].into_iter().fold(object.to_string(), |text, label| {
         text.replace(&format!("rolegate.dev/{label}"), &format!("bench.example/{label}"))

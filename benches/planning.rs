@@ -1,5 +1,5 @@
-//! A group of prefill and decode in segments of 10 + 5 on its way from all held to all ready: the real index and the real
-//! reconciler, without an API server.
+//! Takes a group of prefill and decode in segments of 10 + 5 from all held to all ready, with the real index and
+//! reconciler, and without an API server.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use serde_json::json;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 
-/// A group in so many segments.
+/// Returns a group with this number of segments.
 pub fn group(segments: u32, version: &str, status: &GroupStatus) -> RoleBasedGroup {
     let sizes = json!({ "prefill": 10, "decode": 5 });
     let role = |name: &str, size: u32| json!({ "name": name, "replicas": segments * size });
@@ -29,7 +29,7 @@ pub fn group(segments: u32, version: &str, status: &GroupStatus) -> RoleBasedGro
     serde_json::from_value(object).unwrap()
 }
 
-/// A group on its way from all held to all ready, and the times that were taken on it.
+/// A group on its way from all held to all ready, with measured times.
 pub struct Loop {
     pub segments: u32,
     index: Index,
@@ -37,11 +37,11 @@ pub struct Loop {
     now: Duration,
     version: u64,
     asked: VecDeque<Action>,
-    /// How long each pod event took.
+    /// Time of each pod event.
     pub events: Vec<Duration>,
-    /// How long each pass took.
+    /// Time of each pass.
     pub passes: Vec<Duration>,
-    /// Pods that are ready.
+    /// Number of ready pods.
     pub ready: u32,
 }
 
@@ -68,14 +68,14 @@ impl Loop {
         self.index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &object));
     }
 
-    /// The watch tells of a pod.
+    /// Applies a pod event to the index.
     fn tell(&mut self, role: &str, ordinal: u32, held: bool) {
         self.version += 1;
         let owner =
             json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": role, "uid": role, "controller": true });
         let gates = if held { json!([{ "name": names::GATE }]) } else { json!([]) };
         let size = if role == "prefill" { 10 } else { 5 };
-        // As they are born.
+        // The labels at creation.
         let mut labels = json!({ (names::GROUP): "pd", (names::ROLE): role });
         place_labels(size, ordinal).into_iter().for_each(|(key, value)| labels[key] = json!(value));
         labels[names::KEP75_INSTANCE_INDEX] = json!(ordinal.to_string());
@@ -105,7 +105,7 @@ impl Loop {
         self.asked.extend(actions);
     }
 
-    /// Does the oldest of what was asked for; a pod that is released is ready at once.
+    /// Applies the oldest pending action; a released pod is ready at once.
     pub fn write(&mut self) {
         let Some(action) = self.asked.pop_front() else { return };
         let ended = match action {

@@ -1,9 +1,9 @@
-//! A section of `docs/performance.md`, which the benchmark that measures it prints and writes.
+//! Writes a section of `docs/performance.md`.
 
 use std::fmt;
 use std::path::Path;
 
-/// What is written to it is printed at once, and stands in the document in the end.
+/// A section. Text is printed at once, and written into the document at the end.
 pub struct Section {
     name: &'static str,
     text: String,
@@ -11,18 +11,18 @@ pub struct Section {
 }
 
 impl Section {
-    /// The section between `<!-- NAME -->` and `<!-- end of NAME -->`.
+    /// Creates the section between `<!-- NAME -->` and `<!-- end of NAME -->`.
     pub fn new(name: &'static str) -> Self {
         Self { name, text: String::new(), figures: Vec::new() }
     }
 
-    /// What was measured of a row of the table of targets.
+    /// Sets the measured value of a row in the table of targets.
     #[allow(dead_code, reason = "not every benchmark has a target")]
     pub fn figure(&mut self, what: &'static str, figure: impl Into<String>) {
         self.figures.push((what, figure.into()));
     }
 
-    /// Puts what was written in the place of what the document has.
+    /// Replaces the section of the document.
     pub fn finish(self) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/performance.md");
         let document = std::fs::read_to_string(&path).unwrap();
@@ -44,7 +44,7 @@ impl fmt::Write for Section {
     }
 }
 
-/// The document with a figure in its row of the table of targets.
+/// Returns the document with a figure in its row of the table of targets.
 fn entered(document: &str, what: &str, figure: &str) -> String {
     let row = format!("| {what} | ");
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
@@ -53,7 +53,7 @@ fn entered(document: &str, what: &str, figure: &str) -> String {
     document.replacen(line, &format!("{row}{asked} | {figure} | {date} |"), 1)
 }
 
-/// When and on what.
+/// Describes the date and the machine.
 fn machine() -> String {
     let file = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpus = file("/proc/cpuinfo");

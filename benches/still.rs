@@ -1,4 +1,4 @@
-//! A control plane on which nobody but the benchmark makes pods, takes them away or writes to them.
+//! A control plane whose pods only the benchmark creates, writes and deletes.
 
 #![allow(dead_code, reason = "one benchmark asks for more API servers")]
 
@@ -16,16 +16,16 @@ use crate::common::stage::make_namespace;
 use crate::common::{ControlPlane, PATIENT, eventually};
 use crate::process;
 
-/// One that has these namespaces, with a client and the pid of its API server.
+/// Starts a control plane with these namespaces; returns a client and the pid of its API server.
 pub async fn start(namespaces: impl IntoIterator<Item = String>) -> (Arc<ControlPlane>, Client, u32) {
     let plane = Arc::new(ControlPlane::start());
     plane.define_groups();
     let client = plane.client().await;
-    // Somebody has to give them their accounts.
+    // The controller manager must create their service accounts before it is stopped.
     for namespace in namespaces {
         make_namespace(&client, &namespace, &json!({})).await;
     }
-    // There are no nodes, and a scheduler that says so again and again is not nothing.
+    // Without nodes, the scheduler would keep reporting unschedulable pods, which costs time.
     for component in ["kube-controller-manager", "kube-scheduler"] {
         plane.command("stop", component).await;
     }
@@ -33,7 +33,7 @@ pub async fn start(namespaces: impl IntoIterator<Item = String>) -> (Arc<Control
     (plane, client, server)
 }
 
-/// One more API server on the same etcd, with a client.
+/// Starts another API server on the same etcd; returns a client.
 pub async fn another_api_server(plane: &ControlPlane, like: u32) -> (Client, Child) {
     let of = |file: &str| format!("/proc/{like}/{file}");
     let arguments = std::fs::read_to_string(of("cmdline")).unwrap();

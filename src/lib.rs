@@ -1,10 +1,10 @@
-//! rolegate: hold pods at admission, release them by a loop.
+//! rolegate holds pods at admission and releases them in a loop.
 //!
 //! The rooms, in the order in which they may import each other:
 //!
 //! `api` → `model` → `rules` → `mutate` → `plan` → `fit` → `report` → `cluster` → `server` → `cli`
 //!
-//! `docs/architecture.md` has the flows, what always holds, and a glossary.
+//! `docs/architecture.md` describes the flows and the invariants, and has a glossary.
 
 pub mod api;
 pub mod cli;

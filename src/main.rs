@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// A review is a thousand small allocations: an eighth less processor time than with the allocator of glibc. Without huge
-/// pages, or each heap of it begins with megabytes.
+/// A review makes about a thousand small allocations: mimalloc takes an eighth less processor time than glibc's
+/// allocator. Built without huge pages: with them, each heap begins with megabytes.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,5 +1,5 @@
-//! `make bench-create`: what the creation of a pod costs through the API server, at so many at a time: with no webhook, of no group
-//! beside rolegate, of a group, and with a webhook in rolegate's place that answers each pod with the same patch.
+//! `make bench-create`: measures the creation of pods through the API server at several concurrencies: without a
+//! webhook, of no group beside rolegate, of a group, and with a constant webhook in place of rolegate.
 
 #![allow(
     clippy::unwrap_used,
@@ -43,31 +43,31 @@ use constant::ConstantWebhook;
 use section::Section;
 
 const NAMESPACE: &str = "create";
-/// Pods of one run.
+/// Pods per run.
 const PODS: usize = 750;
-/// Creations at a time.
+/// Concurrent creations.
 const AT_ONCE: [usize; 4] = [1, 50, 200, 400];
-/// Runs of each, in turns, every second time the other way round: the machine is not the same from minute to minute, and an API
-/// server is quicker when it has rested.
+/// Rounds; every second one runs in reverse order, since the machine varies from minute to minute, and an API server
+/// is faster after a rest.
 const ROUNDS: usize = 4;
-/// API servers of a control plane that outlives the loss of a machine.
+/// API servers of a highly available control plane.
 const SERVERS: usize = 3;
 
-/// Who is asked about a pod.
+/// The webhook that reviews a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Asked {
-    /// There is no webhook.
+    /// No webhook.
     Nobody,
-    /// It is of no group.
+    /// rolegate, which does not review the pod, because it is of no group.
     NotRolegate,
-    /// It is of no group, and nobody asks for KAI.
+    /// rolegate without the webhooks for KAI; the pod is of no group.
     NotRolegateWithoutKai,
     Constant,
-    /// It is held.
+    /// rolegate, which holds the pod.
     RolegateHolds,
-    /// It is of a group that never holds it.
+    /// rolegate, for a group that never holds the pod.
     RolegateFrees,
-    /// It is held, and each of three API servers has so many at a time.
+    /// rolegate, which holds the pod; each of three API servers has this concurrency.
     RolegateHoldsOfThree,
 }
 
@@ -93,13 +93,13 @@ impl Asked {
     }
 }
 
-/// What was seen of one row, over all rounds.
+/// The measurements of a row, over all rounds.
 #[derive(Default)]
 struct Row {
     times: Vec<Duration>,
     all: Duration,
     server: Duration,
-    /// Of rolegate.
+    /// CPU time of rolegate.
     webhook: Duration,
     handshakes: i64,
 }
@@ -110,7 +110,7 @@ impl Row {
     }
 }
 
-/// Rows by pods at a time and by who is asked.
+/// Rows by concurrency and webhook.
 type Rows = BTreeMap<(usize, Asked), Row>;
 
 #[tokio::main]
@@ -120,9 +120,9 @@ async fn main() {
         let group = Group::new(name).role("prefill", 4_000, 10).role("decode", 4_000, 5);
         group.progression(progression)
     };
-    // A pod that its group can never hold is given labels and no gate: the constant can be the same patch.
+    // A pod that is never held gets labels and no gate, so a constant patch can be the same.
     let (free, held) = (group("free", Progression::Parallel), group("held", Progression::OrderedReady));
-    // Its patch is the constant.
+    // The constant webhook answers the patch of this group.
     let same = group("same", Progression::Parallel);
     let sets: Api<StatefulSet> = Api::namespaced(client.clone(), NAMESPACE);
     let mut bench = Bench { rows: Rows::new(), servers: vec![(client.clone(), server)] };
@@ -234,7 +234,6 @@ fn write(mut rows: Rows) {
     out.finish();
 }
 
-/// Makes pods.
 struct Bench {
     rows: Rows,
     /// API servers, each with its pid.
@@ -242,7 +241,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Makes pods, so many at a time and then more.
+    /// Creates pods at each concurrency.
     async fn each(&mut self, asked: Asked, made: impl Fn(usize) -> Value, rolegate: Option<&Rolegate>) {
         for at_once in AT_ONCE {
             self.run(at_once, asked, &made, rolegate).await;

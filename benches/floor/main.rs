@@ -1,5 +1,5 @@
-//! The floor of the benchmark: rolegate's TLS and HTTP stack, with its limits and its counters, answering a constant.
-//! What rolegate needs beyond this is what it costs to judge a pod.
+//! The floor of the benchmark: rolegate's TLS and HTTP stack, with its limits and counters, and a constant answer. The
+//! difference to rolegate is the cost of judging a pod.
 //!
 //! `floor CERT KEY`
 
@@ -19,7 +19,7 @@ use rolegate::server::tls::acceptor::{CertStore, server_config};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// As long as rolegate's answer to the pod of the benchmark.
+/// An answer as long as rolegate's to the pod of the benchmark.
 const ANSWER: &str = concat!(
     r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":"#,
     r#"{"uid":"a73f0a50-ff6b-4c98-9439-dbaabc26614a","allowed":true,"patch":""#,

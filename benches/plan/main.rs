@@ -1,5 +1,5 @@
-//! `make bench-plan`: what planning costs, without an API server. The real index and the real reconciler take a group of
-//! prefill and decode in segments of 10 + 5 from all held to all ready; each pod event, each pass and the whole are timed.
+//! `make bench-plan`: measures planning without an API server. The real index and reconciler take a group of prefill
+//! and decode in segments of 10 + 5 from all held to all ready; each pod event, each pass and the whole run are timed.
 //! Then `plan` simulates groups of rising size, and batches are placed on clusters of rising size.
 
 #![allow(
@@ -30,9 +30,9 @@ use rolegate::model::Group;
 use rolegate::plan::simulate;
 use section::Section;
 
-/// Pods of the groups that the loop takes to their end.
+/// Pods of the groups that the loop brings up.
 const LOOP: [u32; 4] = [300, 3_000, 9_990, 30_000];
-/// Replicas of prefill of the groups that `plan` simulates; decode has half as many.
+/// Prefill replicas of the groups that `plan` simulates; decode has half as many.
 const SIMULATED: [u32; 3] = [1_000, 8_000, 100_000];
 
 fn main() {
@@ -69,7 +69,7 @@ fn main() {
     out.finish();
 }
 
-/// One pass after every three writes: what the watch tells within 10 ms is planned together.
+/// Runs a pass after every three writes: events within 10 ms are planned together.
 fn run(out: &mut Section, mut group: Loop) {
     let pods = group.segments * 15;
     while group.ready < pods {

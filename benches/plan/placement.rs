@@ -1,4 +1,4 @@
-//! Where a batch fits: on clusters of nodes with eight devices each, in blocks of 125, some of which are taken already.
+//! Measures the placement of batches on clusters whose nodes have eight devices each, in partly used blocks of 125.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,11 +18,11 @@ const HOSTNAME: &str = "kubernetes.io/hostname";
 const DEVICE: &str = "nvidia.com/gpu";
 /// Nodes of the clusters.
 const NODES: [u32; 2] = [1_000, 5_000];
-/// How often each is asked: the median is shown.
+/// Repetitions; the median is printed.
 const ROUNDS: usize = 15;
 
-/// What 5,000 nodes and 20,000 bound pods take; to be asked before anything else has taken memory and given it back. The room
-/// is to be kept until all is measured.
+/// Prints the memory of 5,000 nodes and 20,000 bound pods. It runs first, before other memory is freed; the caller
+/// keeps the room until all is measured.
 pub fn memory(out: &mut Section) -> Room {
     let resident = || u64::from(crate::process::resident(std::process::id())) * 1024;
     let before = resident();
@@ -31,7 +31,7 @@ pub fn memory(out: &mut Section) -> Room {
     let before = resident();
     for pod in 0..20_000 {
         let uid = format!("00000000-0000-0000-0000-{pod:012}");
-        // Ten of each workload.
+        // Ten pods per workload.
         let needs = labelled(1, &format!("workload-{}", pod / 10));
         room.apply_pod(&uid, &format!("node-{}", pod % 5_000), needs.load.clone(), &needs.peer);
     }
@@ -45,7 +45,7 @@ pub fn memory(out: &mut Section) -> Room {
     room
 }
 
-/// Asks, and writes a row for each cluster.
+/// Measures placements, and prints a row for each cluster.
 pub fn run(out: &mut Section) {
     writeln!(
         out,
@@ -77,7 +77,7 @@ fn needs(devices: u32) -> Arc<Needs> {
     labelled(devices, "x")
 }
 
-/// A pod that goes to no node with another one of its app, or one of those that are there.
+/// Returns a pod with anti-affinity to its own app by node.
 fn apart() -> Arc<Needs> {
     let other =
         json!({ "topologyKey": HOSTNAME, "labelSelector": { "matchLabels": { "app.kubernetes.io/name": "x" } } });
@@ -98,7 +98,8 @@ fn labelled_pod(devices: u32, app: &str) -> Value {
     json!({ "metadata": { "namespace": "ns", "labels": labels }, "spec": { "containers": [container] } })
 }
 
-/// A cluster in which every third block is taken by half, with two pods on each node; and the mean time of a pod event.
+/// Returns a cluster with two pods on each node, in which every third block is half used; and the mean time of a pod
+/// event.
 fn cluster(nodes: u32) -> (Room, Duration) {
     let mut room = Room::default();
     for number in 0..nodes {

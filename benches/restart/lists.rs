@@ -1,5 +1,5 @@
-//! All pods of the cluster in each of the ways in which an API server sends them, without a reader behind: how long it takes, what
-//! it costs the API server, and how many bytes come.
+//! Lists all pods in each format of the API server, without decoding: measures the time, the CPU time of the API
+//! server, and the bytes sent.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const STREAM_OF_PROTOBUF: &str = "application/vnd.kubernetes.protobuf;stream=watch";
 const STREAMED: &str =
     "watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=290";
-/// What ends a streamed list.
+/// Marks the end of a streamed list.
 const END: &[u8] = b"k8s.io/initial-events-end";
 
-/// Bytes in which the token of the next page stands.
+/// Length of the part that contains the continue token, in bytes.
 const HEAD: usize = 4096;
 
-/// What is said of a way, what is accepted, the query, and whether gzip is taken.
+/// Description, accepted media type, query, and whether gzip is accepted.
 const WAYS: [(&str, &str, &str, bool); 10] = [
     ("streamed, protobuf", STREAM_OF_PROTOBUF, STREAMED, false),
     ("streamed, JSON", JSON, STREAMED, false),
@@ -37,7 +37,7 @@ const WAYS: [(&str, &str, &str, bool); 10] = [
     ("pages of 500, JSON", JSON, "limit=500", false),
 ];
 
-/// Takes all pods in each way, twice, and says what that took of the API server with this pid.
+/// Lists all pods twice in each way, and prints the cost for the API server with this pid.
 pub async fn compare(out: &mut Section, client: &Client, server: u32) {
     writeln!(out, "\n| all pods | takes | CPU of the API server | MiB sent |\n|---|---|---|---|").unwrap();
     for (way, accept, query, gzip) in WAYS.into_iter().chain(WAYS) {
@@ -50,7 +50,7 @@ pub async fn compare(out: &mut Section, client: &Client, server: u32) {
     }
 }
 
-/// How many bytes came.
+/// Returns the number of received bytes.
 async fn all(client: &Client, accept: &str, query: &str, gzip: bool) -> usize {
     let (mut sent, mut next) = (0, String::new());
     loop {
@@ -74,7 +74,7 @@ async fn all(client: &Client, accept: &str, query: &str, gzip: bool) -> usize {
     }
 }
 
-/// The token of the next page, which stands in the head of a list in protobuf: base64 of an object with `"v":`.
+/// Returns the continue token in the head of a protobuf list: base64 of an object that begins with `"v":`.
 fn continued(head: &[u8]) -> Option<String> {
     let is_of_it = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'=');
     let begin = head.windows(4).position(|some| some == b"eyJ2")?;

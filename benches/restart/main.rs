@@ -1,7 +1,8 @@
-//! `make bench-restart`: how long rolegate takes from its start to having seen a large cluster, and what that costs, on a real
-//! API server: 1,000 groups of 100 held pods. Then nothing happens for a while, and that should cost what it costs without any.
+//! `make bench-restart`: measures the start of rolegate in a large cluster on a real API server, 1,000 groups of 100
+//! held pods: the time until all is seen, and the cost. Then nothing changes for a while, which should cost as little
+//! as in an empty cluster.
 //!
-//! `ROLEGATE_GROUPS` is the number of groups, `ROLEGATE_PODS` that of pods in each.
+//! `ROLEGATE_GROUPS` is the number of groups, `ROLEGATE_PODS` the number of pods in each.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,11 +39,11 @@ use common::{Group, eventually};
 use section::Section;
 
 const NAMESPACE: &str = "restart";
-/// While they are made: groups at a time, and pods at a time of each.
+/// Concurrent creations of groups, and of pods in each.
 const AT_ONCE: (usize, usize) = (4, 8);
-/// Calm is when nothing was written for so long: longer than a busy API server takes for one answer.
+/// Time without writes that counts as calm: longer than any answer of a busy API server.
 const CALM: Duration = Duration::from_secs(10);
-/// How long nothing happens.
+/// Duration of the measurement without changes.
 const IDLE: Duration = Duration::from_secs(20);
 
 #[tokio::main]
@@ -50,7 +51,7 @@ async fn main() {
     let size = Size { groups: number("ROLEGATE_GROUPS", 1_000), pods: number("ROLEGATE_PODS", 100) };
     let (plane, client, server) = still::start([NAMESPACE.to_owned()]).await;
     let launch = Launch::new(plane.clone(), client.clone(), NAMESPACE).flag("webhooks", "off");
-    // As it is by default: tests renew it many times as often.
+    // The default; tests renew the Lease more often.
     let launch = launch.flag("lease-duration", "15s");
     let mut out = Section::new("bench-restart");
     let head = "| groups | pods | | ready after | CPU | of the API server | resident | at most | CPU in";
@@ -77,34 +78,34 @@ async fn main() {
     out.finish();
 }
 
-/// How much there is.
+/// The size of the cluster.
 #[derive(Clone, Copy)]
 struct Size {
     groups: u32,
-    /// Of each group.
+    /// Pods per group.
     pods: u32,
 }
 
-/// What the environment says, or what it is without.
+/// Reads a number from the environment.
 fn number(name: &str, default: u32) -> u32 {
     std::env::var(name).map_or(default, |number| number.parse().expect(name))
 }
 
-/// What was measured at one start.
+/// The measurements of a start.
 struct Start {
     ready: Duration,
-    /// CPU while nothing happens.
+    /// CPU time while nothing changes.
     idle: Duration,
 }
 
-/// One start with so many groups, and what it costs the API server with this pid.
+/// Measures a start, and its cost for the API server with this pid.
 async fn measure(out: &mut Section, launch: &Launch, server: u32, size: Size, what: &str) -> Start {
     let (started, before) = (Instant::now(), process::cpu(server));
     let rolegate = launch.start().await;
     let ready = started.elapsed();
     let peak = process::peak(rolegate.pid()) / 1024;
     let (cpu, of_server) = (process::cpu(rolegate.pid()), process::cpu(server).saturating_sub(before));
-    // What the first pass over each group releases, writes and tells is written before it counts as nothing.
+    // The writes of the first pass over each group must be over before idle time is measured.
     let calm = async || {
         let before = written(&rolegate).await;
         tokio::time::sleep(CALM).await;
@@ -124,7 +125,7 @@ async fn measure(out: &mut Section, launch: &Launch, server: u32, size: Size, wh
     Start { ready, idle }
 }
 
-/// Requests so far that write anything but the Lease, which is replaced by PUT.
+/// Returns the number of writes so far, except PUTs of the Lease.
 async fn written(rolegate: &Rolegate) -> u64 {
     let metrics = rolegate.metrics().await;
     let writes = metrics.lines().filter(|line| {
@@ -134,14 +135,14 @@ async fn written(rolegate: &Rolegate) -> u64 {
     writes.map(|line| line.rsplit_once(' ').unwrap().1.parse::<u64>().unwrap()).sum()
 }
 
-/// A process's time on processors while this one waits.
+/// Waits, and returns the CPU time of a process meanwhile.
 async fn spent_in(time: Duration, pid: u32) -> Duration {
     let before = process::cpu(pid);
     tokio::time::sleep(time).await;
     process::cpu(pid).saturating_sub(before)
 }
 
-/// A group of so many pods, its StatefulSets and their pods, all held.
+/// Creates a group, its StatefulSets and its pods, all held.
 async fn make(client: &Client, number: u32, pods: u32) {
     let decode = pods * 2 / 5;
     let prefill = pods - decode;

@@ -1,4 +1,4 @@
-//! The load: sixteen requests at a time, on as many connections.
+//! The load: sixteen concurrent requests, each on its own connection.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use tokio::task::JoinHandle;
 
 use crate::common::http::Caller;
 
-/// Requests at a time.
+/// Concurrent requests.
 const AT_A_TIME: usize = 16;
 
-/// A connection for each of them.
+/// Opens the connections.
 pub async fn connect(address: SocketAddr, ca: &[u8]) -> Vec<Caller> {
     let mut callers = Vec::new();
     for _ in 0..AT_A_TIME {
@@ -24,14 +24,14 @@ pub async fn connect(address: SocketAddr, ca: &[u8]) -> Vec<Caller> {
     callers
 }
 
-/// Callers and what they send, in turns.
+/// Callers, and the bodies that they send in turn.
 pub struct Load {
     pub callers: Vec<Caller>,
     pub bodies: Vec<Bytes>,
 }
 
 impl Load {
-    /// Each caller sends as soon as it has its answer. Returns how long each request took.
+    /// Sends requests as soon as a caller has its answer. Returns the time of each request.
     pub async fn closed(self, count: usize) -> (Self, Vec<Duration>) {
         let sent = Arc::new(AtomicUsize::new(0));
         let bodies = self.bodies.clone();
@@ -53,11 +53,11 @@ impl Load {
         .await
     }
 
-    /// Requests fall due at a fixed rate, whether answers come or not, and the first free caller sends them. Returns
-    /// how long after it was due each was answered: a server that stalls is not spared what came meanwhile.
+    /// Sends requests at a fixed rate, regardless of answers, from the first free caller. Returns the time from due to
+    /// answered of each request, so that a stall counts for all requests that come due during it.
     pub async fn open(self, rate: u32, time: Duration) -> (Self, Vec<Duration>) {
         let (due, queue) = mpsc::unbounded_channel();
-        // A thread, since the runtime's timer counts in whole milliseconds.
+        // A thread, because the runtime's timer has a resolution of milliseconds.
         let clock = std::thread::spawn(move || {
             let start = Instant::now();
             for moment in (0..).map(|number| start + Duration::from_secs(1) * number / rate) {
@@ -98,17 +98,17 @@ impl Load {
     }
 }
 
-/// Callers that send large reviews without a pause, as long as this is kept.
+/// Callers that send large reviews without a pause, until dropped.
 pub struct Crowd(Vec<JoinHandle<()>>);
 
 impl Crowd {
-    /// So many of them.
+    /// Starts this number of callers.
     pub async fn start(address: SocketAddr, ca: &[u8], body: &Bytes, callers: usize) -> Self {
         let mut crowd = Self(Vec::new());
         for _ in 0..callers {
             let (mut caller, body) = (Caller::connect(address, ca).await, body.clone());
             crowd.0.push(tokio::spawn(async move {
-                // Some are told to come again: that is an answer as well.
+                // An answer that asks to retry counts too.
                 while caller.post("/validate", body.clone()).await.is_ok() {}
             }));
         }

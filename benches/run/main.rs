@@ -1,7 +1,7 @@
-//! `make bench-review`: what a pod's review costs rolegate, between a floor and a peer.
+//! `make bench-review`: measures a pod's review by rolegate, between a floor and a peer.
 //!
-//! Three servers get the same reviews over the same TLS, in turns within one run, so that whatever else the machine does
-//! hits all of them alike: the floor (`benches/floor`), rolegate as released on a real control plane, and a webhook on
+//! Three servers get the same reviews over the same TLS, in turns within one run, so that disturbances of the machine
+//! affect all alike: the floor (`benches/floor`), rolegate as released on a real control plane, and a webhook on
 //! controller-runtime that makes the same edits (`benches/peer`). The answers are compared first.
 
 #![allow(
@@ -30,15 +30,15 @@ use report::{Closed, Report, Sample};
 use section::Section;
 use servers::{Server, Servers};
 
-/// Rounds; each asks every server once in each way.
+/// Rounds; each measures every server once in each way.
 const ROUNDS: usize = 5;
-/// Requests a second in the open loop: well below what the slowest server can do with half a machine.
+/// Requests per second in the open loop: well below the capacity of the slowest server on half a machine.
 const RATE: u32 = 400;
-/// How long the open loop lasts.
+/// Duration of the open loop.
 const OPEN: Duration = Duration::from_millis(1500);
-/// Callers with large reviews, beside which small ones are sent at last.
+/// Callers with large reviews, in the last measurement beside small ones.
 const CROWD: usize = 4;
-/// No further round is begun after this long.
+/// Time after which no further round begins.
 const PATIENCE: Duration = Duration::from_secs(100);
 
 #[tokio::main]
@@ -51,7 +51,7 @@ async fn main() {
     let mut loads = Vec::new();
     for server in &servers.all {
         let load = Load { callers: connect(server.address, &servers.ca).await, bodies: bodies.clone() };
-        // Code and caches warm, and the peer's heap at its size.
+        // Warms up code, caches and the peer's heap.
         loads.push(load.closed(server.count / 10).await.0);
     }
     let mut report = Report::new(servers.all.iter().map(|server| server.name));

@@ -1,33 +1,33 @@
-//! From samples to a table.
+//! Prints samples as a table.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::section::Section;
 
-/// A closed loop.
+/// The measurements of a closed loop.
 pub struct Closed {
-    /// Requests.
+    /// Number of requests.
     pub count: usize,
-    /// How long it took.
+    /// Duration of the loop.
     pub time: Duration,
-    /// The server's time on processors meanwhile.
+    /// CPU time of the server.
     pub cpu: Duration,
     /// Time to each answer.
     pub answers: Vec<Duration>,
 }
 
-/// One server in one round.
+/// The measurements of one server in one round.
 pub struct Sample {
-    /// As many as it can.
+    /// At full load.
     pub closed: Closed,
     /// Time to each answer in the open loop.
     pub open: Vec<Duration>,
-    /// Resident memory in KiB afterwards.
+    /// Resident memory afterwards, in KiB.
     pub resident: u32,
 }
 
-/// What is measured: one row of the table for each server.
+/// The rows of the table.
 const ROWS: [&str; 7] = [
     "CPU of a review, µs",
     "reviews a second, as many as it can",
@@ -50,7 +50,7 @@ impl Closed {
 const TARGETS: [(usize, &str); 2] =
     [(0, "CPU of a review over HTTP/1.1, against the floor"), (1, "reviews a second over HTTP/1.1, against the floor")];
 
-/// What was measured: by server, by row, by round.
+/// Values by server, row and round.
 pub struct Report {
     servers: Vec<(&'static str, [Vec<f64>; ROWS.len()])>,
 }
@@ -71,7 +71,7 @@ impl Report {
         }
     }
 
-    /// Medians of all rounds, and how rolegate stands to the other two.
+    /// Prints medians over all rounds, and rolegate's ratios to the other two.
     pub fn print(&self, out: &mut Section, time: Duration) {
         let names: Vec<_> = self.servers.iter().map(|(name, _)| *name).collect();
         writeln!(out, "| median (lowest to highest) | {} | rolegate / floor | peer / rolegate |", names.join(" | "))
@@ -83,7 +83,7 @@ impl Report {
                 let [min, median, max] = spread(of(server));
                 format!("{median:.1} ({min:.1} to {max:.1})")
             });
-            // Round by round: its two sides had the same neighbours on the machine.
+            // Ratios are taken per round: both sides ran under the same load of the machine.
             let ratio = |over: usize, under: usize| {
                 let ratios = of(over).iter().zip(of(under)).map(|(over, under)| over / under);
                 spread(&ratios.collect::<Vec<_>>())[1]
@@ -98,7 +98,7 @@ impl Report {
     }
 }
 
-/// What small reviews take beside callers with large ones, and alone.
+/// Prints the latency of small reviews alone, and beside callers with large ones.
 pub fn compare(out: &mut Section, alone: &[Duration], beside: &[Duration], crowd: usize) {
     let (alone, beside) = (percentile(alone, 99), percentile(beside, 99));
     writeln!(out, "p99 of rolegate at that rate: {alone:.1} µs alone, {beside:.1} µs beside {crowd} callers with groups of 1,000 roles.")

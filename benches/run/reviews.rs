@@ -1,20 +1,21 @@
-//! The reviews that are sent: a recorded one, as if its StatefulSet were the role of a group.
+//! The reviews: a recorded one, changed so that its StatefulSet is a role of a group.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-/// What a real API server sent for a pod of a StatefulSet.
+/// The review of a pod of a StatefulSet, recorded from a real API server.
 const RECORDED: &str = include_str!("../../tests/fixtures/reviews/sts-parallel/pod-create.json");
 
-/// The namespace of the recorded review.
+/// Namespace of the recorded review.
 pub const NAMESPACE: &str = "sts-parallel";
 
-/// Reviews for the creation of `decode-0`, `decode-1`, … of the group `llm`.
+/// Returns reviews for the creation of `decode-0`, `decode-1`, … of the group `llm`.
 pub fn of_decode_pods() -> Vec<Bytes> {
     (0..50).map(of_pod).collect()
 }
 
-/// A review for the creation of a group of as many roles as may be, each of which depends on the one before.
+/// Returns a review for the creation of a group with the maximum number of roles, each of which depends on the one
+/// before.
 pub fn of_wide_group() -> Bytes {
     let role = |number: usize| match number {
         0 => json!({ "name": "role-0", "replicas": 2 }),

@@ -1,4 +1,4 @@
-//! The three servers, as processes of their own behind one certificate.
+//! The three servers: separate processes with the same certificate.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -22,19 +22,18 @@ use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 use crate::process;
 use crate::reviews::NAMESPACE;
 
-/// A server under load.
 pub struct Server {
     pub name: &'static str,
     pub address: SocketAddr,
-    /// Requests in a closed loop: enough that the hundredths of a second in which the kernel counts do not show.
+    /// Requests in a closed loop: enough that the kernel's resolution of 1/100 s does not matter.
     pub count: usize,
     pid: u32,
 }
 
-/// All of them; they end with this handle.
+/// The three servers; they end on drop.
 pub struct Servers {
     pub all: [Server; 3],
-    /// What callers must trust.
+    /// CA certificate of the servers.
     pub ca: Vec<u8>,
     floor: Child,
     peer: Child,
@@ -59,7 +58,7 @@ impl Servers {
         let launch = [
             ("cert-file", certificate.to_str().unwrap()),
             ("key-file", key.to_str().unwrap()),
-            // Nobody but the benchmark may ask it.
+            // Only the benchmark sends reviews.
             ("webhooks", "off"),
             ("lease-duration", "15s"),
         ]
@@ -76,7 +75,7 @@ impl Servers {
         Self { all, ca: ca.cert_pem.into_bytes(), floor, peer, rolegate, _stage: stage, _folder: folder }
     }
 
-    /// Both make the same pod of a pod, which is held.
+    /// Asserts that rolegate and the peer mutate a pod in the same way, and hold it.
     pub async fn answers_agree(&self, body: &Bytes) {
         let review: Value = serde_json::from_slice(body).unwrap();
         let mut pods = Vec::new();
@@ -96,7 +95,7 @@ impl Servers {
         assert_eq!(pods[0], pods[1], "rolegate and the peer make different pods");
     }
 
-    /// Ends all.
+    /// Ends all servers.
     pub async fn stop(mut self) {
         self.floor.kill().await.unwrap();
         self.peer.kill().await.unwrap();
@@ -104,7 +103,8 @@ impl Servers {
     }
 }
 
-/// A control plane with the group `llm`, whose role `decode` comes up in segments; and its StatefulSet, without pods.
+/// Starts a control plane with the group `llm`, whose role `decode` comes up in segments, and with its StatefulSet
+/// without pods.
 async fn stage() -> Stage {
     let plane = ControlPlane::start();
     plane.define_groups();
@@ -130,7 +130,7 @@ async fn floor(certificate: &Path, key: &Path) -> (Child, SocketAddr) {
 
 async fn peer(certificates: &Path) -> (Child, SocketAddr) {
     let binary = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/bench/peer");
-    // controller-runtime cannot be asked which port it took; so one is found that was free a moment ago.
+    // controller-runtime does not report its port, so a port that was just free is passed.
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     let process = Command::new(binary)
         .arg(format!("--port={}", address.port()))
@@ -145,12 +145,12 @@ async fn peer(certificates: &Path) -> (Child, SocketAddr) {
 }
 
 impl Server {
-    /// Time on processors since it started, in user mode and in the kernel.
+    /// Returns the CPU time since the server started, user and system.
     pub fn cpu(&self) -> Duration {
         process::cpu(self.pid)
     }
 
-    /// Resident memory in KiB.
+    /// Returns the resident memory in KiB.
     pub fn resident(&self) -> u32 {
         process::resident(self.pid)
     }

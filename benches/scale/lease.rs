@@ -1,4 +1,4 @@
-//! Somebody else leads: a rolegate answers reviews and lifts no gate.
+//! Holds the Lease of a rolegate, so that it answers reviews and lifts no gate.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 
 use crate::common::control_plane::SYSTEM;
 
-/// Well within the lease of a rolegate.
+/// Renewal interval, well within the duration of rolegate's Lease.
 const RENEWED: Duration = Duration::from_secs(3);
 
-/// Holds the Lease of the rolegates of this name until it is dropped.
+/// Holds the Lease of the rolegates with this name until it is dropped.
 pub struct LeaseHeld(JoinHandle<()>);
 
 impl LeaseHeld {

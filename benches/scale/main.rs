@@ -1,17 +1,16 @@
-//! `make bench-scale`: what large groups cost on a real API server, with the real scheduler and fake nodes, each in a control
-//! plane of its own:
+//! `make bench-scale`: measures large groups on a real API server, with the real scheduler and fake nodes, each in a
+//! control plane of its own:
 //!
-//! - pods that nobody holds against the same beside rolegate, about which the API server does not ask since they are of no
-//!   group, against the same behind a webhook that answers a constant, and against the same in a Parallel coordination;
-//! - pods that nobody holds against segments in order, once as rolegate does it, once as a bare loop does that plans nothing:
-//!   it sends the same PATCHes on the same readiness, and once as rolegate does it while ten people look at its status page;
-//! - pods that must share one of two racks in one segment of 510: placed by rolegate, left to the scheduler, and the same pods
-//!   held by nobody.
+//! - pods that nothing holds, against the same pods beside rolegate, which does not review them because they are of no
+//!   group, behind a constant webhook, and in a Parallel coordination;
+//! - pods that nothing holds, against ordered segments: by rolegate, by a bare loop that sends the same PATCHes without
+//!   planning, and by rolegate with ten viewers of its status page;
+//! - one segment of 510 pods that must share one of two racks: placed by rolegate, placed by the scheduler, and not held.
 //!
-//! After them, what the API server spends on lifting one gate, by kind of patch.
+//! Afterwards, measures the cost of lifting one gate for the API server, by kind of patch.
 //!
-//! `ROLEGATE_SCALE` is the number of pods of the large groups (3,000); `ROLEGATE_SCALE_ROWS` runs only rows that contain it,
-//! `510`, and prints them; with `patches` there are none, and what follows them is measured.
+//! `ROLEGATE_SCALE` is the number of pods of the large groups (3,000). `ROLEGATE_SCALE_ROWS` selects rows that contain it,
+//! such as `510`, and only prints them; `patches` selects no rows, only the kinds of patches.
 
 #![allow(
     clippy::unwrap_used,
@@ -62,41 +61,41 @@ use process::{components, cpu};
 use section::Section;
 use viewers::Viewers;
 
-/// Replicas of prefill and of decode in a segment.
+/// Prefill and decode replicas per segment.
 const SEGMENT: (u32, u32) = (10, 5);
 const NODES: u32 = 100;
 /// Pods that share a rack.
 const ONE_RACK: u32 = 510;
 const RACK: &str = "example.com/rack";
 const NAMESPACE: &str = "scale";
-/// Streams of the status page that are read meanwhile.
+/// Open streams of the status page.
 const VIEWERS: usize = 10;
-/// The components rest when they take less than a fifth of a processor for so long.
+/// Duration below a fifth of a CPU after which the components count as idle.
 const REST: Duration = Duration::from_secs(1);
-/// Longest time for one group to get ready.
+/// Time limit for a group to become ready.
 const LONG: Duration = Duration::from_secs(900);
 
-/// What one group cost.
+/// The measurements of one group.
 struct Row {
     what: String,
     pods: u32,
     time: Duration,
     spent: Spent,
-    /// From the last pod of a batch being ready to the last PATCH of the next, where batches wait.
+    /// Times from the last ready pod of a batch to the last PATCH of the next, where batches wait.
     steps: Vec<Duration>,
-    /// From the last pod being made to the last one having a node.
+    /// Time from the last created pod to the last pod with a node.
     bound: Duration,
-    /// How often rolegate planned, how long it took, and what was looked at, where it ran.
+    /// Number and duration of rolegate's passes, if it ran.
     passes: Option<String>,
 }
 
-/// What was spent since everything started.
+/// CPU time and requests since the start.
 struct Spent {
-    /// Time on processors: of the API server, of all other components, and of rolegate where it runs.
+    /// CPU time of the API server, of each other component, and of rolegate if it runs.
     server: Duration,
     others: BTreeMap<String, Duration>,
     rolegate: Option<Duration>,
-    /// Requests that the API server answered: those that nobody but rolegate, or the bare loop, sends, and Events.
+    /// Requests to the API server of the kinds that only rolegate or the bare loop sends, and Events.
     requests: BTreeMap<String, u64>,
 }
 
@@ -115,7 +114,7 @@ impl Spent {
 async fn main() {
     let large: u32 = std::env::var("ROLEGATE_SCALE").ok().and_then(|pods| pods.parse().ok()).unwrap_or(3_000);
     let half = large / 2;
-    // In turns, each round beginning with another: whatever else the machine does only adds, and the fastest run of each counts.
+    // In turns, each round in another order: disturbances only add time, so the fastest run counts.
     let born_free = [
         ("ungated", half, Way::Ungated),
         ("beside", half, Way::Beside),
@@ -139,7 +138,7 @@ async fn main() {
     let only = std::env::var("ROLEGATE_SCALE_ROWS").ok();
     let is_asked_for = |row: &str| only.as_ref().is_none_or(|only| row.contains(only.as_str()));
     for (what, pods, way) in runs.into_iter().filter(|(what, pods, _)| is_asked_for(&format!("{pods} {what}"))) {
-        // An API server that has seen tens of thousands of pods come and go is several times slower than a new one.
+        // An API server that has served tens of thousands of pods is several times slower than a new one.
         let scale = Scale::start(pods).await;
         let launch = Launch::new(scale.plane.clone(), scale.client.clone(), NAMESPACE).flag("lease-duration", "15s");
         let placement = if matches!(way, Way::OneRack { placed: false }) { "off" } else { "on" };
@@ -177,30 +176,30 @@ async fn main() {
     out.finish();
 }
 
-/// So many rounds of these, each beginning with the next one.
+/// Returns the runs repeated; each round begins one run later.
 fn in_turns<T: Clone>(runs: &[T], rounds: usize) -> Vec<T> {
     let turned = |round: usize| runs.iter().cycle().skip(round % runs.len()).take(runs.len()).cloned();
     (0..rounds).flat_map(turned).collect()
 }
 
-/// How the pods of a group are treated.
+/// The treatment of a group's pods.
 #[derive(Clone, Copy)]
 enum Way {
-    /// Nobody asks a webhook.
+    /// No webhook.
     Ungated,
-    /// rolegate runs, and they are of no group.
+    /// rolegate runs, but the pods are of no group.
     Beside,
-    /// They are of a group, nobody holds them, and a webhook in rolegate's place answers one patch for all of them.
+    /// The pods are of a group that holds none; a constant webhook replaces rolegate.
     Constant,
-    /// They have a gate, which the bare loop lifts.
+    /// The pods are created with a gate, which the bare loop lifts.
     Bare,
-    /// They get it from rolegate's webhook; the bare loop lifts it, with rolegate's account.
+    /// rolegate's webhook adds the gate; the bare loop lifts it, with rolegate's account.
     BareBehind,
-    /// They are of a group.
+    /// rolegate coordinates the pods.
     Coordinated(Progression),
-    /// They are of a group whose segments wait for one another, and people look at its page.
+    /// The segments of the group wait for each other, and viewers read its page.
     LookedAt,
-    /// They are of a group, and must share a rack.
+    /// The pods are of a group, and must share a rack.
     OneRack { placed: bool },
 }
 
@@ -208,7 +207,7 @@ struct Scale {
     plane: Arc<ControlPlane>,
     client: Client,
     apiserver: u32,
-    /// The other components.
+    /// Pids of the other components, by name.
     others: BTreeMap<String, u32>,
 }
 
@@ -234,8 +233,8 @@ impl Scale {
         Spent { server: cpu(self.apiserver), others, rolegate: rolegate.map(cpu), requests: self.requests() }
     }
 
-    /// Waits until all components rest: what an installation costs them, which compile and check its policies and publish its
-    /// definitions, is not what groups cost.
+    /// Waits until all components are idle: after an installation they compile and check policies and publish
+    /// definitions, which is not part of the measurement.
     async fn settle(&self) {
         let spent = || cpu(self.apiserver) + self.others.values().map(|pid| cpu(*pid)).sum::<Duration>();
         eventually(PATIENT, "the components rest", async || {
@@ -247,7 +246,7 @@ impl Scale {
         .await;
     }
 
-    /// Brings a group of so many pods up.
+    /// Brings up a group.
     async fn run(&self, what: &str, pods: u32, way: Way, launch: &Launch, rolegate: Option<&Rolegate>) -> Row {
         let group = group_of(what, pods, way);
         let mut object = group.object();
@@ -280,7 +279,7 @@ impl Scale {
         for role in &group.roles {
             let mut set = group.set(role, NAMESPACE);
             if matches!(way, Way::Beside) {
-                // Pods that name a group wait for it.
+                // Pods that name a group would wait for it.
                 set = held::of_no_group(&set);
             }
             sets.create(&PostParams::default(), &typed(set)).await.unwrap();
@@ -304,7 +303,7 @@ impl Scale {
         row
     }
 
-    /// Requests by what is asked for, as the API server counts them.
+    /// Returns the number of requests by kind, from the metrics of the API server.
     fn requests(&self) -> BTreeMap<String, u64> {
         let mut all = BTreeMap::new();
         for line in self.plane.must(&["get", "--raw", "/metrics"], "").lines() {
@@ -331,7 +330,7 @@ impl Scale {
         all
     }
 
-    /// A webhook that answers a constant comes in the place of this rolegate.
+    /// Replaces this rolegate by a constant webhook.
     async fn replace(&self, rolegate: Rolegate, group: &Group) -> ConstantWebhook {
         self.groups().create(&PostParams::default(), &typed(group.object())).await.unwrap();
         ConstantWebhook::replace(&self.client, NAMESPACE, rolegate, group).await
@@ -342,7 +341,7 @@ impl Scale {
     }
 }
 
-/// A group of so many pods.
+/// Returns a group with this number of pods.
 fn group_of(what: &str, pods: u32, way: Way) -> Group {
     let segments = pods / (SEGMENT.0 + SEGMENT.1);
     let group = Group::new(&what.replace([' ', ','], "-").to_lowercase());
@@ -357,7 +356,7 @@ fn group_of(what: &str, pods: u32, way: Way) -> Group {
     }
 }
 
-/// How often rolegate planned, and how long it took.
+/// Describes the number and the duration of rolegate's passes.
 async fn passes(rolegate: &Rolegate) -> String {
     match rolegate.metric("rolegate_plan_seconds_count").await {
         0 => "0 passes".to_owned(),

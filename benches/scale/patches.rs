@@ -1,4 +1,4 @@
-//! What the API server spends on lifting the gate of one pod, by kind of patch.
+//! Measures the cost of lifting one pod's gate for the API server, by kind of patch.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -22,13 +22,12 @@ use crate::common::{PATIENT, eventually};
 use crate::process::cpu;
 use crate::section::Section;
 
-/// Pods in a round; each kind of patch has so many rounds, in turns, after one that is not counted.
+/// Pods per round; each kind of patch has [`ROUNDS`] rounds in turn, after one that is not counted.
 const PODS: usize = 200;
 const ROUNDS: usize = 4;
-/// PATCHes at a time in the measured rounds.
+/// Concurrent PATCHes in the measured rounds.
 const AT_ONCE: [usize; 4] = [1, 8, 64, 256];
 
-/// A way to lift a gate.
 struct Kind {
     name: &'static str,
     patch: fn(&Pod) -> Patch<Value>,
@@ -42,7 +41,7 @@ const KINDS: [Kind; 5] = [
     Kind { name: "strategic merge, with a domain and a node", patch: pinned },
 ];
 
-/// Measures and prints a table.
+/// Measures all kinds, and prints a table.
 pub async fn compare(out: &mut Section, client: &Client, namespace: &str, apiserver: u32) {
     let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
     writeln!(out, "| PATCH | CPU of the API server, each | time of one, alone | PATCHes a second, 64 at a time |")
@@ -51,7 +50,7 @@ pub async fn compare(out: &mut Section, client: &Client, namespace: &str, apiser
     let mut rows: Vec<Vec<(Duration, Duration)>> = KINDS.iter().map(|_| Vec::new()).collect();
     for number in 0..=ROUNDS {
         for turn in 0..KINDS.len() {
-            // Another one is first in each round.
+            // Each round begins with another kind.
             let which = (turn + number) % KINDS.len();
             for at_once in [1, 64] {
                 let measured = round(&pods, &KINDS[which], at_once, apiserver).await;
@@ -82,7 +81,7 @@ pub async fn compare(out: &mut Section, client: &Client, namespace: &str, apiser
     writeln!(out).unwrap();
 }
 
-/// Lifts the gates of so many held pods, so many at a time: how long that took, and the API server's time on processors.
+/// Lifts the gates of new held pods; returns the elapsed time, and the CPU time of the API server.
 async fn round(pods: &Api<Pod>, kind: &Kind, at_once: usize, apiserver: u32) -> (Duration, Duration) {
     let held: Vec<Pod> = stream::iter(0..PODS)
         .map(async |number| pods.create(&PostParams::default(), &held(number)).await.unwrap())
@@ -110,7 +109,7 @@ async fn round(pods: &Api<Pod>, kind: &Kind, at_once: usize, apiserver: u32) -> 
     (time, spent)
 }
 
-/// A pod that no scheduler takes once its gate is lifted, so that nothing but the PATCH is measured.
+/// Returns a pod that no scheduler handles after the release, so that only the PATCH is measured.
 fn held(number: usize) -> Pod {
     typed(json!({
         "metadata": { "name": format!("held-{number}"), "labels": { "app": "held", "rolegate.dev/group": "g", "rolegate.dev/role": "r" } },
@@ -142,13 +141,13 @@ fn versioned(pod: &Pod) -> Patch<Value> {
     Patch::Strategic(patch)
 }
 
-/// The patch that rolegate sends.
+/// Returns the patch that rolegate sends.
 fn released(pod: &Pod, pin: &Pin) -> Value {
     let of = |text: &Option<String>| text.as_deref().unwrap().into();
     release_patch(&PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) }, &[], pin, Queued::Not)
 }
 
-/// Keeps the gates of others by writing all that were seen, so it must name the version in which they were seen.
+/// Returns a merge patch: it writes the full list of other gates, so it must name the resourceVersion of that list.
 fn merge(pod: &Pod) -> Patch<Value> {
     let others: Vec<_> = gates(pod).into_iter().filter(|gate| *gate != GATE).collect();
     Patch::Merge(json!({

@@ -1,4 +1,4 @@
-//! What is seen of pods, counted event by event, and the bare loop.
+//! Observes pods event by event, and implements the bare loop.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use crate::common::stage::groups;
 
-/// Writes at one time, as many as rolegate's.
+/// Concurrent writes, as in rolegate.
 const WRITES: usize = 64;
 
 type Watched = Object<Spec, Status>;
@@ -43,7 +43,7 @@ struct Condition {
     status: String,
 }
 
-/// When each pod was first seen, without a gate, with a node, and ready.
+/// The times when a pod was first seen, without a gate, with a node, and ready.
 #[derive(Clone, Debug)]
 struct Pod {
     uid: String,
@@ -59,7 +59,7 @@ struct Seen {
     ready: usize,
 }
 
-/// Watches the pods of a namespace until it is dropped.
+/// A watch of the pods of a namespace; it ends on drop.
 pub struct Pods {
     seen: Arc<Mutex<Seen>>,
     changed: Arc<Notify>,
@@ -103,7 +103,7 @@ impl Pods {
         assert!(came, "{} of {pods} pods are ready", self.seen.lock().unwrap().ready);
     }
 
-    /// From the last pod being made to the last one having a node.
+    /// Returns the time from the last created pod to the last pod with a node.
     pub fn made_to_bound(&self) -> Duration {
         let seen = self.seen.lock().unwrap();
         let made = seen.pods.values().map(|pod| pod.made).max().unwrap();
@@ -111,7 +111,8 @@ impl Pods {
         bound.saturating_duration_since(made)
     }
 
-    /// From the last pod of a segment being ready to the last of the next being released, as a watch sees it, in order.
+    /// Returns the times from the last ready pod of a segment to the last released pod of the next, in order, as a
+    /// watch sees them.
     pub fn steps(&self, sizes: (u32, u32)) -> Vec<Duration> {
         let (mut ready, mut released) = (HashMap::<u32, Instant>::new(), HashMap::<u32, Instant>::new());
         for (name, pod) in &self.seen.lock().unwrap().pods {
@@ -167,8 +168,8 @@ fn segment(name: &str, sizes: (u32, u32)) -> u32 {
     ordinal.parse::<u32>().unwrap() / if set.ends_with("prefill") { sizes.0 } else { sizes.1 }
 }
 
-/// Lifts the gates of the next segment when all pods of the one before are ready, and does nothing else: it writes what it is
-/// about to release into the group's status, as whoever may be killed at any time must, and then sends a PATCH for each pod.
+/// Lifts the gates of the next segment when all pods of the previous one are ready. To survive a crash, it first
+/// writes the release into the group's status, then sends a PATCH for each pod.
 pub struct Bare(JoinHandle<()>);
 
 impl Bare {
@@ -224,7 +225,7 @@ impl Bare {
     }
 }
 
-/// Names of a segment's pods.
+/// Returns the names of a segment's pods.
 fn names(group: &str, segment: u32, sizes: (u32, u32)) -> impl Iterator<Item = String> {
     let of = move |role: &'static str, size: u32| {
         (segment * size..(segment + 1) * size).map(move |ordinal| format!("{group}-{role}-{ordinal}"))

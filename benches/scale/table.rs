@@ -1,4 +1,4 @@
-//! What was measured of large groups, as tables.
+//! Prints the measurements of large groups as tables.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::Row;
 use crate::section::Section;
 
-/// All rows, and what was asked for in each.
+/// Prints all rows, and the requests of each.
 pub fn print(out: &mut Section, rows: &[Row]) {
     writeln!(out, "| pods | | all ready | against the fastest ungated | CPU of the API server | of the others | of rolegate | step p50 | p99 |"
     ).unwrap();
@@ -42,7 +42,7 @@ pub fn print(out: &mut Section, rows: &[Row]) {
     writeln!(out).unwrap();
 }
 
-/// What has a target, by the fastest run of each.
+/// Writes the figures that have a target, from the fastest runs.
 pub fn enter_figures(out: &mut Section, rows: &[Row]) {
     let floors = [
         ("Parallel", "ungated", "Parallel, against ungated"),
@@ -65,7 +65,7 @@ pub fn enter_figures(out: &mut Section, rows: &[Row]) {
     }
 }
 
-/// The fastest run: whatever else the machine does only adds.
+/// Returns the fastest run: disturbances only add time.
 fn fastest<'a>(rows: &'a [Row], what: &str, pods: Option<u32>) -> Option<&'a Row> {
     let like = rows.iter().filter(|row| row.what == what && pods.is_none_or(|pods| row.pods == pods));
     like.min_by_key(|row| row.time)

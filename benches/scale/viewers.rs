@@ -1,4 +1,4 @@
-//! People who look at the status page of a group.
+//! Viewers of a group's status page.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 use crate::common::http::handshake;
 
-/// So many streams of pictures of one group, read as fast as they come.
+/// Streams of pictures of one group, read as fast as they arrive.
 pub struct Viewers {
     readers: JoinSet<()>,
     pictures: Arc<AtomicUsize>,
@@ -20,7 +20,7 @@ pub struct Viewers {
 }
 
 impl Viewers {
-    /// Has them look at a page: `/page/groups/NAMESPACE/GROUP`.
+    /// Opens the streams of a page: `/page/groups/NAMESPACE/GROUP`.
     pub async fn look(admin: SocketAddr, path: &str, count: usize) -> Self {
         let mut viewers = Self { readers: JoinSet::new(), pictures: Arc::default(), bytes: Arc::default() };
         for _ in 0..count {
@@ -41,7 +41,7 @@ impl Viewers {
         viewers
     }
 
-    /// What they were shown.
+    /// Describes what the viewers received.
     pub fn seen(self) -> String {
         let (viewers, of) = (self.readers.len(), |count: &AtomicUsize| count.load(Ordering::Relaxed));
         let megabytes = of(&self.bytes) as f64 / f64::from(1 << 20);

@@ -1,11 +1,12 @@
-//! `make bench-ungate`: how many gates a second are lifted, and how soon after the segment before is ready, on a real API server:
-//! by rolegate, and by a bare loop that sends the same PATCHes, up to 64 at a time, and plans, commits and tells nothing.
+//! `make bench-ungate`: measures the gates lifted per second, and the delay after the previous segment is ready, on a
+//! real API server: by rolegate, and by a bare loop that sends the same PATCHes, up to 64 at a time, without planning,
+//! committing or reporting.
 //!
-//! The pods are there before the group, held and labelled as the webhook makes them; there are no nodes, and pods are ready as soon
-//! as they are seen to be let go. What is measured begins when the group is made (the bare loop: with its first PATCH) and ends when
-//! a watch has told of the last pod that its gate is off.
+//! The pods exist before the group, held and labelled as by the webhook; there are no nodes, and a released pod is
+//! made ready as soon as the release is seen. The measurement begins when the group is created (bare loop: with the
+//! first PATCH), and ends when a watch has reported the release of the last pod.
 //!
-//! `ROLEGATE_UNGATE` are the numbers of pods, `1000,10000`; 50,000 take an hour.
+//! `ROLEGATE_UNGATE` lists the numbers of pods, `1000,10000`; 50,000 take an hour.
 
 #![allow(
     clippy::unwrap_used,
@@ -53,14 +54,14 @@ use common::rolegate::Launch;
 use common::stage::{groups, typed};
 use section::Section;
 
-/// Prefills and decodes of a segment.
+/// Prefill and decode replicas per segment.
 const SEGMENT: (u32, u32) = (10, 5);
-/// Requests of the bare loop, and of who makes pods and lets them be ready, at a time.
+/// Concurrent requests of the bare loop, and of the setup.
 const AT_ONCE: usize = 64;
 
 const PROGRESSIONS: [Progression; 2] = [Progression::Ordered, Progression::OrderedReady];
-/// Runs of the bare loop, of the same with rolegate's account and of rolegate, one after the other: each twice, and once where a
-/// run takes minutes.
+/// Runs, alternating between the bare loop, the bare loop with rolegate's account, and rolegate: each twice, or once
+/// where a run takes minutes.
 fn turns(size: u32) -> u32 {
     if size < 10_000 { 6 } else { 3 }
 }
@@ -89,7 +90,7 @@ async fn main() {
         let segments = size.div_ceil(SEGMENT.0 + SEGMENT.1);
         for progression in PROGRESSIONS {
             let mut fastest = HashMap::<By, Duration>::new();
-            // In turns, since the machine is not the same from minute to minute.
+            // In turns, because the machine varies from minute to minute.
             for turn in 0..turns(size) {
                 let by = By::ALL[turn as usize % By::ALL.len()];
                 let namespace = namespace(size, progression, turn);
@@ -120,11 +121,11 @@ async fn main() {
     out.finish();
 }
 
-/// Who lifts the gates.
+/// The program that lifts the gates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum By {
     BareLoop,
-    /// The same with rolegate's account: its rights are looked up, and the policy on its writes is evaluated.
+    /// The bare loop with rolegate's account: its rights are checked, and the policy on its writes is evaluated.
     BareLoopAsRolegate,
     Rolegate,
 }
@@ -141,7 +142,8 @@ impl By {
     }
 }
 
-/// Rows of targets, of Ordered and of OrderedReady: against the bare loop, and against it with rolegate's account.
+/// Rows of targets for Ordered and OrderedReady: relative to the bare loop, and to the bare loop with rolegate's
+/// account.
 const FIGURES: [(&str, &str); 2] = [
     (
         "gates lifted a second, Ordered, of a bare loop's",
@@ -153,21 +155,21 @@ const FIGURES: [(&str, &str); 2] = [
     ),
 ];
 
-/// When a pod was seen to be let go, and to be ready.
+/// The times when a pod was seen released and ready.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     lifted: Option<Instant>,
     ready: Option<Instant>,
 }
 
-/// What a watch has told of pods, by name.
+/// The times of all pods by name, as seen by a watch.
 #[derive(Default)]
 struct Seen {
     pods: Mutex<HashMap<String, Times>>,
     changed: Notify,
 }
 
-/// A group to be, and its pods, all held.
+/// A group that is not created yet, and its held pods.
 struct Scene {
     client: Client,
     namespace: String,
@@ -222,7 +224,7 @@ impl Scene {
         self.until(|seen| seen.values().all(|pod| pod.lifted.is_some())).await;
     }
 
-    /// Names of the pods of a segment.
+    /// Returns the names of a segment's pods.
     fn names(&self, segment: u32) -> impl Iterator<Item = String> {
         let of = move |role: &str, size: u32| {
             let set = self.group.set_name(role);
@@ -231,7 +233,7 @@ impl Scene {
         of("prefill", SEGMENT.0).chain(of("decode", SEGMENT.1))
     }
 
-    /// The time that it takes, and CPU of the API server with this pid and of rolegate meanwhile.
+    /// Runs rolegate; returns the elapsed time, and the CPU time of the API server with this pid and of rolegate.
     async fn by_rolegate(&self, launch: &Launch, server: u32) -> (Duration, Duration, Option<Duration>) {
         let rolegate = launch.start().await;
         let spent = || (process::cpu(server), process::cpu(rolegate.pid()));
@@ -268,7 +270,7 @@ impl Scene {
         (begun.elapsed(), process::cpu(server).saturating_sub(before), None)
     }
 
-    /// From the last pod of a segment that is ready to each pod of the next that is let go.
+    /// Returns the times from the last ready pod of a segment to the release of each pod of the next.
     fn ready_to_lifted(&self) -> Vec<Duration> {
         let seen = self.seen.pods.lock().unwrap();
         let ready = |segment| self.names(segment).map(|name| seen[&name].ready).max().unwrap();
@@ -300,7 +302,7 @@ impl Scene {
     }
 }
 
-/// Follows the pods; those that are let go are made ready, where that is waited for.
+/// Watches the pods, and makes released pods ready if requested.
 async fn watch(pods: Api<Pod>, seen: Arc<Seen>, makes_ready: bool) {
     let (lifted, mut to_be_ready) = mpsc::unbounded_channel::<String>();
     let api = pods.clone();

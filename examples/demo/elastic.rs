@@ -1,4 +1,5 @@
-//! The fourth act: prefill and decode scale as one number of segments, and a segment that loses a pod comes back as a whole.
+//! The fourth act: prefill and decode scale as one number of segments, and a segment that loses a pod is recreated as
+//! a whole.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,12 +12,12 @@ use kube::{Api, Client, ResourceExt};
 use crate::screen::{Live, bar, title};
 use crate::stage::{Stage, StageError};
 
-/// Replicas of each role in one segment of `examples/demo/elastic.yaml`.
+/// Replicas of each role per segment of `examples/demo/elastic.yaml`.
 const SIZES: [(&str, usize); 2] = [("prefill", 2), ("decode", 1)];
-/// Pods of one segment.
+/// Pods per segment.
 const SEGMENT: usize = 3;
 
-/// Scales out, loses a decode, scales in.
+/// Scales out, deletes a decode pod, scales in.
 pub async fn play(stage: &mut Stage) -> Result<(), StageError> {
     title("Two segments of two prefills and one decode, as one number (examples/demo/elastic.yaml)");
     stage.nodes(15..17).await?;
@@ -41,7 +42,7 @@ pub async fn play(stage: &mut Stage) -> Result<(), StageError> {
     pair.until("one segment serves", |pair| pair.serves(1)).await
 }
 
-/// A pod, as it is seen from outside.
+/// The observed state of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Replica {
     uid: String,
@@ -49,7 +50,6 @@ struct Replica {
     ready: bool,
 }
 
-/// The pods of both roles, by role and ordinal.
 struct Pair {
     events: BoxStream<'static, Result<watcher::Event<Pod>, watcher::Error>>,
     pods: BTreeMap<(String, usize), Replica>,
@@ -73,7 +73,7 @@ impl Pair {
         }
     }
 
-    /// Watches until something holds; at every event the roles are within one segment of their ratio.
+    /// Watches until a condition holds; at every event, the roles must be within one segment of their ratio.
     async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) -> Result<(), StageError> {
         while self.listing || !holds(self) {
             match self.events.next().await {
@@ -94,7 +94,7 @@ impl Pair {
 
     fn take(&mut self, pod: &Pod) {
         let Some(at) = place(pod) else { return };
-        // What is on its way out does not serve any more.
+        // A terminating pod no longer serves.
         if pod.metadata.deletion_timestamp.is_some() {
             self.pods.remove(&at);
             return;
@@ -111,29 +111,29 @@ impl Pair {
 
     fn ratio_holds(&self) -> Result<(), StageError> {
         let [prefill, decode] = SIZES.map(|(role, _)| self.count(role));
-        // Prefills are two for each decode: one segment more or less is two of them.
+        // A segment has two prefills and one decode: one segment of difference is two prefills.
         if prefill.abs_diff(2 * decode) <= 2 {
             return Ok(());
         }
         Err(StageError::NotObserved(format!("{prefill} prefills beside {decode} decodes: more than a segment apart")))
     }
 
-    /// So many segments are there, all of them ready, and nothing else.
+    /// Reports whether exactly these segments exist, with all pods ready.
     fn serves(&self, segments: usize) -> bool {
         self.pods.len() == segments * SEGMENT && self.pods.values().all(|replica| replica.ready)
     }
 
-    /// Pods of a segment: of each its place, and what is known of it.
+    /// Returns the pods of a segment.
     fn of_segment(&self, segment: usize) -> impl Iterator<Item = (&(String, usize), &Replica)> {
         self.pods.iter().filter(move |(at, _)| segment_of(at) == Some(segment))
     }
 
-    /// No pod of the segment is one of those before.
+    /// Reports whether all pods of the segment are new.
     fn made_again(&self, before: &BTreeMap<(String, usize), Replica>, segment: usize) -> bool {
         self.of_segment(segment).all(|(at, now)| before.get(at).is_none_or(|then| then.uid != now.uid))
     }
 
-    /// The pods of all other segments are those before.
+    /// Checks that the pods of all other segments are still the same.
     fn only_one_is_new(&self, before: &BTreeMap<(String, usize), Replica>, segment: usize) -> Result<(), StageError> {
         let others = self.pods.iter().filter(|(at, _)| segment_of(at) != Some(segment));
         match others.into_iter().find(|(at, now)| before.get(*at).is_none_or(|then| then.uid != now.uid)) {
@@ -161,7 +161,7 @@ impl Pair {
     }
 }
 
-/// Role and ordinal, by the name.
+/// Parses role and ordinal from the pod's name.
 fn place(pod: &Pod) -> Option<(String, usize)> {
     let name = pod.metadata.name.as_deref()?.strip_prefix("elastic-")?;
     let (role, ordinal) = name.rsplit_once('-')?;

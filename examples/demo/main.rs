@@ -1,6 +1,6 @@
 //! `make demo`: KEP-32's Story 1 on a real control plane, then a rollout in lockstep (KEP-30), a batch that must share
-//! a rack, and segments that are scaled as one number and come back as a whole. Ends by itself; the exit code says whether
-//! all was observed.
+//! a rack, and segments that scale as one number and are recreated as a whole. The exit code is 0 when everything was
+//! observed.
 
 mod elastic;
 mod racks;
@@ -16,10 +16,10 @@ use rollout::Rollout;
 use scene::Scene;
 use stage::{Stage, StageError};
 
-/// The demo gives up after this long.
+/// Time limit of the demo.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// What KEP-32 promises for a conflict, word for word.
+/// The message for a conflict, as quoted in KEP-32.
 const CONFLICT: &str =
     r#"segment size conflict for role "prefill": coordination has segment size 10, but another coordination has 5"#;
 

@@ -10,13 +10,13 @@ use kube::{Api, ResourceExt};
 use crate::screen;
 use crate::stage::{Stage, StageError};
 
-/// A rack: its name, the processors of its nodes, and these with the pods that each has room for.
+/// A rack: name, CPUs per node, and its nodes with their numbers of pods.
 type Rack = (&'static str, &'static str, &'static [(&'static str, usize)]);
 
-/// The node of the small one has the most processors.
+/// The node of the small rack has the most CPUs.
 const RACKS: [Rack; 2] = [("small", "64", &[("small-1", 5)]), ("large", "8", &[("large-1", 3), ("large-2", 3)])];
 
-/// Shows the deadlock, and the same pods placed.
+/// Shows the deadlock, then the same pods placed.
 pub async fn play(stage: &mut Stage) -> Result<(), StageError> {
     screen::title("Two racks: a small one with room for five pods, and a large one; six pods must share one");
     for (rack, cpu, nodes) in RACKS {
@@ -24,7 +24,7 @@ pub async fn play(stage: &mut Stage) -> Result<(), StageError> {
             stage.node(node, &[("example.com/rack", rack), ("kubernetes.io/hostname", node)], cpu, *pods).await?;
         }
     }
-    // A node that comes is tainted for a moment: the scheduler is to choose among all.
+    // New nodes are tainted for a moment: the scheduler must be able to choose among all.
     for node in RACKS.iter().flat_map(|(_, _, nodes)| nodes.iter()) {
         stage.until_takes_pods(node.0).await?;
     }
@@ -44,10 +44,10 @@ pub async fn play(stage: &mut Stage) -> Result<(), StageError> {
     Ok(())
 }
 
-/// Pods whose names begin alike.
+/// Pods with a common name prefix.
 #[derive(Default)]
 struct Pods {
-    /// By node.
+    /// Number of pods by node.
     nodes: BTreeMap<String, usize>,
     unschedulable: usize,
 }
@@ -78,7 +78,7 @@ impl Pods {
     }
 }
 
-/// Watches until something holds of the pods whose names begin so.
+/// Watches until a condition holds for the pods with this name prefix.
 async fn until(stage: &Stage, names: &str, holds: impl Fn(&Pods) -> bool) -> Result<Pods, StageError> {
     let api: Api<Pod> = Api::default_namespaced(stage.client.clone());
     let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();

@@ -1,4 +1,4 @@
-//! The second act: both roles get a new image, and are updated at one rate.
+//! The second act: both roles get a new image, and are updated at the same rate.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,19 +13,19 @@ use crate::stage::StageError;
 
 /// Roles and their replicas.
 const ROLES: [(&str, usize); 2] = [("prefill", 100), ("decode", 50)];
-/// How far the updated shares may differ, in percent; `examples/story-1.yaml` says the same to rolegate.
+/// Maximum difference of the updated shares, in percent; the same value as in `examples/story-1.yaml`.
 const MAX_SKEW: f64 = 10.0;
 /// Characters of a bar.
 const WIDTH: usize = 40;
 
-/// A pod of a role: what it runs, and whether it serves.
+/// The observed state of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Replica {
     updated: bool,
     ready: bool,
 }
 
-/// The rollout, as it is seen from outside.
+/// The observed rollout.
 pub struct Rollout {
     pods: BoxStream<'static, Result<watcher::Event<Pod>, watcher::Error>>,
     replicas: BTreeMap<String, Replica>,
@@ -49,8 +49,8 @@ impl Rollout {
         }
     }
 
-    /// Watches until every replica runs the new image and is ready; returns the largest difference of the updated shares
-    /// that was seen, in percent.
+    /// Watches until every replica is updated and ready; returns the largest observed difference of the updated
+    /// shares, in percent.
     pub async fn until_done(&mut self) -> Result<f64, StageError> {
         while ROLES.iter().any(|(role, all)| self.count(role, |replica| replica.updated && replica.ready) < *all) {
             match self.pods.next().await {
@@ -61,7 +61,7 @@ impl Rollout {
                 Some(Err(error)) => return Err(StageError::Watch(error.to_string())),
                 None => return Err(StageError::NotObserved("the end of the rollout".to_owned())),
             }
-            // A list is complete at its end, and from then on each event follows the one before.
+            // The initial list is complete only at its end.
             if !self.listing {
                 self.bounds_hold()?;
                 self.show();
@@ -88,7 +88,7 @@ impl Rollout {
         100.0 * self.count(role, |replica| replica.updated) as f64 / all as f64
     }
 
-    /// The shares never differ by more than was asked for.
+    /// Checks that the shares differ by at most the allowed skew.
     fn bounds_hold(&mut self) -> Result<(), StageError> {
         let [prefill, decode] = ROLES.map(|role| self.share(role));
         self.widest = self.widest.max((prefill - decode).abs());

@@ -1,4 +1,4 @@
-//! What happens to the group, seen from outside: its pods and its conditions, and whether the promise is kept.
+//! Observes the pods and conditions of the group, and checks the promised order.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,7 +13,6 @@ use serde_json::Value;
 use crate::screen::{Live, bar};
 use crate::stage::StageError;
 
-/// How far a pod has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct PodState {
     released: bool,
@@ -26,7 +25,7 @@ enum Seen {
     Group(Box<DynamicObject>),
 }
 
-/// The group `llm-service`, as it comes up.
+/// The group `llm-service` while it starts.
 pub struct Scene {
     events: BoxStream<'static, Result<Seen, watcher::Error>>,
     pods: BTreeMap<(String, usize), PodState>,
@@ -58,7 +57,7 @@ impl Scene {
         }
     }
 
-    /// Watches until something holds, and shows the segments filling.
+    /// Watches until a condition holds, and shows the progress of the segments.
     pub async fn until(&mut self, what: &str, holds: impl Fn(&Self) -> bool) -> Result<(), StageError> {
         while !holds(self) {
             match self.events.next().await {
@@ -72,13 +71,14 @@ impl Scene {
         Ok(())
     }
 
-    /// Status, reason and message of a condition of the group.
+    /// Returns status, reason and message of a condition of the group.
     pub fn condition(&self, kind: &str) -> Option<(&str, &str, &str)> {
         let found = self.conditions.iter().find(|(name, ..)| name == kind)?;
         Some((&found.1, &found.2, &found.3))
     }
 
-    /// 140 pods run, and each of the others is of the tenth segment and has no gate: it waits for room, not for us.
+    /// Checks that 140 pods run, and that the ten pending pods are of the tenth segment and have no gate: they lack
+    /// room.
     pub fn only_last_segment_is_pending(&self) -> Result<(), StageError> {
         let running = self.pods.values().filter(|pod| pod.running).count();
         let pending: Vec<_> = self.pods.iter().filter(|(_, pod)| !pod.running).collect();
@@ -118,7 +118,8 @@ impl Scene {
         Ok(())
     }
 
-    /// No pod is released before every pod of the segment before is ready, and none is born without a gate.
+    /// Checks that all pods of the previous segment are ready, and that a pod after the first segment was created with
+    /// a gate.
     fn promise_is_kept(&self, role: &str, ordinal: usize, at_birth: bool) -> Result<(), StageError> {
         let segment = self.segment(role, ordinal);
         if at_birth && segment > 0 {

@@ -1,8 +1,7 @@
-//! What is shown.
+//! Output of the demo.
 
 use std::io::{IsTerminal, Write, stdout};
 
-/// A heading.
 pub fn title(text: &str) {
     if stdout().is_terminal() {
         println!("\n\x1b[1m── {text}\x1b[0m");
@@ -11,14 +10,14 @@ pub fn title(text: &str) {
     }
 }
 
-/// Bars and a caption that change: drawn over themselves on a terminal; elsewhere each new caption is a line.
+/// Bars and a caption that are redrawn in place on a terminal; elsewhere each new caption is a line.
 #[derive(Default)]
 pub struct Live {
     shown: (Vec<String>, String),
 }
 
 impl Live {
-    /// Shows these instead of the last ones. A clock that has moved on is no news by itself.
+    /// Shows bars and a caption instead of the last ones; a change of the time alone is ignored.
     pub fn show(&mut self, bars: Vec<String>, caption: String, seconds: f64) {
         let next = (bars, caption);
         if next == self.shown {
@@ -41,7 +40,7 @@ impl Live {
     }
 }
 
-/// `█` for ready, `▒` for released, `·` for held.
+/// Returns a bar: `█` for ready, `▒` for released, `·` for held.
 pub fn bar(ready: usize, released: usize, all: usize) -> String {
     let released = released.max(ready);
     format!("{}{}{}", "█".repeat(ready), "▒".repeat(released - ready), "·".repeat(all.saturating_sub(released)))

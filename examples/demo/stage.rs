@@ -1,4 +1,4 @@
-//! Control plane and rolegate as child processes, in a folder that is removed at the end.
+//! Runs the control plane and rolegate as child processes, in a folder that is removed at the end.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -14,30 +14,28 @@ use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
 use serde_json::json;
 
-/// The control plane, from the project's root.
+/// Path of the control plane's program, relative to the project.
 const RIG: &str = "target/controlplane/bin/rig";
 
-/// The definition of RoleBasedGroups, which their operator brings where there is one.
+/// The definition of RoleBasedGroup, which its operator normally installs.
 const ROLE_BASED_GROUPS: &str = "deploy/optional/rolebasedgroups.workloads.x-k8s.io.yaml";
 
-/// Why the demo failed.
+/// The error of the demo.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// A program could not be started or failed.
+    /// A program could not be started, or failed.
     #[error("{program}: {why}")]
     Program {
-        /// Its name.
         program: String,
-        /// What it said.
+        /// Its message, or why it could not be started.
         why: String,
     },
-    /// The API server could not be spoken to.
+    /// A request to the API server failed.
     #[error("API server: {0}")]
     Kube(#[from] kube::Error),
-    /// A watch failed.
     #[error("watch: {0}")]
     Watch(String),
-    /// Something that should be seen was not.
+    /// An expected event was not observed.
     #[error("not observed: {0}")]
     NotObserved(String),
 }
@@ -46,23 +44,22 @@ fn failed(program: &str, why: &impl ToString) -> StageError {
     StageError::Program { program: program.to_owned(), why: why.to_string() }
 }
 
-/// How a child is told to end.
+/// How a child is stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// By the end of its standard input.
+    /// By closing its standard input.
     Input,
-    /// By SIGTERM.
     Signal,
 }
 
-/// A child that prints one line when it is ready, and does not outlive the demo.
+/// A child that prints a line when it is ready, and does not outlive the demo.
 struct Process {
     child: Child,
     end: End,
 }
 
 impl Process {
-    /// Starts it; returns the line that begins with `ready`.
+    /// Starts the process; returns its line that begins with `ready`.
     fn start(command: &mut Command, ready: &str, end: End) -> Result<(Self, String), StageError> {
         let program = command.get_program().to_string_lossy().into_owned();
         let child =
@@ -74,7 +71,7 @@ impl Process {
         Ok((process, line.ok_or_else(|| failed(&program, &"ended before it was ready"))?))
     }
 
-    /// Asks it to end, and waits; true when it ended well.
+    /// Stops the process and waits; returns whether it succeeded.
     fn stop(&mut self) -> bool {
         drop(self.child.stdin.take());
         if self.end == End::Signal {
@@ -92,7 +89,7 @@ impl Drop for Process {
     }
 }
 
-/// A folder that is removed when nobody uses it any more.
+/// A folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -110,14 +107,13 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // The second time, after all went well, it is not there any more.
+        // After a successful run, the folder is removed already.
         _ = self.remove();
     }
 }
 
-/// Everything that runs. Fields are dropped in order: rolegate first, the folder last.
+/// The running processes. Fields are dropped in order: rolegate first, the folder last.
 pub struct Stage {
-    /// Talks to the API server.
     pub client: Client,
     rolegate: Process,
     control_plane: Process,
@@ -126,7 +122,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Starts all.
+    /// Starts the control plane and rolegate.
     pub async fn build() -> Result<Self, StageError> {
         let folder = Folder::make()?;
         let data = folder.0.join("cluster");
@@ -136,7 +132,7 @@ impl Stage {
         let kubeconfig = data.join("kubeconfig");
         let client = client(&kubeconfig).await?;
         run_kubectl(&kubeconfig, &["create", "namespace", "rolegate-system"])?;
-        // Nothing here leads a Service to pods: the API server takes this as its address.
+        // Services have no endpoints here: the API server uses the external name as the address.
         let service = ["create", "service", "externalname", "rolegate", "--external-name=127.0.0.1"];
         run_kubectl(&kubeconfig, &[&service[..], &["--namespace=rolegate-system"]].concat())?;
         for definitions in ["deploy/crds/rolecoordinations.rolegate.dev.yaml", ROLE_BASED_GROUPS] {
@@ -144,12 +140,12 @@ impl Stage {
         }
         let rolegate = start_rolegate(&kubeconfig, &folder.0.join("rolegate.log"))?;
         let stage = Self { client, rolegate, control_plane, kubeconfig, folder };
-        // Held pods are the point: nothing may be made before the webhook is in place.
+        // Pods created before the webhook is registered would not be held.
         stage.until_registered()?;
         Ok(stage)
     }
 
-    /// The API server calls the webhook as soon as its configuration is there.
+    /// Waits for the webhook configurations: the API server calls the webhook as soon as they exist.
     fn until_registered(&self) -> Result<(), StageError> {
         for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
             let arguments = ["wait", "--for=create", "--timeout=30s", kind, "rolegate"];
@@ -169,7 +165,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Adds a fake node with these labels, processors, and room for so many pods.
+    /// Adds a fake node with these labels, CPUs and room for pods.
     pub async fn node(
         &mut self,
         name: &str,
@@ -188,7 +184,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Waits until a node is ready and not tainted.
+    /// Waits until a node is ready and has no taints.
     pub async fn until_takes_pods(&self, name: &str) -> Result<(), StageError> {
         let takes_pods = |node: Option<&Node>| {
             let conditions = node.and_then(|node| node.status.as_ref()).and_then(|status| status.conditions.as_ref());
@@ -200,13 +196,13 @@ impl Stage {
         waited.map(drop).map_err(|error| StageError::Watch(error.to_string()))
     }
 
-    /// Runs kubectl; what it prints.
+    /// Runs kubectl; returns its output.
     pub fn kubectl(&self, arguments: &[&str]) -> Result<String, StageError> {
         let (success, said) = self.shown_kubectl(arguments)?;
         if success { Ok(said) } else { Err(failed("kubectl", &said)) }
     }
 
-    /// Runs kubectl, which must fail; what it says.
+    /// Runs kubectl, which must fail; returns its message.
     pub fn refused(&self, arguments: &[&str]) -> Result<String, StageError> {
         let (success, said) = self.shown_kubectl(arguments)?;
         if success { Err(StageError::NotObserved("kubectl should have been refused".to_owned())) } else { Ok(said) }
@@ -217,7 +213,7 @@ impl Stage {
         run_kubectl(&self.kubeconfig, arguments)
     }
 
-    /// Stops all; an orderly end is part of what is shown.
+    /// Stops the processes; they must exit successfully.
     pub fn strike(mut self) -> Result<(), StageError> {
         for (name, process) in [("rolegate serve", &mut self.rolegate), (RIG, &mut self.control_plane)] {
             if !process.stop() {
@@ -230,7 +226,7 @@ impl Stage {
 
 fn start_rolegate(kubeconfig: &Path, log: &Path) -> Result<Process, StageError> {
     let own = std::env::current_exe().map_err(|error| failed("demo", &error))?;
-    // They are built together.
+    // Cargo builds both into the same folder.
     let binary = own.with_file_name("rolegate");
     let log = std::fs::File::create(log).map_err(|error| failed("log", &error))?;
     let mut rolegate = Command::new(binary);
@@ -242,7 +238,7 @@ fn start_rolegate(kubeconfig: &Path, log: &Path) -> Result<Process, StageError> 
     Ok(Process::start(&mut rolegate, "serving", End::Signal)?.0)
 }
 
-/// A port that nobody has, below those that the kernel gives away: nobody takes it by chance until it is listened on.
+/// Returns a free port below the kernel's ephemeral ports: no other process gets it by chance.
 fn free_port() -> Result<u16, StageError> {
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
     (20_000..30_000).find(is_free).ok_or_else(|| failed("port", &"none is free"))

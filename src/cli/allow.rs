@@ -1,4 +1,4 @@
-//! `--allow`: what is done beyond gates, statuses and partitions.
+//! `--allow`: opt-ins beyond gates, statuses and partitions.
 
 use clap::ValueEnum;
 
@@ -14,7 +14,6 @@ pub enum Allow {
 }
 
 impl Allow {
-    /// As it is written.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Scale => "scale",
@@ -23,7 +22,6 @@ impl Allow {
     }
 }
 
-/// All that is allowed.
 pub fn allowed(all: &[Allow]) -> Allowed {
     Allowed { scale: all.contains(&Allow::Scale), recovery: all.contains(&Allow::Recovery) }
 }

@@ -7,7 +7,7 @@ const UNITS: &[(&str, usize)] = &[("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 
 ///
 /// # Errors
 ///
-/// When the text is not a whole number with one of these units, or none for bytes.
+/// When the text is not a whole number, or has a unit other than these.
 pub fn parse(text: &str) -> Result<usize, String> {
     let fault = || format!("{text:?} is not a size such as 512Ki, 64Mi or 1Gi");
     let (number, unit) = UNITS

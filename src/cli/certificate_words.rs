@@ -1,4 +1,4 @@
-//! The certificates of a kubeconfig in words, for errors that say of none which one they mean.
+//! Describes the certificates of a kubeconfig, for TLS errors that do not name a certificate.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use x509_parser::prelude::X509Certificate;
 use x509_parser::public_key::PublicKey;
 
-/// The client certificate of a user: `CN=jane (X.509 version 1, EC key of 256 bits)`.
+/// Describes the client certificate of a user: `CN=jane (X.509 version 1, EC key of 256 bits)`.
 pub fn client_certificate(user: &AuthInfo) -> Option<String> {
     let text = match (&user.client_certificate_data, &user.client_certificate) {
         (Some(data), _) => BASE64_STANDARD.decode(data).ok()?,
@@ -23,7 +23,7 @@ pub fn client_certificate(user: &AuthInfo) -> Option<String> {
     Some(format!("{} (X.509 version {version}, {})", certificate.subject(), key(&certificate)))
 }
 
-/// Certificates that are trusted to sign that of the API server.
+/// Describes the CA certificates that are trusted for the API server.
 pub fn trusted(roots: &[Vec<u8>]) -> String {
     let names = roots.iter().filter_map(|der| {
         let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
@@ -41,7 +41,8 @@ fn key(certificate: &X509Certificate<'_>) -> String {
     }
 }
 
-/// Bits of a curve of which a point has so many bytes, not compressed: one, and two coordinates. Those of P-521 have 66 bytes.
+/// Returns the bits of a curve from the bytes of an uncompressed point: one byte and two coordinates. P-521 has
+/// 66-byte coordinates.
 fn curve_bits(bytes: usize) -> usize {
     match bytes / 2 * 8 {
         528 => 521,

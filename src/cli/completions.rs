@@ -1,4 +1,4 @@
-//! `rolegate completions`: what shells complete.
+//! `rolegate completions`: prints shell completions.
 
 use std::io;
 use std::process::ExitCode;
@@ -13,9 +13,8 @@ pub struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script for a shell.
 pub fn run(args: &CompletionsArgs) -> ExitCode {
-    // What is typed is the file's name, also where kubectl would find it.
+    // Users type the file's name, also when kubectl finds it as a plugin.
     let name = if super::is_plugin() { "kubectl-rolegate" } else { "rolegate" };
     clap_complete::generate(args.shell, &mut super::command(), name, &mut io::stdout());
     ExitCode::SUCCESS

@@ -1,4 +1,4 @@
-//! The cluster that a command talks to, and what is said when it cannot.
+//! The connection of a command to a cluster, and its error messages.
 
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -30,7 +30,7 @@ pub struct LiveArgs {
     rolegate: RolegateName,
 }
 
-/// Namespace and name of an installation.
+/// Namespace and name of an installation of rolegate.
 #[derive(Clone, Debug)]
 pub struct RolegateName {
     namespace: String,
@@ -55,34 +55,32 @@ impl FromStr for RolegateName {
     }
 }
 
-/// A client and where it leads.
+/// A client, and the server and namespace that it talks to.
 #[derive(Clone)]
 pub struct Connection {
-    /// The client.
     pub client: Client,
-    /// The namespace to look at.
     pub namespace: String,
     server: String,
-    /// Certificates, as DER, that are trusted to sign that of the API server.
+    /// CA certificates for the API server, as DER.
     roots: Option<Vec<Vec<u8>>>,
     rolegate: RolegateName,
 }
 
-/// How long people wait for a connection, and for an answer.
+/// Time limits of a connection, and of an answer.
 const PATIENCE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(30));
 
 impl LiveArgs {
-    /// For a command that has a namespace by other means.
+    /// Creates arguments for a command that takes its namespace elsewhere.
     pub fn new(connection: ConnectionArgs, namespace: &str) -> Self {
         Self { connection, namespace: Some(namespace.to_owned()), rolegate: RolegateName::default() }
     }
 
-    /// True when any of them was written on the command line.
+    /// Reports whether the command line has any of these arguments.
     pub fn is_given(&self) -> bool {
         self.namespace.is_some() || self.connection.is_given()
     }
 
-    /// Prepares a client for somebody who waits, or who watches for as long as it takes; nothing is sent yet.
+    /// Creates a client, without a read timeout when the command watches; sends nothing.
     pub async fn connect(&self, watches: bool) -> Result<Connection, Failure> {
         let mut config = self.connection.config().await?;
         config.connect_timeout = Some(PATIENCE.0);
@@ -106,19 +104,19 @@ impl LiveArgs {
 }
 
 impl Connection {
-    /// How namespaces are served, as the rolegate that leads tells it; as by default where it tells nobody, or not this user.
+    /// Returns how namespaces are served, as the leader publishes it; the default when it is missing or cannot be read.
     pub async fn serving(&self) -> Serving {
         told::read(&self.client, &self.rolegate.namespace, &self.rolegate.name).await.unwrap_or_default()
     }
 
-    /// A failed request, in one line.
+    /// Describes a failed request in one line.
     pub fn failure(&self, error: &kube::Error) -> Failure {
         match error {
             kube::Error::Api(status) if status.code == 401 => {
                 Failure::Refused(format!("the API server at {} does not accept these credentials", self.server))
             }
             kube::Error::Api(status) => Failure::Refused(one_line(&status.message)),
-            // A name that no object can have: nothing was sent.
+            // The name is invalid: nothing was sent.
             kube::Error::BuildRequest(_) => Failure::Other(root_cause(error)),
             other => {
                 let mut reason = root_cause(other);
@@ -130,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// A write that failed, or was not answered, in one line.
+    /// Describes a failed or unanswered write in one line.
     pub fn write_failure(&self, error: &AdoptionError) -> Failure {
         match error {
             AdoptionError::Api(error) => self.failure(error),
@@ -139,7 +137,7 @@ impl Connection {
     }
 }
 
-/// Runs a command that talks to a cluster.
+/// Runs a command on a single-threaded runtime.
 pub fn block_on(command: impl Future<Output = Result<ExitCode, Failure>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let outcome = match runtime {

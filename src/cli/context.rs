@@ -1,10 +1,10 @@
-//! What objects in files say of each other.
+//! The context of rules, from objects in files.
 
 use super::documents::{Document, Unreadable};
 use crate::rules::{Options, World};
 
-/// What rules know of the objects that a command is about, and of those that are there besides. One that does not have the
-/// shape of its kind is no context, which is told here; of one that is judged its verdict tells it.
+/// Builds the context of the rules from the judged files and from `with`. An object without the shape of its kind goes
+/// to `unreadable`, unless it is judged: its verdict says so.
 pub fn context(
     options: Options,
     (files, is_judged): (&[Document], fn(&Document) -> bool),

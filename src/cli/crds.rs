@@ -18,7 +18,6 @@ pub struct CrdsArgs {
     output: Option<PathBuf>,
 }
 
-/// Prints or writes them.
 pub fn run(args: &CrdsArgs) -> ExitCode {
     for (name, yaml) in crd::files(args.optional) {
         let Some(folder) = &args.output else {

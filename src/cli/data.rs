@@ -1,22 +1,20 @@
-//! Data for programs, in the formats that commands print it in.
+//! The data formats of command output.
 
 use serde::Serialize;
 
-/// How data is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
-    /// JSON for people to read as well.
+    /// Indented JSON.
     Json,
-    /// JSON on one line: one answer of many.
+    /// JSON on one line, for a series of answers.
     JsonLine,
-    /// YAML, with the same keys and values.
     Yaml,
 }
 
 impl Data {
-    /// The text, which ends with a newline.
+    /// Returns the encoded value, which ends with a newline.
     pub fn text(self, value: &impl Serialize) -> String {
-        // What is written to a string fails over keys that are no text, which no answer has.
+        // Serializing to a string fails only for keys that are no strings; no answer has such keys.
         match self {
             Self::Json => serde_json::to_string_pretty(value).unwrap_or_default() + "\n",
             Self::JsonLine => serde_json::to_string(value).unwrap_or_default() + "\n",

@@ -1,4 +1,4 @@
-//! Reads objects from files, directories and standard input: YAML and JSON, with several documents, lists expanded.
+//! Reads YAML and JSON objects from files, directories and standard input: several documents per file, lists expanded.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -19,24 +19,23 @@ use crate::api::ObjectKind;
 use crate::model::CARRIERS;
 use crate::rules::almost_ours;
 
-/// Largest file that is read, in bytes. An API server takes 3 MiB for one object.
+/// Maximum size of a file, in bytes. An API server takes 3 MiB for one object.
 const LARGEST: u64 = 64 << 20;
-/// Largest dump of a cluster: some 50,000 pods.
+/// Maximum size of a cluster dump, in bytes: about 50,000 pods.
 const LARGEST_DUMP: u64 = 256 << 20;
 
 /// A file and its text, for messages.
 #[derive(Debug)]
 pub struct Source {
-    /// As it was named, `-` for standard input.
+    /// Name as given on the command line; `-` for standard input.
     pub name: String,
-    /// Its text.
     pub text: String,
-    /// Where its lines begin, once somebody asked.
+    /// Offsets of the lines, computed on first use.
     lines: OnceCell<Vec<usize>>,
 }
 
 impl Source {
-    /// A line, counted from 1.
+    /// Returns a line, counted from 1.
     pub fn line(&self, number: u64) -> Option<&str> {
         let starts = self.lines.get_or_init(|| {
             let breaks = self.text.match_indices('\n').map(|(at, _)| at + 1);
@@ -47,12 +46,11 @@ impl Source {
     }
 }
 
-/// An object and where it stands.
+/// An object and its position in a file.
 #[derive(Debug)]
 pub struct Document {
-    /// The file.
     pub source: Rc<Source>,
-    /// The object.
+    /// The parsed object with positions.
     pub node: Node,
     /// `apiVersion`, `""` when absent.
     pub api_version: String,
@@ -66,16 +64,16 @@ pub struct Document {
     pub json: String,
 }
 
-/// Namespace of objects that name none, as the API server would have it.
+/// Namespace of objects that name none.
 const DEFAULT_NAMESPACE: &str = "default";
 
 impl Document {
-    /// The object as the API server would hand it over.
+    /// Returns the object with a namespace, as the API server returns it.
     pub fn stored(&self) -> Cow<'_, str> {
         if self.namespace.is_empty() { in_namespace(&self.json).to_string().into() } else { self.json.as_str().into() }
     }
 
-    /// What makes two documents the same object: group, kind, namespace and name; a version may differ.
+    /// Returns the identity of the object: group, kind, namespace and name, without the version.
     pub fn identity(&self) -> (&str, &str, &str, &str) {
         let group = self.api_version.rsplit_once('/').map_or("", |(group, _)| group);
         let namespace = if self.namespace.is_empty() { DEFAULT_NAMESPACE } else { &self.namespace };
@@ -83,7 +81,7 @@ impl Document {
     }
 }
 
-/// An object in a namespace: in that of `kubectl` without configuration, where none is written.
+/// Returns the object with a namespace; `default` when it has none.
 pub fn in_namespace(json: &str) -> Value {
     let mut object: Value = serde_json::from_str(json).unwrap_or_default();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -95,14 +93,12 @@ pub fn in_namespace(json: &str) -> Value {
     object
 }
 
-/// Something that cannot be read.
+/// A file or object that cannot be read, with the reason.
 #[derive(Debug)]
 pub struct Unreadable {
-    /// The file.
     pub file: String,
-    /// Where in it, if that is known.
+    /// Position in the file, if known.
     pub at: Option<Position>,
-    /// Why.
     pub message: String,
 }
 
@@ -116,33 +112,30 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// What was read.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_field_names, reason = "documents are what was read")]
 pub struct Documents {
-    /// Objects, in order.
+    /// Objects in the order of the files.
     pub documents: Vec<Document>,
-    /// What cannot be read.
     pub unreadable: Vec<Unreadable>,
-    /// JSON is read without the places where its values stand.
+    /// Whether JSON is parsed without positions.
     at_once: bool,
 }
 
 impl Document {
-    /// The kind of carrier that it is; `None` for what carries no group.
+    /// Returns the kind of carrier; `None` for an object that carries no group.
     pub fn carrier_kind(&self) -> Option<ObjectKind> {
         CARRIERS.iter().copied().find(|kind| self.is(*kind))
     }
 
-    /// Whether it is of this kind.
     pub fn is(&self, kind: ObjectKind) -> bool {
         kind.kind == self.kind && kind.api_version() == self.api_version
     }
 
-    /// Why nobody would judge it although it was meant to be judged, at the field that says so; `None` of what is known or
-    /// foreign.
+    /// Returns an error when the object misspells the kind or version of a judged kind; `None` for known and unrelated
+    /// kinds.
     fn almost_ours(&self) -> Option<Unreadable> {
-        // What it is of shows only in one that does not say its kind.
+        // The content is needed only to guess a missing kind.
         let is_nameless = self.kind.is_empty();
         let object = if is_nameless { serde_json::from_str(&self.json).unwrap_or_default() } else { Value::Null };
         let why = almost_ours(&self.api_version, &self.kind, &object)?;
@@ -152,7 +145,7 @@ impl Document {
         Some(Unreadable { file: self.source.name.clone(), at, message: format!("{kind} {:?}: {why}", self.name) })
     }
 
-    /// This object, which cannot be read.
+    /// Returns an error for this object, at its position.
     pub fn unreadable(&self, why: &dyn fmt::Display) -> Unreadable {
         let at = Some(self.node.at).filter(|at| at.line > 0);
         Unreadable { file: self.source.name.clone(), at, message: format!("{} {:?}: {why}", self.kind, self.name) }
@@ -160,12 +153,12 @@ impl Document {
 }
 
 impl Documents {
-    /// Reads files, directories (`*.yaml`, `*.yml` and `*.json` in them, sorted) and `-`.
+    /// Reads files, directories (their `*.yaml`, `*.yml` and `*.json` files, sorted) and `-`.
     pub fn read<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Self {
         Self::default().and(paths)
     }
 
-    /// The same of what is large and never shown line by line, as a dump of a cluster: JSON in it is read at once.
+    /// Like [`Documents::read`], for large inputs such as cluster dumps: JSON is parsed without positions.
     pub fn read_dump<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Self {
         Self { at_once: true, ..Self::default() }.and(paths)
     }
@@ -184,7 +177,7 @@ impl Documents {
         self
     }
 
-    /// Objects that stand in no file of their own, lists expanded.
+    /// Creates documents from objects that are in no file, with lists expanded.
     pub fn of_objects<'a>(name: &str, objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut read = Self::default();
         for object in objects {
@@ -197,8 +190,7 @@ impl Documents {
         read
     }
 
-    /// The same of what a command is about: where it is nothing at all, a folder or a template's output is not what it was
-    /// taken for.
+    /// Like [`Documents::read`], but reports an input without objects as unreadable.
     pub fn read_some(paths: &[PathBuf]) -> Self {
         let mut read = Self::read(paths);
         if read.documents.is_empty() && read.unreadable.is_empty() {
@@ -220,7 +212,7 @@ impl Documents {
         };
         paths.sort();
         for path in paths {
-            // Links to directories are left out: they may lead in a circle.
+            // Symbolic links to directories are skipped: they may form a cycle.
             if path.is_dir() && !path.is_symlink() {
                 self.add_directory(&path);
             } else if path.is_file() && path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json") {
@@ -239,7 +231,7 @@ impl Documents {
             Ok(text) => text,
             Err(error) => return self.refuse(name, None, &error.to_string()),
         };
-        // What is no JSON after all is YAML that begins like it.
+        // Text that is not JSON may be YAML that begins like it.
         if self.at_once
             && text.trim_start().starts_with('{')
             && let Ok(listed) = listed(&text)
@@ -276,7 +268,7 @@ impl Documents {
         }
     }
 
-    /// Adds an object, or the items of a list. The items of a typed list have the list's version, and its kind without `List`.
+    /// Adds an object, or the items of a list. Items of a typed list get its version, and its kind without `List`.
     fn expand(&mut self, source: &Rc<Source>, mut node: Node, of: Option<(&str, &str)>) {
         let text = |node: &Node, path: &[&str]| {
             let node = path.iter().try_fold(node, |node, key| node.get(key));

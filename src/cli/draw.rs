@@ -1,20 +1,19 @@
-//! Bars of cells, for people: letters in ASCII, blocks where the terminal takes them, colours on top.
+//! Draws bars of cells: ASCII letters, or blocks when the terminal supports them, with colours.
 
 use std::fmt::Write as _;
 
 use super::terminal::Style;
 
-/// A sort of cell.
 #[derive(Clone, Copy, Debug)]
 pub struct Cell {
     ascii: &'static str,
     block: &'static str,
     paint: fn(&Style) -> &'static str,
-    /// What it stands for.
+    /// Meaning of the cell in the legend.
     word: &'static str,
 }
 
-/// A batch, from the best state to the worst.
+/// Cells for batches, from the best state to the worst.
 pub const BATCH: &[Cell] = &[
     Cell { ascii: "#", block: "█", paint: |style| style.good, word: "ready" },
     Cell { ascii: "+", block: "▒", paint: |style| style.moving, word: "released" },
@@ -22,7 +21,7 @@ pub const BATCH: &[Cell] = &[
     Cell { ascii: ".", block: "·", paint: |style| style.faint, word: "held" },
 ];
 
-/// Room: what others have, what batches take, what is closed to them, what is left.
+/// Cells for room: used by others, used by batches, closed to batches, free.
 pub const ROOM: &[Cell] = &[
     Cell { ascii: "#", block: "█", paint: |style| style.faint, word: "used" },
     Cell { ascii: "+", block: "▒", paint: |style| style.moving, word: "batches go here" },
@@ -31,7 +30,6 @@ pub const ROOM: &[Cell] = &[
 ];
 
 impl Cell {
-    /// What it stands for.
     pub fn word(&self) -> &'static str {
         self.word
     }
@@ -41,7 +39,7 @@ impl Cell {
     }
 }
 
-/// A bar of cells, each the position of its sort. More than `width` cells share one, which shows the last of its sorts.
+/// Draws a bar; `cells` are indices into `sorts`. Cells that share a column show their highest index.
 pub fn bar(style: &Style, sorts: &[Cell], cells: &[usize], width: usize) -> String {
     let count = cells.len().min(width.max(1));
     let shown = (0..count).map(|position| {
@@ -52,7 +50,7 @@ pub fn bar(style: &Style, sorts: &[Cell], cells: &[usize], width: usize) -> Stri
     format!("[{}]", paint(style, painted))
 }
 
-/// Letters, each in its colour.
+/// Colours letters; equal neighbours share an escape sequence.
 pub fn paint<'a>(style: &Style, letters: impl Iterator<Item = (&'static str, &'a str)>) -> String {
     let (mut text, mut paint) = (String::new(), "");
     for (next, letter) in letters {
@@ -67,7 +65,7 @@ pub fn paint<'a>(style: &Style, letters: impl Iterator<Item = (&'static str, &'a
     text
 }
 
-/// What the cells of bars stand for, of those sorts that are seen in one: `# ready  . held`.
+/// Returns the legend of the seen sorts: `# ready  . held`.
 pub fn legend(style: &Style, sorts: &[Cell], is_seen: impl Fn(usize) -> bool) -> String {
     let mut text = String::new();
     for (_, cell) in sorts.iter().enumerate().filter(|(sort, _)| is_seen(*sort)) {
@@ -78,7 +76,7 @@ pub fn legend(style: &Style, sorts: &[Cell], is_seen: impl Fn(usize) -> bool) ->
     text
 }
 
-/// So many cells, the positions of their sorts, in proportion to parts of a whole; none where the whole is nothing.
+/// Returns `width` cells in proportion to the parts, as indices of the parts; none when the sum is 0.
 pub fn proportion(parts: &[i64], width: usize) -> Vec<usize> {
     let parts = parts.iter().map(|part| i128::from((*part).max(0)));
     let whole: i128 = parts.clone().sum();
@@ -86,7 +84,7 @@ pub fn proportion(parts: &[i64], width: usize) -> Vec<usize> {
     let (mut cells, mut sum) = (Vec::new(), 0);
     for (sort, part) in parts.enumerate().filter(|_| whole > 0) {
         sum += part;
-        // Rounded to the nearest cell.
+        // Rounds to the nearest cell.
         let end = (2 * sum * width + whole) / (2 * whole);
         cells.resize(usize::try_from(end).unwrap_or_default().max(cells.len()), sort);
     }

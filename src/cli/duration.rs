@@ -1,4 +1,4 @@
-//! Durations as people write them: `500ms`, `30s`, `10m`, `1h30m`.
+//! Durations in words of units: `500ms`, `30s`, `10m`, `1h30m`.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 ///
 /// # Errors
 ///
-/// When the text has no unit, or says less than nothing.
+/// When the text has no unit, or is negative.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let read = text.parse::<SignedDuration>().and_then(Duration::try_from);
     read.map_err(|_| format!("{text:?} is not a duration such as 500ms, 30s, 10m or 1h30m"))

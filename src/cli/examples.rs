@@ -1,20 +1,19 @@
-//! What `--help` of each command and `docs/cli.md` show beside the options: examples, and what the exit codes say. The
-//! tests parse every example, and run those that take no cluster.
+//! Examples and exit codes for `--help` of each command and for `docs/cli.md`. The tests parse every example, and run
+//! those that need no cluster.
 
 use std::fmt::Write as _;
 
-/// What a command's help ends with.
+/// The end of a command's help.
 #[derive(Clone, Copy, Debug)]
 pub struct Examples {
-    /// The command.
     pub command: &'static str,
-    /// What each exit code says.
+    /// Exit codes and their meanings.
     pub exits: &'static [(u8, &'static str)],
-    /// What each does, and the line to type.
+    /// Descriptions and command lines.
     pub examples: &'static [(&'static str, &'static str)],
 }
 
-/// For every command, in the order of its help.
+/// Examples of every command, in the order of the help.
 pub const EXAMPLES: &[Examples] = &[
     Examples {
         command: "serve",
@@ -224,7 +223,7 @@ pub const EXAMPLES: &[Examples] = &[
 ];
 
 impl Examples {
-    /// As the end of a help, with commands named as the program was called.
+    /// Formats the end of a help text; `program` replaces `rolegate` in command lines.
     pub fn help(&self, program: &str) -> String {
         let mut text = "Examples:\n".to_owned();
         for (does, line) in self.examples {

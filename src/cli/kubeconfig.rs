@@ -1,4 +1,4 @@
-//! The kubeconfig of a command, and the proxy before the API server.
+//! Reads the kubeconfig, and the proxy for the API server.
 
 use std::env;
 use std::error::Error;
@@ -24,19 +24,19 @@ pub struct ConnectionArgs {
     context: Option<String>,
 }
 
-/// What requests to the API server say of who sends them.
+/// `User-Agent` of requests to the API server.
 const USER_AGENT: &str = concat!("rolegate/", env!("CARGO_PKG_VERSION"));
 
 impl ConnectionArgs {
-    /// Reads the kubeconfig.
+    /// Reads the kubeconfig, or the pod's service account.
     pub async fn config(&self) -> Result<Config, Failure> {
         let mut config = self.read().await?;
-        // Or audit logs could not tell who asked.
+        // Audit logs identify the client by this header.
         config.headers.push((header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
         Ok(config)
     }
 
-    /// True when any of them was written on the command line.
+    /// Reports whether the command line has any of these arguments.
     pub fn is_given(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some()
     }
@@ -61,7 +61,7 @@ impl ConnectionArgs {
     }
 }
 
-/// `proxy-url` of the cluster that a kubeconfig leads to. It holds whatever `NO_PROXY` says.
+/// Returns `proxy-url` of the kubeconfig's cluster. `NO_PROXY` does not apply to it.
 fn named_proxy(file: &Kubeconfig, context: Option<&String>) -> Option<String> {
     let name = context.or(file.current_context.as_ref())?;
     let context = file.contexts.iter().find(|context| context.name == *name)?.context.as_ref()?;
@@ -69,8 +69,8 @@ fn named_proxy(file: &Kubeconfig, context: Option<&String>) -> Option<String> {
     cluster.proxy_url.clone().filter(|proxy| !proxy.is_empty())
 }
 
-/// The proxy that `HTTPS_PROXY` and `NO_PROXY` name for a server; none leads to this machine, as for kubectl. The client
-/// library would compare `NO_PROXY` with the proxy.
+/// Returns the proxy that `HTTPS_PROXY` and `NO_PROXY` name for a server; none for this machine, as kubectl does. The
+/// client library would compare `NO_PROXY` with the proxy instead.
 fn proxy_of_environment(server: &Uri) -> Option<String> {
     let value = |names: [&str; 2]| names.iter().find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));
     let proxy = value(["HTTPS_PROXY", "https_proxy"])?;
@@ -81,14 +81,14 @@ fn proxy_of_environment(server: &Uri) -> Option<String> {
     (!is_here && matcher.intercept(server).is_some()).then_some(proxy)
 }
 
-/// Address of a proxy: of the kind that a value without a scheme means.
+/// Parses the address of a proxy; without a scheme it is an HTTP proxy.
 fn proxy_address(text: &str) -> Result<Uri, Failure> {
     let full = match text.split_once("://") {
         None => format!("http://{text}"),
         Some(("socks5h", rest)) => format!("socks5://{rest}"),
         Some(_) => text.to_owned(),
     };
-    // It may hold a password, and is not shown.
+    // The error omits the address: it may contain a password.
     let fault = |why: &str| Failure::Config(format!("the proxy of the kubeconfig, or of HTTPS_PROXY: {why}"));
     let address = full.parse::<Uri>().map_err(|error| fault(&error.to_string()))?;
     match address.scheme_str() {

@@ -1,27 +1,26 @@
-//! Completions for kubectl, which asks a file `kubectl_complete-rolegate` on the path for those of its plugin: the same
-//! program under another name. What it prints is the protocol of cobra: a line for each completion, and what the shell may
-//! complete beside.
+//! Completions for kubectl, which runs `kubectl_complete-rolegate` from the path: this program under another name. The
+//! output follows the protocol of cobra: a line for each completion, then a directive for the shell.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, Command};
 
-/// The name under which kubectl looks for it.
+/// The file name that kubectl looks for.
 pub const NAME: &str = "kubectl_complete-rolegate";
 
-/// What the shell may do beside, as cobra counts it: complete names of files.
+/// Directive of cobra: complete file names.
 const FILES: u8 = 0;
-/// The same: nothing.
+/// Directive of cobra: complete nothing else.
 const NOTHING_ELSE: u8 = 4;
 
-/// Prints the completions of the last word of the command line. The exit code is 0: what is wrong in the words before it is
-/// for the command to say.
+/// Prints the completions of the last word. The exit code is always 0: errors in earlier words are reported by the
+/// command.
 pub fn run() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let mut command = super::command();
     command.build();
-    // Whoever closed the pipe has seen enough.
+    // A closed pipe is not a failure.
     _ = io::stdout().lock().write_all(completions(&command, &words).as_bytes());
     ExitCode::SUCCESS
 }
@@ -47,7 +46,7 @@ fn completions(root: &Command, words: &[String]) -> String {
         _ if last.starts_with('-') => (options(command), NOTHING_ELSE),
         _ if command.has_subcommands() => (subcommands(command), NOTHING_ELSE),
         _ => {
-            // The last one takes all the others.
+            // The last positional argument takes all further words.
             let all: Vec<_> = command.get_positionals().collect();
             let at = all.get(positional).or(all.last());
             at.map_or((Vec::new(), NOTHING_ELSE), |argument| values(argument, ""))
@@ -56,7 +55,7 @@ fn completions(root: &Command, words: &[String]) -> String {
     lines(&found, last, beside)
 }
 
-/// The option of this spelling, if a value follows it.
+/// Returns the option of this spelling, if it takes a value.
 fn option<'a>(command: &'a Command, word: &str) -> Option<&'a Arg> {
     let long = word.strip_prefix("--");
     let is_it = |arg: &&Arg| match long {
@@ -72,7 +71,7 @@ fn takes_value(arg: &Arg) -> bool {
 
 type Completion = (String, String);
 
-/// The words that an argument takes, each behind `before`; where it takes any, names of files may be meant.
+/// Returns the possible values of an argument, each with the prefix `before`; file names if it takes files.
 fn values(argument: &Arg, before: &str) -> (Vec<Completion>, u8) {
     let words = argument.get_possible_values();
     let names_files = argument.get_value_names().unwrap_or_default().iter().any(|name| name.contains("FILE"));

@@ -1,11 +1,11 @@
-//! Objects of JSON that may be large, as a dump of a cluster: read at once, without the place where each value stands.
+//! Parses large JSON inputs such as cluster dumps, without positions of values.
 
 use std::borrow::Cow;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// An object as it is listed.
+/// An object of the input.
 #[derive(Debug)]
 pub(super) struct Listed<'a> {
     /// `apiVersion`, `""` when absent.
@@ -16,11 +16,10 @@ pub(super) struct Listed<'a> {
     pub namespace: String,
     /// `metadata.name`, or `metadata.generateName`, or `""`.
     pub name: String,
-    /// The object.
     pub json: &'a str,
 }
 
-/// What is read of an object, or of a list of them.
+/// The parsed head of an object, or of a list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Head<'a> {
@@ -45,12 +44,12 @@ struct HeadMeta<'a> {
     namespace: Option<Cow<'a, str>>,
 }
 
-/// The objects of a text of JSON values, lists expanded: the items of a typed list have its version, and its kind without
-/// `List`.
+/// Returns the objects of a text of JSON values, lists expanded: items of a typed list get its version, and its kind
+/// without `List`.
 ///
 /// # Errors
 ///
-/// When it is not JSON, or no object.
+/// When the text is not JSON, or a value is not an object.
 pub(super) fn listed(text: &str) -> Result<Vec<Listed<'_>>, serde_json::Error> {
     let mut all = Vec::new();
     for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {

@@ -1,4 +1,4 @@
-//! Groups of a live cluster as the planner sees them: the same reads and the same decision as the loop's.
+//! Groups of a live cluster as the planner sees them: with the same reads and the same decision as in the loop.
 
 use kube::Client;
 use kube::api::ListParams;
@@ -24,18 +24,18 @@ use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::{Capacity, Sight, VolumeSight};
 use crate::report::{Findings, Picture, TreePicture};
 
-/// What room there is, read once for all who ask; `Err` says why it cannot be read.
+/// The cluster's capacity, read at most once; `Err` is the reason why it cannot be read.
 #[derive(Debug, Default)]
 pub struct Rooms(OnceCell<Result<Capacity, String>>);
 
 impl Rooms {
-    /// What room there is.
+    /// Returns the capacity, and reads it on first use.
     pub async fn get(&self, connection: &Connection) -> &Result<Capacity, String> {
         self.0.get_or_init(|| room(connection)).await
     }
 }
 
-/// Lists the cluster, and says what could not be read.
+/// Lists the cluster; prints what could not be read.
 pub async fn list(connection: &Connection, namespace: Option<&str>) -> Result<ClusterListing, Failure> {
     let seen = list_cluster(&connection.client, namespace, connection.serving()).await;
     let seen = seen.map_err(|error| connection.failure(&error))?;
@@ -52,7 +52,7 @@ pub async fn list(connection: &Connection, namespace: Option<&str>) -> Result<Cl
     Ok(seen)
 }
 
-/// The group of this key, whether its object is there or only pods that name it.
+/// Returns the group of this key, even if only pods name it.
 pub fn picture(index: &Index, key: &GroupKey) -> Picture {
     with_makers(index, Picture::of(key, index.snapshot(key)))
 }
@@ -65,14 +65,14 @@ fn with_makers(index: &Index, mut picture: Picture) -> Picture {
     picture
 }
 
-/// Finds out why pods do not appear that may run, which PodGroups others wait for, and whether there is room for those that may
-/// go. What cannot be read is left out.
+/// Diagnoses missing pods, awaited PodGroups of others, and the room for releasable pods. Unreadable objects are left
+/// out.
 pub async fn diagnose(picture: Picture, connection: &Connection, rooms: &Rooms) -> Picture {
     let needs_room = picture.needs_room();
     diagnosed(picture, connection, rooms, needs_room).await
 }
 
-/// The same of a group that is looked at alone: how many of its batches fit is said also while others go before them.
+/// Like [`diagnose`], for a single group: also counts how many batches fit while others go first.
 pub async fn diagnose_alone(picture: Picture, connection: &Connection) -> Picture {
     let needs_room = picture.may_need_room();
     diagnosed(picture, connection, &Rooms::default(), needs_room).await
@@ -94,7 +94,7 @@ async fn diagnosed(picture: Picture, connection: &Connection, rooms: &Rooms, nee
     if diagnoses.is_empty() && missing_pod_groups.is_empty() && room.is_none() {
         return picture;
     }
-    // What cannot be read of its workloads keeps back this answer alone.
+    // Unreadable workloads omit only this answer.
     let into = match &room {
         Some(Ok(room)) => cluster(connection, &group, &picture.snapshot, room).await.ok(),
         _ => None,
@@ -110,7 +110,7 @@ async fn diagnosed(picture: Picture, connection: &Connection, rooms: &Rooms, nee
     }
 }
 
-/// A PodGroup, whether it is there or only pods that name it.
+/// Returns the PodGroup of a snapshot, even if only pods name it.
 pub async fn tree(snapshot: TreeSnapshot, connection: &Connection, rooms: &Rooms) -> TreePicture {
     if snapshot.held().next().is_none() {
         return TreePicture::at_rest(snapshot);
@@ -118,7 +118,7 @@ pub async fn tree(snapshot: TreeSnapshot, connection: &Connection, rooms: &Rooms
     TreePicture::of(snapshot, rooms.get(connection).await.as_ref().map_err(String::as_str))
 }
 
-/// The pods of a group that are there, those that its workloads would make, and the room for them.
+/// Returns the group's existing pods, the pods that its workloads would create, and the room for them.
 pub async fn cluster(
     connection: &Connection,
     group: &Group,
@@ -131,14 +131,14 @@ pub async fn cluster(
     Ok(cluster)
 }
 
-/// What room there is, or why that cannot be read.
+/// Reads the capacity of the cluster, or returns why it cannot be read.
 pub async fn room(connection: &Connection) -> Result<Capacity, String> {
     let (all, client) = (ListParams::default(), &connection.client);
     let (nodes, pods) = (api::<Node>(client, NODE, None), api::<SchedulingPod>(client, POD, None));
     let (nodes, pods) = tokio::join!(nodes.list(&all), pods.list(&all));
     let why = |error: kube::Error| connection.failure(&error).to_string();
     let mut capacity = Capacity::default();
-    // What cannot be read counts as the loop counts it: not at all.
+    // Unparsable nodes and pods are ignored, as in the loop.
     nodes.map_err(why)?.items.iter().for_each(|node| _ = capacity.apply_node(&node.object));
     pods.map_err(why)?.items.iter().for_each(|pod| _ = capacity.apply_pod(&pod.object));
     if capacity.has_claims() {
@@ -147,7 +147,8 @@ pub async fn room(connection: &Connection) -> Result<Capacity, String> {
     Ok(capacity)
 }
 
-/// Takes in where claims can be reached from; whoever may not read that is answered without it, and told so.
+/// Reads claims, volumes and classes into `capacity`. When that is forbidden, the answer is given without them, and
+/// says so.
 async fn see_volumes(client: &Client, capacity: &mut Capacity) {
     let all = ListParams::default();
     let claims = api::<PersistentVolumeClaim>(client, PERSISTENT_VOLUME_CLAIM, None);
@@ -164,13 +165,13 @@ async fn see_volumes(client: &Client, capacity: &mut Capacity) {
     });
 }
 
-/// All groups of an index, by namespace and name.
+/// Returns all groups of an index, by namespace and name.
 pub fn pictures(index: &Index) -> Vec<Picture> {
     let snapshots = index.snapshots().into_iter();
     snapshots.map(|(key, snapshot)| with_makers(index, Picture::of(&key, snapshot))).collect()
 }
 
-/// The groups of this name; there may be two, when one object carries the coordination of another's name.
+/// Returns the group of this name; the group's own key comes before the name of its carrier.
 pub fn named(index: &Index, namespace: &str, name: &str) -> Result<Picture, Failure> {
     let mut found: Vec<_> = pictures(index).into_iter().filter(|picture| picture.is_named(name)).collect();
     let by_key = found.iter().position(|picture| *picture.key.name == *name);
@@ -180,7 +181,7 @@ pub fn named(index: &Index, namespace: &str, name: &str) -> Result<Picture, Fail
     }
 }
 
-/// A pod.
+/// Reads a pod.
 pub async fn pod(connection: &Connection, name: &str) -> Result<Pod, Failure> {
     let pods = api::<Pod>(&connection.client, POD, Some(&connection.namespace));
     match pods.get_opt(name).await {

@@ -1,4 +1,4 @@
-//! One file for each command.
+//! The commands of `rolegate`, one module each.
 
 pub mod adopt;
 mod allow;
@@ -93,7 +93,7 @@ enum Command {
     Version(version::VersionArgs),
 }
 
-/// Runs the command that the arguments ask for.
+/// Parses the arguments and runs the command.
 pub fn run() -> ExitCode {
     if called_as() == kubectl_complete::NAME {
         return kubectl_complete::run();
@@ -120,20 +120,20 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// The name of the file that was called.
+/// Returns the file name of the running program.
 fn called_as() -> String {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name();
     name.unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// True when kubectl runs it: a file `kubectl-rolegate` on the path is the command `kubectl rolegate`.
+/// Reports whether kubectl runs the program: a file `kubectl-rolegate` on the path is the command `kubectl rolegate`.
 fn is_plugin() -> bool {
     let name = called_as();
     name.starts_with("kubectl-") || name == kubectl_complete::NAME
 }
 
-/// The command line, named as it was called.
+/// Returns the command line, with the name under which the program was called.
 pub fn command() -> clap::Command {
     let program = if is_plugin() { "kubectl rolegate" } else { "rolegate" };
     let command = examples::EXAMPLES.iter().fold(Cli::command(), |command, examples| {
@@ -142,7 +142,7 @@ pub fn command() -> clap::Command {
     command.bin_name(program)
 }
 
-/// A text for people, in which our own commands are named as this one was called.
+/// Renames commands in a text to the name under which the program was called.
 fn as_called(text: &str) -> Cow<'_, str> {
     if is_plugin() { text.replace("`rolegate ", "`kubectl rolegate ").into() } else { text.into() }
 }

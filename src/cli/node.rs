@@ -1,4 +1,4 @@
-//! A YAML node that knows where it stands.
+//! A YAML node with its position.
 
 use std::fmt;
 
@@ -6,12 +6,11 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Location, Spanned};
 
-/// Line and column, counted from 1; 0 when not known.
+/// Line and column, counted from 1; 0 when unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
-    /// Line.
     pub line: u64,
-    /// Column, in characters.
+    /// Column in characters.
     pub column: u64,
 }
 
@@ -22,35 +21,32 @@ impl From<Location> for Position {
 }
 
 impl Position {
-    /// The position in a file of a part that begins at `start`, both counted from 1.
+    /// Returns the position in a file, for a part that begins at `start`; both are counted from 1.
     pub fn after(self, start: Self) -> Self {
         let column = if self.line == 1 { self.column + start.column.saturating_sub(1) } else { self.column };
         Self { line: self.line + start.line.saturating_sub(1), column }
     }
 }
 
-/// A node of a document.
 #[derive(Debug)]
 pub struct Node {
-    /// Where it begins.
+    /// Position of its first character.
     pub at: Position,
-    /// What it is.
     pub kind: Kind,
 }
 
-/// What a node is.
+/// The content of a node.
 #[derive(Debug)]
 pub enum Kind {
     /// A scalar, as JSON.
     Scalar(Value),
-    /// A list.
     List(Vec<Node>),
-    /// A map, in the order of the document: position of the key, key, value.
+    /// A map in the order of the document: position of the key, key, value.
     Map(Vec<(Position, String, Node)>),
 }
 
 impl Node {
-    /// The entry of a map.
+    /// Returns the value of a map's key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.entry(key).map(|(_, node)| node)
     }
@@ -60,7 +56,7 @@ impl Node {
         entries.iter().find(|(_, name, _)| name == key).map(|(at, _, node)| (*at, node))
     }
 
-    /// The text of a scalar.
+    /// Returns the text of a scalar.
     pub fn as_str(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar(Value::String(text)) => Some(text),
@@ -68,7 +64,6 @@ impl Node {
         }
     }
 
-    /// The node as JSON.
     pub fn to_json(&self) -> Value {
         match &self.kind {
             Kind::Scalar(value) => value.clone(),
@@ -80,7 +75,7 @@ impl Node {
         }
     }
 
-    /// Where a path leads: the key of its last step, or the closest that is there.
+    /// Returns the position of a path: the key of its last step, or the closest existing ancestor.
     pub fn locate<'a>(&self, steps: impl IntoIterator<Item = &'a (bool, String)>) -> Position {
         let (mut node, mut at) = (self, self.at);
         for (is_index, step) in steps {
@@ -96,7 +91,7 @@ impl Node {
         at
     }
 
-    /// Moves every position: the document begins at `start` of its file.
+    /// Moves every position to a document that begins at `start` of its file.
     pub fn shift(&mut self, start: Position) {
         self.at = self.at.after(start);
         match &mut self.kind {
@@ -191,7 +186,7 @@ impl<'de> Visitor<'de> for KindVisitor {
         while let Some(key) = access.next_key::<Node>()? {
             let name = match key.kind {
                 Kind::Scalar(Value::String(name)) => name,
-                // As JSON has no other keys: `1: x` is `"1": x`.
+                // JSON keys are strings: `1: x` is `"1": x`.
                 Kind::Scalar(value) => value.to_string(),
                 Kind::List(_) | Kind::Map(_) => return Err(de::Error::custom("a key must be a scalar")),
             };

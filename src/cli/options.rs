@@ -1,4 +1,4 @@
-//! Options that several commands take.
+//! Options of several commands.
 
 use clap::{Args, ValueEnum};
 
@@ -18,7 +18,7 @@ pub enum Output {
 }
 
 impl Output {
-    /// How data is written; `None` for people.
+    /// Returns the data format; `None` for text.
     pub fn data(self) -> Option<Data> {
         match self {
             Self::Text => None,
@@ -42,7 +42,7 @@ pub enum WideOutput {
 }
 
 impl WideOutput {
-    /// How data is written; `None` for people.
+    /// Returns the data format; `None` for text.
     pub fn data(self) -> Option<Data> {
         match self {
             Self::Text | Self::Wide => None,
@@ -75,7 +75,7 @@ pub enum Color {
 }
 
 impl Color {
-    /// Whether standard output is coloured.
+    /// Reports whether standard output is coloured.
     pub fn is_used(self) -> bool {
         match self {
             Self::Always => true,
@@ -132,7 +132,7 @@ pub struct PodArgs {
 }
 
 impl PodArgs {
-    /// In our words.
+    /// Converts the options to the settings of mutation.
     pub fn settings(&self) -> PodSettings {
         PodSettings {
             discovery: self.discovery == Switch::On,

@@ -1,13 +1,13 @@
-//! Texts of files as nodes: YAML and JSON by one parser, which knows where each value stands and takes no more than it can hold.
+//! Parses YAML and JSON into nodes with positions, within limits of size.
 
 use serde_saphyr::{DuplicateKeyPolicy, Options};
 
 use super::node::{Node, Position};
 
-/// A document, or where it cannot be read and why.
+/// A document, or the position and the message of an error.
 pub type Parsed = Result<Node, (Option<Position>, String)>;
 
-/// The documents of a YAML stream. What follows a fault is read as far as the parser finds its way back.
+/// Parses the documents of a YAML stream. After an error, parsing continues where the parser can recover.
 pub fn parse(text: &str) -> Vec<Parsed> {
     let mut reader = text.as_bytes();
     let nodes = serde_saphyr::read_with_options::<_, Node>(&mut reader, options());
@@ -21,7 +21,7 @@ pub fn parse(text: &str) -> Vec<Parsed> {
         .collect()
 }
 
-/// The first line of an error, without the position, which is shown in front of it.
+/// Returns the first line of an error, without the position, which is printed separately.
 fn plain(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let line = text.lines().next().unwrap_or_default();
@@ -32,17 +32,17 @@ fn plain(error: &serde_saphyr::Error) -> String {
     if line.contains("alias replay limit") {
         return format!("too large: its aliases repeat more than {MOST_REPEATED} values");
     }
-    // What follows is for who calls the parser, not for who wrote the file.
+    // The rest of the message is for callers of the parser.
     let line = line.split(", set DuplicateKeyPolicy").next().unwrap_or_default();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()
 }
 
-/// Values of one file that are read with the place where each stands.
+/// Maximum number of values with positions in one file.
 const MOST_VALUES: usize = 500_000;
-/// Values that aliases (`*name`) repeat in one file. Each is read as if it stood there: some hundred bytes could ask for all
-/// of [`MOST_VALUES`].
+/// Maximum number of values that aliases (`*name`) repeat in one file. Each is parsed anew: a few hundred bytes could
+/// expand to [`MOST_VALUES`].
 const MOST_REPEATED: usize = 50_000;
-/// Levels of nesting.
+/// Maximum depth of nesting.
 const MOST_LEVELS: usize = 100;
 
 fn options() -> Options {
@@ -62,7 +62,7 @@ fn options() -> Options {
     }
 }
 
-/// The JSON values of a text, with the place each begins at; `None` when it is not JSON.
+/// Returns the JSON values of a text with their positions; `None` when it is not JSON.
 pub fn json_parts(text: &str) -> Option<Vec<(Position, &str)>> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
     let (mut parts, mut start, mut at) = (Vec::new(), 0, Position { line: 1, column: 1 });
@@ -79,7 +79,7 @@ pub fn json_parts(text: &str) -> Option<Vec<(Position, &str)>> {
     Some(parts)
 }
 
-/// JSON is YAML, so that the same parser finds positions and repeated keys.
+/// Parses JSON as YAML: one parser finds positions and duplicate keys.
 pub fn part((start, text): (Position, &str)) -> Vec<Parsed> {
     let mut nodes = parse(text);
     for node in &mut nodes {

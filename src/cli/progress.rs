@@ -1,5 +1,5 @@
-//! What is under way, for whoever waits at a terminal: one line on standard error, from the second second on, which is
-//! written over and taken away at the end.
+//! A progress line on standard error for a user at a terminal: shown after one second, then rewritten in place, and
+//! cleared at the end.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use super::terminal::{shown, width};
 
-/// What is done within this time is not spoken of.
+/// Time before the line is shown.
 const QUIET: Duration = Duration::from_secs(1);
-/// Between two lines.
+/// Interval of updates.
 const PAUSE: Duration = Duration::from_millis(250);
-/// To the beginning of the line, and clears it.
+/// Moves to the beginning of the line, and clears it.
 const CLEAR: &str = "\r\x1b[K";
 
-/// Something that takes its time; it is over when this is dropped.
+/// A progress line; dropping it ends it.
 #[derive(Debug)]
 pub struct Progress(Option<(Sender<()>, JoinHandle<()>)>);
 
 impl Progress {
-    /// Begins something, as `reading nodes.json`. Where standard error is no terminal nothing is ever said.
+    /// Starts a progress line such as `reading nodes.json`; nothing is shown unless standard error is a terminal.
     pub fn of(what: &str) -> Self {
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         if is_dumb || !io::stderr().is_terminal() {
@@ -33,7 +33,8 @@ impl Progress {
             let mut said = false;
             while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
                 let line = line(&what, begun.elapsed(), width());
-                // Whatever else is said meanwhile begins where this does. Who has closed the terminal does not wait.
+                // Other output overwrites the line, because the cursor stays at its beginning. A closed terminal is
+                // not a failure.
                 _ = write!(io::stderr(), "{CLEAR}{line}\r");
                 (pause, said) = (PAUSE, true);
             }
@@ -41,7 +42,7 @@ impl Progress {
                 _ = write!(io::stderr(), "{CLEAR}");
             }
         };
-        // Where no thread can be had it is done without a word.
+        // Without a thread, nothing is shown.
         let teller = std::thread::Builder::new().name("progress".to_owned()).spawn(tell);
         Self(teller.ok().map(|teller| (end, teller)))
     }
@@ -51,13 +52,13 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some((end, teller)) = self.0.take() {
             drop(end);
-            // Or the next line would be written into this one.
+            // Waits, or the next output would be mixed into this line.
             _ = teller.join();
         }
     }
 }
 
-/// One line, shorter than the terminal is wide: one that wraps cannot be written over.
+/// Returns a line shorter than the terminal's width: a wrapped line cannot be rewritten.
 fn line(what: &str, since: Duration, width: usize) -> String {
     let text = format!("{what} ({} s)", since.as_secs());
     text.chars().take(width.saturating_sub(1)).collect()

@@ -1,4 +1,4 @@
-//! `rolegate release`: lifts our gate and thaws rollouts by hand, in an emergency, whatever the planner says.
+//! `rolegate release`: lifts our gates and thaws rollouts by hand in an emergency, regardless of the planner.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -45,29 +45,28 @@ pub struct ReleaseArgs {
 
 /// Writes in flight at a time.
 const AT_A_TIME: usize = 16;
-/// Names that a question lists.
+/// Maximum number of names in the question.
 const NAMED: usize = 5;
 
-/// What became of the pods.
 #[derive(Debug, Default, Serialize)]
 struct Outcome {
     namespace: String,
     released: Vec<String>,
-    /// Deleted before their gate was lifted.
+    /// Pods that were deleted before their gate was lifted.
     gone: Vec<String>,
-    /// Workloads whose partition is their user's again.
+    /// Workloads whose partition is the user's again.
     thawed: Vec<String>,
     failed: Vec<Failed>,
 }
 
 #[derive(Debug, Serialize)]
 struct Failed {
-    /// A pod, or `Kind/name` of a workload.
+    /// Name of a pod, or `Kind/name` of a workload.
     object: String,
     error: String,
 }
 
-/// Lifts gates. The exit code is 0 when all could be lifted, 1 when not, or when nobody said yes.
+/// Lifts gates. The exit code is 0 when all are lifted, 1 when one is not, or when the user declines.
 pub fn run(args: &ReleaseArgs) -> ExitCode {
     block_on(release(args))
 }
@@ -107,7 +106,7 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
         }
     }
     let text = args.output.data().map_or_else(|| outcome.text(), |data| data.text(&outcome));
-    // Whoever closed the pipe has seen enough; the outcome stands.
+    // A closed pipe does not change the outcome.
     _ = io::stdout().lock().write_all(text.as_bytes());
     for Failed { object, error } in &outcome.failed {
         eprintln!("rolegate: {}: {error}", shown(object));
@@ -115,7 +114,7 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
     Ok(if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The pods that are meant and carry our gate.
+/// Returns the selected pods with our gate.
 async fn held_pods(args: &ReleaseArgs, connection: &Connection) -> Result<Vec<PodRef>, Failure> {
     let namespace = &connection.namespace;
     match (args.kind, args.name.as_deref()) {
@@ -136,7 +135,7 @@ async fn held_pods(args: &ReleaseArgs, connection: &Connection) -> Result<Vec<Po
     }
 }
 
-/// The workloads that are meant and have an open rollout.
+/// Returns the selected workloads with an open rollout.
 async fn open_rollouts(args: &ReleaseArgs, connection: &Connection) -> Result<Vec<RolledWorkload>, Failure> {
     let namespace = &connection.namespace;
     let workloads = match (args.kind, args.name.as_deref()) {
@@ -158,12 +157,12 @@ async fn open_rollouts(args: &ReleaseArgs, connection: &Connection) -> Result<Ve
             sets.chain(groups.iter().filter_map(|set| set.object.rolled())).collect()
         }
     };
-    // Whoever thaws by hand means it, wherever the rollout stands.
+    // A manual thaw applies at any revision.
     let open = workloads.into_iter().filter(RolledWorkload::is_open);
     Ok(open.map(|workload| RolledWorkload { update_revision: None, ..workload }).collect())
 }
 
-/// Asks; only a yes is a yes.
+/// Asks for confirmation.
 fn confirm(pods: &[PodRef], workloads: &[RolledWorkload], namespace: &str) -> bool {
     let mut named: Vec<_> = pods.iter().take(NAMED).map(|pod| shown(&pod.name)).collect();
     if pods.len() > NAMED {

@@ -1,4 +1,4 @@
-//! `rolegate resume`: what waits for a person goes on.
+//! `rolegate resume`: continues groups that wait for a user.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -31,7 +31,6 @@ pub struct ResumeArgs {
     output: Output,
 }
 
-/// What became of the groups.
 #[derive(Debug, Default, Serialize)]
 struct Outcome {
     resumed: Vec<Resumed>,
@@ -42,7 +41,7 @@ struct Outcome {
 struct Resumed {
     namespace: String,
     group: String,
-    /// Conditions that said that it waits.
+    /// Conditions by which the group waited.
     waited: Vec<String>,
 }
 
@@ -53,7 +52,7 @@ struct Failed {
     error: String,
 }
 
-/// Has groups go on. The exit code is 0 when all do that wait, 1 when one could not be told.
+/// Resumes groups. The exit code is 0 when all waiting groups are resumed, 1 when one could not be.
 pub fn run(args: &ResumeArgs) -> ExitCode {
     block_on(resume(args))
 }
@@ -71,7 +70,7 @@ async fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         let waits = waits(group);
         let Some(since) = waits.iter().map(|(_, since)| *since).max() else { continue };
         let (namespace, name) = (group.key.namespace.to_string(), group.key.name.to_string());
-        // The clock of whoever calls may be behind that of the leader.
+        // The local clock may be behind the leader's.
         let at = Moment(jiff::Timestamp::now().as_second()).max(since);
         match resumed::resume(&connection.client, group, at).await {
             Ok(()) => {
@@ -85,7 +84,7 @@ async fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         }
     }
     let text = args.output.data().map_or_else(|| outcome.text(), |data| data.text(&outcome));
-    // Whoever closed the pipe has seen enough; the outcome stands.
+    // A closed pipe does not change the outcome.
     _ = io::stdout().lock().write_all(text.as_bytes());
     for Failed { namespace, group, error } in &outcome.failed {
         eprintln!("rolegate: {}: {error}", shown(&format!("{namespace}/{group}")));
@@ -93,7 +92,7 @@ async fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     Ok(if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The conditions that say that a group waits for a person, and since when.
+/// Returns the conditions by which a group waits for a user, and their times.
 fn waits(group: &Group) -> Vec<(&'static str, Moment)> {
     let since = |kind: &'static str| {
         let told = group.status.condition(kind).filter(|told| told.status == "True")?;

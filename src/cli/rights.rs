@@ -1,35 +1,32 @@
-//! What rolegate may do: each right with its reason. One table for the roles of `manifests` and the questions of `doctor`.
-//! The tests run under exactly these, and find one that is missing and one that is not used.
+//! The rights of rolegate, each with its reason: one table for the roles of `manifests` and the checks of `doctor`.
+//! The tests run with exactly these rights, and find missing and unused ones.
 
 use crate::cli::allow::Allow;
 
-/// Where a right holds, and for which objects.
+/// The namespace and the objects of a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Everywhere.
+    /// The whole cluster.
     Cluster,
-    /// In our own namespace.
+    /// All objects in our own namespace.
     Own,
-    /// The webhook configurations, by name.
+    /// Our webhook configurations, by name.
     Webhooks,
-    /// In our own namespace, the object of our name: the Lease, the Deployment.
+    /// The objects with our name in our own namespace: the Lease, the Deployment.
     OwnLease,
-    /// In our own namespace, the Secret of the self-managed certificates.
+    /// The Secret of the self-managed certificates in our own namespace.
     OwnSecret,
 }
 
-/// Some verbs on some resources.
+/// Verbs on resources, with the reason.
 #[derive(Clone, Copy, Debug)]
 pub struct Right {
-    /// API groups.
     pub groups: &'static [&'static str],
     /// Resources, with their subresource after a slash.
     pub resources: &'static [&'static str],
-    /// Verbs.
     pub verbs: &'static [&'static str],
-    /// Where, and for which objects.
     pub scope: Scope,
-    /// What it is for.
+    /// Purpose of the right.
     pub why: &'static str,
 }
 
@@ -38,7 +35,7 @@ const RBG: &[&str] = &["workloads.x-k8s.io", "workloads.instai.io"];
 const TOPOLOGIES: &[&str] = &["rolegate.dev", "workloads.x-k8s.io"];
 const POD_GROUPS: &[&str] = &["scheduling.x-k8s.io", "scheduling.volcano.sh"];
 
-/// For the loop and the webhook, however certificates are kept.
+/// Rights of the loop and the webhook, regardless of where certificates come from.
 pub const RIGHTS: &[Right] = &[
     of(&[""], &["pods"], &["list", "watch", "patch"], "Pods of groups are watched; lifting a gate is a patch."),
     of(&[""], &["nodes"], &["list", "watch"], "Batches that must share a domain go where there is room for them."),
@@ -113,7 +110,7 @@ pub const RIGHTS: &[Right] = &[
     },
 ];
 
-/// For self-managed certificates; with cert-manager there is no need of them.
+/// Rights for self-managed certificates; not needed with cert-manager.
 pub const OF_CERTIFICATES: &[Right] = &[
     Right {
         groups: &[""],
@@ -138,7 +135,7 @@ pub const OF_CERTIFICATES: &[Right] = &[
     },
 ];
 
-/// For `--namespace-selector`.
+/// Rights for `--namespace-selector`.
 pub const OF_SELECTION: &[Right] = &[of(
     &["admissionregistration.k8s.io"],
     &["mutatingwebhookconfigurations"],
@@ -146,11 +143,11 @@ pub const OF_SELECTION: &[Right] = &[of(
     "What is held in namespaces that are not selected is let go, unless another rolegate serves them.",
 )];
 
-/// For `--recreate-mis-stamped`.
+/// Rights for `--recreate-mis-stamped`.
 pub const OF_RECREATION: &[Right] =
     &[of(&[""], &["pods"], &["delete"], "Held pods that were made for another batch are made again.")];
 
-/// For `--allow scale`.
+/// Rights for `--allow scale`.
 pub const OF_SCALE: &[Right] = &[
     of(
         &["apps"],
@@ -162,13 +159,13 @@ pub const OF_SCALE: &[Right] = &[
     of(&["autoscaling"], &["horizontalpodautoscalers"], &["list"], "One that scales such a workload too: a warning."),
 ];
 
-/// For `--allow recovery`.
+/// Rights for `--allow recovery`.
 pub const OF_RECOVERY: &[Right] =
     &[of(&[""], &["pods"], &["delete"], "The pods of a batch that broke are made again together.")];
 
-/// What each word of `--allow` takes.
+/// Rights for each value of `--allow`.
 pub const OF_ALLOWED: &[(Allow, &[Right])] = &[(Allow::Scale, OF_SCALE), (Allow::Recovery, OF_RECOVERY)];
-/// For `doctor`, as `helm test` runs it, beside the Secret of the certificates and a pod that is tried.
+/// Rights for `doctor` as run by `helm test`, besides the Secret of the certificates and the dry-run pod.
 pub const OF_DOCTOR: &[Right] = &[
     of(
         &["apiextensions.k8s.io"],
@@ -229,7 +226,7 @@ pub const OF_DOCTOR: &[Right] = &[
         why: "Does one lead?",
     },
 ];
-/// For `uninstall`, as the hook of `helm uninstall` runs it.
+/// Rights for `uninstall` as run by the hook of `helm uninstall`.
 pub const OF_UNINSTALL: &[Right] = &[
     of(
         &["admissionregistration.k8s.io"],
@@ -278,8 +275,8 @@ pub const OF_UNINSTALL: &[Right] = &[
     },
 ];
 
-/// For people, in the roles that a cluster has for them: part of the name of the role, the roles that it is added to, and what it
-/// allows. Nobody is to write a status.
+/// Rights for users, aggregated into the cluster's roles: name suffix, roles to aggregate to, rights. Users may write
+/// no status.
 pub const OF_PEOPLE: &[(&str, &[&str], &[Right])] = &[
     (
         "view",
@@ -316,7 +313,7 @@ const fn of(
 }
 
 impl Scope {
-    /// The namespace in which the right must hold, and the one object for which.
+    /// Returns the namespace and the object name of the scope.
     pub fn place(self, namespace: &str, name: &str) -> (Option<String>, Option<String>) {
         match self {
             Self::Cluster => (None, None),

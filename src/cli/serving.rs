@@ -1,4 +1,4 @@
-//! Options that say which namespaces are served and in which mode, and how much single rules weigh.
+//! Options for the served namespaces, the modes and the weights of rules.
 
 use clap::{Args, ValueEnum};
 
@@ -43,16 +43,16 @@ pub struct ModeArgs {
 }
 
 impl ModeArgs {
-    /// How much single rules weigh.
+    /// Returns the weights of single rules.
     ///
     /// # Errors
     ///
-    /// When a rule is set to two different things.
+    /// When a rule is set to two different weights.
     pub fn rules(&self) -> Result<RuleSettings, SettingError> {
         together(self.rules.iter().cloned())
     }
 
-    /// What is said and has no effect.
+    /// Returns a message about rule settings without effect in this mode.
     pub fn without_effect(&self) -> Option<String> {
         let rules = self.rules().unwrap_or_default();
         let denied: Vec<_> = rules.set_to(Setting::Deny).collect();
@@ -68,7 +68,7 @@ fn parse_rule(text: &str) -> Result<RuleSetting, String> {
     text.parse().map_err(|error: SettingError| error.to_string())
 }
 
-/// A selector as an argument, in the one form that Helm gives it as well: keys in order, and nothing that is empty.
+/// Formats a selector as an argument in the same form as Helm: keys in order, without empty fields.
 pub fn selector_text(selector: &LabelSelector) -> String {
     let mut all = serde_json::Map::new();
     let requirement = |one: &Requirement| {
@@ -90,12 +90,12 @@ pub fn selector_text(selector: &LabelSelector) -> String {
     serde_json::Value::Object(all).to_string()
 }
 
-/// What the flags say of all namespaces.
+/// Returns how namespaces are served by default, from the flags.
 pub fn serving(mode: Mode, selector: Option<&LabelSelector>) -> Serving {
     Serving { mode, selector: selector.cloned().unwrap_or_default(), ..Serving::default() }
 }
 
-/// Reads a selector of namespaces, as `kubectl get -l` takes it, or as JSON in the form of `metav1.LabelSelector`.
+/// Parses a selector of namespaces, as `kubectl get -l` takes it, or as a JSON `metav1.LabelSelector`.
 pub fn parse_selector(text: &str) -> Result<LabelSelector, String> {
     let selector = if text.trim_start().starts_with('{') {
         serde_json::from_str(text).map_err(|error| format!("is no LabelSelector: {error}"))?
@@ -123,7 +123,7 @@ pub fn parse_selector(text: &str) -> Result<LabelSelector, String> {
     Ok(selector)
 }
 
-/// The requirements, which commas part that stand in no brackets.
+/// Splits the requirements at commas outside parentheses.
 fn terms(text: &str) -> Vec<String> {
     let (mut terms, mut depth) = (vec![String::new()], 0_i32);
     for letter in text.chars() {

@@ -1,22 +1,21 @@
-//! What commands print for people: tables and colours, as far as the terminal takes them.
+//! Text output of commands: tables and colours, as far as the terminal supports them.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, IsTerminal};
 
-/// True when standard output takes colours and nobody asked for none.
+/// Reports whether standard output is a terminal with colours, and `NO_COLOR` is not set.
 pub fn use_color() -> bool {
     let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     !refused && !dumb && io::stdout().is_terminal()
 }
 
-/// A text without control characters: what others wrote must not drive the terminal that it is shown on.
+/// Replaces control characters: text of others must not control the user's terminal.
 pub fn shown(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() && letter != '\t' { '\u{fffd}' } else { letter }).collect()
 }
 
-/// Columns of the terminal, of standard output's where it is one, else of standard error's; 80 where neither is, or
-/// what `COLUMNS` says.
+/// Returns the columns of the terminal at standard output, or at standard error; without a terminal, `COLUMNS` or 80.
 pub fn width() -> usize {
     let size = terminal_size::terminal_size_of(io::stdout()).or_else(|| terminal_size::terminal_size_of(io::stderr()));
     let told = || std::env::var("COLUMNS").ok()?.parse().ok();
@@ -24,30 +23,30 @@ pub fn width() -> usize {
     columns.filter(|columns| *columns > 0).unwrap_or(80)
 }
 
-/// Escape sequences, or nothing in their stead, and whether letters may be other than ASCII.
+/// Escape sequences, empty when colours are off, and whether Unicode may be used.
 #[derive(Clone, Copy, Debug)]
 pub struct Style {
-    /// What is as it should be.
+    /// For the desired state.
     pub good: &'static str,
-    /// What is on its way.
+    /// For progress.
     pub moving: &'static str,
-    /// What is wrong.
+    /// For faults.
     pub bad: &'static str,
-    /// What matters most.
+    /// For the most important text.
     pub strong: &'static str,
-    /// What matters least.
+    /// For the least important text.
     pub faint: &'static str,
-    /// Ends each of them.
+    /// Resets any of the above.
     pub end: &'static str,
-    /// Blocks and lines may be drawn.
+    /// Whether block characters may be used.
     pub unicode: bool,
 }
 
-/// Text alone.
+/// ASCII without escape sequences.
 pub const PLAIN: Style = Style { good: "", moving: "", bad: "", strong: "", faint: "", end: "", unicode: false };
 
 impl Style {
-    /// For standard output as it is.
+    /// Returns the style for standard output.
     pub fn of_stdout() -> Self {
         let style = Self { unicode: takes_unicode(|name| std::env::var(name).ok()), ..PLAIN };
         if !use_color() {
@@ -65,33 +64,31 @@ impl Style {
     }
 }
 
-/// The locale's answer, in the order in which C reads it.
+/// Reports whether the locale uses UTF-8; the variables are read in C's order.
 fn takes_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
     let locale =
         ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| variable(name).filter(|value| !value.is_empty()));
     locale.is_some_and(|locale| locale.to_ascii_uppercase().replace('-', "").contains("UTF8"))
 }
 
-/// Rows in columns, two spaces apart.
+/// A table whose columns are two spaces apart.
 #[derive(Debug, Default)]
 pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    /// A table with this heading.
     pub fn with_heading<S: Into<String>>(heading: impl IntoIterator<Item = S>) -> Self {
         let mut table = Self::default();
         table.row(heading);
         table
     }
 
-    /// Adds a row.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(cells.into_iter().map(|cell| shown(&cell.into())).collect());
     }
 
-    /// The rows, indented; the last cell of a row is not padded.
+    /// Formats the rows with an indent; the last cell of a row is not padded.
     pub fn text(&self, indent: usize) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
@@ -112,7 +109,7 @@ impl Table {
     }
 }
 
-/// Asks on standard error; only a yes is a yes.
+/// Asks on standard error; returns true only for `y` or `yes`.
 pub fn says_yes(question: &str) -> bool {
     eprint!("{question} [y/N] ");
     let mut answer = String::new();
@@ -120,12 +117,12 @@ pub fn says_yes(question: &str) -> bool {
     read.is_ok() && matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes")
 }
 
-/// True where somebody can answer a question.
+/// Reports whether standard input is a terminal.
 pub fn is_asked() -> bool {
     io::stdin().is_terminal()
 }
 
-/// A time as people say it: `4m12s`, `2h5m`, `3d4h`.
+/// Formats a duration: `4m12s`, `2h5m`, `3d4h`.
 pub fn age(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let first = units.iter().position(|(unit, _)| seconds >= *unit).unwrap_or(units.len() - 1);
@@ -140,7 +137,7 @@ pub fn age(seconds: u64) -> String {
     text
 }
 
-/// What the operating system or a library says, without what only its makers can read: `no such file` has no number.
+/// Removes parts of system messages that mean nothing to users, such as `(os error 2)`.
 pub fn in_words(text: &str) -> String {
     let mut told = text.replace("'\"", "\"").replace("\"'", "\"");
     while let Some((before, after)) = told.split_once(" (os error ") {

@@ -1,4 +1,4 @@
-//! `rolegate uninstall`: takes rolegate out of a cluster, so that nothing of it holds anything any more.
+//! `rolegate uninstall`: removes rolegate from a cluster, so that nothing is held any more.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -39,21 +39,20 @@ pub struct UninstallArgs {
     output: Output,
 }
 
-/// Steps in flight at a time.
 const AT_A_TIME: usize = 16;
-/// For so long pods may still come that are held: an API server hears a moment later that the webhook is gone.
+/// Time in which held pods may still appear: API servers notice the removed webhook with a delay.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Between two looks for them.
+/// Interval of searches for held pods.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long replicas of the Deployment may take to end, beyond the time that their Lease is believed.
+/// Time for the Deployment's replicas to end, in addition to the duration of their Lease.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default, Serialize)]
 struct Outcome {
-    /// What was done; with a dry run, what would be.
+    /// Completed items; with a dry run, planned items.
     items: Vec<Item>,
     failed: Vec<Failed>,
-    /// Other rolegates, to which everything was left that is in their namespaces.
+    /// Other rolegate installations; everything in their namespaces is left to them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     left_to: Vec<String>,
 }
@@ -64,7 +63,7 @@ struct Failed {
     error: String,
 }
 
-/// Takes rolegate out. The exit code is 0 when nothing is left, 1 when something is, or when nobody said yes.
+/// Uninstalls rolegate. The exit code is 0 when nothing is left, 1 when something is left or the user declines.
 pub fn run(args: &UninstallArgs) -> ExitCode {
     block_on(uninstall(args))
 }
@@ -94,8 +93,8 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// First what holds, then who releases, then what is held. A replica that goes on would put its webhook configurations
-    /// back and hold again: where we cannot end it, nothing is touched.
+    /// Removes first what holds pods, then the replicas, then the gates of held pods. A running replica would restore
+    /// its webhook configurations: if it cannot be ended, nothing is changed.
     async fn all(&mut self) -> Result<(), Failure> {
         let fault = |error: &kube::Error| self.connection.failure(error);
         let deployment = self.removal.deployment().await.map_err(|error| fault(&error))?;
@@ -127,11 +126,11 @@ impl Work<'_> {
         })
     }
 
-    /// Carries out what was found, and returns how much that was.
+    /// Carries out the items, and returns their number.
     async fn carry_out(&mut self, found: Result<Vec<Item>, kube::Error>) -> Result<usize, Failure> {
         let found = found.map_err(|error| self.connection.failure(&error))?;
         let count = found.len();
-        // What failed before and works now has not failed.
+        // An item that failed before is retried now.
         self.outcome.failed.retain(|failed| !found.iter().any(|item| same(item, &failed.item)));
         let steps = found.into_iter().map(async |item| (self.removal.carry_out(&item).await, item));
         let mut steps = stream::iter(steps).buffer_unordered(AT_A_TIME);
@@ -169,7 +168,7 @@ fn report(args: &UninstallArgs, outcome: &Outcome) -> ExitCode {
     let left =
         format!("what is in namespaces of {} is left alone, and ClusterTopologies are\n", outcome.left_to.join(", "));
     let text = if outcome.left_to.is_empty() || args.output.data().is_some() { text } else { text + &left };
-    // Whoever closed the pipe has seen enough; the outcome stands.
+    // A closed pipe does not change the outcome.
     _ = io::stdout().lock().write_all(text.as_bytes());
     for Failed { item, error } in &outcome.failed {
         eprintln!("rolegate: {} {}: {error}", item.kind, shown(&item.name));
@@ -177,7 +176,7 @@ fn report(args: &UninstallArgs, outcome: &Outcome) -> ExitCode {
     if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Held pods that are named; more are counted.
+/// Held pods to name; further ones are counted.
 const NAMED: usize = 10;
 
 fn table(items: &[Item]) -> String {

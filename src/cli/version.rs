@@ -1,4 +1,4 @@
-//! `rolegate version`: which release this is, and of which commit.
+//! `rolegate version`: prints the release and its commit.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::options::Output;
 
-/// Number and commit, as `--version` has them.
+/// Number and commit, as printed by `--version`.
 pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("ROLEGATE_COMMIT"), ")");
 
 /// Arguments of `version`.
@@ -25,11 +25,10 @@ struct Version {
     commit: &'static str,
 }
 
-/// Prints them.
 pub fn run(args: &VersionArgs) -> ExitCode {
     let version = Version { version: env!("CARGO_PKG_VERSION"), commit: env!("ROLEGATE_COMMIT") };
     let text = args.output.data().map_or_else(|| format!("rolegate {VERSION}\n"), |data| data.text(&version));
-    // Whoever closed the pipe has seen enough.
+    // A closed pipe is not a failure.
     _ = io::stdout().lock().write_all(text.as_bytes());
     ExitCode::SUCCESS
 }

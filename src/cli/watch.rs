@@ -1,4 +1,4 @@
-//! What commands show of a live cluster: once, or again whenever a group or one of its pods changes.
+//! Prints the state of a live cluster once, or after each change of a group or its pods.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -11,31 +11,30 @@ use super::progress::Progress;
 use crate::cluster::index::{Index, SharedIndex};
 use crate::cluster::watch::sources::Sources;
 
-/// Changes within this time are shown together.
+/// Time during which changes are combined.
 const COALESCE: Duration = Duration::from_millis(200);
-/// How long to wait for the first lists of a watch; what may not be read never arrives.
+/// Time limit for the first lists of a watch: a forbidden list never arrives.
 const FIRST_LISTS: Duration = Duration::from_secs(3);
-/// Moves to the top and clears the screen.
+/// Moves the cursor to the top, and clears the screen.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
-/// How it is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Show {
-    /// Again whenever something changes, until interrupted.
+    /// Prints after each change, until interrupted.
     pub again: bool,
-    /// As data; `None` for people.
+    /// Data format; `None` for text.
     pub data: Option<Data>,
 }
 
 impl Show {
-    /// Data of several answers are told apart by lines, or as documents.
+    /// Creates a [`Show`]; repeated JSON is printed on one line each.
     pub fn new(again: bool, data: Option<Data>) -> Self {
         let data = data.map(|data| if again && data == Data::Json { Data::JsonLine } else { data });
         Self { again, data }
     }
 
-    /// Prints what `tell` makes of what `look` finds in a namespace, or in all. The exit code is 0 when it was found at the
-    /// first look; what is gone later may come back.
+    /// Prints what `tell` makes of what `look` finds in a namespace, or in all. The exit code is 0 when the first look
+    /// finds it; if it vanishes later, it may come back.
     pub async fn run<S>(
         self,
         connection: &Connection,
@@ -43,12 +42,12 @@ impl Show {
         look: impl Fn(&Index) -> Result<S, Failure>,
         tell: impl AsyncFn(S) -> Result<String, Failure>,
     ) -> Result<ExitCode, Failure> {
-        // The first list shows what is wrong with the connection; a watch would try for ever.
+        // A list reports errors of the connection; a watch would retry forever.
         let progress = Progress::of("listing groups and pods");
         let seen = live::list(connection, scope).await?;
         let mut last = tell(look(&seen.index)?).await?;
         drop((seen, progress));
-        // Whoever closed the pipe has seen enough.
+        // A closed pipe is not a failure.
         let shown = self.print(&last);
         if !self.again || shown.is_err() {
             return Ok(ExitCode::SUCCESS);
@@ -77,7 +76,7 @@ impl Show {
         }
     }
 
-    /// People read what is wrong in the place of what they look at, programs are not to take it for data.
+    /// Formats a failure in place of the output for users; for programs, prints it to standard error instead.
     fn failed(self, failure: &Failure) -> String {
         if self.data.is_none() {
             return format!("{failure}\n");

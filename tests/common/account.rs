@@ -1,5 +1,5 @@
-//! The service account that a rolegate of the tests runs under: with the rights and within the policies that are shipped, so
-//! that one that is missing, or in the way, stops a test, and one more where a test asks for more than is shipped.
+//! The service account of the tests' rolegates, with the shipped rights and policies, so that a missing right or an
+//! obstructive policy fails a test. Some tests use a second account with more rights.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -13,8 +13,7 @@ use super::control_plane::{ControlPlane, SYSTEM, rig_binary, rolegate_binary};
 use super::stage::typed;
 use super::wait::{PATIENT, eventually};
 
-/// Makes the account of a name with the rights that `rolegate manifests` prints with more arguments, and returns its
-/// kubeconfig.
+/// Creates an account with the rights that `rolegate manifests` prints with further arguments; returns its kubeconfig.
 pub async fn account(plane: &ControlPlane, client: &Client, name: &str, more: &[&str]) -> PathBuf {
     let file = path(plane, name);
     if file.exists() {
@@ -25,7 +24,7 @@ pub async fn account(plane: &ControlPlane, client: &Client, name: &str, more: &[
     let more = to_keep_configurations(name).map(|object| object.to_string());
     plane.must(&["create", "-f", "-"], &[&[shipped], &more[..]].concat().join("\n---\n"));
     token(plane, name);
-    // Roles and bindings reach the API server's own caches a moment later. These are the last of each kind.
+    // RBAC reaches the API server's caches with a delay; these are the last rights of each kind.
     let secret = format!("{name}-certificates");
     for (verb, group, resource, namespace, object) in [
         ("update", "", "secrets", SYSTEM, secret.as_str()),
@@ -47,15 +46,15 @@ pub async fn account(plane: &ControlPlane, client: &Client, name: &str, more: &[
     file
 }
 
-/// The shipped policies over webhook configurations. They are for an account that fills in bundles; one that keeps the whole
-/// configurations (`--webhooks all`), as those of the tests, goes without.
+/// Returns the shipped policies on webhook configurations. They allow only bundles to change, so accounts with
+/// `--webhooks all`, as in the tests, go without them.
 pub fn webhook_policies(name: &str) -> String {
     let [_, policies] = apart(&manifests(&["--part", "containment", "--namespace", SYSTEM, "--name", name]));
     assert!(policies.contains("ValidatingAdmissionPolicy"));
     policies
 }
 
-/// Printed manifests but for policies over webhook configurations, and these.
+/// Splits printed manifests into all but the policies on webhook configurations, and these policies.
 fn apart(printed: &str) -> [String; 2] {
     let is_over_webhooks = |document: &&str| {
         document.contains("kind: ValidatingAdmissionPolicy") && document.contains("webhookconfigurations\n")
@@ -64,14 +63,14 @@ fn apart(printed: &str) -> [String; 2] {
     [others, policies].map(|documents| documents.join("---\n"))
 }
 
-/// What `rolegate manifests` prints.
+/// Returns the output of `rolegate manifests`.
 pub fn manifests(arguments: &[&str]) -> String {
     let printed = Command::new(rolegate_binary()).arg("manifests").args(arguments).output().unwrap();
     assert!(printed.status.success(), "{printed:?}");
     String::from_utf8(printed.stdout).unwrap()
 }
 
-/// Writes the kubeconfig of an account that is there.
+/// Writes the kubeconfig of an existing account.
 pub fn token(plane: &ControlPlane, name: &str) {
     let mut token = Command::new(rig_binary());
     token.args(["sa-kubeconfig", "--namespace", SYSTEM, "--name", name]).arg("--kubeconfig").arg(&plane.kubeconfig);
@@ -83,7 +82,8 @@ fn path(plane: &ControlPlane, name: &str) -> PathBuf {
     plane.dir.join(format!("conf/account-{name}.kubeconfig"))
 }
 
-/// For `--webhooks all`: a rolegate of the tests makes its configurations itself, since only it knows its port.
+/// Returns the RBAC objects for `--webhooks all`: a rolegate of the tests creates its configurations itself, since
+/// only it knows its port.
 fn to_keep_configurations(name: &str) -> [Value; 2] {
     let named = format!("{name}-configurations");
     let rbac = "rbac.authorization.k8s.io";

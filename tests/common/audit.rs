@@ -1,5 +1,4 @@
-//! What one rolegate has asked of the API server, from the server's own audit log: the control plane must be started with
-//! `--audit`.
+//! Reads the requests of a rolegate from the API server's audit log; the control plane must be started with `--audit`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,40 +8,40 @@ use serde_json::Value;
 use super::control_plane::SYSTEM;
 use super::stage::Stage;
 
-/// The service account of a stage's rolegate, by whose name its requests are known.
+/// The service account of a stage's rolegate.
 pub struct Account {
     user: String,
     log: PathBuf,
 }
 
-/// A request that was answered.
+/// An answered request.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// As the API server calls it, with the resource and subresource: `patch rolebasedgroups/status`.
+    /// Verb, resource and subresource: `patch rolebasedgroups/status`.
     pub what: String,
-    /// API that was asked, as `apps/v1`.
+    /// API version, such as `apps/v1`.
     pub version: String,
-    /// The object's namespace, empty where it has none.
+    /// Namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
-    /// The object's name, empty for a list or a watch.
+    /// Name of the object; empty for a list or a watch.
     pub name: String,
-    /// Status of the answer.
+    /// Status code of the answer.
     pub code: u64,
 }
 
 impl Account {
-    /// That of a stage.
+    /// Returns the account of a stage.
     pub fn of(stage: &Stage) -> Self {
         let user = format!("system:serviceaccount:{SYSTEM}:{}", stage.namespace);
         Self { user, log: stage.plane.dir.join("log/audit.jsonl") }
     }
 
-    /// Its answered requests so far, in order. Kinds that nobody defines are looked for now and then: that is left out.
+    /// Returns the answered requests so far, in order, without the periodic probes for undefined kinds.
     pub fn requests(&self) -> Vec<Request> {
         let log = std::fs::read_to_string(&self.log).unwrap();
         let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
         let request = |line: &str| {
-            // The last line may be half written.
+            // The last line may be incomplete.
             let event: Value = serde_json::from_str(line).ok()?;
             if event["user"]["username"] != self.user.as_str() || event["stage"] != "ResponseComplete" {
                 return None;
@@ -61,13 +60,13 @@ impl Account {
         log.lines().filter(|line| line.contains(&self.user)).filter_map(request).collect()
     }
 
-    /// How many there were of each.
+    /// Returns the number of requests by kind.
     pub fn counts(&self) -> BTreeMap<String, u32> {
         count(&self.requests())
     }
 }
 
-/// How many requests there are of each verb and resource.
+/// Counts requests by verb and resource.
 pub fn count(requests: &[Request]) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     for request in requests {

@@ -1,4 +1,4 @@
-//! The real control plane: etcd, API server, scheduler, controllers and fake nodes, by `tests/controlplane`.
+//! The real control plane of `tests/controlplane`: etcd, API server, scheduler, controllers and fake nodes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -14,16 +14,16 @@ use kube::{Client, Config};
 
 use super::wait::PATIENT;
 
-/// Namespace of the rolegates themselves: their Secrets and Leases.
+/// Namespace of the rolegates' Secrets and Leases.
 pub const SYSTEM: &str = "rolegate-system";
 
-/// A control plane that ends with this process, however that ends: it reads a pipe that only we hold.
+/// A control plane that ends when this process does, because it reads a pipe that only this process holds.
 pub struct ControlPlane {
-    /// Of the administrator.
+    /// Kubeconfig of the administrator.
     pub kubeconfig: PathBuf,
-    /// `https://host:port`.
+    /// URL of the API server, `https://host:port`.
     pub server: String,
-    /// Where its files are, `log/audit.jsonl` among them when it was asked for.
+    /// Folder of its files, such as `log/audit.jsonl` with `--audit`.
     pub dir: PathBuf,
     kubectl: Vec<String>,
     rig: Mutex<Rig>,
@@ -35,48 +35,49 @@ struct Rig {
     answers: BufReader<ChildStdout>,
 }
 
-/// A control plane that several tests share: started by the first.
+/// A control plane shared by several tests; the first one starts it.
 pub type Shared = LazyLock<Arc<ControlPlane>>;
 
 static SHARED: Shared = LazyLock::new(|| Arc::new(ControlPlane::start_with_groups("kwok", &[])));
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 impl ControlPlane {
-    /// The one that all tests share which break nothing: with groups defined.
+    /// Returns the control plane for tests that break nothing of it, with groups defined.
     pub fn shared() -> Arc<Self> {
         SHARED.clone()
     }
 
-    /// One of its own, for a test that stops or breaks parts of it; other tasks of the test go on while it starts.
+    /// Starts a control plane for a test that stops or breaks parts of it, without blocking other tasks of the test.
     pub async fn own(start: impl FnOnce() -> Self + Send + 'static) -> Arc<Self> {
         Arc::new(tokio::task::spawn_blocking(start).await.unwrap())
     }
 
-    /// One of its own with groups defined.
+    /// Starts a control plane of one's own, with groups defined.
     pub async fn own_with_groups() -> Arc<Self> {
         Self::own(|| Self::start_with_groups("kwok", &[])).await
     }
 
-    /// Starts one without definitions of groups.
+    /// Starts a control plane without definitions of groups.
     pub fn start() -> Self {
         Self::start_with("kwok", &[])
     }
 
-    /// Starts one that behaves as this minor version does, as far as the API server, the scheduler and the controllers know how to.
+    /// Starts a control plane that emulates a minor version, as far as API server, scheduler and controllers support
+    /// it.
     pub fn emulating(version: &str) -> Self {
         let flag = |component: &str| [format!("--{component}-flag"), format!("emulated-version={version}")];
         let flags: Vec<_> = ["apiserver", "scheduler", "controller-manager"].into_iter().flat_map(flag).collect();
         Self::start_with("kwok", &flags.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Starts one with definitions of groups, and with these extras and more arguments.
+    /// Starts a control plane with definitions of groups, extras and further arguments.
     pub fn start_with_groups(extras: &str, more: &[&str]) -> Self {
         let plane = Self::start_with(extras, more);
         plane.define_groups();
         plane
     }
 
-    /// Starts one with these extras, as `kwok,lws`, and more arguments, as `--audit`.
+    /// Starts a control plane with extras, such as `kwok,lws`, and further arguments, such as `--audit`.
     pub fn start_with(extras: &str, more: &[&str]) -> Self {
         let rig = rig_binary();
         let number = STARTED.fetch_add(1, Ordering::SeqCst);
@@ -114,7 +115,7 @@ impl ControlPlane {
         plane
     }
 
-    /// Installs the definitions that `rolegate crds` prints, those of groups included.
+    /// Installs the definitions of `rolegate crds`, including those of groups.
     pub fn define_groups(&self) {
         let print = |arguments: &[&str]| Command::new(rolegate_binary()).args(arguments).output().unwrap().stdout;
         let crds = [print(&["crds"]), print(&["crds", "--optional"])].concat();
@@ -122,7 +123,7 @@ impl ControlPlane {
         self.until_defined();
     }
 
-    /// Waits until all definitions are served. Of one that has no conditions yet kubectl makes a fault, and is asked again.
+    /// Waits until all definitions are served. kubectl fails for a definition without conditions, so it is retried.
     pub fn until_defined(&self) {
         let (began, wait) = (Instant::now(), ["wait", "--for=condition=Established", "crd", "--all", "--timeout=30s"]);
         loop {
@@ -134,24 +135,24 @@ impl ControlPlane {
         }
     }
 
-    /// The loopback address at which everything listens.
+    /// Returns the loopback address of all components.
     pub fn loopback(&self) -> IpAddr {
         let host = self.server.trim_start_matches("https://").rsplit_once(':').unwrap().0;
         host.trim_matches(['[', ']']).parse().unwrap()
     }
 
-    /// Where a rolegate of this control plane listens, at a port that is free: at this address alone, and on IPv6 as one that
-    /// is deployed does.
+    /// Returns the listen address for a rolegate, with a free port: this address only; on IPv6 all addresses, as in a
+    /// deployment.
     pub fn listens(&self) -> String {
         if self.loopback().is_ipv6() { "[::]:0".to_owned() } else { format!("{}:0", self.loopback()) }
     }
 
-    /// A client of the administrator. Each runtime needs its own.
+    /// Returns a client of the administrator. Each runtime needs its own.
     pub async fn client(&self) -> Client {
         client_of(&self.kubeconfig).await
     }
 
-    /// Runs kubectl, with something on its standard input.
+    /// Runs kubectl with this standard input.
     pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> Output {
         let (program, first) = self.kubectl.split_first().unwrap();
         let mut process = Command::new(program)
@@ -166,7 +167,7 @@ impl ControlPlane {
         process.wait_with_output().unwrap()
     }
 
-    /// Runs kubectl, which must work, and returns what it prints.
+    /// Runs kubectl, which must succeed, and returns its output.
     pub fn must(&self, arguments: &[&str], stdin: &str) -> String {
         let output = self.kubectl(arguments, stdin);
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -174,8 +175,8 @@ impl ControlPlane {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// `start`, `stop`, `kill`, `restart`, `pause` or `resume` of a component; returns when it has taken effect. The
-    /// observers go on meanwhile.
+    /// Runs `start`, `stop`, `kill`, `restart`, `pause` or `resume` for a component; returns when it has taken effect.
+    /// Other tasks continue meanwhile.
     pub async fn command(self: &Arc<Self>, verb: &str, component: &str) {
         let (plane, line) = (self.clone(), format!("{verb} {component}"));
         let carry_out = move || {
@@ -192,35 +193,35 @@ impl ControlPlane {
 impl Drop for ControlPlane {
     fn drop(&mut self) {
         let Ok(rig) = self.rig.get_mut() else { return };
-        // It stops by itself when its input ends, but then nobody waits until it has removed its files.
+        // The rig also stops at the end of its input, but waiting for it makes sure that its files are removed.
         _ = Command::new("kill").arg(rig.process.id().to_string()).status();
         _ = rig.process.wait();
     }
 }
 
-/// A client for a kubeconfig.
+/// Returns a client for a kubeconfig.
 pub async fn client_of(kubeconfig: &Path) -> Client {
     Client::try_from(config_of(kubeconfig).await).unwrap()
 }
 
-/// How whoever a kubeconfig names reaches the API server.
+/// Returns the configuration of a kubeconfig.
 pub async fn config_of(kubeconfig: &Path) -> Config {
     let file = Kubeconfig::read_from(kubeconfig).unwrap();
     Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await.unwrap()
 }
 
-/// Where logs and the control planes' files go.
+/// Returns the folder of logs and control planes.
 pub fn scratch_dir() -> PathBuf {
     option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from)
 }
 
-/// The binary under test: a suite has it built by cargo, an example finds it beside itself.
+/// Returns the binary under test: built by cargo for a suite, beside the program for an example.
 pub fn rolegate_binary() -> PathBuf {
     let built = option_env!("CARGO_BIN_EXE_rolegate").map(PathBuf::from);
     built.unwrap_or_else(|| std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("rolegate"))
 }
 
-/// The control plane's binary, built first where it is missing; `ROLEGATE_RIG` names another.
+/// Returns the control plane's binary, built if missing; `ROLEGATE_RIG` names another.
 pub fn rig_binary() -> PathBuf {
     if let Some(rig) = std::env::var_os("ROLEGATE_RIG") {
         return rig.into();
@@ -234,7 +235,7 @@ pub fn rig_binary() -> PathBuf {
     rig
 }
 
-/// A program of `tests/controlplane/tools`, built first where it is missing.
+/// Returns a program of `tests/controlplane/tools`, built if missing.
 pub fn tool(name: &str) -> PathBuf {
     let tool = rig_binary().with_file_name(name);
     if !tool.exists() {

@@ -1,4 +1,4 @@
-//! Tables of pages in `docs/`, each row of which is written by the test that saw it.
+//! Tables of pages in `docs/` whose rows are written by tests.
 
 use std::fs;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 static PAGE: Mutex<()> = Mutex::new(());
 
-/// Says what was seen. With `UPDATE_DOCS` set the row replaces the one of this page that begins with the same cell in the table
-/// between `<!-- figures: TABLE -->` and `<!-- end of figures -->`, or is added to it.
+/// Prints a row. With `UPDATE_DOCS` set, it replaces the row with the same first cell in the page's table between
+/// `<!-- figures: TABLE -->` and `<!-- end of figures -->`, or is added to it.
 pub fn record_in(page: &str, table: &str, row: &[&str]) {
     let line = format!("| {} |", row.join(" | "));
     println!("{table}: {line}");
@@ -20,7 +20,7 @@ pub fn record_in(page: &str, table: &str, row: &[&str]) {
     fs::write(&path, with_row(&page, table, row[0], &line)).unwrap();
 }
 
-/// A row of `docs/reliability.md`.
+/// Records a row of `docs/reliability.md`.
 pub fn record(table: &str, row: &[&str]) {
     record_in("docs/reliability.md", table, row);
 }

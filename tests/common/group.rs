@@ -1,8 +1,8 @@
-//! Groups as users write them: a `RoleBasedGroup` and a `StatefulSet` for each role.
+//! Groups as users write them: a `RoleBasedGroup`, and a `StatefulSet` for each role.
 
 use serde_json::{Value, json};
 
-/// Spellings of `segmentPlacement.progression`.
+/// Values of `segmentPlacement.progression`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progression {
     OrderedReady,
@@ -16,9 +16,9 @@ pub struct Group {
     pub name: String,
     pub roles: Vec<Role>,
     pub progression: Progression,
-    /// Workloads are named after their roles alone.
+    /// Whether workloads are named after their roles alone.
     bare_names: bool,
-    /// Merged into the template of every role's pods.
+    /// Patch for the pod template of every role.
     template: Value,
 }
 
@@ -26,9 +26,9 @@ pub struct Group {
 pub struct Role {
     pub name: String,
     pub replicas: u32,
-    /// Replicas in one segment.
+    /// Replicas per segment.
     pub segment: u32,
-    /// Pods of one replica.
+    /// Pods per replica.
     pub size: u32,
 }
 
@@ -43,24 +43,24 @@ impl Group {
         }
     }
 
-    /// KEP-32's Story 1: 100 prefill and 50 decode pods in ten segments of 10 and 5.
+    /// Returns KEP-32's Story 1: 100 prefill and 50 decode pods in ten segments of 10 and 5.
     pub fn story_1(name: &str) -> Self {
         Self::new(name).role("prefill", 100, 10).role("decode", 50, 5)
     }
 
-    /// Three segments of 4 prefill and 2 decode pods, which do not become ready by themselves.
+    /// Returns three segments of 4 prefill and 2 decode pods, which do not become ready by themselves.
     pub fn three_segments() -> Self {
         Self::new("llm").role("prefill", 12, 4).role("decode", 6, 2).held_back()
     }
 
-    /// Adds a role, or changes it.
+    /// Adds or replaces a role.
     pub fn role(mut self, name: &str, replicas: u32, segment: u32) -> Self {
         self.roles.retain(|role| role.name != name);
         self.roles.push(Role { name: name.to_owned(), replicas, segment, size: 1 });
         self
     }
 
-    /// Each replica of the roles that were added is so many pods, as in a `LeaderWorkerSet`.
+    /// Sets the number of pods per replica of the roles so far, as in a `LeaderWorkerSet`.
     pub fn of_pods(mut self, size: u32) -> Self {
         self.roles.iter_mut().for_each(|role| role.size = size);
         self
@@ -71,7 +71,7 @@ impl Group {
         self
     }
 
-    /// Workloads are named after their roles alone, and not as a RoleBasedGroup would name them.
+    /// Names workloads after their roles alone, and not as a RoleBasedGroup would name them.
     pub fn bare_names(mut self) -> Self {
         self.bare_names = true;
         self
@@ -83,7 +83,7 @@ impl Group {
         self
     }
 
-    /// Pods run and do not become ready before [`super::Stage::let_ready`].
+    /// Lets pods run, but not become ready before [`super::Stage::let_ready`].
     pub fn held_back(self) -> Self {
         self.template(&json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": "" } } }))
     }
@@ -92,17 +92,17 @@ impl Group {
         self.roles.iter().find(|known| known.name == role).unwrap()
     }
 
-    /// Pods of all roles.
+    /// Returns the number of pods of all roles.
     pub fn pods(&self) -> u32 {
         self.roles.iter().map(|role| role.replicas * role.size).sum()
     }
 
-    /// Name of a role's `StatefulSet`.
+    /// Returns the name of a role's `StatefulSet`.
     pub fn set_name(&self, role: &str) -> String {
         if self.bare_names { role.to_owned() } else { format!("{}-{role}", self.name) }
     }
 
-    /// The `RoleBasedGroup`.
+    /// Returns the `RoleBasedGroup`.
     pub fn object(&self) -> Value {
         let roles = self.roles.iter().map(|role| json!({ "name": role.name, "replicas": role.replicas }));
         let sizes = self.roles.iter().map(|role| (role.name.clone(), json!(role.segment)));
@@ -121,7 +121,7 @@ impl Group {
         })
     }
 
-    /// The same segments in a `RoleCoordination` that refers to the StatefulSets.
+    /// Returns a `RoleCoordination` with the same segments that refers to the StatefulSets.
     pub fn coordination(&self) -> Value {
         let role = |role: &Role| json!({ "name": role.name, "workloadRef": { "kind": "StatefulSet", "name": self.set_name(&role.name) } });
         let sizes: serde_json::Map<_, _> =
@@ -137,7 +137,7 @@ impl Group {
         })
     }
 
-    /// The `StatefulSet` of a role; its pods go to the nodes of one stage.
+    /// Returns the `StatefulSet` of a role; its pods use the nodes of one stage.
     pub fn set(&self, role: &Role, stage: &str) -> Value {
         let labels = json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role.name });
         let mut template = pod_template(&labels, stage);
@@ -156,7 +156,7 @@ impl Group {
         })
     }
 
-    /// A pod of a role without a workload behind it.
+    /// Returns a pod of a role without a workload.
     pub fn pod(&self, role: &str, name: &str, stage: &str) -> Value {
         let labels = json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role });
         let mut pod = pod_template(&labels, stage);
@@ -178,10 +178,10 @@ pub fn pod_template(labels: &Value, stage: &str) -> Value {
     })
 }
 
-/// Label of nodes: the one stage whose pods they take.
+/// Label of nodes: the stage whose pods they accept.
 pub const STAGE: &str = "rolegate.dev/stage";
 
-/// A fake node with room for so many pods.
+/// Returns a fake node with room for this number of pods.
 pub fn node(name: &str, room: u32, stage: &str) -> Value {
     json!({
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-//! HTTP as callers of rolegate speak it: plain to the admin port, TLS to the webhook.
+//! HTTP clients for rolegate: plain for the admin port, TLS for the webhook.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,12 +15,11 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Status and body of an answer.
 pub type Answer = (u16, Bytes);
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// One plain GET.
+/// Sends a GET without TLS.
 pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String), Error> {
     let mut sender = handshake(TcpStream::connect(address).await?).await?;
     let request = Request::get(path).header("host", address.to_string()).body(Full::default())?;
@@ -28,24 +27,23 @@ pub async fn get(address: SocketAddr, path: &str) -> Result<(u16, String), Error
     Ok((status, String::from_utf8(body.to_vec())?))
 }
 
-/// A kept-alive connection to the webhook, trusting what its configuration carries.
+/// A kept-alive connection to the webhook that trusts a CA bundle.
 pub struct Caller {
     sender: http1::SendRequest<Full<Bytes>>,
     host: String,
 }
 
 impl Caller {
-    /// Connects.
     pub async fn connect(address: SocketAddr, ca_bundle: &[u8]) -> Self {
         Self::try_connect(address, ca_bundle).await.unwrap()
     }
 
-    /// Connects where that may fail.
+    /// Connects, or returns an error.
     pub async fn try_connect(address: SocketAddr, ca_bundle: &[u8]) -> Result<Self, Error> {
         Self::over(tls_to(address, ServerName::from(address.ip()), ca_bundle).await?, address).await
     }
 
-    /// Speaks HTTP/1 over a stream to this address.
+    /// Uses HTTP/1 over an existing stream.
     pub async fn over<S>(stream: S, address: SocketAddr) -> Result<Self, Error>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -53,12 +51,11 @@ impl Caller {
         Ok(Self { sender: handshake(stream).await?, host: address.to_string() })
     }
 
-    /// One POST of JSON.
+    /// Posts JSON.
     pub async fn post(&mut self, path: &str, body: impl Into<Bytes>) -> Result<Answer, Error> {
         self.send(Method::POST, path, "application/json", body).await
     }
 
-    /// Any request.
     pub async fn send(
         &mut self,
         method: Method,
@@ -72,12 +69,12 @@ impl Caller {
     }
 }
 
-/// A connection to the webhook, trusting what its configuration carries.
+/// Opens a TLS connection to the webhook that trusts a CA bundle.
 pub async fn tls(address: SocketAddr, ca_bundle: &[u8]) -> TlsStream<TcpStream> {
     tls_to(address, ServerName::from(address.ip()), ca_bundle).await.unwrap()
 }
 
-/// The same under another name than the address; an error when the certificate is not for it.
+/// Like [`tls`], with another name than the address; returns an error when the certificate does not match.
 pub async fn tls_to(
     address: SocketAddr,
     name: ServerName<'static>,
@@ -97,7 +94,7 @@ pub async fn tls_to(
     TlsConnector::from(Arc::new(config)).connect(name, stream).await
 }
 
-/// Speaks HTTP/1.1 on a connection.
+/// Starts HTTP/1.1 on a connection.
 pub async fn handshake<S>(stream: S) -> Result<http1::SendRequest<Full<Bytes>>, Error>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -1,4 +1,4 @@
-//! What must hold at every event, checked on what the observers wrote down (S1, S2, and that nothing slips in).
+//! Checks invariants at every recorded event (S1, S2, and that every pod is created held).
 
 use std::collections::HashSet;
 
@@ -6,7 +6,7 @@ use super::group::{Group, Progression};
 use super::pods::{Event, Pod, PodLog, Step, View};
 use super::status::StatusLog;
 
-/// Every pod that was seen being born was held then; returns how many were.
+/// Checks that every pod was held at its creation; returns their number.
 pub fn all_born_held(pods: &PodLog) -> usize {
     let births = pods.births();
     let ungated: Vec<_> = births.iter().filter(|pod| !pod.is_held()).map(|pod| &pod.name).collect();
@@ -14,8 +14,8 @@ pub fn all_born_held(pods: &PodLog) -> usize {
     births.len()
 }
 
-/// S1: whenever a pod was released, its progression held of all earlier segments. A pod whose replica was released
-/// before may come back at any time (S3).
+/// S1: checks that at each release, the progression allowed it for all earlier segments. A pod whose replica was
+/// released before may be recreated at any time (S3).
 pub fn released_in_order(pods: &PodLog, group: &Group) {
     let earlier: fn(&Pod) -> bool = match group.progression {
         Progression::OrderedReady => Pod::is_ready,
@@ -42,12 +42,12 @@ pub fn released_in_order(pods: &PodLog, group: &Group) {
     }
 }
 
-/// S5: whenever a pod was released, the status had said before that it may be. Who was born free needs no word.
+/// S5: checks that the status committed each release before it happened. Pods created without a gate need no commit.
 pub fn committed_before_released(pods: &PodLog, statuses: &StatusLog) {
     committed_before_released_of(pods, statuses, |_| true);
 }
 
-/// The same for the pods of one group beside others.
+/// Like [`committed_before_released`], for the pods of one group among others.
 pub fn committed_before_released_of(pods: &PodLog, statuses: &StatusLog, is_of_group: impl Fn(&Pod) -> bool) {
     let free: HashSet<_> = pods.births().into_iter().filter(|pod| !pod.is_held()).map(|pod| pod.uid).collect();
     let released = |event: &&Event| event.step == Step::Released && !free.contains(&event.pod.uid);
@@ -62,7 +62,7 @@ pub fn committed_before_released_of(pods: &PodLog, statuses: &StatusLog, is_of_g
     }
 }
 
-/// S2: the released counts in the status never fell.
+/// S2: checks that released counts in the status never fall.
 pub fn released_counts_never_fell(statuses: &StatusLog, group: &Group) {
     for role in &group.roles {
         let counts: Vec<_> = statuses.all().iter().map(|status| status.released(&role.name)).collect();
@@ -70,7 +70,7 @@ pub fn released_counts_never_fell(statuses: &StatusLog, group: &Group) {
     }
 }
 
-/// S2: no pod that was there when its replica had been released was held again.
+/// S2: checks that no existing pod is held again after its replica was released.
 pub fn nobody_was_held_again(pods: &PodLog) {
     let mut released = HashSet::new();
     for event in pods.events() {
@@ -81,9 +81,9 @@ pub fn nobody_was_held_again(pods: &PodLog) {
     }
 }
 
-/// From when all pods of these roles were ready for the first time: at every event the updated shares of two roles differ by no
-/// more than the skew, or one replica of the role behind, and no role has more replicas unavailable than it may. Returns how
-/// many events were looked at.
+/// Checks each event after all pods of these roles were ready for the first time: the updated shares of two roles
+/// differ by at most the skew, or one replica of the role behind, and no role exceeds its unavailable replicas.
+/// Returns the number of checked events.
 pub fn rolled_in_step(
     pods: &PodLog,
     roles: [(&str, u32); 2],
@@ -116,8 +116,8 @@ pub fn rolled_in_step(
     looks
 }
 
-/// From this event on, at most one instance is not whole at any time: its ready pods, which carry its number in this label,
-/// are as many as one of the sizes.
+/// Checks that from this event on, at most one instance is incomplete at a time: its number of ready pods, by the
+/// instance number in this label, is one of the sizes.
 pub fn at_most_one_instance_down(pods: &PodLog, from: usize, label: &str, instances: usize, sizes: &[usize]) {
     let mut view = View::default();
     for (number, event) in pods.events().iter().enumerate() {

@@ -1,9 +1,8 @@
-//! What the suites on the real control plane share: the control plane itself, rolegate as a process, groups and nodes to
-//! put there, and observers that write down what happens, so that invariants are checked at every event and not only at
-//! the end.
+//! Common parts of the suites on the real control plane: the control plane, rolegate as a process, groups and nodes,
+//! and observers that record events, so that invariants are checked at every event.
 //!
-//! A test takes a [`Stage`]: a namespace of its own on the shared control plane, with nodes that nobody else uses, and a
-//! rolegate that serves this namespace only.
+//! A test uses a [`Stage`]: a namespace on the shared control plane, with nodes of its own, and a rolegate that serves
+//! only this namespace.
 
 #![allow(dead_code, unused_imports, reason = "each suite uses a part of it")]
 

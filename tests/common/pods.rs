@@ -1,4 +1,4 @@
-//! An observer of pods: a watch from before the first is made, which writes down how each was born and what became of it.
+//! An observer of pods: a watch that starts before the first pod is created, and records every change.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -19,33 +19,33 @@ use super::wait::PATIENT;
 
 pub const GATE: &str = "rolegate.dev/hold";
 
-/// Labels with the ordinal of a pod's replica. That of a worker in a `LeaderWorkerSet` has a pod index as well: its place in
-/// the group.
+/// Labels with the ordinal of a pod's replica. A worker of a `LeaderWorkerSet` also has a pod index, its place in the
+/// group.
 const ORDINALS: [&str; 2] = ["leaderworkerset.sigs.k8s.io/group-index", "apps.kubernetes.io/pod-index"];
 
-/// Labels with a pod's role: ours, and that of RBG's releases since v0.7.
+/// Labels with a pod's role: ours, and that of RBG since v0.7.
 const ROLES: [&str; 2] = ["rolegate.dev/role", "rbg.workloads.x-k8s.io/role-name"];
 
-/// Name of RBG's RoleInstance, which ends in its ordinal.
+/// Label with the name of RBG's RoleInstance, which ends with the ordinal.
 const INSTANCE: &str = "rbg.workloads.x-k8s.io/role-instance-name";
 
-/// A pod as the API server had it at one time.
+/// A pod at one resourceVersion.
 #[derive(Clone, Debug, Default)]
 pub struct Pod {
     pub name: String,
     pub uid: String,
-    /// Counts all writes of the cluster, of whatever kind.
+    /// The resourceVersion, which counts all writes of the cluster.
     pub version: u64,
     pub role: String,
-    /// Ordinal of its replica: of a `StatefulSet`'s pod, or of a `LeaderWorkerSet`'s group.
+    /// Ordinal of its replica: that of a `StatefulSet`'s pod, or of a `LeaderWorkerSet`'s group.
     pub index: u32,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
     pub gates: Vec<String>,
     pub node: Option<String>,
-    /// Nodes that it may go to.
+    /// Its node selector.
     pub selector: BTreeMap<String, String>,
-    /// Why the scheduler has no node for it.
+    /// The scheduler's message when it finds no node.
     pub unschedulable: String,
     pub ready: bool,
 }
@@ -68,7 +68,7 @@ impl Pod {
     }
 }
 
-/// What happened to a pod.
+/// A change of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Born,
@@ -79,18 +79,18 @@ pub enum Step {
     Gone,
 }
 
-/// Something happened to a pod, which then was like this.
+/// A change, with the pod after it.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub step: Step,
     pub pod: Pod,
-    /// When it was seen.
+    /// Time of observation.
     pub at: Instant,
-    /// Events of one list, after the watch was lost, have one number: their order is not known.
+    /// Number of the list or event. Events of one list, after a lost watch, share a number: their order is unknown.
     pub batch: usize,
 }
 
-/// The pods that are there.
+/// The existing pods.
 #[derive(Default)]
 pub struct View {
     pods: BTreeMap<String, Pod>,
@@ -109,7 +109,7 @@ impl View {
         self.of(role).filter(|pod| test(pod)).count()
     }
 
-    /// Pods of all roles that pass a test.
+    /// Returns the number of pods of all roles that pass a test.
     pub fn count_all(&self, test: impl Fn(&Pod) -> bool) -> usize {
         self.all().filter(|pod| test(pod)).count()
     }
@@ -118,12 +118,12 @@ impl View {
         self.all().find(|pod| pod.name == name)
     }
 
-    /// All pods with an index in the range are there and pass a test.
+    /// Reports whether all pods with an index in the range exist and pass a test.
     pub fn all_in(&self, role: &str, range: std::ops::Range<u32>, test: impl Fn(&Pod) -> bool) -> bool {
         self.count(role, |pod| range.contains(&pod.index) && test(pod)) == range.len()
     }
 
-    /// Takes an event in, to see what was there after it.
+    /// Applies an event.
     pub fn take(&mut self, event: &Event) {
         match event.step {
             Step::Gone => _ = self.pods.remove(&event.pod.uid),
@@ -161,11 +161,11 @@ struct Log {
     now: View,
     events: Vec<Event>,
     batch: usize,
-    /// Pods that a list showed first, after the watch was lost: nobody saw how they were born.
+    /// Pods that were first seen in a list after a lost watch: their creation was not observed.
     unwitnessed: HashSet<String>,
 }
 
-/// Watches the pods of a namespace until it is dropped.
+/// A watch of the pods of a namespace; it ends on drop.
 pub struct PodLog {
     log: Arc<Mutex<Log>>,
     changed: watch::Receiver<()>,
@@ -173,7 +173,7 @@ pub struct PodLog {
 }
 
 impl PodLog {
-    /// Returns when it watches: nothing that is made later is missed.
+    /// Starts the watch, and returns when it runs: no pod that is created later is missed.
     pub async fn start(client: &Client, namespace: &str) -> Self {
         let log = Arc::new(Mutex::new(Log::default()));
         let (tell, mut changed) = watch::channel(());
@@ -211,17 +211,17 @@ impl PodLog {
         self.log.lock().unwrap()
     }
 
-    /// Looks at the pods that are there.
+    /// Inspects the existing pods.
     pub fn now<T>(&self, look: impl FnOnce(&View) -> T) -> T {
         look(&self.log().now)
     }
 
-    /// Waits until the pods that are there pass a test.
+    /// Waits until the existing pods pass a test.
     pub async fn until(&self, what: &str, test: impl Fn(&View) -> bool) {
         self.until_within(PATIENT, what, test).await;
     }
 
-    /// The same with another deadline.
+    /// Like [`PodLog::until`], with another deadline.
     pub async fn until_within(&self, deadline: Duration, what: &str, test: impl Fn(&View) -> bool) {
         let mut changed = self.changed.clone();
         let waiting = async {
@@ -233,12 +233,12 @@ impl PodLog {
         assert!(came, "not within {deadline:?}: {what}\nfound: {}", self.log().now);
     }
 
-    /// Everything that happened so far, in order.
+    /// Returns all events so far, in order.
     pub fn events(&self) -> Vec<Event> {
         self.log().events.clone()
     }
 
-    /// Pods that were seen being born, as they were then.
+    /// Returns the pods whose creation was observed, as they were created.
     pub fn births(&self) -> Vec<Pod> {
         let log = self.log();
         let born = log.events.iter().filter(|event| event.step == Step::Born).map(|event| &event.pod);
@@ -295,7 +295,7 @@ impl Log {
     }
 }
 
-/// The fields that are looked at, read without the types of the code under test.
+/// The observed fields, parsed without the types of the code under test.
 type Watched = Object<PodSpec, PodStatus>;
 
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -1,4 +1,4 @@
-//! Policies of the API server.
+//! Waits for ValidatingAdmissionPolicies.
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::ListParams;
@@ -6,7 +6,7 @@ use kube::{Api, Client};
 
 use super::wait::{PATIENT, eventually};
 
-/// Waits until the API server has checked the expressions of so many policies, and found nothing that does not fit.
+/// Waits until the API server has checked the expressions of this number of policies, without warnings.
 pub async fn policies_fit_the_types(client: &Client, count: usize) {
     let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
     eventually(PATIENT, "the policies are checked", async || {

@@ -1,4 +1,5 @@
-//! A TCP proxy that delays, cuts and loses: a slow or broken network to the API server, or the Service before two rolegates.
+//! A TCP proxy that delays, cuts and loses: a slow or broken network to the API server, or the Service of two
+//! rolegates.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -11,9 +12,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// A proxy; it ends with this handle.
+/// A proxy; it ends on drop.
 pub struct Proxy {
-    /// Where it listens.
+    /// The listen address.
     pub address: SocketAddr,
     link: Arc<Link>,
     task: JoinHandle<()>,
@@ -21,16 +22,16 @@ pub struct Proxy {
 
 struct Link {
     targets: Mutex<Vec<SocketAddr>>,
-    /// How late bytes arrive that come from the target.
+    /// Delay of bytes from the target.
     delay: Mutex<Duration>,
-    /// Requests get lost.
+    /// Whether requests are lost.
     silent: watch::Sender<bool>,
-    /// Connections end when it changes.
+    /// A change ends all connections.
     cuts: watch::Sender<u64>,
 }
 
 impl Proxy {
-    /// Starts one before a target.
+    /// Starts a proxy for a target.
     pub async fn before(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -49,28 +50,28 @@ impl Proxy {
         Self { address, link, task }
     }
 
-    /// New connections go to the first of these that answers.
+    /// Connects new connections to the first of these targets that answers.
     pub fn lead_to(&self, targets: &[SocketAddr]) {
         *self.link.targets.lock().unwrap() = targets.to_vec();
     }
 
-    /// From now on bytes from the target arrive this late, on open connections too. Their order stays.
+    /// Delays bytes from the target from now on, also on open connections. Their order is kept.
     pub fn delay(&self, delay: Duration) {
         *self.link.delay.lock().unwrap() = delay;
     }
 
-    /// From now on a request is taken and never answered, on open connections and on new ones. What is still being answered
-    /// goes on, as every watch does: nobody says anything on the connection of a watch.
+    /// Loses requests from now on, on open and new connections. Answers in progress continue, so watches do too: no
+    /// requests follow on their connections.
     pub fn silence(&self) {
         self.link.silent.send_replace(true);
     }
 
-    /// From now on requests are answered again. Those that were lost stay lost, with their connections.
+    /// Answers requests again. Lost requests stay lost, and so do their connections.
     pub fn speak(&self) {
         self.link.silent.send_replace(false);
     }
 
-    /// Ends every open connection. New ones are served.
+    /// Ends every open connection. New connections are accepted.
     pub fn cut(&self) {
         self.link.cuts.send_modify(|cuts| *cuts += 1);
     }
@@ -100,14 +101,14 @@ impl Link {
                         return;
                     }
                 }
-                // The target is done: its caller is told so, and says for itself when it is.
+                // The target has closed its side: the caller is told, and closes its own side when it is done.
                 _ = caller_out.shutdown().await;
                 std::future::pending::<()>().await;
             };
             tokio::select! {
                 () = there => {}
                 () = back => {}
-                // Ends the bytes on their way only when the target is done and all have arrived.
+                // Ends the delayed bytes only when the target has closed and all bytes have arrived.
                 () = async { self.read(target_in, late).await; std::future::pending().await } => {}
                 _ = cut.changed() => {}
             }
@@ -115,7 +116,7 @@ impl Link {
         }
     }
 
-    /// Hands on what the caller says, up to the first request that gets lost. Ends with the caller.
+    /// Forwards bytes from the caller until a request is lost. Ends with the caller.
     async fn ask(&self, caller: &mut OwnedReadHalf, target: &mut OwnedWriteHalf) {
         let mut buffer = vec![0; 64 << 10];
         let mut lost = false;

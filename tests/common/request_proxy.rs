@@ -1,5 +1,5 @@
-//! A proxy before the API server that reads what it is asked: requests of one kind are lost, refused or answered by halves, all
-//! others go on.
+//! A proxy for the API server that parses requests: requests of one kind are lost, refused or partly answered, all
+//! others pass.
 
 use std::io::Error;
 use std::net::SocketAddr;
@@ -32,32 +32,32 @@ use super::tls::TlsListener;
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
     pub method: &'static str,
-    /// A part of its path with the query, as `/pods/llm-main-0` or `/pods?`.
+    /// Part of its path with the query, such as `/pods/llm-main-0` or `/pods?`.
     pub path: &'static str,
 }
 
-/// What becomes of a request.
+/// The handling of a request.
 #[derive(Clone, Copy, Debug)]
 pub enum Fate {
-    /// It is taken, and neither handed on nor answered.
+    /// The request is neither forwarded nor answered.
     Lost,
-    /// It is handed on, and the answer is kept back.
+    /// The request is forwarded, but not answered.
     Unanswered,
-    /// It is answered with this status, and not handed on.
+    /// The request is answered with this status, and not forwarded.
     Refused(u16),
-    /// It is answered as a watch of a version that was compacted.
+    /// The request is answered like a watch of a compacted resourceVersion.
     Expired,
-    /// The connection ends after so many bytes of the answer's body.
+    /// The connection ends after this number of bytes of the answer's body.
     Cut(usize),
 }
 
 type Body = UnsyncBoxBody<Bytes, Error>;
 
-/// A proxy; it ends with this handle.
+/// A proxy; it ends on drop.
 pub struct RequestProxy {
-    /// Where it listens.
+    /// The listen address.
     pub address: SocketAddr,
-    /// What its callers must trust.
+    /// CA certificate of the proxy, as PEM.
     pub ca: String,
     state: Arc<State>,
     task: JoinHandle<()>,
@@ -67,7 +67,7 @@ struct State {
     target: SocketAddr,
     target_ca: Vec<u8>,
     broken: Mutex<Broken>,
-    /// Connections end when it changes.
+    /// A change ends all connections.
     cuts: watch::Sender<u64>,
 }
 
@@ -78,7 +78,7 @@ struct Broken {
 }
 
 impl RequestProxy {
-    /// Starts one before the API server.
+    /// Starts a proxy for the API server.
     pub async fn before(plane: &ControlPlane) -> Self {
         let server = TlsListener::bind().await;
         let (address, ca) = (server.address, server.ca.clone());
@@ -90,27 +90,27 @@ impl RequestProxy {
         Self { address, ca, state, task }
     }
 
-    /// From now on requests of this kind get lost.
+    /// Loses requests of this kind from now on.
     pub fn lose(&self, kind: Kind) {
         self.meet(kind, Fate::Lost);
     }
 
-    /// From now on requests of this kind meet this fate.
+    /// Handles requests of this kind in this way from now on.
     pub fn meet(&self, kind: Kind, fate: Fate) {
         *self.state.broken.lock().unwrap() = Broken { kind: Some((kind, fate)), count: 0 };
     }
 
-    /// From now on all requests are answered. Those that were lost stay lost.
+    /// Answers all requests from now on. Lost requests stay lost.
     pub fn answer(&self) {
         self.state.broken.lock().unwrap().kind = None;
     }
 
-    /// Ends every open connection, and with them all watches. New ones are served.
+    /// Ends every open connection, including all watches. New connections are accepted.
     pub fn cut(&self) {
         self.state.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// How many got lost, or met another fate.
+    /// Returns the number of requests that were lost or handled in another way.
     pub fn lost(&self) -> usize {
         self.state.broken.lock().unwrap().count
     }
@@ -126,7 +126,7 @@ impl State {
     async fn serve(self: Arc<Self>, caller: TlsStream<TcpStream>) {
         let Ok(target) = tls_to(self.target, ServerName::from(self.target.ip()), &self.target_ca).await else { return };
         let Ok(sender) = handshake(target).await else { return };
-        // One connection for each of the caller's, on which one request follows the other.
+        // A connection to the target for each connection of the caller; requests follow one another.
         let sender = Arc::new(tokio::sync::Mutex::new(sender));
         let service = service_fn(|request| {
             let (state, sender) = (self.clone(), sender.clone());
@@ -148,7 +148,7 @@ impl State {
         let body = body.collect().await.map_err(Error::other)?.to_bytes();
         let fate = self.fate(&parts);
         match fate {
-            // It ends with the caller's connection.
+            // The request ends with the caller's connection.
             Some(Fate::Lost) => std::future::pending::<()>().await,
             Some(Fate::Refused(code)) => return Ok(refusal(code)),
             Some(Fate::Expired) => return Ok(expired()),
@@ -180,7 +180,7 @@ fn whole(body: String) -> Body {
     Full::new(Bytes::from(body)).map_err(|never| match never {}).boxed_unsync()
 }
 
-/// As the API server says that it will not.
+/// Returns an error like those of the API server.
 fn refusal(code: u16) -> Response<Body> {
     let reason = match code {
         409 => "Conflict",
@@ -197,7 +197,7 @@ fn refusal(code: u16) -> Response<Body> {
     answer.body(whole(status.to_string())).unwrap()
 }
 
-/// As the API server ends a watch of a version that it no longer has.
+/// Returns the API server's answer to a watch of a compacted resourceVersion.
 fn expired() -> Response<Body> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "status": "Failure",
@@ -208,7 +208,7 @@ fn expired() -> Response<Body> {
     answer.body(whole(format!("{event}\n"))).unwrap()
 }
 
-/// The beginning of a body; then its connection breaks.
+/// Returns the beginning of a body; then the connection breaks.
 fn cut_after(body: Incoming, bytes: usize) -> Body {
     let begin = (body.into_data_stream(), bytes);
     let stream = futures::stream::unfold(Some(begin), |rest| async move {

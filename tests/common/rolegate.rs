@@ -1,4 +1,4 @@
-//! rolegate as a process of its own, which serves one namespace.
+//! Runs rolegate as a process that serves one namespace.
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -33,7 +33,7 @@ use super::request_proxy::RequestProxy;
 use super::stage::typed;
 use super::wait::{PATIENT, eventually};
 
-/// A command of ours about a cluster, as somebody runs it who types nothing, on a terminal that takes ASCII only.
+/// Creates a command of rolegate without input, on an ASCII terminal.
 pub fn rolegate_command(kubeconfig: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(rolegate_binary());
     command.args(arguments).arg("--kubeconfig").arg(kubeconfig).env("LC_ALL", "C");
@@ -41,26 +41,26 @@ pub fn rolegate_command(kubeconfig: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// How a rolegate is started, again and again if need be.
+/// The parameters of a rolegate; it may be started repeatedly.
 #[derive(Clone)]
 pub struct Launch {
     plane: Arc<ControlPlane>,
     client: Client,
     namespace: String,
     flags: Vec<(String, String)>,
-    /// What it talks to the API server through, if anything, and whom it must trust then, if not the API server's CA.
+    /// The proxy to the API server, and its CA certificate if it is not the API server's.
     proxy: Option<(SocketAddr, Option<String>)>,
     program: PathBuf,
-    /// Where the API server finds the Service, if that is not where it listens.
+    /// Address of the Service, if it is not the listen address.
     behind: Option<SocketAddr>,
-    /// Of its environment, beside what it inherits.
+    /// Further environment variables.
     environment: Vec<(String, OsString)>,
-    /// How often it was started: each time it has a log of its own, which the next run of the test replaces.
+    /// Number of starts: each has a log of its own, which the next run of the test replaces.
     started: Arc<AtomicUsize>,
 }
 
 impl Launch {
-    /// One that serves a namespace, reached by the name of a Service as in a cluster.
+    /// Creates a launch for one namespace, with a Service as in a cluster.
     pub fn new(plane: Arc<ControlPlane>, client: Client, namespace: &str) -> Self {
         let (reach, listens) = (format!("service/{namespace}"), plane.listens());
         let launch = Self::bare(plane, client, namespace);
@@ -86,7 +86,7 @@ impl Launch {
         Self { plane, client, namespace, flags, proxy: None, program, behind: None, environment, started }
     }
 
-    /// One as a Deployment starts it, but for the addresses where it listens. Its account must be there.
+    /// Creates a launch with the arguments of a Deployment, except the listen addresses. Its account must exist.
     pub fn as_deployed(plane: Arc<ControlPlane>, client: Client, deployment: &Value) -> Self {
         let namespace = deployment["metadata"]["namespace"].as_str().unwrap().to_owned();
         let launch = Self::bare(plane, client, &namespace);
@@ -106,42 +106,42 @@ impl Launch {
         self
     }
 
-    /// Sets an option that has no value.
+    /// Sets an option without a value.
     pub fn switch(self, name: &str) -> Self {
         self.flag(name, "")
     }
 
-    /// Sets a variable of its environment.
+    /// Sets an environment variable.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.to_owned(), value.into()));
         self
     }
 
-    /// Another build of it.
+    /// Sets another binary.
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = program.into();
         self
     }
 
-    /// The API server finds it behind this address, where a proxy stands for what leads a Service to its pods.
+    /// Sets the address of the Service: a proxy that replaces kube-proxy.
     pub fn behind(mut self, service: SocketAddr) -> Self {
         self.behind = Some(service);
         self
     }
 
-    /// It talks to the API server through a proxy.
+    /// Sets a proxy for the API server.
     pub fn through(mut self, proxy: &Proxy) -> Self {
         self.proxy = Some((proxy.address, None));
         self
     }
 
-    /// It talks to the API server through a proxy that reads its requests.
+    /// Sets a proxy for the API server that parses requests.
     pub fn through_requests(mut self, proxy: &RequestProxy) -> Self {
         self.proxy = Some((proxy.address, Some(proxy.ca.clone())));
         self
     }
 
-    /// The kubeconfig of its account: it has the rights that are shipped, and no others.
+    /// Returns the kubeconfig of its account, which has exactly the shipped rights.
     pub async fn kubeconfig(&self) -> PathBuf {
         let takes_rights = |flag: &str| ["recreate-mis-stamped", "allow", "namespace-selector"].contains(&flag);
         let more: Vec<_> = self.flags.iter().filter(|(flag, _)| takes_rights(flag)).map(as_argument).collect();
@@ -163,7 +163,7 @@ impl Launch {
         self.flags.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str()).unwrap()
     }
 
-    /// Starts it, and waits until it serves and the API server asks it.
+    /// Starts rolegate, and waits until it is ready and the API server calls it.
     pub async fn start(&self) -> Rolegate {
         let rolegate = self.start_unready().await;
         rolegate.until_ready().await;
@@ -173,7 +173,7 @@ impl Launch {
         rolegate
     }
 
-    /// Starts it, and waits only until it listens.
+    /// Starts rolegate, and waits only until it listens.
     pub async fn start_unready(&self) -> Rolegate {
         let number = self.started.fetch_add(1, Ordering::SeqCst);
         let log = scratch_dir().join(format!("{}-{number}.rolegate.log", self.value("name")));
@@ -205,9 +205,9 @@ impl Launch {
         Rolegate { process, _output: output, log, overlooks_refusals: false, webhook, admin }
     }
 
-    /// Its options, and its Service. Nothing here maps ports, as kube-proxy does: the API server takes an ExternalName as the
-    /// address of a Service, and the port from the webhooks. No ExternalName is an address of IPv6; there the Service has the
-    /// address that `rig ipv6-alone` has given to this machine.
+    /// Returns the options, and creates the Service. Without kube-proxy, the API server uses the ExternalName as the
+    /// address, and the port of the webhooks. An ExternalName cannot be an IPv6 address; there the Service has the
+    /// address that `rig ipv6-alone` assigns to this machine.
     async fn reached(&self) -> Vec<(String, String)> {
         let given = |name: &str| self.flags.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
         let service = given("reach").and_then(|reach| reach.strip_prefix("service/"));
@@ -232,23 +232,23 @@ impl Launch {
         launch.flags
     }
 
-    /// The name in its certificate.
+    /// Returns the name in its certificate.
     fn host(&self) -> ServerName<'static> {
         let service = self.value("reach").strip_prefix("service/").unwrap();
         format!("{service}.{SYSTEM}.svc").try_into().unwrap()
     }
 
-    /// A connection to one of these, which is verified as the API server does.
+    /// Opens a connection to a rolegate, verified as the API server does.
     pub async fn tls(&self, rolegate: &Rolegate) -> TlsStream<TcpStream> {
         http::tls_to(rolegate.webhook, self.host(), &self.ca_bundle().await).await.unwrap()
     }
 
-    /// The same for requests.
+    /// Like [`Launch::tls`], for requests.
     pub async fn caller(&self, rolegate: &Rolegate) -> Caller {
         Caller::over(self.tls(rolegate).await, rolegate.webhook).await.unwrap()
     }
 
-    /// Groups are no longer judged, for a while: it keeps its webhook configurations, and will notice.
+    /// Stops the validation of groups for a while: rolegate restores its webhook configurations when it notices.
     pub async fn stop_judging(&self) {
         let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
         validating.delete(self.value("name"), &DeleteParams::default()).await.unwrap();
@@ -263,14 +263,14 @@ impl Launch {
         groups.create(&dry_run, &typed(Group::new("probe").role("main", 1, 0).object())).await
     }
 
-    /// What callers must trust.
+    /// Returns the CA bundle of the webhook configurations.
     pub async fn ca_bundle(&self) -> Vec<u8> {
         let configs = client_configs(&self.client, self.value("name")).await.unwrap();
         configs.into_iter().next().unwrap().ca_bundle.unwrap().0
     }
 
-    /// Waits until the API server sends pods and groups to it: configurations reach its caches a moment after they are
-    /// written.
+    /// Waits until the API server sends pods and groups to it: configurations reach the API server's caches with a
+    /// delay.
     async fn until_asked(&self, rolegate: &Rolegate) {
         let address = self.behind.unwrap_or(rolegate.webhook);
         let leads = |config: &WebhookClientConfig| match (&config.service, &config.url) {
@@ -295,7 +295,7 @@ impl Launch {
         })
         .await;
         eventually(PATIENT, "a wrong group that is refused", async || match self.try_wrong_group().await {
-            // 404: groups are not defined here (yet).
+            // 404: groups are not defined (yet).
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 422) => Ok(()),
             other => Err(format!("{other:?}")),
         })
@@ -303,10 +303,10 @@ impl Launch {
     }
 }
 
-/// The address of the one Service that leads to us on IPv6, for `rig ipv6-alone`: of the range that `rig up --ipv6` has.
+/// Address of the IPv6 Service for `rig ipv6-alone`, in the range of `rig up --ipv6`.
 pub const IPV6_SERVICE: &str = "fd00:10:96::2";
 
-/// A port that nobody has, below those that the kernel gives away: nobody takes it by chance until it is listened on.
+/// Returns a free port below the kernel's ephemeral ports: no other process gets it by chance.
 pub fn free_port() -> u16 {
     free_port_at(Ipv4Addr::LOCALHOST.into())
 }
@@ -322,7 +322,7 @@ fn as_argument((name, value): &(String, String)) -> String {
     if value.is_empty() { format!("--{name}") } else { format!("--{name}={value}") }
 }
 
-/// How the API server reaches the webhooks of both configurations of this name, each of which has some.
+/// Returns the client configurations of the webhooks in both configurations of this name.
 pub async fn client_configs(client: &Client, name: &str) -> Result<Vec<WebhookClientConfig>, String> {
     let mutating: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let validating: Api<ValidatingWebhookConfiguration> = Api::all(client.clone());
@@ -337,19 +337,18 @@ pub async fn client_configs(client: &Client, name: &str) -> Result<Vec<WebhookCl
     }
 }
 
-/// A running rolegate; it ends with this handle.
+/// A running rolegate; it ends on drop.
 pub struct Rolegate {
     process: Child,
     _output: Lines<BufReader<ChildStdout>>,
     log: PathBuf,
-    /// An API server that has just started knows no rights for a moment.
+    /// Whether refused requests are expected: an API server that has just started knows no rights for a moment.
     pub overlooks_refusals: bool,
     pub webhook: SocketAddr,
     pub admin: SocketAddr,
 }
 
 impl Rolegate {
-    /// Waits for `/readyz`.
     pub async fn until_ready(&self) {
         eventually(PATIENT, "/readyz", async || match http::get(self.admin, "/readyz").await {
             Ok((200, _)) => Ok(()),
@@ -358,46 +357,44 @@ impl Rolegate {
         .await;
     }
 
-    /// Its process.
     pub fn pid(&self) -> u32 {
         self.process.id().expect("it runs")
     }
 
-    /// Kills it with SIGKILL.
     pub async fn kill(mut self) {
         self.process.kill().await.unwrap();
     }
 
-    /// Asks it to end, and returns how it did and after what time.
+    /// Sends SIGTERM; returns the exit status and the elapsed time.
     pub async fn terminate(mut self) -> (ExitStatus, Duration) {
         let start = Instant::now();
         self.ask_to_end().await;
         (self.ended().await, start.elapsed())
     }
 
-    /// Waits until it ends by itself, and returns how it did.
+    /// Waits until it exits, and returns the status.
     pub async fn ended(&mut self) -> ExitStatus {
         tokio::time::timeout(PATIENT, self.process.wait()).await.expect("ends by itself").unwrap()
     }
 
-    /// Sends SIGTERM.
     pub async fn ask_to_end(&self) {
         self.signal("TERM").await;
     }
 
-    /// Sends a signal, as `STOP`.
+    /// Sends a signal, such as `STOP`.
     pub async fn signal(&self, name: &str) {
         let arguments = [format!("-{name}"), self.pid().to_string()];
         assert!(Command::new("kill").args(arguments).status().await.unwrap().success());
     }
 
-    /// The value of a metric, as `rolegate_leader` or `rolegate_held_pods{reason="GroupMissing"}`; 0 before it is there.
+    /// Returns the value of a metric, such as `rolegate_leader` or `rolegate_held_pods{reason="GroupMissing"}`; 0
+    /// before it exists.
     pub async fn metric(&self, name: &str) -> i64 {
-        // Those that are asked for here are whole numbers, some of them written with a fraction of 0.
+        // The values are integers, some of them written with `.0`.
         self.sample(name).await.map_or(0, |value| value.trim_end_matches(".0").parse().unwrap())
     }
 
-    /// The same as a number with a fraction; `None` before it is there.
+    /// Returns the value of a metric as a float; `None` before it exists.
     pub async fn seconds(&self, name: &str) -> Option<f64> {
         self.sample(name).await.map(|value| value.parse().unwrap())
     }
@@ -407,12 +404,10 @@ impl Rolegate {
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).map(str::to_owned)
     }
 
-    /// All metrics, as they are scraped.
     pub async fn metrics(&self) -> String {
         http::get(self.admin, "/metrics").await.unwrap().1
     }
 
-    /// Waits until a metric has a value.
     pub async fn until_metric(&self, name: &str, value: i64) {
         let found = async || {
             let found = self.metric(name).await;
@@ -421,7 +416,6 @@ impl Rolegate {
         eventually(PATIENT, &format!("{name} {value}"), found).await;
     }
 
-    /// What it has logged.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }

@@ -1,4 +1,4 @@
-//! A namespace of its own, with what a test puts there.
+//! A namespace for a test, and helpers for its objects.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::rolegate::{Launch, rolegate_command};
 use super::status::StatusLog;
 use super::wait::{PATIENT, eventually};
 
-/// A namespace of its own, whose pods are watched from before the first.
+/// A namespace whose pods are watched from the beginning.
 pub struct Stage {
     pub plane: Arc<ControlPlane>,
     pub client: Client,
@@ -28,19 +28,19 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// On the control plane that all share.
+    /// Creates a stage on the shared control plane.
     pub async fn new(namespace: &str) -> Self {
         Self::on(ControlPlane::shared(), namespace).await
     }
 
-    /// On this control plane.
+    /// Creates a stage on this control plane.
     pub async fn on(plane: Arc<ControlPlane>, namespace: &str) -> Self {
         let client = plane.client().await;
         make_namespace(&client, namespace, &json!({})).await;
         Self::within(plane, namespace).await
     }
 
-    /// The same in a namespace that is there, as `default`.
+    /// Creates a stage in an existing namespace, such as `default`.
     pub async fn within(plane: Arc<ControlPlane>, namespace: &str) -> Self {
         let client = plane.client().await;
         until_account(&client, namespace).await;
@@ -48,19 +48,19 @@ impl Stage {
         Self { plane, client, namespace: namespace.to_owned(), pods }
     }
 
-    /// A rolegate for this namespace, to be started.
+    /// Returns a launch of rolegate for this namespace.
     pub fn launch(&self) -> Launch {
         Launch::new(self.plane.clone(), self.client.clone(), &self.namespace)
     }
 
-    /// What stands for a Service of several replicas, which leads nowhere yet, and how these are started.
+    /// Returns a proxy in place of a Service, without targets yet, and a launch of its replicas.
     pub async fn behind_a_service(&self) -> (Proxy, Launch) {
         let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
         let launch = self.launch().behind(service.address);
         (service, launch)
     }
 
-    /// The API of a namespaced kind, here.
+    /// Returns the API of a typed namespaced kind.
     pub fn api<K>(&self) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -68,44 +68,41 @@ impl Stage {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// The API of groups, here.
+    /// Returns the API of RoleBasedGroups.
     pub fn groups(&self) -> Api<DynamicObject> {
         groups(&self.client, &self.namespace)
     }
 
-    /// The API of RoleCoordinations, here.
     pub fn coordinations(&self) -> Api<DynamicObject> {
         self.objects("rolegate.dev", "v1alpha1", "RoleCoordination")
     }
 
-    /// The API of any namespaced kind, here.
+    /// Returns the API of any namespaced kind.
     pub fn objects(&self, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
         objects(&self.client, &self.namespace, group, version, kind)
     }
 
-    /// Observes the status of a RoleCoordination.
+    /// Watches the status of a RoleCoordination.
     pub fn coordination_statuses(&self, name: &str) -> StatusLog {
         StatusLog::start(self.coordinations(), name)
     }
 
-    /// Adds a fake node with room for so many pods, for pods of this stage only.
+    /// Adds a fake node with room for this number of pods, for pods of this stage only.
     pub async fn add_node(&self, name: &str, room: u32) {
         let node = node(&format!("{}-{name}", self.namespace), room, &self.namespace);
         Api::<Node>::all(self.client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
     }
 
-    /// Creates the group and then its workloads.
+    /// Creates the group, then its workloads.
     pub async fn deploy(&self, group: &Group) {
         self.create_group(group).await;
         self.create_sets(group).await;
     }
 
-    /// Creates the group alone.
     pub async fn create_group(&self, group: &Group) {
         self.groups().create(&PostParams::default(), &typed(group.object())).await.unwrap();
     }
 
-    /// Creates the workloads alone.
     pub async fn create_sets(&self, group: &Group) {
         for role in &group.roles {
             let set = typed(group.set(role, &self.namespace));
@@ -113,7 +110,7 @@ impl Stage {
         }
     }
 
-    /// The same, which say themselves that they are of the group: they may be scaled, and rolled in lockstep.
+    /// Creates workloads that claim the group: they may be scaled, and rolled in lockstep.
     pub async fn create_claimed_sets(&self, group: &Group) {
         for role in &group.roles {
             let mut set = group.set(role, &self.namespace);
@@ -122,7 +119,7 @@ impl Stage {
         }
     }
 
-    /// Brings the group's replicas, and then those of its workloads, to what `group` now says.
+    /// Scales the group, then its workloads, to the replicas in `group`.
     pub async fn scale(&self, group: &Group) {
         let roles = group.object()["spec"]["roles"].clone();
         self.patch_group(group, json!({ "spec": { "roles": roles } })).await;
@@ -131,49 +128,47 @@ impl Stage {
         }
     }
 
-    /// Scales one workload.
     pub async fn scale_set(&self, group: &Group, role: &str, replicas: u32) {
         let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
         let sets = self.api::<StatefulSet>();
         sets.patch(&group.set_name(role), &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Merges a patch into the group.
     pub async fn patch_group(&self, group: &Group, patch: Value) {
         self.groups().patch(&group.name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
     }
 
-    /// Observes a group's status.
+    /// Watches the status of a group.
     pub fn statuses(&self, group: &Group) -> StatusLog {
         StatusLog::start(self.groups(), &group.name)
     }
 
-    /// Creates an object at a path below the namespace's, as `pods`: the answer's status, its warnings and its object.
+    /// Creates an object; returns status code, warnings and object of the answer.
     pub async fn post(&self, api: &str, kind: &str, object: &Value) -> Answer {
         let path = format!("{api}/namespaces/{}/{kind}", self.namespace);
         request(&self.client, "POST", &path, "application/json", object).await
     }
 
-    /// Merges a patch into the group; for the answer's warnings.
+    /// Merges a patch into the group; returns the answer with its warnings.
     pub async fn try_patch_group(&self, group: &Group, change: &Value) -> Answer {
         let path = format!("{GROUPS}/namespaces/{}/rolebasedgroups/{}", self.namespace, group.name);
         request(&self.client, "PATCH", &path, "application/merge-patch+json", change).await
     }
 
-    /// Any request as JSON, a patch being a merge patch; for the answer's code and warnings.
+    /// Sends a JSON request; a PATCH is a merge patch. Returns the answer with its warnings.
     pub async fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
         let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         request(&self.client, method, path, content, body).await
     }
 
-    /// What a command of rolegate prints of this namespace.
+    /// Returns the output of a rolegate command for this namespace.
     pub async fn said(&self, command: &[&str]) -> String {
         let command = [command, &["-n", &self.namespace]].concat();
         let output = rolegate_command(&self.plane.kubeconfig, &command).output().await.unwrap();
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Waits until a command of rolegate prints this text.
+    /// Waits until the output of a rolegate command contains this text.
     pub async fn until_said(&self, command: &[&str], text: &str) {
         eventually(PATIENT, text, async || {
             let said = self.said(command).await;
@@ -182,7 +177,7 @@ impl Stage {
         .await;
     }
 
-    /// Waits for an Event of this namespace that has this reason and whose message contains all these words.
+    /// Waits for an Event of this namespace with this reason whose message contains all these words.
     pub async fn until_event(&self, reason: &str, words: &[&str]) {
         eventually(PATIENT, &format!("{reason} {words:?}"), async || {
             let events = self.api::<Event>().list(&ListParams::default()).await.unwrap().items;
@@ -195,14 +190,14 @@ impl Stage {
         .await;
     }
 
-    /// Lets pods become ready which were held back.
+    /// Lets held-back pods become ready.
     pub async fn let_ready(&self, which: impl Fn(&Pod) -> bool) {
         for patched in self.patch_ready(which).await {
             patched.unwrap();
         }
     }
 
-    /// The same where pods may be gone before they are.
+    /// Like [`Stage::let_ready`], but ignores pods that vanish meanwhile.
     pub async fn try_let_ready(&self, which: impl Fn(&Pod) -> bool) {
         self.patch_ready(which).await;
     }
@@ -219,7 +214,7 @@ impl Stage {
     }
 }
 
-/// A namespace with these labels, and its default service account, without which pods are refused.
+/// Creates a namespace with labels, and waits for its default service account: without it pods are refused.
 pub async fn make_namespace(client: &Client, name: &str, labels: &Value) {
     let namespace = json!({ "metadata": { "name": name, "labels": labels } });
     Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &typed(namespace)).await.unwrap();
@@ -231,23 +226,23 @@ async fn until_account(client: &Client, namespace: &str) {
     eventually(PATIENT, "the service account of the namespace", async || accounts.get("default").await).await;
 }
 
-/// The API of groups in a namespace.
+/// Returns the API of RoleBasedGroups in a namespace.
 pub fn groups(client: &Client, namespace: &str) -> Api<DynamicObject> {
     objects(client, namespace, "workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup")
 }
 
-/// The API of any namespaced kind in a namespace.
+/// Returns the API of any namespaced kind in a namespace.
 fn objects(client: &Client, namespace: &str, group: &str, version: &str, kind: &str) -> Api<DynamicObject> {
     let kind = GroupVersionKind::gvk(group, version, kind);
     Api::namespaced_with(client.clone(), namespace, &ApiResource::from_gvk(&kind))
 }
 
-/// Path of pods.
+/// Path of the core API.
 pub const CORE: &str = "/api/v1";
-/// Path of groups.
+/// Path of the API of RoleBasedGroups.
 pub const GROUPS: &str = "/apis/workloads.x-k8s.io/v1alpha1";
 
-/// What the API server answers, with what a typed client does not show.
+/// An answer of the API server, with parts that typed clients hide.
 #[derive(Debug)]
 pub struct Answer {
     pub code: u16,
@@ -258,7 +253,7 @@ pub struct Answer {
 async fn request(client: &Client, method: &str, path: &str, content_type: &str, body: &Value) -> Answer {
     let request = http::Request::builder().method(method).uri(path).header("content-type", content_type);
     let response = client.send(request.body(body.to_string().into_bytes().into()).unwrap()).await.unwrap();
-    // As in `299 - "text"`, where quotes and backslashes in the text are escaped.
+    // The header is `299 - "text"`, with escaped quotes and backslashes.
     let text = |value: &http::HeaderValue| {
         let text = value.to_str().unwrap().strip_prefix("299 - \"").unwrap().strip_suffix('"').unwrap();
         text.replace("\\\"", "\"").replace("\\\\", "\\")
@@ -269,7 +264,7 @@ async fn request(client: &Client, method: &str, path: &str, content_type: &str, 
     Answer { code, warnings, body: serde_json::from_slice(&body).unwrap() }
 }
 
-/// A typed object from JSON.
+/// Converts JSON to a typed object.
 pub fn typed<T: serde::de::DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).unwrap()
 }

@@ -1,4 +1,4 @@
-//! An observer of one group's status: every version that was written, in order.
+//! An observer of a group's status: records every version in order.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -15,11 +15,11 @@ use tokio::task::JoinHandle;
 
 use super::wait::PATIENT;
 
-/// A group's status as it was at one time; `null` before the first.
+/// A status of a group; `null` before the first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status(pub Value);
 
-/// A version of a group: what it was, and which write of the cluster made it.
+/// A status and its resourceVersion.
 #[derive(Clone, Debug)]
 struct Written {
     version: u64,
@@ -27,7 +27,7 @@ struct Written {
 }
 
 impl Status {
-    /// A condition in one line, `False PartialDeployment: 15/150 pods ready`; `""` when it is not there.
+    /// Returns a condition in one line, `False PartialDeployment: 15/150 pods ready`; `""` when absent.
     pub fn condition(&self, kind: &str) -> String {
         let conditions = self.0["conditions"].as_array().into_iter().flatten();
         let Some(found) = conditions.into_iter().find(|condition| condition["type"] == kind) else {
@@ -38,32 +38,29 @@ impl Status {
         line.trim_end_matches(": ").to_owned()
     }
 
-    /// `Ready`, in one line.
     pub fn ready(&self) -> String {
         self.condition("Ready")
     }
 
-    /// `MinimumSegmentsAvailable`, in one line.
     pub fn minimum(&self) -> String {
         self.condition("MinimumSegmentsAvailable")
     }
 
-    /// `Progressing`, in one line.
     pub fn progressing(&self) -> String {
         self.condition("Progressing")
     }
 
-    /// Why pods are held, one word; empty when none is.
+    /// Returns the hold reason; `""` when no pod is held.
     pub fn reason(&self) -> &str {
         self.0["summary"]["reason"].as_str().unwrap_or_default()
     }
 
-    /// The committed released count of a role, 0 before the first.
+    /// Returns the committed released count of a role; 0 before the first commit.
     pub fn released(&self, role: &str) -> u64 {
         self.0["coordinationState"][0]["progress"][role]["released"].as_u64().unwrap_or(0)
     }
 
-    /// State of a role in the first coordination.
+    /// Returns the state of a role in the first coordination.
     pub fn state(&self, role: &str) -> &str {
         self.0["coordinationState"][0]["progress"][role]["state"].as_str().unwrap_or_default()
     }
@@ -75,7 +72,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Watches one group until it is dropped.
+/// A watch of one group; it ends on drop.
 pub struct StatusLog {
     all: Arc<Mutex<Vec<Written>>>,
     changed: watch::Receiver<()>,
@@ -83,7 +80,7 @@ pub struct StatusLog {
 }
 
 impl StatusLog {
-    /// Starts to watch; the group, and its kind, may come later.
+    /// Starts the watch; the group, and its kind, may be created later.
     pub fn start(api: Api<DynamicObject>, name: &str) -> Self {
         let all = Arc::new(Mutex::new(Vec::new()));
         let (tell, changed) = watch::channel(());
@@ -106,25 +103,25 @@ impl StatusLog {
         Self { all, changed, task }
     }
 
-    /// Every version so far, in order.
+    /// Returns every version so far, in order.
     pub fn all(&self) -> Vec<Status> {
         self.all.lock().unwrap().iter().map(|written| written.status.clone()).collect()
     }
 
-    /// The status as it was just before a write of the cluster.
+    /// Returns the last status before a resourceVersion.
     pub fn before(&self, version: u64) -> Status {
         let all = self.all.lock().unwrap();
         all.iter().rfind(|written| written.version < version).map(|written| written.status.clone()).unwrap_or_default()
     }
 
-    /// The different released counts of a role, in order.
+    /// Returns the released counts of a role without repetitions, in order.
     pub fn released_counts(&self, role: &str) -> Vec<u64> {
         let mut counts: Vec<_> = self.all().iter().map(|status| status.released(role)).collect();
         counts.dedup();
         counts
     }
 
-    /// The last version; `null` before the first.
+    /// Returns the last version; `null` before the first.
     pub fn now(&self) -> Status {
         self.all.lock().unwrap().last().map(|written| written.status.clone()).unwrap_or_default()
     }
@@ -134,7 +131,7 @@ impl StatusLog {
         self.until_within(PATIENT, what, test).await
     }
 
-    /// The same with another deadline.
+    /// Like [`StatusLog::until`], with another deadline.
     pub async fn until_within(&self, deadline: Duration, what: &str, test: impl Fn(&Status) -> bool) -> Status {
         let mut changed = self.changed.clone();
         let waiting = async {

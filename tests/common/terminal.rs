@@ -1,4 +1,4 @@
-//! A terminal for a command of ours: a pseudoterminal of the kernel.
+//! A pseudoterminal for commands.
 
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// The side of a terminal on which somebody reads.
+/// The controlling side of a terminal, for reading the output.
 pub struct Terminal {
     side: File,
     name: PathBuf,
 }
 
 impl Terminal {
-    /// One of so many columns.
+    /// Opens a terminal with this number of columns.
     pub fn open(columns: u16) -> Self {
         let side: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&side).unwrap();
@@ -27,21 +27,20 @@ impl Terminal {
         Self { side: side.into(), name }
     }
 
-    /// The side of a command, as a stream of it.
+    /// Returns the command's side, as a stream.
     pub fn stream(&self) -> File {
         OpenOptions::new().read(true).write(true).open(&self.name).unwrap()
     }
 
-    /// What is written next; empty when nobody has the other side any more.
+    /// Reads the next output; empty when the command's side is closed.
     pub fn read_some(&mut self) -> String {
         let mut bytes = [0; 4096];
-        // Linux says that the other side is gone by an error.
+        // Linux reports the closed side as an error.
         let count = self.side.read(&mut bytes).unwrap_or_default();
         String::from_utf8_lossy(&bytes[..count]).into_owned()
     }
 
-    /// Everything that is written until nobody has the other side any more. A terminal puts a carriage return at the end of
-    /// lines.
+    /// Reads all output until the command's side is closed. The terminal ends lines with a carriage return.
     pub fn read_all(mut self) -> String {
         let mut all = Vec::new();
         let mut bytes = [0; 4096];

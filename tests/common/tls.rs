@@ -1,4 +1,4 @@
-//! A TLS server of the tests' own on loopback, with a CA that the other side is told of.
+//! A TLS server on loopback, with a CA of its own.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,17 +18,17 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Listens on a free port; speaks HTTP/1.1.
+/// A server on a free port; it speaks HTTP/1.1.
 pub struct TlsListener {
     pub address: SocketAddr,
     listener: TcpListener,
     acceptor: TlsAcceptor,
-    /// PEM.
+    /// CA certificate, as PEM.
     pub ca: String,
 }
 
 impl TlsListener {
-    /// Listens from now on; its certificate is for `localhost` and its address.
+    /// Starts to listen; the certificate is for `localhost` and the address.
     pub async fn bind() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -42,7 +42,7 @@ impl TlsListener {
         Self { address, listener, acceptor: TlsAcceptor::from(Arc::new(config)), ca: ca.cert_pem }
     }
 
-    /// Answers all callers until it is dropped.
+    /// Answers all callers until dropped.
     pub async fn serve<A, E>(self, answer: impl Fn(Request<Incoming>) -> A + Clone + Send + 'static)
     where
         A: Future<Output = Result<Response<Full<Bytes>>, E>> + Send + 'static,
@@ -55,7 +55,7 @@ impl TlsListener {
         .await;
     }
 
-    /// Hands over each caller until it is dropped.
+    /// Passes each caller's stream to `serve` until dropped.
     pub async fn accept<S>(self, serve: impl Fn(TlsStream<TcpStream>) -> S + Clone + Send + 'static)
     where
         S: Future<Output = ()> + Send + 'static,

@@ -1,5 +1,5 @@
-//! A proxy as companies have them: it leads to what it is asked for by HTTP's CONNECT, or by SOCKS 5. It alone knows the name of
-//! the API server, which is on this machine.
+//! An HTTP CONNECT or SOCKS 5 proxy, as in companies. Only the proxy can resolve the name of the API server, which is
+//! on this machine.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -8,12 +8,12 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, copy_bi
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// First byte of what a caller by SOCKS 5 says.
+/// First byte of a SOCKS 5 client.
 const SOCKS: u8 = 5;
 
-/// A proxy; it ends with this handle.
+/// A proxy; it ends on drop.
 pub struct Tunnel {
-    /// Where it listens.
+    /// The listen address.
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
     task: JoinHandle<()>,
@@ -33,7 +33,7 @@ impl Tunnel {
         Self { address, asked, task }
     }
 
-    /// What it was asked for since the last call: how, and host and port.
+    /// Returns protocol, host and port of each request since the last call.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock().unwrap())
     }
@@ -59,7 +59,7 @@ async fn serve(mut caller: BufReader<TcpStream>, asked: Arc<Mutex<Vec<String>>>)
     copy_bidirectional(&mut caller, &mut server).await.map(|_| ())
 }
 
-/// Reads a CONNECT to its end; returns its target.
+/// Reads a CONNECT request; returns its target.
 async fn connect(caller: &mut BufReader<TcpStream>) -> std::io::Result<String> {
     let mut lines = Vec::new();
     while lines.last().is_none_or(|line: &String| line != "\r\n") {
@@ -70,7 +70,7 @@ async fn connect(caller: &mut BufReader<TcpStream>) -> std::io::Result<String> {
     Ok(lines[0].split(' ').nth(1).unwrap().to_owned())
 }
 
-/// Takes a caller who has no password; returns the name and port that are asked for (RFC 1928).
+/// Accepts a SOCKS client without a password; returns the requested name and port (RFC 1928).
 async fn socks(caller: &mut BufReader<TcpStream>) -> std::io::Result<String> {
     let [_, methods] = read(caller).await?;
     caller.read_exact(&mut vec![0; methods.into()]).await?;

@@ -1,16 +1,16 @@
-//! Waiting for what must come, and watching over what must not.
+//! Waits for expected states, and checks that unexpected ones do not occur.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// For what takes a second when nothing else runs.
+/// Deadline for events that take a second on an idle machine.
 pub const PATIENT: Duration = Duration::from_secs(120);
 
-/// Between two looks.
+/// Interval of attempts.
 const PAUSE: Duration = Duration::from_millis(25);
 
-/// Tries again until it works, and returns what came of it. What an attempt says when it fails is shown when time is up:
-/// let it be the state that was found.
+/// Retries until an attempt succeeds, and returns its result. On timeout, the last error is printed; it should
+/// describe the observed state.
 pub async fn eventually<T, S: Display>(
     deadline: Duration,
     what: &str,
@@ -26,7 +26,7 @@ pub async fn eventually<T, S: Display>(
     }
 }
 
-/// Looks again and again for some time: it must hold at every look. For what must not happen there is nothing to wait for.
+/// Checks a condition repeatedly for some time.
 pub async fn always<S: Display>(time: Duration, what: &str, mut look: impl AsyncFnMut() -> Result<(), S>) {
     let start = Instant::now();
     while start.elapsed() < time {

@@ -1,10 +1,10 @@
-//! A promise that was broken, in words.
+//! The error of a broken promise.
 
-/// What was broken, and how.
+/// The description of a broken promise.
 #[derive(Clone, Debug)]
 pub struct Broken(pub String);
 
-/// Ends with `Broken` unless it holds.
+/// Returns [`Broken`] unless the condition holds.
 macro_rules! hold {
     ($test:expr, $($text:tt)*) => {
         if !$test {

@@ -1,4 +1,4 @@
-//! What must hold of groups whose workloads are scaled together, said again in other words than the planner's.
+//! Checks groups whose workloads scale together, independently of the planner.
 
 use rolegate::api::Meta;
 use rolegate::cluster::write::writer::mark_patch;
@@ -14,7 +14,7 @@ use crate::server::{Answered, Server, refusal};
 use crate::spec::{Coordination, Maker, ROLES, Setup, Stored, Wish};
 
 impl Setup {
-    /// The same with segments that are wanted of the first two roles.
+    /// Adds a number of wanted segments of the first two roles.
     pub fn elastic(mut self, random: &mut Random) -> Self {
         self.refers = true;
         self.segments = Some(random.below(5));
@@ -39,7 +39,7 @@ impl Setup {
     }
 }
 
-/// The one coordination of which segments can be wanted.
+/// Returns the single coordination whose segments can be wanted.
 fn one_of(wish: &Wish) -> Option<&Coordination> {
     let Wish::All(all) = wish else { return None };
     let [one] = all.as_slice() else { return None };
@@ -48,8 +48,8 @@ fn one_of(wish: &Wish) -> Option<&Coordination> {
 }
 
 impl Setup {
-    /// What a user may write: where segments are wanted, what they are of; where batches share racks, the same batches; or
-    /// something that is wrong anyway.
+    /// Restricts a user's edit, unless it is invalid: with wanted segments, its segments must be possible to want; with
+    /// shared racks, the batches stay as they are.
     pub fn admitted(&self, wish: Wish) -> Wish {
         let is_free = !self.racks && (self.segments.is_none() || one_of(&wish).is_some());
         if is_free || wish == Wish::Wrong { wish } else { self.wish.clone() }
@@ -57,7 +57,8 @@ impl Setup {
 }
 
 impl Stored {
-    /// How many segments are wanted and of what, where that is in effect as far as the group itself goes.
+    /// Returns the number of wanted segments and their coordination, if in effect as far as the group itself is
+    /// concerned.
     pub fn wanted(&self) -> Option<(u32, Coordination)> {
         let segments = self.segments.filter(|_| self.refers)?;
         Some((segments, one_of(&self.wish)?.clone()))
@@ -65,7 +66,7 @@ impl Stored {
 }
 
 impl Server {
-    /// What is wanted, where the workloads say that they are of the group.
+    /// Returns the number of wanted segments, if the workloads claim the group.
     pub fn wanted(&self) -> Option<(u32, Coordination)> {
         let (segments, coordination) = self.group.as_ref()?.wanted()?;
         let claimed = (0..ROLLED)
@@ -73,7 +74,7 @@ impl Server {
         claimed.then_some((segments, coordination))
     }
 
-    /// Replicas of a role that an elastic group wants, and those that it has not taken away yet; `None` where the role is
+    /// Returns the replicas of a role that an elastic group wants, and those not yet removed; `None` when the role is
     /// not scaled.
     pub fn elastic_desired(&self, role: usize) -> Option<u32> {
         let (wanted, coordination) = self.wanted()?;
@@ -92,14 +93,14 @@ impl Server {
         Some(segments * sizes[role])
     }
 
-    /// Replicas of a role that have places: of one that is scaled, those that may run.
+    /// Returns the replicas of a role that have places: of a scaled role, those that may run.
     pub fn placed(&self, role: usize) -> u32 {
         let desired = self.desired(role);
         let committed = self.group.as_ref().and_then(|group| group.committed(role));
         committed.filter(|_| self.elastic_desired(role).is_some()).map_or(desired, |committed| committed.min(desired))
     }
 
-    /// `PATCH …/scale` with a JSON Merge Patch; the version that it makes.
+    /// Applies `PATCH …/scale` with a JSON Merge Patch; returns the new resourceVersion.
     fn patch_scale(&mut self, role: usize, patch: &Value) -> Answered<String> {
         if patch["metadata"]["resourceVersion"].as_str().is_some_and(|version| version != self.sets[role].version()) {
             return Err(refusal(409, ""));
@@ -114,7 +115,7 @@ fn role_of(workload: &ScaledWorkload) -> usize {
     ROLES.iter().position(|role| *role == workload.claim.role).unwrap()
 }
 
-/// A pass wants a workload to be scaled.
+/// Checks a decision to scale a workload.
 pub fn decided(
     (workload, replicas): (&ScaledWorkload, u32),
     group: &Group,
@@ -143,7 +144,7 @@ pub fn decided(
     };
     hold!(replicas >= draining.from * sizes[role], "E2: {name} is scaled to {replicas} of {draining:?}");
     if has > draining.to * sizes[role] {
-        // Somebody else did that.
+        // Another actor changed it.
         return Ok(());
     }
     let left = replicas / sizes[role];
@@ -163,7 +164,8 @@ pub fn decided(
     Ok(())
 }
 
-/// E1, E3: where workloads are scaled a segment goes on only when all earlier ones are there, whatever the progression.
+/// E1, E3: checks that a segment of scaled workloads starts only when all earlier segments exist, whatever the
+/// progression.
 pub fn goes_on(stored: &Stored, segment: u32, exists: impl Fn(usize, u32) -> bool) -> Result<(), Broken> {
     let Some((_, Coordination { sizes, .. })) = stored.wanted() else { return Ok(()) };
     for role in (0..ROLES.len()).filter(|role| sizes[*role] > 0) {
@@ -177,7 +179,7 @@ pub fn goes_on(stored: &Stored, segment: u32, exists: impl Fn(usize, u32) -> boo
     Ok(())
 }
 
-/// A scale arrives at the API server. Whoever scales looks first whether the group is still what it was planned by.
+/// Applies a scale at the API server, which first checks that the group is unchanged since the plan.
 pub fn scale(
     server: &mut Server,
     (group, workload, replicas): (&Group, &ScaledWorkload, u32),
@@ -218,7 +220,7 @@ pub fn scale(
     Ok(Some(done))
 }
 
-/// A mark arrives at the API server; `priced` as it is decided, or without what its Deployment goes by.
+/// Applies a mark at the API server; with `priced` as decided, otherwise without the deletion cost for the Deployment.
 pub fn mark(server: &mut Server, mark: &Mark, priced: bool) -> bool {
     let Some(pod) = server.pods.get(&*mark.pod.name) else { return false };
     if pod.metadata.uid.as_deref() != Some(&*mark.pod.uid) {
@@ -239,7 +241,8 @@ pub fn mark(server: &mut Server, mark: &Mark, priced: bool) -> bool {
     true
 }
 
-/// At rest there are as many segments as are wanted, and no pod is marked; while a rollout is open none is taken away.
+/// Checks that at rest the wanted number of segments exists and no pod is marked; during a rollout no segment is
+/// removed.
 pub fn judge(server: &Server) -> Result<(), Broken> {
     let Some((wanted, Coordination { sizes, .. })) = server.wanted().filter(|_| !server.ignored) else {
         return Ok(());
@@ -264,8 +267,8 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
     autoscalers_count_segments(server, sizes, told.unwrap_or(0))
 }
 
-/// At rest one pod of each released segment, and no other, is selected by what autoscalers of the group select: the first that
-/// runs of the first role that has replicas in segments.
+/// Checks that at rest autoscalers select exactly one pod of each released segment: the first running pod of the first
+/// role with replicas in segments.
 fn autoscalers_count_segments(server: &Server, sizes: [u32; ROLES.len()], segments: u32) -> Result<(), Broken> {
     let group = server.group.as_ref().unwrap();
     let selector = format!("{}=pd", names::SCALE_POD);

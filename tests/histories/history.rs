@@ -1,5 +1,5 @@
-//! A history: what happens in the cluster, around rolegate and to it, one step after another. Steps say all by themselves, so
-//! that any of them can be left out.
+//! A history: a sequence of events in the cluster and at rolegate. Each step is independent of the others, so that any
+//! step can be left out.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::replica::Fault;
 use crate::rollouts::{ROLLED, Rolling, SetStep};
 use crate::spec::{Setup, Wish};
 
-/// What happens to a pod; numbers choose among the pods to which it can happen.
+/// A change of a pod; a number selects among the pods to which it applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Scheduled,
@@ -21,38 +21,37 @@ pub enum Fate {
     Removed,
     GatedByOthers,
     FreedByOthers,
-    /// Somebody else lifts our gate.
+    /// Another actor lifts our gate.
     LiftedByOthers,
 }
 
-/// One step; `n` chooses, modulo what there is to choose from.
+/// A step; `n` selects a target, modulo the number of targets.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Everything goes its way for so many rounds.
+    /// The cluster progresses for this number of rounds.
     Flow(u32),
     Wait(Duration),
-    /// A controller makes or removes at most so many pods.
+    /// A controller creates or deletes at most this number of pods.
     Control {
         role: usize,
         most: usize,
         stale: bool,
     },
     Pod(Fate, usize),
-    /// Something happens to a node.
     Machine(usize, MachineStep),
-    /// A replica hears of nodes, or of what pods take on them.
+    /// A replica receives events of nodes, or of pods on nodes.
     See {
         replica: usize,
         watch: usize,
         most: usize,
     },
-    /// What all pods depend on goes away, and none is ready before it is back.
+    /// A dependency of all pods goes away, and no pod is ready until it is back.
     Outage(bool),
-    /// Something happens to a claimed StatefulSet.
+    /// A claimed StatefulSet changes.
     Set(usize, SetStep),
-    /// The bounds of the rollout are edited, or it is no longer coordinated.
+    /// The bounds of the rollout are edited, or its coordination ends.
     Roll(Option<Rolling>),
-    /// The group's replicas, and with an operator or a referring carrier the workload's.
+    /// The replicas of the group are edited, and with an operator or a referring carrier those of the workload.
     Scale {
         role: usize,
         replicas: u32,
@@ -61,19 +60,20 @@ pub enum Step {
         role: usize,
         replicas: u32,
     },
-    /// So many segments are wanted of a group that wants any.
+    /// The number of wanted segments is edited, if the group has one.
     Want(u32),
     Edit(Wish),
     DeleteGroup,
     CreateGroup(Wish),
-    /// The group is deleted and made again as it was.
+    /// The group is deleted and recreated unchanged.
     ReplaceGroup,
-    /// The group is edited, or deleted and made again, and all its pods are made again; a replica hears of the pods only.
+    /// The group is edited or recreated, and all its pods are recreated; a replica receives only the events of the
+    /// pods.
     MakeAnew {
         replica: usize,
         wish: Option<Wish>,
     },
-    /// The garbage collector looks at what the group owned.
+    /// The garbage collector checks the objects that the group owned.
     CollectGarbage,
     Ignore(bool),
     Deliver {
@@ -99,14 +99,13 @@ pub enum Step {
         replica: usize,
         leads: bool,
     },
-    /// A replica is started anew; what it had asked for is still done, or not.
+    /// A replica restarts; its pending requests are still carried out if `done`.
     Restart {
         replica: usize,
         done: bool,
     },
 }
 
-/// What happens.
 #[derive(Clone)]
 pub struct History {
     pub setup: Setup,
@@ -120,17 +119,17 @@ impl fmt::Display for History {
     }
 }
 
-/// What a history is rich in.
+/// The emphasis of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Theme {
     Everything,
     /// Writes fail.
     Faults,
-    /// Groups come and go.
+    /// Groups are created and deleted.
     Groups,
-    /// Pods come and go while everything else flows.
+    /// Pods are created and deleted while everything else progresses.
     Pods,
-    /// Replicas that both lead and lag.
+    /// Several replicas lead, and lag.
     Leaders,
     /// The watch of the group lags behind that of the pods.
     Late,
@@ -155,7 +154,7 @@ impl History {
         let length = 10 + random.below(50);
         let mut steps = Vec::new();
         if setup.rolling.is_some() && random.percent(85) {
-            // Updates are coordinated from when the group was ready for the first time.
+            // Updates are coordinated only after the group was ready for the first time.
             steps.push(Step::Flow(15));
         }
         for _ in 0..length {

@@ -1,4 +1,4 @@
-//! What must hold at each step, said again in other words than the planner's.
+//! Checks each step, independently of the planner.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::replica::{GRACE, MISSING, Replica, Request};
 use crate::server::{Answered, Server};
 use crate::spec::{Coordination, Maker, ROLES, Stored, Wish, released};
 
-/// What has failed is not tried again before this.
+/// Minimum time before a failed request is retried.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A release arrives at the API server.
+/// Applies a release at the API server, and checks it.
 pub fn release(server: &mut Server, pod: &PodRef, patch: &Value) -> Result<Answered<Arc<Pod>>, Broken> {
     let before = server.pods.get(&*pod.name).cloned();
     let done = server.patch_pod(&pod.name, patch);
@@ -44,8 +44,8 @@ pub fn release(server: &mut Server, pod: &PodRef, patch: &Value) -> Result<Answe
     Ok(done)
 }
 
-/// S1, for the pods of a Deployment, of which a pass may take one for another: of a role no more run than were ever
-/// committed. Two that lead at once may each let another one go.
+/// S1, for the pods of a Deployment, which are interchangeable: checks that no more replicas of a role run than were
+/// ever committed. Two simultaneous leaders may each release a different pod.
 fn no_more_run_than_may(server: &Server, role: usize) -> Result<(), Broken> {
     let always_batched = server.history.values().all(|stored| !stored.wish.of_role(role).is_empty());
     if server.setup.makers[role] != Maker::Alike || server.setup.two || server.uncounted || !always_batched {
@@ -59,7 +59,7 @@ fn no_more_run_than_may(server: &Server, role: usize) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Pods of a Deployment that run have a number each. Two that lead at once may give one to two of them.
+/// Checks that running pods of a Deployment have distinct numbers. Two simultaneous leaders may assign the same number.
 fn none_has_the_number_of(server: &Server, pod: &Pod) -> Result<(), Broken> {
     let number = |pod: &Pod| pod.metadata.label(names::KEP75_INSTANCE_INDEX).map(str::to_owned);
     let name = pod.metadata.name.as_deref().unwrap_or_default();
@@ -85,7 +85,7 @@ fn none_has_the_number_of(server: &Server, pod: &Pod) -> Result<(), Broken> {
     Ok(())
 }
 
-/// A status arrives at the API server.
+/// Applies a status write at the API server, and checks it.
 pub fn write(server: &mut Server, group: &Group, patch: &Value) -> Result<Answered<Arc<Stored>>, Broken> {
     let before = server.group.clone();
     let done = server.patch_status(&group.carrier.name, patch);
@@ -102,7 +102,7 @@ pub fn write(server: &mut Server, group: &Group, patch: &Value) -> Result<Answer
     Ok(done)
 }
 
-/// What a replica decided in one pass.
+/// Checks the decisions of a pass.
 pub fn pass(
     replica: &mut Replica,
     snapshot: &Snapshot,
@@ -193,7 +193,7 @@ pub fn pass(
     Ok(())
 }
 
-/// The places of the pods that a replica sees.
+/// Returns the places of the pods that a replica sees.
 fn places(replica: &Replica, snapshot: &Snapshot, requests: &[Request], server: &Server) -> Places {
     let asked = |pod: &PodFacts| {
         let now = requests.iter().find_map(|request| match request {
@@ -215,7 +215,7 @@ fn places(replica: &Replica, snapshot: &Snapshot, requests: &[Request], server: 
     server.setup.places(snapshot.pods.iter().map(standing).collect(), desired)
 }
 
-/// S1, S5: a pod goes only when a stored status says that its replica may, or nothing holds it (S7).
+/// S1, S5: checks that a pod is released only when a stored status allows it, or when nothing holds it (S7).
 fn may_be_released(
     replica: &Replica,
     (pod, pin): (&PodRef, &Pin),
@@ -264,7 +264,7 @@ fn may_be_released(
     Ok(())
 }
 
-/// One replica of a role, as a pass sees it.
+/// A replica of a role, as a pass sees it.
 #[derive(Default)]
 struct Seen {
     pods: u32,
@@ -288,8 +288,8 @@ fn view((snapshot, places): (&Snapshot, &Places)) -> View {
     view
 }
 
-/// The released count of a role before a decision: what is committed or, beside that, seen without a gap; where nothing is
-/// committed, what is seen.
+/// Returns the released count of a role before a decision: the committed count, or beyond it the free replicas without
+/// a gap; without a commit, the free replicas.
 fn before(role: usize, desired: u32, stored: &Stored, view: &View, size: u32) -> u32 {
     let free = |ordinal: &u32| view.get(&(role, *ordinal)).is_some_and(|seen| seen.held == 0 && seen.pods >= size);
     let without_gap = u32::try_from((0..desired).take_while(free).count()).unwrap();
@@ -297,7 +297,7 @@ fn before(role: usize, desired: u32, stored: &Stored, view: &View, size: u32) ->
     stored.committed(role).map_or(seen, |committed| committed.max(without_gap)).min(desired)
 }
 
-/// S1, S2: what a pass wants to commit follows from what it saw.
+/// S1, S2: checks that the commit of a pass follows from its view.
 fn commit(
     group: &Group,
     status: &GroupStatus,
@@ -338,7 +338,7 @@ fn commit(
     Ok(())
 }
 
-/// S8: a status counts all pods that stay, and those whose release was refused.
+/// S8: checks that a status counts all pods that stay held, and those whose release was refused.
 fn tells_of_all(
     replica: &Replica,
     status: &GroupStatus,
@@ -356,7 +356,7 @@ fn tells_of_all(
         return Ok(());
     }
     let summary = status.summary.clone().unwrap_or_default();
-    // A rollout that waits for pods which are about to go has a reason as well, and so have pods that went and have no node.
+    // A rollout that waits for pods about to be released has a reason too, and so have released pods without a node.
     let waits = [HoldReason::RolloutBehindHeldBatch, HoldReason::ScaleInDeferred, HoldReason::PlacedNotBound];
     let waits = waits.iter().any(|reason| summary.reason == reason.as_str()) || summary.reason == "RolloutStalled";
     let has_reason = summary.reason.is_empty() == (summary.held == 0) || waits;
@@ -365,7 +365,7 @@ fn tells_of_all(
     Ok(())
 }
 
-/// The first replica of the segments before this one that is not as the progression asks for.
+/// Returns the first replica of the previous segments that does not satisfy the progression.
 fn first_failing(
     coordination: &Coordination,
     segment: u32,
@@ -393,7 +393,7 @@ fn first_failing(
     None
 }
 
-/// S3: a held pod of a released replica is on its way out at once, or was refused and waits for its next try.
+/// S3: checks that a held pod of a released replica is released at once, or was refused and waits for a retry.
 fn come_back_at_once(
     replica: &Replica,
     (snapshot, places): (&Snapshot, &Places),
@@ -408,7 +408,7 @@ fn come_back_at_once(
         let free = stored.wish.of_role(place.role).is_empty();
         let may = Some(place.ordinal) < stored.committed(place.role).map(|count| count.min(desired));
         if snapshot.lets_go().is_none() && stored.shares_rack(place.role) {
-            // It goes when there is room.
+            // The pod waits for room.
             continue;
         }
         let seen = &view[&(place.role, place.ordinal)];

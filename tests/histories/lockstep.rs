@@ -1,7 +1,7 @@
-//! What must hold of rollouts in lockstep (KEP-30), said again in other words than the planner's.
+//! Checks rollouts in lockstep (KEP-30), independently of the planner.
 //!
-//! How far one role may be ahead of another is judged only while a replica has seen each role at one revision at most since
-//! it last saw none of them open: which of several edits belong together is remembered by the loop, and told by nothing else.
+//! The skew between roles is checked only while a replica has seen each role at one revision at most since it last saw
+//! no open rollout: only the loop remembers which of several edits belong together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,19 +24,19 @@ use crate::settle::settle;
 use crate::spec::{Maker, ROLES, Setup, Stored, Wish};
 use crate::world::World;
 
-/// Cohorts as they were committed, while pods of their revisions are there: by role and revision.
+/// Committed cohorts by role and revision, while pods of the revision exist.
 #[derive(Default)]
 pub struct Ledger {
     recorded: BTreeMap<(usize, String), String>,
-    /// The carrier that they were committed on; another one begins anew.
+    /// The carrier of the commits; a new one starts over.
     carrier: String,
 }
 
-/// What a replica has seen of open rollouts since it last saw none.
+/// The revisions of open rollouts that a replica has seen since it last saw none open.
 #[derive(Default)]
 pub struct Edits {
     revisions: BTreeSet<(String, String)>,
-    /// It has seen a group that does not roll them meanwhile.
+    /// Whether it has seen a group without lockstep meanwhile.
     interrupted: bool,
 }
 
@@ -52,7 +52,7 @@ impl Edits {
         self.revisions.extend(known);
     }
 
-    /// Each role was edited once at most.
+    /// Reports whether each role was edited at most once.
     fn are_one_each(&self) -> bool {
         let roles: BTreeSet<_> = self.revisions.iter().map(|(role, _)| role).collect();
         !self.interrupted && roles.len() == self.revisions.len()
@@ -70,13 +70,13 @@ struct Ordinal {
     updated: bool,
     ready: bool,
     held: bool,
-    /// At none of the two revisions that its set makes pods at.
+    /// At neither of the set's two revisions.
     strange: bool,
 }
 
 fn ordinals(workload: &RolledWorkload, snapshot: &Snapshot) -> Vec<Ordinal> {
     let (to, from) = (workload.update_revision.as_deref(), workload.current_revision.as_deref());
-    // Below the partition what is missing comes back at the revision that the set comes from.
+    // Below the partition, a missing pod is recreated at the current revision.
     let missing = Ordinal { updated: to == from, ..Ordinal::default() };
     let mut ordinals = vec![missing; workload.desired as usize];
     let is_of = |pod: &&Arc<PodFacts>| pod.identity.role.as_deref() == Some(&*workload.claim.role);
@@ -100,7 +100,7 @@ fn count(ordinals: &[Ordinal], test: impl Fn(u32, Ordinal) -> bool) -> u32 {
     u32::try_from(count).unwrap()
 }
 
-/// A pass wants a partition to be set.
+/// Checks a decision to set a partition.
 pub fn decided(
     replica: &Replica,
     (workload, partition, ends): (&RolledWorkload, u32, bool),
@@ -155,11 +155,11 @@ pub fn decided(
     Ok(())
 }
 
-/// What serves is taken only while no more are unavailable than may be.
+/// Checks that serving pods are replaced only within the allowed number of unavailable replicas.
 fn within_budget(workload: &RolledWorkload, to: u32, seen: &[Ordinal], rolling: Rolling) -> Result<(), Broken> {
     let leaves = |from: u32, ordinal: u32, seen: Ordinal| ordinal >= from && !seen.updated && seen.ready;
     let newly = count(seen, |ordinal, seen| ordinal < workload.partition && leaves(to, ordinal, seen));
-    // Those of a revision that was given up may stay down for ever, and do not keep the others back.
+    // Pods of an abandoned revision may stay unavailable forever, and do not hold back the others.
     if newly == 0 || seen.iter().any(|seen| seen.strange) {
         return Ok(());
     }
@@ -173,7 +173,7 @@ fn within_budget(workload: &RolledWorkload, to: u32, seen: &[Ordinal], rolling: 
     Ok(())
 }
 
-/// What may be updated of one role is not too far ahead of what is updated and serves of another one.
+/// Checks that a role's updated replicas are not too far ahead of another role's updated and serving ones.
 fn within_skew(workload: &RolledWorkload, to: u32, snapshot: &Snapshot, rolling: Rolling) -> Result<(), Broken> {
     let seen = ordinals(workload, snapshot);
     let reach = count(&seen, |ordinal, seen| seen.updated || ordinal >= to);
@@ -194,7 +194,7 @@ fn within_skew(workload: &RolledWorkload, to: u32, snapshot: &Snapshot, rolling:
     Ok(())
 }
 
-/// A partition arrives at the API server.
+/// Applies a partition at the API server.
 pub fn set_partition(
     server: &mut Server,
     workload: &RolledWorkload,
@@ -227,14 +227,14 @@ pub fn set_partition(
 }
 
 impl Stored {
-    /// The cohort of a revision, as it is committed.
+    /// Returns the committed cohort of a revision.
     fn cohort(&self, role: &str, revision: &str) -> Option<&str> {
         let known = self.status.cohorts.as_ref()?.roles.get(role)?;
         known.iter().find(|known| known.revision == revision).map(|known| known.cohort.as_str())
     }
 }
 
-/// R8: what was committed of the pods of a revision stays while there is one of them.
+/// R8: checks that the committed cohort of a revision stays while one of its pods exists.
 pub fn cohorts_stay(server: &mut Server) -> Result<(), Broken> {
     let Some(group) = server.group.clone() else { return Ok(()) };
     let mut ledger = std::mem::take(&mut server.ledger);
@@ -263,7 +263,7 @@ pub fn cohorts_stay(server: &mut Server) -> Result<(), Broken> {
     Ok(())
 }
 
-/// R8: a pod keeps the cohort that it was made with.
+/// R8: checks that a pod keeps its cohort.
 pub fn keeps_cohort(before: &Pod, after: &Pod) -> Result<(), Broken> {
     let cohort = |pod: &Pod| pod.metadata.label(names::COHORT).map(str::to_owned);
     let (old, new) = (cohort(before), cohort(after));
@@ -271,7 +271,8 @@ pub fn keeps_cohort(before: &Pod, after: &Pod) -> Result<(), Broken> {
     Ok(())
 }
 
-/// R10: who is told that a group is ready, or its rollout complete, finds no pod of an old revision, but where it is to stay.
+/// R10: checks that no pod of an old revision is left when the status reports a ready group or a complete rollout,
+/// except those to keep.
 pub fn says(status: &GroupStatus, group: &Group, snapshot: &Snapshot, stored: &Stored) -> Result<(), Broken> {
     let Some(rolling) = stored.rolling else { return Ok(()) };
     let is_true = |kind: &str| {
@@ -300,8 +301,8 @@ pub fn says(status: &GroupStatus, group: &Group, snapshot: &Snapshot, stored: &S
     Ok(())
 }
 
-/// Pods of a claimed workload are of an old revision, and are to be replaced: they wait for the group to be mended, or, where no
-/// rollout of ours is open, for a replica above them that is held, as one beyond the size of the group.
+/// Reports whether pods of a claimed workload are of an old revision and must be replaced: they wait for the group to
+/// be fixed, or, without an open rollout, for a held replica above them, such as one beyond the size of the group.
 pub fn has_old_pods(server: &Server) -> bool {
     let Some(rolling) = server.group.as_ref().and_then(|group| group.rolling) else { return false };
     server.sets.iter().enumerate().take(ROLLED).any(|(role, set)| {
@@ -314,7 +315,7 @@ pub fn has_old_pods(server: &Server) -> bool {
     })
 }
 
-/// R9: at rest nothing holds a rollout that need not be held.
+/// R9: checks that at rest no rollout is held without need.
 pub fn judge(server: &Server) -> Result<(), Broken> {
     let rolls = server.group.as_ref().filter(|_| !server.ignored);
     let rolling = rolls.and_then(|group| Some((group.rolling?, group)));
@@ -330,7 +331,7 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
         let Some((rolling, group)) = rolling.filter(|_| set.is_claimed()) else {
             return Err(Broken(format!("R9: nothing coordinates {name}, and its rollout is open")));
         };
-        // Its controller waits for what is held.
+        // The controller waits for a held pod.
         if waits || group.wish == Wish::Wrong {
             continue;
         }
@@ -340,7 +341,7 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
             pod.is_some_and(|pod| revision_of(pod) == Some(set.update_revision()) && crate::nature::is_ready(pod))
         };
         let old: Vec<_> = (kept..set.replicas()).filter(|ordinal| !updated(ordinal)).collect();
-        // After a rollback the updated ones may be those below: as many as are to be, though not the highest.
+        // After a rollback, the updated replicas may be lower ones: as many as required, but not the highest.
         let enough = (0..set.replicas()).filter(updated).count() >= (set.replicas() - kept) as usize;
         if kept > 0 && enough {
             continue;
@@ -356,8 +357,8 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
     Ok(())
 }
 
-/// The update is taken back before the group was ready once, so nothing coordinates it; its controller waits for the highest
-/// replica, which the group has given up meanwhile.
+/// The update is reverted before the group was ready for the first time, so it is not coordinated; the controller
+/// waits for the highest replica, which the group has given up meanwhile.
 #[test]
 fn a_group_with_an_old_pod_is_not_ready_though_no_rollout_is_open() {
     let mut segments = Wish::Wrong.coordinations().remove(0);

@@ -1,9 +1,9 @@
-//! The loop in a simulated cluster: the real index and the real reconciler go through random histories of watches that lag,
-//! writes that fail and leaders that change, and keep what the loop promises. A history that breaks a promise is made as
-//! short as it can be.
+//! The loop in a simulated cluster: the real index and reconciler run through random histories of lagging watches,
+//! failing writes and changing leaders, and must keep the promises of the loop. A history that breaks a promise is
+//! shrunk.
 //!
-//! `ROLEGATE_HISTORIES=100000` tries that many (`make long`), `ROLEGATE_HISTORY_SEED=7` only that one;
-//! `ROLEGATE_SABOTAGE=LosesMarks` looks for that fault alone.
+//! `ROLEGATE_HISTORIES=100000` sets the number of histories (`make long`), `ROLEGATE_HISTORY_SEED=7` runs only that
+//! seed; `ROLEGATE_SABOTAGE=LosesMarks` runs only that sabotage.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
@@ -39,7 +39,7 @@ use sabotage::Sabotage;
 use shrink::{run, shrunk};
 
 const HISTORIES: u64 = 2_000;
-/// Those in which all goes its way take longer each.
+/// Number of histories without faults, each of which takes longer.
 const QUIET: u64 = 200;
 const THREADS: usize = 2;
 
@@ -48,7 +48,7 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text:?} is no number")))
 }
 
-/// The first of these histories that breaks a promise.
+/// Returns the first seed whose history breaks a promise.
 fn first_broken(seeds: std::ops::Range<u64>, sabotage: Option<Sabotage>) -> Option<u64> {
     first_that(seeds, |seed| run(&History::random(seed), sabotage).is_err())
 }
@@ -73,7 +73,7 @@ fn first_that(seeds: std::ops::Range<u64>, breaks: impl Fn(u64) -> bool + Sync) 
     Some(first.into_inner()).filter(|seed| *seed < u64::MAX)
 }
 
-/// The history made short, and how to see it again.
+/// Describes the shrunk history, and how to run it again.
 fn tell(seed: u64) -> String {
     let (history, broken) = shrunk(History::random(seed), |history| run(history, None));
     let again = format!("ROLEGATE_HISTORY_SEED={seed} cargo test --test histories promises");
@@ -94,7 +94,7 @@ fn every_history_keeps_the_promises() {
     }
 }
 
-/// Where nothing goes wrong nobody is told to see to anything.
+/// Without faults, no Event of type Warning is written.
 #[test]
 fn a_history_without_faults_has_no_warning() {
     if let Some(seed) = first_that(seeds(QUIET), |seed| quiet::run(&quiet::history(seed)).is_err()) {
@@ -103,7 +103,7 @@ fn a_history_without_faults_has_no_warning() {
     }
 }
 
-/// What these tests are worth: each loop that does one thing wrong is found.
+/// Tests the tests: each loop with one sabotage breaks a promise.
 #[test]
 fn a_loop_that_does_one_thing_wrong_is_found() {
     let only = std::env::var("ROLEGATE_SABOTAGE").ok();

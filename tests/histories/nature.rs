@@ -1,4 +1,4 @@
-//! What goes on in a cluster without rolegate: controllers make pods, the scheduler binds them, kubelets run them.
+//! The cluster without rolegate: controllers create pods, the scheduler binds them, kubelets run them.
 
 use rolegate::api::Pod;
 use rolegate::api::meta::OwnerReference;
@@ -9,7 +9,7 @@ use crate::places::{Place, role_of};
 use crate::server::Server;
 use crate::spec::{GROUP, Maker, NAMESPACE, ROLES, Setup};
 
-/// A gate of somebody else.
+/// A gate of another project.
 pub const FOREIGN: &str = "example.com/other";
 
 impl Setup {
@@ -19,7 +19,7 @@ impl Setup {
             Maker::Set { start } => format!("{}-{}", ROLES[role], start + ordinal),
             Maker::Leaders { .. } if member == 0 => format!("{}-{ordinal}", ROLES[role]),
             Maker::Leaders { .. } => format!("{}-{ordinal}-{member}", ROLES[role]),
-            // Here the ordinal is only a number that no other pod has; names are in no order.
+            // The ordinal only makes the name unique; names are not in order.
             Maker::Alike => format!("{}-{}", ROLES[role], u64::from(ordinal) * 7_919 % 10_007),
         }
     }
@@ -30,8 +30,8 @@ impl Setup {
 }
 
 impl Server {
-    /// The controller of a role's workload makes at most so many changes; returns whether there was one. `stale` is a
-    /// webhook that still sees a coordination which is no longer there, so it gates when it need not.
+    /// Lets the controller of a role's workload make up to `most` changes; returns whether it made one. With `stale`,
+    /// the webhook still sees a deleted coordination, and gates pods without need.
     pub fn control(&mut self, role: usize, most: usize, stale: bool) -> bool {
         if self.setup.makers[role] == Maker::Alike {
             return self.control_alike(role, most, stale);
@@ -56,7 +56,7 @@ impl Server {
         !surplus.is_empty() || !missing.is_empty()
     }
 
-    /// A ReplicaSet makes as many as are missing, and takes those away first that serve least.
+    /// Lets a ReplicaSet create missing pods, and delete those that serve least first.
     fn control_alike(&mut self, role: usize, most: usize, stale: bool) -> bool {
         let of_role = self.pods_that(|pod| role_of(pod.metadata.name.as_deref().unwrap()) == role);
         let failed =
@@ -86,7 +86,7 @@ impl Server {
         changes + missing > 0
     }
 
-    /// Workers of a late LeaderWorkerSet are made when their leader is ready.
+    /// Reports whether the pod may be created: workers of a late LeaderWorkerSet wait until their leader is ready.
     fn may_be_made(&self, place: Place) -> bool {
         let late = matches!(self.setup.makers[place.role], Maker::Leaders { late: true, .. });
         let leader = self.pods.get(&self.setup.pod_name(Place { member: 0, ..place }));
@@ -156,12 +156,12 @@ impl Server {
         }
     }
 
-    /// The names of pods of which something is true.
+    /// Returns the names of pods that pass a test.
     pub fn pods_that(&self, test: impl Fn(&Pod) -> bool) -> Vec<String> {
         self.pods.iter().filter(|(_, pod)| test(pod)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Stamp a pod as going: it is terminating until `reap`.
+    /// Marks a pod as terminating, until `reap`.
     pub fn evict(&mut self, name: &str) {
         self.edit_pod(name, |pod| pod.metadata.deletion_timestamp = Some("2026-01-01T00:00:00Z".to_owned()));
     }
@@ -199,12 +199,12 @@ pub fn is_gated(pod: &Pod) -> bool {
     pod.spec.scheduling_gates.as_ref().is_some_and(|gates| !gates.is_empty())
 }
 
-/// A pod that waits for a node.
+/// Reports whether a pod waits for a node.
 pub fn is_unscheduled(pod: &Pod) -> bool {
     !is_gated(pod) && !pod.is_gone() && pod.spec.node_name.is_none()
 }
 
-/// A pod that runs and is not ready.
+/// Reports whether a pod is bound but not ready.
 pub fn is_unready(pod: &Pod) -> bool {
     !pod.is_gone() && pod.spec.node_name.is_some() && !pod.condition_is_true("Ready")
 }

@@ -1,5 +1,5 @@
-//! Which replica a pod is: its name says so, or, among the alike pods of a Deployment, what was written on it and which
-//! places are free.
+//! The place of a pod: from its name, or, for the interchangeable pods of a Deployment, from its index label and the
+//! free places.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use rolegate::plan::PodFacts;
 use crate::server::{Server, is_held};
 use crate::spec::{Maker, ROLES, Setup};
 
-/// Which pod of which replica.
+/// Role, ordinal and member of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     pub role: usize,
@@ -19,22 +19,22 @@ pub struct Place {
     pub member: u32,
 }
 
-/// By name of the pod.
+/// Places by name of the pod.
 pub type Places = BTreeMap<String, Place>;
 
-/// What decides on the place of a pod.
+/// The facts that determine the place of a pod.
 pub struct Standing {
     name: String,
     created: Option<String>,
-    /// Ordinal that was written on it when it was released, or that it is asked to be released with.
+    /// Ordinal written at the release, or in the pending release.
     written: Option<u32>,
     held: bool,
-    /// Its release is asked for or was tried: it may run already.
+    /// Whether its release is pending or was tried: it may run already.
     asked: bool,
 }
 
 impl Standing {
-    /// As a replica sees it.
+    /// Returns the facts as a replica sees them.
     pub fn seen(pod: &PodFacts, asked: Option<&[Entry]>) -> Self {
         let index = |labels: &[Entry]| {
             labels.iter().find(|(key, _)| key == names::KEP75_INSTANCE_INDEX).map(|(_, index)| index.parse().unwrap())
@@ -48,7 +48,7 @@ impl Standing {
         }
     }
 
-    /// As it is.
+    /// Returns the facts in the cluster.
     fn of(pod: &Pod) -> Self {
         let written = pod.metadata.label(names::KEP75_INSTANCE_INDEX).filter(|_| !is_held(pod));
         Self {
@@ -62,21 +62,21 @@ impl Standing {
 }
 
 impl Server {
-    /// The places of all pods that count.
+    /// Returns the places of all pods that count.
     pub fn places(&self) -> Places {
         let pods = self.pods.values().filter(|pod| !pod.is_gone()).map(|pod| Standing::of(pod));
         self.setup.places(pods.collect(), |role| self.placed(role))
     }
 }
 
-/// The role of a pod, by its name.
+/// Returns the role from the name of a pod.
 pub fn role_of(pod: &str) -> usize {
     let role = pod.split('-').next().unwrap();
     ROLES.iter().position(|known| *known == role).unwrap()
 }
 
 impl Setup {
-    /// The place of a pod whose name says it.
+    /// Returns the place of a pod whose name contains the ordinal.
     pub fn named(&self, pod: &str) -> Option<Place> {
         let role = role_of(pod);
         let mut numbers = pod.split('-').skip(1).map(|word| word.parse::<u32>().unwrap());
@@ -88,8 +88,8 @@ impl Setup {
         }
     }
 
-    /// The places of pods, where so many replicas of a role are desired. Those of a Deployment that run stay where they
-    /// are, the others come after them, first those whose release is asked for.
+    /// Returns the places of pods for the desired replicas of each role. Running pods of a Deployment keep their
+    /// places; the others follow, those with a pending release first.
     pub fn places(&self, mut pods: Vec<Standing>, desired: impl Fn(usize) -> u32) -> Places {
         let mut places = Places::new();
         let mut taken: BTreeSet<(usize, u32)> = BTreeSet::new();

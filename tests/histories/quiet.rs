@@ -1,5 +1,5 @@
-//! Histories in which nothing goes wrong: workloads are edited and scaled, pods are made again and get ready, watches lag by less
-//! than a second. No Warning is told in them.
+//! Histories without faults: workloads are edited and scaled, pods are recreated and become ready, watches lag by less
+//! than a second. No Warning is written.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::settle::settle;
 use crate::spec::{Setup, Wish};
 use crate::world::World;
 
-/// The history of a seed.
+/// Returns the history of a seed.
 pub fn history(seed: u64) -> History {
     let mut random = Random::new(seed);
     let mut setup = Setup::random(&mut random);
@@ -21,7 +21,7 @@ pub fn history(seed: u64) -> History {
     if !seed.is_multiple_of(3) {
         setup = setup.rolled(&mut random);
     }
-    // What recovers looks at what was lost, which is news that somebody should see to.
+    // A recovery writes a Warning about the lost pod.
     if let Wish::All(all) = &mut setup.wish {
         all.iter_mut().for_each(|coordination| coordination.recovers = false);
     }
@@ -31,7 +31,7 @@ pub fn history(seed: u64) -> History {
     History { setup, steps }
 }
 
-/// Something happens, and a little later all has gone its way.
+/// Returns a change, and the steps until the cluster is settled.
 fn step(random: &mut Random, rolls: bool) -> Vec<Step> {
     let n = random.below(40) as usize;
     let role = random.pick(&[0, 0, 1, 1, 2]);
@@ -46,7 +46,7 @@ fn step(random: &mut Random, rolls: bool) -> Vec<Step> {
     };
     let mut steps = vec![happens];
     if random.percent(30) {
-        // What stands still for long is to be seen to.
+        // A group without progress for long causes a Warning.
         steps.extend([Step::Flow(random.pick(&[1, 40])), Step::Wait(Duration::from_millis(random.pick(&[90, 400])))]);
     }
     if random.percent(10) {
@@ -55,7 +55,7 @@ fn step(random: &mut Random, rolls: bool) -> Vec<Step> {
     steps
 }
 
-/// Runs it to its end; fails when somebody was told to see to something.
+/// Runs the history; fails when a Warning is written.
 pub fn run(history: &History) -> Result<(), Broken> {
     let mut world = World::new(&history.setup, None);
     let told = |world: &World| -> Result<(), Broken> {

@@ -1,10 +1,9 @@
-//! Nodes in racks, for groups whose batches share one, and what must hold of where their pods go, said again in other words than
-//! the planner's.
+//! Nodes in racks for groups whose batches share one, and checks of the placement, independently of the planner.
 //!
-//! P1: a pod goes to the rack that is committed for its batch. P2: those of a batch that run together run in one rack. P3: a pod is
-//! deleted so that it is placed again only if it has no node, and its batch has lacked nodes, with no gate of others on its pods, for
-//! as long as that may take. P4: nothing of a batch goes to a node that has refused one of its pods twice within a minute. P5: at
-//! rest what went has a node.
+//! P1: a pod goes to the rack that is committed for its batch. P2: running pods of a batch are in one rack. P3: a pod
+//! is deleted to be placed again only if it has no node, and its batch has lacked nodes for the timeout, with no gate
+//! of others on its pods. P4: no pod of a batch goes to a node that refused one of its pods twice within a minute. P5:
+//! at rest every released pod has a node.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,31 +25,30 @@ use crate::server::Answered;
 use crate::server::{Event, MACHINES, Server, refusal};
 use crate::spec::{Coordination, Maker, Setup, Stored, Wish};
 
-/// The label that all nodes of a rack share.
+/// The label of racks on nodes.
 pub const RACK: &str = "example.com/rack";
 const HOST: &str = "kubernetes.io/hostname";
 const RACKS: u32 = 3;
-/// How long a pod that was placed may have no node.
+/// Maximum time of a placed pod without a node.
 const BIND_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a node is left out at the least.
+/// Minimum time for which a node is excluded.
 const LEFT_OUT: Duration = Duration::from_secs(60);
 
-/// A node.
 #[derive(Clone, Debug)]
 pub struct Machine {
     pub name: String,
     rack: u32,
-    /// Value of the label of its rack.
+    /// Value of its rack label.
     label: String,
-    /// Pods that it has room for.
+    /// Number of pods that it has room for.
     room: u32,
     open: bool,
-    /// Its kubelet refuses what is bound to it.
+    /// Whether its kubelet refuses bound pods.
     refuses: bool,
     pub is_there: bool,
 }
 
-/// What happens to a node, or to its rack.
+/// A change of a node or of its rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MachineStep {
     Cordon,
@@ -60,7 +58,7 @@ pub enum MachineStep {
     Room(u32),
     Go,
     Come,
-    /// The label of its whole rack has another value.
+    /// The label of the whole rack changes its value.
     Rename,
 }
 
@@ -80,14 +78,14 @@ impl MachineStep {
 }
 
 impl Setup {
-    /// The same with batches that share a rack each.
+    /// Adds batches that share a rack each.
     pub fn in_racks(mut self, random: &mut Random) -> Self {
         let progression = random.pick(&[Progression::OrderedReady, Progression::Ordered, Progression::Parallel]);
         let sizes = [1 + random.below(2), 1 + random.below(2), 0];
         let recovers = random.percent(30);
         self.racks = true;
         self.gated_by_others = random.percent(25);
-        // What goes as a whole waits for all its pods.
+        // A batch that is released as a whole waits for all its pods.
         for maker in &mut self.makers {
             if let Maker::Leaders { late, .. } = maker {
                 *late = false;
@@ -98,7 +96,7 @@ impl Setup {
         self
     }
 
-    /// Two nodes in each of the racks.
+    /// Returns the nodes: two per rack.
     pub fn machines(&self) -> Vec<Machine> {
         let machine = |n: u32| Machine {
             name: format!("node-{n}"),
@@ -129,7 +127,7 @@ impl Machine {
 }
 
 impl Server {
-    /// Something happens to one of the nodes.
+    /// Applies a change to a node.
     pub fn machine_step(&mut self, n: usize, step: MachineStep) {
         if self.machines.is_empty() {
             return;
@@ -164,7 +162,7 @@ impl Server {
         self.tell(MACHINES, Event::Machine(machine));
     }
 
-    /// All nodes are there and well, with room for everything, and more of them come.
+    /// Restores all nodes with room for everything, and adds more.
     pub fn heal_machines(&mut self) {
         for n in 0..self.machines.len() {
             self.change(n, |machine| {
@@ -178,7 +176,7 @@ impl Server {
         }
     }
 
-    /// The scheduler binds a pod, if there is a node for it; and its kubelet may refuse it.
+    /// Binds a pod if a node fits; its kubelet may refuse it.
     pub fn schedule(&mut self, pod: &str) {
         if self.machines.is_empty() {
             return self.edit_pod(pod, |pod| pod.spec.node_name = Some("node".to_owned()));
@@ -209,7 +207,7 @@ impl Server {
         }
     }
 
-    /// The rack of a pod that is bound and counts.
+    /// Returns the rack of a bound pod that counts.
     fn rack_of(&self, pod: &str) -> Option<u32> {
         let pod = self.pods.get(pod).filter(|pod| !pod.is_gone())?;
         let node = pod.spec.node_name.as_ref()?;
@@ -218,7 +216,7 @@ impl Server {
 }
 
 impl Stored {
-    /// The batch that shares a rack of which a replica is, and the value that is committed for it.
+    /// Returns the batch of a replica that shares a rack, and its committed label value.
     fn rack_of(&self, place: Place) -> Option<(u32, Option<&str>)> {
         let all = self.wish.coordinations().into_iter().enumerate();
         let mut sharing = all.filter(|(_, one)| one.shares_rack && one.sizes[place.role] > 0);
@@ -228,13 +226,13 @@ impl Stored {
         Some((batch, state.and_then(|state| state.domains.get(&batch.to_string())).map(String::as_str)))
     }
 
-    /// True for a replica whose pods go only where there is room.
+    /// Reports whether the pods of a role are released only when there is room.
     pub fn shares_rack(&self, role: usize) -> bool {
         self.rack_of(Place { role, ordinal: 0, member: 0 }).is_some()
     }
 }
 
-/// P1, P4: what a pod that goes is bound to.
+/// P1, P4: checks the node selector of a released pod.
 pub fn is_pinned(
     replica: &Replica,
     (pod, pin): (&PodRef, &Pin),
@@ -268,7 +266,7 @@ pub fn is_pinned(
     Ok(())
 }
 
-/// P2: a pod goes where those of its batch run.
+/// P2: checks that a pod goes to the rack of its batch.
 pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
     if server.machines.is_empty() {
         return Ok(());
@@ -277,13 +275,13 @@ pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
         return Ok(());
     };
     let name = pod.metadata.name.as_deref().unwrap();
-    // Pods of a Deployment are numbered anew when others of it are taken away.
+    // Pods of a Deployment are renumbered when others are deleted.
     let numbered = |name: &str| server.setup.named(name);
     let Some((batch, _)) = numbered(name).and_then(|place| group.rack_of(place)) else { return Ok(()) };
     let label = pod.spec.node_selector.get(RACK);
     let Some(goes_to) = server.machines.iter().find(|machine| Some(&machine.label) == label) else { return Ok(()) };
     for (other, peer) in &server.pods {
-        // One that was made while nothing batched it runs anywhere.
+        // A pod that was created without batches runs anywhere.
         let is_placed = peer.spec.node_selector.contains_key(RACK);
         let of_batch = numbered(other).and_then(|place| group.rack_of(place)).is_some_and(|(of, _)| of == batch);
         let is_peer = is_placed && of_batch;
@@ -297,7 +295,8 @@ pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
     Ok(())
 }
 
-/// A pod is deleted so that it is placed again, if it is still this one and, if that is looked at, has no node.
+/// Applies the deletion of a pod for a new placement, if it is the same pod and, with `looks`, has no
+/// node and no gate of others.
 pub fn make_again(server: &mut Server, pod: &PodRef, looks: bool) -> Result<Answered<bool>, Broken> {
     let Some(found) = server.pods.get(&*pod.name).cloned() else { return Ok(Ok(true)) };
     if found.metadata.uid.as_deref() != Some(&*pod.uid) || found.metadata.is_deleting() {
@@ -316,7 +315,7 @@ pub fn make_again(server: &mut Server, pod: &PodRef, looks: bool) -> Result<Answ
     Ok(Ok(true))
 }
 
-/// P3: a pass wants a pod to be deleted so that it is placed again.
+/// P3: checks a decision to delete a pod for a new placement.
 pub fn is_made_again(
     replica: &Replica,
     pod: &PodRef,
@@ -337,14 +336,15 @@ pub fn is_made_again(
     Ok(())
 }
 
-/// Since when batches lack nodes for pods that went, as a replica sees it; `None` while others hold one of them.
+/// Records since when batches lack nodes for released pods, as a replica sees it; `None` while others gate one of the
+/// pods.
 pub fn note_unbound(
     replica: &mut Replica,
     (snapshot, places): (&Snapshot, &Places),
     stored: Option<&Stored>,
     now: Duration,
 ) {
-    // While the group is not there, nothing is known that is new.
+    // While the group is missing, nothing changes.
     let Some(stored) = stored else { return };
     let mut before = std::mem::take(&mut replica.unbound);
     for pod in snapshot.pods.iter().filter(|pod| !pod.held && !pod.scheduled) {
@@ -356,12 +356,12 @@ pub fn note_unbound(
     }
 }
 
-/// True while pods that went wait for a node of their racks.
+/// Reports whether released pods wait for a node of their racks.
 pub fn lacks_nodes(server: &Server) -> bool {
     !server.machines.is_empty() && server.pods.values().any(|pod| crate::nature::is_unscheduled(pod))
 }
 
-/// P5: what went has a node.
+/// P5: checks that released pods have nodes.
 pub fn judge(server: &Server) -> Result<(), Broken> {
     hold!(
         server.ignored || server.group.is_none() || !lacks_nodes(server),
@@ -371,7 +371,7 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
     Ok(())
 }
 
-/// How often a node has refused a pod of this name, as a replica was told.
+/// The refusals of a pod by a node, as delivered to a replica.
 #[derive(Clone, Debug, Default)]
 pub struct Refused {
     uid: String,
@@ -379,10 +379,10 @@ pub struct Refused {
     last: Duration,
 }
 
-/// By name of the pod and of the node.
+/// Refusals by name of the pod and of the node.
 pub type Refusals = BTreeMap<(String, String), Refused>;
 
-/// A pod is told of.
+/// Records the refusal of a delivered pod.
 pub fn note_refusal(refusals: &mut Refusals, pod: &Pod, now: Duration) {
     let (Some(name), Some(node)) = (&pod.metadata.name, &pod.spec.node_name) else { return };
     let key = (name.clone(), node.clone());
@@ -398,11 +398,11 @@ pub fn note_refusal(refusals: &mut Refusals, pod: &Pod, now: Duration) {
     }
 }
 
-/// What one rolegate knows of nodes and of what pods take, by two watches of its own.
+/// A replica's knowledge of nodes and of the pods on them, from two watches.
 #[derive(Default)]
 pub struct Room {
     capacity: Capacity,
-    /// How far the watch of nodes and that of pods have read; `None` before their lists.
+    /// Positions of the watches of nodes and pods; `None` before their lists.
     cursors: [Option<usize>; 2],
     changed: bool,
 }
@@ -412,12 +412,12 @@ impl Room {
         if self.cursors.iter().all(Option::is_some) { Sight::Known(&mut self.capacity) } else { Sight::NotYet }
     }
 
-    /// What it has grown to, if something has changed.
+    /// Returns the freed capacity, if something has changed.
     pub fn take_freed(&mut self) -> Option<u64> {
         std::mem::take(&mut self.changed).then(|| self.capacity.freed())
     }
 
-    /// The watch of nodes, or of pods, delivers its next event; false when there is none.
+    /// Delivers the next event of the watch of nodes or pods; returns false when there is none.
     pub fn see(&mut self, watch: usize, server: &Server) -> bool {
         if server.machines.is_empty() || (watch == 1 && self.cursors[0].is_none()) {
             return false;

@@ -1,6 +1,6 @@
-//! Numbers that only the seed decides.
+//! Random numbers that depend only on the seed.
 
-/// A generator (SplitMix64).
+/// A SplitMix64 generator.
 pub struct Random(u64);
 
 impl Random {
@@ -15,7 +15,6 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`.
     pub fn below(&mut self, bound: u32) -> u32 {
         u32::try_from(self.next() % u64::from(bound.max(1))).unwrap()
     }

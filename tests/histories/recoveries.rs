@@ -1,8 +1,8 @@
-//! What must hold of batches that are made anew, said again in other words than the planner's.
+//! Checks recoveries of batches, independently of the planner.
 //!
-//! R1: no pod of another batch is deleted. R2: there are never two recoveries of one batch at once. R3: each ends complete, or
-//! says that it is exhausted. R4: one of a group is under way at once, but for those that take longer than ten minutes. R5: none
-//! begins while the group says that recoveries are paused.
+//! R1: no pod of another batch is deleted. R2: a batch never has two recoveries at once. R3: each recovery ends
+//! complete or exhausted. R4: at most one recovery per group is under way, not counting those longer than ten minutes.
+//! R5: no recovery begins while the group reports that recoveries are paused.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::places::Places;
 use crate::server::Server;
 use crate::spec::{Maker, ROLES, Stored};
 
-/// R1: a pod is deleted only of a batch that is committed to be made anew, and none that is held.
+/// R1: checks that a deleted pod is of a batch whose recovery is committed, and is not held.
 pub fn deletes(
     pod: &PodRef,
     (snapshot, places): (&Snapshot, &Places),
@@ -33,8 +33,8 @@ pub fn deletes(
     Ok(())
 }
 
-/// True for a replica whose batch is being made anew, is being looked at, or is broken while recoveries are paused: S3 does not
-/// hold for it.
+/// Reports whether the batch of a replica is being recovered, looked at, or broken while recoveries are paused: S3
+/// does not apply to it.
 pub fn holds(stored: &Stored, (role, ordinal): (usize, u32), is_looked_at: bool) -> bool {
     stored.recoveries_of(role, ordinal).iter().any(|(entry, was_complete)| {
         let waits = entry.is_some_and(|entry| matches!(entry.phase.as_str(), "Waiting" | "Recreating"));
@@ -42,12 +42,12 @@ pub fn holds(stored: &Stored, (role, ordinal): (usize, u32), is_looked_at: bool)
     })
 }
 
-/// True while a batch of the group is made anew.
+/// Reports whether a recovery of the group is under way.
 pub fn are_under_way(stored: &Stored) -> bool {
     stored.status.recoveries.iter().any(|entry| matches!(entry.phase.as_str(), "Waiting" | "Recreating"))
 }
 
-/// A pod of a batch that is made anew goes when that is committed, and no old pod of it is left.
+/// Checks that a pod of a recovering batch is released only when the release is committed and no old pod is left.
 pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
     let (Some(group), false) = (&server.group, server.ignored || server.uncounted || server.setup.two) else {
         return Ok(());
@@ -58,7 +58,7 @@ pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
         let Some(entry) = entry else { continue };
         hold!(entry.phase != "Recreating", "{name} goes, and its batch still is {entry:?}");
         let old = server.old.get(&(entry.coordination.clone(), entry.batch));
-        // Those beyond the desired replicas are of no batch any longer.
+        // Replicas beyond the desired number are of no batch.
         let is_wanted = |pod: &Pod| {
             let place = pod.metadata.name.as_deref().and_then(|name| server.setup.named(name));
             place.is_none_or(|place| place.ordinal < server.desired(place.role))
@@ -73,7 +73,7 @@ pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
     Ok(())
 }
 
-/// R2: what becomes of a recovery.
+/// R2: checks the progress of recoveries.
 pub fn goes_on(server: &mut Server, before: &Stored, after: &Stored) -> Result<(), Broken> {
     let key = |entry: &RecoveryState| (entry.coordination.clone(), entry.batch);
     let all: BTreeSet<_> = after.status.recoveries.iter().map(key).collect();
@@ -114,7 +114,7 @@ pub fn goes_on(server: &mut Server, before: &Stored, after: &Stored) -> Result<(
             };
             for (role, name) in ROLES.iter().enumerate() {
                 let (last, may) = (in_batch(role), before.committed(role));
-                // What a workload wants that is referred to may not be known yet.
+                // The desired replicas of a referenced workload may be unknown.
                 hold!(
                     server.setup.refers || last.is_none() || last < may,
                     "{entry:?} is of {last:?} {name}, of which {may:?} were let go"
@@ -147,15 +147,15 @@ pub fn goes_on(server: &mut Server, before: &Stored, after: &Stored) -> Result<(
     Ok(())
 }
 
-/// True while a group says that its recoveries are paused.
+/// Reports whether the status says that recoveries are paused.
 pub fn says_paused(status: &GroupStatus) -> bool {
     status.condition("RecoveryPaused").is_some_and(|told| told.status == "True")
 }
 
-/// R3: at rest each has ended complete, or says that it is exhausted.
+/// R3: checks that at rest each recovery is complete or exhausted.
 pub fn judge(server: &Server) -> Result<(), Broken> {
     let Some(group) = server.group.as_ref().filter(|_| !server.ignored) else { return Ok(()) };
-    // What makes fewer pods than the group declares leaves a batch without some for ever.
+    // A workload smaller than the group leaves a batch incomplete forever.
     if (0..ROLES.len()).any(|role| server.workloads[role] < server.desired(role)) {
         return Ok(());
     }

@@ -1,5 +1,4 @@
-//! One rolegate: the real reconciler and the real index, and the loop around them as `cluster::run` has it, with watches and
-//! answers that take their time.
+//! A rolegate: the real reconciler and index, and the loop of `cluster::run`, with delayed watches and answers.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -26,12 +25,12 @@ use crate::seen::Seen;
 use crate::server::{Answered, WATCHES};
 use crate::spec::{GROUP, NAMESPACE, Stored};
 
-/// How long a group must be gone.
+/// Time for which a group must be gone before its pods are released.
 pub const GRACE: Duration = Duration::from_secs(30);
-/// How long a group that never was there is waited for.
+/// Time to wait for a group that never existed.
 pub const MISSING: Duration = Duration::from_secs(60);
 
-/// A request on its way to the API server.
+/// A request that has not reached the API server.
 #[derive(Clone, Debug)]
 pub enum Request {
     Release {
@@ -43,59 +42,57 @@ pub enum Request {
         group: Arc<Group>,
         status: Box<GroupStatus>,
     },
-    /// The PodGroup of a batch is made for the object with this uid.
+    /// Creates the PodGroup of a batch, owned by the object with this uid.
     Ensure {
         owner: String,
         gang: BatchPodGroup,
     },
-    /// It is looked which PodGroups were made for the object with this uid.
+    /// Finds the PodGroups owned by the object with this uid.
     FindPodGroups(String),
-    /// The PodGroup of a batch that is no more is removed.
+    /// Removes the PodGroup of a batch that no longer exists.
     RemovePodGroup(PodGroupId),
-    /// The partition of a workload is set; it is over if it `ends`.
+    /// Sets the partition of a workload; the rollout is over if it `ends`.
     SetPartition {
         workload: Box<RolledWorkload>,
         partition: u32,
         ends: bool,
-        /// Unique id of the group that it was decided for.
+        /// Unique id of the group in the decision.
         carrier: Option<String>,
     },
-    /// A workload is scaled.
     Scale {
         group: Arc<Group>,
         role: String,
         workload: Box<ScaledWorkload>,
         replicas: u32,
     },
-    /// A pod is marked.
     Mark(Mark),
-    /// A pod of a batch that is made anew is deleted; the others of its replica go with it.
+    /// Deletes a pod of a recovering batch, and with it the other pods of its replica.
     Delete {
         pod: PodRef,
         with_dependents: bool,
     },
-    /// A pod that went and has no node is deleted, so that it is placed again.
+    /// Deletes a released pod without a node, so that it is placed again.
     Recreate(PodRef),
-    /// It is looked whether replicas are lost.
+    /// Checks whether replicas are lost.
     LookAtLosses(Vec<Suspect>),
-    /// The group is read after a conflict.
+    /// Reads the group after a conflict.
     Reread,
-    /// The group is read before pods go that came after the last look at it.
+    /// Reads the group before the release of pods that are newer than the last read.
     Confirm,
-    /// The pods are listed before those that run count for a group that has never committed anything.
+    /// Lists the pods before running ones count for a group without commits.
     ConfirmPods,
     Verify,
-    /// A look at what explains the pods that are missing, or too many; it finds nothing.
+    /// Diagnoses missing or surplus pods; finds nothing.
     Look(Ended),
 }
 
-/// An answer on its way back.
+/// An answer that has not reached the replica.
 #[derive(Debug)]
 pub enum Answer {
     Released(PodRef, Answered<Arc<Pod>>),
     Written(Answered<Arc<Stored>>),
     PartitionSet(PodRef, Answered<Box<SeenWorkload>>),
-    /// The version of a workload that was scaled; `None` where the group was no longer what it was planned by.
+    /// The new resourceVersion of a scaled workload; `None` when the group had changed since the plan.
     Scaled {
         role: String,
         workload: Box<ScaledWorkload>,
@@ -104,103 +101,100 @@ pub enum Answer {
         read: LiveRead,
     },
     Marked(PodRef, Answered<Option<Arc<Pod>>>),
-    /// Whether the PodGroup is there.
+    /// Whether the PodGroup exists.
     Ensured(String, BatchPodGroup, Answered<bool>),
-    /// The PodGroups of an owner; an error when they cannot be had.
+    /// The PodGroups of an owner; an error when they cannot be read.
     FoundPodGroups(String, Answered<Vec<FoundPodGroup>>),
     PodGroupRemoved(PodGroupId, Answered<()>),
     Reread(LiveRead),
     Confirmed(LiveRead),
-    /// Unique ids of the pods that are there, and the version of the list; an error when it cannot be had.
+    /// Unique ids of the existing pods, and the version of the list; an error when it cannot be read.
     ConfirmedPods(Result<(HashSet<String>, u64), ()>),
     Looked(Ended),
     Deleted(PodRef, Answered<()>),
     Recreated(PodRef, Answered<bool>),
     LossesSeen(LiveRead, Option<Vec<Judged>>),
-    /// `absent` is the truth at that time.
+    /// `absent` is the truth at the time of the read.
     Verified {
         read: LiveRead,
         absent: bool,
     },
 }
 
-/// A live read of the group.
 #[derive(Debug)]
 pub struct LiveRead {
-    /// What was known of it when it was asked for.
+    /// The known group at the time of the request.
     pub known: Option<CarrierObject>,
-    /// What is there; an error when it cannot be read.
+    /// The group that was found; an error when it cannot be read.
     pub found: Result<Option<Arc<Stored>>, ()>,
 }
 
-/// How the API server and the way to it fail.
+/// A fault of the API server or of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     None,
-    /// Refused with this code; nothing is changed.
+    /// The request is refused with this code, without effect.
     Refused(u16),
-    /// Done, but the answer is an error.
+    /// The request takes effect, but the answer is an error.
     AnswerLost,
 }
 
-/// What a replica knows of a group that is not there.
+/// A replica's knowledge of a missing group.
 #[derive(Default)]
 pub struct MissingPods {
     /// Since when its passes see no group.
     pub since: Option<Duration>,
-    /// The last look at the API server found none, and there was none.
+    /// Whether the last live read found none, truthfully.
     pub verified: bool,
-    /// There was one before.
+    /// Whether the group existed before.
     pub carried: bool,
 }
 
-/// One rolegate.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 pub struct Replica {
     pub reconciler: Reconciler,
     pub index: Index,
     pub leads: bool,
     born: Duration,
-    /// How far each watch has read; `None` before its list.
+    /// Position of each watch; `None` before its list.
     pub cursors: [Option<usize>; WATCHES],
     pub requests: Vec<Request>,
     pub answers: Vec<Answer>,
-    /// Pods that stay held as far as it knows and whose release was asked for, and the labels that they were to get.
+    /// Labels for pods with a requested release that are held as far as it knows.
     pub asked: BTreeMap<Arc<str>, Vec<Entry>>,
-    /// Pods whose release was refused and not yet made good.
+    /// Pods with a refused release that has not been retried successfully.
     pub refused: BTreeSet<Arc<str>>,
-    /// When releases failed last, by unique id of the pod.
+    /// Times of the last failed releases, by unique id of the pod.
     pub failed: BTreeMap<Arc<str>, Duration>,
-    /// PodGroups that could not be made, by owner and name.
+    /// PodGroups that could not be created, by owner and name.
     pub without_pod_group: BTreeSet<(String, String)>,
     /// Workloads that could not be scaled, and pods that could not be marked.
     pub unscaled: BTreeSet<Arc<str>>,
     /// Workloads whose partition could not be set.
     pub frozen: BTreeSet<Arc<str>>,
-    /// What it has seen of open rollouts.
+    /// The revisions of open rollouts that it has seen.
     pub edits: Edits,
     /// Pods whose deletion was refused.
     pub undeleted: BTreeSet<Arc<str>>,
-    /// Its last look at losses failed.
+    /// Whether its last check for losses failed.
     pub look_failed: bool,
-    /// Its last write of the status failed.
+    /// Whether its last write of the status failed.
     pub write_failed: bool,
-    /// Its last look at the group before a release failed.
+    /// Whether its last read of the group before a release failed.
     pub confirm_failed: bool,
-    /// Its last look at which pods are there failed.
+    /// Whether its last list of existing pods failed.
     pub confirm_pods_failed: bool,
-    /// What it must know, by what was delivered to it.
+    /// What it must know from delivered events.
     pub seen: Seen,
     pub absence: MissingPods,
-    /// What it knows of nodes.
     pub room: Room,
-    /// Since when batches lack nodes for pods that went.
+    /// Since when batches lack nodes for released pods.
     pub unbound: BTreeMap<u32, Option<Duration>>,
-    /// Pods that kubelets have refused, as it was told.
+    /// Delivered refusals of pods by kubelets.
     pub refusals: Refusals,
     /// Reasons of Events.
     pub said: BTreeSet<String>,
-    /// Warnings: of whom somebody was told that he should see to something.
+    /// Subjects of Events of type Warning.
     pub warned: Vec<String>,
     pub sabotage: Option<Sabotage>,
 }
@@ -256,7 +250,7 @@ impl Replica {
         replica
     }
 
-    /// A write failed, and is to be tried again.
+    /// Reports whether a failed request will be retried.
     pub fn retries(&self) -> bool {
         let looks_again = self.confirm_failed || self.confirm_pods_failed || self.look_failed;
         self.write_failed
@@ -276,7 +270,7 @@ impl Replica {
         self.cursors.iter().all(Option::is_some)
     }
 
-    /// When it looks next.
+    /// Returns the time of its next pass.
     pub fn next(&self) -> Option<Duration> {
         self.reconciler.next().map(|at| at + self.born)
     }
@@ -288,7 +282,7 @@ impl Replica {
         self.reconciler.lead(leads, keys, self.clock(now));
     }
 
-    /// The loop takes changes in and passes what is due; what it decides is checked by `check` and sent.
+    /// Applies changes and runs due passes; `check` inspects the decisions before they are sent.
     pub fn turn(
         &mut self,
         now: Duration,
@@ -400,7 +394,7 @@ impl Replica {
         }
     }
 
-    /// True while a PodGroup is being made, now by one of these requests or before, or will be tried again.
+    /// Reports whether a PodGroup is being created, by these requests or earlier ones, or will be retried.
     pub fn makes_pod_group(&self, owner: &str, name: &str, now: &[Request]) -> bool {
         let asks =
             |one: &Request| matches!(one, Request::Ensure { owner: uid, gang } if uid == owner && gang.name == name);
@@ -410,7 +404,7 @@ impl Replica {
             || self.without_pod_group.contains(&(owner.to_owned(), name.to_owned()))
     }
 
-    /// True while the group is looked at before a release, or will be again.
+    /// Reports whether the group is being read before a release, or will be again.
     pub fn confirms(&self, now: &[Request]) -> bool {
         let asks = |one: &Request| matches!(one, Request::Confirm | Request::ConfirmPods);
         now.iter().chain(&self.requests).any(asks)
@@ -421,7 +415,7 @@ impl Replica {
             || self.confirm_pods_failed
     }
 
-    /// True while it is looked whether replicas are lost, or will be again, or what that has shown is about to be stored.
+    /// Reports whether losses are being checked, will be again, or their result is about to be stored.
     pub fn looks_at_losses(&self, now: &[Request]) -> bool {
         let asks = |one: &Request| matches!(one, Request::LookAtLosses(_) | Request::Write { .. } | Request::Reread);
         let answered = |one: &Answer| matches!(one, Answer::LossesSeen(..) | Answer::Written(_) | Answer::Reread(_));
@@ -431,7 +425,7 @@ impl Replica {
             || self.write_failed
     }
 
-    /// Requests that are on their way or whose answer is.
+    /// Reports whether a release of the pod is pending, or its answer.
     pub fn is_under_way(&self, uid: &str) -> bool {
         let asked = self.requests.iter().any(|one| matches!(one, Request::Release { pod, .. } if *pod.uid == *uid));
         asked || self.answers.iter().any(|one| matches!(one, Answer::Released(pod, _) if *pod.uid == *uid))

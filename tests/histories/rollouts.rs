@@ -1,5 +1,5 @@
-//! What users ask for of updates: the bounds of a coordinated rollout (KEP-30) of the first two roles, and what they do to the
-//! workloads that are claimed for it.
+//! Edits of rollouts by users: the bounds of a coordinated rollout (KEP-30) of the first two roles, and changes of the
+//! claimed workloads.
 
 use rolegate::model::Progression;
 use serde_json::{Value, json};
@@ -7,28 +7,28 @@ use serde_json::{Value, json};
 use crate::random::Random;
 use crate::spec::{Coordination, ROLES, Wish};
 
-/// So many roles, the first ones, are rolled in lockstep.
+/// Number of leading roles that are rolled in lockstep.
 pub const ROLLED: usize = 2;
 
 /// The bounds of a coordinated rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rolling {
-    /// Percent.
+    /// Maximum skew, in percent.
     pub skew: u32,
-    /// Replicas.
+    /// Maximum number of unavailable replicas.
     pub unavailable: u32,
-    /// Share that stays old, percent.
+    /// Share that stays old, in percent.
     pub partition: u32,
 }
 
-/// What a user does to a claimed workload, and what its controller does.
+/// A change of a claimed workload by a user or its controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetStep {
-    /// The template gets this image: a new one, or one that it had before.
+    /// The template gets this image, new or used before.
     Image(u32),
     Unclaim,
     Claim,
-    /// The controller sees the last change.
+    /// The controller observes the last change.
     Observe,
     /// The controller replaces a pod.
     Replace,
@@ -53,21 +53,22 @@ impl Rolling {
         json!({ "name": "roll", "roles": ROLES[..ROLLED], "strategy": { "rollingUpdate": bounds } })
     }
 
-    /// Replicas of so many that stay old: a share is rounded up, and of one that is not all at least one goes.
+    /// Returns the replicas that stay old: the share is rounded up, but unless it is 100 %, at least one replica is
+    /// updated.
     pub fn kept_old(self, desired: u32) -> u32 {
         let kept = (self.partition * desired).div_ceil(100);
         if self.partition < 100 { kept.min(desired.saturating_sub(1)) } else { desired }
     }
 
-    /// True for a role of which less than one replica is to be updated, and one is: it goes last, when the others are where
-    /// they are to be.
+    /// Reports whether less than one replica of the role is to be updated, so that one is: it goes last, after the
+    /// other roles.
     pub fn goes_last(self, desired: u32) -> bool {
         let share = (100 - self.partition) * desired;
         self.partition > 0 && share > 0 && share < 100
     }
 
-    /// True when a role with `updated` of `desired` replicas is not too far ahead of one with `behind` of `of`: by the skew, or
-    /// by one replica of the other where that is more.
+    /// Reports whether a role with `updated` of `desired` replicas is not too far ahead of one with `behind` of `of`:
+    /// by the skew, or by one replica of the other role if that is more.
     pub fn allows(self, (updated, desired): (u32, u32), (behind, of): (u32, u32)) -> bool {
         let ahead = i64::from(updated) * i64::from(of) - i64::from(behind) * i64::from(desired);
         let skew = i64::from(self.skew) * i64::from(desired) * i64::from(of);
@@ -76,7 +77,7 @@ impl Rolling {
 }
 
 impl Wish {
-    /// Something that lets a rollout begin soon: segments that are small, or none.
+    /// Returns a wish with small segments or none, so that a rollout begins soon.
     pub fn rollable(random: &mut Random) -> Self {
         if random.percent(40) {
             return Self::Nothing;

@@ -1,4 +1,4 @@
-//! Loops with one thing wrong each, to show that the histories find it.
+//! Loops with one fault each, to show that the histories find it.
 
 use rolegate::api::status::{GroupStatus, RecoveryState};
 use rolegate::model::RolledWorkload;
@@ -11,7 +11,7 @@ use crate::recoveries::says_paused;
 use crate::replica::Request;
 use crate::spec::released;
 
-/// The deletion of a pod of another batch of its role.
+/// Returns the deletion of a pod in another batch of the same role.
 fn far_from(pod: &PodRef, snapshot: &Snapshot) -> Option<Request> {
     let ordinal = |pod: &PodRef| pod.name.split('-').nth(1).and_then(|word| word.parse::<u32>().ok());
     let role = |pod: &PodRef| pod.name.split('-').next().map(str::to_owned);
@@ -27,92 +27,92 @@ fn let_go(pod: &PodFacts) -> Request {
     Request::Release { pod: pod.pod.clone(), labels: Vec::new(), pin: Pin::new() }
 }
 
-/// What is wrong.
+/// The fault of a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
-    /// Releases what is only about to be committed.
+    /// Releases before the commit.
     ReleasesUncommitted,
-    /// Commits one replica more than was decided.
+    /// Commits one replica more than decided.
     CommitsTooMuch,
-    /// Commits one replica less than is committed.
+    /// Commits one replica less than committed before.
     CommitsTooLittle,
-    /// Patches whatever pod has the name.
+    /// Patches any pod with the name.
     IgnoresUid,
-    /// Writes the status over whatever version is there.
+    /// Writes the status over any version.
     IgnoresVersion,
-    /// Takes other gates off as well.
+    /// Removes other gates too.
     TakesAllGates,
-    /// Decides before everything was listed.
+    /// Decides before all lists have arrived.
     ActsUnsynced,
-    /// Says that the group is gone without having looked.
+    /// Reports the group as gone without a live read.
     DoesNotLook,
     /// Takes a failed write for a successful one.
     ForgetsFailures,
-    /// Loses each release on the way.
+    /// Loses every release.
     LosesReleases,
-    /// Takes the group for what the watch last told, whatever is there.
+    /// Confirms the group from the watch, without a live read.
     ConfirmsUnread,
-    /// Takes a PodGroup of an earlier group for one of the group.
+    /// Takes the PodGroup of an earlier group for the current one.
     TakesOldPodGroups,
-    /// Lowers a partition by two replicas more than was decided.
+    /// Lowers a partition by two replicas more than decided.
     LowersTooFar,
-    /// Lowers a partition by one replica more than was decided, to no less than may be updated in the end.
+    /// Lowers a partition by one replica more than decided, but not below the final partition.
     LowersAhead,
     /// Lowers a partition before the cohort of the new pods is committed.
     LowersUncommitted,
-    /// Sets a partition on whatever version is there.
+    /// Sets a partition on any version of the workload.
     IgnoresWorkloadVersion,
-    /// Gives a workload back when it lowers its partition.
+    /// Gives a workload back when it lowers the partition.
     GivesBackEarly,
-    /// Loses each partition on the way.
+    /// Loses every partition.
     LosesPartitions,
-    /// Scales a workload up by a replica more than was decided.
+    /// Scales up by one replica more than decided.
     ScalesTooFar,
-    /// Takes a replica more away than was decided.
+    /// Scales down by one replica more than decided.
     ScalesTooLow,
-    /// Takes away all segments at once.
+    /// Removes all segments at once.
     ScalesAtOnce,
-    /// Scales by what is only about to be committed.
+    /// Scales before the commit.
     ScalesUncommitted,
-    /// Scales by what was wanted when it last looked.
+    /// Scales by the wanted segments of the last pass, without a live read.
     ScalesUnread,
-    /// Loses each scale on the way.
+    /// Loses every scale.
     LosesScales,
-    /// Loses each mark on the way.
+    /// Loses every mark.
     LosesMarks,
-    /// Marks the pods of a Deployment, and does not say that they are to go first.
+    /// Marks the pods of a Deployment without the deletion cost.
     MarksWithoutCost,
-    /// Deletes a pod of another batch with those of one that is made anew.
+    /// Deletes a pod of another batch in a recovery.
     DeletesOthers,
-    /// Deletes the pods of a batch before it is committed that it is made anew.
+    /// Deletes the pods of a batch before its recovery is committed.
     DeletesUncommitted,
-    /// Begins the recovery of a batch anew that is under way.
+    /// Restarts a recovery that is under way.
     RecoversTwice,
-    /// Begins every recovery at once that waits.
+    /// Starts all waiting recoveries at once.
     RecoversAll,
-    /// Begins a recovery while recoveries are paused.
+    /// Starts a recovery while recoveries are paused.
     RecoversPaused,
-    /// Lets the pods of a batch go before it is committed that all are there.
+    /// Releases the pods of a recovering batch before it is committed that all exist.
     ReleasesSingly,
-    /// Loses each deletion on the way.
+    /// Loses every deletion.
     LosesDeletions,
     /// Forgets a recovery that is under way.
     ForgetsRecoveries,
-    /// Says that a group is ready whose rollout goes on.
+    /// Reports a group as ready during its rollout.
     SaysReady,
-    /// Sends a pod to another rack than it was committed.
+    /// Releases a pod to another rack than the committed one.
     SendsElsewhere,
-    /// Commits another rack for a batch than it was given.
+    /// Commits another rack than the decided one.
     CommitsElsewhere,
-    /// Sends a pod to a node that refuses it.
+    /// Releases a pod to a node that refuses it.
     SendsToRefusing,
-    /// Deletes pods that are to be placed again without a look at whether they have a node.
+    /// Deletes pods for a new placement without checking that they have no node.
     RemakesBound,
-    /// Deletes pods at once that have no node.
+    /// Deletes pods without a node before the timeout.
     RemakesEarly,
-    /// Does not see that others hold a pod.
+    /// Ignores gates of others on a pod.
     ForgetsOthers,
-    /// Loses each deletion of a pod that is to be placed again on the way.
+    /// Loses every deletion for a new placement.
     LosesRemakes,
 }
 
@@ -263,7 +263,7 @@ impl Sabotage {
         self.of_placed(requests, snapshot);
     }
 
-    /// What a pass sees instead.
+    /// Returns the falsified view of a pass.
     pub fn of_sight(self, snapshot: &Snapshot) -> Option<Snapshot> {
         let pods = || snapshot.pods.iter().map(|pod| PodFacts { gated: false, ..PodFacts::clone(pod) }).collect();
         (self == Self::ForgetsOthers).then(|| Snapshot { pods: pods(), ..snapshot.clone() })
@@ -296,7 +296,7 @@ impl Sabotage {
         }
     }
 
-    /// Says that a group is ready whose rollout goes on, nothing of a recovery that does, or that one begins which does not.
+    /// Falsifies the status: reports a group as ready during its rollout, omits a recovery, or adds a false one.
     fn of_words(self, status: &mut GroupStatus) {
         let in_phase = |phase: &'static str| move |entry: &&mut RecoveryState| entry.phase == phase;
         match self {

@@ -1,5 +1,5 @@
-//! What a replica must know: of each object the newest version that was delivered to it, by whichever way. Kept apart
-//! from the index, and in the simplest way, so that the index can be held against it.
+//! A replica's required knowledge: the newest delivered version of each object. It is kept apart from the index, and
+//! in the simplest way, to check the index.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -13,15 +13,14 @@ use crate::broken::{Broken, hold};
 use crate::server::{Event, Server};
 use crate::spec::Stored;
 
-/// What a replica must know.
 #[derive(Default)]
 pub struct Seen {
-    /// By name: the version, and the pod if it counts.
+    /// Versions by name; the pod if it counts.
     pods: BTreeMap<String, (u64, Option<Arc<Pod>>)>,
     group: (u64, Option<Arc<Stored>>),
-    /// Unique ids of groups that the watch has told of; of others it may know nothing yet.
+    /// Unique ids of groups that the watch has delivered; the replica may not know others yet.
     watched: BTreeSet<String>,
-    /// Unique ids of groups that a live read has not found any more.
+    /// Unique ids of groups that a live read found missing.
     gone: BTreeSet<String>,
 }
 
@@ -67,7 +66,7 @@ impl Seen {
         }
     }
 
-    /// An answer to a release: it is no news of a pod that is not known.
+    /// Applies the answer to a release; an answer does not bring back an unknown pod.
     pub fn written_pod(&mut self, pod: &Pod) {
         let known = self.pods.get(pod.metadata.name.as_deref().unwrap());
         if known.is_some_and(|(_, pod)| pod.is_some()) {
@@ -76,7 +75,7 @@ impl Seen {
         }
     }
 
-    /// A live list has found these pods; others that ran are gone.
+    /// Applies a live list of pods: other running pods are gone.
     pub fn running_pods(&mut self, uids: &HashSet<String>, at: u64) {
         for (version, known) in self.pods.values_mut().filter(|(version, _)| *version <= at) {
             let is_gone =
@@ -87,19 +86,19 @@ impl Seen {
         }
     }
 
-    /// The group as an answer brought it.
+    /// Applies the group from an answer.
     pub fn read_group(&mut self, stored: &Arc<Stored>) {
         self.group(stored.version(), Some(stored));
     }
 
-    /// A live read has not found the group that was known when it began.
+    /// Applies a live read that did not find the group known at its start.
     pub fn read_no_group(&mut self, known: &CarrierObject) {
         let uid = known.uid();
         self.gone.insert(uid.to_owned());
         self.group.1.take_if(|stored| stored.uid() == uid);
     }
 
-    /// The index shows the newest that was delivered.
+    /// Checks that the index shows the newest delivered versions.
     pub fn check(&self, snapshot: &Snapshot) -> Result<(), Broken> {
         let there = self.pods.values().filter(|(_, pod)| pod.is_some()).count();
         let is_as_delivered = |shown: &&Arc<PodFacts>| {

@@ -1,4 +1,4 @@
-//! The API server: objects with versions and unique ids, and a log of what changed for the watches.
+//! The API server: objects with versions and unique ids, and a log of changes for the watches.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -20,32 +20,30 @@ use crate::racks::Machine;
 use crate::sets::Set;
 use crate::spec::{GROUP, Maker, NAMESPACE, Setup, Stored, Wish};
 
-/// What a watch tells.
+/// An event of a watch.
 #[derive(Clone, Debug)]
 pub enum Event {
     Pod(Arc<Pod>),
     PodGone(Arc<Pod>),
     Group(Arc<Stored>),
     GroupGone(Arc<Stored>),
-    /// Replicas of the workload of a role.
+    /// Desired replicas of the workload of a role.
     Workload(usize, u32),
     /// A claimed StatefulSet.
     Set(Arc<Set>),
-    /// Nothing is held in the namespace, or pods are again; and whether that is said by its mode.
+    /// Whether the namespace is let go, and whether by its mode label.
     Ignored(bool, bool),
-    /// A node.
     Machine(Machine),
 }
 
-/// The watches: pods, groups, StatefulSets, LeaderWorkerSets, Deployments, namespaces that opted out.
+/// Number of watches: pods, groups, StatefulSets, LeaderWorkerSets, Deployments, namespaces that opted out.
 pub const WATCHES: usize = 6;
-/// The watch of namespaces that opted out.
+/// Index of the watch of namespaces that opted out.
 pub const NAMESPACES: usize = 5;
 
-/// What the watch of nodes reads.
+/// Index of the log of nodes.
 pub const MACHINES: usize = 6;
 
-/// The API server.
 pub struct Server {
     pub setup: Setup,
     pub version: u64,
@@ -53,30 +51,31 @@ pub struct Server {
     pub group: Option<Arc<Stored>>,
     pub pods: BTreeMap<String, Arc<Pod>>,
     pub pod_groups: BTreeMap<String, ObjectMeta>,
-    /// Owner and name of each PodGroup that ever was there.
+    /// Owner and name of every PodGroup that ever existed.
     pub made: BTreeSet<(String, String)>,
-    /// Replicas of each workload.
+    /// Desired replicas of each workload.
     pub workloads: [u32; 3],
-    /// Those of the first roles that are claimed for rollouts in lockstep; none in most histories.
+    /// The claimed StatefulSets of the first roles; empty in most histories.
     pub sets: Vec<Arc<Set>>,
-    /// Pods of Deployments that run and were taken away although others were marked to go.
+    /// Running pods of Deployments that were deleted although others were marked for deletion.
     pub taken: Vec<String>,
-    /// Pods that were there when a batch began to be made anew, by coordination and batch: unique ids.
+    /// Unique ids of the pods at the start of a recovery, by coordination and batch.
     pub old: BTreeMap<(String, u32), BTreeSet<String>>,
-    /// What was promised of the pods of these.
+    /// The committed cohorts of the sets' pods.
     pub ledger: Ledger,
     pub ignored: bool,
     pub was_ignored: bool,
-    /// How often it was ignored: every other time by its mode.
+    /// Number of times that it was ignored; every other time by its mode.
     pub ignores: u32,
-    /// Pods may run that no count was committed for: nothing held them for a while, or somebody let them go.
+    /// Whether pods may run without a committed count: the namespace was let go for a while, or another actor lifted
+    /// gates.
     pub uncounted: bool,
-    /// The nodes; none in most histories.
+    /// The nodes; empty in most histories.
     pub machines: Vec<Machine>,
     pub now: Duration,
-    /// By watch: version and event.
+    /// Versions and events, by watch.
     pub log: [Vec<(u64, Event)>; WATCHES + 1],
-    /// The version that each pod was made at, by unique id.
+    /// The version at which each pod was created, by unique id.
     born: HashMap<String, u64>,
     /// Every version of the group that was ever stored.
     pub history: HashMap<u64, Arc<Stored>>,
@@ -185,7 +184,7 @@ impl Server {
         }
     }
 
-    /// `PATCH …/status` with a JSON Merge Patch.
+    /// Applies `PATCH …/status` with a JSON Merge Patch.
     pub fn patch_status(&mut self, name: &str, patch: &Value) -> Answered<Arc<Stored>> {
         assert_eq!(name, GROUP);
         let Some(group) = self.group.clone() else { return Err(refusal(404, "")) };
@@ -205,7 +204,7 @@ impl Server {
         Ok(self.store_group(Stored { status, ..(*group).clone() }))
     }
 
-    /// `POST` of a PodGroup; false when there is one that has yet to go.
+    /// Applies a `POST` of a PodGroup; returns false when the old one is not yet deleted.
     pub fn ensure_pod_group(&mut self, owner: &str, name: &str) -> bool {
         if let Some(present) = self.pod_groups.get(name) {
             return stays(present, owner);
@@ -218,14 +217,14 @@ impl Server {
         true
     }
 
-    /// `LIST` of PodGroups: those of an owner.
+    /// Returns the PodGroups of an owner, as a `LIST` does.
     pub fn pod_groups_of(&self, owner: &str) -> Vec<FoundPodGroup> {
         let ours = self.pod_groups.iter().filter(|(_, meta)| meta.deletion_timestamp.is_none() && stays(meta, owner));
         let found = ours.map(|(name, _)| FoundPodGroup { kind: KUBE_POD_GROUP, name: name.clone(), min_member: 1 });
         found.collect()
     }
 
-    /// `DELETE` of a PodGroup of this owner.
+    /// Applies a `DELETE` of a PodGroup of this owner.
     pub fn remove_pod_group(&mut self, owner: &str, name: &str) {
         if self.pod_groups.get(name).is_some_and(|present| stays(present, owner)) {
             self.pod_groups.remove(name);
@@ -233,7 +232,7 @@ impl Server {
         }
     }
 
-    /// The garbage collector marks PodGroups whose owner is gone, and the next time they are gone as well.
+    /// Lets the garbage collector mark PodGroups without an owner; the next time it removes them.
     pub fn collect_garbage(&mut self) {
         let owner = self.group.as_ref().map(|group| group.uid().to_owned()).unwrap_or_default();
         let before = self.pod_groups.clone();
@@ -251,7 +250,7 @@ impl Server {
         pod.metadata.name = Some(name.to_owned());
         pod.metadata.namespace = Some(NAMESPACE.to_owned());
         pod.metadata.uid = Some(self.next_uid());
-        // Several are made within one second, as that is all that the API server tells.
+        // Timestamps have a resolution of seconds, so several pods share one.
         let seconds = self.version / 50;
         pod.metadata.creation_timestamp = Some(format!("2026-01-01T{:02}:{:02}:00Z", seconds / 60, seconds % 60));
         make(&mut pod);
@@ -259,7 +258,7 @@ impl Server {
         self.store_pod(pod);
     }
 
-    /// The last change of the group before a pod was made.
+    /// Returns the version of the last change of the group before a pod was created.
     pub fn changed_before(&self, pod: &str) -> Option<u64> {
         let born = self.born[pod];
         self.log[1].iter().map(|(version, _)| *version).filter(|version| *version <= born).max()
@@ -287,7 +286,8 @@ impl Server {
         self.tell(0, Event::PodGone(Arc::new(pod)));
     }
 
-    /// `DELETE` of a pod, if it is still this one: it is on its way out, and where that is asked for the others of its replica.
+    /// Applies a `DELETE` of a pod with this uid, and if requested of the other pods of its replica: they become
+    /// terminating.
     pub fn delete_by_uid(&mut self, pod: &PodRef, with_dependents: bool) {
         let Some(found) = self.pods.get(&*pod.name) else { return };
         if found.metadata.uid.as_deref() != Some(&*pod.uid) || found.metadata.is_deleting() {
@@ -302,7 +302,7 @@ impl Server {
         all.iter().for_each(|name| self.evict(name));
     }
 
-    /// `PATCH` of a pod with a strategic merge patch: labels and scheduling gates, which merge by name.
+    /// Applies a strategic merge patch to a pod: labels and scheduling gates, which merge by name.
     pub fn patch_pod(&mut self, name: &str, patch: &Value) -> Answered<Arc<Pod>> {
         let Some(known) = self.pods.get(name).cloned() else { return Err(refusal(404, "")) };
         if patch["metadata"]["uid"].as_str().is_some_and(|uid| Some(uid) != known.metadata.uid.as_deref()) {
@@ -343,13 +343,13 @@ impl Server {
         self.tell(self.watch_of(role), Event::Workload(role, replicas));
     }
 
-    /// Replicas of a role that the group wants: its own word, or that of the workload that it refers to.
+    /// Returns the desired replicas of a role, from the group or from the workload that it refers to.
     pub fn desired(&self, role: usize) -> u32 {
         let own = self.group.as_ref().filter(|group| !group.refers).map(|group| group.replicas[role]);
         own.or_else(|| self.elastic_desired(role)).unwrap_or(self.workloads[role])
     }
 
-    /// The watch that tells of a role's workload.
+    /// Returns the watch of a role's workload.
     pub fn watch_of(&self, role: usize) -> usize {
         match self.setup.makers[role] {
             Maker::Set { .. } => 2,
@@ -358,7 +358,7 @@ impl Server {
         }
     }
 
-    /// It is ignored by its mode.
+    /// Reports whether the namespace is ignored by its mode, if it is ignored.
     pub fn observes(&self) -> bool {
         self.ignores % 2 == 1
     }
@@ -375,16 +375,16 @@ impl Server {
     }
 }
 
-/// What the API server answers.
+/// An answer of the API server.
 pub type Answered<T> = Result<T, Box<Status>>;
 
-/// A refusal; `field` is what it complains about.
+/// Returns a refusal; `field` is the field of its cause.
 pub fn refusal(code: u16, field: &str) -> Box<Status> {
     let cause = json!({ "field": field, "message": "field is immutable", "reason": "FieldValueInvalid" });
     serde_json::from_value(json!({ "code": code, "details": { "causes": [cause] } })).unwrap()
 }
 
-/// True while our gate is on a pod that counts.
+/// Reports whether a pod counts and has our gate.
 pub fn is_held(pod: &Pod) -> bool {
     pod.has_gate(names::GATE) && !pod.is_gone()
 }

@@ -1,5 +1,5 @@
-//! The claimed workloads of the roles that are rolled in lockstep, or scaled together: as the API server stores them, after the webhook, and
-//! what their controller makes of them.
+//! The claimed workloads of roles that roll in lockstep or scale together: as stored after admission, and the actions
+//! of their controllers.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,14 +18,14 @@ use crate::spec::{GROUP, Maker, NAMESPACE, ROLES};
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
 const PARTITION: &str = "/spec/updateStrategy/rollingUpdate/partition";
 
-/// A StatefulSet as it is stored.
+/// A stored StatefulSet.
 #[derive(Clone, Debug)]
 pub struct Set {
     pub kind: WorkloadKind,
     pub object: Value,
-    /// The partition that its controller has seen: it replaces pods by that one.
+    /// The partition that its controller has observed and replaces pods by.
     seen_partition: u32,
-    /// As it is read, once it was.
+    /// The parsed object, cached.
     read: OnceLock<SeenWorkload>,
 }
 
@@ -69,7 +69,7 @@ impl Set {
         self.read.get_or_init(|| self.kind.with_type(Read(&self.object))).clone()
     }
 
-    /// It rolls its pods one by one, down from the highest.
+    /// Reports whether its pods are replaced one by one, highest first.
     fn is_stateful(&self) -> bool {
         self.kind == WorkloadKind::StatefulSet
     }
@@ -86,7 +86,7 @@ impl Set {
         number(self.object.pointer(PARTITION).unwrap_or(&Value::Null))
     }
 
-    /// The revision that its controller goes to.
+    /// Returns the revision that its controller rolls to.
     pub fn update_revision(&self) -> &str {
         self.object["status"]["updateRevision"].as_str().unwrap()
     }
@@ -103,7 +103,7 @@ impl Set {
         self.object["metadata"]["labels"].get(names::GROUP).is_some()
     }
 
-    /// Its claim was taken away where no webhook saw it: nobody can tell whose it was.
+    /// Reports whether the claim was removed without admission, so that its group is unknown.
     pub fn is_nobodys(&self) -> bool {
         !self.is_claimed() && self.object["metadata"]["annotations"].get(names::UNCLAIMED).is_none()
     }
@@ -112,13 +112,13 @@ impl Set {
         self.object["status"]["observedGeneration"] == self.object["metadata"]["generation"]
     }
 
-    /// The revision of a pod that is made now.
+    /// Returns the revision of a pod created now.
     fn revision_of(&self, ordinal: u32) -> &str {
         if ordinal < self.seen_partition { self.current_revision() } else { self.update_revision() }
     }
 }
 
-/// Reads an object as its kind.
+/// Parses an object as its kind.
 struct Read<'a>(&'a Value);
 
 impl WithType for Read<'_> {
@@ -137,7 +137,7 @@ pub fn claim(role: usize) -> Value {
     json!({ (names::GROUP): GROUP, (names::ROLE): ROLES[role] })
 }
 
-/// One template has one revision, whenever it comes.
+/// Returns the revision of a template; equal templates have equal revisions.
 fn revision(role: usize, image: u32) -> String {
     format!("{}-r{image}", ROLES[role])
 }
@@ -165,7 +165,7 @@ impl Server {
         self.tell(self.watch_of(role), Event::Set(self.sets[role].clone()));
     }
 
-    /// Somebody changes a set, and the webhook sees it.
+    /// Edits a set as a user, with admission.
     pub fn edit_set(&mut self, role: usize, edit: impl FnOnce(&mut Value)) {
         let Some(set) = self.sets.get(role) else { return };
         let old = set.object.clone();
@@ -180,7 +180,7 @@ impl Server {
         self.store_set(role, |set| set.object = new);
     }
 
-    /// What the webhook makes of an update.
+    /// Applies the webhook to an update.
     fn admit(&self, kind: WorkloadKind, old: &Value, new: &mut Value) {
         let meta = |object: &Value| -> Meta { serde_json::from_value(object["metadata"].clone()).unwrap() };
         let (before, after) = (meta(old), meta(new));
@@ -201,7 +201,7 @@ impl Server {
         json_patch::patch(new, &patch).unwrap();
     }
 
-    /// `PATCH` of a set with a JSON Merge Patch, by the loop.
+    /// Applies a JSON Merge Patch of the loop to a set.
     pub fn patch_set(&mut self, role: usize, patch: &Value) -> Answered<SeenWorkload> {
         let set = &self.sets[role];
         if patch["metadata"]["resourceVersion"].as_str().is_some_and(|version| version != set.version()) {
@@ -211,7 +211,7 @@ impl Server {
         Ok(self.sets[role].seen())
     }
 
-    /// What happens to a set; false when nothing does.
+    /// Applies a step to a set; returns false when nothing changes.
     pub fn set_step(&mut self, role: usize, step: SetStep) -> bool {
         let is_own = |set: &Arc<Set>| set.is_stateful() || !matches!(step, SetStep::Image(_) | SetStep::Replace);
         if !self.sets.get(role).is_some_and(is_own) {
@@ -230,7 +230,7 @@ impl Server {
         self.version != before
     }
 
-    /// Its controller sees the last change of a set, or that all its pods are at the revision that it goes to.
+    /// Lets the controller observe the last change of a set, or the completed rollout.
     fn observe_set(&mut self, role: usize) {
         let set = self.sets[role].clone();
         if !set.is_observed() {
@@ -248,7 +248,7 @@ impl Server {
         }
     }
 
-    /// All pods of a set, and no others, are at this revision and ready.
+    /// Reports whether exactly the pods of a set exist, at this revision and ready.
     pub fn is_at(&self, role: usize, revision: &str) -> bool {
         let pods = (0..self.sets[role].replicas()).map(|ordinal| self.pods.get(&self.pod_of_set(role, ordinal)));
         pods.into_iter()
@@ -259,7 +259,7 @@ impl Server {
         self.setup.pod_name(Place { role, ordinal, member: 0 })
     }
 
-    /// Its controller takes the highest pod that is not at the revision that it goes to, when all above are ready.
+    /// Lets the controller replace the highest outdated pod, when all pods above it are ready.
     fn replace_pod(&mut self, role: usize) {
         let set = self.sets[role].clone();
         for ordinal in (set.seen_partition..set.replicas()).rev() {
@@ -274,7 +274,7 @@ impl Server {
         }
     }
 
-    /// The labels of a pod that a set makes now, by its controller and by the webhook.
+    /// Returns the labels that the controller and the webhook give to a pod created now.
     pub fn labels_of_set(&self, role: usize, ordinal: u32) -> Vec<(&'static str, String)> {
         let Some(set) = self.sets.get(role).filter(|set| set.is_stateful()) else { return Vec::new() };
         let revision = set.revision_of(ordinal).to_owned();
@@ -289,7 +289,7 @@ impl Server {
     }
 }
 
-/// The revision that a pod was made at.
+/// Returns the revision at which a pod was created.
 pub fn revision_of(pod: &rolegate::api::Pod) -> Option<&str> {
     pod.metadata.label(names::CONTROLLER_REVISION)
 }

@@ -1,4 +1,4 @@
-//! The end of each history: nothing fails any more, and all must come to rest where it should (S7, S8, L1, L2).
+//! The end of each history: faults stop, and everything must come to rest in the right state (S7, S8, L1, L2).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,24 +15,24 @@ use crate::server::{Server, is_held};
 use crate::spec::{ROLES, Wish};
 use crate::world::World;
 
-/// Rounds in which something moves, and times that all wait for a clock, until all must be at rest.
+/// Maximum number of rounds and of jumps of the clock until rest.
 const ROUNDS: u32 = 300;
-/// Longest pause between two tries of one write.
+/// Maximum pause between retries of a write.
 const RETRY: Duration = Duration::from_secs(30);
-/// When nothing is written for so long, which is longer than any deadline, it is rest: why pods do not appear, or are too
-/// many, is looked for once a minute for as long as that is so.
+/// Time without writes that counts as rest, longer than any deadline: missing or surplus pods are diagnosed once a
+/// minute until then.
 const QUIET: Duration = Duration::from_secs(660);
-/// Counts are shown this often.
+/// Interval of updates of the counts in the status.
 const COUNTS: Duration = Duration::from_secs(1);
 
-/// Lets everything come to rest, and looks at what became of it.
+/// Lets everything come to rest, and checks the result.
 pub fn settle(world: &mut World) -> Result<(), Broken> {
     world.server.setup.gated_by_others = false;
     for pod in world.server.pods_that(|pod| pod.has_gate(FOREIGN)) {
         world.server.lift(&pod, FOREIGN);
     }
     world.server.heal_machines();
-    // Whoever leads goes on, two of them if it is so; somebody must.
+    // Current leaders continue, even two of them; at least one replica must lead.
     if !world.replicas.iter().any(|replica| replica.leads) {
         world.replicas[0].leads = true;
     }
@@ -45,13 +45,13 @@ pub fn settle(world: &mut World) -> Result<(), Broken> {
     }
     rest(world)?;
     judge(world)?;
-    // At rest nothing is to be done, whoever looks.
+    // At rest a new leader has nothing to do.
     for index in 0..world.replicas.len() {
         let leads = world.replicas[index].leads;
         world.replicas[index].lead(leads, world.now);
     }
     hold!(!world.turn()?, "L2: at rest there is something to do: {:?}", requests(world));
-    // A replica that starts now comes to the same end.
+    // A replica that starts now reaches the same state.
     let pods = world.server.log[0].len();
     let sabotage = world.sabotage;
     world.replicas = vec![Replica::new(world.now, true, sabotage)];
@@ -90,7 +90,7 @@ fn rest(world: &mut World) -> Result<(), Broken> {
     )))
 }
 
-/// L1: whatever is held waits for something, and not for a clock.
+/// L1: checks that every held pod waits for something other than time.
 fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
     let server = &world.server;
     let Some(group) = server.group.as_ref().filter(|_| !server.ignored) else { return Ok(()) };
@@ -116,7 +116,7 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
         }
         hold!(beyond || Some(place.ordinal) >= committed, "S3: {pod} may go ({committed:?} are committed) and is held");
         hold!(
-            // What comes after a batch that is made anew, or is placed again in time, waits for it.
+            // Batches after one that is being recovered or placed again wait for it.
             beyond || !is_complete || group.wish == Wish::Wrong || waits,
             "L1: nothing is in the way of {pod}, and it is held: {:?}",
             group.status.summary
@@ -125,7 +125,7 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What may be held at rest, and that it says why.
+/// Checks the state at rest, and that the status gives a reason for held pods.
 fn judge(world: &World) -> Result<(), Broken> {
     nothing_is_in_the_way(world)?;
     lockstep::judge(&world.server)?;
@@ -149,7 +149,7 @@ fn judge(world: &World) -> Result<(), Broken> {
     let left: Vec<_> = server.pod_groups_of(group.uid()).into_iter().map(|found| found.name).collect();
     let left: Vec<_> = left.iter().filter(|name| !lasting.contains(name)).collect();
     let named = |name: &str| server.pods.values().any(|pod| pod.metadata.label(names::KUBE_POD_GROUP) == Some(name));
-    // A loop that begins looks for those of a group that asks for some.
+    // A new loop looks for PodGroups only if the group asks for some.
     let asks = group.with_pod_groups().next().is_some();
     hold!(
         !asks || left.iter().all(|name| named(name)),
@@ -191,7 +191,7 @@ fn judge(world: &World) -> Result<(), Broken> {
     Ok(())
 }
 
-/// What routers pair by: as many pods of a role say a segment as run in it.
+/// Checks the labels that routers pair by: each segment label occurs on as many pods of a role as run in the segment.
 fn segments_are_labelled(server: &Server) -> Result<(), Broken> {
     let Some(group) = server.group.as_ref().filter(|_| !server.ignored) else { return Ok(()) };
     let places = server.places();

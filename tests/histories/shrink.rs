@@ -1,4 +1,4 @@
-//! Runs a history, and makes one that breaks a promise as short as it can be.
+//! Runs a history, and shrinks one that breaks a promise.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,7 +8,6 @@ use crate::sabotage::Sabotage;
 use crate::settle::settle;
 use crate::world::World;
 
-/// Runs a history to its end.
 pub fn run(history: &History, sabotage: Option<Sabotage>) -> Result<(), Broken> {
     let run = || {
         let mut world = World::new(&history.setup, sabotage);
@@ -18,7 +17,7 @@ pub fn run(history: &History, sabotage: Option<Sabotage>) -> Result<(), Broken> 
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(Broken("it panicked, see above".to_owned())))
 }
 
-/// A history that breaks the same promise with fewer steps, and how.
+/// Returns a history that breaks the same promise with fewer steps, and the error.
 pub fn shrunk(mut history: History, run: impl Fn(&History) -> Result<(), Broken>) -> (History, Broken) {
     let Err(mut broken) = run(&history) else { panic!("it breaks a promise only now and then") };
     let mut length = history.steps.len().max(1);
@@ -44,7 +43,7 @@ pub fn shrunk(mut history: History, run: impl Fn(&History) -> Result<(), Broken>
     }
 }
 
-/// The promise, without the particulars.
+/// Returns the promise without its details.
 fn kind(broken: &Broken) -> &str {
     broken.0.get(..16).unwrap_or(&broken.0)
 }

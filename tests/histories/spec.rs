@@ -1,4 +1,4 @@
-//! What users ask for: roles, replicas, coordinations; and how it is written down in an object.
+//! The user's specification: roles, replicas and coordinations, and the objects that express it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -15,21 +15,18 @@ use crate::racks::RACK;
 use crate::random::Random;
 use crate::rollouts::{ROLLED, Rolling};
 
-/// Namespace of everything.
 pub const NAMESPACE: &str = "ns";
-/// Name of the group.
 pub const GROUP: &str = "pd";
-/// Its roles.
 pub const ROLES: [&str; 3] = ["prefill", "decode", "router"];
 
-/// What makes the pods of a role.
+/// The workload that creates the pods of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Maker {
     /// A StatefulSet that counts from `start`.
     Set { start: u32 },
-    /// A LeaderWorkerSet whose replicas have `size` pods; `late` makes workers when their leader is ready.
+    /// A LeaderWorkerSet with `size` pods per replica; with `late`, workers are created when their leader is ready.
     Leaders { size: u32, late: bool },
-    /// A Deployment: its pods are alike, and rolegate numbers them.
+    /// A Deployment: its pods are interchangeable, and rolegate numbers them.
     Alike,
 }
 
@@ -43,67 +40,65 @@ impl Maker {
     }
 }
 
-/// What a history begins with.
+/// The initial state of a history.
 #[derive(Clone, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 pub struct Setup {
-    /// The carrier is a RoleCoordination that refers to workloads; otherwise a RoleBasedGroup.
+    /// Whether the carrier is a RoleCoordination that refers to workloads, and not a RoleBasedGroup.
     pub refers: bool,
     pub makers: [Maker; 3],
     pub replicas: [u32; 3],
     pub wish: Wish,
-    /// The first roles are rolled in lockstep: their StatefulSets are claimed.
+    /// The bounds of lockstep of the first roles, whose StatefulSets are claimed.
     pub rolling: Option<Rolling>,
-    /// So many segments are wanted of the first roles: their StatefulSets are claimed.
+    /// Number of wanted segments of the first roles, whose StatefulSets are claimed.
     pub segments: Option<u32>,
-    /// Two replicas of rolegate; otherwise one.
+    /// Whether there are two replicas of rolegate.
     pub two: bool,
-    /// In the end the workloads make as many replicas as the group says.
+    /// Whether the workloads finally have the replicas of the group.
     pub operator: bool,
-    /// There are nodes in racks, and batches share one.
+    /// Whether there are nodes in racks, and batches share one.
     pub racks: bool,
-    /// Pods are made with a gate of others, until all comes to rest.
+    /// Whether pods are created with a gate of others, until everything comes to rest.
     pub gated_by_others: bool,
 }
 
-/// One coordination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coordination {
     pub progression: Progression,
-    /// Segment sizes by role, 0 for a role that is not in it.
+    /// Segment sizes by role; 0 for a role outside the coordination.
     pub sizes: [u32; 3],
-    /// Its batches have PodGroups, where it can have any.
+    /// Whether its batches have PodGroups, if they can.
     pub pod_groups: bool,
-    /// Its batches are made anew that lose a replica, where they can be.
+    /// Whether its batches recover after the loss of a replica, if they can.
     pub recovers: bool,
-    /// The pods of a batch share a rack.
+    /// Whether the pods of a batch share a rack.
     pub shares_rack: bool,
 }
 
 impl Coordination {
-    /// Only batches of `rollingDeploy` can have PodGroups. Pods that are alike do not know theirs, and workers that are made
-    /// when their leader is ready would never be made, as that waits for them.
+    /// Reports whether batches have PodGroups: they need `rollingDeploy`; interchangeable pods do not know their
+    /// PodGroup, and late workers would wait for the batch, which waits for them.
     fn has_pod_groups(&self, makers: &[Maker; 3]) -> bool {
         let can = |role: usize| !matches!(makers[role], Maker::Alike | Maker::Leaders { late: true, .. });
         let all_can = (0..ROLES.len()).all(|role| self.sizes[role] == 0 || can(role));
         self.pod_groups && self.progression == Progression::Scheduled && all_can
     }
 
-    /// Workers that are made when their leader is ready would never be made, as that waits for them.
+    /// Reports whether batches recover: late workers would wait for the batch, which waits for them.
     pub fn recovers(&self, makers: &[Maker; 3]) -> bool {
         let can = |role: usize| !matches!(makers[role], Maker::Leaders { late: true, .. });
         self.recovers && (0..ROLES.len()).all(|role| self.sizes[role] == 0 || can(role))
     }
 }
 
-/// What a user writes under `coordination`.
+/// The `coordination` field as written by a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wish {
-    /// Nothing.
     Nothing,
-    /// These, and they are right.
+    /// Valid coordinations.
     All(Vec<Coordination>),
-    /// Two that disagree on the size of a role.
+    /// Two coordinations with different sizes of a role.
     Wrong,
 }
 
@@ -130,7 +125,7 @@ impl Setup {
         }
     }
 
-    /// The same with roles that are rolled in lockstep.
+    /// Adds roles that are rolled in lockstep.
     pub fn rolled(mut self, random: &mut Random) -> Self {
         self.rolling = Some(Rolling::random(random));
         self.makers[..ROLLED].fill_with(|| Maker::Set { start: random.pick(&[0, 0, 3]) });
@@ -164,7 +159,7 @@ impl Wish {
             0 => vec![one([prefill, 0, 0])],
             1 => vec![
                 one([prefill, decode, 0]),
-                // A role has one PodGroup at most.
+                // A role has at most one PodGroup.
                 Coordination {
                     progression,
                     sizes: [prefill, 0, router],
@@ -218,13 +213,13 @@ impl Wish {
         self.coordinations().iter().enumerate().map(entry).collect()
     }
 
-    /// The size of the role's segments in each coordination that names it, with that coordination.
+    /// Returns the coordinations that contain the role.
     pub fn of_role(&self, role: usize) -> Vec<Coordination> {
         self.coordinations().into_iter().filter(|coordination| coordination.sizes[role] > 0).collect()
     }
 }
 
-/// The group as it is stored.
+/// A stored version of the group.
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub meta: Meta,
@@ -235,9 +230,9 @@ pub struct Stored {
     pub status: GroupStatus,
     pub refers: bool,
     pub makers: [Maker; 3],
-    /// As it is read, once it was.
+    /// The parsed object, cached.
     pub object: OnceLock<CarrierObject>,
-    /// As the webhook knows it, once it was asked for.
+    /// The group as the webhook knows it, cached.
     pub group: OnceLock<Arc<Group>>,
 }
 
@@ -250,28 +245,28 @@ impl Stored {
         self.meta.resource_version.as_deref().unwrap().parse().unwrap()
     }
 
-    /// True when it says how it stands: a RoleBasedGroup that coordinates nothing is not written to.
+    /// Reports whether the loop writes a status: it does not for a RoleBasedGroup that coordinates nothing.
     pub fn is_told(&self) -> bool {
         self.refers || self.wish != Wish::Nothing || self.rolling.is_some()
     }
 
-    /// The highest released count that a coordination keeps of the role.
+    /// Returns the highest committed released count of the role.
     pub fn committed(&self, role: usize) -> Option<u32> {
         released(&self.status, ROLES[role])
     }
 
-    /// The PodGroup that a replica's pods wait for.
+    /// Returns the PodGroup that a replica's pods wait for.
     pub fn pod_group_of(&self, role: usize, ordinal: u32) -> Option<String> {
         let (index, coordination) = self.with_pod_groups().find(|(_, coordination)| coordination.sizes[role] > 0)?;
         Some(pod_group(index, ordinal / coordination.sizes[role]))
     }
 
-    /// The PodGroups of all batches that are committed, where so many replicas of a role are desired.
+    /// Returns the PodGroups of all committed batches for these desired replicas.
     pub fn committed_pod_groups(&self, desired: impl Fn(usize) -> u32) -> Vec<String> {
         self.committed_pod_groups_of(&|role| self.committed(role), desired)
     }
 
-    /// The same where so many replicas of a role are committed.
+    /// Like [`Stored::committed_pod_groups`], for these committed replicas.
     pub fn committed_pod_groups_of(
         &self,
         committed: &dyn Fn(usize) -> Option<u32>,
@@ -289,8 +284,8 @@ impl Stored {
         each.flat_map(|(index, batches)| (0..batches).map(move |batch| pod_group(index, batch))).collect()
     }
 
-    /// True for a replica whose batch has a PodGroup or shares a rack, lacks pods and has none that runs: it goes as a whole. `pods` says how
-    /// many pods of a replica there are and how many of them are held, `size` how many it has to have.
+    /// Reports whether a replica's batch is released as a whole (it has a PodGroup or shares a rack), lacks pods, and
+    /// has none that runs. `pods` returns the existing and the held pods of a replica, `size` the required ones.
     pub fn waits_for_batch(
         &self,
         (role, ordinal): (usize, u32),
@@ -313,7 +308,7 @@ impl Stored {
         lacks && !runs
     }
 
-    /// What the status says of the recovery of the batches that a replica is in, and whether each was complete.
+    /// Returns the recoveries of the replica's batches in the status, and whether each batch was complete.
     pub fn recoveries_of(&self, role: usize, ordinal: u32) -> Vec<(Option<&RecoveryState>, bool)> {
         let all = self.wish.coordinations().into_iter().enumerate();
         let own = all.filter(|(_, one)| one.sizes[role] > 0 && one.recovers(&self.makers));
@@ -335,7 +330,7 @@ impl Stored {
         all.filter(|(_, coordination)| coordination.has_pod_groups(&self.makers))
     }
 
-    /// As a watch or an answer delivers it.
+    /// Returns the object as watches and answers deliver it.
     pub fn read(&self) -> CarrierObject {
         self.object.get_or_init(|| self.read_anew()).clone()
     }
@@ -348,7 +343,7 @@ impl Stored {
         }
     }
 
-    /// As the webhook knows it.
+    /// Returns the group as the webhook knows it.
     pub fn group(&self) -> Arc<Group> {
         let read = || {
             Arc::new(if self.refers {
@@ -388,12 +383,12 @@ impl Stored {
     }
 }
 
-/// Name of the PodGroup of a batch.
+/// Returns the name of a batch's PodGroup.
 fn pod_group(coordination: usize, batch: u32) -> String {
     format!("{GROUP}-c{coordination}-{batch}")
 }
 
-/// The highest released count that a status keeps of a role.
+/// Returns the highest committed released count of a role in a status.
 pub fn released(status: &GroupStatus, role: &str) -> Option<u32> {
     status.coordination_state.iter().filter_map(|state| state.progress.get(role)?.released).max()
 }

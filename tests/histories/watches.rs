@@ -1,4 +1,4 @@
-//! The watches of one rolegate: each in its own time, each in the order of what happened.
+//! The watches of a rolegate: each with its own delay, each in order.
 
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
@@ -15,7 +15,7 @@ use crate::server::{Event, NAMESPACES, Server};
 use crate::sets::claim;
 use crate::spec::{Maker, NAMESPACE, ROLES, Setup};
 
-/// The namespace, as the watch of those that opted out reports it.
+/// The namespace, as the watch of namespaces delivers it.
 #[derive(Clone)]
 struct Namespace(Meta);
 
@@ -26,7 +26,7 @@ impl Object for Namespace {
 }
 
 impl Replica {
-    /// A watch lists: all that is there now.
+    /// Delivers the list of a watch: all existing objects.
     pub fn list(&mut self, watch: usize, server: &Server) {
         self.cursors[watch] = Some(server.log[watch].len());
         match watch {
@@ -58,7 +58,7 @@ impl Replica {
         }
     }
 
-    /// A watch delivers its next event; false when there is none. A duplicate is delivered again next time.
+    /// Delivers the next event of a watch; returns false when there is none. A duplicate is delivered again later.
     pub fn deliver(&mut self, watch: usize, server: &Server, duplicate: bool) -> bool {
         let Some(cursor) = self.cursors[watch] else {
             self.list(watch, server);
@@ -94,14 +94,14 @@ impl Replica {
     }
 }
 
-/// The namespace, which has opted out, or is only observed, when it is `ignored`.
+/// Returns the namespace; when `ignored`, it has opted out or is only observed.
 fn namespace(ignored: bool, observes: bool) -> Namespace {
     let label = if observes { (names::MODE, "observe") } else { (names::IGNORE, "") };
     let labels = ignored.then(|| (label.0.to_owned(), label.1.to_owned())).into_iter().collect();
     Namespace(Meta { name: Some(NAMESPACE.to_owned()), labels, ..Meta::default() })
 }
 
-/// A role's workload as its watch reports it.
+/// Returns a role's workload as its watch delivers it.
 fn workload(setup: &Setup, role: usize, replicas: u32) -> SeenWorkload {
     let metadata = json!({ "name": ROLES[role], "namespace": NAMESPACE });
     let template = json!({ "metadata": { "labels": claim(role) } });

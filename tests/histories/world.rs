@@ -1,4 +1,4 @@
-//! The cluster with its rolegates, and what a step does to it.
+//! The cluster with its rolegates, and the effect of steps.
 
 use std::time::Duration;
 
@@ -14,15 +14,14 @@ use crate::sabotage::Sabotage;
 use crate::server::{Server, WATCHES};
 use crate::spec::{ROLES, Setup, Wish};
 
-/// Longer than pods that are not ready count as there.
+/// Longer than unready pods count as existing.
 const UNREADY_FOR: Duration = Duration::from_secs(31);
 
-/// The cluster with its rolegates.
 pub struct World {
     pub server: Server,
     pub replicas: Vec<Replica>,
     pub now: Duration,
-    /// Pods do not become ready.
+    /// Whether pods cannot become ready.
     outage: bool,
     pub sabotage: Option<Sabotage>,
 }
@@ -36,7 +35,7 @@ impl World {
         Self { server, replicas, now: Duration::ZERO, outage: false, sabotage }
     }
 
-    /// Whatever happens to it, each loop does what is due.
+    /// Lets each loop do what is due.
     pub fn turn(&mut self) -> Result<bool, Broken> {
         self.server.now = self.now;
         let (server, now) = (&self.server, self.now);
@@ -119,7 +118,7 @@ impl World {
         Ok(())
     }
 
-    /// What all pods depend on goes away, or comes back.
+    /// Starts or ends the outage of a dependency of all pods.
     pub fn outage(&mut self, begins: bool) {
         self.outage = begins;
         if begins {
@@ -129,7 +128,7 @@ impl World {
         }
     }
 
-    /// The group and its pods are made again, and what a replica does that hears of the pods only.
+    /// Recreates the group and its pods, and delivers only the pods to a replica.
     fn make_anew(&mut self, replica: usize, wish: Option<Wish>) -> Result<(), Broken> {
         match wish {
             Some(wish) => {
@@ -152,7 +151,7 @@ impl World {
         Ok(())
     }
 
-    /// One round in which everything goes its way; returns whether anything did.
+    /// Runs a round in which everything progresses; returns whether anything did.
     pub fn flow(&mut self) -> Result<bool, Broken> {
         let before = self.server.version;
         let mut moved = false;
@@ -194,7 +193,7 @@ impl World {
         }
         moved |= self.turn()?;
         if !moved && self.server.version == before {
-            // It takes its time.
+            // Garbage collection is slow.
             self.server.collect_garbage();
         }
         Ok(moved || self.server.version != before)

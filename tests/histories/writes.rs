@@ -1,4 +1,4 @@
-//! Requests of one rolegate to the API server and what it makes of the answers, as `cluster::run` does.
+//! Requests of a rolegate to the API server, and the handling of answers, as in `cluster::run`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::server::{Answered, Server, refusal};
 use crate::spec::{GROUP, NAMESPACE, ROLES};
 
 impl Replica {
-    /// The API server gets one of the requests; false when there is none.
+    /// Serves one of the requests; returns false when there is none.
     pub fn serve(&mut self, n: usize, fault: Fault, server: &mut Server) -> Result<bool, Broken> {
         if self.requests.is_empty() {
             return Ok(false);
@@ -33,7 +33,7 @@ impl Replica {
         if self.sabotage.is_some_and(|sabotage| sabotage.swallows(&request)) {
             return Ok(true);
         }
-        // There is no pod of which it is said that there is none.
+        // The API server does not return 404 for an existing pod.
         let is_lie = fault == Fault::Refused(404) && matches!(request, Request::Release { .. });
         let fault = if is_lie { Fault::None } else { fault };
         let answer = match request {
@@ -127,7 +127,7 @@ impl Replica {
         Ok(true)
     }
 
-    /// One of the answers arrives; false when there is none.
+    /// Delivers one of the answers; returns false when there is none.
     pub fn answer(&mut self, n: usize, now: Duration) -> bool {
         if self.answers.is_empty() {
             return false;
@@ -203,7 +203,7 @@ impl Replica {
             }
             Answer::Verified { read, absent } => {
                 let gone = self.take_read(&read) && self.index.group(&key()).is_none();
-                // What was read and is gone all the same was deleted since, by the watch's own word.
+                // A group that was read but is gone was deleted since, according to the watch.
                 self.absence.verified = gone && (absent || matches!(read.found, Ok(Some(_))));
                 Ended::Verified { gone }
             }
@@ -284,7 +284,7 @@ impl Replica {
         Ended::Tried { object, failure: failed.then(String::new) }
     }
 
-    /// What a look at what makes the pods shows.
+    /// Judges which replicas are lost, from the workloads.
     fn judge(&self, suspects: &[Suspect], server: &Server) -> Vec<Judged> {
         let judge = |suspect: &Suspect| {
             let Loss { role, ordinal, unready } = &suspect.loss;
@@ -316,7 +316,7 @@ impl Replica {
         LiveRead { known, found: if fault == Fault::None { Ok(server.group.clone()) } else { Err(()) } }
     }
 
-    /// Takes in what was read; false when it could not be.
+    /// Applies a live read; returns false when it failed.
     fn take_read(&mut self, read: &LiveRead) -> bool {
         match (&read.found, &read.known) {
             (Ok(Some(stored)), _) => {
@@ -333,7 +333,7 @@ impl Replica {
     }
 }
 
-/// What a request comes to under a fault.
+/// Returns the answer to a request under a fault.
 fn answered<T>(fault: Fault, act: impl FnOnce() -> Result<Answered<T>, Broken>) -> Result<Answered<T>, Broken> {
     Ok(match fault {
         Fault::None => act()?,

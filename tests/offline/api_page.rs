@@ -1,4 +1,4 @@
-//! The page of the fields of our own kinds, from the definitions that `rolegate crds` prints.
+//! Builds the page about the fields of our own kinds, from the output of `rolegate crds`.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,6 @@ A RoleBasedGroup in the shape of the designs (`rolegate crds --optional`) takes 
 and gets the same `status`.
 ";
 
-/// The page.
 pub fn page() -> String {
     let mut page = HEAD.to_owned();
     for (name, yaml) in crd::files(false) {
@@ -46,7 +45,7 @@ fn kind(page: &mut String, definition: &Value) {
     }
 }
 
-/// A row for each field below a schema, each followed by those below it.
+/// Writes a row for each field below a schema, each followed by its own fields.
 fn fields(page: &mut String, schema: &Value, at: &str) {
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
@@ -63,7 +62,7 @@ fn fields(page: &mut String, schema: &Value, at: &str) {
     }
 }
 
-/// The fields of an object, and of the entries of a list or map of such.
+/// Writes the fields of an object, or of the entries of a list or map.
 fn below(page: &mut String, schema: &Value, path: &str) {
     fields(page, schema, &format!("{path}."));
     for (entries, step) in [("items", "[]"), ("additionalProperties", "{}")] {
@@ -73,7 +72,7 @@ fn below(page: &mut String, schema: &Value, path: &str) {
     }
 }
 
-/// What it says of itself, and what the API server checks of it by expressions.
+/// Returns the description of a field, and the messages of its CEL rules.
 fn description(schema: &Value) -> String {
     let checks = |schema: &Value| {
         let rules = schema["x-kubernetes-validations"].as_array().cloned().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `rolegate check`, as a user runs it.
+//! `rolegate check`, as users run it.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -32,7 +32,7 @@ fn check(arguments: &[&str], folder: &Path, input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
-    // A command that fails over its arguments does not read.
+    // A command that fails over its arguments does not read its input.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     child.wait_with_output().expect("it ends")
 }
@@ -184,7 +184,7 @@ fn bombs_are_refused_quickly() {
     let large = format!("kind: A\na: {}\n", "x".repeat(65 << 20));
     for (name, content) in [("bomb", bomb), ("deep", deep), ("deeper", deeper), ("json", json), ("large", large)] {
         let folder = folder(&[("x.yaml", &content)]);
-        // Seconds of the processor, since other tests run beside this one: whoever takes more is killed.
+        // Limits CPU time, not elapsed time, because other tests run at the same time.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -t 10; exec \"$0\" check x.yaml", env!("CARGO_BIN_EXE_rolegate")]);
         let output = command.current_dir(folder.path()).output().expect("it ends");

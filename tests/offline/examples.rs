@@ -1,4 +1,4 @@
-//! The files in `examples/`: admitted, planned to their end, and listed.
+//! The files in `examples/`: they are admitted, complete in `plan`, and listed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::answers::rolegate;
 
-/// The services, each one file.
+/// Returns the files of the services.
 fn services() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/services");
     let files: Vec<_> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("a file").path()).collect();
@@ -52,7 +52,7 @@ fn services_begin_with_what_they_are_in_five_lines() {
     }
 }
 
-/// What a reader copies must be what they have.
+/// Readers copy files from the page, so it must list what exists.
 #[test]
 fn the_page_of_examples_lists_every_file() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");

@@ -1,5 +1,4 @@
-//! `rolegate fit`, as a user runs it: what is said of what cannot be read, and a large
-//! cluster.
+//! `rolegate fit`, as users run it: unreadable input, and a large cluster.
 
 use std::fs;
 use std::path::Path;
@@ -65,8 +64,7 @@ fn what_cannot_be_read_is_named_and_nothing_is_answered() {
     }
 }
 
-/// Whoever asks where a group fits gets no answer from a part of the cluster: all three commands name what they cannot read,
-/// once, and end with 2.
+/// A partly read cluster gives no answer: all three commands name what they cannot read, once, and exit with 2.
 #[test]
 fn what_gives_or_takes_an_unknown_amount_of_room_is_named_by_every_command() {
     let folder = tempfile::tempdir().unwrap();
@@ -126,7 +124,7 @@ fn the_text_names_batches_domains_and_what_is_short() {
     );
 }
 
-/// What is used, taken, closed and free in each domain, and in the nodes of it where that is asked for.
+/// The bars show used, taken, closed and free room of each domain, and of its nodes if requested.
 #[test]
 fn domains_and_nodes_are_drawn_with_their_room() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +144,7 @@ fn domains_and_nodes_are_drawn_with_their_room() {
         let text = String::from_utf8(output.stdout).unwrap();
         text.split_inclusive('\n').filter(|line| line.starts_with("    ")).collect::<String>()
     };
-    // The smallest rack that has room is taken.
+    // The smallest rack with enough room is chosen.
     assert_eq!(
         drawn(&[]),
         "    rack-1  [++++++++++++++++++++++++++++++]  8 for segment 1, 0 of 8 free\n    \

@@ -1,10 +1,10 @@
-//! The fuzz targets are locked apart, since libFuzzer is no dependency of anybody else: to the same versions.
+//! The fuzz targets have a lock file of their own, because only they need libFuzzer; its versions must be the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// What a lock file has of each package: versions, and the packages that it depends on.
+/// Returns the versions and the dependencies of each package in a lock file.
 fn packages(path: &str) -> BTreeMap<String, (BTreeSet<String>, BTreeSet<String>)> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
     let mut all: BTreeMap<_, (BTreeSet<_>, BTreeSet<_>)> = BTreeMap::new();
@@ -27,7 +27,7 @@ fn the_fuzz_targets_are_locked_to_what_is_released() {
             assert!(versions.is_subset(released), "{name}: {versions:?}, released with {released:?}");
         }
     }
-    // With what is for tests only, which is not built there.
+    // Our lock file includes dev-dependencies, which the fuzz targets do not build.
     let (all, fuzzed) = (&ours["rolegate"].1, &theirs["rolegate"].1);
     let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml")).unwrap();
     let section = manifest.split("\n[").find_map(|section| section.strip_prefix("dependencies]\n")).unwrap();

@@ -1,4 +1,4 @@
-//! What is generated is that of its source: definitions, the page of rules, manifests and the Helm chart.
+//! Generated files match their source: definitions, the page of rules, manifests and the Helm chart.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -38,7 +38,7 @@ fn the_definitions_take_every_word_that_the_rules_take() {
         let entry = definition.pointer(entry).unwrap();
         for (field, words) in &fields {
             let field = entry.pointer(field).unwrap_or_else(|| panic!("{name}: {field}"));
-            // The first word is the default, and the empty one is none.
+            // The first word is empty, for none; the second is the default.
             assert_eq!((&field["enum"], &field["default"]), (&serde_json::json!(words), &serde_json::json!(words[1])));
         }
         let topology = entry.pointer(&format!("{deploy}/clusterTopologyName/default"));
@@ -46,7 +46,7 @@ fn the_definitions_take_every_word_that_the_rules_take() {
     }
 }
 
-/// The reference page of the rules, as their tables say it.
+/// Returns the reference page of the rules, from their tables.
 fn rules_page() -> String {
     use rolegate::rules::settings::why_fixed;
     use rolegate::rules::{Level, catalogue};
@@ -73,7 +73,7 @@ fn rules_page() -> String {
     page
 }
 
-/// Holds a stored page to what it is written from; `make docs` writes it.
+/// Compares a stored page with its source; `make docs` updates it.
 fn is_current(path: &str, page: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("UPDATE_DOCS").is_some() {
@@ -106,7 +106,7 @@ fn what_is_installed_is_what_the_program_prints() {
     }
 }
 
-/// The alerts as an object of prometheus-operator: the same lines, further in.
+/// Returns the alerts as a PrometheusRule: the same lines, indented.
 fn prometheus_rule(alerts: &str) -> String {
     let head = "# Written by `make docs`, from alerts.yaml.\napiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\n\
                 metadata:\n  name: rolegate\n  namespace: rolegate-system\n  labels:\n    \

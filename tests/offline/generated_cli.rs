@@ -1,4 +1,4 @@
-//! `docs/cli.md` is what the command line says of itself, and the examples in it are commands that work.
+//! `docs/cli.md` matches the help of the commands, and its examples work.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use rolegate::cli::command;
 use rolegate::cli::examples::{EXAMPLES, Examples};
 use serde_json::json;
 
-/// Commands that people type, in the order of the help.
+/// Returns the commands in the order of the help.
 fn commands() -> Vec<clap::Command> {
     let mut all = command();
     all.build();
@@ -22,7 +22,7 @@ fn examples_of(command: &str) -> &'static Examples {
     EXAMPLES.iter().find(|examples| examples.command == command).unwrap_or_else(|| panic!("{command} has no examples"))
 }
 
-/// The reference page of the command line, as its definitions say it.
+/// Returns the reference page of the command line, from its definitions.
 fn page() -> String {
     let mut page = "# Command line\n\nWhat `rolegate COMMAND --help` says, on one page; written by `make docs`. As a plugin of kubectl the same \
                     commands\nare `kubectl rolegate COMMAND` (see [operating.md](operating.md#as-a-plugin-of-kubectl)).\n\n\
@@ -56,7 +56,7 @@ fn page() -> String {
     page
 }
 
-/// A line for an argument, and one for each of the words that it takes.
+/// Writes a line for an argument, and one for each of its possible values.
 fn argument(page: &mut String, arg: &Arg) {
     let value = match arg.get_action() {
         ArgAction::Set | ArgAction::Append => {
@@ -116,7 +116,7 @@ fn every_command_has_examples_and_its_help_shows_them() {
     }
 }
 
-/// The words of the part of a line that is ours.
+/// Returns the words of the rolegate command in a line.
 fn ours(line: &str) -> Vec<String> {
     let from = line.find("rolegate ").unwrap();
     let mut words = vec![String::new()];
@@ -159,7 +159,7 @@ fn node(number: u32) -> serde_json::Value {
     })
 }
 
-/// Those that take no cluster are run by a shell, in a folder with the files that they name.
+/// Runs the examples that need no cluster in a shell, in a folder with the files that they name.
 #[test]
 fn examples_without_a_cluster_work() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Who a pod is: `tests/identities/*.yaml`, over every maker of pods and every trap of their labels, and the pods that
-//! real operators made.
+//! The identity of pods: `tests/identities/*.yaml`, for every maker of pods and every trap in their labels, and pods
+//! of real operators.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ struct Case {
     owner: Option<String>,
     #[serde(default)]
     start: i64,
-    /// It is in the cluster already, with our gate or without.
+    /// Whether it is stored already, with our gate or without.
     stored: Option<Gate>,
     is: Option<Identity>,
     clique: Option<Place>,

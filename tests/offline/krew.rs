@@ -1,4 +1,4 @@
-//! The krew manifest of a release: its shape is that of krew's own types, and its values are what krew takes.
+//! The krew manifest of a release has the shape of krew's types, and valid values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use std::process::Command;
 use ring::digest;
 use serde::Deserialize;
 
-/// krew refuses fields that it does not know.
+/// The manifest; krew refuses unknown fields.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Plugin {
@@ -76,7 +76,7 @@ fn a_release_has_a_manifest_that_krew_takes() {
     let Spec { version, homepage, short_description, description, caveats, platforms } = plugin.spec;
     assert_eq!(version, format!("v{}", env!("CARGO_PKG_VERSION")));
     assert_eq!(homepage, URL);
-    // What its index asks for: one line, short, without a full stop.
+    // Rules of krew's index: one short line without a full stop.
     assert!(short_description.len() <= 50 && !short_description.ends_with('.'), "{short_description}");
     assert!(!description.is_empty() && !caveats.is_empty());
     let labels: BTreeSet<_> = platforms.iter().map(|platform| platform.selector.match_labels.clone()).collect();

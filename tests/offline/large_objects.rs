@@ -1,11 +1,11 @@
-//! Objects as large as the API server takes are judged in well under a second: no rule takes time in the square of them.
+//! Objects of the maximum size are judged in well under a second: no rule is quadratic.
 
 use std::time::{Duration, Instant};
 
 use rolegate::rules::{Judged, KaiDialect, Operation, Options, World, judge_json};
 use serde_json::{Value, json};
 
-/// Far above what it takes, even on a slow machine and without optimisation; far below what a square would take.
+/// Far above the usual time on a slow machine without optimisation; far below quadratic time.
 const LIMIT: Duration = Duration::from_secs(20);
 const ENTRIES: usize = 10_000;
 
@@ -67,7 +67,7 @@ fn a_flat_podgroup_whose_dialect_is_told_by_its_fields() {
     assert!(judge_as(KaiDialect::Auto, kind, &json!({"subGroups": flat})).warnings.is_empty());
 }
 
-/// As many roles as a group may have, in so many coordinations.
+/// Judges a group with the maximum number of roles.
 fn group(role: impl Fn(usize) -> Value, coordination: &Value) -> Judged {
     let roles: Vec<_> = (0..1024).map(role).collect();
     judge(("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup"), &json!({"roles": roles, "coordination": coordination}))

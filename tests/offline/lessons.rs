@@ -1,4 +1,5 @@
-//! The tables of what tenants can do, of what others got wrong and of what operators do name tests that are there, and names that look like ours are none of ours.
+//! The tables about tenants, about bugs of others and about operators name existing tests, and names that resemble
+//! ours are not ours.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,7 @@ use rolegate::api::Pod;
 use rolegate::model::{identify, names};
 use serde_json::json;
 
-/// The tests that a section of the page names, with their files: `` `tests/live/a.rs`: `test_name`, `test_name` ``.
+/// Returns the tests that a section of the page names, by file: `` `tests/live/a.rs`: `test_name`, `test_name` ``.
 fn named<'a>(page: &'a str, title: &str) -> Vec<(&'a str, Vec<&'a str>)> {
     let mut sections = page.split("\n## ").flat_map(|section| section.split("\n### "));
     let section = sections.find(|section| section.starts_with(title)).expect("the section");
@@ -53,7 +54,7 @@ fn what_tenants_can_do_each_lesson_and_what_operators_do_has_tests_that_are_ther
     }
 }
 
-/// Whatever the stand-in for operators can do stands in the table, under its name.
+/// Every behaviour of the operators' stand-in is in the table by name.
 #[test]
 fn every_habit_of_the_stand_in_is_in_the_table() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -66,7 +67,7 @@ fn every_habit_of_the_stand_in_is_in_the_table() {
     }
 }
 
-/// Keys and gates are compared as a whole, not searched for.
+/// Keys and gates are compared as a whole, not by substring.
 #[test]
 fn what_looks_like_a_name_of_ours_is_none() {
     let pod = |labels: serde_json::Value, gate: &str| -> Pod {

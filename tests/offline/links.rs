@@ -1,10 +1,10 @@
-//! What the pages link to is there.
+//! The links of pages have targets.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::markdown::{anchors, links, pages, parse, read};
 
-/// `docs/guides` and `../rules.md`: `docs/rules.md`.
+/// Joins paths: `docs/guides` and `../rules.md` is `docs/rules.md`.
 fn join(folder: &Path, target: &str) -> PathBuf {
     folder.join(target).components().fold(PathBuf::new(), |mut path, part| {
         match part {
@@ -16,7 +16,7 @@ fn join(folder: &Path, target: &str) -> PathBuf {
     })
 }
 
-/// Why a link of a page leads nowhere.
+/// Returns why a link of a page is broken.
 fn fault(page: &str, target: &str) -> Option<String> {
     let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
     let path = match file {
@@ -47,7 +47,7 @@ fn every_link_of_a_page_leads_somewhere() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// A page that is in no index is found by nobody.
+/// Readers cannot find a page that is in no index.
 #[test]
 fn the_index_names_every_page() {
     let index = read("docs/README.md");

@@ -1,4 +1,4 @@
-//! All that needs no control plane, but for what tries random cases: `tests/histories` and `tests/properties`.
+//! The tests without a control plane, except those with random cases: `tests/histories` and `tests/properties`.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Modes, and how much single rules weigh, without a cluster.
+//! Modes and weights of rules, without a cluster.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// It has a partial segment, which is warned about, and two sizes for one role, which is refused.
+/// A group with a partial segment, which is a warning, and two sizes of one role, which is an error.
 const WRONG: &str = "\
 apiVersion: workloads.x-k8s.io/v1alpha1
 kind: RoleBasedGroup
@@ -26,7 +26,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Exit code, errors and warnings of `check`, by rule.
+/// Returns exit code, errors and warnings of `check`, by rule.
 fn check(files: &[(&str, &str)], arguments: &[&str]) -> (i32, Vec<String>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     files.iter().for_each(|(name, text)| fs::write(folder.path().join(name), text).unwrap());

@@ -1,4 +1,4 @@
-//! Alerts, their runbook and the dashboard fit together. What Prometheus makes of them is tried in `tests/live/monitoring.rs`.
+//! Alerts, runbook and dashboard match. `tests/live/monitoring.rs` tests them with Prometheus.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -79,7 +79,7 @@ fn reasons_that_alerts_name_are_those_that_hold_pods() {
     }
     let unknown: Vec<_> = named.iter().filter(|reason| !known.contains(reason.as_str())).collect();
     assert!(unknown.is_empty() && named.len() > 10, "{unknown:?} of {named:?}");
-    // These pass by themselves, or have an alert by what fails.
+    // These reasons end by themselves, or an alert covers their cause.
     let others = [
         "BlockedByCoordination",
         "GatedByOthers",

@@ -1,4 +1,4 @@
-//! `rolegate mutate`, run as people run it: its formats, and what is said of what cannot be read.
+//! `rolegate mutate`, as users run it: its formats, and messages about unreadable input.
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};

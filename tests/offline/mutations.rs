@@ -1,4 +1,4 @@
-//! What the webhook is asked once, it may be asked again: of whatever it has changed it changes nothing.
+//! Mutation is idempotent: a second review of an object changes nothing.
 
 use rolegate::cli::test::Case;
 use rolegate::cli::test::case::Asked;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::golden::{self, expected};
 
-/// The case with what came out of it in its place. Its workloads stay in sight, since they number their pods.
+/// Returns the case for the mutated objects. Its workloads are kept, because they number their pods.
 fn again(case: &Case, after: &[Value]) -> Case {
     let mut again = case.clone();
     let workloads = case.input.objects.iter().filter(|object| object["kind"] != "Pod").cloned();

@@ -1,4 +1,4 @@
-//! What `rolegate plan` draws: the chart and the picture.
+//! The drawings of `rolegate plan`: the chart and the picture.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::answers::rolegate;
 
-/// A group of two roles and a router, released in batches of 2 and 1.
+/// Returns a group of two roles and a router, released in batches of 2 and 1.
 fn group(name: &str, batches: u32) -> String {
     format!(
         "apiVersion: workloads.x-k8s.io/v1alpha1\n\
@@ -33,7 +33,7 @@ fn with_group(text: &str) -> tempfile::TempDir {
     folder
 }
 
-/// All text of elements of this name.
+/// Returns the text of all elements with this name.
 fn texts(of: Node<'_, '_>, name: &str) -> Vec<String> {
     let found = of.descendants().filter(|node| node.has_tag_name(("http://www.w3.org/2000/svg", name)));
     found.map(|node| node.text().unwrap_or_default().to_owned()).collect()
@@ -58,7 +58,7 @@ fn a_picture_says_in_words_and_shapes_what_is_released() {
           decode, 4 replicas: 1, 2, 3, 4 released, release by release. \
           Role \"router\" is in no batch: its pods get no gate."]
     );
-    // Each release adds one shape to a role, above what was there: nothing at the first.
+    // Each release adds one shape to a role, above the earlier ones; the first has none below it.
     let shapes = |class: &str| {
         let all = root.descendants().filter(|node| node.attribute("class") == Some(class));
         all.map(|node| node.attribute("d").unwrap().matches('M').count()).collect::<Vec<_>>()
@@ -68,7 +68,7 @@ fn a_picture_says_in_words_and_shapes_what_is_released() {
     for text in ["prefill", "8 replicas", "release", "1", "4"] {
         assert!(shown.iter().any(|shown| shown == text), "{text:?} is not in {shown:?}");
     }
-    // It is one file, for both grounds.
+    // The picture is one file, for light and dark backgrounds.
     assert!(svg.contains("@media(prefers-color-scheme:dark)"));
     for outside in ["href", "url(", "@import", "<script", "<image"] {
         assert!(!svg.contains(outside), "{outside}");
@@ -89,7 +89,7 @@ fn a_picture_of_thousands_of_releases_is_small_and_says_what_a_column_is() {
     assert_eq!(title, "prefill, 6000 replicas: 30 released after 15 releases, 6000 after 3000 releases.");
 }
 
-/// What others wrote into a file may not break the picture, whatever it is.
+/// Names from a file cannot break the picture.
 #[test]
 fn names_that_are_markup_are_text() {
     let name = "</text><script>alert(1)</script>&\u{1}\"'";

@@ -1,4 +1,4 @@
-//! `rolegate plan`, as a user runs it: what people read, and what is said of what cannot be read.
+//! `rolegate plan`, as users run it: its text, and messages about unreadable input.
 
 use std::fs;
 use std::path::Path;

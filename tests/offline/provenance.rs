@@ -1,4 +1,4 @@
-//! What a release says of its own making.
+//! The provenance of a release.
 
 use std::fs;
 use std::process::Command;
@@ -28,7 +28,7 @@ fn the_statement_names_every_file_by_its_digest_and_the_commit() {
     let statement: Value = serde_json::from_slice(&run()).unwrap();
     assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
     assert_eq!(statement["predicateType"], "https://slsa.dev/provenance/v1");
-    // The sums are those of the statement as well, and are made after it.
+    // The checksums are made after the statement, and include it.
     let subjects = [("rolegate.yaml", "a"), ("rolegate_linux_amd64.tar.gz", "b")];
     let subjects = subjects.map(|(name, text)| json!({ "name": name, "digest": { "sha256": sha256(text) } }));
     assert_eq!(statement["subject"], json!(subjects));

@@ -1,4 +1,4 @@
-//! Pages that list the words of the code name every one of them and no other: reasons, keys, conditions, Events, versions.
+//! Reference pages list exactly the words of the code: reasons, keys, conditions, Events, versions.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,7 +11,7 @@ use syn::{Attribute, ItemConst, ItemMod, LitStr, Macro};
 
 use crate::house::source::files;
 
-/// Where words stand that the status and Events of groups may have.
+/// Files with words for the status and Events of groups.
 const WORDS_OF_GROUPS: &[&str] = &[
     "src/plan/status",
     "src/plan/reconcile",
@@ -24,7 +24,7 @@ const WORDS_OF_GROUPS: &[&str] = &[
     "src/model/progress_state.rs",
 ];
 
-/// Modules of which the page of versions says the version, by the file that decides it.
+/// Modules on the page of versions, by the file that sets their version.
 const MODULES: &[(&str, &[&str])] = &[
     (
         "tests/controlplane/go.mod",
@@ -47,7 +47,7 @@ fn read(path: &str) -> String {
         .unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// What stands under a heading, up to the next one of its level.
+/// Returns the text below a heading, up to the next heading of its level.
 fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     let level = heading.split(' ').next().unwrap();
     let start = page.find(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no heading {heading:?}"));
@@ -55,7 +55,7 @@ fn section<'a>(page: &'a str, heading: &str) -> &'a str {
     rest.find(&format!("\n{level} ")).map_or(rest, |end| &rest[..end])
 }
 
-/// The words in back-quotes of these columns of all tables, from 0.
+/// Returns the words in back-quotes in these columns of all tables; columns count from 0.
 fn quoted(text: &str, columns: &[usize]) -> Vec<String> {
     let rows = text.lines().filter(|line| line.starts_with("| "));
     let cells = rows.flat_map(|row| {
@@ -65,7 +65,7 @@ fn quoted(text: &str, columns: &[usize]) -> Vec<String> {
     cells.flat_map(|cell| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// The texts of a file's code, those of its tests aside.
+/// The string literals of a file, without its tests.
 #[derive(Default)]
 struct Texts {
     all: Vec<String>,
@@ -86,14 +86,14 @@ impl<'ast> Visit<'ast> for Texts {
         self.in_constant = before;
     }
 
-    /// Comments are attributes.
+    /// Doc comments are attributes, and must not count.
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
 
     fn visit_lit_str(&mut self, text: &'ast LitStr) {
         self.take(text);
     }
 
-    /// `vec!["a"]` is tokens.
+    /// The content of macros such as `vec!["a"]` is tokens.
     fn visit_macro(&mut self, call: &'ast Macro) {
         self.take_tokens(call.tokens.clone());
     }
@@ -120,7 +120,7 @@ impl Texts {
     }
 }
 
-/// The texts of a file, or of all files of a folder.
+/// Returns the string literals of a file, or of all files of a folder.
 fn texts(place: &str) -> Texts {
     let mut texts = Texts::default();
     for file in files(Path::new(place)).iter().filter(|file| !file.to_str().unwrap().ends_with("_tests.rs")) {
@@ -129,13 +129,13 @@ fn texts(place: &str) -> Texts {
     texts
 }
 
-/// `PreviousSegmentNotReady`
+/// Reports whether a text has the form of a reason: `PreviousSegmentNotReady`.
 fn is_word(text: &str) -> bool {
     text.starts_with(|letter: char| letter.is_ascii_uppercase())
         && text.chars().all(|letter| letter.is_ascii_alphabetic())
 }
 
-/// Statuses of conditions aside.
+/// Returns the words for groups, without the statuses of conditions.
 fn words_of_groups() -> BTreeSet<String> {
     let words = WORDS_OF_GROUPS.iter().flat_map(|place| texts(place).all).filter(|text| is_word(text));
     words.filter(|word| !["True", "False", "Unknown"].contains(&word.as_str())).collect()
@@ -197,7 +197,7 @@ fn each_condition_state_and_event_is_in_the_reference() {
     assert!(section(&page, "## Events").contains("each reason of [held.md](held.md#reasons)"));
 }
 
-/// `k8s.io/kubernetes v1.36.3`, `require helm.sh/helm/v4 v4.2.4`, `channel = "1.95.0"`
+/// Returns a version: `k8s.io/kubernetes v1.36.3`, `require helm.sh/helm/v4 v4.2.4`, `channel = "1.95.0"`.
 fn version(file: &str, module: &str) -> String {
     let of_line = |line: &str| {
         let mut words = line.split([' ', '\t', '=', '"']).filter(|word| !word.is_empty() && *word != "require");

@@ -1,5 +1,5 @@
-//! Golden cases: `tests/cases/<object>/<rule>.yaml` is the specification of one rule, `tests/cases/designs/*.yaml` holds the
-//! examples of the designs, other folders what becomes of pods, plans and room. `rolegate test` runs them all.
+//! Golden cases: `tests/cases/<object>/<rule>.yaml` specifies one rule, `tests/cases/designs/*.yaml` has the examples
+//! of the designs, and other folders specify pods, plans and room. `rolegate test` runs all of them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,13 +35,13 @@ fn every_rule_has_its_cases() {
     assert!(lacking.is_empty(), "{}", lacking.join("\n"));
 }
 
-/// What a case expects to be found in these lists.
+/// Returns the findings that a case expects in these lists.
 fn found<'a>(case: &'a Case, lists: &'a [&str]) -> impl Iterator<Item = &'a Value> {
     let check = expected(case, Asked::Check);
     lists.iter().filter_map(move |list| check?.get(*list)?.as_array()).flatten()
 }
 
-/// What a rule's file lacks: two cases that find something, one that finds nothing, and the wording once.
+/// Returns what a rule's file lacks: two cases with a finding, one without, and the message once.
 fn lacks(rule: &RuleInfo, files: &BTreeMap<String, Vec<Case>>) -> Option<String> {
     let path = Path::new(rule.object).join(rule.id).display().to_string();
     let Some(cases) = files.get(&path) else { return Some(format!("{path}: no such file")) };
@@ -73,7 +73,7 @@ fn no_case_file_is_without_its_rule() {
     }
 }
 
-/// Updates that change nothing but other labels and annotations do not come to the webhook. So no rule may look at these.
+/// The webhook is not called for updates of other labels and annotations, so no rule may depend on them.
 #[test]
 fn no_rule_looks_at_metadata_whose_change_is_not_asked_about() {
     let told = |case: &Case| case.judged().map(|all| format!("{all:?}")).map_err(|errors| errors.join(", "));

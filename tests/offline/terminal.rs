@@ -1,4 +1,4 @@
-//! What commands print on a terminal, and nowhere else: colours, a chart as wide as it is, and what takes its time.
+//! Output for terminals only: colours, a chart of the terminal's width, and progress.
 
 use std::fs;
 use std::io::Write as _;
@@ -27,11 +27,11 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// What a command prints on a terminal of so many columns.
+/// Returns the output of a command on a terminal with this number of columns.
 fn on_terminal(mut command: Command, columns: u16) -> String {
     let terminal = Terminal::open(columns);
     let mut child = command.stdout(terminal.stream()).stderr(Stdio::null()).spawn().unwrap();
-    // It has streams of its own, which would keep the terminal open.
+    // The command holds streams that would keep the terminal open.
     drop(command);
     let text = terminal.read_all();
     child.wait().unwrap();
@@ -103,7 +103,7 @@ fn a_chart_is_as_wide_as_the_terminal_and_no_wider() {
     }
 }
 
-/// Standard input that stays open is something that takes its time.
+/// Reading from an open standard input takes long enough to show progress.
 #[test]
 fn what_takes_its_time_is_told_on_a_terminal_and_taken_away() {
     let folder = folder();

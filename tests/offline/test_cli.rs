@@ -1,4 +1,4 @@
-//! `rolegate test`, as people run it.
+//! `rolegate test`, as users run it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::answers::rolegate;
 
 const HEAD: &str = "apiVersion: cli.rolegate.dev/v1alpha1\nkind: Test\n";
 
-/// A group, as an object of a case.
+/// A group as an object of a case.
 const GROUP: &str = "apiVersion: workloads.x-k8s.io/v1alpha1
     kind: RoleBasedGroup
     metadata: {name: llm, namespace: prod}
@@ -26,7 +26,7 @@ fn group(sizes: &str) -> String {
     GROUP.replace("SIZES", sizes)
 }
 
-/// Cases about a group that is as it should be.
+/// Returns a case with a valid group.
 fn case(name: &str, expect: &str) -> String {
     case_of(name, "prefill: 2, decode: 1", expect)
 }
@@ -49,7 +49,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// Exit code and what was printed.
+/// Returns exit code, standard output and standard error.
 fn test(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } = rolegate(folder, "test", arguments);
     (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
@@ -93,7 +93,7 @@ failed  bad.yaml:4: wrong
     assert!(coloured.contains("\u{1b}[31m- allowed: true\u{1b}[0m"), "{coloured}");
 }
 
-/// What would be a test that cannot fail, or does something else than was meant, is no test.
+/// Tests that cannot fail, or do something unintended, are rejected.
 #[test]
 fn what_is_wrong_with_a_file_is_said_with_its_place() {
     let wrong: &[(&str, String, &str)] = &[
@@ -213,7 +213,7 @@ fn nothing_to_run_is_no_success() {
     }
 }
 
-/// A case whose objects no command can read could be neither right nor wrong.
+/// A case whose objects a command cannot read is neither passed nor failed.
 #[test]
 fn what_a_command_cannot_read_is_an_error_of_its_case() {
     let broken = case("a", "plan: {exit: 0}").replace("replicas: 4", "replicas: four");
@@ -232,7 +232,7 @@ fn what_a_command_cannot_read_is_an_error_of_its_case() {
     ] {
         assert!(shown.contains(expected), "{shown}");
     }
-    // A group without its shape has a verdict: `plan` refuses it.
+    // A group without the shape of its kind has a verdict: `plan` refuses it.
     assert!(shown.contains("failed  ./test.yaml:4: a\n  plan: "), "{shown}");
 }
 
@@ -307,7 +307,7 @@ fn an_update_writes_what_came_out_and_nothing_else() {
     assert_eq!(fs::read_to_string(&path).unwrap(), written);
 }
 
-/// What is half expected stays half expected, and a case that is not chosen is not touched.
+/// Partial expectations stay partial, and cases that are not selected are not changed.
 #[test]
 fn an_update_keeps_to_the_words_of_the_expectation() {
     let cases = [
@@ -359,7 +359,7 @@ fn an_update_that_would_change_something_else_is_refused() {
         assert!(code == Some(2) && shown.contains(why), "{shown}");
         assert_eq!(&fs::read_to_string(place.path().join("test.yaml")).unwrap(), text);
     }
-    // One case in the way of another is no reason not to write the other.
+    // A case that cannot be updated does not prevent the update of another.
     let both = format!(
         "{}{}",
         file(&[case_of("z", WRONG_SIZE, "check: {allowed: true}")]),
@@ -375,7 +375,7 @@ fn an_update_that_would_change_something_else_is_refused() {
     );
 }
 
-/// A file of every kind of outcome, with names and texts that XML has to escape.
+/// Returns a folder with a case of every outcome, with names and texts that XML must escape.
 fn all_outcomes() -> TempDir {
     let cases = [
         case("'<a> & \"b\"'", "check: {allowed: true}"),
@@ -447,7 +447,7 @@ fn json_has_every_case_and_what_differs() {
     assert_eq!(found, [&json!({ "object": "group", "rule": "coordination-role-unknown", "cases": 1 })]);
 }
 
-/// Every rule finds something in a golden case.
+/// Every rule has a finding in a golden case.
 #[test]
 fn the_golden_cases_cover_every_rule() {
     let place = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -455,7 +455,7 @@ fn the_golden_cases_cover_every_rule() {
     assert!(code == Some(0) && !shown.contains("none: "), "{shown}");
 }
 
-/// As many as a large platform may have.
+/// Tests the number of cases of a large platform.
 #[test]
 fn thousands_of_cases_take_seconds() {
     let text = |file: usize| {
@@ -469,6 +469,6 @@ fn thousands_of_cases_take_seconds() {
     let (code, shown, _) = test(place.path(), &["."]);
     assert_eq!((code, shown.as_str()), (Some(0), "2000 cases in 20 files: 2000 passed\n"));
     println!("2,000 cases in {:?}", start.elapsed());
-    // Of a program that is not optimised, beside other tests: what is quadratic takes longer.
+    // The limit allows for an unoptimised program beside other tests, but not for quadratic time.
     assert!(start.elapsed().as_secs() < 120, "{:?}", start.elapsed());
 }

@@ -1,5 +1,5 @@
-//! `docs/guides/testing-your-specs.md`: what its CI files run works as they stand there, on the repository in
-//! `examples/specs`, and its tables name every field of the format.
+//! `docs/guides/testing-your-specs.md`: its CI files work as printed, on the repository in `examples/specs`, and its
+//! tables name every field of the format.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::markdown::{self, Item};
 
 const PAGE: &str = "docs/guides/testing-your-specs.md";
 
-/// The scripts of the page's CI files, each with the file's name.
+/// Returns the scripts of the page's CI files, by file name.
 fn scripts() -> Vec<(String, String)> {
     let fences = markdown::read(PAGE).into_iter().filter_map(|item| match item {
         Item::Fence(fence) if fence.language == "yaml" && fence.options.is_empty() => Some(fence.lines),
@@ -30,7 +30,7 @@ fn scripts() -> Vec<(String, String)> {
     fences.map(script).collect()
 }
 
-/// A copy of the repository.
+/// Returns a copy of the repository.
 fn repository() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/specs/.");
@@ -76,7 +76,7 @@ fn the_files_for_ci_do_as_they_say() {
     }
 }
 
-/// What a test file with an unknown field is told: the fields that there are.
+/// Returns the fields that the error about an unknown field lists.
 fn known(case: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let head = "apiVersion: cli.rolegate.dev/v1alpha1\nkind: Test\n";

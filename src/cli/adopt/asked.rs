@@ -1,11 +1,10 @@
-//! What is asked for, and what stands in the way.
+//! The request for an adoption, and the reasons to refuse it.
 
 use std::fmt;
 
 use super::running::Carrier;
 use super::target::Size;
 
-/// What is asked for.
 pub struct Asked<'a> {
     pub namespace: &'a str,
     pub group: Option<&'a str>,
@@ -14,7 +13,7 @@ pub struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// What says how a group coordinates, of one that is there and says so itself.
+    /// Returns messages about flags without effect: an existing group already says how it coordinates.
     pub fn without_effect(&self, carrier: Option<&Carrier>) -> Vec<String> {
         let Some(carrier) = carrier else { return Vec::new() };
         let given = [("--segment-size", !self.sizes.is_empty()), ("--max-skew", self.max_skew.is_some())];
@@ -24,7 +23,7 @@ impl Asked<'_> {
     }
 }
 
-/// Everything that stands in the way, a line each.
+/// The reasons to refuse an adoption, one line each.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refused(pub Vec<String>);
 

@@ -1,4 +1,4 @@
-//! The RoleCoordination of workloads that run.
+//! Builds the RoleCoordination for running workloads.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use super::asked::{Asked, Refused};
 use super::running::Running;
 use crate::api::role_coordination::ROLE_COORDINATION;
 
-/// The RoleCoordination: roles that can be rolled in lockstep are, and those whose replicas have a ratio are segments of it.
+/// Builds the RoleCoordination: roles that support lockstep roll in lockstep, roles with a ratio of replicas share
+/// segments.
 pub fn coordination(asked: &Asked<'_>, group: &str, names: &[String], running: &[Running]) -> Result<Value, Refused> {
     let pairs = || names.iter().zip(running);
     let reference = |running: &Running| json!({ "kind": running.target.kind.as_str(), "name": running.target.name });
@@ -46,7 +47,8 @@ pub fn coordination(asked: &Asked<'_>, group: &str, names: &[String], running: &
     }))
 }
 
-/// What is asked for; else the ratio of those roles whose pods are numbered, or, where there are none such, of all.
+/// Returns the requested segment sizes; by default the ratio of the roles with numbered pods, or of all roles if no
+/// pods are numbered.
 fn sizes(asked: &Asked<'_>, names: &[String], running: &[Running]) -> Map<String, Value> {
     if !asked.sizes.is_empty() {
         return asked.sizes.iter().map(|size| (size.role.clone(), json!(size.replicas))).collect();

@@ -1,4 +1,4 @@
-//! `rolegate adopt`: workloads that run become the roles of a group, and no pod stands still for it.
+//! `rolegate adopt`: makes running workloads the roles of a group, without holding a pod.
 
 mod asked;
 mod coordination;
@@ -65,7 +65,7 @@ pub struct AdoptArgs {
     output: Output,
 }
 
-/// Adopts. The exit code is 0 when that is done, and 1 when it is refused, fails, or nobody said yes.
+/// Runs `adopt`. The exit code is 0 on success, and 1 when the adoption is refused, declined or fails.
 pub fn run(args: &AdoptArgs) -> ExitCode {
     block_on(adopt(args))
 }
@@ -86,7 +86,7 @@ async fn adopt(args: &AdoptArgs) -> Result<ExitCode, Failure> {
     }
     let mut out = io::stdout().lock();
     let data = args.output.data();
-    // Whoever closed the pipe has seen enough.
+    // A closed pipe is not a failure.
     if data.is_none() {
         _ = out.write_all(text::before(&plan).as_bytes());
     }
@@ -110,9 +110,9 @@ async fn adopt(args: &AdoptArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where nothing is held, nothing is frozen: what is labelled there rolls at once.
+/// Checks that the namespace is served: in a namespace where nothing is held, a labelled workload rolls at once.
 async fn is_served(connection: &Connection, api: &Adoption) -> Result<(), Failure> {
-    // Whoever may not read it is told by what becomes of the template.
+    // A user who may not read the namespace learns it from the dry run of the template.
     let Ok(Some(namespace)) = api.read(NAMESPACE, &connection.namespace).await else { return Ok(()) };
     let labels = namespace.pointer("/metadata/labels").map(BTreeMap::deserialize).and_then(Result::ok);
     let stance = connection.serving().await.stance(&labels.unwrap_or_default());
@@ -146,7 +146,7 @@ async fn planned(args: &AdoptArgs, connection: &Connection, api: &Adoption) -> R
     }
     let mut others: Vec<(ObjectKind, _)> = Vec::new();
     for kind in [AUTOSCALER, POD_DISRUPTION_BUDGET] {
-        // Of what may not be read nothing is warned about.
+        // Objects that cannot be read cause no warnings.
         let found = api.list(kind).await.unwrap_or_default();
         others.extend(found.into_iter().map(|object| (kind, object)));
     }

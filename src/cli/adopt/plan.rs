@@ -1,4 +1,4 @@
-//! What it takes to adopt workloads: from what there is to what is written. Nothing is read or written here.
+//! Plans an adoption without reading or writing anything.
 
 use serde_json::{Value, json};
 
@@ -11,15 +11,13 @@ use crate::model::{Group, WorkloadKind, names};
 use crate::plan::PodRef;
 use crate::rules::{Judged, Operation, Options, World, judge_json, read_group};
 
-/// What is done, step by step.
 #[derive(Debug)]
 pub struct Plan {
     pub namespace: String,
     pub group: String,
-    /// The RoleCoordination that is created; `None` where it is there.
+    /// The RoleCoordination to create; `None` when the group exists.
     pub coordination: Option<Value>,
     pub roles: Vec<Role>,
-    /// What will surprise.
     pub warnings: Vec<String>,
 }
 
@@ -30,32 +28,31 @@ pub struct Role {
     pub kind: WorkloadKind,
     pub workload: String,
     pub replicas: u32,
-    /// Replicas in a segment.
+    /// Replicas per segment.
     pub size: Option<u32>,
-    /// Running pods that lack the labels.
+    /// Running pods without the labels.
     pub pods: Vec<PodRef>,
-    /// All its running pods.
+    /// Number of running pods.
     pub running: usize,
-    /// What labels the workload itself; `None` where it is.
+    /// Patch that labels the workload; `None` when it is labelled.
     pub claim: Option<Value>,
-    /// What labels its templates; `None` where they are.
+    /// Patch that labels the pod templates; `None` when they are labelled.
     pub template: Option<Value>,
     pub rolls: Rolls,
 }
 
-/// What becomes of a workload's pods when its template is labelled.
+/// The effect of a labelled template on the pods of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rolls {
-    /// They stay: it is labelled already.
+    /// The pods stay: the template is labelled already.
     Not,
-    /// It is frozen, and rolled with the other roles.
+    /// The workload is frozen, and rolled with the other roles.
     InLockstep,
-    /// Its controller replaces them at once, by its own strategy.
+    /// The controller of the workload replaces the pods at once, by its own strategy.
     AtOnce,
 }
 
 impl Rolls {
-    /// For people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Not => "is labelled",
@@ -64,7 +61,6 @@ impl Rolls {
         }
     }
 
-    /// For programs.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Not => "Not",
@@ -75,7 +71,7 @@ impl Rolls {
 }
 
 impl Role {
-    /// The labels that tie its pods and itself to the group.
+    /// Returns the labels that tie the workload and its pods to the group.
     pub fn labels(&self, group: &str) -> Value {
         labels(group, &self.name)
     }
@@ -85,7 +81,7 @@ fn labels(group: &str, role: &str) -> Value {
     json!({ names::GROUP: group, names::ROLE: role })
 }
 
-/// What it takes. `others` are objects of the namespace that rules look at.
+/// Plans an adoption. `others` are objects of the namespace that rules look at.
 pub fn plan(
     asked: &Asked<'_>,
     running: &[Running],
@@ -125,7 +121,7 @@ pub fn plan(
     Ok(Plan { namespace: asked.namespace.to_owned(), group, coordination, roles, warnings })
 }
 
-/// The API server writes a partition of 0 where the manifest has none.
+/// Removes a partition of 0, which the API server writes where the manifest has none.
 fn without_default_partition(object: &mut Value, kind: WorkloadKind) {
     let path = kind.row().rollout.map(|rollout| rollout.partition).unwrap_or_default();
     let found = path.iter().try_fold(&mut *object, |value, step| value.get_mut(*step));
@@ -135,11 +131,12 @@ fn without_default_partition(object: &mut Value, kind: WorkloadKind) {
 }
 
 fn add(world: &mut World, kind: ObjectKind, object: &Value) {
-    // What does not have the shape of its kind says nothing of this group.
+    // An object without the shape of its kind says nothing of this group.
     _ = world.add_json(&kind.api_version(), kind.kind, &object.to_string());
 }
 
-/// The group that is asked for, or that names one of the workloads, or that their names begin with; and what carries it.
+/// Returns the group and its carrier: the requested group, the group that names a workload, or the common prefix of
+/// the names.
 fn group_of<'a>(
     asked: &Asked<'_>,
     running: &[Running],
@@ -167,13 +164,13 @@ fn group_of<'a>(
     Ok((group, carrier))
 }
 
-/// What the names of the workloads begin with, or all of them.
+/// Returns the common prefix of the workload names, or all names joined.
 fn default_group(running: &[Running]) -> String {
     let names: Vec<_> = running.iter().map(|running| running.target.name.as_str()).collect();
     prefix(&names).unwrap_or_else(|| names.join("-"))
 }
 
-/// What several names have before their last parts, `llm` of `llm-prefill` and `llm-decode`.
+/// Returns the common leading parts of several names: `llm` for `llm-prefill` and `llm-decode`.
 fn prefix(names: &[&str]) -> Option<String> {
     let (first, others) = names.split_first()?;
     let parts: Vec<_> = first.split('-').collect();
@@ -184,7 +181,7 @@ fn prefix(names: &[&str]) -> Option<String> {
     (1..parts.len()).rev().find_map(|count| shared(&count)).filter(|_| !others.is_empty())
 }
 
-/// The role of each workload: the one that its group says, the one that is asked for, or what follows the group's name.
+/// Returns the role of each workload: from the group, from the command line, or from the name after the group's prefix.
 fn role_names(running: &[Running], group: &str, carrier: Option<&Carrier>) -> Result<Vec<String>, Refused> {
     let name = |running: &Running| {
         let target = &running.target;

@@ -1,4 +1,4 @@
-//! Workloads as they run, and the groups that are there.
+//! Running workloads and existing groups, as read from the cluster.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::model::Workload;
 use crate::model::maker::{Maker, Owner};
 use crate::model::workload_object::{WithType, WorkloadObject};
 
-/// A workload that runs, with its pods.
+/// A running workload with its pods.
 pub struct Running {
     pub target: Target,
     pub object: Value,
@@ -18,7 +18,7 @@ pub struct Running {
     pub pods: Vec<Pod>,
 }
 
-/// Reads an object as what its kind is.
+/// Parses an object as the type of its kind.
 struct Read<'a>(&'a Value);
 
 impl WithType for Read<'_> {
@@ -30,7 +30,7 @@ impl WithType for Read<'_> {
 }
 
 impl Running {
-    /// A workload as it was read, and which of the pods are its own.
+    /// Parses a workload, and selects its own pods.
     pub fn of(target: Target, object: Value, pods: &[Pod]) -> Result<Self, String> {
         let workload = target.kind.with_type(Read(&object)).map_err(|error| format!("{target}: {error}"))?;
         let maker = Maker::of(target.kind, &target.name, &object);
@@ -43,7 +43,7 @@ impl Running {
         Ok(Self { target, object, workload, pods })
     }
 
-    /// What labels its templates, as far as they are there; `None` where each has the labels.
+    /// Returns the patch that labels the existing pod templates; `None` when each has the labels.
     pub fn template(&self, wanted: &Value) -> Option<Value> {
         let lacks = |path: &&&[&str]| {
             let template = path.iter().try_fold(&self.object, |value, step| value.get(*step));
@@ -60,7 +60,7 @@ impl Running {
     }
 }
 
-/// True when these are among them.
+/// Reports whether `labels` contains all of `wanted`.
 pub fn has_labels(labels: Option<&Value>, wanted: &Value) -> bool {
     wanted
         .as_object()
@@ -69,19 +69,18 @@ pub fn has_labels(labels: Option<&Value>, wanted: &Value) -> bool {
         .all(|(key, value)| labels.and_then(|labels| labels.get(key)) == Some(value))
 }
 
-/// A carrier that is there.
+/// An existing carrier of a group.
 pub struct Carrier {
     pub kind: ObjectKind,
     pub object: Value,
 }
 
 impl Carrier {
-    /// Its metadata.
     pub fn meta(&self) -> Meta {
         self.object.get("metadata").map(Meta::deserialize).and_then(Result::ok).unwrap_or_default()
     }
 
-    /// The role that refers to a workload.
+    /// Returns the role that refers to a workload.
     pub fn role_of(&self, target: &Target) -> Option<String> {
         let roles = self.object.pointer("/spec/roles").and_then(Value::as_array).into_iter().flatten();
         let refers = |role: &&Value| {

@@ -1,4 +1,4 @@
-//! The steps of an adoption, in the order in which nothing moves before its turn.
+//! The steps of an adoption, ordered so that no pod moves before its turn.
 
 use std::time::Duration;
 
@@ -12,21 +12,19 @@ use crate::cluster::write::adoption::{Adoption, AdoptionError};
 use crate::model::wording::counted;
 use crate::mutate::rollout::is_frozen;
 
-/// Between two looks at whether the group is ready.
+/// Pause between two reads of the group's status.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Carries a plan out.
 pub struct Steps<'a> {
     pub connection: &'a Connection,
     pub api: &'a Adoption,
     pub plan: &'a Plan,
     pub timeout: Duration,
-    /// Tells what is done.
+    /// Reports progress to the user.
     pub tell: &'a dyn Fn(&str),
 }
 
 impl Steps<'_> {
-    /// All of them.
     pub async fn all(&self) -> Result<(), Failure> {
         let Plan { group, coordination, roles, .. } = self.plan;
         self.label_pods().await?;
@@ -54,7 +52,7 @@ impl Steps<'_> {
         Ok(())
     }
 
-    /// Pods that run get the labels: whoever watches the group counts them from now on.
+    /// Labels the running pods: from then on the loop counts them for the group.
     async fn label_pods(&self) -> Result<(), Failure> {
         let mut labelled = 0_usize;
         for role in &self.plan.roles {
@@ -70,7 +68,7 @@ impl Steps<'_> {
         Ok(())
     }
 
-    /// Before the group was ready once, nothing of it is frozen.
+    /// Waits until the group is ready: before that, the webhook freezes nothing of it.
     async fn until_ready(&self) -> Result<(), Failure> {
         let group = &self.plan.group;
         let until = Instant::now() + self.timeout;
@@ -93,7 +91,8 @@ impl Steps<'_> {
         }
     }
 
-    /// Asks what would become of it: where the webhook does not freeze it, its pods would be replaced as fast as it can.
+    /// Checks by a dry run that the webhook freezes the workload; otherwise its controller would replace the pods at
+    /// once.
     async fn would_be_frozen(&self, role: &Role) -> Result<(), Failure> {
         let Some(patch) = &role.template else { return Ok(()) };
         let answer = self.patch(role, patch, true).await?;
@@ -124,12 +123,12 @@ impl Steps<'_> {
     }
 }
 
-/// `StatefulSet prefill`.
+/// Returns kind and name: `StatefulSet prefill`.
 pub fn name(role: &Role) -> String {
     format!("{} {}", role.kind.as_str(), role.workload)
 }
 
-/// What its conditions say that are not True.
+/// Returns the conditions of a status that are not True.
 fn told(status: &Value) -> String {
     let conditions = status.get("conditions").and_then(Value::as_array).into_iter().flatten();
     let text =

@@ -1,4 +1,4 @@
-//! A workload as people name it.
+//! A workload as named on the command line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,15 +9,13 @@ use crate::model::object_name::{label_fault, subdomain_fault};
 /// `statefulset/prefill`, or with its role before it, `prefill=sts/llm-prefill`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The role that it is to be; by default what its name says.
+    /// Role of the workload; by default derived from its name.
     pub role: Option<String>,
-    /// Its kind.
     pub kind: WorkloadKind,
-    /// Its name.
     pub name: String,
 }
 
-/// The kind that a word of kubectl means: `sts`, `statefulset`, `statefulsets.apps`.
+/// Returns the kind for a resource name that kubectl takes: `sts`, `statefulset`, `statefulsets.apps`.
 pub fn kind(word: &str) -> Option<WorkloadKind> {
     let word = word.to_lowercase();
     let is_meant = |kind: &&WorkloadKind| {
@@ -57,9 +55,7 @@ impl fmt::Display for Target {
 /// Replicas of a role in a segment, as `prefill=2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The role.
     pub role: String,
-    /// How many.
     pub replicas: u32,
 }
 

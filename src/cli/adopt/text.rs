@@ -1,4 +1,4 @@
-//! What is said of an adoption, before and after.
+//! Texts of an adoption, before and after.
 
 use std::fmt::Write as _;
 
@@ -11,14 +11,14 @@ use crate::cli::data::Data;
 use crate::cli::terminal::{Table, shown};
 use crate::model::wording::counted;
 
-/// For programs: what was done, or would be.
+/// The output for programs: the steps that were done, or would be done.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Account<'a> {
     namespace: &'a str,
     group: &'a str,
     dry_run: bool,
-    /// What is created; absent where it is there.
+    /// The object to create; absent when it exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     role_coordination: Option<&'a Value>,
     roles: Vec<RoleAccount<'a>>,
@@ -31,18 +31,17 @@ struct RoleAccount<'a> {
     kind: &'a str,
     workload: &'a str,
     replicas: u32,
-    /// Running pods that get the labels, first of all.
+    /// Running pods to label; the first step.
     pods: Vec<&'a str>,
     labels: Value,
-    /// Of the workload, after the group is ready.
+    /// Patch of the workload, applied when the group is ready.
     claim: Option<&'a Value>,
-    /// Of its templates, last.
+    /// Patch of the pod templates; the last step.
     template: Option<&'a Value>,
     /// `InLockstep`, `AtOnce` or `Not`.
     rolls: &'a str,
 }
 
-/// For programs.
 pub fn account(plan: &Plan, dry_run: bool) -> Account<'_> {
     Account {
         namespace: &plan.namespace,
@@ -68,7 +67,7 @@ fn of_role<'a>(role: &'a Role, group: &str) -> RoleAccount<'a> {
     }
 }
 
-/// For people: what will be done, and what rolls.
+/// Returns the plan as text: the steps, and the workloads that roll.
 pub fn before(plan: &Plan) -> String {
     let mut table = Table::with_heading(["ROLE", "WORKLOAD", "REPLICAS", "SEGMENT", "PODS TO LABEL", "TEMPLATE"]);
     for role in &plan.roles {
@@ -123,7 +122,7 @@ fn steps(plan: &Plan) -> Vec<String> {
     steps
 }
 
-/// For people, at the end.
+/// Returns the closing text.
 pub fn after(plan: &Plan, dry_run: bool) -> String {
     let Plan { namespace, group, .. } = plan;
     if dry_run {

@@ -1,4 +1,4 @@
-//! Workflow commands of GitHub Actions.
+//! Prints findings as workflow commands of GitHub Actions.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! One JSON object, for tools.
+//! Prints findings as one JSON object, for tools.
 
 use std::io::{self, Write};
 
@@ -24,7 +24,7 @@ struct Object<'a> {
     allowed: bool,
     violations: Vec<Finding<'a>>,
     warnings: Vec<Finding<'a>>,
-    /// What was not judged.
+    /// Rules that were not judged.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     notes: Vec<Finding<'a>>,
 }

@@ -1,4 +1,4 @@
-//! `rolegate check`: the webhook's rules over files.
+//! `rolegate check`: judges files by the rules of the webhook.
 
 mod github;
 mod json;
@@ -70,7 +70,6 @@ enum Output {
     Sarif,
 }
 
-/// How much a finding weighs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weight {
     Error,
@@ -78,14 +77,14 @@ enum Weight {
     Note,
 }
 
-/// An object and what was found.
+/// An object and its verdict.
 struct Checked<'a> {
     document: &'a Document,
     judged: Judged,
 }
 
 impl Checked<'_> {
-    /// All findings in the order of their lines.
+    /// Returns all findings in the order of their lines.
     fn findings(&self) -> Vec<(Weight, &Violation, Position)> {
         let judged = &self.judged;
         let lists =
@@ -98,19 +97,18 @@ impl Checked<'_> {
     }
 }
 
-/// Everything that a format prints.
 struct Checks<'a> {
     objects: Vec<Checked<'a>>,
     unreadable: &'a [Unreadable],
 }
 
-/// Judges the files; the exit code is 0 when all may pass, 1 when an object is refused, 2 when something is unreadable or
-/// there is no object.
+/// Judges the files. The exit code is 0 when all are allowed, 1 when an object is refused, 2 when a file is unreadable
+/// or there is no object.
 pub fn run(args: &CheckArgs) -> ExitCode {
     write(args, &mut io::BufWriter::new(io::stdout().lock()))
 }
 
-/// The same, printed elsewhere.
+/// Like [`run`], but prints to `out`.
 pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
     let read = Documents::read_some(&args.files);
     let (with, old) = (Documents::read_dump(&args.with), Documents::read(&args.old));
@@ -150,7 +148,7 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
         Output::Github => github::print(out, &checks),
         Output::Sarif => sarif::print(out, &checks),
     };
-    // Whoever closed the pipe has seen enough; the verdict stands.
+    // A closed pipe does not change the verdict.
     let _ = printed.and_then(|()| out.flush());
     let fails = |judged: &Judged| !judged.is_allowed() || (args.fail_on_warning && !judged.warnings.is_empty());
     if !checks.unreadable.is_empty() {
@@ -162,8 +160,8 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
     }
 }
 
-/// What the rules know of what is there, and of the files themselves, unless these are not there yet. What is no context is
-/// told.
+/// Returns the context of the rules: `with`, and the files themselves if they exist in the cluster. Adds objects with
+/// a wrong shape to `unreadable`.
 pub(in crate::cli) fn world(
     options: Options,
     (files, are_there): (&[Document], bool),
@@ -179,7 +177,7 @@ pub(in crate::cli) fn world(
     world
 }
 
-/// The modes of the namespaces that are among the files, by name.
+/// Returns the modes of the namespaces among the files, by name.
 fn modes<'a>(all: impl Iterator<Item = &'a Document>, serving: &Serving) -> HashMap<&'a str, Mode> {
     let namespaces = all.filter(|document| document.is(NAMESPACE));
     namespaces.map(|document| (document.name.as_str(), serving.stance(&labels(document)).mode)).collect()
@@ -190,7 +188,7 @@ fn labels(document: &Document) -> BTreeMap<String, String> {
     object.pointer("/metadata/labels").map(BTreeMap::deserialize).and_then(Result::ok).unwrap_or_default()
 }
 
-/// What does not fit of the groups.
+/// Adds the shortages of each group to `world`.
 fn add_shortages(world: &mut World, files: &[Document], cluster: &FileCluster) {
     for document in files {
         let written = document.carrier_kind().and_then(|kind| read_group(kind, &document.stored(), world).ok());
@@ -200,7 +198,7 @@ fn add_shortages(world: &mut World, files: &[Document], cluster: &FileCluster) {
     }
 }
 
-/// The verdict about an object. One without the shape of its kind is refused for that.
+/// Judges an object. An object without the shape of its kind is refused.
 pub(in crate::cli) fn judge(document: &Document, operation: Operation, old: Option<&str>, world: &World) -> Judged {
     match judge_json(&document.api_version, &document.kind, operation, &document.stored(), old, world) {
         None => Judged::default(),
@@ -209,13 +207,13 @@ pub(in crate::cli) fn judge(document: &Document, operation: Operation, old: Opti
     }
 }
 
-/// Where a path leads in the file: the key of its last field, or the closest that is there.
+/// Returns the position of a path in the file: the key of its last field, or the closest existing ancestor.
 fn position(document: &Document, path: &FieldPath) -> Position {
     let steps: Vec<_> = path.steps().flat_map(|(is_index, step)| written_steps(is_index, &step)).collect();
     document.node.locate(&steps)
 }
 
-/// The steps of a path. One that was taken over as text, `spec.roles[0].name`, is taken apart.
+/// Splits a path into steps, including a step that is itself a path: `spec.roles[0].name`.
 fn written_steps(is_index: bool, step: &str) -> Vec<(bool, String)> {
     if is_index || !step.contains(['.', '[']) || step.contains('/') {
         return vec![(is_index, step.to_owned())];
@@ -229,7 +227,7 @@ fn written_steps(is_index: bool, step: &str) -> Vec<(bool, String)> {
         .collect()
 }
 
-/// What an object is called in messages.
+/// Displays an object in messages.
 struct Name<'a>(&'a Document);
 
 impl fmt::Display for Name<'_> {

@@ -1,4 +1,4 @@
-//! SARIF 2.1.0, for code scanning.
+//! Prints findings as SARIF 2.1.0, for code scanning.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use super::{Checks, Weight};
 use crate::cli::node::Position;
 use crate::rules::{Level, catalogue};
 
-/// Rules that no table has: what cannot be read, and what does not have the shape of its kind.
+/// Rules outside the tables: unreadable files, and objects without the shape of their kind.
 const FRONT_END: &[(&str, &str)] = &[
     ("unreadable", "files are YAML or JSON"),
     ("schema", "fields have the type of their kind"),
@@ -67,7 +67,7 @@ fn result(rule: &str, level: &str, message: &str, file: &str, at: Position) -> V
     })
 }
 
-/// A path as a relative reference (RFC 3986).
+/// Encodes a path as a relative reference (RFC 3986).
 fn uri(path: &str) -> String {
     let keep = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
     path.bytes().map(|byte| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()

@@ -1,4 +1,4 @@
-//! For people: each finding with the line that it speaks of, and a summary.
+//! Prints each finding with its source line, and a summary.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -53,7 +53,7 @@ pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>, color: bool) -> i
     }
     let mut counts = Counts::default();
     checks.objects.iter().for_each(|checked| counts.add(checked));
-    // What keeps an object out comes before what will only surprise.
+    // Errors come before warnings.
     for weight in [Weight::Error, Weight::Warning] {
         for checked in &checks.objects {
             for (_, violation, at) in checked.findings().into_iter().filter(|found| found.0 == weight) {
@@ -68,7 +68,7 @@ pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>, color: bool) -> i
     writeln!(out, "{}", counts.summary(checks.unreadable.len()))
 }
 
-/// What was not judged: a line for each thing that the files lack, however many rules look at it.
+/// Returns one line per missing input, with all rules that lack it.
 fn folded(objects: &[Checked<'_>]) -> Vec<String> {
     let mut lacking: Vec<(&str, BTreeSet<&str>)> = Vec::new();
     for note in objects.iter().flat_map(|checked| &checked.judged.notes) {
@@ -109,7 +109,7 @@ fn finding(
     )?;
     let Some(line) = source.line(at.line) else { return Ok(()) };
     let before = usize::try_from(at.column).unwrap_or(usize::MAX).saturating_sub(1);
-    // A line too long to show begins where the finding is.
+    // A line too long to show begins at the finding.
     let skipped = if line.chars().count() > WIDTH { before } else { 0 };
     let text: String = line.chars().skip(skipped).take(WIDTH).collect();
     let indent: String =

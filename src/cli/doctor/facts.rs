@@ -1,4 +1,4 @@
-//! What `doctor` looks at, read before anything is judged.
+//! The facts that `doctor` judges; all are read first.
 
 use std::collections::BTreeMap;
 
@@ -13,123 +13,114 @@ use crate::cli::allow::Allow;
 use crate::model::{HoldReason, Mode, Serving, Stance};
 use crate::server::tls::certificates::Stored;
 
-/// What was read, or why it could not be.
+/// A fact, or why it could not be read.
 pub type Read<T> = Result<T, String>;
 
-/// The installation that is looked at.
+/// The installation to check.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Namespace of rolegate itself.
     pub namespace: String,
-    /// Name of its webhook configurations and its Lease.
+    /// Name of the webhook configurations and the Lease.
     pub name: String,
 }
 
-/// A right that somebody was asked about.
+/// A right in a SubjectAccessReview.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AskedRight {
-    /// API group, `""` for the core.
+    /// API group; `""` for the core.
     pub group: String,
-    /// Resource, its subresource after a slash.
+    /// Resource, with its subresource after a slash.
     pub resource: String,
-    /// Verb.
     pub verb: String,
-    /// Namespace, where the right need hold in one only.
+    /// Namespace; `None` when the right must hold in all.
     pub namespace: Option<String>,
-    /// What it is for.
+    /// Purpose of the right.
     pub why: &'static str,
 }
 
-/// Whose rights were asked for, and which are missing.
+/// A user's missing rights.
 #[derive(Clone, Debug)]
 pub struct Rights {
-    /// `system:serviceaccount:…`, or nobody when they are the caller's own.
+    /// `system:serviceaccount:…`; `None` for the caller.
     pub user: Option<String>,
-    /// What may not be done.
     pub missing: Vec<AskedRight>,
-    /// How many were asked about.
+    /// Number of rights asked for.
     pub asked: usize,
 }
 
-/// A pod of a dry run, and what became of it.
+/// The outcome of creating a pod as a dry run.
 #[derive(Clone, Debug)]
 pub enum Probe {
-    /// It came back with our gate.
+    /// The pod has our gate.
     Held,
-    /// It came back without.
+    /// The pod has no gate of ours.
     NotHeld,
-    /// It was refused.
+    /// The request was refused, with this message.
     Refused(String),
 }
 
-/// Held pods of a group that is not there.
+/// Held pods of a missing group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphans {
-    /// `namespace/name` of the group that they name.
+    /// `namespace/name` of the missing group.
     pub group: String,
-    /// How many.
     pub pods: u32,
 }
 
-/// Why a group that is there holds pods, or waits.
+/// Why an existing group holds pods, or waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldGroup {
     /// `namespace/name` of the group.
     pub group: String,
-    /// Why.
     pub reason: HoldReason,
-    /// The same in a sentence.
+    /// The reason as a sentence.
     pub message: String,
-    /// How many pods.
     pub pods: u32,
 }
 
-/// Pods that run although the group is not there for which they were held.
+/// Running pods that were held for a group that is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Uncoordinated {
-    /// `namespace/name` of the group that they name.
+    /// `namespace/name` of the missing group.
     pub group: String,
-    /// How many.
     pub pods: u32,
-    /// The group was there when one of them was made.
+    /// True when the group existed at the creation of one of the pods.
     pub was_there: bool,
 }
 
-/// Pods whose role their group does not have.
+/// Pods with a role that their group lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strangers {
     /// `namespace/name` of the group.
     pub group: String,
-    /// The role.
     pub role: String,
-    /// How many.
     pub pods: u32,
 }
 
-/// Policies and their bindings, by name.
+/// Policies and their bindings.
 #[derive(Clone, Debug, Default)]
 pub struct Policies {
-    /// ValidatingAdmissionPolicies.
+    /// ValidatingAdmissionPolicies, by name.
     pub policies: BTreeMap<String, Value>,
-    /// ValidatingAdmissionPolicyBindings, by the policy.
+    /// ValidatingAdmissionPolicyBindings, by the name of the policy.
     pub bindings: BTreeMap<String, Value>,
 }
 
-/// What a rule warns of in a group that is stored.
+/// A rule's warning for a stored group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warned {
     /// `namespace/name` of the group.
     pub group: String,
-    /// The rule's words.
+    /// The rule's message.
     pub why: String,
 }
 
-/// Another rolegate of the cluster.
+/// Another rolegate installation in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Other {
     /// Name of its webhook configurations.
     pub name: String,
-    /// Namespaces for which it holds pods, and ours as well.
+    /// Namespaces in which both installations hold pods.
     pub shared: Vec<String>,
 }
 
@@ -138,107 +129,101 @@ pub struct Other {
 pub struct Gang {
     /// `namespace/name` of the group.
     pub group: String,
-    /// Their kind.
+    /// Kind of the PodGroups.
     pub kind: ObjectKind,
 }
 
-/// Something that `--allow` allows, and that somebody wants or has switched on.
+/// An `--allow` option that a group asks for or that is switched on.
 #[derive(Clone, Debug)]
 pub struct OptIn {
-    /// What.
     pub what: Allow,
     /// `namespace/name` of the groups that ask for it.
     pub groups: Vec<String>,
-    /// Whether our Deployment runs with it; `None` where there is none, and nobody can tell.
+    /// Whether our Deployment has it switched on; `None` without a Deployment.
     pub is_on: Option<bool>,
-    /// Rights that it takes and that are missing, and whose they would be.
+    /// Missing rights for the option.
     pub rights: Rights,
 }
 
 /// How namespaces are served.
 #[derive(Clone, Debug, Default)]
 pub struct ServedNamespaces {
-    /// What the replica that leads tells of its flags; `None` where it tells nothing.
+    /// The flags that the leader publishes; `None` when it publishes nothing.
     pub told: Option<Serving>,
-    /// By name.
+    /// Stances by namespace.
     pub stances: BTreeMap<String, Stance>,
-    /// How many groups there are in those that have some.
+    /// Number of groups by namespace; namespaces without groups are absent.
     pub groups: BTreeMap<String, usize>,
 }
 
 impl ServedNamespaces {
-    /// True where no namespace is served in another mode than `observe`.
+    /// Reports whether every namespace is only observed.
     pub fn only_observes(&self) -> bool {
         let observes = |stance: &Stance| stance.out.is_some() || stance.mode == Mode::Observe;
         self.told.as_ref().is_some_and(|told| told.mode == Mode::Observe) && self.stances.values().all(observes)
     }
 }
 
-/// Services by namespace and name, and how many endpoints of each are ready; `None`: it is not there.
+/// Services by namespace and name, with their number of ready endpoints; `None` for a missing Service.
 pub type Services = BTreeMap<(String, String), Option<(Service, usize)>>;
 
-/// What the webhook serves with.
+/// The serving certificate of the webhook.
 #[derive(Clone, Debug)]
 pub struct Served {
-    /// The certificates; those of cert-manager come without a bundle.
+    /// The certificates; without a bundle when cert-manager issues them.
     pub stored: Stored,
-    /// `rolegate serve` keeps them itself.
+    /// True when `rolegate serve` keeps the certificates itself.
     pub self_managed: bool,
 }
 
-/// Everything that is judged.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// The installation.
     pub target: Target,
-    /// The time by the clock of this machine.
+    /// Time by the local clock.
     pub now: Timestamp,
-    /// `1.36` as two numbers.
+    /// Major and minor version of the API server: `1.36` is `(1, 36)`.
     pub version: (u32, u32),
     /// CustomResourceDefinitions, by name.
     pub definitions: Read<BTreeMap<String, Value>>,
-    /// What the ServiceAccount may do.
+    /// Rights of the ServiceAccount.
     pub rights: Read<Rights>,
     /// All mutating webhook configurations.
     pub mutating: Read<Vec<MutatingWebhookConfiguration>>,
-    /// All validating ones.
+    /// All validating webhook configurations.
     pub validating: Read<Vec<ValidatingWebhookConfiguration>>,
-    /// Labels of namespaces: ours and kube-system.
+    /// Labels of our namespace and of kube-system, by namespace.
     pub namespaces: Read<BTreeMap<String, BTreeMap<String, String>>>,
     /// Services that our webhook configurations name.
     pub services: Read<Services>,
-    /// The Secret of the certificates.
+    /// The Secret of the certificates; `None` when it is missing.
     pub certificates: Read<Option<Served>>,
-    /// The Lease.
     pub lease: Read<Option<Lease>>,
-    /// What became of a pod that names a group.
+    /// The outcome of a dry-run pod that names a group.
     pub probe: Read<Probe>,
-    /// Why the pods of our Deployment are not made, in the words of its controller; `None` where there is nothing to say.
+    /// Why the pods of our Deployment are not created, in its controller's words; `None` without a problem.
     pub not_made: Read<Option<String>>,
-    /// Other rolegates.
     pub others: Read<Vec<Other>>,
-    /// What may limit our own account.
+    /// Policies that limit our own account.
     pub policies: Read<Policies>,
-    /// Held pods whose group is missing.
+    /// Held pods of missing groups.
     pub orphans: Read<Vec<Orphans>>,
     /// Why groups hold pods, or wait.
     pub held: Read<Vec<HeldGroup>>,
-    /// Pods that run without the group for which they were held.
+    /// Running pods without the group that held them.
     pub uncoordinated: Read<Vec<Uncoordinated>>,
     /// Held pods that name no group, as `namespace/name`.
     pub nobodys: Read<Vec<String>>,
-    /// Pods whose role is missing in their group.
+    /// Pods with a role that their group lacks.
     pub strangers: Read<Vec<Strangers>>,
-    /// Autoscalers in each other's way.
+    /// Autoscalers that conflict with each other.
     pub rivals: Read<Vec<Warned>>,
-    /// Addresses that pods are given and that do not resolve.
+    /// Addresses of pods that do not resolve.
     pub addresses: Read<Vec<Warned>>,
     /// Groups that ask for PodGroups.
     pub gangs: Read<Vec<Gang>>,
-    /// What goes beyond gates, statuses and partitions.
+    /// Opt-ins beyond gates, statuses and partitions.
     pub opt_ins: Read<Vec<OptIn>>,
-    /// How namespaces are served.
     pub served: Read<ServedNamespaces>,
-    /// The namespace of the pod of the dry run.
+    /// Namespace of the dry-run pod.
     pub try_in: String,
 }

@@ -1,31 +1,27 @@
-//! What `doctor` finds.
+//! Findings of `doctor`.
 
 use serde::Serialize;
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// As it should be.
     Ok,
     /// Good to know.
     Info,
-    /// Works, or will not for long.
+    /// Works now, but may not for long.
     Warning,
     /// Does not work.
     Error,
 }
 
-/// One thing that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Id of the check.
     pub check: &'static str,
-    /// How bad it is.
     pub level: Level,
-    /// What was found.
     pub what: String,
-    /// How to mend it.
+    /// How to fix it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
@@ -37,7 +33,7 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// None yet.
+    /// Creates an empty list of findings for a check.
     pub fn of(check: &'static str) -> Self {
         Self { check, found: Vec::new() }
     }
@@ -46,32 +42,28 @@ impl Findings {
         self.found.push(Finding { check: self.check, level, what: what.into(), hint });
     }
 
-    /// As it should be.
     pub fn ok(&mut self, what: impl Into<String>) {
         self.add(Level::Ok, what, None);
     }
 
-    /// Good to know.
     pub fn info(&mut self, what: impl Into<String>) {
         self.add(Level::Info, what, None);
     }
 
-    /// Good to know, with what to do about it.
+    /// Adds an info with a hint.
     pub fn note(&mut self, what: impl Into<String>, hint: impl Into<String>) {
         self.add(Level::Info, what, Some(hint.into()));
     }
 
-    /// Works, or will not for long.
     pub fn warning(&mut self, what: impl Into<String>, hint: impl Into<String>) {
         self.add(Level::Warning, what, Some(hint.into()));
     }
 
-    /// Does not work.
     pub fn error(&mut self, what: impl Into<String>, hint: impl Into<String>) {
         self.add(Level::Error, what, Some(hint.into()));
     }
 
-    /// What was read; when it could not be, that is the finding.
+    /// Returns the fact; when it could not be read, adds that as a finding.
     pub fn known<'a, T>(&mut self, read: &'a Result<T, String>, what: &str) -> Option<&'a T> {
         match read {
             Ok(known) => Some(known),
@@ -82,7 +74,6 @@ impl Findings {
         }
     }
 
-    /// All of them.
     pub fn into_vec(self) -> Vec<Finding> {
         self.found
     }

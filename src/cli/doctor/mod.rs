@@ -1,4 +1,4 @@
-//! `rolegate doctor`: looks at an installation and says what is wrong with it, and how to mend it.
+//! `rolegate doctor`: reports the faults of an installation, and how to fix them.
 
 mod checks;
 mod facts;
@@ -44,17 +44,17 @@ pub struct DoctorArgs {
     output: Output,
 }
 
-/// Exit code when the cluster cannot be reached: nothing is known.
+/// Exit code when the cluster cannot be reached.
 const UNREACHABLE: u8 = 2;
 
 #[derive(Serialize)]
 struct DoctorReport<'a> {
-    /// The worst.
+    /// Worst level of all findings.
     level: Level,
     findings: &'a [Finding],
 }
 
-/// Prints what is found. The exit code is 0 without errors, 1 with some, 2 when the cluster cannot be reached.
+/// Prints the findings. The exit code is 0 without errors, 1 with errors, 2 when the cluster cannot be reached.
 pub fn run(args: &DoctorArgs) -> ExitCode {
     block_on(async {
         let live = LiveArgs::new(args.connection.clone(), &args.namespace);
@@ -78,20 +78,20 @@ pub fn run(args: &DoctorArgs) -> ExitCode {
             None => crate::cli::as_called(&text(&findings, Style::of_stdout())).into_owned(),
             Some(data) => data.text(&DoctorReport { level, findings: &findings }),
         };
-        // Whoever closed the pipe has seen enough.
+        // A closed pipe is not a failure.
         _ = io::stdout().lock().write_all(text.as_bytes());
         Ok(if level == Level::Error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     })
 }
 
-/// What is found in a healthy installation that has one group.
+/// Returns the findings of a healthy installation with one group.
 #[cfg(test)]
 pub fn told_of(picture: &crate::report::Picture) -> String {
     let held = Ok(facts::HeldGroup::all_of(picture));
     text(&checks::judge(&facts::Facts { held, ..checks::healthy::healthy() }), Style::of_stdout())
 }
 
-/// One line for each finding, and one for its hint.
+/// Returns one line for each finding, and one for its hint.
 fn text(findings: &[Finding], style: Style) -> String {
     let mut text = String::new();
     for finding in findings {

@@ -1,4 +1,4 @@
-//! Reads everything that `doctor` judges, at one time.
+//! Reads the facts that `doctor` judges.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -39,21 +39,20 @@ static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 /// Requests in flight at a time.
 pub(super) const AT_A_TIME: usize = 16;
 
-/// Reads what one look can tell.
 pub struct Reader<'a> {
     pub connection: &'a Connection,
     pub target: Target,
-    /// Whose rights are asked for; by default those of the ServiceAccount, and where there is none the caller's own.
+    /// User whose rights to check; by default the ServiceAccount, or the caller when it is missing.
     pub user: Option<String>,
-    /// Namespace of the pod that is tried.
+    /// Namespace of the dry-run pod.
     pub try_in: String,
 }
 
 impl Reader<'_> {
-    /// Everything.
+    /// Reads all facts.
     ///
     /// # Errors
-    /// When the API server does not answer at all. What else cannot be read says so in its place.
+    /// When the API server does not answer. Any other failed read is kept in its fact.
     pub async fn facts(self) -> Result<Facts, Failure> {
         let client = &self.connection.client;
         let version = client.apiserver_version().await.map_err(|error| self.connection.failure(&error))?;
@@ -168,7 +167,7 @@ impl Reader<'_> {
         Ok(labels)
     }
 
-    /// Other rolegates, and what they share with ours.
+    /// Reads other installations, and the namespaces that they share with ours.
     async fn others(&self, mutating: &Read<Vec<MutatingWebhookConfiguration>>) -> Read<Vec<Other>> {
         let all = installations(mutating.as_ref().map_err(Clone::clone)?);
         let (ours, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.name == self.target.name);
@@ -217,7 +216,7 @@ impl Reader<'_> {
         Ok(services)
     }
 
-    /// Our own Secret, else the one that cert-manager writes by our manifests.
+    /// Reads our own Secret, or the Secret that cert-manager writes for our manifests.
     pub(super) async fn certificates(&self) -> Read<Option<Served>> {
         let secrets: Api<Secret> = Api::namespaced(self.connection.client.clone(), &self.target.namespace);
         let name = &self.target.name;
@@ -229,7 +228,7 @@ impl Reader<'_> {
         Ok(None)
     }
 
-    /// Creates a pod of a group, as a dry run: nothing is stored, and nobody but the webhooks sees it.
+    /// Creates a pod of a group as a dry run: it reaches only admission, and nothing is stored.
     async fn probe(&self) -> Read<Probe> {
         let pods: Api<Pod> = Api::namespaced(self.connection.client.clone(), &self.try_in);
         let pod = json!({
@@ -254,7 +253,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Pods that carry our gate and name nothing that would lift it.
+    /// Returns pods with our gate that name no group to lift it.
     async fn nobodys(&self) -> Read<Vec<String>> {
         let pods: Api<Pod> = Api::all(self.connection.client.clone());
         // A pod with a node has no gates.
@@ -277,7 +276,7 @@ impl Reader<'_> {
         let serving = std::future::ready(told.clone().unwrap_or_default());
         let seen = Box::pin(list_cluster(&self.connection.client, None, serving));
         let seen = seen.await.map_err(|error| self.why(&error))?;
-        // A kind that may not be read could hold the group.
+        // The missing group may be of the kind that cannot be read.
         if let [first, ..] = seen.forbidden.as_slice() {
             return Err(format!("{} may not be read", first.crd_name()));
         }
@@ -328,7 +327,7 @@ impl Reader<'_> {
 }
 
 impl HeldGroup {
-    /// Of a group that is there: of one that is not another check tells.
+    /// Returns the holds of an existing group; a missing group is another check.
     pub fn all_of(picture: &Picture) -> Vec<Self> {
         let is_there = picture.group().is_some() && picture.snapshot.lets_go().is_none();
         let held = picture.seen.decision.held.iter().filter(|held| is_there && held.is_told());
@@ -343,7 +342,7 @@ impl HeldGroup {
 }
 
 impl Uncoordinated {
-    /// Of a group that is not there; `None` where no pod was held for it, or nothing is to be held.
+    /// Returns the pods of a missing group; `None` when no pod was held for it, or nothing is to be held.
     fn of(picture: &Picture) -> Option<Self> {
         let snapshot = &picture.snapshot;
         let run = || snapshot.pods.iter().filter(|pod| !pod.held && pod.stamp.held);
@@ -354,15 +353,15 @@ impl Uncoordinated {
     }
 }
 
-/// One of the things that groups tell, or why they cannot be read.
+/// Returns one part of the facts about groups, or why they cannot be read.
 fn of<T: Clone>(found: &Read<OfGroups>, which: impl Fn(&OfGroups) -> &T) -> Read<T> {
     found.as_ref().map(|found| which(found).clone()).map_err(Clone::clone)
 }
 
-/// Groups by what they ask for of `--allow`.
+/// Groups by the `--allow` option that they ask for.
 pub(super) type Wanted = BTreeMap<&'static str, Vec<String>>;
 
-/// What groups and their pods tell.
+/// Facts about groups and their pods.
 #[derive(Default)]
 struct OfGroups {
     orphans: Vec<Orphans>,
@@ -372,8 +371,8 @@ struct OfGroups {
     gangs: Vec<Gang>,
     served: ServedNamespaces,
     wanted: Wanted,
-    /// Groups that are scaled by segments.
+    /// Groups with an elastic number of segments.
     scaled: Vec<Arc<Group>>,
-    /// Groups whose pods are given addresses.
+    /// Groups whose pods get addresses.
     addressed: Vec<Arc<Group>>,
 }

@@ -1,4 +1,4 @@
-//! Which rights the account of rolegate lacks, as the API server answers.
+//! Finds missing rights of rolegate's account by asking the API server.
 
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::api::apps::v1::Deployment;
@@ -18,7 +18,7 @@ use crate::cli::rights::{OF_ALLOWED, OF_CERTIFICATES, OF_SELECTION, RIGHTS, Righ
 use crate::model::Serving;
 
 impl Reader<'_> {
-    /// The user whose rights matter.
+    /// Returns the user whose rights to check; `None` for the caller.
     async fn user(&self) -> Read<Option<String>> {
         if self.user.is_some() {
             return Ok(self.user.clone());
@@ -29,9 +29,9 @@ impl Reader<'_> {
         Ok(account.map(|_| format!("system:serviceaccount:{namespace}:{name}")))
     }
 
-    /// Which rights are missing, of those that serving as it is told takes.
+    /// Returns the missing rights of those that serving needs.
     pub(super) async fn rights(&self, told: Option<&Serving>) -> Read<Rights> {
-        // Whoever brings certificates does without the rights to keep them.
+        // With certificates from elsewhere, the rights to keep them are not needed.
         let keeps = self.certificates().await?.is_some_and(|served| served.self_managed);
         let selects = told.is_some_and(|told| told.selector != LabelSelector::default());
         let sometimes = [(keeps, OF_CERTIFICATES), (selects, OF_SELECTION)];
@@ -39,7 +39,7 @@ impl Reader<'_> {
         self.missing_of(RIGHTS.iter().chain(taken)).await
     }
 
-    /// Which of these rights are missing.
+    /// Returns which of these rights are missing.
     async fn missing_of<'a>(&self, rights: impl Iterator<Item = &'a Right>) -> Read<Rights> {
         let user = self.user().await?;
         let mut all = Vec::new();
@@ -71,7 +71,7 @@ impl Reader<'_> {
         Ok(Rights { user, missing, asked })
     }
 
-    /// What `--allow` allows, of all that groups ask for or that our Deployment has switched on.
+    /// Returns the `--allow` options that groups ask for or that our Deployment has switched on.
     pub(super) async fn opt_ins(&self, wanted: &Wanted) -> Read<Vec<OptIn>> {
         let on = self.allowed().await?;
         let mut all = Vec::new();
@@ -85,7 +85,7 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    /// Why the pods of our Deployment are not made.
+    /// Returns why the pods of our Deployment are not created.
     pub(super) async fn not_made(&self) -> Read<Option<String>> {
         let conditions = self.deployment().await?.and_then(|found| found.status?.conditions);
         let failure =
@@ -98,7 +98,7 @@ impl Reader<'_> {
         deployments.get_opt(&self.target.name).await.map_err(|error| self.why(&error))
     }
 
-    /// What our Deployment allows itself, by the arguments that it gives; `None` where there is none.
+    /// Returns the `--allow` options in the arguments of our Deployment; `None` without a Deployment.
     async fn allowed(&self) -> Read<Option<Vec<Allow>>> {
         let pods = self.deployment().await?.and_then(|found| found.spec?.template.spec);
         Ok(pods
@@ -140,7 +140,7 @@ impl Reader<'_> {
     }
 }
 
-/// What arguments of `serve` allow: `--allow=scale,recovery`, or in two words.
+/// Parses `--allow` from arguments of `serve`: `--allow=scale,recovery`, or as two arguments.
 fn allows<'a>(arguments: impl Iterator<Item = &'a String>) -> Vec<Allow> {
     let mut all = Vec::new();
     let mut is_next = false;
@@ -155,7 +155,7 @@ fn allows<'a>(arguments: impl Iterator<Item = &'a String>) -> Vec<Allow> {
     all
 }
 
-/// The groups that the API server puts an authenticated user into.
+/// Returns the groups that the API server puts an authenticated user into.
 fn groups_of(user: &str) -> Vec<String> {
     let mut groups = vec!["system:authenticated".to_owned()];
     if let Some((namespace, _)) = user.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':')) {

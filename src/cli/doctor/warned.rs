@@ -1,4 +1,4 @@
-//! What rules warn of in groups that are stored: what they look up may have been made, changed or deleted since.
+//! Applies lookup rules to stored groups: the objects that they look up may have changed since admission.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use crate::model::Group;
 use crate::rules::{Need, Options, World, judge_group, needs_of_group};
 
 impl Reader<'_> {
-    /// Autoscalers in each other's way, of groups that are scaled by segments.
+    /// Returns autoscalers that conflict with others of a group that is scaled by segments.
     pub(super) async fn rivals(&self, groups: &[Arc<Group>]) -> Read<Vec<Warned>> {
         let take = |world: &mut World, found: Autoscaler| world.add_autoscaler(found);
         self.warned("segments-autoscaler", AUTOSCALER, take, groups).await
     }
 
-    /// Addresses that pods of these groups are given and that do not resolve.
+    /// Returns addresses of pods of these groups that do not resolve.
     pub(super) async fn addresses(&self, groups: &[Arc<Group>]) -> Read<Vec<Warned>> {
         let take = |world: &mut World, found: Service| world.add_service(found);
         self.warned("discovery-service", SERVICE, take, groups).await
     }
 
-    /// What a rule that looks up objects of a kind says of groups.
+    /// Returns the warnings of one rule for groups, after listing the objects that it looks up.
     async fn warned<K>(
         &self,
         rule: &str,
@@ -39,14 +39,14 @@ impl Reader<'_> {
     where
         K: Object + Clone + Debug + Default + DeserializeOwned + Send + Sync + 'static,
     {
-        // Asked in any case: a right that is missing is not to show when the first group needs it.
+        // The list is requested even without groups: a missing right must show before the first group needs it.
         let found = api::<K>(&self.connection.client, kind, None).list(&ListParams::default()).await;
         if groups.is_empty() {
             return Ok(Vec::new());
         }
         let mut world = World::of_manifests(Options::default());
         found.map_err(|error| self.why(&error))?.items.into_iter().for_each(|found| take(&mut world, found.object));
-        // All there are of the kind are in the list.
+        // The list is complete: an object that is not in it is missing.
         let needs: Vec<_> = groups.iter().flat_map(|group| needs_of_group(group)).collect();
         for need in needs.into_iter().filter(|need| matches!(need, Need::Service(_))) {
             if !world.is_answered(&need) {

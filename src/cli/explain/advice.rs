@@ -1,18 +1,17 @@
-//! What comes next for a held pod, and what a person can do, for each reason.
+//! Advice for each hold reason: what happens next, and what the user can do.
 
 use crate::model::{GroupKey, HoldReason};
 
-/// What comes next, and what a person can do.
 #[derive(Clone, Copy, Debug)]
 pub struct Advice {
     /// What rolegate does next, and when.
     pub next: &'static str,
-    /// What a person can do, the first choice first. `GROUP` and `NAMESPACE` stand for those of the group.
+    /// What the user can do, best choice first. `GROUP` and `NAMESPACE` are placeholders.
     you_can: &'static [&'static str],
 }
 
 impl Advice {
-    /// What a person can do for this group.
+    /// Returns what the user can do for this group.
     pub fn you_can(&self, group: &GroupKey) -> Vec<String> {
         let GroupKey { namespace, name } = group;
         let filled =
@@ -21,7 +20,7 @@ impl Advice {
     }
 }
 
-/// For every reason.
+/// Advice for every reason.
 const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::GroupMissing,
@@ -237,7 +236,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
 
 const UNKNOWN: Advice = Advice { next: "it is looked at again whenever a pod or the group changes", you_can: &[] };
 
-/// Advice for a reason.
+/// Returns the advice for a reason.
 pub fn advice(reason: HoldReason) -> Advice {
     ADVICE.iter().find(|(known, _)| *known == reason).map_or(UNKNOWN, |(_, advice)| *advice)
 }

@@ -1,9 +1,9 @@
-//! Whose a scheduling gate is. Its name begins with its owner's domain.
+//! Finds the owner of a scheduling gate by the domain in its name.
 
 use crate::api::Pod;
 use crate::model::names;
 
-/// Domains, with who puts gates of them on pods and where that one says why it waits.
+/// Domains of gates, their owners, and the command that shows why the owner waits.
 const OWNERS: &[(&str, &str, &str)] = &[
     ("rolegate.dev", "rolegate", ""),
     ("kueue.x-k8s.io", "Kueue", "kubectl get workloads.kueue.x-k8s.io"),
@@ -22,21 +22,19 @@ const OWNERS: &[(&str, &str, &str)] = &[
     ("kubernetes.io", "Kubernetes", ""),
 ];
 
-/// A gate and its owner.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Gate {
-    /// Its name.
     pub name: String,
-    /// Who put it there and lifts it.
+    /// The project that adds and lifts the gate.
     pub owner: &'static str,
-    /// True for ours.
+    /// True for gates of rolegate.
     pub ours: bool,
-    /// Where its owner says why it waits.
+    /// Command that shows why the owner waits.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub ask: &'static str,
 }
 
-/// The gates of a pod, in order.
+/// Returns the gates of a pod, in order.
 pub fn gates(pod: &Pod) -> Vec<Gate> {
     pod.spec.scheduling_gates.iter().flatten().map(|gate| owned(&gate.name)).collect()
 }

@@ -1,4 +1,4 @@
-//! Why a group does not go on: each of its coordinations.
+//! Explains why a group waits, for each of its coordinations.
 
 use std::fmt::Write as _;
 
@@ -19,12 +19,12 @@ struct Answer<'a> {
     explanations: Vec<Explanation<'a>>,
 }
 
-/// Why one coordination holds pods.
+/// The reason why a coordination holds pods.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Explanation<'a> {
     coordination: Option<&'a str>,
-    /// Counted from 0.
+    /// Index, counted from 0.
     batch: Option<u32>,
     reason: &'static str,
     message: &'a str,
@@ -52,12 +52,10 @@ fn explanation<'a>(picture: &'a Picture, held: &'a Held) -> Explanation<'a> {
     }
 }
 
-/// For programs.
 pub fn answer(picture: &Picture) -> impl Serialize + '_ {
     Answer { group: Status::of(picture), explanations: explanations(picture) }
 }
 
-/// For people.
 pub fn text(picture: &Picture) -> String {
     let style = Style::of_stdout();
     let mut text = status::one(picture);

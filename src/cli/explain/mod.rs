@@ -1,4 +1,4 @@
-//! `rolegate explain`: why a pod or a group is held, what comes next, and what one can do.
+//! `rolegate explain`: why a pod or a group is held, what happens next, and what the user can do.
 
 mod advice;
 mod gates;
@@ -57,7 +57,7 @@ pub struct ExplainArgs {
     watch: bool,
 }
 
-/// Explains. The exit code is 0 when the object is there, whatever it waits for.
+/// Runs `explain`. The exit code is 0 when the object exists, whatever its state.
 pub fn run(args: &ExplainArgs) -> ExitCode {
     block_on(async {
         let connection = args.live.connect(args.watch).await?;
@@ -72,7 +72,7 @@ pub fn run(args: &ExplainArgs) -> ExitCode {
 
 async fn pod(args: &ExplainArgs, show: Show, connection: &Connection) -> Result<ExitCode, Failure> {
     let namespace = connection.namespace.as_str();
-    // Whose it is it says itself, and never something else.
+    // The group follows from the first read of the pod.
     let first = live::pod(connection, &args.name).await?;
     let look = |index: &Index| Ok(Whose::of(&first, namespace, index));
     let tell = async |whose: Whose| {
@@ -88,7 +88,7 @@ async fn of_workload(args: &ExplainArgs, show: Show, connection: &Connection) ->
     let found = workload::named(connection, &args.name, &[]).await?;
     let look = |index: &Index| Ok(found.iter().map(|one| workload::referring(index, one)).collect::<Vec<_>>());
     let tell = async |referring: Vec<_>| {
-        // As it is now, whatever it was when the watch began.
+        // The workloads are read anew at each print.
         let pods = workload::pods(connection).await?;
         let now = workload::named(connection, &args.name, &pods).await?;
         let stories: Vec<_> = now.iter().zip(referring).map(|(one, of)| workload::Story::of(one, of)).collect();
@@ -98,7 +98,7 @@ async fn of_workload(args: &ExplainArgs, show: Show, connection: &Connection) ->
     show.run(connection, Some(namespace), look, tell).await
 }
 
-/// What has the name of a group.
+/// An object with the name of a group.
 enum Named {
     Group(Box<Picture>),
     PodGroup(TreeSnapshot),

@@ -1,4 +1,4 @@
-//! Where a pod belongs, and where rolegate has sent it.
+//! The place of a pod in its group, and the domain that rolegate chose for it.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use crate::plan::Held;
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::report::Picture;
 
-/// Where a pod belongs.
+/// The place of a pod in its group.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Place {
@@ -21,13 +21,13 @@ pub(super) struct Place {
     pub(super) role: Option<String>,
     pub(super) ordinal: Option<u32>,
     pub(super) coordination: Option<String>,
-    /// What people call its batch.
+    /// Word for its batch: segment, step.
     #[serde(skip)]
     pub(super) word: &'static str,
-    /// Counted from 0.
+    /// Index, counted from 0.
     pub(super) batch: Option<u32>,
     pub(super) batches: Option<usize>,
-    /// Batches of the coordination that are held too and go first.
+    /// Number of held batches of the coordination that go first.
     pub(super) ahead: Option<u32>,
 }
 
@@ -56,7 +56,7 @@ impl Place {
         place
     }
 
-    /// The node label of the domain that its batch was given.
+    /// Returns the node label of the domain that the batch was given.
     fn domain<'a>(&self, picture: &'a Picture) -> Option<&'a str> {
         let (name, batch) = (self.coordination.as_ref()?, self.batch?);
         let group = picture.group()?;
@@ -73,14 +73,14 @@ impl Place {
         _ = self.role.as_ref().map(|role| write!(text, ", role {role}"));
         _ = self.ordinal.map(|ordinal| write!(text, ", replica {}", ordinals(&(ordinal..=ordinal))));
         if let (Some(batch), Some(batches), Some(name)) = (self.batch, self.batches, &self.coordination) {
-            // Shown to people from 1.
+            // Users count from 1.
             _ = write!(text, ", {} {} of {batches} in {name:?} ({}={batch})", self.word, batch + 1, names::SEGMENT);
         }
         text
     }
 }
 
-/// What rolegate has bound a pod to: the domain that its batch was given, and a node of it.
+/// Returns the node selector entries that rolegate added: the domain of the batch, and a node of it.
 pub(super) fn pinned(pod: &Pod, place: &Place, picture: &Picture) -> BTreeMap<String, String> {
     let Some(key) = place.domain(picture) else { return BTreeMap::new() };
     let ours = |(label, _): &(&String, &String)| *label == key || *label == HOSTNAME;
@@ -88,7 +88,7 @@ pub(super) fn pinned(pod: &Pod, place: &Place, picture: &Picture) -> BTreeMap<St
     ours.map(|(label, value)| (label.clone(), value.clone())).collect()
 }
 
-/// That pods of its batch were placed and have no node, where that is so.
+/// Returns the hold of a placed batch whose pods have no node.
 pub(super) fn not_bound<'a>(pod: &Pod, place: &Place, picture: &'a Picture) -> Option<&'a Held> {
     place.domain(picture).filter(|_| !pod.has_gate(names::GATE) && !pod.has_node())?;
     picture.seen.decision.held.iter().find(|held| held.reason == HoldReason::PlacedNotBound)

@@ -1,4 +1,4 @@
-//! Why a pod is held: its gates with their owners, its place in the group, one reason, and what comes next.
+//! Explains why a pod is held: its gates and their owners, its place in the group, one reason, and what happens next.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -22,33 +22,33 @@ use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::{Held, PodRef};
 use crate::report::{Picture, TreePicture};
 
-/// What becomes of the pod.
+/// The state of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum State {
-    /// Our gate is on it, for a reason.
+    /// The pod has our gate, for a reason.
     Held,
-    /// Our gate is on it and may be lifted now.
+    /// The pod has our gate, which may be lifted now.
     Due,
-    /// Our gate is on it, and it names no group: nobody will lift it.
+    /// The pod has our gate, but names no group: nothing will lift it.
     Orphaned,
-    /// Only gates of others are on it.
+    /// The pod has only gates of others.
     GatedByOthers,
-    /// It has no gate.
+    /// The pod has no gate.
     NotGated,
 }
 
-/// All there is to say of a pod.
+/// The output of `explain pod`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Story {
     namespace: String,
     name: String,
     state: State,
-    /// Seconds since its creation, which is when gates are put on.
+    /// Age in seconds; gates are added at creation.
     age_seconds: Option<u64>,
     gates: Vec<Gate>,
     place: Option<Place>,
-    /// What rolegate bound it to when it let it go.
+    /// Node selector entries that rolegate added at the release.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pinned: BTreeMap<String, String>,
     reason: Option<&'static str>,
@@ -58,19 +58,19 @@ pub struct Story {
     you_can: Vec<String>,
 }
 
-/// What a pod belongs to, as an index has it.
+/// The group or PodGroup of a pod.
 #[derive(Debug)]
 pub enum Whose {
-    /// A KAI PodGroup that places it.
+    /// The KAI PodGroup that places the pod.
     PodGroup(TreeSnapshot),
-    /// A group.
+    /// The group that the pod names.
     Group(PodIdentity, Box<Picture>),
-    /// Nothing that holds pods.
+    /// The pod belongs to nothing that holds pods.
     Nobody,
 }
 
 impl Whose {
-    /// What the pod belongs to.
+    /// Returns the group or PodGroup of a pod.
     pub fn of(pod: &Pod, namespace: &str, index: &Index) -> Self {
         match (placed_by(&pod.metadata), identify(pod, namespace, index)) {
             (Some(name), _) => Self::PodGroup(index.tree_snapshot(&GroupKey::new(namespace, name))),
@@ -84,7 +84,7 @@ impl Whose {
 }
 
 impl Story {
-    /// What is seen of the pod now.
+    /// Explains a pod, with reads of further objects.
     pub async fn of(pod: &Pod, whose: Whose, connection: &Connection, now: Timestamp) -> Self {
         let mut story = Self::begin(pod, &connection.namespace, now);
         let mut strayed = None;
@@ -110,7 +110,7 @@ impl Story {
         story
     }
 
-    /// The same of a pod of a group that is known.
+    /// Explains a pod of a known group, without reads.
     #[cfg(test)]
     pub(super) fn seen(pod: &Pod, identity: &PodIdentity, picture: &Picture, now: Timestamp) -> Self {
         let mut story = Self::begin(pod, "ns", now);
@@ -121,7 +121,7 @@ impl Story {
         story
     }
 
-    /// What the pod says itself.
+    /// Creates a story from the pod alone.
     fn begin(pod: &Pod, namespace: &str, now: Timestamp) -> Self {
         let created = pod.metadata.creation_timestamp.as_ref().and_then(|created| created.parse().ok());
         Self {
@@ -140,7 +140,7 @@ impl Story {
         }
     }
 
-    /// Our gate, until its KAI PodGroup has a place for it.
+    /// Explains our gate on a pod that waits for a place from its KAI PodGroup.
     fn take_tree(&mut self, pod: &Pod, TreePicture { snapshot, decision }: &TreePicture) {
         self.place = Some(Place {
             group: format!("{}/{}", snapshot.key.namespace, snapshot.key.name),
@@ -172,7 +172,7 @@ impl Story {
         }
     }
 
-    /// Our gate and no group: somebody took the labels away.
+    /// Explains our gate on a pod without a group: its labels were removed.
     fn orphaned(&mut self) {
         self.state = State::Orphaned;
         "its labels name no group".clone_into(&mut self.message);
@@ -230,7 +230,7 @@ impl Story {
         self.place = Some(place);
     }
 
-    /// Nothing is held in its namespace.
+    /// Explains our gate on a pod in a namespace where nothing is held.
     fn let_go(&mut self, why: Option<LetGo>) {
         self.due(&why.map_or_else(String::new, |why| format!("{} ({})", why.words(), why.said_by())));
     }
@@ -263,7 +263,6 @@ impl Story {
         format!("in an emergency, lift the gate by hand: `rolegate release pod {} -n {}`", self.name, self.namespace)
     }
 
-    /// For people.
     pub fn text(&self) -> String {
         let style = Style::of_stdout();
         let name = shown(&format!("{}/{}", self.namespace, self.name));
@@ -316,7 +315,7 @@ impl Story {
     }
 }
 
-/// What to do about a pod that somebody took out of the PodGroup of its batch, as KAI's podgrouper does before v0.15.
+/// Returns advice for a pod that was taken out of its batch's PodGroup, as KAI's podgrouper does before v0.15.
 fn strays(pod: &Pod, group: &Group, identity: &PodIdentity, ordinal: Option<u32>) -> Option<String> {
     let membership = membership(group, identity.role.as_deref()?, ordinal.or(identity.ordinal)?)?;
     let other = membership.other(&pod.metadata)?;
@@ -327,7 +326,7 @@ fn strays(pod: &Pod, group: &Group, identity: &PodIdentity, ordinal: Option<u32>
     ))
 }
 
-/// What to look at where a pod without a node is in a gang of Kubernetes itself.
+/// Returns advice for a pod without a node in a PodGroup of Kubernetes itself.
 fn native_gang(pod: &Pod) -> Option<String> {
     let group = pod.spec.scheduling_group.as_ref().filter(|_| !pod.has_node())?;
     let name = &group.pod_group_name;

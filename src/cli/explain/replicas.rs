@@ -1,4 +1,4 @@
-//! Replicas that keep a batch from going, with the pods to look at.
+//! The replicas that keep a batch from going, with their unready pods.
 
 use std::sync::Arc;
 
@@ -11,21 +11,20 @@ use crate::model::Queued;
 use crate::plan::{Held, PodFacts, waits_for};
 use crate::report::Picture;
 
-/// A replica that is waited for.
+/// A replica that a coordination waits for.
 #[derive(Debug, Serialize)]
 pub struct Awaited {
     role: String,
     ordinal: u32,
-    /// What is missing.
     state: &'static str,
-    /// Pods of it that are not ready.
+    /// Pods of the replica that are not ready.
     pods: Vec<String>,
 }
 
-/// Most replicas that are shown to people.
+/// Maximum number of replicas in text output.
 const MOST: usize = 8;
 
-/// What the coordination waits for that holds these pods.
+/// Returns the replicas that the coordination of this hold waits for.
 pub fn awaited(picture: &Picture, held: &Held) -> Vec<Awaited> {
     let Some((group, coordination)) = picture.group().zip(held.coordination.as_ref()) else { return Vec::new() };
     let missing = waits_for(group, &picture.seen.view, &picture.seen.decision.targets, coordination.index);
@@ -48,7 +47,7 @@ pub fn awaited(picture: &Picture, held: &Held) -> Vec<Awaited> {
     missing.into_iter().map(of).collect()
 }
 
-/// The first of them as lines.
+/// Returns the first replicas as lines.
 pub fn lines(awaited: &[Awaited], indent: usize) -> String {
     let mut table = Table::default();
     for replica in awaited.iter().take(MOST) {

@@ -1,4 +1,4 @@
-//! Every reason for which something is held, on every surface that says so: one list, and none that knows fewer.
+//! Tests that every surface reports every hold reason.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::report::{Drawing, Line, Picture};
 
 const WHY: &str = "because of this and that";
 
-/// The pods of a group of two segments, of which the first was let go where nothing holds it.
+/// Returns the pods of a group of two segments.
 fn pods(gated: bool) -> Vec<Pod> {
     let pod = |ordinal: u32| -> Pod {
         let holds = if gated { json!([{ "name": names::GATE }]) } else { Value::Null };
@@ -33,7 +33,7 @@ fn pods(gated: bool) -> Vec<Pod> {
     (0..2).map(pod).collect()
 }
 
-/// A group that holds its pods for this reason, as it is seen, and as the loop has said in the status.
+/// Returns a group that holds its pods for this reason, with the status that the loop wrote.
 fn picture(reason: HoldReason, pods: &[Pod]) -> Picture {
     let mut group = mk_group(&[("prefill", 2)], &json!([mk_segments("pd", "OrderedReady", &[("prefill", 1)])]));
     let summary = Summary { held: 2, reason: reason.to_string(), message: WHY.to_owned(), ..Summary::default() };
@@ -80,7 +80,7 @@ fn every_reason_is_told_on_every_surface() {
     }
 }
 
-/// No pod is held for it: those that went and have no node say so, and where they may go.
+/// No pod is held for this reason: the released pods without a node report it, and their domain.
 #[test]
 fn a_pod_that_was_placed_and_has_no_node_says_where_it_was_sent() {
     let pods = pods(false);
@@ -88,7 +88,7 @@ fn a_pod_that_was_placed_and_has_no_node_says_where_it_was_sent() {
     let text = explained(&pods[0], &picture(reason, &pods));
     assert!(text.contains(reason.as_str()) && text.contains(WHY), "{text}");
     assert!(text.contains("example.com/rack=rack-2, kubernetes.io/hostname=n1 (nodeSelector, by rolegate)"), "{text}");
-    // Of another batch, which was given no domain, it says nothing.
+    // A pod of another batch, without a domain, does not report it.
     let other = explained(&pods[1], &picture(reason, &pods));
     assert!(!other.contains("by rolegate") && !other.contains(reason.as_str()), "{other}");
 }

@@ -1,4 +1,4 @@
-//! Which group and role a workload is of, what ties it to them and what does not, and where its rollout stands.
+//! Explains a workload: its group and role, the labels that tie it to them, and its rollout.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ use crate::model::{Role, RolledWorkload, WorkloadKey, WorkloadKind, names};
 use crate::plan::rollout::rollouts;
 use crate::report::Picture;
 
-/// The workloads that a name means: `prefill` may be of several kinds, `sts/prefill` is of one.
+/// Returns the workloads of a name: `prefill` may match several kinds, `sts/prefill` one.
 pub async fn named(connection: &Connection, name: &str, pods: &[Pod]) -> Result<Vec<Running>, Failure> {
     let (kinds, name) = match name.split_once('/') {
         Some((word, name)) => {
@@ -44,13 +44,13 @@ pub async fn named(connection: &Connection, name: &str, pods: &[Pod]) -> Result<
     Ok(found)
 }
 
-/// The pods of the namespace.
+/// Returns the pods of the namespace.
 pub async fn pods(connection: &Connection) -> Result<Vec<Pod>, Failure> {
     let api = Adoption::new(connection.client.clone(), &connection.namespace, WRITE_TIMEOUT);
     api.pods().await.map_err(|error| connection.write_failure(&error))
 }
 
-/// A role of a group that refers to a workload, or that its pods name.
+/// A role that refers to a workload, or that the workload's pods name.
 pub struct Referring {
     by_labels: bool,
     role: String,
@@ -59,7 +59,7 @@ pub struct Referring {
     picture: Picture,
 }
 
-/// The groups whose roles refer to a workload, or that it says it is of.
+/// Returns the role that refers to a workload, or that its pod templates name.
 pub fn referring(index: &Index, workload: &Running) -> Option<Referring> {
     let key = &workload.workload.key;
     let refers = |picture: Picture| {
@@ -73,7 +73,7 @@ pub fn referring(index: &Index, workload: &Running) -> Option<Referring> {
     pictures().find_map(refers).or_else(|| pictures().find_map(|picture| named_by_pods(picture, &workload.workload)))
 }
 
-/// The group and the role that the workload's pods name, where that role refers to no workload.
+/// Returns the role that the pod templates of a workload name, if that role refers to no workload.
 fn named_by_pods(picture: Picture, workload: &Workload) -> Option<Referring> {
     let group = picture.group().filter(|group| *group.key.namespace == *workload.key.namespace)?;
     let is_named = |role: &&Role| {
@@ -85,10 +85,10 @@ fn named_by_pods(picture: Picture, workload: &Workload) -> Option<Referring> {
     Some(Referring { rolls: group.rolls(&role), by_labels: true, role, carrier, picture })
 }
 
-/// A group and its role.
+/// Group and role.
 type Tie = (String, String);
 
-/// What is told of a workload.
+/// The output of `explain workload`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Story {
@@ -96,26 +96,26 @@ pub struct Story {
     namespace: String,
     name: String,
     replicas: u32,
-    /// The group whose role it is; absent where no group refers to it.
+    /// Group of the workload; absent when no group refers to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<String>,
-    /// The object that says so, `RoleCoordination pd`.
+    /// Object that defines the group: `RoleCoordination pd`.
     #[serde(skip_serializing_if = "Option::is_none")]
     named_by: Option<String>,
-    /// That object does not refer to it: the labels of its pods say so.
+    /// True when only the labels of its pods name the group.
     by_labels: bool,
-    /// It says itself that it is rolled with a group, `pd/prefill`.
+    /// Claim of the workload, `pd/prefill`: it is rolled with that group.
     #[serde(skip_serializing_if = "Option::is_none")]
     claim: Option<String>,
-    /// Its templates have the labels, so that new pods are of the group.
+    /// True when its templates have the labels of the group.
     template_labelled: bool,
     pods: Pods,
-    /// Open: its partition is rolegate's.
+    /// The open rollout, whose partition rolegate controls.
     #[serde(skip_serializing_if = "Option::is_none")]
     rollout: Option<Rollout>,
-    /// What keeps it from being held, counted or rolled with its group.
+    /// What keeps the workload from being held, counted or rolled with its group.
     missing: Vec<String>,
     you_can: Vec<String>,
 }
@@ -137,7 +137,7 @@ struct Rollout {
 }
 
 impl Story {
-    /// Of a workload, with what the groups say of it.
+    /// Explains a workload.
     pub fn of(workload: &Running, referring: Option<Referring>) -> Self {
         let Running { workload: facts, pods, .. } = workload;
         let WorkloadKey { namespace, kind, name } = &facts.key;
@@ -178,7 +178,7 @@ impl Story {
         story
     }
 
-    /// What is missing, in the order in which it is mended.
+    /// Collects what is missing, in the order of repair.
     fn lacks(
         &mut self,
         Running { target, object, workload: facts, .. }: &Running,
@@ -245,7 +245,6 @@ impl Story {
         }
     }
 
-    /// For people.
     pub fn text(&self) -> String {
         let style = Style::of_stdout();
         let Self { kind, namespace, name, replicas, pods, .. } = self;

@@ -1,4 +1,4 @@
-//! Files as a cluster: nodes, pods and workloads, and the groups that are to go there.
+//! A cluster from files: nodes, pods, workloads, and the groups to place.
 
 use std::collections::HashSet;
 
@@ -10,20 +10,19 @@ use crate::fit::{Cluster, Fitted, MOST_PODS, domain_keys, fit};
 use crate::model::Group;
 use crate::rules::read_group;
 
-/// What the files say.
 pub struct FileCluster {
     pub(super) known: Known,
     pub(super) cluster: Cluster,
-    /// Objects that do not have the shape of their kind.
+    /// Objects that lack the shape of their kind.
     pub(super) misshapen: Vec<Unreadable>,
-    /// Objects of which nobody can say how much room they give or take.
+    /// Objects with unreadable quantities.
     pub(super) unmeasured: Vec<Unreadable>,
 }
 
 impl FileCluster {
-    /// Takes in all objects.
+    /// Builds the cluster from all objects.
     pub fn of<'a>(documents: impl Iterator<Item = &'a Document> + Clone) -> Self {
-        // There may be very many of these two, and nothing about a group stands in them.
+        // Nodes and pods may be very many, and say nothing of groups.
         let says_of_groups = |document: &&Document| !document.is(NODE) && !document.is(POD);
         let mut misshapen = Vec::new();
         let known = Known::of(documents.clone().filter(says_of_groups), &mut misshapen);
@@ -39,7 +38,8 @@ impl FileCluster {
         Self { known, cluster, misshapen, unmeasured }
     }
 
-    /// The same where there are nodes among them: what does not have the shape of its kind is for others to say.
+    /// Like [`FileCluster::of`], but `None` without nodes. Adds only unmeasured objects to `unreadable`: the caller
+    /// reports wrong shapes.
     pub fn with_nodes<'a>(
         documents: impl Iterator<Item = &'a Document> + Clone,
         unreadable: &mut Vec<Unreadable>,
@@ -49,12 +49,12 @@ impl FileCluster {
         Some(cluster)
     }
 
-    /// The group that an object carries, in its namespace.
+    /// Returns the group that an object carries.
     pub fn group(&self, document: &Document) -> Option<Group> {
         read_group(document.carrier_kind()?, &document.stored(), &self.known.world).ok()
     }
 
-    /// What fits of a group.
+    /// Returns the batches of a group that fit.
     pub fn fit(&self, group: &Group) -> Vec<Fitted> {
         let keys = domain_keys(group, |topology, layer| self.known.world.layer_key(topology, layer));
         fit(group, &keys, &self.cluster, usize::MAX)

@@ -1,4 +1,4 @@
-//! For programs.
+//! JSON output of `fit`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Groups of a live cluster, and all that says what room there is for them.
+//! Reads groups of a live cluster and the room for them.
 
 use super::FittedGroup;
 use crate::cli::connection::{Connection, Failure};
@@ -6,7 +6,7 @@ use crate::cli::live;
 use crate::cli::progress::Progress;
 use crate::fit::{domain_keys, fit};
 
-/// What fits of groups by name: reads nodes and pods, and the groups' workloads.
+/// Returns what fits of groups by name; reads nodes, pods, and the groups' workloads.
 pub(super) async fn read(connection: &Connection, names: &[String]) -> Result<Vec<FittedGroup>, Failure> {
     let _progress = Progress::of("listing nodes and pods");
     let seen = live::list(connection, Some(&connection.namespace)).await?;

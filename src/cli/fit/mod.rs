@@ -1,5 +1,4 @@
-//! `rolegate fit`: do the batches of a group fit into the room that a cluster has left, how many of them, and where? Of a
-//! live cluster, or of files.
+//! `rolegate fit`: how many batches of a group fit into a cluster, and where. Reads a live cluster, or files.
 
 mod files;
 mod json;
@@ -43,13 +42,13 @@ pub struct FitArgs {
     output: WideOutput,
 }
 
-/// A group with what fits of it.
+/// A group and its batches that fit.
 struct FittedGroup {
     group: Arc<Group>,
-    /// Rules that it breaks: with any, nothing new of it is released.
+    /// Rules that the group breaks: with any, no new batch is released.
     faults: Vec<Violation>,
     coordinations: Vec<Fitted>,
-    /// The room for the batches of each of them.
+    /// Room for the batches of each coordination.
     rooms: Vec<Option<Rooms>>,
 }
 
@@ -60,12 +59,13 @@ impl FittedGroup {
     }
 }
 
-/// Says what fits: 0 when every batch does, 1 when one does not, 2 when something cannot be read or told.
+/// Runs `fit`. The exit code is 0 when every batch fits, 1 when one does not, 2 when something is unreadable or
+/// unknown.
 pub fn run(args: &FitArgs) -> ExitCode {
     write(args, &mut io::BufWriter::new(io::stdout().lock()))
 }
 
-/// The same, printed elsewhere.
+/// Like [`run`], but prints to `out`.
 pub fn write(args: &FitArgs, out: &mut impl Write) -> ExitCode {
     let files: Vec<_> = args.groups.iter().filter(|group| is_file(group)).map(PathBuf::from).collect();
     match files.len() {
@@ -103,7 +103,7 @@ fn of_files(files: &[PathBuf], args: &FitArgs, out: &mut impl Write) -> ExitCode
     ExitCode::from(2)
 }
 
-/// The groups of files with what fits of them. What keeps it from being told is told.
+/// Returns the groups of files and what fits of them. Adds errors to `unreadable`.
 fn fitted(files: &[Document], with: &[Document], unreadable: &mut Vec<String>) -> Vec<FittedGroup> {
     let cluster = FileCluster::of(files.iter().chain(with));
     unreadable.extend(cluster.misshapen.iter().chain(&cluster.unmeasured).map(ToString::to_string));
@@ -124,7 +124,7 @@ fn fitted(files: &[Document], with: &[Document], unreadable: &mut Vec<String>) -
     groups
 }
 
-/// The exit code of files, and what is printed of them for programs.
+/// Returns the exit code and the JSON output for files.
 pub(in crate::cli) fn data(files: &[Document], with: &[Document], unreadable: &mut Vec<String>) -> (u8, Value) {
     let groups = fitted(files, with, unreadable);
     (verdict(&groups), json::answer(&groups))
@@ -135,12 +135,11 @@ fn answer(fitted: &[FittedGroup], output: WideOutput, out: &mut impl Write) -> E
         None => text::print(out, fitted, output == WideOutput::Wide),
         Some(data) => out.write_all(data.text(&json::answer(fitted)).as_bytes()),
     };
-    // Whoever closed the pipe has seen enough; the verdict stands.
+    // A closed pipe does not change the verdict.
     _ = printed.and_then(|()| out.flush());
     ExitCode::from(verdict(fitted))
 }
 
-/// The exit code.
 fn verdict(fitted: &[FittedGroup]) -> u8 {
     let coordinations = || fitted.iter().flat_map(|fitted| &fitted.coordinations);
     if coordinations().any(|coordination| coordination.answer.is_err()) {
@@ -151,7 +150,7 @@ fn verdict(fitted: &[FittedGroup]) -> u8 {
     }
 }
 
-/// The groups that the files are about, each once.
+/// Returns the groups in the files, each once.
 fn groups(files: &[Document], cluster: &FileCluster) -> Vec<Arc<Group>> {
     let keys: BTreeSet<_> = files.iter().filter_map(|document| Some(cluster.group(document)?.key)).collect();
     keys.iter().filter_map(|key| cluster.known.group(key).cloned().map(Arc::new)).collect()

@@ -1,4 +1,4 @@
-//! A bar for each domain, or for each node: what others have of it, where batches go, and what is left.
+//! Draws a bar for each domain or node: used by others, used by batches, free.
 
 use std::fmt::Write as _;
 
@@ -7,12 +7,12 @@ use crate::cli::terminal::{Style, shown};
 use crate::fit::{DomainRoom, Fitted, Rooms, Sums};
 use crate::model::wording::{counted, numbers};
 
-/// Cells of a bar.
+/// Number of cells in a bar.
 const WIDTH: usize = 30;
-/// Domains that are shown one by one.
+/// Maximum number of domains to show.
 const MOST_DOMAINS: usize = 16;
 
-/// `nvidia.com/gpu by rack:`, and a line for each domain, or each node of each.
+/// Returns a heading such as `nvidia.com/gpu by rack:`, and a line for each domain or node.
 pub(super) fn drawn(rooms: &Rooms, fitted: &Fitted, style: &Style, wide: bool) -> String {
     let by = fitted.key.as_deref().map_or_else(|| "in the cluster".to_owned(), |key| format!("by {key}"));
     let mut text = format!("  {} {}\n", shown(&rooms.resource), shown(&by));
@@ -45,11 +45,11 @@ pub(super) fn drawn(rooms: &Rooms, fitted: &Fitted, style: &Style, wide: bool) -
     text
 }
 
-/// `8 for segments 1-2, 4 of 16 free, 4 closed`.
+/// Describes a bar: `8 for segments 1-2, 4 of 16 free, 4 closed`.
 fn says(rooms: &Rooms, fitted: &Fitted, sums: &Sums, batches: &[u32]) -> String {
     let kind = fitted.batching.kind;
     let word = if batches.len() == 1 { kind.word() } else { kind.words() };
-    // Shown to people from 1.
+    // Users count from 1.
     let from_one: Vec<_> = batches.iter().map(|index| index.saturating_add(1)).collect();
     let mut parts = Vec::new();
     if !batches.is_empty() {

@@ -1,4 +1,4 @@
-//! For people.
+//! Text output of `fit`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -38,12 +38,13 @@ pub(super) fn print(out: &mut impl Write, groups: &[FittedGroup], wide: bool) ->
     if drawn { writeln!(out, "{}", draw::legend(&style, ROOM, |_| true)) } else { Ok(()) }
 }
 
-/// `2 run, 1 of 3 segments fit`, what the next ones take, and what would make room for the first that does not fit.
+/// Returns a summary, `2 run, 1 of 3 segments fit`, the place of the next batch, and the shortage of the first that
+/// does not fit.
 pub fn brief(fitted: &Fitted) -> Vec<String> {
     let head = format!("{}: {}", fitted.name, summary(fitted));
     let all = details(fitted);
     let fits = fitted.answer.as_ref().map_or(0, |answer| answer.outlook.fits.len());
-    // Of those that fit the next one is enough.
+    // Of the batches that fit, the next one is enough.
     let shown = all.iter().enumerate().filter(|(line, _)| *line == 0 || *line >= fits).map(|(_, text)| text.clone());
     std::iter::once(head).chain(shown).collect()
 }
@@ -64,7 +65,7 @@ fn summary(coordination: &Fitted) -> String {
     }
 }
 
-/// Where each batch goes that fits, and what keeps the next one out: a line each.
+/// Returns a line for each batch that fits, and the shortage of the next one.
 pub fn details(coordination: &Fitted) -> Vec<String> {
     let Ok(answer) = &coordination.answer else { return Vec::new() };
     let fits = answer.outlook.fits.iter();
@@ -82,7 +83,7 @@ pub fn details(coordination: &Fitted) -> Vec<String> {
     lines
 }
 
-/// `step 2 (10 prefill and 5 decode)`.
+/// Names a batch with its replicas: `step 2 (10 prefill and 5 decode)`.
 fn named(coordination: &Fitted, index: u32) -> String {
     let batching: &Batching = &coordination.batching;
     let roles = coordination.desired.iter().filter_map(|(role, desired)| {
@@ -92,7 +93,7 @@ fn named(coordination: &Fitted, index: u32) -> String {
     format!("{} ({})", batching.batch_name(index), roles.collect::<Vec<_>>().join(" and "))
 }
 
-/// `rack-2`, or how many pods go to which nodes.
+/// Names the domain of a placement, `rack-2`, or its nodes with their numbers of pods.
 fn place(placement: &Placement) -> String {
     let mut nodes: BTreeMap<&str, u32> = BTreeMap::new();
     placement.nodes.iter().for_each(|node| *nodes.entry(node).or_default() += 1);
@@ -109,7 +110,7 @@ fn place(placement: &Placement) -> String {
     }
 }
 
-/// Nodes that are named one by one.
+/// Maximum number of nodes to name.
 const MOST_NODES: usize = 4;
 
 fn would(remedy: &Remedy) -> String {

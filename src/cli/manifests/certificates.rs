@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::settings::Settings;
 
-/// Name of the Secret with the serving certificate, which the pods mount.
+/// Returns the name of the Secret with the serving certificate, which the pods mount.
 pub fn serving_secret(name: &str) -> String {
     format!("{name}-serving")
 }
 
-/// The chain, in the order in which each needs the one before.
+/// Returns the objects of the chain, in the order of their dependencies.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let Settings { name, namespace, .. } = settings;
     let (root, ca) = (format!("{name}-root"), format!("{name}-ca"));

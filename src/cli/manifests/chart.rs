@@ -1,4 +1,4 @@
-//! What the Helm chart has beside the templates of our objects: the schema of its values, the names, the definitions.
+//! The parts of the Helm chart besides our objects: the schema of its values, the helpers, the definitions.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use super::workload::given;
 use crate::api::crd;
 use crate::cli::allow::Allow;
 
-/// Values that are one of some words.
+/// Values with an enumeration.
 const WORDS: &[(&str, &[&str])] = &[
     ("certificates", &["self-managed", "cert-manager"]),
     ("whenUnsatisfiable", &["ScheduleAnyway", "DoNotSchedule"]),
@@ -17,7 +17,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("image.pullPolicy", &["Always", "IfNotPresent", "Never"]),
 ];
 
-/// Values that are lists of some words.
+/// Lists of enumerated values.
 const LISTS: &[(&str, &[&str])] = &[("allow", &[Allow::Scale.word(), Allow::Recovery.word()])];
 
 /// Fields of a pod's `securityContext`.
@@ -36,10 +36,9 @@ const POD_SECURITY: &[&str] = &[
     "sysctls",
 ];
 
-/// A schema.
 type Shape = fn() -> Value;
 
-/// Values whose shape Kubernetes has set, or of which not every text or number will do.
+/// Schemas of values that Kubernetes defines or that have a restricted range.
 const SHAPES: &[(&str, Shape)] = &[
     ("affinity", || closed(&["nodeAffinity", "podAffinity", "podAntiAffinity"], &json!({ "type": "object" }))),
     ("commonLabels", || texts(&[super::OWN_LABEL, "app.kubernetes.io/component"])),
@@ -89,7 +88,7 @@ fn port() -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": u16::MAX })
 }
 
-/// A LabelSelector.
+/// Returns the schema of a LabelSelector.
 fn selector() -> Value {
     let values = json!({ "type": "array", "items": text() });
     let expression =
@@ -101,12 +100,12 @@ fn selector() -> Value {
     })
 }
 
-/// A name that Services may have, or none.
+/// Returns the schema of a Service name, or an empty name.
 fn name() -> Value {
     json!({ "type": "string", "pattern": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$", "maxLength": 50 })
 }
 
-/// A map of texts without these keys, which are ours.
+/// Returns the schema of a string map without these keys, which rolegate sets.
 fn texts(ours: &[&str]) -> Value {
     json!({
         "type": "object",
@@ -115,13 +114,13 @@ fn texts(ours: &[&str]) -> Value {
     })
 }
 
-/// An object with these keys, or some of them.
+/// Returns the schema of an object with only these keys, all optional.
 fn closed(keys: &[&str], of: &Value) -> Value {
     let properties: Map<_, _> = keys.iter().map(|key| ((*key).to_owned(), of.clone())).collect();
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
-/// A list of objects that have these keys; no others than the fields, where there are some.
+/// Returns the schema of a list of objects with these required keys, and only the given fields if there are any.
 fn list(required: &[&str], fields: Value) -> Value {
     let closed = !fields.is_null();
     let properties = if closed { fields } else { json!({}) };
@@ -131,7 +130,7 @@ fn list(required: &[&str], fields: Value) -> Value {
     json!({ "type": "array", "items": item })
 }
 
-/// The schema of the chart's values: a misspelt one is refused by Helm.
+/// Returns the schema of the chart's values: Helm refuses misspelt values.
 pub fn schema() -> String {
     let mut schema = of_object("", &chart_values());
     if let Some(schema) = schema.as_object_mut() {
@@ -174,7 +173,7 @@ fn property(path: &str, value: &Value) -> Value {
     }
 }
 
-/// Names by release. What comes behind them, as `-certificates`, has to fit into 63 characters.
+/// Template of the release's names. Suffixes such as `-certificates` must fit into 63 characters.
 pub const HELPERS: &str = r#"{{- /* Written by `make docs`, from the source of `rolegate manifests`. */ -}}
 {{- define "rolegate.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
@@ -183,7 +182,7 @@ pub const HELPERS: &str = r#"{{- /* Written by `make docs`, from the source of `
 {{- end -}}
 "#;
 
-/// What a definition that is on its way out would take with it: Helm would take it for installed.
+/// Template that refuses to install while a definition is being deleted: Helm would take it for installed.
 const REFUSAL: &str = r#"{{- range $name := list "rolecoordinations.rolegate.dev" "clustertopologies.rolegate.dev" }}
 {{- $old := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" $name }}
 {{- if dig "metadata" "deletionTimestamp" "" $old }}
@@ -192,7 +191,7 @@ const REFUSAL: &str = r#"{{- range $name := list "rolecoordinations.rolegate.dev
 {{- end }}
 "#;
 
-/// The definitions as a template: Helm installs what stands in `crds/` once, and never upgrades it.
+/// Returns the definitions as a template: Helm installs `crds/` once, and never upgrades it.
 pub fn definitions() -> String {
     const METADATA: &str = "  {{- if .Values.crds.keep }}
   annotations:
@@ -204,7 +203,7 @@ pub fn definitions() -> String {
   {{- end }}
 ";
     let template = |(_, yaml): (String, String)| {
-        // Nothing in a description is Helm's.
+        // Braces in descriptions must not be template actions.
         let plain = yaml.replace("{{", "{{ \"{{\" }}");
         let (head, spec) = plain.split_once("spec:\n").unwrap_or((&plain, ""));
         format!("---\n{head}{METADATA}spec:\n{spec}")

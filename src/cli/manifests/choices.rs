@@ -1,26 +1,26 @@
-//! What can be chosen of an installation, and the conditions on which parts of objects are there.
+//! The choices of an installation, and the conditions on parts of objects.
 
 use clap::ValueEnum;
 
 use super::settings::Certificates;
 use crate::model::{Allowed, Mode};
 
-/// Choices that decide which objects and fields are there at all.
+/// Choices that decide which objects and fields exist.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
-    /// Where the serving certificate comes from.
+    /// Source of the serving certificate.
     pub certificates: Certificates,
-    /// A ServiceMonitor: takes the definition of the Prometheus operator.
+    /// Adds a ServiceMonitor; needs the definition of the Prometheus operator.
     pub service_monitor: bool,
-    /// Held pods that were made for another batch are deleted, to be made again.
+    /// Deletes held pods that were stamped for another batch, so that they are created again.
     pub recreate_mis_stamped: bool,
-    /// What is done beyond gates, statuses and partitions.
+    /// Opt-ins beyond gates, statuses and partitions.
     pub allowed: Allowed,
-    /// How much is done.
+    /// Mode of rolegate.
     pub mode: Mode,
-    /// Pods share the network of their node.
+    /// Runs the pods on the network of their node.
     pub host_network: bool,
-    /// What is left out.
+    /// Parts to leave out.
     pub without: Vec<Without>,
 }
 
@@ -47,17 +47,16 @@ pub enum Without {
     KaiPods,
 }
 
-/// A condition on which a part of an object is there.
+/// A condition on a part of an object.
 #[derive(Debug)]
 pub struct Condition {
     name: &'static str,
-    /// As Helm says it.
+    /// The condition in a Helm template.
     pub helm: &'static str,
-    /// Whether it holds for these choices.
+    /// Reports whether the condition holds for these choices.
     pub holds: fn(&Choices) -> bool,
 }
 
-/// All conditions.
 const CONDITIONS: &[Condition] = &[
     Condition {
         name: "self-managed",
@@ -127,7 +126,7 @@ const CONDITIONS: &[Condition] = &[
         helm: "not .Values.kaiPods.enabled",
         holds: |choices| !choices.has(Without::KaiPods),
     },
-    // The chart has a value for the whole of it.
+    // The chart has a value for the whole security context.
     Condition { name: "user-ids", helm: "true", holds: |choices| choices.has(Without::UserIds) },
     Condition { name: "uninstall", helm: ".Values.uninstall.enabled", holds: |_| true },
     Condition {
@@ -145,7 +144,7 @@ const CONDITIONS: &[Condition] = &[
     Condition { name: "log-level", helm: ".Values.logLevel", holds: |_| false },
 ];
 
-/// The condition of a name.
+/// Returns the condition of a name.
 pub fn condition(name: &str) -> Option<&'static Condition> {
     CONDITIONS.iter().find(|condition| condition.name == name)
 }

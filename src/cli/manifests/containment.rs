@@ -1,5 +1,5 @@
-//! What our own account may change of pods, workloads and our webhook configurations, whatever its rights say: RBAC knows
-//! verbs, not fields. Whoever steals its token can run nothing by it, and sends no admission elsewhere.
+//! Policies that limit what our own account may change of pods, workloads and webhook configurations: RBAC knows
+//! verbs, not fields. With a stolen token, an attacker can run no code, and redirect no admission.
 
 use serde_json::{Value, json};
 
@@ -8,10 +8,10 @@ use crate::api::ObjectKind;
 use crate::api::pod::POD;
 use crate::model::{WorkloadKind, names};
 
-/// Everything of ours begins so.
+/// Prefix of our labels and annotations.
 const PREFIX: &str = "rolegate.dev/";
-/// Labels and annotations of pods that are not under our prefix and that we write. Group and role of a pod are written when it is
-/// admitted, else with its release, and at no other time: the group label decides which pods we may delete.
+/// Labels and annotations of pods outside our prefix that rolegate writes. Group and role are written at admission or
+/// at the release only: the group label decides which pods may be deleted.
 const OF_PODS: &[&str] = &[
     names::KEP75_SUBGROUP_SIZE,
     names::KEP75_INSTANCE_INDEX,
@@ -24,10 +24,9 @@ const OF_PODS: &[&str] = &[
     names::KUEUE_GATED_BY,
 ];
 
-/// Written on pods as well where scaling is allowed.
+/// Annotations of pods that rolegate writes where scaling is allowed.
 const OF_SCALED_PODS: &[&str] = &[names::DELETION_COST];
 
-/// Both kinds of webhook configurations.
 const WEBHOOKS: [ObjectKind; 2] = [
     webhook_kind("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
     webhook_kind("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
@@ -37,8 +36,8 @@ const fn webhook_kind(kind: &'static str, plural: &'static str) -> ObjectKind {
     ObjectKind { group: "admissionregistration.k8s.io", version: "v1", kind, plural, namespaced: false }
 }
 
-/// A policy and its binding for pods, for each kind of workload with a partition, and, where we have a right to them, for
-/// webhook configurations.
+/// Returns a policy and its binding for pods, for each kind of workload with a partition, and for webhook
+/// configurations if rolegate has a right to them.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     const NO_CODE: &str = "a stolen token runs no code";
     const NOT_ELSEWHERE: &str = "a stolen token sends no admission elsewhere";
@@ -53,7 +52,8 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         .collect()
 }
 
-/// What differs of a webhook configuration beside the bundles. Each webhook has a name of its own, as the API server has it.
+/// Returns expressions for forbidden changes of a webhook configuration: all but the bundles. The API server keeps
+/// names of webhooks unique.
 fn of_webhooks() -> Vec<String> {
     let all = |object: &str| format!("dyn({object}).?webhooks.orValue([])");
     let names = |object: &str| format!("{}.map(webhook, webhook.name)", all(object));
@@ -75,8 +75,8 @@ fn of_webhooks() -> Vec<String> {
     ]
 }
 
-/// What differs of a pod and may not: gates can only be taken away, and labels of nodes only be added, as the API server has
-/// it for everybody; nodes are chosen with the release, and at no other time.
+/// Returns expressions for forbidden changes of a pod. The API server lets everybody only remove gates and add node
+/// labels; nodes may be chosen at the release only.
 fn of_pods() -> Vec<String> {
     let keys = OF_PODS.iter().map(|key| format!("'{key}'")).collect::<Vec<_>>().join(", ");
     let judged = names::LABEL_SCHEMES.iter().flat_map(|(group, role)| [group, role]);
@@ -101,7 +101,7 @@ fn of_pods() -> Vec<String> {
     ]
 }
 
-/// What differs of a workload and may not. Defaults may be filled in beside the partition.
+/// Returns expressions for forbidden changes of a workload. Defaults may be filled in besides the partition.
 fn of_workload(kind: WorkloadKind) -> Vec<String> {
     let notes =
         [names::USER_PARTITION_IN_RBG, names::UNCLAIMED_IN_RBG].map(|key| format!("key == '{key}'")).join(" || ");
@@ -118,17 +118,16 @@ fn of_workload(kind: WorkloadKind) -> Vec<String> {
     changed
 }
 
-/// Which fields are compared.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Compared {
-    /// All of both objects.
+    /// All fields of both objects.
     All,
-    /// Those that the old object has.
+    /// The fields of the old object.
     WhatWas,
 }
 
-/// The fields at a path that differ and are not allowed to, as a list of their paths. Written without the functions of lists that
-/// came after 1.30 (`distinct`, `flatten`, `sort`).
+/// Returns an expression for the paths of fields that differ and are not allowed to. It avoids list functions newer
+/// than 1.30 (`distinct`, `flatten`, `sort`).
 fn differing(path: &[&str], compared: Compared, allowed: &str) -> String {
     let at = |object: &str| format!("dyn({object}).?{}.orValue({{}})", path.join(".?"));
     let (old, new) = (at("oldObject"), at("object"));
@@ -144,8 +143,8 @@ fn differing(path: &[&str], compared: Compared, allowed: &str) -> String {
     )
 }
 
-/// Which pods our own account may delete, whatever its rights say: held ones that are made again, and those of groups where
-/// recovery is allowed. By default it has no right to delete any.
+/// Returns the policy for pods that our own account may delete: held pods that are created again, and pods of groups
+/// where recovery is allowed. By default the account has no right to delete pods.
 fn deletions(settings: &Settings) -> [Value; 2] {
     let held = format!("oldObject.?spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{}')", names::GATE);
     let groups: Vec<_> = names::LABEL_SCHEMES.iter().map(|(group, _)| format!("'{group}'")).collect();
@@ -170,7 +169,7 @@ fn deletions(settings: &Settings) -> [Value; 2] {
     of_pods.policy(settings, &settings.name, None)
 }
 
-/// The account of `doctor` may create pods where it tries one, and none that is stored.
+/// Returns the policy for the account of `doctor`: it may create pods as a dry run only.
 pub fn tries(settings: &Settings, account: &str, annotations: &Value) -> [Value; 2] {
     let of_pods = Judged {
         name: account.to_owned(),
@@ -221,7 +220,7 @@ fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, w
     judged.policy(settings, &settings.name, when)
 }
 
-/// What is judged of our own account, and how.
+/// The requests of our own account that a policy judges, and the expressions.
 struct Judged {
     name: String,
     so: String,
@@ -232,7 +231,7 @@ struct Judged {
 }
 
 impl Judged {
-    /// The policy, for an account of ours, and its binding.
+    /// Returns the policy for an account of ours, and its binding.
     fn policy(self, settings: &Settings, account: &str, when: Option<&str>) -> [Value; 2] {
         let user = format!("system:serviceaccount:{}:{account}", settings.namespace);
         let metadata = json!({ "name": self.name, "labels": super::labels(settings) });
@@ -245,7 +244,7 @@ impl Judged {
             "spec": {
                 "failurePolicy": "Fail",
                 "matchConstraints": {
-                    // The API server's defaults: without them a second apply writes anew.
+                    // The API server's defaults: without them a second apply changes the object.
                     "matchPolicy": "Equivalent",
                     "namespaceSelector": {},
                     "objectSelector": {},

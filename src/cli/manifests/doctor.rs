@@ -1,5 +1,5 @@
-//! `rolegate doctor` in the cluster: a pod that looks once, for `helm test` and for whoever asks for this part. Its rights are
-//! beside it and go with it.
+//! `rolegate doctor` in the cluster: a pod that runs once, for `helm test` and for `--part doctor`, with rights of its
+//! own.
 
 use serde_json::{Value, json};
 
@@ -9,12 +9,12 @@ use super::rights::{Role, rule};
 use super::settings::Settings;
 use crate::cli::rights::{OF_DOCTOR, Scope};
 
-/// Name of the pod and of its account.
+/// Returns the name of the pod and its account.
 fn name(settings: &Settings) -> String {
     format!("{}-doctor", settings.name)
 }
 
-/// What contains the account, itself, its rights, and the pod, which comes last.
+/// Returns the policy, the account, its rights and the pod, in this order.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let name = name(settings);
     let once = Once { name: &name, when: "test", event: "test" };

@@ -1,4 +1,4 @@
-//! The files that are kept in the repository: manifests for kustomize, cert-manager's chain, the Helm chart, krew's
+//! The generated files of the repository: manifests for kustomize, cert-manager's chain, the Helm chart, krew's
 //! manifest.
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::api::ObjectKind;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
 use crate::api::role_coordination::ROLE_COORDINATION;
 
-/// Parts that are files of `deploy/base` and templates of the chart, with the names of their files.
+/// Parts that are files of `deploy/base` and templates of the chart, with their file names.
 const PARTS: &[(Part, &str)] = &[
     (Part::Rbac, "rbac.yaml"),
     (Part::Containment, "containment.yaml"),
@@ -23,7 +23,7 @@ const PARTS: &[(Part, &str)] = &[
     (Part::Webhooks, "webhooks.yaml"),
 ];
 
-/// Every generated file: its path from the root of the repository, and its text.
+/// Returns every generated file: path from the root of the repository, and text.
 pub fn files() -> Vec<(String, String)> {
     let (settings, choices) = (Settings::default(), Choices::default());
     let of_cert_manager = Choices { certificates: Certificates::CertManager, ..choices.clone() };
@@ -60,7 +60,7 @@ pub fn files() -> Vec<(String, String)> {
 
 const HEAD: &str = "# Written by `make docs`, from the source of `rolegate manifests`.\n";
 
-/// JSON knows no comments, and those of helpers are Helm's own.
+/// Adds the generated-by comment; not to JSON, which has no comments, and not to helpers, which have their own.
 fn with_head(path: &str, text: String) -> String {
     if Path::new(path).extension().is_some_and(|extension| extension == "json" || extension == "tpl") {
         text
@@ -69,7 +69,7 @@ fn with_head(path: &str, text: String) -> String {
     }
 }
 
-/// The definitions, as Artifact Hub reads them: YAML in a text, of which JSON is a part.
+/// Returns the definitions for Artifact Hub: YAML as text, written as JSON.
 fn crds_of_hub() -> String {
     let of = |(kind, text): (ObjectKind, &str)| {
         let (name, version) = (kind.crd_name(), kind.version);
@@ -85,7 +85,7 @@ fn crds_of_hub() -> String {
     json!(all.map(of)).to_string()
 }
 
-/// What the chart says of itself.
+/// Returns `Chart.yaml`.
 fn metadata() -> String {
     let version = env!("CARGO_PKG_VERSION");
     let chart = json!({

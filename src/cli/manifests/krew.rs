@@ -1,9 +1,9 @@
-//! The manifest by which krew, kubectl's plugin manager, installs the program as `kubectl rolegate`. Where a release is, and
-//! the sums of its archives, `deploy/krew/release.sh` fills in.
+//! The manifest for krew, kubectl's plugin manager, which installs the program as `kubectl rolegate`.
+//! `deploy/krew/release.sh` fills in the URL and the sums of the release.
 
 use serde_json::{Value, json};
 
-/// Operating systems and processors that a release has an archive for.
+/// Platforms of the release archives.
 const PLATFORMS: &[(&str, &str)] = &[("linux", "amd64"), ("linux", "arm64")];
 
 const DESCRIPTION: &str = "Shows which pods rolegate holds at admission, why, and what releases them: `status` groups with \
@@ -12,7 +12,7 @@ well, `release` pods by hand in an emergency. `check`, `mutate` and `plan` answe
 
 const CAVEATS: &str = "For completions, put a link kubectl_complete-rolegate to the same program on your PATH.";
 
-/// The manifest, with `RELEASE_URL` and `SHA256_…` to be filled in.
+/// Returns the manifest with the placeholders `RELEASE_URL` and `SHA256_…`.
 pub(super) fn manifest() -> Value {
     let version = concat!("v", env!("CARGO_PKG_VERSION"));
     let platform = |(os, arch): &(&str, &str)| {

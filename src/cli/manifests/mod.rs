@@ -1,5 +1,5 @@
-//! `rolegate manifests`: everything to install, from one source. The files in `deploy/` and `certs/` are written by it, the
-//! templates of the Helm chart too.
+//! `rolegate manifests`: prints the installation. It also writes the files in `deploy/` and `certs/`, and the
+//! templates of the Helm chart.
 
 mod certificates;
 mod chart;
@@ -37,7 +37,7 @@ use crate::cli::serve::LogFormat;
 use crate::cli::serving::{ModeArgs, parse_selector, selector_text};
 use crate::model::Mode;
 
-/// The label by which our objects, and the pods, are found; its value is the name of the installation.
+/// The label of our objects and pods; its value is the name of the installation.
 const OWN_LABEL: &str = "app.kubernetes.io/name";
 
 /// A part of the installation.
@@ -66,7 +66,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// What it consists of; nothing for definitions, which are texts.
+    /// Returns the objects of the part; none for definitions, which are texts.
     fn objects(self, settings: &Settings) -> Vec<Value> {
         match self {
             Self::Namespace => vec![namespace(settings)],
@@ -82,7 +82,7 @@ impl Part {
         }
     }
 
-    /// As YAML, each document after `---`.
+    /// Returns YAML; each document begins with `---`.
     fn print(self, settings: &Settings, target: Target<'_>) -> String {
         if self == Self::Crds {
             return crd::files(false).into_iter().flat_map(|(_, yaml)| ["---\n".to_owned(), yaml]).collect();
@@ -164,7 +164,7 @@ pub struct ManifestsArgs {
     arguments: Vec<String>,
 }
 
-/// The first argument that is given already. `serve` would refuse both.
+/// Returns the first argument that is already given: `serve` would refuse both.
 fn given_twice(arguments: &[String]) -> Option<&String> {
     let given = workload::given();
     let flag =
@@ -177,7 +177,6 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
     if key == OWN_LABEL { Err(format!("{key} is ours")) } else { Ok((key.to_owned(), value.to_owned())) }
 }
 
-/// Prints them.
 pub fn run(args: &ManifestsArgs) -> ExitCode {
     let labels: Map<_, _> = args.labels.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
     let rules = match args.modes.rules() {
@@ -262,12 +261,12 @@ fn namespace(settings: &Settings) -> Value {
     })
 }
 
-/// Labels of every object.
+/// Returns the labels of every object.
 fn labels(settings: &Settings) -> Value {
     json!({ OWN_LABEL: settings.name, "+": settings.common_labels })
 }
 
-/// Labels by which pods are found.
+/// Returns the labels that select the pods.
 fn selector(settings: &Settings) -> Value {
     json!({ OWN_LABEL: settings.name })
 }

@@ -1,11 +1,10 @@
-//! How others get to the pods.
+//! Services, NetworkPolicy and ServiceMonitor.
 
 use serde_json::{Value, json};
 
 use super::settings::{Settings, port};
 use crate::server::admission::registration::SERVICE_PORT;
 
-/// Services, and what may pass.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let Settings { name, namespace, .. } = settings;
     let metrics = format!("{name}-metrics");

@@ -1,22 +1,21 @@
-//! What runs once, by an account of its own whose rights go with it: for Helm a hook.
+//! Commands that run once, with an account and rights of their own; Helm hooks in the chart.
 
 use serde_json::{Value, json};
 
 use super::settings::Settings;
 
-/// Something that runs once.
 pub struct Once<'a> {
     /// Name of all its objects.
     pub name: &'a str,
-    /// The condition on its parts.
+    /// Condition on its objects.
     pub when: &'a str,
-    /// When Helm runs it.
+    /// Event at which Helm runs it.
     pub event: &'a str,
 }
 
 impl Once<'_> {
-    /// By which Helm makes an object for this only, and takes it away after it; `null` for a cluster. The last one that failed stays,
-    /// to be asked for its log.
+    /// Returns annotations that make an object a Helm hook, deleted when it succeeds; a failed one is kept for its
+    /// log. `null` without Helm.
     pub fn hook(&self, settings: &Settings, weight: i32) -> Value {
         if !settings.more.by_helm {
             return Value::Null;
@@ -28,7 +27,7 @@ impl Once<'_> {
         })
     }
 
-    /// Its account, with what it is for.
+    /// Returns the ServiceAccount, with a comment on its purpose.
     pub fn account(&self, settings: &Settings, comment: &str) -> Value {
         json!({
             "?": self.when,
@@ -45,7 +44,7 @@ impl Once<'_> {
         })
     }
 
-    /// The spec of its pod, which runs a command of rolegate on the installation; `more` of its flags.
+    /// Returns the pod spec for a rolegate command on the installation; `more` are further flags.
     pub fn pod_spec(&self, settings: &Settings, command: &str, more: &[String], deadline: &Value) -> Value {
         let flags = [format!("--namespace={}", settings.namespace), format!("--name={}", settings.name)];
         let args: Vec<_> = [command.to_owned()].into_iter().chain(flags).chain(more.iter().cloned()).collect();

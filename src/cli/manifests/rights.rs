@@ -7,7 +7,6 @@ use crate::cli::rights::{
     OF_CERTIFICATES, OF_PEOPLE, OF_RECOVERY, OF_RECREATION, OF_SCALE, OF_SELECTION, RIGHTS, Right, Scope,
 };
 
-/// The ServiceAccount, its roles and bindings.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let account = json!({
         "apiVersion": "v1",
@@ -52,7 +51,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
     objects
 }
 
-/// Roles that the cluster adds to those which it has for people.
+/// Returns the roles that aggregate into the cluster's roles for users.
 fn of_people(settings: &Settings) -> impl Iterator<Item = Value> {
     OF_PEOPLE.iter().map(|(part, added_to, rights)| {
         let added_to =
@@ -70,24 +69,24 @@ fn of_people(settings: &Settings) -> impl Iterator<Item = Value> {
     })
 }
 
-/// A role and its binding to an account of ours.
+/// A role and its binding to one of our accounts.
 pub struct Role<'a> {
     /// `Role` or `ClusterRole`.
     pub kind: &'a str,
-    /// Of a Role.
+    /// Namespace of a Role; `None` for a ClusterRole.
     pub namespace: Option<&'a str>,
-    /// Of both objects.
+    /// Name of both objects.
     pub name: &'a str,
-    /// To whom it is given.
+    /// ServiceAccount that gets the role.
     pub account: &'a str,
-    /// Of both objects.
+    /// Annotations of both objects.
     pub annotations: Value,
-    /// The condition on which they are there.
+    /// Condition on both objects.
     pub when: Option<&'a str>,
 }
 
 impl Role<'_> {
-    /// The role with these rules, and its binding.
+    /// Returns the role with these rules, and its binding.
     pub fn with_binding(self, settings: &Settings, rules: &Value) -> [Value; 2] {
         let Self { kind, namespace, name, account, annotations, when } = self;
         let metadata = json!({
@@ -115,7 +114,7 @@ impl Role<'_> {
     }
 }
 
-/// A rule of a role.
+/// Returns the rule of a right.
 pub fn rule(settings: &Settings, right: &Right) -> Value {
     let names = match right.scope {
         Scope::Cluster | Scope::Own => Value::Null,

@@ -1,4 +1,4 @@
-//! What can be chosen of an installation, on the command line or as values of the Helm chart.
+//! The settings of an installation, from the command line or as values of the Helm chart.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -28,16 +28,15 @@ pub enum Spread {
     Required,
 }
 
-/// What objects are made of: texts and values for a cluster, or what Helm puts there.
+/// The values of objects: those for a cluster, or template expressions of Helm.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Name of every object.
     pub name: String,
-    /// Our own namespace.
+    /// Namespace of rolegate.
     pub namespace: String,
-    /// The image.
     pub image: String,
-    /// When it is pulled.
+    /// `imagePullPolicy` of the image.
     pub pull_policy: String,
     /// Replicas of the Deployment.
     pub replicas: Value,
@@ -47,27 +46,27 @@ pub struct Settings {
     pub namespaces: Vec<String>,
     /// Labels of the namespaces to serve.
     pub selector: LabelSelector,
-    /// The same as an argument of `serve`.
+    /// The selector as an argument of `serve`.
     pub selector_argument: Option<String>,
-    /// The mode, which decides what happens while we are away.
+    /// The mode, which decides the failurePolicy.
     pub mode: Mode,
-    /// The same as an argument of `serve`.
+    /// The mode as an argument of `serve`.
     pub mode_argument: String,
-    /// How much single rules weigh, as `serve --rule` takes it.
+    /// Weights of single rules, as `serve --rule` takes them.
     pub rules: String,
-    /// What is allowed, as `serve --allow` takes it.
+    /// Opt-ins, as `serve --allow` takes them.
     pub allow: String,
-    /// More arguments of `rolegate serve`.
+    /// Further arguments of `rolegate serve`.
     pub arguments: Value,
     /// Requests and limits.
     pub resources: Value,
-    /// Priority of the pods.
+    /// PriorityClass of the pods.
     pub priority_class: Value,
-    /// Labels of every object beside ours.
+    /// Further labels of every object.
     pub common_labels: Value,
-    /// Address that the pods listen at, as it stands before a port.
+    /// Address that the pods listen at, in brackets if IPv6.
     pub listen_address: String,
-    /// Seconds that the Job of an uninstall may take.
+    /// `activeDeadlineSeconds` of the uninstall Job.
     pub uninstall_deadline: Value,
     /// Port of the webhook in a pod.
     pub webhook_port: String,
@@ -75,50 +74,46 @@ pub struct Settings {
     pub admin_port: String,
     /// `dnsPolicy` of the pods.
     pub dns_policy: String,
-    /// Pods that a rollout may make beyond the replicas, and those that it may take away first.
+    /// `maxSurge` and `maxUnavailable` of the Deployment.
     pub surge: [Value; 2],
-    /// Format of the log.
     pub log_format: String,
-    /// What is logged, as `serve --log` takes it.
+    /// Log filter, as `serve --log` takes it.
     pub log_level: String,
     /// `maxUnavailable` of the PodDisruptionBudget.
     pub disruption: Value,
     /// Pod Security Standard that the namespace enforces.
     pub pod_security: &'static str,
-    /// Namespace in which `doctor` tries a pod.
+    /// Namespace of the dry-run pod of `doctor`.
     pub try_in: String,
-    /// What only the chart offers; else `null`.
+    /// Values that only the chart offers; otherwise `null`.
     pub more: PodValues,
 }
 
-/// What only the chart offers.
+/// Values that only the chart offers.
 #[derive(Clone, Debug, Default)]
 pub struct PodValues {
-    /// It is Helm that installs.
+    /// True when Helm installs the objects.
     pub by_helm: bool,
-    /// Labels of the pods beside ours.
+    /// Further labels of the pods.
     pub labels: Value,
-    /// Annotations of the pods beside ours.
+    /// Further annotations of the pods.
     pub annotations: Value,
-    /// Annotations of the ServiceAccount.
     pub account_annotations: Value,
-    /// `affinity`, instead of ours.
+    /// `affinity` of the pods, instead of ours.
     pub affinity: Value,
-    /// `topologySpreadConstraints`, instead of ours.
+    /// `topologySpreadConstraints` of the pods, instead of ours.
     pub spread: Value,
-    /// Variables of the environment beside ours.
+    /// Further environment variables.
     pub env: Value,
-    /// Volumes beside ours.
+    /// Further volumes.
     pub volumes: Value,
-    /// Mounts beside ours.
+    /// Further volume mounts.
     pub mounts: Value,
     /// `imagePullSecrets`.
     pub pull_secrets: Value,
-    /// `nodeSelector`.
     pub node_selector: Value,
     /// `securityContext` of the pods, instead of ours.
     pub pod_security: Value,
-    /// `tolerations`.
     pub tolerations: Value,
     /// `failurePolicy` of the webhooks.
     pub failure_policy: Value,
@@ -164,29 +159,30 @@ impl Default for Settings {
     }
 }
 
-/// All addresses, of both families where there are both.
+/// All addresses, of both families if the host has both.
 pub const EVERYWHERE: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
 
-/// An address as it stands before a port.
+/// Returns an address as written before a port.
 pub fn socket_host(address: IpAddr) -> String {
     if address.is_ipv6() { format!("[{address}]") } else { address.to_string() }
 }
 
-/// `maxSurge` and `maxUnavailable` of a rollout. Two pods on the network of one node would want the same ports: with as many
-/// nodes as replicas there is no place for one more.
+/// Returns `maxSurge` and `maxUnavailable` of the Deployment. On the host network, two pods cannot share the ports of
+/// a node: a surge could not be scheduled.
 pub fn surge(host_network: bool) -> [Value; 2] {
     if host_network { [json!(0), json!(1)] } else { [json!(1), json!(0)] }
 }
 
 impl Settings {
-    /// On the network of the nodes, under the one Pod Security Standard that lets pods there.
+    /// Moves the pods to the host network, under the only Pod Security Standard that allows it.
     #[must_use]
     pub fn on_host_network(self) -> Self {
         let dns_policy = "ClusterFirstWithHostNet".to_owned();
         Self { dns_policy, surge: surge(true), pod_security: "privileged", ..self }
     }
 
-    /// For the templates of the chart. Names are those of the release: two in one cluster share nothing.
+    /// Returns the settings for the chart's templates. Names derive from the release, so that two releases share
+    /// nothing.
     pub fn for_chart() -> Self {
         let with = |path: &str| json!(format!("{{{{with .Values.{path}}}}}"));
         let by_network =
@@ -244,12 +240,12 @@ impl Settings {
     }
 }
 
-/// A port, or what Helm puts there.
+/// Returns the port as a number, or a template expression as text.
 pub fn port(text: &str) -> Value {
     text.parse::<u16>().map_or_else(|_| json!(text), |port| json!(port))
 }
 
-/// `whenUnsatisfiable` of a topologySpreadConstraint.
+/// Returns `whenUnsatisfiable` of a topologySpreadConstraint.
 pub const fn when_unsatisfiable(spread: Spread) -> &'static str {
     match spread {
         Spread::Preferred => "ScheduleAnyway",
@@ -257,7 +253,7 @@ pub const fn when_unsatisfiable(spread: Spread) -> &'static str {
     }
 }
 
-/// Requests and limits, with reasons.
+/// Returns requests and limits, with comments on the reasons.
 fn resources() -> Value {
     json!({
         "#requests": "A review costs some 30 µs of processor time and the caches hold a few KiB a held pod.",

@@ -1,5 +1,5 @@
-//! `rolegate uninstall` in the cluster: a Job that does it once, for `helm uninstall` and for whoever asks for this part. Its rights
-//! are beside it and go with it.
+//! `rolegate uninstall` in the cluster: a Job that runs once, for `helm uninstall` and for `--part uninstall`, with
+//! rights of its own.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::rights::{Role, rule};
 use super::settings::Settings;
 use crate::cli::rights::{OF_UNINSTALL, Scope};
 
-/// The account, its rights, and the Job, which comes last.
+/// Returns the account, its rights and the Job, in this order.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let name = format!("{}-uninstall", settings.name);
     let once = Once { name: &name, when: "uninstall", event: "pre-delete" };

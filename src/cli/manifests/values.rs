@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::settings::{EVERYWHERE, Settings, port};
 use super::workload::pod_security;
 
-/// The chart's values with their defaults, as `values.yaml` shows them.
+/// Returns the values and defaults of `values.yaml`.
 pub fn chart_values() -> Map<String, Value> {
     let defaults = Settings::default();
     let (repository, _) = defaults.image.rsplit_once(':').unwrap_or_default();
@@ -55,7 +55,7 @@ pub fn chart_values() -> Map<String, Value> {
     all.flatten().collect()
 }
 
-/// What objects are called, and labelled.
+/// Returns the values for names and labels.
 fn names() -> Value {
     json!({
         "#nameOverride": "Objects are called as the release, and rolegate behind it where its name does not say so: this word \
@@ -68,7 +68,7 @@ fn names() -> Value {
     })
 }
 
-/// What more is said of the pods.
+/// Returns the values for the pods.
 fn pods(defaults: &Settings) -> Value {
     json!({
         "#affinity": "Instead of ours, which prefers nodes that have no replica yet.",
@@ -99,7 +99,7 @@ fn pods(defaults: &Settings) -> Value {
     })
 }
 
-/// What is around the pods.
+/// Returns the values for the objects besides the pods.
 fn around(defaults: &Settings) -> Value {
     json!({
         "#namespaces": "Serve these only; all when empty.",

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::settings::{PodValues, Settings};
 use crate::server::admission::registration::{KAI_PODS, Reach, Registration, SERVICE_PORT};
 
-/// Both configurations. Whoever keeps the certificates fills in their `caBundle`.
+/// Returns both configurations, without the `caBundle`, which is filled in later.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let registration = Registration {
         name: settings.name.clone(),
@@ -42,7 +42,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
     vec![validating, mutating]
 }
 
-/// Adds what the API server would fill in, and what the chart's values say of every webhook.
+/// Adds the API server's defaults and the chart's values to each webhook.
 fn complete(configuration: &mut Value, values: &PodValues) {
     let one =
         json!({ "key": "kubernetes.io/metadata.name", "operator": "In", "values": "{{with .Values.namespaces}}" });

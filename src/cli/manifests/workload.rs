@@ -1,14 +1,13 @@
-//! The pods.
+//! The Deployment and its PodDisruptionBudget.
 
 use serde_json::{Value, json};
 
 use super::certificates::serving_secret;
 use super::settings::{Settings, port};
 
-/// Where the serving certificate is mounted.
+/// Mount path of the serving certificate.
 const MOUNT: &str = "/certificates";
 
-/// The Deployment, and what evictions must leave.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let metadata = json!({ "name": settings.name, "namespace": settings.namespace, "labels": super::labels(settings) });
     let selector = json!({ "matchLabels": super::selector(settings) });
@@ -121,7 +120,7 @@ fn pod(settings: &Settings) -> Value {
     })
 }
 
-/// As the restricted Pod Security Standard has it.
+/// Returns the pod `securityContext` that the restricted Pod Security Standard requires.
 pub fn pod_security() -> Value {
     json!({
         "runAsNonRoot": true,
@@ -132,7 +131,7 @@ pub fn pod_security() -> Value {
     })
 }
 
-/// The same, or what the chart's value says.
+/// Returns the chart's pod `securityContext`, or ours.
 pub fn security_of_pods(settings: &Settings) -> Value {
     if settings.more.by_helm {
         return settings.more.pod_security.clone();
@@ -144,7 +143,7 @@ pub fn security_of_pods(settings: &Settings) -> Value {
     ours
 }
 
-/// Flags of `serve` that are always given. It refuses one that comes twice.
+/// Returns the flags of `serve` that are always given: it refuses a flag given twice.
 pub fn given() -> Vec<String> {
     let container = container(&Settings::default());
     let all = container.pointer("/args").and_then(Value::as_array);
@@ -152,7 +151,7 @@ pub fn given() -> Vec<String> {
     flags.map(|(flag, _)| flag.to_owned()).collect()
 }
 
-/// The same for a container.
+/// Returns the container `securityContext` that the restricted Pod Security Standard requires.
 pub fn container_security() -> Value {
     json!({
         "allowPrivilegeEscalation": false,
@@ -161,7 +160,7 @@ pub fn container_security() -> Value {
     })
 }
 
-/// The chart's value, which stands instead of ours where it is given.
+/// Returns the chart's value, with ours as its default.
 fn or_ours(value: &Value, ours: Value) -> Value {
     match value.as_str() {
         Some(with) => json!({ with: ours }),
@@ -236,7 +235,7 @@ fn container(settings: &Settings) -> Value {
     })
 }
 
-/// A port of the container; on the network of the node it is one of the node as well.
+/// Returns a port of the container; on the host network, it is a host port too.
 fn opened(name: &str, number: &str) -> Value {
     let number = port(number);
     json!({ "name": name, "containerPort": number, "protocol": "TCP", "?hostPort": "host-network", "hostPort": number })

@@ -1,31 +1,31 @@
-//! Objects as YAML with comments, for a cluster or as templates of a Helm chart.
+//! Writes objects as YAML with comments, for a cluster or as templates of a Helm chart.
 //!
-//! Objects are JSON, with marks beside what they are about: `"#key"` is a comment on `key`, `"?key"` names the condition on
-//! which `key` is there. An item of a list takes the form `{"=": item, "#": comment, "?": condition}` for the same; a list
-//! among the items stands for its own items; `null` stands for nothing. A document's marks are `"#"` and `"?"`.
-//! Text with `{{` is Helm's: `{{with X}}` is the chart's value X in whatever shape it has, or nothing when it is empty;
-//! `{"{{with X}}": value}` is X, or this value when X is empty. `"+"` in an object holds further entries of it, or the chart's
-//! value that does.
+//! Objects are JSON with marks: `"#key"` is a comment on `key`, `"?key"` names the condition on `key`. An item of a
+//! list takes the form `{"=": item, "#": comment, "?": condition}`. A list inside a list is expanded in place; `null`
+//! is omitted. The marks of a document are `"#"` and `"?"`.
+//! Text with `{{` is a template expression: `{{with X}}` is the chart's value X of any type, or nothing when it is
+//! empty; `{"{{with X}}": value}` is X, or `value` when X is empty. `"+"` in an object holds further entries, or the
+//! chart's value with such entries.
 
 use serde_json::{Map, Value};
 
 use super::choices::{Choices, condition};
 
-/// For whom it is written: that decides what becomes of conditions.
+/// The reader of the YAML, which decides how conditions are written.
 #[derive(Clone, Copy, Debug)]
 pub enum Target<'a> {
-    /// A cluster: what does not hold is left out.
+    /// A cluster: parts whose condition is false are omitted.
     Cluster(&'a Choices),
-    /// Helm: conditions become its `if`.
+    /// Helm: conditions become `if` actions.
     Chart,
 }
 
-/// Keys that come before the others, which are sorted by name.
+/// Keys that come first; the others are sorted by name.
 const FIRST: &[&str] = &["apiVersion", "kind", "name", "namespace", "metadata"];
-/// Longest line of a comment.
+/// Maximum width of a comment line.
 const WIDTH: usize = 110;
 
-/// The documents of a file, each after `---`.
+/// Returns the documents of a file; each begins with `---`.
 pub fn documents<'a>(objects: impl IntoIterator<Item = &'a Value>, target: Target<'_>) -> String {
     objects.into_iter().map(|object| document(object, target)).collect()
 }
@@ -41,7 +41,7 @@ fn document(object: &Value, target: Target<'_>) -> String {
     writer.out
 }
 
-/// A file of values: a map with comments.
+/// Returns a values file: a map with comments.
 pub fn values(object: &Map<String, Value>) -> String {
     let mut writer = Writer { target: Target::Chart, out: String::new() };
     writer.map(0, object);
@@ -60,7 +60,7 @@ impl Writer<'_> {
         self.out.push('\n');
     }
 
-    /// Writes something if its condition holds, or leaves that to Helm.
+    /// Writes a part if its condition holds, or within an `if` of Helm.
     fn conditional(&mut self, indent: usize, name: Option<&Value>, write: impl FnOnce(&mut Self)) {
         let found = name.and_then(Value::as_str).and_then(condition);
         match (found, self.target) {
@@ -168,12 +168,12 @@ impl Writer<'_> {
     }
 }
 
-/// The chart's value that stands here in whatever shape it has.
+/// Returns the path of the chart's value in `{{with …}}`.
 fn with(text: &str) -> Option<&str> {
     text.strip_prefix("{{with ")?.strip_suffix("}}")
 }
 
-/// True for an item that may stand in one line with others.
+/// Reports whether an item may share a line with others.
 fn is_short(item: &Value) -> bool {
     match item {
         Value::String(text) => text.len() <= 30 && !text.contains("{{") && !text.starts_with('-'),
@@ -189,7 +189,7 @@ fn scalar(value: &Value) -> String {
     }
 }
 
-/// True for text that YAML reads as this text without quotes. When in doubt, it is quoted.
+/// Reports whether YAML reads the unquoted text as this string. When in doubt, the text is quoted.
 fn is_plain(text: &str) -> bool {
     let starts_well = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
         || (text.starts_with("--") && text.len() > 3);

@@ -1,11 +1,11 @@
-//! The lines in which two texts differ.
+//! Diffs of two texts, line by line.
 
 use similar::{ChangeTag, DiffOp, TextDiff};
 
-/// Unchanged lines shown around a change.
+/// Unchanged lines around a change.
 const CONTEXT: usize = 3;
 
-/// The lines of a diff, each with ` `, `-`, `+` or, where lines are left out, `@` in front.
+/// Returns the lines of a diff, prefixed with ` `, `-` or `+`; `@` marks omitted lines.
 pub(in crate::cli) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let diff = TextDiff::from_lines(before, after);
     let (mut shown, mut end) = (Vec::new(), 0);

@@ -1,4 +1,4 @@
-//! The objects of the files, as the webhook would find them.
+//! The objects of files, as the webhook would look them up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,10 +12,9 @@ use crate::mutate::{GroupLookup, Lookups, Subject, TopologyLookup};
 use crate::rules::decode::decode;
 use crate::rules::{self, DecodeError, World, judge_group, read_group};
 
-/// What is known.
 #[derive(Debug, Default)]
 pub(in crate::cli) struct Known {
-    /// What rules know, from which layers and PodGroups are looked up.
+    /// Context of the rules, which also holds layers and PodGroups.
     pub world: World,
     claims: BTreeMap<GroupKey, Claims>,
     /// Groups that break no rule.
@@ -25,7 +24,7 @@ pub(in crate::cli) struct Known {
 }
 
 impl Known {
-    /// Takes in all objects; those without the shape of their kind are reported.
+    /// Collects all objects; reports objects without the shape of their kind.
     pub fn of<'a>(
         documents: impl Iterator<Item = &'a Document>,
         misshapen: &mut Vec<(&'a Document, DecodeError)>,
@@ -39,7 +38,7 @@ impl Known {
                 .and_then(|()| known.add(document, json));
             misshapen.extend(taken.err().map(|error| (*document, error)));
         }
-        // Groups are read once all else is known: their roles may stand in other objects. What cannot be read was said above.
+        // Groups are read last: their roles may be defined in other objects. Errors of decoding were reported above.
         let carriers =
             objects.iter().filter_map(|(document, json)| read_group(document.carrier_kind()?, json, &known.world).ok());
         known.claims = Claims::by_group(carriers.map(Arc::new));
@@ -61,12 +60,11 @@ impl Known {
         Ok(())
     }
 
-    /// The group of this name.
     pub fn group(&self, key: &GroupKey) -> Option<&Group> {
         self.claims.get(key).map(|claims| &*claims.group)
     }
 
-    /// Mutates with what the pod names.
+    /// Calls `mutate` with the objects that the pod refers to.
     pub fn lookups<R>(&self, subject: &Subject, mutate: impl FnOnce(&Lookups<'_>) -> R) -> R {
         let group = subject.group().and_then(|key| self.group(key));
         let layer = group

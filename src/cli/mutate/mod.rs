@@ -1,4 +1,4 @@
-//! `rolegate mutate`: what the webhook would make of objects in files.
+//! `rolegate mutate`: shows what the webhook would change in objects of files.
 
 pub(in crate::cli) mod diff;
 pub(in crate::cli) mod known;
@@ -52,12 +52,13 @@ enum Output {
     Diff,
 }
 
-/// Some object would be refused.
+/// Exit code when an object would be refused.
 const REFUSED: u8 = 1;
-/// Some file or object cannot be read.
+/// Exit code when a file or object cannot be read.
 const UNREADABLE: u8 = 2;
 
-/// Prints what becomes of the objects: 0, 1 when one would be refused, 2 when something cannot be read or there is nothing.
+/// Prints the mutated objects. The exit code is 0, 1 when one would be refused, 2 when something is unreadable or
+/// there is no object.
 pub fn run(args: &MutateArgs) -> ExitCode {
     let (mut files, mut with, mut old) =
         (Documents::read_some(&args.files), Documents::read(&args.with), Documents::read(&args.old));
@@ -78,7 +79,7 @@ pub fn run(args: &MutateArgs) -> ExitCode {
         Output::Patch => print::patches(&objects),
         Output::Diff => print::diff(&objects, args.color.is_used()),
     };
-    // A reader that has seen enough, such as `head`, is no fault.
+    // A closed pipe, such as that of `head`, is not a failure.
     let _ = io::stdout().lock().write_all(text.as_bytes());
     complain(&objects, &unreadable);
     match (unreadable.is_empty(), objects.iter().all(|object| object.refused.is_empty())) {
@@ -88,7 +89,7 @@ pub fn run(args: &MutateArgs) -> ExitCode {
     }
 }
 
-/// Warnings and errors, each text once: the pods of a workload have theirs in common.
+/// Prints warnings and errors, each text once: the pods of a workload share them.
 fn complain(objects: &[Mutated], unreadable: &[Unreadable]) {
     let mut texts: BTreeMap<(&str, &str), Vec<&Mutated>> = BTreeMap::new();
     for object in objects {

@@ -1,4 +1,4 @@
-//! From objects to what becomes of them.
+//! Mutates objects.
 
 use serde_json::Value;
 
@@ -15,29 +15,24 @@ use crate::mutate::{Patch, PodSettings, Subject, mutate_pod, protect_topology};
 use crate::rules::decode::decode;
 use crate::rules::{Operation, judge_json};
 
-/// An object and what becomes of it.
 #[derive(Debug)]
 pub(in crate::cli) struct Mutated {
-    /// Its kind.
     pub kind: String,
-    /// Its namespace as written, `""` when absent.
+    /// Namespace as written; `""` when absent.
     pub namespace: String,
-    /// Its name, or the prefix of the name that it will get.
+    /// Name, or `generateName`.
     pub name: String,
-    /// The object before.
     pub before: Value,
-    /// The object afterwards.
     pub after: Value,
-    /// The changes.
     pub patch: Patch,
-    /// What is shown to whoever creates it.
+    /// Warnings for the client that creates the object.
     pub warnings: Vec<String>,
-    /// Why it is refused afterwards; empty when it is not.
+    /// Errors of the mutated object; empty when it is allowed.
     pub refused: Vec<String>,
 }
 
 impl Mutated {
-    /// Kind and name.
+    /// Returns kind and name, with the namespace if it is written.
     pub fn title(&self) -> String {
         if self.namespace.is_empty() {
             format!("{} {}", self.kind, self.name)
@@ -46,7 +41,7 @@ impl Mutated {
         }
     }
 
-    /// Takes a patch in that applies to the object before.
+    /// Applies a patch to the object before.
     fn take(&mut self, patch: Patch) {
         let mut after = self.before.clone();
         if apply(&patch, &mut after).is_ok() {
@@ -55,7 +50,7 @@ impl Mutated {
     }
 }
 
-/// All objects, workloads as their pods. Objects that the webhook leaves alone are among them, unchanged.
+/// Returns all objects; workloads are replaced by their pods. Objects that the webhook ignores are included unchanged.
 pub(in crate::cli) fn all(
     files: &[Document],
     old: &[Document],
@@ -69,7 +64,7 @@ pub(in crate::cli) fn all(
         if document.is(POD) {
             match pod(object, known, settings) {
                 Ok(mutated) => all.push(mutated),
-                // The reason is reported already: every object is taken in as a neighbour of the others.
+                // The error is reported already: every object was collected for the context.
                 Err(_) if !unreadable.is_empty() => {}
                 Err(error) => unreadable.push(document.unreadable(&error)),
             }
@@ -89,10 +84,10 @@ pub(in crate::cli) fn all(
     all
 }
 
-/// Most pods of all files: the largest clusters have no more, and all are held in memory.
+/// Maximum number of pods from all files: the largest clusters have no more, and all are held in memory.
 const MOST_PODS: u64 = 100_000;
 
-/// A workload that is updated. Manifests have no status: their group counts as ready once.
+/// Mutates the update of a workload. Manifests have no status: the group counts as ready once.
 fn updated(document: &Document, object: Value, old: &str, known: &Known) -> Mutated {
     let mut mutated = unchanged(document, object);
     let kind = WorkloadKind::ALL.iter().copied().find(|kind| document.is(kind.object_kind()));
@@ -108,7 +103,7 @@ fn updated(document: &Document, object: Value, old: &str, known: &Known) -> Muta
     mutated
 }
 
-/// What is neither a pod nor makes any.
+/// Mutates the creation of an object that is neither a pod nor a workload.
 fn created(document: &Document, object: Value) -> Mutated {
     let mut mutated = unchanged(document, object);
     if CLUSTER_TOPOLOGIES.iter().any(|kind| document.is(*kind))
@@ -119,7 +114,7 @@ fn created(document: &Document, object: Value) -> Mutated {
     mutated
 }
 
-/// The pods of a workload. Their controllers see it in a namespace, and write that into names and variables.
+/// Returns the pods of a workload, as created in a namespace: controllers write it into names and variables.
 fn pods_of(document: &Document, object: &Value, room: u64) -> Result<Option<Vec<Value>>, TooManyPods> {
     let whole = in_namespace(&document.json);
     let Some(mut pods) = expand(&document.api_version, &document.kind, &whole, room)? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The formats of `rolegate mutate`.
+//! Output formats of `rolegate mutate`.
 
 use std::fmt::Write as _;
 
@@ -7,19 +7,19 @@ use serde_json::{Value, json};
 use super::diff::diff_lines;
 use super::mutated::Mutated;
 
-/// The objects afterwards, as a stream of YAML documents.
+/// Prints the mutated objects as a stream of YAML documents.
 pub(super) fn yaml(objects: &[Mutated]) -> String {
     let documents: Vec<_> = objects.iter().map(|object| to_yaml(&object.after)).collect();
     documents.join("---\n")
 }
 
-/// The objects afterwards, as a `v1 List`.
+/// Prints the mutated objects as a `v1 List`.
 pub(super) fn json(objects: &[Mutated]) -> String {
     let items: Vec<_> = objects.iter().map(|object| &object.after).collect();
     pretty(&json!({ "apiVersion": "v1", "kind": "List", "items": items }))
 }
 
-/// The patches: `{"objects":[{"kind","namespace","name","patch","warnings"}]}`.
+/// Prints the patches: `{"objects":[{"kind","namespace","name","patch","warnings"}]}`.
 pub(super) fn patches(objects: &[Mutated]) -> String {
     let entry = |object: &Mutated| {
         json!({
@@ -34,7 +34,7 @@ pub(super) fn patches(objects: &[Mutated]) -> String {
     pretty(&json!({ "objects": objects }))
 }
 
-/// What changes, object by object, as a diff of their YAML.
+/// Prints a diff of each object's YAML.
 pub(super) fn diff(objects: &[Mutated], coloured: bool) -> String {
     let paint = |text: &str, code: &str| {
         if coloured { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }

@@ -1,4 +1,4 @@
-//! A chart on the terminal: for each role a column for each release, as high as its released share.
+//! A terminal chart: a column per role and release, as high as the released share.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -8,18 +8,18 @@ use super::{Plan, Planned, text};
 use crate::cli::draw::paint;
 use crate::cli::terminal::{Style, shown, width};
 
-/// Lines of a role.
+/// Height of a role, in lines.
 const HEIGHT: u32 = 4;
-/// Cells of the widest column, the gap to the next one included.
+/// Maximum width of a column, including the gap.
 const WIDEST: usize = 6;
-/// Letters of the longest name.
+/// Maximum width of a name.
 const NAME: usize = 24;
-/// What stands before their numbers.
+/// Label of the row of numbers.
 const RELEASE: &str = "release";
-/// Parts of one line.
+/// Steps of height per line.
 const PARTS: u32 = 8;
 
-/// How full a cell is, in parts of it.
+/// Cells by fill level, in steps of 1/8.
 const BLOCKS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
 const ASCII: [&str; 9] = [" ", ".", ".", ".", ":", ":", ":", "#", "#"];
 
@@ -36,7 +36,7 @@ pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>]) -> io::Result
             let names = names.chain([RELEASE.len()]).max().unwrap_or_default().min(NAME);
             let counts = group.roles.iter().map(|role| role.desired.to_string().len()).max().unwrap_or_default();
             let margin = Margin { names, counts };
-            // Two columns at least, or there is nothing to see.
+            // A chart needs at least two columns.
             let cells = width.saturating_sub(margin.width()).max(2);
             let stairs = Stairs::of(group, run, cells);
             write!(out, "{}", chart(&stairs, margin, cells, &style))?;
@@ -45,7 +45,7 @@ pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>]) -> io::Result
     Ok(())
 }
 
-/// What stands left of the columns.
+/// The widths left of the columns.
 #[derive(Clone, Copy)]
 struct Margin {
     names: usize,
@@ -57,7 +57,7 @@ impl Margin {
         self.names + self.counts + 5
     }
 
-    /// The beginning of a line.
+    /// Returns the beginning of a line.
     fn line(self, name: &str, count: &str, edge: &str) -> String {
         let (names, counts) = (self.names, self.counts);
         let name: String = shown(name).chars().take(names).collect();
@@ -84,11 +84,11 @@ fn chart(stairs: &Stairs<'_>, margin: Margin, cells: usize, style: &Style) -> St
     text
 }
 
-/// The lines of a role, from the top.
+/// Returns the lines of a role, top first.
 fn rows(role: &RoleStairs<'_>, margin: Margin, column: usize, style: &Style) -> String {
     let letters = if style.unicode { &BLOCKS } else { &ASCII };
     let edge = if style.unicode { "│" } else { "|" };
-    // A gap between columns, where there is room for one.
+    // Wide columns have a gap.
     let (bar, gap) = if column > 2 { (column - 1, 1) } else { (column, 0) };
     let mut text = String::new();
     for line in (0..HEIGHT).rev() {
@@ -116,7 +116,7 @@ fn rows(role: &RoleStairs<'_>, margin: Margin, column: usize, style: &Style) -> 
     text
 }
 
-/// The numbers of releases, as many as there is room for.
+/// Returns the row of release numbers, as many as fit.
 fn numbers(stairs: &Stairs<'_>, column: usize) -> String {
     let longest = stairs.releases.to_string().len();
     let every = (longest + 1).div_ceil(column);

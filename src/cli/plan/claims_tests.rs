@@ -1,4 +1,4 @@
-//! The offline commands and the index find the same carrier of a group.
+//! Tests that offline commands and the index choose the same carrier of a group.
 
 use serde_json::{Value, json};
 
@@ -31,7 +31,7 @@ fn segments() -> Value {
     json!([{ "name": "c", "strategy": { "segmentPlacement": { "segmentSize": { "prefill": 1 } } } }])
 }
 
-/// Kind and name of the object that controls, and of those that do not.
+/// The title of the controlling carrier, and of the others.
 type Found = (Option<String>, Vec<String>);
 
 fn title(group: &Group) -> String {

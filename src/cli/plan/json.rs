@@ -1,4 +1,4 @@
-//! For programs.
+//! JSON output of `plan`.
 
 use std::collections::BTreeMap;
 
@@ -25,16 +25,16 @@ struct Group<'a> {
     steps: &'a [BTreeMap<String, u32>],
     complete: bool,
     batches: Vec<Batch>,
-    /// The segments that are wanted of a group whose workloads are scaled together.
+    /// Desired segments of an elastic group.
     #[serde(skip_serializing_if = "Option::is_none")]
     elastic: Option<Segments>,
-    /// Batches that were broken within the window, of a state that says so.
+    /// Batches that broke within the window, if the state has some.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     recoveries: &'a [RecoveryState],
-    /// What fits, as `rolegate fit` says it; left out where there are no nodes.
+    /// Output of `rolegate fit`; absent without nodes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fit: Vec<Value>,
-    /// What refuses the group; left out when it is admitted.
+    /// Errors of the group; absent when it is admitted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     violations: Vec<Finding<'a>>,
     /// Why there is no plan.
@@ -97,13 +97,13 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
     }
 }
 
-/// Roles that nothing batches run at once: their target is what is desired.
+/// Returns the roles. A role in no batch runs at once: its target is its desired number.
 fn roles<'a>(planned: &'a Planned<'_>) -> BTreeMap<&'a str, Role> {
     let Ok(plan) = &planned.plan else { return BTreeMap::new() };
     let target = |name: &str| planned.run()?.seen.decision.released.get(name).copied();
     let entry = |role: &'a crate::model::Role| {
         let target = target(&role.name).unwrap_or(role.desired);
-        // A frozen workload's partition is beyond all its replicas: none is to be updated.
+        // The partition of a frozen workload is above its replicas: none is updated.
         let partition = planned.run().and_then(|run| run.seen.decision.rollout.get(&role.name));
         let partition = partition.map(|plan| plan.partition.min(role.desired));
         (role.name.as_str(), Role { desired: role.desired, target, partition })

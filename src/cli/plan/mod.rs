@@ -1,4 +1,4 @@
-//! `rolegate plan`: would a group be admitted, and in what order are its gates lifted? Without a cluster.
+//! `rolegate plan`: shows whether a group would be admitted, and in what order its gates are lifted, without a cluster.
 
 mod chart;
 #[cfg(test)]
@@ -68,7 +68,6 @@ enum Output {
     Yaml,
 }
 
-/// A group with its plan.
 struct Planned<'a> {
     document: &'a Document,
     judged: Judged,
@@ -78,20 +77,20 @@ struct Planned<'a> {
 struct Plan {
     group: Arc<Group>,
     run: Result<Run, RunError>,
-    /// What fits, where there are nodes among the files.
+    /// What fits; empty when the files have no nodes.
     fitted: Vec<Fitted>,
 }
 
-/// Why an object has no plan.
+/// The reason why an object has no plan.
 #[derive(Debug, thiserror::Error)]
 enum NoPlan {
     /// It does not have the shape of its kind.
     #[error("unreadable")]
     Shape,
-    /// Another object carries its group; the status is what the loop would give to it.
+    /// Another object carries the group; the status is what the loop would write.
     #[error("controls nothing, since another object carries the group")]
     Conflicted(Arc<Group>, Box<GroupStatus>),
-    /// It is a RoleBasedGroup that names a RoleCoordination: its pods are held until that one is there.
+    /// A RoleBasedGroup that names a RoleCoordination: its pods are held until the RoleCoordination exists.
     #[error("waits for RoleCoordination {1:?}, which is not in the files")]
     Waits(Arc<Group>, String),
 }
@@ -108,7 +107,7 @@ impl Planned<'_> {
         }
     }
 
-    /// Why it was not planned to its end.
+    /// Returns why the plan is missing or incomplete.
     fn error(&self) -> Option<&dyn Error> {
         match &self.plan {
             Ok(plan) => plan.run.as_ref().err().map(|error| error as &dyn Error),
@@ -124,7 +123,7 @@ impl Planned<'_> {
         }
     }
 
-    /// What fits, where that is known.
+    /// Returns what fits, if known.
     fn fitted(&self) -> &[Fitted] {
         self.plan.as_ref().map(|plan| plan.fitted.as_slice()).unwrap_or_default()
     }
@@ -134,13 +133,13 @@ impl Planned<'_> {
     }
 }
 
-/// Plans the groups in the files. The exit code is 0 when all are admitted and come up completely, 1 when not, 2 when
-/// something is unreadable; a single decision need not complete anything.
+/// Plans the groups in the files. The exit code is 0 when all are admitted and complete, 1 when not, 2 when something
+/// is unreadable; a single decision need not complete a group.
 pub fn run(args: &PlanArgs) -> ExitCode {
     write(args, &mut io::BufWriter::new(io::stdout().lock()))
 }
 
-/// The same, printed elsewhere.
+/// Like [`run`], but prints to `out`.
 pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
     if args.state.is_some() && matches!(args.output, Output::Chart | Output::Svg) {
         let message = "a chart or a picture shows a whole run: not with --state";
@@ -169,11 +168,11 @@ pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
         Output::Yaml => data(Data::Yaml),
         Output::Text | Output::Wide => text::print(out, &planned, detail),
         Output::Chart => chart::print(out, &planned),
-        // What cannot be read has no picture.
+        // Without a readable group there is no picture.
         Output::Svg if planned.is_empty() => Ok(()),
         Output::Svg => out.write_all(svg::picture(&planned).as_bytes()),
     };
-    // Whoever closed the pipe has seen enough; the verdict stands.
+    // A closed pipe does not change the verdict.
     _ = printed.and_then(|()| out.flush());
     for unreadable in &read.unreadable {
         eprintln!("{unreadable}");
@@ -181,13 +180,13 @@ pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
     ExitCode::from(if read.unreadable.is_empty() { verdict(&planned, args.state.is_some()) } else { 2 })
 }
 
-/// Nothing is there to be planned.
+/// Error when there is nothing to plan.
 const NO_GROUP: &str = "rolegate: no RoleBasedGroup and no RoleCoordination in the files";
 
-/// Observed counts, and the file that they are from.
+/// The file name of observed counts, and the counts.
 type State<'a> = (String, &'a ObservedCounts);
 
-/// The groups of files with their plans.
+/// Plans the groups of files.
 fn planned<'a>(
     files: &'a [Document],
     with: &'a [Document],
@@ -205,7 +204,7 @@ fn planned<'a>(
     carried.into_iter().map(|(document, group)| plan(document, group, &world, counts, cluster.as_ref())).collect()
 }
 
-/// The exit code. A single decision need not complete anything.
+/// Returns the exit code. A single decision need not complete a group.
 fn verdict(planned: &[Planned<'_>], single: bool) -> u8 {
     if planned.iter().any(|planned| matches!(&planned.plan, Ok(Plan { run: Err(_), .. }))) {
         return 2;
@@ -214,7 +213,7 @@ fn verdict(planned: &[Planned<'_>], single: bool) -> u8 {
     u8::from(planned.iter().any(fails))
 }
 
-/// The exit code of files, and what is printed of them for programs.
+/// Returns the exit code and the JSON output for files.
 pub(in crate::cli) fn data(
     files: &[Document],
     with: &[Document],
@@ -227,13 +226,13 @@ pub(in crate::cli) fn data(
     if planned.is_empty() && unreadable.is_empty() {
         unreadable.push(NO_GROUP.to_owned());
     }
-    // Answers have no keys that are no text.
+    // The answer has no keys that are not strings.
     let answer = serde_json::to_value(json::answer(&planned)).unwrap_or_default();
     (verdict(&planned, observed.is_some()), answer)
 }
 
-/// Objects that speak of groups, each with the group that it carries, or why it carries none. A RoleBasedGroup that another
-/// object coordinates is a part of that one.
+/// Returns the objects that define groups, each with its group, or why it carries none. A RoleBasedGroup that another
+/// object coordinates belongs to that object.
 fn carried<'a>(
     documents: &'a [Document],
     with: &'a [Document],
@@ -308,7 +307,7 @@ fn read_state(path: &PathBuf) -> Result<ObservedCounts, Unreadable> {
     })
 }
 
-/// A state that names a role which no group has was made for something else, or is misspelt.
+/// Returns an error for a role of the state that no group has: it is misspelt, or the state is of another group.
 fn unknown_role(observed: &ObservedCounts, carried: &[(&Document, Result<Arc<Group>, NoPlan>)]) -> Option<String> {
     let groups: Vec<_> = carried.iter().filter_map(|(_, group)| group.as_ref().ok()).collect();
     let known = |role: &str| groups.iter().any(|group| group.role(role).is_some());

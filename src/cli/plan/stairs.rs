@@ -1,34 +1,32 @@
-//! How far each role is released after each release, in few enough columns to be drawn.
+//! The released share of each role after each release, in a limited number of columns.
 
 use crate::model::Group;
 use crate::plan::Run;
 
-/// The releases of a run, from nothing to the end.
+/// The releases of a run.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stairs<'a> {
-    /// Releases in all.
+    /// Number of releases.
     pub(super) releases: usize,
-    /// Releases that share a column; the last may have fewer.
+    /// Releases per column; the last column may have fewer.
     pub(super) per_column: usize,
-    /// Columns.
     pub(super) columns: usize,
-    /// Roles that are released step by step.
+    /// Roles that are released in steps.
     pub(super) roles: Vec<RoleStairs<'a>>,
-    /// Roles of which no pod is held.
+    /// Roles without held pods.
     pub(super) free: Vec<&'a str>,
 }
 
-/// One role.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RoleStairs<'a> {
     pub(super) name: &'a str,
     pub(super) desired: u32,
-    /// Replicas that are released after each column.
+    /// Released replicas after each column.
     pub(super) released: Vec<u32>,
 }
 
 impl<'a> Stairs<'a> {
-    /// The releases of a run in `most` columns.
+    /// Returns the releases of a run in at most `most` columns.
     pub(super) fn of(group: &'a Group, run: &Run, most: usize) -> Self {
         let releases = run.steps.len();
         let per_column = releases.div_ceil(most.max(1)).max(1);
@@ -49,17 +47,17 @@ impl<'a> Stairs<'a> {
         }
     }
 
-    /// Roles that are drawn: those that want replicas.
+    /// Returns the roles to draw: those with replicas.
     pub(super) fn drawn(&self) -> impl Iterator<Item = &RoleStairs<'a>> {
         self.roles.iter().filter(|role| role.desired > 0)
     }
 
-    /// The number of the last release of a column, from 1.
+    /// Returns the number of the last release in a column, counted from 1.
     pub(super) fn last_of(&self, column: usize) -> usize {
         ((column + 1) * self.per_column).min(self.releases)
     }
 
-    /// `each column is 5 releases`, where that has to be said.
+    /// Describes columns of several releases: `each column is 5 releases of 10 in all`.
     pub(super) fn scale(&self) -> Option<String> {
         (self.per_column > 1)
             .then(|| format!("each column is {} releases of {} in all", self.per_column, self.releases))
@@ -67,13 +65,13 @@ impl<'a> Stairs<'a> {
 }
 
 impl RoleStairs<'_> {
-    /// What is released before and after each column.
+    /// Returns the released replicas before and after each column.
     pub(super) fn steps(&self) -> impl Iterator<Item = (u32, u32)> {
         let before = std::iter::once(0).chain(self.released.iter().copied());
         before.zip(self.released.iter().copied())
     }
 
-    /// A part of the desired replicas in parts of a whole, rounded, and at least one where there is any.
+    /// Scales a count of the desired replicas to `whole`, rounded, and at least 1 if the count is not 0.
     pub(super) fn part(&self, count: u32, whole: u32) -> u32 {
         let (count, desired, whole) = (u64::from(count), u64::from(self.desired.max(1)), u64::from(whole));
         let part = (2 * count * whole + desired) / (2 * desired);

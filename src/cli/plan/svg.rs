@@ -1,5 +1,5 @@
-//! A picture of the releases: a row for each role, a column for each release, as high as the released share. It needs no other
-//! file, is readable on light and on dark ground, and says what it shows in words.
+//! An SVG picture of the releases: a row per role, a column per release, as high as the released share. It refers to
+//! no other file, is readable on light and dark backgrounds, and has a text description.
 
 use std::fmt::Write as _;
 
@@ -8,22 +8,22 @@ use super::{Plan, Planned, text};
 use crate::cli::terminal::{PLAIN, shown};
 use crate::model::wording::counted;
 
-/// Columns of a role, at most.
+/// Maximum number of columns per role.
 const MOST_COLUMNS: usize = 200;
-/// Columns of all roles together, at most; but so many of each at least.
+/// Maximum number of columns of all roles together, as long as each has [`LEAST_COLUMNS`].
 const MOST_CELLS: usize = 40_000;
 const LEAST_COLUMNS: usize = 20;
-/// With so many columns, each says how much is released.
+/// Maximum number of columns whose counts are described one by one.
 const MOST_COUNTS: usize = 20;
-/// Faults of a group that is refused, of which more are counted.
+/// Errors of a refused group to list; further ones are counted.
 const MOST_FAULTS: usize = 5;
-/// Lines that say where batches go.
+/// Maximum number of lines about placements.
 const MOST_PLACES: usize = 24;
-/// Letters of a line, and of a name.
+/// Maximum length of a line, and of a name.
 const LINE: usize = 120;
 const NAME: usize = 22;
 
-// All in the units of the picture.
+// Lengths in units of the picture.
 const WIDTH: u32 = 960;
 const LEFT: u32 = 190;
 const PLOT: u32 = WIDTH - LEFT - 20;
@@ -39,7 +39,7 @@ text{font:13px system-ui,sans-serif;fill:#1f2328}\
 text{fill:#e6edf3}.small{fill:#9da7b1}.bad{fill:#ff8a80}\
 .ground{fill:#0d1117}.row{fill:#1c2229}.before{fill:#28527a}.new{fill:#6cb6ff}}";
 
-/// The picture of all that is planned.
+/// Returns the picture of all plans.
 pub(super) fn picture(planned: &[Planned<'_>]) -> String {
     let mut picture = Picture { body: String::new(), words: Vec::new(), bottom: 12 };
     for planned in planned {
@@ -60,9 +60,9 @@ pub(super) fn picture(planned: &[Planned<'_>]) -> String {
 
 struct Picture {
     body: String,
-    /// What it shows, in sentences.
+    /// Text description, in sentences.
     words: Vec<String>,
-    /// Where the next line goes.
+    /// Vertical position of the next line.
     bottom: u32,
 }
 
@@ -111,7 +111,7 @@ impl Picture {
         }
     }
 
-    /// Where batches go, where there are nodes.
+    /// Adds the placement of batches, if there are nodes.
     fn places(&mut self, planned: &Planned<'_>) {
         let lines: Vec<_> = planned.fitted().iter().flat_map(text::placed).collect();
         self.words.extend(lines.iter().take(MOST_PLACES).map(|line| format!("{}.", line.trim())));
@@ -123,7 +123,7 @@ impl Picture {
         }
     }
 
-    /// What was released before, and what each release adds, as one shape each.
+    /// Draws the replicas released before each release, and those that it adds, as one shape each.
     fn role(&mut self, stairs: &Stairs<'_>, role: &RoleStairs<'_>, column: f64) {
         let says = says(stairs, role);
         self.words.push(says.clone());
@@ -165,11 +165,11 @@ impl Picture {
         self.bottom = base;
     }
 
-    /// The numbers of releases below the rows, as many as there is room for.
+    /// Draws the numbers of releases below the rows, as many as fit.
     fn numbers(&mut self, stairs: &Stairs<'_>, column: f64) {
         let y = self.bottom + 16;
         _ = write!(self.body, "<g><text class=\"small\" x=\"12\" y=\"{y}\">release</text>");
-        // A digit takes about 7 units.
+        // A digit is about 7 units wide.
         let room = 7 * u32::try_from(stairs.releases.to_string().len() + 1).unwrap_or(u32::MAX);
         let mut free_from = 0.0;
         for (number, at) in (0_u32..).zip(0..stairs.columns) {
@@ -196,13 +196,13 @@ impl Picture {
     }
 }
 
-/// Where a column begins, to a tenth.
+/// Returns the left edge of a column, with one decimal.
 fn edge(number: u32, column: f64) -> String {
     let at = format!("{:.1}", f64::from(LEFT) + f64::from(number) * column);
     at.strip_suffix(".0").map(str::to_owned).unwrap_or(at)
 }
 
-/// `prefill, 100 replicas: 10, 20, 30 after each release.`
+/// Describes a role: `prefill, 8 replicas: 2, 4, 6, 8 released, release by release.`
 fn says(stairs: &Stairs<'_>, role: &RoleStairs<'_>) -> String {
     let replicas = counted(role.desired, "replica");
     let (first, last) = (role.released.first().copied().unwrap_or(0), role.released.last().copied().unwrap_or(0));
@@ -216,7 +216,7 @@ fn says(stairs: &Stairs<'_>, role: &RoleStairs<'_>) -> String {
     format!("{}, {replicas}: {after}.", role.name)
 }
 
-/// A text of so many letters at most.
+/// Shortens a text to a maximum number of characters.
 fn elided(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -224,7 +224,7 @@ fn elided(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// As XML has it: some characters are written otherwise, and some it cannot have at all.
+/// Escapes a text for XML, without the characters that XML forbids.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in shown(text).chars() {

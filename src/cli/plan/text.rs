@@ -1,4 +1,4 @@
-//! For people: whether the group is admitted, what goes in which step, and what would hold.
+//! Text output of `plan`: the verdict, the releases, and the batches.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -15,12 +15,12 @@ use crate::plan::rollout::rollouts;
 use crate::plan::{Batch, ReplicaIs, Run};
 use crate::rules::Violation;
 
-/// How much is shown.
+/// The level of detail.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Detail {
-    /// One decision, from what is observed.
+    /// Shows a single decision from observed counts.
     pub(super) single: bool,
-    /// The share of each role that is released after each release.
+    /// Shows the share of each role after each release.
     pub(super) shares: bool,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], detail: Detai
         }
         head(out, planned, detail.single, style)?;
         all_findings(out, planned, style)?;
-        // What is refused is not there to be planned.
+        // A refused group is not planned.
         if let (true, Ok(Plan { group, run: Ok(run), fitted })) = (planned.judged.is_allowed(), &planned.plan) {
             body(out, group, run, detail)?;
             for line in fitted.iter().flat_map(placed) {
@@ -43,13 +43,13 @@ pub(super) fn print(out: &mut impl Write, planned: &[Planned<'_>], detail: Detai
     Ok(())
 }
 
-/// `coordination "pd" goes to`, and where each batch goes.
+/// Returns a heading, `coordination "pd" goes to`, and a line for each batch.
 pub(super) fn placed(fitted: &Fitted) -> Vec<String> {
     let why = fitted.answer.as_ref().err().map(|error| format!("  {error}"));
     std::iter::once(format!("coordination {:?} goes to", fitted.name)).chain(why).chain(details(fitted)).collect()
 }
 
-/// `RoleBasedGroup prod/pd`.
+/// Returns kind and name: `RoleBasedGroup prod/pd`.
 pub(super) fn title(planned: &Planned<'_>) -> String {
     let document = planned.document;
     let name = match document.namespace.as_str() {
@@ -59,12 +59,12 @@ pub(super) fn title(planned: &Planned<'_>) -> String {
     shown(&format!("{} {name}", document.kind))
 }
 
-/// `RoleBasedGroup prod/pd: admitted, complete after 3 releases`.
+/// Prints `RoleBasedGroup prod/pd: admitted, complete after 3 releases`.
 pub(super) fn head(out: &mut impl Write, planned: &Planned<'_>, single: bool, style: Style) -> io::Result<()> {
     writeln!(out, "{}{}{}: {}", style.strong, title(planned), style.end, outcome(planned, single, style))
 }
 
-/// What becomes of a group.
+/// Describes the outcome of a group.
 pub(super) fn outcome(planned: &Planned<'_>, single: bool, style: Style) -> String {
     let errors = planned.judged.errors.len();
     match planned.run() {
@@ -85,7 +85,7 @@ pub(super) fn outcome(planned: &Planned<'_>, single: bool, style: Style) -> Stri
     }
 }
 
-/// What the rules say of a group.
+/// Prints the errors and warnings of a group.
 pub(super) fn all_findings(out: &mut impl Write, planned: &Planned<'_>, style: Style) -> io::Result<()> {
     findings(out, style.bad, "error", &planned.judged.errors, style)?;
     findings(out, style.moving, "warning", &planned.judged.warnings, style)
@@ -132,7 +132,7 @@ fn body(out: &mut impl Write, group: &Group, run: &Run, detail: Detail) -> io::R
     conditions(out, run, detail.single)
 }
 
-/// The segments that are wanted of a group: what becomes of its workloads, and, in a single decision, how far they are.
+/// Describes the desired segments of a group, and, in a single decision, the progress of its workloads.
 fn elastic(group: &Group, run: &Run, detail: Detail) -> Vec<String> {
     let Some(elastic) = &group.elastic else { return Vec::new() };
     let far = segments_line(elastic, run.seen.decision.elastic.as_ref());
@@ -144,19 +144,19 @@ fn elastic(group: &Group, run: &Run, detail: Detail) -> Vec<String> {
     std::iter::once(wanted).chain(far.filter(|_| detail.single)).collect()
 }
 
-/// That nothing batches a role.
+/// Describes a role that is in no batch.
 pub(super) fn in_no_batch(role: &str) -> String {
     format!("role {role:?} is in no batch: its pods get no gate")
 }
 
-/// `coordination "pd": segments of 10 prefill and 5 decode, OrderedReady`.
+/// Describes batches: `coordination "pd": segments of 10 prefill and 5 decode, OrderedReady`.
 pub(super) fn batches_of(coordination: &Coordination, batching: &Batching) -> String {
     let sizes: Vec<_> = batching.sizes.iter().map(|(role, size)| format!("{size} {role}")).collect();
     let (name, words) = (coordination.display_name(), batching.kind.words());
     format!("coordination {name:?}: {words} of {}, {}", sizes.join(" and "), batching.progression())
 }
 
-/// One row for each release: what is released, and what runs then.
+/// Prints a row per release: the released replicas, and the running ones.
 fn steps(out: &mut impl Write, group: &Group, run: &Run, shares: bool) -> io::Result<()> {
     let batched: Vec<_> = group.roles.iter().filter(|role| group.batch_size(&role.name).is_some()).collect();
     if run.steps.is_empty() || batched.is_empty() {
@@ -181,14 +181,14 @@ fn steps(out: &mut impl Write, group: &Group, run: &Run, shares: bool) -> io::Re
     write!(out, "{}", table.text(2))
 }
 
-/// The ordinals that a step adds to a role.
+/// Returns the ordinals that a step adds to a role.
 fn added(before: &BTreeMap<String, u32>, after: &BTreeMap<String, u32>, role: &str) -> Option<String> {
     let from = before.get(role).copied().unwrap_or(0);
     let to = after.get(role).copied().unwrap_or(0).checked_sub(1).filter(|to| *to >= from)?;
     Some(ordinals(&(from..=to)))
 }
 
-/// One decision: where each role stands and goes, and the batches.
+/// Prints a single decision: the counts of each role, and the batches.
 fn now(out: &mut impl Write, group: &Group, run: &Run) -> io::Result<()> {
     let mut table = Table::with_heading(["ROLE", "DESIRED", "RELEASED", "READY", "TARGET", "RELEASES NOW"]);
     for role in &group.roles {
@@ -213,7 +213,7 @@ fn now(out: &mut impl Write, group: &Group, run: &Run) -> io::Result<()> {
     for alike in all.chunk_by(|a, b| (a.coordination, a.state, a.reason) == (b.coordination, b.state, b.reason)) {
         let (Some(first), Some(last)) = (alike.first(), alike.last()) else { continue };
         let name = group.coordination(first.coordination).map(Coordination::display_name);
-        // Shown to people from 1.
+        // Users count from 1.
         let numbers = ordinals(&(first.index + 1..=last.index + 1));
         table.row([name.unwrap_or_default(), numbers, first.state.as_str().to_owned(), why(first)]);
     }

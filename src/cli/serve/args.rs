@@ -146,13 +146,13 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// Which namespaces are served, and how.
+    /// Returns how namespaces are served.
     pub(super) fn serving(&self) -> Serving {
         let others = if self.namespace_selector.is_some() { Others::Unknown } else { Others::NotAsked };
         Serving { others, ..serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref()) }
     }
 
-    /// How the loop behaves.
+    /// Converts the options to options of the loop.
     pub fn loop_options(&self) -> LoopOptions {
         LoopOptions {
             missing_group: self.missing_group,
@@ -221,7 +221,7 @@ pub enum LogFormat {
 }
 
 impl LogFormat {
-    /// As it is written.
+    /// Returns the value on the command line.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -256,7 +256,7 @@ fn parse_reach(text: &str) -> Result<ReachArg, String> {
     }
 }
 
-/// The largest body fits into three quarters of this.
+/// Three quarters of this hold the largest body.
 const LEAST_BODY_MEMORY: usize = 10 << 20;
 
 fn parse_body_memory(text: &str) -> Result<usize, String> {

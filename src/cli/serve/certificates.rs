@@ -1,4 +1,4 @@
-//! What the webhook serves with, and which callers it lets in.
+//! Starts the serving certificate and the authentication of callers.
 
 use std::net::SocketAddr;
 
@@ -17,7 +17,7 @@ use crate::server::tls::authority::LeafSpec;
 use crate::server::tls::cert_files::cert_files;
 use crate::server::tls::certificates::{Certificates, Policy};
 
-/// Who may call, and how the process itself shows that it may; `None` where anybody may.
+/// Returns the allowed callers and the client certificate of the process itself; `None` when anybody may call.
 pub(super) async fn callers(
     args: &ServeArgs,
     parts: &mut Parts,
@@ -33,7 +33,7 @@ pub(super) async fn callers(
     Ok((Some(callers), Some(own)))
 }
 
-/// Starts to keep what is served with, and the webhook configurations that must trust it.
+/// Starts to keep the certificates and the webhook configurations.
 pub(super) async fn start(
     args: &ServeArgs,
     client: &Client,

@@ -1,5 +1,5 @@
-//! The log: one line an event, whatever callers put into names and labels. Control characters are escaped, so that nobody
-//! forges a line or a terminal's colours, and values are cut, so that nobody fills the disk.
+//! The log, one line per event. Control characters are escaped, so that names and labels cannot forge lines or
+//! terminal colours; values are cut, so that they cannot fill the disk.
 
 use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, Write};
@@ -11,12 +11,12 @@ use tracing_subscriber::fmt::format;
 
 use crate::cli::serve::args::LogFormat;
 
-/// Longest value in bytes; names and labels of Kubernetes are below 400.
+/// Maximum length of a value in bytes; names and labels of Kubernetes are below 400.
 const VALUE_MAX: usize = 2048;
-/// Longest line in bytes that is written as it is: an event has a dozen values at most.
+/// Maximum length of an unprocessed line in bytes: an event has at most a dozen values.
 const LINE_MAX: usize = 16 * VALUE_MAX;
 
-/// Starts the log on standard error. Colours are for people; a file or a collector would keep their escapes.
+/// Starts the log on standard error, with colours only on a terminal.
 pub(super) fn start(filter: EnvFilter, format: LogFormat) {
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(io::stderr().is_terminal());
     match format {
@@ -34,7 +34,7 @@ pub(super) fn start(filter: EnvFilter, format: LogFormat) {
     }
 }
 
-/// Writes without control characters, up to the longest value.
+/// Writes without control characters, up to a maximum length.
 struct Escaped<W> {
     to: W,
     left: usize,
@@ -66,7 +66,7 @@ impl<W: fmt::Write> fmt::Write for Escaped<W> {
     }
 }
 
-/// Writes JSON lines; the values of one that is too long are cut. JSON escapes control characters itself.
+/// Writes JSON lines, and cuts the values of a line that is too long. JSON itself escapes control characters.
 struct ShortLines<W>(W);
 
 impl<W: Write> Write for ShortLines<W> {

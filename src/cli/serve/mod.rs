@@ -1,4 +1,4 @@
-//! `rolegate serve`: the webhook on every replica, the loop on the one that leads.
+//! `rolegate serve`: runs the webhook on every replica, and the loop on the leader.
 
 mod args;
 mod certificates;
@@ -60,7 +60,7 @@ use crate::server::tls::acceptor::{CertStore, ClientAuthError, server_config_sin
 use crate::server::tls::cert_info::CertError;
 use crate::server::tls::files::FilesError;
 
-/// Why `serve` could not start, or ended.
+/// The error when `serve` cannot start, or ends by itself.
 #[derive(Debug, thiserror::Error)]
 enum ServeError {
     #[error("log filter {0:?} cannot be read: {1}")]
@@ -87,7 +87,7 @@ enum ServeError {
     Ended(&'static str),
 }
 
-/// Runs until a signal.
+/// Runs until a signal arrives or a part ends.
 pub fn run(args: ServeArgs) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::Runtime);
     let outcome = start_log(&args).and(runtime).and_then(|runtime| runtime.block_on(serve(args)));
@@ -147,7 +147,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let events = Events::new(writer.clone(), &identity, loop_metrics.clone());
     let (election, leader) = Election::new(&client, lease_options(&args, &identity, &serving));
     parts.add("election", election.run(draining.clone()));
-    // It has a budget of its own, apart from that of reviews.
+    // Its budget of reads is separate from that of reviews.
     let topologies = TopologyKeeper::new(
         writer.clone(),
         LiveWorld::new(client.clone(), lookup.index().clone(), options),
@@ -214,7 +214,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     outcome
 }
 
-/// All that is watched.
+/// Starts all watches.
 fn sources(args: &ServeArgs, serving: &Serving, client: &kube::Client, index: &SharedIndex) -> Sources {
     let mut sources = Sources::start(client, index, &args.namespaces);
     if serving.others != Others::NotAsked {
@@ -223,7 +223,7 @@ fn sources(args: &ServeArgs, serving: &Serving, client: &kube::Client, index: &S
     sources
 }
 
-/// An index that knows how namespaces are served, and what weighs how much, before anything is taken in.
+/// Creates an index with the modes and rule weights, before any object is added.
 fn prepared_index(args: &ServeArgs, serving: &Serving, rules: RuleSettings) -> SharedIndex {
     let index = SharedIndex::default();
     index.write(|index| {
@@ -234,7 +234,7 @@ fn prepared_index(args: &ServeArgs, serving: &Serving, rules: RuleSettings) -> S
     index
 }
 
-/// How objects are judged. What is found is weighed in the mode of each namespace afterwards.
+/// Returns the options of the rules. Findings are weighed later, by the mode of each namespace.
 fn options(args: &ServeArgs, rules: RuleSettings) -> Options {
     Options {
         kai_dialect: args.kai_dialect.into(),
@@ -255,7 +255,7 @@ fn lease_options(args: &ServeArgs, identity: &str, serving: &Serving) -> LeaseOp
     }
 }
 
-/// How much is done is told at the start; less than all of it loudly.
+/// Logs the mode at the start; a mode other than `enforce` as a warning.
 fn tell_mode(args: &ServeArgs, serving: &Serving, rules: RuleSettings) {
     let (mode, rules) = (serving.mode.as_str(), rules.to_string());
     match serving.mode {
@@ -266,7 +266,7 @@ fn tell_mode(args: &ServeArgs, serving: &Serving, rules: RuleSettings) {
     args.modes.without_effect().into_iter().for_each(|what| tracing::warn!("{what}"));
 }
 
-/// Ready once every watch has listed.
+/// Sets the check when every watch has listed.
 async fn follow_caches(check: Check, mut synced: watch::Receiver<bool>) {
     check.set(false, "not every watch has listed yet");
     if synced.wait_for(|synced| *synced).await.is_ok() {
@@ -275,7 +275,7 @@ async fn follow_caches(check: Check, mut synced: watch::Receiver<bool>) {
     std::future::pending::<()>().await;
 }
 
-/// The status page, unless it is off.
+/// Creates the status page; `None` when it is off.
 fn status_page(args: &ServeArgs, source: Source, stop: &CancellationToken) -> Result<Option<axum::Router>, TokenError> {
     if !args.page.is_on() {
         return Ok(None);
@@ -288,7 +288,7 @@ async fn run_listener(listener: Listener<axum::Router>, stop: CancellationToken)
     listener.run(stop).await;
 }
 
-/// Parts of the server that run until they are told to stop.
+/// Tasks of the server that run until they are told to stop.
 #[derive(Default)]
 struct Parts(JoinSet<&'static str>);
 
@@ -300,7 +300,7 @@ impl Parts {
         });
     }
 
-    /// Waits for the first part that ends although nobody told it to.
+    /// Waits for the first part that ends by itself, and returns its name.
     async fn ended(&mut self) -> &'static str {
         match self.0.join_next().await {
             Some(Ok(name)) => name,
@@ -309,14 +309,14 @@ impl Parts {
         }
     }
 
-    /// Gives every part a moment to end.
+    /// Waits up to a second for every part to end.
     async fn finish(mut self) {
         let all = async { while self.0.join_next().await.is_some() {} };
         _ = tokio::time::timeout(Duration::from_secs(1), all).await;
     }
 }
 
-/// SIGTERM, or SIGINT from a terminal.
+/// Waits for SIGTERM, or SIGINT from a terminal.
 async fn termination() {
     let (Ok(mut term), Ok(mut interrupt)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
         return std::future::pending().await;

@@ -1,4 +1,4 @@
-//! The batches of a coordination, for people: the sort of cell that each is, and a table of them.
+//! The batches of a coordination as text: the cell of each in a bar, and a table.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use crate::model::{Batching, Coordination};
 use crate::plan::{Batch, BatchState};
 use crate::report::Picture;
 
-/// Those of one coordination, in order.
+/// Returns the batches of a coordination, in order.
 pub(super) fn own<'a>(picture: &'a Picture, coordination: &Coordination) -> impl Iterator<Item = &'a Batch> {
     let index = coordination.index;
     picture.batches.iter().filter(move |batch| batch.coordination == index)
 }
 
-/// Its position among the sorts of [`draw::BATCH`](crate::cli::draw::BATCH).
+/// Returns the index of its cell in [`draw::BATCH`](crate::cli::draw::BATCH).
 pub(super) fn cell(batch: &Batch) -> usize {
     match (batch.state, batch.reason) {
         (BatchState::Ready, _) => 0,
@@ -24,18 +24,18 @@ pub(super) fn cell(batch: &Batch) -> usize {
     }
 }
 
-/// A row for each batch; those that follow one another and are alike share one.
+/// Returns a row for each batch; consecutive batches with equal state and reason share a row.
 pub(super) fn table(picture: &Picture, coordination: &Coordination, batching: &Batching) -> String {
     let all: Vec<_> = own(picture, coordination).collect();
     let word = batching.kind.word().to_uppercase();
     let mut table = Table::with_heading([word.as_str(), "LABEL", "STATE", "REPLICAS", "REASON"]);
-    // What runs is not alike: some of it may be ready.
+    // Released batches differ: some of their pods may be ready.
     let alike = |one: &&Batch, other: &&Batch| {
         one.state == other.state && one.reason == other.reason && one.state != BatchState::Released
     };
     for batches in all.chunk_by(alike) {
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else { continue };
-        // Shown to people from 1; the label `rolegate.dev/segment` counts from 0.
+        // Users count from 1; the label `rolegate.dev/segment` counts from 0.
         let [numbers, labels] = [1, 0].map(|start| ordinals(&(first.index + start..=last.index + start)));
         let reason = first.reason.map_or("-", |reason| reason.as_str());
         table.row([&numbers, &labels, first.state.as_str(), &replicas(batches), reason]);
@@ -43,7 +43,7 @@ pub(super) fn table(picture: &Picture, coordination: &Coordination, batching: &B
     if all.is_empty() { format!("    no {}\n", batching.kind.words()) } else { table.text(4) }
 }
 
-/// `prefill 10, 10 released, 4 ready; decode …`.
+/// Sums the replicas by role: `prefill 10, 10 released, 4 ready; decode …`.
 fn replicas(batches: &[&Batch]) -> String {
     let mut roles: BTreeMap<&str, [u32; 3]> = BTreeMap::new();
     for (role, share) in batches.iter().flat_map(|batch| &batch.roles) {

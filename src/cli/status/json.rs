@@ -1,4 +1,4 @@
-//! For programs.
+//! JSON output of `status`.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! `rolegate status`: groups with their batches.
+//! `rolegate status`: shows groups with their batches.
 
 mod batches;
 mod json;
@@ -54,7 +54,6 @@ pub fn run(args: &StatusArgs) -> ExitCode {
     })
 }
 
-/// What is shown.
 struct Seen {
     groups: Vec<Picture>,
     trees: Vec<TreeSnapshot>,
@@ -97,13 +96,13 @@ async fn render(args: &StatusArgs, data: Option<Data>, connection: &Connection, 
     }
 }
 
-/// One PodGroup, as it is shown among others.
+/// Formats a single PodGroup.
 pub fn pod_group(picture: &TreePicture, data: Option<Data>) -> String {
     let seen = PodGroupStatus::of(picture);
     data.map_or_else(|| pod_groups::one(&seen, Style::of_stdout()), |data| data.text(&seen))
 }
 
-/// One group with its conditions, for people.
+/// Formats a single group with its conditions, as text.
 pub fn one(picture: &Picture) -> String {
     let detail = Detail { conditions: true, batches: false };
     text::render(std::slice::from_ref(picture), detail, jiff::Timestamp::now())

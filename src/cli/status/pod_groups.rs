@@ -1,4 +1,4 @@
-//! KAI PodGroups that place their pods, for people.
+//! Text output for KAI PodGroups that place their pods.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::cli::terminal::{Style, shown};
 use crate::model::wording::counted;
 use crate::report::{PodGroupStatus, SubGroup, TreeHold, TreePicture};
 
-/// `prod/train  PodGroup  6/8 pods have a node  2 pods held`, a line for each subgroup, and what is held.
+/// Formats a PodGroup: `prod/train  PodGroup  6/8 pods have a node  2 pods held`, a line per subgroup, and the holds.
 pub(super) fn one(group: &PodGroupStatus<'_>, style: Style) -> String {
     let PodGroupStatus { pods, scheduled, held, due, .. } = group;
     let name = shown(&format!("{}/{}", group.namespace, group.name));
@@ -32,7 +32,7 @@ pub(super) fn one(group: &PodGroupStatus<'_>, style: Style) -> String {
     text
 }
 
-/// Each a paragraph.
+/// Formats each PodGroup as a paragraph.
 pub(super) fn text(pictures: &[TreePicture]) -> String {
     let style = Style::of_stdout();
     pictures.iter().map(|picture| one(&PodGroupStatus::of(picture), style)).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! For people: a head line for each group, a bar of its batches for each coordination, and what is held.
+//! Text output for groups: a head line per group, a bar of batches per coordination, and the holds.
 
 use std::fmt::Write as _;
 
@@ -15,15 +15,15 @@ use crate::plan::recovery::text::recoveries;
 use crate::plan::rollout::rollouts;
 use crate::report::{Picture, Would};
 
-/// Most cells of a bar.
+/// Maximum number of cells in a bar.
 const WIDTH: usize = 50;
 
-/// What is shown beside the head, the bars and the holds.
+/// Optional parts of the output.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Detail {
-    /// The conditions, and what fits.
+    /// Shows the conditions, and what fits.
     pub(super) conditions: bool,
-    /// A row for each batch.
+    /// Shows a row for each batch.
     pub(super) batches: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn render(pictures: &[Picture], detail: Detail, now: Timestamp) -> St
     text
 }
 
-/// `prod/pd  RoleBasedGroup  3/10 segments  45/150 pods ready  105 pods held  4m12s`.
+/// Returns the head line: `prod/pd  RoleBasedGroup  3/10 segments  45/150 pods ready  105 pods held  4m12s`.
 fn head(picture: &Picture, now: Timestamp, style: Style) -> String {
     let mut parts = vec![format!("{}{}{}", style.strong, shown(&picture.key.to_string()), style.end)];
     match picture.carrier() {
@@ -88,12 +88,12 @@ fn head(picture: &Picture, now: Timestamp, style: Style) -> String {
     parts.join("  ") + "\n"
 }
 
-/// Seconds from then to now; 0 when the clocks disagree.
+/// Returns the seconds between two times; 0 when the order is reversed.
 pub fn seconds_since(then: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(now.as_second() - then.as_second()).unwrap_or(0)
 }
 
-/// A bar for each coordination that makes batches.
+/// Returns a bar for each coordination with batches.
 fn bars(picture: &Picture, detail: Detail, style: Style) -> String {
     let Some(group) = picture.group() else { return String::new() };
     let bar = |(coordination, batching): (&Coordination, &Batching)| {
@@ -126,7 +126,7 @@ fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, styl
     line + style.end + "\n"
 }
 
-/// What the cells of the bars stand for; nothing where there is no bar.
+/// Returns the legend of the bars; empty without bars.
 pub(super) fn legend(pictures: &[Picture]) -> String {
     let seen = |sort| pictures.iter().flat_map(|picture| &picture.batches).any(|batch| batches::cell(batch) == sort);
     let legend = draw::legend(&Style::of_stdout(), BATCH, seen);
@@ -145,12 +145,12 @@ pub(super) fn legend(pictures: &[Picture]) -> String {
     }
 }
 
-/// How far the segments are that are wanted of a group.
+/// Describes the progress of an elastic group's segments.
 fn segments(group: &Group, picture: &Picture) -> Option<String> {
     segments_line(group.elastic.as_ref()?, picture.seen.decision.elastic.as_ref())
 }
 
-/// Why pods are held.
+/// Describes why pods are held.
 fn holds(picture: &Picture, style: Style) -> String {
     let mut text = String::new();
     for held in picture.seen.decision.held.iter().filter(|held| held.is_told()) {
@@ -172,7 +172,7 @@ fn holds(picture: &Picture, style: Style) -> String {
     text
 }
 
-/// The conditions as they would be written now.
+/// Returns the conditions that the loop would write now.
 fn conditions(picture: &Picture) -> String {
     let mut table = Table::default();
     for condition in &picture.seen.status.conditions {

@@ -1,4 +1,4 @@
-//! What the commands answer about a case's objects, as data: by the same functions as the commands themselves.
+//! Answers of the commands for the objects of a case, from the commands' own functions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use crate::cli::{fit, plan};
 use crate::model::{WorkloadKey, WorkloadKind};
 use crate::rules::{Judged, KaiDialect, Need, Operation, Options, Violation, World, judged_kinds, needs};
 
-/// API groups of the PodGroups that an author may be allowed to make.
+/// API groups of PodGroups that an author may create.
 const POD_GROUPS: [&str; 3] = ["scheduling.x-k8s.io", "scheduling.volcano.sh", POD_GROUP.group];
 
-/// The objects of a case, and those that are there.
+/// The objects of a case, and its context.
 struct Files {
     objects: Vec<Document>,
     old: Vec<Document>,
@@ -26,7 +26,7 @@ struct Files {
 }
 
 impl Files {
-    /// The error is what is wrong with them.
+    /// Parses the objects; the error lists their faults.
     fn of(input: &Input) -> Result<Self, Vec<String>> {
         let mut unreadable = Vec::new();
         let mut documents = |field: &str, objects: &[Value]| {
@@ -47,11 +47,11 @@ impl Files {
     }
 }
 
-/// The answer of a command, of which parts that are long are limited to what is expected.
+/// Returns the answer of a command, with long parts limited to the expected ones.
 ///
 /// # Errors
 ///
-/// What the command cannot read.
+/// When the command cannot read an object.
 pub(super) fn answer(input: &Input, expected: &Expected) -> Result<Map<String, Value>, Vec<String>> {
     let files = Files::of(input)?;
     let mut unreadable = Vec::new();
@@ -75,11 +75,11 @@ fn with_exit((exit, answer): (u8, Value)) -> Map<String, Value> {
     all
 }
 
-/// The verdict of each object of a case, with the object's name.
+/// Returns the verdict of each object, with the object's name.
 ///
 /// # Errors
 ///
-/// What is no context.
+/// When a context object lacks the shape of its kind, or no rule judges any object.
 pub(super) fn judged(input: &Input) -> Result<Vec<(String, Judged)>, Vec<String>> {
     verdicts(input, &Files::of(input)?)
 }
@@ -124,7 +124,7 @@ fn verdicts(input: &Input, files: &Files) -> Result<Vec<(String, Judged)>, Vec<S
     Ok(asked.into_iter().map(verdict).collect())
 }
 
-/// What the author of an object may do.
+/// Sets what the author of an object may do.
 fn allow(world: &mut World, input: &Input, document: &Document) {
     let stored: Value = serde_json::from_str(&document.stored()).unwrap_or_default();
     let namespace = stored.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
@@ -140,7 +140,7 @@ fn allow(world: &mut World, input: &Input, document: &Document) {
     }
 }
 
-/// The workloads that the roles of an object refer to.
+/// Returns the workloads that the roles of an object refer to.
 fn workloads<'a>(object: &'a Value, namespace: &'a str) -> impl Iterator<Item = WorkloadKey> + 'a {
     let roles = object.pointer("/spec/roles").and_then(Value::as_array).into_iter().flatten();
     roles.filter_map(move |role| {
@@ -150,8 +150,8 @@ fn workloads<'a>(object: &'a Value, namespace: &'a str) -> impl Iterator<Item = 
     })
 }
 
-/// What is not known to be there is known to be absent, as to a webhook that has looked. An object without the shape of its
-/// kind needs nothing.
+/// Marks everything not in the case as missing, as for a webhook that has looked it up. An object without the shape of
+/// its kind needs no lookups.
 fn close(world: &mut World, document: &Document, operation: Operation, old: Option<&str>) {
     world.manifests = false;
     let needed = needs(&document.api_version, &document.kind, operation, &document.stored(), old, world);
@@ -189,11 +189,11 @@ fn checked(verdicts: &[(String, Judged)]) -> Map<String, Value> {
     ])
 }
 
-/// What becomes of the objects.
+/// Mutates the objects.
 ///
 /// # Errors
 ///
-/// What cannot be read.
+/// When an object cannot be read.
 pub(super) fn mutations(input: &Input) -> Result<Vec<Mutated>, Vec<String>> {
     let mut unreadable = Vec::new();
     let mutated = mutate(input, &Files::of(input)?, &mut unreadable);
@@ -249,7 +249,8 @@ fn mutated(
     ])
 }
 
-/// Something of each object under its name. What differs under one name is numbered: pods that have only a prefix are alike.
+/// Maps names of objects to a value of each. Differing values under one name are numbered: pods with only a prefix
+/// share it.
 fn by_name(objects: &[Mutated], of: impl Fn(&Mutated) -> Value) -> Value {
     let mut all: Map<String, Value> = Map::new();
     let mut names: BTreeMap<&str, usize> = BTreeMap::new();
@@ -265,7 +266,7 @@ fn by_name(objects: &[Mutated], of: impl Fn(&Mutated) -> Value) -> Value {
     all.into()
 }
 
-/// Names of the objects by what a label says.
+/// Maps the values of a label to the names of objects.
 fn by_label(objects: &[Mutated], key: &str) -> Value {
     let mut all: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for object in objects {
@@ -277,7 +278,7 @@ fn by_label(objects: &[Mutated], key: &str) -> Value {
     json!(all)
 }
 
-/// The environment of each container of a pod, init containers among them.
+/// Returns the environment of each container of a pod, including init containers.
 fn environments(pod: &Value) -> Value {
     let lists = ["/spec/initContainers", "/spec/containers"].into_iter();
     let containers = lists.filter_map(|list| pod.pointer(list)?.as_array()).flatten();

@@ -1,4 +1,4 @@
-//! The format of test files, `cli.rolegate.dev/v1alpha1`. docs/guides/testing-your-specs.md tells it to authors.
+//! The format of test files, `cli.rolegate.dev/v1alpha1`; docs/guides/testing-your-specs.md describes it.
 
 use std::collections::BTreeMap;
 
@@ -24,51 +24,50 @@ pub(super) struct TestFile {
     pub api_version: String,
     /// Always `Test`.
     pub kind: String,
-    /// What cases refer to by YAML's anchors; nobody else looks at it.
+    /// Definitions for YAML anchors; otherwise ignored.
     #[serde(rename = "shared")]
     pub _shared: Option<Value>,
-    /// The cases.
     pub cases: Vec<WrittenCase>,
 }
 
-/// A case as it is written.
+/// A case as written in the file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct WrittenCase {
-    /// What it shows, in a phrase; no other case of the file has it.
+    /// Phrase that says what the case shows; unique within the file.
     pub name: String,
-    /// The object that is asked about; or
+    /// The judged object; exclusive with `objects`.
     pub object: Option<Value>,
-    /// the objects. Each is an object, or the path of a file or folder from where the test file lies.
+    /// The judged objects: each an object, or the path of a file or folder, relative to the test file.
     pub objects: Option<Vec<Value>>,
-    /// The same objects before, so that an update is judged: one, or a list of them.
+    /// Old versions of the objects, for an update: one, or a list.
     pub old: Option<Value>,
-    /// What is there besides: one, or a list of them.
+    /// Context objects: one, or a list.
     pub with: Option<Value>,
-    /// What is done with the objects: UPDATE where there is an old one, else CREATE.
+    /// Operation; by default UPDATE if there is an old object, else CREATE.
     pub operation: Option<Action>,
-    /// Who judges.
+    /// The judge.
     #[serde(rename = "as")]
     pub asks: Option<Asks>,
-    /// What its author may do; not known by default.
+    /// Rights of the author; unknown by default.
     pub author: Option<Author>,
-    /// As the flags of the commands are called.
+    /// Options, named like the flags of the commands.
     pub options: Option<CaseOptions>,
-    /// Counts from which `plan` decides once, as its `--state` has them.
+    /// Counts for a single decision of `plan`, as in `--state`.
     pub state: Option<ObservedCounts>,
-    /// What must come out.
+    /// Expected answers.
     pub expect: Option<Expect>,
 }
 
-/// What is done with an object, as an AdmissionReview spells it.
+/// An operation, spelled as in an AdmissionReview.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Action {
-    /// It is new.
+    /// The object is new.
     Create,
-    /// It replaces what is in `old`.
+    /// The object replaces the one in `old`.
     Update,
-    /// It goes away; the object is what it was.
+    /// The object is deleted; it is given as it was.
     Delete,
 }
 
@@ -82,30 +81,30 @@ impl From<Action> for Operation {
     }
 }
 
-/// Who judges.
+/// The judge of a case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Asks {
-    /// `rolegate check`: what is in no file may be there all the same.
+    /// `rolegate check`: objects outside the files may exist.
     #[default]
     Files,
-    /// The webhook of a cluster that has what is in `with`, and nothing else.
+    /// The webhook of a cluster with the objects of `with` only.
     Webhook,
 }
 
-/// What the author of an object may do, where rules ask for it.
+/// Rights of an object's author, for rules that ask for them.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Author {
-    /// Delete pods in the object's namespace.
+    /// May delete pods in the object's namespace.
     pub may_delete_pods: Option<bool>,
-    /// Create PodGroups there, of whichever scheduler.
+    /// May create PodGroups of any scheduler in the object's namespace.
     pub may_create_pod_groups: Option<bool>,
-    /// Scale the workloads of the roles.
+    /// May scale the workloads of the roles.
     pub may_scale: Option<bool>,
 }
 
-/// Flags of the commands, each of which is read by those that have it.
+/// Flags of the commands; each command reads its own.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct CaseOptions {
@@ -130,12 +129,12 @@ pub struct CaseOptions {
     pub cohort_label: Option<String>,
 }
 
-/// Rules that are there, set to what they may be set to.
+/// Parses the settings of rules; unknown rules and settings are errors.
 fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RuleSettings>, D::Error> {
     let written = BTreeMap::<String, Value>::deserialize(deserializer)?;
     let word = |value: &Value| match value {
         Value::String(word) => word.clone(),
-        // `off` without quotes is that in YAML.
+        // YAML reads `off` without quotes as false.
         Value::Bool(false) => "off".to_owned(),
         other => other.to_string(),
     };
@@ -144,29 +143,29 @@ fn rules<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<RuleSettin
     together(settings).map(Some).map_err(de::Error::custom)
 }
 
-/// Pods that name a group by our own label, and a role that it does not have.
+/// Treatment of pods whose `rolegate.dev/group` names a group without their role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum UnknownRole {
-    /// They are held until the group has the role.
+    /// The pods are held until the group has the role.
     Hold,
-    /// They pass, with a warning.
+    /// The pods pass with a warning.
     Pass,
 }
 
 impl CaseOptions {
-    /// Those of `check` that are set.
+    /// Reports whether an option of `check` is set.
     pub(super) fn of_check(&self) -> bool {
         self.kai_dialect.is_some() || self.strict_roles.is_some() || self.rules.is_some() || self.mode.is_some()
     }
 
-    /// Those of `mutate` that are set.
+    /// Reports whether an option of `mutate` is set.
     pub(super) fn of_mutate(&self) -> bool {
         let texts = [&self.cluster_domain, &self.segment_label, &self.cohort_label];
         texts.iter().any(|text| text.is_some()) || self.discovery.is_some() || self.unknown_role.is_some()
     }
 
-    /// How pods are mutated.
+    /// Converts the options to the settings of mutation.
     pub(super) fn settings(&self) -> PodSettings {
         let default = PodSettings::default();
         PodSettings {
@@ -180,39 +179,33 @@ impl CaseOptions {
     }
 }
 
-/// What must come out, by the command that says it. A command without a value is one whose answer is still to be written
-/// down (`--update`).
+/// Expected answers by command. A command without a value has an answer still to be written by `--update`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Expect {
-    /// The verdict of the rules.
     #[serde(default)]
     pub check: Part<CheckExpect>,
-    /// What becomes of the objects.
     #[serde(default)]
     pub mutate: Part<MutateExpect>,
-    /// In what order gates are lifted.
     #[serde(default)]
     pub plan: Part<AnswerExpect>,
-    /// What fits.
     #[serde(default)]
     pub fit: Part<AnswerExpect>,
 }
 
-/// What is written of a command's answer.
+/// The expectation for a command.
 #[derive(Debug, Default)]
 pub(super) enum Part<T> {
     /// Nothing is expected.
     #[default]
     Absent,
-    /// Something is, which is still to be written down.
+    /// The expected answer is still to be written.
     Unwritten,
-    /// This is.
     Written(T),
 }
 
 impl<T> Part<T> {
-    /// How it is compared; `None` where nothing is expected.
+    /// Returns how the answer is compared; `None` when nothing is expected.
     pub fn matching(&self, of: fn(&T) -> Match) -> Option<Match> {
         match self {
             Self::Absent => None,
@@ -228,114 +221,102 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Part<T> {
     }
 }
 
-/// How an expectation is compared.
+/// How an answer is compared with its expectation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Match {
-    /// What is written is all there is.
+    /// The answer equals the expectation.
     #[default]
     Exact,
-    /// What is written is there, among other things.
+    /// The answer contains the expectation.
     Partial,
 }
 
-/// The verdict of the rules, in the words of `rolegate check -o json`. What is not written is not compared; but of an exact
-/// match violations and warnings always are.
+/// The verdict of the rules, as in `rolegate check -o json`. Absent fields are not compared, except violations and
+/// warnings in an exact match.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "it is what an expectation may say: comparing looks at it as it is written")]
 pub(super) struct CheckExpect {
-    /// How it is compared.
     #[serde(default, rename = "match")]
     pub matching: Match,
     /// Whether all objects are admitted.
     pub allowed: Option<bool>,
-    /// What refuses them, in order.
+    /// Errors, in order.
     pub violations: Option<Vec<Finding>>,
-    /// What is shown to their author, in order.
+    /// Warnings, in order.
     pub warnings: Option<Vec<Finding>>,
-    /// What is not judged, in order.
+    /// Rules that were not judged, in order.
     pub notes: Option<Vec<Finding>>,
 }
 
-/// A finding; what is not written of it is not compared.
+/// A finding; absent fields are not compared.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "it is what an expectation may say: comparing looks at it as it is written")]
 pub(super) struct Finding {
-    /// Name of the object, where there are several.
+    /// Name of the object, if there are several.
     pub object: Option<String>,
-    /// Id of the rule.
     pub rule: String,
-    /// Path of the field.
     pub field: String,
-    /// Cause, as `FieldValueInvalid`.
+    /// Cause, such as `FieldValueInvalid`.
     pub reason: Option<String>,
-    /// The text, without the field.
+    /// Text without the field.
     pub message: Option<String>,
 }
 
-/// What becomes of the objects; workloads are shown as their pods, unless they have an `old`. What is not written is not
-/// compared; but of an exact match warnings and what is refused always are.
+/// The mutated objects; workloads are replaced by their pods, unless they have an `old`. Absent fields are not
+/// compared, except warnings and refusals in an exact match.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "it is what an expectation may say: comparing looks at it as it is written")]
 pub(super) struct MutateExpect {
-    /// How it is compared.
     #[serde(default, rename = "match")]
     pub matching: Match,
-    /// Whether all objects are admitted afterwards.
+    /// Whether all mutated objects are admitted.
     pub allowed: Option<bool>,
-    /// Names of all objects that come out, in order.
+    /// Names of all resulting objects, in order.
     pub names: Option<Vec<String>>,
-    /// JSON Patches by the object's name: all of them, or with a partial match those that are written.
+    /// JSON Patches by object name; with a partial match, the expected operations only.
     pub patches: Option<BTreeMap<String, Vec<Value>>>,
-    /// Objects afterwards by name, whole, or with a partial match the fields that are written. Others are not compared.
+    /// Mutated objects by name; with a partial match, the expected fields only. Other objects are not compared.
     pub objects: Option<BTreeMap<String, Map<String, Value>>>,
-    /// Who comes out with which value of a label: key, value, names. Other labels are not compared.
+    /// Names of objects by label key and value. Other labels are not compared.
     pub labels: Option<BTreeMap<String, BTreeMap<String, Vec<String>>>>,
-    /// Environments by pod and container, each variable as `NAME=value`, or `NAME` where its value comes from elsewhere: the
-    /// whole, or with a partial match its beginning. Others are not compared.
+    /// Environments by pod and container: each variable as `NAME=value`, or `NAME` if its value comes from elsewhere.
+    /// With a partial match, only the beginning. Other pods and containers are not compared.
     pub env: Option<BTreeMap<String, BTreeMap<String, Vec<String>>>>,
-    /// What is shown to whoever creates the objects, each text once.
+    /// Warnings for the client, each text once.
     pub warnings: Option<Vec<String>>,
-    /// Why objects are refused afterwards, each text once.
+    /// Errors of the mutated objects, each text once.
     pub refused: Option<Vec<String>>,
 }
 
-/// The answer of a command, in the words of its `-o json`. Of a long list, `count`, `first` and `last`, or some of them, may
-/// stand for the whole.
+/// The answer of a command, as in its `-o json`. A list may be replaced by any of `count`, `first` and `last`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "it is what an expectation may say: comparing looks at it as it is written")]
 pub(super) struct AnswerExpect {
-    /// How it is compared.
     #[serde(default, rename = "match")]
     pub matching: Match,
-    /// Exit code of the command.
     pub exit: Option<u8>,
-    /// Its groups.
     pub groups: Option<Value>,
 }
 
-/// A command whose answer is expected.
+/// A command with an expected answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Asked {
-    /// `rolegate check`.
     Check,
-    /// `rolegate mutate`.
     Mutate,
-    /// `rolegate plan`.
     Plan,
-    /// `rolegate fit`.
     Fit,
 }
 
 impl Asked {
-    /// All of them, in the order in which they are asked.
+    /// All commands, in the order in which they run.
     pub const ALL: [Self; 4] = [Self::Check, Self::Mutate, Self::Plan, Self::Fit];
 
-    /// The command's name, and the key of its expectation.
+    /// Returns the command's name, which is also the key of its expectation.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Check => "check",
@@ -346,51 +327,45 @@ impl Asked {
     }
 }
 
-/// What one command must answer, as it is written.
+/// The expected answer of one command.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    /// The command.
     pub asked: Asked,
-    /// How it is compared.
     pub matching: Match,
-    /// What is written, without `match`; `None` where nothing is yet.
+    /// The expectation without `match`; `None` when it is still to be written.
     pub written: Option<Map<String, Value>>,
 }
 
-/// What a case asks about.
+/// The input of a case.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
-    /// The objects, those of files among them.
+    /// The judged objects, including those from files.
     pub objects: Vec<Value>,
-    /// The same before.
+    /// Old versions of the objects.
     pub old: Vec<Value>,
-    /// What is there besides.
+    /// Context objects.
     pub with: Vec<Value>,
-    /// What is done with them, where that is written.
+    /// The operation, if given.
     pub operation: Option<Action>,
-    /// Who judges.
     pub asks: Asks,
-    /// What their author may do.
+    /// Rights of the author.
     pub author: Author,
-    /// Flags.
     pub options: CaseOptions,
-    /// Counts from which is planned.
+    /// Counts for a single decision of `plan`.
     pub state: Option<ObservedCounts>,
 }
 
-/// A case that can be run.
+/// A runnable case.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Its file, as it was found.
+    /// Path of its file.
     pub file: String,
-    /// Line of the file on which it begins, from 1.
+    /// Line of the file on which it begins, counted from 1.
     pub line: u64,
-    /// Which document of the file it is in, and which case of that.
+    /// Index of its document in the file, and its index in that document.
     pub place: (usize, usize),
-    /// What it shows.
     pub name: String,
-    /// What it asks about.
     pub input: Input,
-    /// What must come out, at least one thing.
+    /// Expected answers; not empty.
     pub expected: Vec<Expected>,
 }

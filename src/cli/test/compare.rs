@@ -1,5 +1,5 @@
-//! What came out, in the words of what is expected. Both are the same exactly when a case passes; else their difference is
-//! what is shown, and what came out is what `--update` writes.
+//! Projects an answer onto its expectation. They are equal exactly when the case passes; their difference is printed,
+//! and `--update` writes the projection.
 
 use serde_json::{Map, Value};
 
@@ -8,33 +8,32 @@ use super::case::{Asked, Expected, Match};
 /// How a field of an answer is compared.
 #[derive(Clone, Copy, Debug)]
 enum Field {
-    /// Word for word.
+    /// Equal as a whole.
     Whole,
-    /// A list of which each item is compared as far as it is written. `true`: an exact match has it even if it is not
-    /// written.
+    /// A list; each item is compared in its written fields. With `true`, an exact match compares the list even if it
+    /// is absent.
     Items(bool),
-    /// Something by name, all of it, or with a partial match what is written.
+    /// A map; all entries, or with a partial match the written ones.
     Names,
-    /// Something by name, so many levels of which only what is written.
+    /// A map of the given depth; only written keys are compared.
     Chosen(usize, Depth),
-    /// A tree, in which `count`, `first` and `last` may stand for a list.
+    /// A tree; `count`, `first` and `last` may replace a list.
     Tree,
 }
 
-/// What stands below names.
+/// The comparison below the keys of [`Field::Chosen`].
 #[derive(Clone, Copy, Debug)]
 enum Depth {
-    /// A tree.
     Tree,
-    /// A list, which with a partial match is compared as far as it is written.
+    /// A list; with a partial match, only the written beginning.
     Beginning,
-    /// Word for word.
+    /// Equal as a whole.
     Whole,
 }
 
 const VERDICT: (&str, Field) = ("allowed", Field::Whole);
 
-/// The fields of a command's answer, in the order in which they are written.
+/// Returns the fields of a command's answer, in the order of output.
 const fn fields(asked: Asked) -> &'static [(&'static str, Field)] {
     match asked {
         Asked::Check => &[
@@ -57,7 +56,7 @@ const fn fields(asked: Asked) -> &'static [(&'static str, Field)] {
     }
 }
 
-/// What is written down of an answer of which nothing is.
+/// Returns the fields that `--update` writes for an empty expectation.
 const fn at_first(asked: Asked) -> &'static [&'static str] {
     match asked {
         Asked::Check => &["allowed"],
@@ -66,7 +65,7 @@ const fn at_first(asked: Asked) -> &'static [&'static str] {
     }
 }
 
-/// What came out, as far as the expectation speaks of it.
+/// Projects an answer onto the fields of the expectation.
 pub(super) fn in_words_of(expected: &Expected, found: &Map<String, Value>) -> Map<String, Value> {
     let is_partial = expected.matching == Match::Partial;
     let mut all = Map::new();
@@ -104,7 +103,7 @@ fn said(field: Field, is_partial: bool, written: &Value, found: &Value) -> Value
     }
 }
 
-/// Of maps what is written, for so many levels.
+/// Projects a map onto the written keys, `levels` deep.
 fn chosen(levels: usize, written: &Value, found: &Value, then: &dyn Fn(&Value, &Value) -> Value) -> Value {
     match (levels, written, found) {
         (1.., Value::Object(written), Value::Object(found)) => {
@@ -118,8 +117,8 @@ fn chosen(levels: usize, written: &Value, found: &Value, then: &dyn Fn(&Value, &
     }
 }
 
-/// A list, where each item that is as it is written is told as it is written. With a partial match others are told only
-/// when something that is written is missing.
+/// Projects a list: a matching item is returned as written. With a partial match, other items are returned only when a
+/// written item is missing.
 fn items(is_partial: bool, written: &Value, found: &Value) -> Value {
     let (Some(written), Some(found)) = (written.as_array(), found.as_array()) else { return found.clone() };
     let mut left: Vec<&Value> = written.iter().collect();
@@ -127,12 +126,12 @@ fn items(is_partial: bool, written: &Value, found: &Value) -> Value {
         let at = left.iter().position(|item| suits(item))?;
         Some(left.remove(at))
     };
-    // Those that are as they are written first, so that none of them is taken for another one.
+    // Matching items first, so that none of them is assigned to another item.
     let mut told: Vec<(Option<Value>, bool)> =
         found.iter().map(|found| (take(&|item| agrees(item, found)).cloned(), true)).collect();
     for ((told, is_right), found) in told.iter_mut().zip(found).filter(|((told, _), _)| told.is_none()) {
         *is_right = false;
-        // What says something else of the same field is told in as many words.
+        // An item that differs about the same field is returned with the written keys.
         *told = take(&|item| is_about_the_same(item, found)).map(|item| in_keys_of(item, found));
     }
     let all_are_there = told.iter().filter(|(_, is_right)| *is_right).count() == written.len();
@@ -194,7 +193,7 @@ fn tree(is_partial: bool, written: &Value, found: &Value) -> Value {
     }
 }
 
-/// Whether a map stands for a list.
+/// Reports whether a map replaces a list.
 fn is_summary(written: &Map<String, Value>) -> bool {
     !written.is_empty() && written.keys().all(|key| ["count", "first", "last"].contains(&key.as_str()))
 }
@@ -210,7 +209,7 @@ mod tests {
         in_words_of(&Expected { asked, matching, written }, found.as_object().unwrap()).into()
     }
 
-    /// The expectations that what came out meets, and those that it does not.
+    /// Asserts which expectations an answer meets, and which it misses.
     fn holds(asked: Asked, matching: Match, found: &Value, met: &[Value], missed: &[Value]) {
         for written in met {
             assert_eq!(told(asked, matching, written, found), *written, "{matching:?}");

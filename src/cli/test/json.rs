@@ -1,4 +1,4 @@
-//! One JSON object, for tools.
+//! JSON output of `test`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! JUnit's XML, as CI systems read it: a suite for each file.
+//! JUnit XML for CI systems: a test suite for each file.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ struct Suite {
     errors: usize,
 }
 
-/// The report. Writing to a string does not fail.
+/// Returns the report. Writing to a string does not fail.
 pub(super) fn text(report: &Report<'_>) -> String {
     let mut suites: BTreeMap<&str, Suite> = BTreeMap::new();
     for outcome in &report.outcomes {
@@ -76,7 +76,7 @@ fn child(suite: &mut Suite, kind: &str, message: &str, text: &str) {
     _ = writeln!(suite.cases, "      <{kind} message=\"{message}\">{text}</{kind}>\n    </testcase>");
 }
 
-/// A text for an attribute. XML has no way to write control characters.
+/// Escapes a text for an attribute. XML cannot represent control characters.
 fn escaped(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for letter in text.chars() {

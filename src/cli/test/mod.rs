@@ -1,5 +1,5 @@
-//! `rolegate test`: cases in files, each with what the commands that need no cluster must answer about it. The golden cases
-//! of this repository are such cases, run by the same functions.
+//! `rolegate test`: runs cases from files, each with the expected answers of commands that need no cluster. The golden
+//! cases of this repository run through the same functions.
 
 mod answer;
 pub mod case;
@@ -68,20 +68,18 @@ enum Output {
     Junit,
 }
 
-/// Everything that a format prints.
 struct Report<'a> {
     outcomes: Vec<Outcome<'a>>,
     unreadable: Vec<Unreadable>,
-    /// Cases that are not chosen.
+    /// Cases excluded by `--name`.
     left_out: usize,
-    /// Files of YAML without cases.
+    /// YAML files without cases.
     others: usize,
-    /// Rules with the number of cases in which each finds something, where that was asked for.
+    /// Rules, each with the number of cases in which it has a finding; `None` unless requested.
     coverage: Option<Vec<(RuleInfo, usize)>>,
 }
 
 impl Verdict {
-    /// As it is printed.
     fn word(&self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -109,19 +107,19 @@ impl Report<'_> {
         self.count(|verdict| matches!(verdict, Verdict::Updated))
     }
 
-    /// Cases that could not be run.
+    /// Returns the number of cases that could not be run.
     fn errors(&self) -> usize {
         self.count(|verdict| matches!(verdict, Verdict::Broken(_)))
     }
 }
 
-/// Runs the cases: 0 when all are as expected, or were updated, 1 when one is not, 2 when something cannot be read or there
-/// is nothing to run.
+/// Runs the cases. The exit code is 0 when all pass or were updated, 1 when one fails, 2 when something is unreadable
+/// or there is no case.
 pub fn run(args: &TestArgs) -> ExitCode {
     write(args, &mut io::BufWriter::new(io::stdout().lock()))
 }
 
-/// The same, printed elsewhere.
+/// Like [`run`], but prints to `out`.
 pub fn write(args: &TestArgs, out: &mut impl Write) -> ExitCode {
     let progress = Progress::of("reading cases");
     let suite = read(&args.dirs);
@@ -161,7 +159,7 @@ pub fn write(args: &TestArgs, out: &mut impl Write) -> ExitCode {
         Output::Json => out.write_all(Data::Json.text(&json::answer(&report)).as_bytes()),
         Output::Junit => out.write_all(junit::text(&report).as_bytes()),
     };
-    // Whoever closed the pipe has seen enough; the verdict stands.
+    // A closed pipe does not change the verdict.
     _ = printed.and_then(|()| out.flush());
     report.unreadable.iter().for_each(|unreadable| eprintln!("{unreadable}"));
     if !report.unreadable.is_empty() || report.errors() > 0 {
@@ -173,7 +171,7 @@ pub fn write(args: &TestArgs, out: &mut impl Write) -> ExitCode {
     }
 }
 
-/// A case that has nothing written of a command has not failed: it cannot be run yet.
+/// Marks a case without a written expectation as broken, not as failed.
 fn refuse_unwritten(outcome: &mut Outcome<'_>) {
     let Verdict::Failed(differences) = &outcome.verdict else { return };
     let unwritten = differences.iter().filter(|difference| difference.expected.is_none());
@@ -185,8 +183,8 @@ fn refuse_unwritten(outcome: &mut Outcome<'_>) {
     }
 }
 
-/// Writes what came out into the files of the cases that fail: all of a file at once, or, where one of them is in the way,
-/// each by itself.
+/// Writes the answers of failed cases into their files: all of a file at once, or one by one if a case cannot be
+/// updated.
 fn update(outcomes: &mut [Outcome<'_>]) {
     let mut by_file: BTreeMap<&str, Vec<(&mut Verdict, &Case)>> = BTreeMap::new();
     for outcome in outcomes.iter_mut().filter(|outcome| matches!(outcome.verdict, Verdict::Failed(_))) {
@@ -216,7 +214,7 @@ fn written(file: &str, failed: &mut [(&mut Verdict, &Case)]) -> Result<(), updat
     Ok(())
 }
 
-/// Rules with the number of cases in which each finds something.
+/// Returns the rules, each with the number of cases in which it has a finding.
 fn covered(outcomes: &[Outcome<'_>]) -> Vec<(RuleInfo, usize)> {
     let mut cases: BTreeMap<&str, usize> = BTreeMap::new();
     for rule in outcomes.iter().flat_map(|outcome| &outcome.rules) {

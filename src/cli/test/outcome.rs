@@ -11,45 +11,40 @@ use super::yaml;
 use crate::cli::mutate::diff::diff_lines;
 use crate::rules::Judged;
 
-/// What became of a case.
+/// The result of a case.
 #[derive(Debug)]
 pub struct Outcome<'a> {
-    /// The case.
     pub case: &'a Case,
-    /// What it came to.
     pub verdict: Verdict,
-    /// Ids of the rules that found something.
+    /// Ids of the rules with findings.
     pub rules: BTreeSet<String>,
 }
 
-/// What a case came to.
 #[derive(Debug)]
 pub enum Verdict {
-    /// All is as expected.
+    /// All answers are as expected.
     Passed,
-    /// These are not.
+    /// Some answers differ.
     Failed(Vec<Difference>),
     /// A command could not answer.
     Broken(Vec<String>),
-    /// It had failed, and its file has been written anew.
+    /// The case failed, and its file was updated.
     Updated,
 }
 
-/// What one command answers otherwise than expected.
+/// A command's answer that differs from the expectation.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// The command.
     pub asked: Asked,
-    /// How it was compared.
     pub matching: Match,
-    /// What is written; `None` where nothing is yet.
+    /// The expectation; `None` when it is still to be written.
     pub expected: Option<Map<String, Value>>,
-    /// What came out, in the words of what is written.
+    /// The answer, projected onto the expectation.
     pub found: Map<String, Value>,
 }
 
 impl Difference {
-    /// The lines in which they differ, each with ` `, `-` (expected), `+` (found) or, where lines are left out, `@` in front.
+    /// Returns a diff, each line prefixed with ` `, `-` (expected) or `+` (found); `@` marks omitted lines.
     pub fn lines(&self) -> Vec<String> {
         let expected = self.expected.as_ref().map(yaml::split_lines).unwrap_or_default();
         diff_lines(&expected, &yaml::split_lines(&self.found))
@@ -57,7 +52,6 @@ impl Difference {
 }
 
 impl Case {
-    /// Runs it.
     pub fn run(&self) -> Outcome<'_> {
         let (mut differences, mut faults, mut rules) = (Vec::new(), Vec::new(), BTreeSet::new());
         for expected in &self.expected {
@@ -78,20 +72,20 @@ impl Case {
         Outcome { case: self, verdict, rules }
     }
 
-    /// What the rules say of each object, with its name.
+    /// Returns the verdict of each object, with the object's name.
     ///
     /// # Errors
     ///
-    /// What cannot be read.
+    /// When an object cannot be read.
     pub fn judged(&self) -> Result<Vec<(String, Judged)>, Vec<String>> {
         answer::judged(&self.input)
     }
 
-    /// What becomes of the objects: `{kind, namespace, name, patch, after, warnings}` of each.
+    /// Mutates the objects, each as `{kind, namespace, name, patch, after, warnings}`.
     ///
     /// # Errors
     ///
-    /// What cannot be read.
+    /// When an object cannot be read.
     pub fn mutated(&self) -> Result<Vec<Value>, Vec<String>> {
         let mutated = answer::mutations(&self.input)?.into_iter();
         let told = mutated.map(|object| {
@@ -107,7 +101,7 @@ impl Case {
         Ok(told.collect())
     }
 
-    /// File and name, by which cases are chosen.
+    /// Returns file and name, by which `--name` selects cases.
     pub fn title(&self) -> String {
         format!("{}: {}", self.file, self.name)
     }
@@ -120,7 +114,7 @@ fn difference(expected: &Expected, answer: &Map<String, Value>) -> Option<Differ
     (!is_same).then(|| Difference { asked: expected.asked, matching: expected.matching, expected: written(), found })
 }
 
-/// The rules that refuse or warn.
+/// Returns the rules with errors or warnings.
 fn found_by(asked: Asked, answer: &Map<String, Value>) -> impl Iterator<Item = String> + '_ {
     let lists = if asked == Asked::Check { ["violations", "warnings"].as_slice() } else { &[] };
     let findings = lists.iter().filter_map(|list| answer.get(*list)?.as_array()).flatten();

@@ -1,4 +1,4 @@
-//! From folders to cases. What is wrong with a file or a case is told with its place; nothing is passed over silently.
+//! Reads cases from folders. Faults are reported with their position; nothing is skipped silently.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,20 +13,18 @@ use crate::cli::node::{Node, Position};
 use crate::cli::parse::parse;
 use crate::cli::terminal::in_words;
 
-/// What was read.
 #[derive(Debug, Default)]
 pub struct Suite {
     /// Cases in the order of their files, which are sorted.
     pub cases: Vec<Case>,
-    /// What cannot be read.
     pub faults: Vec<Unreadable>,
-    /// Test files.
+    /// Number of test files.
     pub files: usize,
-    /// Files of YAML in the folders that hold no cases.
+    /// Number of YAML files without cases.
     pub others: usize,
 }
 
-/// Reads files, and folders of *.yaml and *.yml.
+/// Reads files, and the `*.yaml` and `*.yml` files of folders.
 pub fn read<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Suite {
     let mut reader = Reader::default();
     for path in paths {
@@ -42,11 +40,11 @@ pub fn read<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Suite {
 #[derive(Default)]
 struct Reader {
     suite: Suite,
-    /// Objects of files that cases name.
+    /// Objects of files that cases refer to, by path.
     objects: HashMap<PathBuf, Result<Vec<Value>, String>>,
 }
 
-/// Where a value stands in its file: the steps to it.
+/// The path to a value in its file.
 type Steps = Vec<(bool, String)>;
 
 impl Reader {
@@ -58,7 +56,7 @@ impl Reader {
         };
         paths.sort();
         for path in paths {
-            // Links to folders are left out: they may lead in a circle.
+            // Symbolic links to folders are skipped: they may form a cycle.
             if path.is_dir() && !path.is_symlink() {
                 self.folder(&path);
             } else if path.is_file() && path.extension().is_some_and(|e| e == "yaml" || e == "yml") {
@@ -67,7 +65,7 @@ impl Reader {
         }
     }
 
-    /// Reads a file. In a folder there may be files of other things; one that was named is a test.
+    /// Reads a file. Files in a folder may be unrelated; a named file must be a test.
     fn file(&mut self, path: &Path, named: bool) {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -151,14 +149,14 @@ impl Reader {
         }
     }
 
-    /// Names of the cases of a file so far, with their lines.
+    /// Returns the names of the file's cases so far, with their lines.
     fn names_of(&self, path: &Path) -> HashMap<String, u64> {
         let file = path.display().to_string();
         let of_file = self.suite.cases.iter().filter(|case| case.file == file);
         of_file.map(|case| (case.name.clone(), case.line)).collect()
     }
 
-    /// A case; the error is the field, and what is wrong with it.
+    /// Parses a case; the error is the field and a message.
     fn case(&mut self, path: &Path, written: WrittenCase, raw: Option<&Value>) -> Result<Case, (String, String)> {
         let fault = |field: &str, message: &str| (field.to_owned(), message.to_owned());
         if written.name.trim().is_empty() {
@@ -179,7 +177,7 @@ impl Reader {
         let with = self.objects(path, "with", list(written.with))?;
         let options = written.options.unwrap_or_default();
         let asks = |asked| expected.iter().any(|expected: &Expected| expected.asked == asked);
-        // What nobody reads was meant for something else.
+        // A field that no command reads is an error of the author.
         let unread = [
             ("operation", written.operation.is_some(), "check", asks(Asked::Check)),
             ("as", written.asks.is_some(), "check", asks(Asked::Check)),
@@ -206,7 +204,7 @@ impl Reader {
         Ok(Case { file, line: 0, place: (0, 0), name: written.name, input, expected })
     }
 
-    /// The objects of a field: each is one, or the path of a file or folder of them.
+    /// Returns the objects of a field: each entry is an object, or the path of a file or folder.
     fn objects(&mut self, path: &Path, field: &str, entries: Vec<Value>) -> Result<Vec<Value>, (String, String)> {
         let mut all = Vec::new();
         for entry in entries {
@@ -233,12 +231,12 @@ impl Reader {
     }
 }
 
-/// Whether a text may be a test, without a look at its structure: folders hold templates that are no YAML.
+/// Reports whether a text may be a test, without parsing: folders may contain templates that are not YAML.
 fn may_be_test(text: &str) -> bool {
     text.contains("cli.rolegate.dev") || text.lines().any(|line| line.starts_with("cases:"))
 }
 
-/// Whether a document is a test, or was meant to be one.
+/// Reports whether a document is a test, or was meant to be one.
 fn is_test(node: &Node) -> bool {
     let text = |key: &str| node.get(key).and_then(Node::as_str).unwrap_or_default();
     text("apiVersion").starts_with("cli.rolegate.dev")
@@ -265,7 +263,7 @@ fn list(value: Option<Value>) -> Vec<Value> {
     }
 }
 
-/// The objects of a file or folder.
+/// Reads the objects of a file or folder.
 fn objects_of(path: &Path) -> Result<Vec<Value>, String> {
     let read = Documents::read_some(&[path.to_owned()]);
     if let Some(unreadable) = read.unreadable.first() {
@@ -275,7 +273,7 @@ fn objects_of(path: &Path) -> Result<Vec<Value>, String> {
     objects.collect::<Result<_, _>>().map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// A recorded AdmissionReview stands for the object in it.
+/// Returns the object in a recorded AdmissionReview; other objects are returned as they are.
 fn in_review(mut object: Value, field: &str) -> Value {
     if object.get("kind").and_then(Value::as_str) != Some("AdmissionReview") {
         return object;
@@ -284,7 +282,7 @@ fn in_review(mut object: Value, field: &str) -> Value {
     object.pointer_mut(part).map(Value::take).unwrap_or(object)
 }
 
-/// What is expected of each command; the error is the field, and what is wrong with it.
+/// Returns the expected answers; the error is the field and a message.
 fn expected(expect: Option<&Expect>, raw: Option<&Value>) -> Result<Vec<Expected>, (String, String)> {
     let matching = |asked: Asked| {
         expect.and_then(|expect| match asked {

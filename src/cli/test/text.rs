@@ -1,4 +1,4 @@
-//! For people.
+//! Text output of `test`.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use super::Report;
 use super::outcome::{Outcome, Verdict};
 use crate::cli::terminal::shown;
 
-/// Each case that is not as expected, every case if that is asked for, and how many there are.
+/// Prints the failed cases, or all cases, and a summary.
 pub(super) fn print(out: &mut impl Write, report: &Report<'_>, all: bool, coloured: bool) -> io::Result<()> {
     let paint = |text: &str, code: &str| {
         if coloured { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }

@@ -1,4 +1,4 @@
-//! Writes what came out into test files, and nothing else: what is around it stays as it was, comments and anchors included.
+//! Writes answers into test files, and leaves everything else as it is, including comments and anchors.
 
 use std::fs;
 use std::path::Path;
@@ -11,21 +11,20 @@ use super::yaml;
 use crate::cli::node::{Node, Position};
 use crate::cli::parse::parse;
 
-/// Why a case is not written anew.
+/// The reason why a case cannot be updated.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    /// It is part of a line.
+    /// The expectation begins within a line.
     #[error("its expectation begins within a line: begin a line with `expect:`")]
     Inline,
-    /// Something else would change with it, as what refers to an anchor in it.
+    /// The change would affect other parts of the file, such as aliases of an anchor.
     #[error("what it expects cannot be replaced without changing other parts of the file: write it by hand")]
     Entangled,
-    /// The file cannot be read or written.
     #[error("{0}")]
     File(#[from] std::io::Error),
 }
 
-/// Writes what came out of the cases of one file.
+/// Writes the answers for the cases of one file.
 pub(super) fn update(file: &Path, cases: &[(&Case, Vec<Difference>)]) -> Result<(), Refusal> {
     let text = fs::read_to_string(file)?;
     let (documents, mut values) = read(&text).ok_or(Refusal::Entangled)?;
@@ -58,17 +57,17 @@ fn section(difference: &Difference) -> Map<String, Value> {
     section
 }
 
-/// The documents of a text, and what they say.
+/// Parses the documents of a text, and their values.
 fn read(text: &str) -> Option<(Vec<Node>, Vec<Value>)> {
     let nodes: Vec<Node> = parse(text).into_iter().collect::<Result<_, _>>().ok()?;
     let values = nodes.iter().map(Node::to_json).collect();
     Some((nodes, values))
 }
 
-/// Lines from the first to before the last, and what stands there instead.
+/// First line, line after the last, and the replacement.
 type Edit = (usize, usize, String);
 
-/// Each command's part where all of them begin lines, else all that the case expects.
+/// Returns one edit per command if each begins a line, else one for the whole expectation.
 fn edits_of(
     text: &str,
     document: &Node,
@@ -94,7 +93,7 @@ fn edits_of(
     }
 }
 
-/// The lines of a key and all below it, and how far in it begins. `None` where it does not begin a line.
+/// Returns the lines of a key with its value, and its indent; `None` when it does not begin a line.
 fn block(text: &str, at: Position, key: &str) -> Option<(usize, usize, usize)> {
     let first = usize::try_from(at.line).ok()?.checked_sub(1)?;
     let indent = usize::try_from(at.column).ok()?.checked_sub(1)?;
@@ -108,7 +107,7 @@ fn block(text: &str, at: Position, key: &str) -> Option<(usize, usize, usize)> {
     let mut last = first + 1;
     for (number, line) in text.lines().enumerate().skip(first + 1) {
         let trimmed = line.trim_start();
-        // Blank lines and comments belong to what follows, unless more of this comes behind them.
+        // Blank lines and comments belong to the next key, unless the value continues after them.
         if trimmed.is_empty() || trimmed.starts_with('#') {
             continue;
         }

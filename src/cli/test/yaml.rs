@@ -1,10 +1,10 @@
-//! Data as YAML that people read and edit: what fits into a line is one.
+//! Writes YAML for users to read and edit: values that fit on a line stay on one line.
 
 use serde_json::{Map, Value};
 
-/// Columns of a line that is not split.
+/// Maximum width of a line.
 const WIDTH: usize = 120;
-/// Keys that come before the others, which are sorted by name.
+/// Keys that come first; the others are sorted by name.
 const FIRST: &[&str] = &[
     "match",
     "exit",
@@ -32,14 +32,14 @@ const FIRST: &[&str] = &[
     "name",
 ];
 
-/// The entries of a map as lines to be kept, so many spaces in.
+/// Formats the entries of a map for a file, with an indent.
 pub(super) fn lines(map: &Map<String, Value>, indent: usize) -> String {
     let mut out = String::new();
     entries(&mut out, map, indent, WIDTH);
     out
 }
 
-/// The entries of a map with each value on a line of its own: what differs is told apart from what does not.
+/// Formats the entries of a map with each value on its own line, for diffs.
 pub(super) fn split_lines(map: &Map<String, Value>) -> String {
     let mut out = String::new();
     entries(&mut out, map, 0, 0);
@@ -59,7 +59,7 @@ fn sorted(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
     all
 }
 
-/// `key: value` and what goes on below it; what is in front of it is written.
+/// Writes `key: value` and the lines below it; the caller has written the indent.
 fn entry(out: &mut String, key: &str, value: &Value, indent: usize, width: usize) {
     let key = scalar(&key.into());
     let flow = flow(value);
@@ -77,7 +77,7 @@ fn entry(out: &mut String, key: &str, value: &Value, indent: usize, width: usize
     }
 }
 
-/// Lists of maps have a line for each, so that a difference is one line.
+/// Reports whether a value is a list of several maps or lists: each gets a line, so that a difference is one line.
 fn is_list_of_several(value: &Value) -> bool {
     value.as_array().is_some_and(|list| list.len() > 1 && list.iter().any(|item| item.is_object() || item.is_array()))
 }
@@ -105,7 +105,7 @@ fn items(out: &mut String, list: &[Value], indent: usize, width: usize) {
     }
 }
 
-/// On one line.
+/// Formats a value on one line.
 fn flow(value: &Value) -> String {
     match value {
         Value::Object(map) => {
@@ -119,7 +119,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// A text in quotes, unless it can be nothing but a text without them.
+/// Quotes a text, unless YAML reads it as the same text without quotes.
 fn scalar(value: &Value) -> String {
     let Value::String(text) = value else { return value.to_string() };
     let is_word = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')

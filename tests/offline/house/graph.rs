@@ -1,16 +1,16 @@
-//! Who uses whom directly below a folder of `src`.
+//! The imports among modules directly below a folder of `src`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::source::{Names, Sources};
 
-/// Names of the files and folders of a folder, each with those of the others that it uses.
+/// The files and folders of a folder, each with those that it imports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph(pub BTreeMap<String, BTreeSet<String>>);
 
 impl Graph {
-    /// That of a folder. Its own `mod.rs` is not among them, nor are files of tests; what tests use counts if asked for.
+    /// Builds the graph of a folder, without its `mod.rs` and test files. With `with_tests`, imports in tests count.
     pub fn of(sources: &Sources, folder: &[String], with_tests: bool) -> Self {
         let node = |name: &Names| name.strip_prefix(folder)?.first().cloned();
         let mut graph = Self::default();
@@ -26,8 +26,7 @@ impl Graph {
         graph
     }
 
-    /// What is left when whoever uses nobody is taken away, again and again: those that use each other in a circle, and
-    /// those that use these.
+    /// Returns the modules on or above a cycle: modules without imports are removed repeatedly.
     pub fn circles(&self) -> Self {
         let mut left = self.clone();
         loop {
@@ -44,7 +43,7 @@ impl Graph {
         self.0.values().map(BTreeSet::len).sum()
     }
 
-    /// Modules in the longest chain of imports; `None` where there is a circle.
+    /// Returns the length of the longest chain of imports; `None` if there is a cycle.
     pub fn levels(&self) -> Option<usize> {
         let mut left = self.clone();
         let mut levels = 0;
@@ -63,7 +62,7 @@ impl Graph {
     }
 }
 
-/// As the tables of the tests spell it.
+/// Displays the rows as in the tables of the tests.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|(name, used)| writeln!(f, "    ({name:?}, &{used:?}),"))

@@ -1,4 +1,4 @@
-//! The house keeps its shape: imports point one way and only where a table allows it, pure rooms stay pure.
+//! The architecture of `src`: imports follow the tables, and pure rooms stay pure.
 
 mod graph;
 pub mod source;
@@ -13,10 +13,10 @@ use source::{Mention, SRC, Sources, files};
 
 static SOURCES: LazyLock<Sources> = LazyLock::new(Sources::read);
 
-/// A module, and those beside it that it may import: each listed before it, and each one used.
+/// A module and the siblings that it may import: each is listed before it, and each is imported.
 type Row = (&'static str, &'static [&'static str]);
 
-/// The rooms. `plan` judges: a stored group is planned by the same rules that admitted it.
+/// The rooms. `plan` uses `rules`: a stored group is planned by the same rules that admitted it.
 const ROOMS: &[Row] = &[
     ("api", &[]),
     ("model", &["api"]),
@@ -30,7 +30,7 @@ const ROOMS: &[Row] = &[
     ("cli", &["api", "cluster", "fit", "model", "mutate", "plan", "report", "rules", "server"]),
 ];
 
-/// The rooms whose own modules have such a table.
+/// The rooms whose modules have such a table.
 const WITHIN: &[(&str, &[Row])] = &[
     (
         "plan",
@@ -85,7 +85,7 @@ const WITHIN: &[(&str, &[Row])] = &[
     ("server", &[("tls", &[]), ("http", &["tls"]), ("admission", &["http", "tls"]), ("page", &["http"])]),
 ];
 
-/// Files that name a kind of workload, each with the reason. Whatever else differs between kinds stands in their rows.
+/// Files that name a kind of workload, each with the reason. Other differences between kinds are in the rows of kinds.
 const NAME_A_WORKLOAD_KIND: &[(&str, &str)] = &[
     ("cluster/index/pods.rs", "labels and owners tell which kind has made a pod"),
     ("cluster/index/workloads.rs", "StatefulSets alone begin to count anywhere"),
@@ -97,10 +97,10 @@ const NAME_A_WORKLOAD_KIND: &[(&str, &str)] = &[
     ("server/admission/rollout.rs", "LeaderWorkerSets before v0.9 do not say what their controller has seen"),
 ];
 
-/// Whoever writes to the API server names one of these.
+/// Names used by every module that writes to the API server.
 const WRITES: &[&str] = &["PatchParams", "PostParams", "DeleteParams"];
 
-/// Those who write, each with the reason.
+/// Modules that write, each with the reason.
 const WRITERS: &[(&str, &str)] = &[
     ("cli/doctor/reads.rs", "tries what becomes of a pod, as a dry run"),
     ("cli/doctor/rights.rs", "asks for rights, which is said by creating reviews"),
@@ -112,7 +112,7 @@ const WRITERS: &[(&str, &str)] = &[
     ("server/tls/certificates/mod.rs", "our own Secret, which every replica keeps"),
 ];
 
-/// Whoever asks for objects by kube's own means, which check no name, has names from nobody but ourselves.
+/// Modules that use kube's APIs directly, without checks of names: their names come from rolegate itself.
 const NAMES_UNCHECKED: &[(&str, &str)] = &[
     ("cli/doctor/reads.rs", "what is installed, by the names of the command line"),
     ("cli/doctor/rights.rs", "the same"),
@@ -126,7 +126,7 @@ const NAMES_UNCHECKED: &[(&str, &str)] = &[
     ("server/tls/certificates/mod.rs", "our own Secret"),
 ];
 
-/// Whoever opens a connection names one of these.
+/// Names used by every module that opens a connection.
 const DIALS: &[&[&str]] = &[
     &["TcpStream", "connect"],
     &["TcpSocket"],
@@ -141,7 +141,7 @@ const DIALS: &[&[&str]] = &[
     &["Command", "new"],
 ];
 
-/// Those who open one, each with the place that it leads to. No field of an object is ever part of it.
+/// Modules that open connections, each with the target. No field of an object is part of a target.
 const DIALLERS: &[(&str, &str)] = &[
     ("cli/connection.rs", "the API server of the kubeconfig or of the pod's own account"),
     ("cli/kubeconfig.rs", "nobody: it asks which addresses take a proxy"),
@@ -153,7 +153,7 @@ const DIALLERS: &[(&str, &str)] = &[
 /// Rooms without async code, client and clock.
 const PURE: &[&str] = &["api", "model", "rules", "mutate", "plan", "fit", "report"];
 
-/// What a path in a pure room may not contain.
+/// Paths that a pure room may not contain.
 const IMPURE: &[&[&str]] = &[
     &["tokio"],
     &["kube", "Client"],
@@ -163,9 +163,9 @@ const IMPURE: &[&[&str]] = &[
     &["Zoned", "now"],
 ];
 
-/// Where a reader must not be sent to documents that are not here.
+/// Places that must not refer to documents outside the repository.
 const READ: &[&str] = &["src", "tests", "docs", "examples", "benches", "deploy", "policies", "README.md", "Makefile"];
-/// Documents that are not here.
+/// Documents outside the repository.
 const ELSEWHERE: &[&str] = &[concat!("SP", "EC"), concat!("sha", "red/"), concat!("se", "eds/")];
 
 fn allowed(rows: &[Row]) -> Graph {
@@ -250,7 +250,7 @@ fn only_the_writer_writes() {
     }
 }
 
-/// Nobody who writes an object has a request sent to a place of their choice.
+/// Users who write objects cannot choose the target of a request.
 #[test]
 fn connections_are_opened_to_the_api_server_and_to_ourselves_only() {
     let dials = |mention: &Mention| {
@@ -290,7 +290,7 @@ fn the_root_of_a_module_with_a_folder_is_its_mod_rs() {
 fn nobody_is_sent_to_a_document_that_is_not_here() {
     let word = |c: char| c.is_alphanumeric() || "_-/".contains(c);
     for file in READ.iter().flat_map(|place| files(Path::new(place))) {
-        // What is no text sends nobody anywhere.
+        // Binary files have no references.
         let Ok(text) = fs::read_to_string(&file) else { continue };
         for document in ELSEWHERE {
             let named = text.match_indices(document).find(|(at, _)| {
@@ -303,8 +303,7 @@ fn nobody_is_sent_to_a_document_that_is_not_here() {
     }
 }
 
-/// `cargo test --test offline figures -- --nocapture` shows them.
-/// Two tests that share a namespace fail whenever they run in one process.
+/// Two tests in the same namespace fail when they run in one process.
 #[test]
 fn each_live_test_has_a_namespace_of_its_own() {
     let mut seen = BTreeMap::new();
@@ -318,6 +317,7 @@ fn each_live_test_has_a_namespace_of_its_own() {
     assert!(seen.len() > 50, "namespaces are made in another way: {}", seen.len());
 }
 
+/// `cargo test --test offline figures -- --nocapture` prints them.
 #[test]
 fn figures_of_the_rooms() {
     println!("{:<10}{:>8}{:>8}{:>8}", "room", "modules", "levels", "edges");

@@ -1,4 +1,4 @@
-//! The modules of `src`, parsed: what each names, inside the crate and outside.
+//! Parses the modules of `src`, and the names that each mentions, inside and outside the crate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,20 +9,20 @@ use syn::ext::IdentExt as _;
 use syn::visit::Visit;
 use syn::{Attribute, Item, ItemMod, ItemUse, UseTree, Visibility};
 
-/// Where the sources are, as seen from the crate's root.
+/// Path of the sources, relative to the crate's root.
 pub const SRC: &str = "src";
 
 /// A path of names: `["plan", "view", "PodRef"]` in the crate, `["tokio", "spawn"]` outside.
 pub type Names = Vec<String>;
 
-/// What a module names.
+/// A path that a module mentions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// From the crate's root, for what is in the crate.
+    /// Names from the crate's root, for paths inside the crate.
     pub names: Names,
-    /// True for what is in the crate.
+    /// True for paths inside the crate.
     pub ours: bool,
-    /// Only its tests do.
+    /// True when only tests mention it.
     pub test: bool,
 }
 
@@ -33,21 +33,20 @@ pub struct Module {
     /// `["plan", "view"]` for `plan/view/mod.rs`.
     pub name: Names,
     pub mentions: Vec<Mention>,
-    /// `pub use`: what it is called here, and where it is.
+    /// Names of `pub use`, and their targets.
     exports: BTreeMap<String, Names>,
     /// Modules that it declares for its tests only.
     test_modules: BTreeSet<String>,
-    /// All of it is there for tests.
+    /// True for a file of tests.
     pub test: bool,
     pub has_async: bool,
 }
 
-/// All modules, by name.
 #[derive(Debug)]
 pub struct Sources(pub BTreeMap<Names, Module>);
 
 impl Sources {
-    /// Reads `src`; what is only there for tests is marked so.
+    /// Reads `src`, and marks modules that exist only for tests.
     pub fn read() -> Self {
         let files: Vec<_> = files(Path::new(SRC)).into_iter().filter(|file| is_rust(file)).collect();
         let known: BTreeSet<_> = files.iter().map(|file| name_of(file)).collect();
@@ -71,12 +70,12 @@ impl Sources {
         Self(modules)
     }
 
-    /// The modules of a folder of `src`, itself included.
+    /// Returns the modules of a folder of `src`, including its own.
     pub fn below<'a>(&'a self, folder: &'a [String]) -> impl Iterator<Item = &'a Module> {
         self.0.values().filter(move |module| module.name.starts_with(folder))
     }
 
-    /// The module that something is in, looked for through re-exports.
+    /// Returns the module that defines a path, through re-exports.
     pub fn home(&self, names: &[String]) -> Option<&Module> {
         let depth = (0..=names.len()).rev().find(|depth| self.0.contains_key(&names[..*depth]))?;
         let module = &self.0[&names[..depth]];
@@ -88,7 +87,7 @@ impl Sources {
 }
 
 impl Module {
-    /// A file of tests: named so, or declared for tests only.
+    /// Reports whether a file contains tests, by its name or its declaration.
     fn is_test(&self, modules: &BTreeMap<Names, Self>) -> bool {
         let Some((last, parents)) = self.name.split_last() else { return false };
         let declared = modules.get(parents).is_some_and(|parent| parent.test_modules.contains(last));
@@ -96,7 +95,7 @@ impl Module {
     }
 }
 
-/// A file, or those of a folder and of the folders below.
+/// Returns a file, or all files below a folder.
 pub fn files(place: &Path) -> Vec<PathBuf> {
     if place.is_file() {
         return vec![place.to_owned()];
@@ -118,9 +117,9 @@ fn name_of(file: &Path) -> Names {
     name
 }
 
-/// Goes through one file.
+/// Visits one file.
 struct Reader<'a> {
-    /// The module that is read, and those inside the file that lead to this place.
+    /// The current module, including inline modules.
     here: Names,
     known: &'a BTreeSet<Names>,
     test: bool,
@@ -136,7 +135,7 @@ impl<'a> Reader<'a> {
         Self { here: name.clone(), known, test: false, mentions, exports, test_modules, has_async: false }
     }
 
-    /// The path from the crate's root; `None` for what is not in the crate, as far as the path itself tells.
+    /// Returns the path from the crate's root; `None` for paths outside the crate, as far as the path shows.
     fn in_crate(&self, names: &[String]) -> Option<Names> {
         let (first, rest) = names.split_first()?;
         let from = |place: &[String], rest: &[String]| Some([place, rest].concat());
@@ -149,7 +148,7 @@ impl<'a> Reader<'a> {
             }
             child => {
                 let below = [self.here.as_slice(), &[child.to_owned()]].concat();
-                // A name by itself is a variable as well.
+                // A single name may be a variable.
                 (names.len() > 1 && self.known.contains(&below)).then(|| [self.here.as_slice(), names].concat())
             }
         }
@@ -161,10 +160,10 @@ impl<'a> Reader<'a> {
         self.mentions.push(Mention { names: inside.unwrap_or(names), ours, test: self.test });
     }
 
-    /// Macros take any tokens: paths in them are found as such.
+    /// Finds paths in the tokens of a macro.
     fn tokens(&mut self, tokens: TokenStream) {
         let mut path = Names::new();
-        // Colons since the last name.
+        // Number of colons since the last name.
         let mut colons = 0;
         for token in tokens {
             match token {
@@ -194,7 +193,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The paths of a `use`, with the name that each has here.
+/// Returns the paths of a `use`, with their local names.
 fn leaves(tree: &UseTree, mut before: Names) -> Vec<(String, Names)> {
     match tree {
         UseTree::Path(path) => {
@@ -253,7 +252,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     fn visit_item_use(&mut self, item: &'ast ItemUse) {
         for (name, names) in leaves(&item.tree, Names::new()) {
             match self.in_crate(&names) {
-                // Whoever shows what is in its own folder does not use it.
+                // A re-export from the module's own folder is not a use.
                 Some(place) if !matches!(item.vis, Visibility::Inherited) && place.starts_with(&self.here) => {
                     self.exports.insert(name, place);
                 }

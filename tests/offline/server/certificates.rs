@@ -1,4 +1,4 @@
-//! Handshakes, the served certificate and its exchange.
+//! Handshakes, the serving certificate and its renewal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ async fn only_tls_1_3_is_spoken() {
     let stream = server.tls().await;
     let session = stream.get_ref().1;
     assert_eq!(session.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
-    // A hello that offers TLS 1.2 only: one cipher suite, no supported_versions extension.
+    // A hello that offers only TLS 1.2: one cipher suite, no supported_versions extension.
     let mut raw = TcpStream::connect(server.address).await.unwrap();
     let mut hello = vec![22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 3];
     hello.extend([7; 32]);
@@ -105,7 +105,7 @@ async fn only_allowed_clients_get_in() {
     let client =
         ClientAuth { cas, allowed_names: vec!["kube-apiserver".to_owned()], own: Some(identity.certificate()) };
     let server = Server::start(Options { client: Some(client), ..Options::default() }).await;
-    // An issuer whose leaves are for clients.
+    // Issues client certificates.
     let client = |name: &str, ca: &Issued| {
         let key = rcgen::KeyPair::generate().unwrap();
         let issuer =
@@ -121,7 +121,7 @@ async fn only_allowed_clients_get_in() {
     let other_ca = client("kube-apiserver", &new_ca(now).unwrap());
     for (own, gets_in) in [(Some(&allowed), true), (Some(&other_name), false), (Some(&other_ca), false), (None, false)]
     {
-        // In TLS 1.3 the client learns of its refusal only after its own side of the handshake is done.
+        // In TLS 1.3, the client learns of the refusal only after its own side of the handshake.
         let answer = async {
             let stream = connect(server.address, &server.ca, own).await.ok()?;
             H1::over(stream).await.get("/livez").await.ok()
@@ -141,12 +141,12 @@ async fn the_self_dial_sees_what_a_caller_sees() {
     assert!(matches!(dial.dial().await, Err(SelfDialError::NoCertificate)));
     serve_leaf(&server.store, &server.ca);
     dial.dial().await.unwrap();
-    // Another server's certificate is not ours, though it has the same CA and names.
+    // The certificate of another server is refused, even with the same CA and names.
     let elsewhere = CertStore::empty();
     serve_leaf(&elsewhere, &server.ca);
     let stranger = SelfDial::new(server.address, elsewhere, None).unwrap();
     assert!(matches!(stranger.dial().await, Err(SelfDialError::Io(_))));
-    // An expired certificate is a pair like any other, but no caller takes it.
+    // An expired certificate can be served, but no caller accepts it.
     let past = Timestamp::now() - jiff::SignedDuration::from_hours(24 * 60);
     let old = new_leaf(&new_ca(past).unwrap(), &LeafSpec::for_names([NAME]), past).unwrap();
     server.store.set(old.cert_pem.as_bytes(), old.key_pem.as_bytes()).unwrap();

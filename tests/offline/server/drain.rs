@@ -1,4 +1,4 @@
-//! How the server leaves.
+//! Graceful shutdown of the server.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn draining_answers_with_close_and_still_accepts() {
     let held = tokio::spawn(async move { busy.get("/hold").await });
     gate.arrived(1).await;
     server.draining.cancel();
-    // Kept-alive and new connections are answered, and told to go; so is the request that was already here.
+    // Requests on kept-alive and new connections are answered with `Connection: close`; so is the request in progress.
     assert!(old.get("/livez").await.unwrap().close);
     within(old.closed).await.unwrap();
     assert!(server.h1().await.get("/livez").await.unwrap().close);

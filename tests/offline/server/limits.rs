@@ -1,4 +1,4 @@
-//! Who takes too much time, too many bytes or too many connections.
+//! Limits on time, bytes and connections of callers.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::{
 
 use super::support::{H1, Options, PATIENT, Server, connect, limits, rest, within};
 
-/// How long a connection may be idle here: longer than a busy machine takes from the handshake to the first request.
+/// Idle timeout in these tests: longer than a busy machine takes from the handshake to the first request.
 const IDLE: Duration = Duration::from_secs(1);
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn slow_headers_are_cut_but_an_idle_connection_is_not() {
     slow.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A").await.unwrap();
     slow.flush().await.unwrap();
     let dripping = Instant::now();
-    // Each byte comes in time; the headers as a whole do not.
+    // Each byte is in time, but the headers as a whole are late.
     while slow.write_all(b"a").await.is_ok() && slow.flush().await.is_ok() {
         assert!(dripping.elapsed() < PATIENT);
         let mut byte = [0; 1];
@@ -78,14 +78,14 @@ async fn large_bodies_are_refused_announced_or_not() {
     let server = Server::start(limits(|limits| limits.body_bytes = 1 << 20)).await;
     let mut h1 = server.h1().await;
     assert_eq!(h1.post(vec![b'x'; 1 << 20]).await.unwrap().body.len(), 1 << 20);
-    // Announced: refused without a byte of it.
+    // A declared size: refused before any byte of the body.
     let mut announced = server.tls().await;
     announced.write_all(b"POST /validate HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\n").await.unwrap();
     announced.flush().await.unwrap();
     let mut head = [0; 12];
     within(announced.read_exact(&mut head)).await.unwrap();
     assert_eq!(&head, b"HTTP/1.1 413");
-    // Endless: as many chunks as the server takes.
+    // Endless: as many chunks as the server accepts.
     let (mut read, mut write) = tokio::io::split(server.tls().await);
     write.write_all(b"POST /validate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n").await.unwrap();
     let endless = tokio::spawn(async move {
@@ -149,7 +149,7 @@ async fn idle_connections_make_room_when_all_are_taken() {
     assert_eq!(within(server.h1()).await.get("/livez").await.unwrap().status, 200);
 }
 
-/// More than the buffers of both sides hold.
+/// The answer is larger than the buffers of both sides.
 #[tokio::test]
 async fn an_answer_that_is_never_taken_ends_the_connection() {
     const ANSWER: usize = 32 << 20;
@@ -187,12 +187,12 @@ async fn headers_without_end_are_refused() {
     server.counts("server_connections_open 0").await;
 }
 
-/// Runs in a process of its own with few file descriptors, since that limit is a process's.
+/// Runs in a separate process with few file descriptors, because the limit is per process.
 #[tokio::test]
 async fn without_file_descriptors_the_loop_waits_and_recovers() {
     const RESTRICTED: &str = "ROLEGATE_TEST_RESTRICTED";
     if std::env::var_os(RESTRICTED).is_none() {
-        // Without the name of the binary, which tests of it do not have in theirs.
+        // Test names do not contain the name of the binary.
         let (_, place) = module_path!().split_once("::").unwrap();
         let child = tokio::process::Command::new("sh")
             .args(["-c", "ulimit -n 48; exec \"$0\" --exact \"$1\""])

@@ -1,4 +1,4 @@
-//! The server over real sockets, with real TLS clients.
+//! The server with real sockets and TLS clients.
 
 mod certificates;
 mod drain;

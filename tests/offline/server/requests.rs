@@ -1,4 +1,4 @@
-//! Requests are answered.
+//! Answers to requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn a_connection_serves_one_request_after_the_other() {
         let answer = h1.post(b"{}".to_vec()).await.unwrap();
         assert_eq!((answer.status, answer.close, answer.body), (StatusCode::OK, false, Bytes::from("{}")));
     }
-    // Those that are sent before the first is answered are answered in their order.
+    // Pipelined requests are answered in order.
     let pipelined = (0..50).map(|number| {
         let close = if number == 49 { "Connection: close\r\n" } else { "" };
         format!("POST /validate HTTP/1.1\r\nHost: x\r\n{close}Content-Length: 4\r\n\r\n<{number:02}>")
@@ -54,7 +54,7 @@ async fn who_offers_http2_falls_back_and_who_offers_nothing_else_is_refused() {
     let refused = offering(&["h2"], server.address, &server.ca, None).await.unwrap_err();
     assert!(refused.to_string().contains("NoApplicationProtocol"), "{refused}");
     server.counts("server_handshakes_failed_total{reason=\"tls\"} 1").await;
-    // One who speaks it without a word about it gets no answer, and the connection ends.
+    // A client that uses HTTP/2 without negotiation gets no answer, and the connection ends.
     let mut stream = server.tls().await;
     stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await.unwrap();
     stream.flush().await.unwrap();

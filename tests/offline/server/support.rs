@@ -1,4 +1,4 @@
-//! A server to try, and its callers.
+//! A server for tests, and its clients.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 pub const NAME: &str = "rolegate.system.svc";
 pub const PATIENT: Duration = Duration::from_secs(20);
 
-/// Lets a test hold requests in the handler.
+/// Blocks requests in the handler until the test lets them go.
 #[derive(Clone, Default)]
 pub struct Gate {
     pub arrived: Arc<AtomicUsize>,
@@ -174,12 +174,12 @@ pub fn serve_leaf(store: &CertStore, ca: &Issued) {
     store.set(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes()).unwrap();
 }
 
-/// A connection by one who offers what an API server offers to a Service.
+/// Connects with the protocols that an API server offers to a Service.
 pub async fn connect(address: SocketAddr, ca: &Issued, own: Option<&Issued>) -> std::io::Result<TlsStream<TcpStream>> {
     offering(&["http/1.1"], address, ca, own).await
 }
 
-/// A connection by one who offers these protocols.
+/// Connects with these protocols.
 pub async fn offering(
     protocols: &[&str],
     address: SocketAddr,
@@ -247,7 +247,7 @@ impl H1 {
     }
 }
 
-/// Reads until the other side closes.
+/// Reads until the peer closes.
 pub async fn rest<S: AsyncReadExt + Unpin>(mut stream: S) -> String {
     let mut bytes = Vec::new();
     let _ = within(stream.read_to_end(&mut bytes)).await;

@@ -1,4 +1,4 @@
-//! Our own webhook configurations: are they there, are they this version's, where do they lead?
+//! Checks of our webhook configurations: existence, version, endpoint.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
@@ -15,24 +15,22 @@ use crate::cluster::write::writer::MANAGER;
 use crate::model::{LetGo, Mode};
 use crate::server::admission::registration::{KAI_PODS, Reach, Registration};
 
-/// One of our webhooks, of either kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ours {
-    /// `mutating` or `validating`, and its name.
+    /// `mutating` or `validating`, and the name of the webhook.
     pub title: String,
-    /// Its client configuration.
     pub client: WebhookClientConfig,
     rules: Option<Vec<RuleWithOperations>>,
     conditions: Option<Vec<MatchCondition>>,
-    /// Labels of its objects.
+    /// Its `objectSelector`.
     objects: Selector,
     pub(super) failure_policy: Option<String>,
     pub(super) namespaces: Option<Selector>,
-    /// Its configuration is kept by a `rolegate serve` with --webhooks all.
+    /// True when a `rolegate serve` with `--webhooks all` applies the configuration.
     kept: bool,
 }
 
-/// True for a configuration that was applied as a whole by rolegate itself.
+/// Reports whether rolegate itself applied the whole configuration.
 fn is_kept(metadata: &ObjectMeta) -> bool {
     let applies = |entry: &ManagedFieldsEntry| {
         entry.manager.as_deref() == Some(MANAGER) && entry.operation.as_deref() == Some("Apply")
@@ -70,7 +68,7 @@ fn of_validating(configuration: &ValidatingWebhookConfiguration) -> Vec<Ours> {
     ours.collect()
 }
 
-/// Our webhooks as they are; those of a configuration that is missing or cannot be read are left out.
+/// Returns our webhooks in the cluster, without missing or unreadable configurations.
 pub fn ours(facts: &Facts) -> Vec<Ours> {
     let name = Some(facts.target.name.as_str());
     let mutating = facts.mutating.iter().flatten().filter(|one| one.metadata.name.as_deref() == name);
@@ -78,7 +76,7 @@ pub fn ours(facts: &Facts) -> Vec<Ours> {
     mutating.flat_map(of_mutating).chain(validating.flat_map(of_validating)).collect()
 }
 
-/// Our webhooks as this version wants them, wherever it is reached.
+/// Returns our webhooks as this version registers them; the reach is a placeholder.
 fn wanted(facts: &Facts) -> Vec<Ours> {
     let registration = Registration {
         name: facts.target.name.clone(),
@@ -94,7 +92,7 @@ fn wanted(facts: &Facts) -> Vec<Ours> {
     wanted
 }
 
-/// Are both configurations there?
+/// Checks that both configurations exist.
 pub fn are_there(facts: &Facts, found: &mut Findings) {
     let name = facts.target.name.as_str();
     let mutating = found.known(&facts.mutating, "mutating webhook configurations");
@@ -115,7 +113,7 @@ pub fn are_there(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Do they ask for what this version wants to see?
+/// Checks that the rules of the webhooks are those of this version.
 pub fn are_current(facts: &Facts, found: &mut Findings) {
     let ours = ours(facts);
     if ours.is_empty() {
@@ -123,7 +121,7 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
     }
     let (mut current, mut without_kai) = (true, false);
     let kind = |title: &str| title.split(' ').next().map(str::to_owned);
-    // A configuration that is not there at all is another finding.
+    // A missing configuration is another finding.
     let there = |wanted: &Ours| ours.iter().any(|ours| kind(&ours.title) == kind(&wanted.title));
     for wanted in wanted(facts).into_iter().filter(there) {
         let have = ours.iter().find(|have| have.title == wanted.title);
@@ -156,7 +154,7 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// True where nobody need ask about pods for the PodGroup of KAI that they name, as there are none.
+/// Reports whether KAI is missing, so that its webhooks may be left out; otherwise adds a warning.
 fn kai_is_absent(facts: &Facts, found: &mut Findings) -> bool {
     let has_kai = facts.definitions.as_ref().is_ok_and(|all| all.contains_key(&POD_GROUP.crd_name()));
     if has_kai {
@@ -170,7 +168,7 @@ fn kai_is_absent(facts: &Facts, found: &mut Findings) -> bool {
     !has_kai
 }
 
-/// Do they fail closed?
+/// Checks that the webhooks fail closed.
 pub fn failure_policy(facts: &Facts, found: &mut Findings) {
     // Nothing is held anyway.
     if facts.served.as_ref().is_ok_and(ServedNamespaces::only_observes) {
@@ -184,7 +182,7 @@ pub fn failure_policy(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Can the cluster start without us?
+/// Checks that the cluster can start while rolegate is down.
 pub fn exclusions(facts: &Facts, found: &mut Findings) {
     let Some(namespaces) = found.known(&facts.namespaces, "namespaces") else { return };
     for name in ["kube-system", facts.target.namespace.as_str()] {
@@ -199,7 +197,7 @@ pub fn exclusions(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Do they lead to something?
+/// Checks that the Services of the webhooks have a ready endpoint.
 pub fn endpoint(facts: &Facts, found: &mut Findings) {
     let Some(services) = found.known(&facts.services, "Services") else { return };
     let mut seen = std::collections::BTreeSet::new();
@@ -237,17 +235,17 @@ pub fn endpoint(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Why nothing is held where the pod is tried.
+/// Returns why nothing is held in the namespace of the dry run.
 fn rests(facts: &Facts) -> Option<LetGo> {
     facts.served.as_ref().ok()?.stances.get(&facts.try_in)?.lets_go()
 }
 
-/// How an API server says that it was refused for the version of TLS.
+/// Part of the API server's message when it fails for the TLS version.
 const OLD_TLS: &str = "protocol version not supported";
 const SPEAK_OLD_TLS: &str =
     "the API server speaks TLS 1.2 alone, as some do in FIPS mode: run `rolegate serve` with --tls-min 1.2";
 
-/// Does the API server get an answer?
+/// Checks that the API server gets an answer.
 pub fn answers(facts: &Facts, found: &mut Findings) {
     let Some(probe) = found.known(&facts.probe, "whether a pod is held") else { return };
     match probe {

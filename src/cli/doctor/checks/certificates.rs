@@ -1,4 +1,4 @@
-//! What the webhook serves with, and what callers trust.
+//! Checks of the serving certificate and the CA bundles.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::server::tls::authority::{issued_by, leaf_info, renewal_time};
 use crate::server::tls::cert_info::CertInfo;
 use crate::server::tls::certificates::Stored;
 
-/// The part of a certificate's life after which it should long have been replaced: that happens at 2/3.
+/// Fraction of a certificate's life after which it is overdue: renewal is due at 2/3.
 const LATE: f64 = 0.8;
-/// What renews.
+/// Hint for self-managed certificates.
 const RENEW: &str = "a running `rolegate serve` renews it; to start afresh, delete the Secret";
-/// What renews where cert-manager was chosen.
+/// Hint for certificates of cert-manager.
 const RENEW_ELSEWHERE: &str = "cert-manager renews it: `kubectl describe certificate` says why it has not";
 
-/// Is the certificate good for a while?
+/// Checks that the serving certificate is valid for a while.
 pub fn served(facts: &Facts, found: &mut Findings) {
     let Some(stored) = found.known(&facts.certificates, "the Secret of the certificates") else { return };
     let Some(Served { stored, self_managed }) = stored else {
@@ -49,7 +49,7 @@ pub fn served(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// What is wrong with a caBundle, and whether that is so for a moment only.
+/// Returns the fault of a caBundle, and whether it is temporary.
 fn fault_of(bundle: &str, stored: Option<&Stored>, now: Timestamp) -> Option<(&'static str, bool)> {
     let cas: Vec<_> =
         CertificateDer::pem_slice_iter(bundle.as_bytes()).filter_map(|der| CertInfo::of(&der.ok()?).ok()).collect();
@@ -65,7 +65,8 @@ fn fault_of(bundle: &str, stored: Option<&Stored>, now: Timestamp) -> Option<(&'
     }
 }
 
-/// Do callers trust it? Webhooks of one configuration with one fault are told of together.
+/// Checks that the webhooks trust the serving certificate. Webhooks of one configuration with the same fault are one
+/// finding.
 pub fn trusted(facts: &Facts, found: &mut Findings) {
     let stored = facts.certificates.as_ref().ok().and_then(Option::as_ref).map(|served| &served.stored);
     let all = ours(facts);

@@ -1,17 +1,17 @@
-//! The API server, and what rolegate may do there.
+//! Checks of the API server, and of rolegate's rights.
 
 use crate::cli::doctor::facts::{AskedRight, Facts, OptIn};
 use crate::cli::doctor::finding::Findings;
 use crate::model::wording::counted;
 
-/// The first minor version with all that is needed, if only as beta: matchConditions of webhooks are on from here.
+/// The first supported minor version: matchConditions of webhooks are on by default, as beta.
 const OLDEST: u32 = 28;
-/// The first in which matchConditions and scheduling gates are stable.
+/// The first minor version with stable matchConditions and scheduling gates.
 const STABLE: u32 = 30;
-/// The newest that the tests run on.
+/// The newest minor version that the tests run on.
 const NEWEST: u32 = 36;
 
-/// API groups that every API server has; a kind of another that is not installed needs no rights yet.
+/// API groups of every API server. Kinds of other groups need rights only when they are installed.
 pub const BUILT_IN: &[&str] = &[
     "",
     "admissionregistration.k8s.io",
@@ -23,7 +23,7 @@ pub const BUILT_IN: &[&str] = &[
     "policy",
 ];
 
-/// Is the API server new enough?
+/// Checks that the API server is new enough.
 pub fn api_server(facts: &Facts, found: &mut Findings) {
     let (major, minor) = facts.version;
     let version = format!("Kubernetes {major}.{minor}");
@@ -41,11 +41,11 @@ pub fn api_server(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Where rights come from; some only with what takes them, as `--allow scale`.
+/// Hint for missing rights; `--allow` options such as `scale` need further rights.
 const APPLY_RIGHTS: &str =
     "apply the ClusterRole and Role that `rolegate manifests` of this version prints for what is switched on";
 
-/// May rolegate do what it must?
+/// Checks that rolegate has its rights.
 pub fn rights(facts: &Facts, found: &mut Findings) {
     let Some(rights) = found.known(&facts.rights, "what rolegate may do") else { return };
     let who = rights.user.as_deref().unwrap_or("whoever runs this");
@@ -62,14 +62,14 @@ pub fn rights(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// `patch statefulsets/scale.apps`, and in which namespace.
+/// Returns the right as text: `patch statefulsets/scale.apps`, and its namespace.
 fn deed(asked: &AskedRight) -> String {
     let group = if asked.group.is_empty() { String::new() } else { format!(".{}", asked.group) };
     let place = asked.namespace.as_ref().map_or_else(String::new, |namespace| format!(" in {namespace}"));
     format!("{} {}{group}{place}", asked.verb, asked.resource)
 }
 
-/// A kind that is not installed needs no rights yet.
+/// Reports whether the kind is installed; a missing kind needs no rights.
 fn is_installed(facts: &Facts, asked: &AskedRight) -> bool {
     let resource = asked.resource.split('/').next().unwrap_or_default();
     let name = format!("{resource}.{}", asked.group);
@@ -77,7 +77,7 @@ fn is_installed(facts: &Facts, asked: &AskedRight) -> bool {
         || facts.definitions.as_ref().map_or(true, |definitions| definitions.contains_key(&name))
 }
 
-/// Is what groups ask for beyond gates, statuses and partitions allowed, and may rolegate do it?
+/// Checks that opt-ins that groups ask for are allowed, and that rolegate has the rights.
 pub fn opt_ins(facts: &Facts, found: &mut Findings) {
     let Some(opt_ins) = found.known(&facts.opt_ins, "what groups ask for") else { return };
     if opt_ins.is_empty() {
@@ -109,7 +109,7 @@ pub fn opt_ins(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Are our pods made?
+/// Checks that the pods of our Deployment are created.
 pub fn replicas(facts: &Facts, found: &mut Findings) {
     let Some(Some(why)) = found.known(&facts.not_made, "whether our pods are made") else { return };
     let hint = if why.contains("quota") {

@@ -1,4 +1,4 @@
-//! Do the policies over our own account stand, so that a stolen token can do little?
+//! Checks of the ValidatingAdmissionPolicies that limit our own account, so that a stolen token can do little.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::cli::manifests::{Settings, containment};
 const MEND: &str = "`rolegate manifests --part containment`, with the options of the installation, prints them; until then whoever has \
                     the token of rolegate can do all that its rights allow";
 
-/// Is each policy there, in force, and as it was installed?
+/// Checks that each policy exists, is in force, and is unchanged.
 pub fn contained(facts: &Facts, found: &mut Findings) {
     let Some(there) = found.known(&facts.policies, "the policies over our own account") else { return };
     let faults: Vec<_> = expected(&facts.target).iter().filter_map(|policy| fault(policy, there)).collect();
@@ -23,18 +23,18 @@ pub fn contained(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// The policies that may be installed, with the conditions on their parts.
+/// Returns the policies of an installation, with the conditions on their parts.
 fn expected(Target { namespace, name }: &Target) -> Vec<Value> {
     let settings = Settings { namespace: namespace.clone(), name: name.clone(), ..Settings::default() };
     let is_policy = |object: &Value| text(object, "/kind") == Some("ValidatingAdmissionPolicy");
     containment::objects(&settings).into_iter().filter(is_policy).collect()
 }
 
-/// What is wrong with a policy.
+/// Returns the fault of a policy.
 fn fault(expected: &Value, there: &Policies) -> Option<String> {
     let name = text(expected, "/metadata/name")?;
     let Some(policy) = there.policies.get(name) else {
-        // Of what was chosen at the installation nothing is known.
+        // The options of the installation are unknown: a conditional policy may be absent.
         return expected
             .get("?")
             .is_none_or(Value::is_null)
@@ -56,14 +56,14 @@ fn fault(expected: &Value, there: &Policies) -> Option<String> {
     Some(format!("ValidatingAdmissionPolicy {name:?} {why}"))
 }
 
-/// What the API server says of its expressions.
+/// Returns the first type-check warning of the API server.
 fn type_check(policy: &Value) -> Option<String> {
     let warning = policy.pointer("/status/typeChecking/expressionWarnings/0")?;
     let said = |path: &str| text(warning, path).unwrap_or_default().trim().replace('\n', " ");
     Some(format!("{}: {}", said("/fieldRef"), said("/warning")))
 }
 
-/// The first part that differs.
+/// Returns the first part that differs.
 fn differs(expected: &Value, found: &Value) -> Option<&'static str> {
     const PARTS: &[&str] =
         &["/spec/failurePolicy", "/spec/matchConditions", "/spec/matchConstraints/resourceRules", "/spec/validations"];
@@ -76,7 +76,7 @@ fn differs(expected: &Value, found: &Value) -> Option<&'static str> {
     unlike.copied().or_else(|| (!same).then_some("/spec/variables"))
 }
 
-/// The expressions that each variable of a policy may have, by its name.
+/// Returns the allowed expressions of each variable of a policy, by variable name.
 fn variables(policy: &Value) -> BTreeMap<String, BTreeSet<&str>> {
     let mut known: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for variable in policy.pointer("/spec/variables").and_then(Value::as_array).into_iter().flatten() {
@@ -92,7 +92,7 @@ fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path)?.as_str()
 }
 
-/// All of them as they are installed where nothing was chosen.
+/// Returns all policies as installed with default options.
 #[cfg(test)]
 pub fn installed() -> Policies {
     let mut all = Policies::default();

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions: which kinds are there, and what they keep of what is written.
+//! Checks of CustomResourceDefinitions: installed kinds, and fields that they prune.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,12 +19,12 @@ use crate::cli::rights::RIGHTS;
 use crate::model::Dialect;
 use crate::model::wording::counted;
 
-/// Where a RoleBasedGroup says how its roles go together.
+/// Path to the coordination of roles in a RoleBasedGroup.
 const COORDINATION: &[&str] = &["spec", "coordination", "[]", "strategy", "segmentPlacement"];
-/// How to install ours.
+/// Hint to install our definitions.
 const INSTALL: &str = "`rolegate crds | kubectl apply --server-side -f -`";
 
-/// The definitions that are looked at.
+/// Returns the names of the definitions to read.
 pub fn looked_at() -> impl Iterator<Item = String> {
     let set = LEADER_WORKER_SET;
     let kinds = [
@@ -36,7 +36,7 @@ pub fn looked_at() -> impl Iterator<Item = String> {
         POD_GROUP,
         set,
     ];
-    // Rights are asked for kinds of others, too: whether these are there decides how bad a missing one is.
+    // Kinds of other projects that rights name: their absence decides how bad a missing right is.
     let more = RIGHTS.iter().flat_map(|right| {
         let resources = right.resources.iter().filter(|resource| !resource.contains('/'));
         let groups = || right.groups.iter().filter(|group| !BUILT_IN.contains(group));
@@ -45,7 +45,7 @@ pub fn looked_at() -> impl Iterator<Item = String> {
     kinds.iter().map(ObjectKind::crd_name).chain(more).collect::<BTreeSet<_>>().into_iter()
 }
 
-/// Is there a kind that can carry a coordination, and does it keep it?
+/// Checks that a kind for coordinations is installed and keeps its fields.
 pub fn carriers(facts: &Facts, found: &mut Findings) {
     let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
     let ours = definitions.get(&ROLE_COORDINATION.crd_name());
@@ -71,7 +71,7 @@ pub fn carriers(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Are our definitions those of this version?
+/// Checks that our definitions are those of this version.
 pub fn are_current(facts: &Facts, found: &mut Findings) {
     let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
     for kind in [ROLE_COORDINATION, CLUSTER_TOPOLOGY] {
@@ -92,7 +92,7 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// What else is there that rolegate works with.
+/// Reports installed kinds of other projects that rolegate works with.
 pub fn neighbours(facts: &Facts, found: &mut Findings) {
     let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
     if let Some(groups) = definitions.get(&POD_GROUP.crd_name()) {
@@ -115,7 +115,7 @@ fn versions(definition: &Value) -> &[Value] {
     definition.pointer("/spec/versions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// Are the PodGroups served that groups ask for?
+/// Checks that the PodGroup kinds that groups ask for are served.
 pub fn pod_groups(facts: &Facts, found: &mut Findings) {
     let (Ok(definitions), Some(gangs)) = (&facts.definitions, found.known(&facts.gangs, "groups")) else { return };
     let is_served = |kind: &ObjectKind| {
@@ -164,7 +164,7 @@ fn is_established(definition: &Value) -> bool {
     })
 }
 
-/// True when what is written at a path is stored; `[]` steps into the items of a list.
+/// Reports whether a value at a path is stored; `[]` steps into the items of a list.
 fn keeps(schema: &Value, path: &[&str]) -> bool {
     let open = schema.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true));
     let Some((first, rest)) = path.split_first() else { return true };
@@ -173,7 +173,7 @@ fn keeps(schema: &Value, path: &[&str]) -> bool {
     open || next.is_some_and(|next| keeps(next, rest))
 }
 
-/// Fields that `wanted` has and `installed` would drop.
+/// Collects fields of `wanted` that `installed` would drop.
 fn compare(wanted: &Value, installed: &Value, at: &str, missing: &mut Vec<String>) {
     if installed.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true)) {
         return;
@@ -182,7 +182,7 @@ fn compare(wanted: &Value, installed: &Value, at: &str, missing: &mut Vec<String
         let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
         match installed.get("properties").and_then(|all| all.get(name)) {
             Some(theirs) => compare(field, theirs, &path, missing),
-            // Every schema has these, though few say so.
+            // Every object has these, though few schemas name them.
             None if at.is_empty() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") => {}
             None => missing.push(path),
         }

@@ -1,4 +1,4 @@
-//! A healthy installation, for tests to break.
+//! Facts of a healthy installation, for tests to break.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -18,7 +18,7 @@ pub fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-/// What the API server adds to a definition.
+/// Adds the status that the API server gives an established definition.
 pub fn established(yaml: &str) -> (String, Value) {
     let mut definition: Value = serde_saphyr::from_str(yaml).unwrap();
     definition["status"] = json!({ "conditions": [{ "type": "Established", "status": "True" }] });

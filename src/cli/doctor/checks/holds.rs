@@ -1,4 +1,4 @@
-//! Who lifts gates, and whose nobody lifts.
+//! Checks of the leader and of held pods.
 
 use crate::cli::doctor::facts::{Facts, HeldGroup, Strangers, Uncoordinated};
 use crate::cli::doctor::finding::Findings;
@@ -6,10 +6,10 @@ use crate::cli::terminal::age;
 use crate::model::wording::counted;
 use crate::plan::reconcile::events::is_warning;
 
-/// Does anybody lead? A clock that is behind is forgiven this much, in seconds.
+/// Tolerated clock skew of the Lease, in seconds.
 const SKEW: i64 = 5;
 
-/// Does a replica lead?
+/// Checks that a replica leads.
 pub fn leader(facts: &Facts, found: &mut Findings) {
     let Some(lease) = found.known(&facts.lease, "the Lease") else { return };
     let start = "start `rolegate serve`; its log says why it does not lead";
@@ -31,10 +31,10 @@ pub fn leader(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Groups that are named; more are counted.
+/// Groups to name; further ones are counted.
 const NAMED: usize = 5;
 
-/// Is anything held for a group that is not there?
+/// Checks that no pod is held for a missing group.
 pub fn orphans(facts: &Facts, found: &mut Findings) {
     let Some(orphans) = found.known(&facts.orphans, "held pods") else { return };
     if orphans.is_empty() {
@@ -50,7 +50,7 @@ pub fn orphans(facts: &Facts, found: &mut Findings) {
     more(orphans.len(), "group", "with held pods are missing", found);
 }
 
-/// Does a group hold pods, or wait, and why? What ends by itself, as a turn, is good to know and no more.
+/// Lists the groups that hold pods or wait. Reasons that end by themselves, such as a turn, are info only.
 pub fn held(facts: &Facts, found: &mut Findings) {
     let Some(all) = found.known(&facts.held, "groups") else { return };
     if all.is_empty() {
@@ -69,7 +69,7 @@ pub fn held(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Do pods run that were held for a group which is not there?
+/// Checks that no pod runs that was held for a group that is missing.
 pub fn uncoordinated(facts: &Facts, found: &mut Findings) {
     let Some(groups) = found.known(&facts.uncoordinated, "pods") else { return };
     if groups.is_empty() {
@@ -90,7 +90,7 @@ pub fn uncoordinated(facts: &Facts, found: &mut Findings) {
     more(groups.len(), "group", "with pods that run are missing", found);
 }
 
-/// Does a pod carry our gate and name no group?
+/// Checks that every pod with our gate names a group.
 pub fn nobodys(facts: &Facts, found: &mut Findings) {
     let Some(pods) = found.known(&facts.nobodys, "held pods") else { return };
     if pods.is_empty() {
@@ -106,7 +106,7 @@ pub fn nobodys(facts: &Facts, found: &mut Findings) {
     more(pods.len(), "pod", "that carry our gate name no group", found);
 }
 
-/// Does a pod name a role that its group does not have?
+/// Checks that every pod's role exists in its group.
 pub fn strangers(facts: &Facts, found: &mut Findings) {
     let Some(strangers) = found.known(&facts.strangers, "pods") else { return };
     if strangers.is_empty() {

@@ -1,4 +1,4 @@
-//! The checks: findings from facts. No reads here.
+//! The checks: findings from facts, without reads.
 
 mod admission;
 mod certificates;
@@ -21,10 +21,10 @@ pub use definitions::looked_at;
 use crate::cli::doctor::facts::Facts;
 use crate::cli::doctor::finding::{Finding, Findings};
 
-/// A check: its id, and how it judges.
+/// A check: its id and its function.
 type Check = (&'static str, fn(&Facts, &mut Findings));
 
-/// All checks, in the order in which one thing needs another.
+/// All checks; a check comes after the checks that it depends on.
 pub const CHECKS: &[Check] = &[
     ("api-server", cluster::api_server),
     ("definitions", definitions::carriers),
@@ -59,7 +59,7 @@ pub const CHECKS: &[Check] = &[
     ("addresses", warned::addresses),
 ];
 
-/// Everything that is found, in the order of the checks.
+/// Runs all checks in order.
 pub fn judge(facts: &Facts) -> Vec<Finding> {
     let found = CHECKS.iter().flat_map(|(id, check)| {
         let mut findings = Findings::of(id);

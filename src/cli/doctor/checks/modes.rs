@@ -1,4 +1,4 @@
-//! In which modes namespaces are served, and whether the webhook configurations select the same ones.
+//! Checks of the modes of namespaces, and of the namespace selectors of the webhook configurations.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::cli::doctor::finding::Findings;
 use crate::model::wording::counted;
 use crate::model::{Mode, Out, Serving, Stance, names};
 
-/// Namespaces that are named; more are counted.
+/// Namespaces to name; further ones are counted.
 const NAMED: usize = 5;
 
-/// Does it do all that it can?
+/// Reports the modes of rolegate and of labelled namespaces.
 pub fn mode(facts: &Facts, found: &mut Findings) {
     let Some(served) = found.known(&facts.served, "how namespaces are served") else { return };
     let Some(told) = &served.told else {
@@ -52,7 +52,7 @@ pub fn mode(facts: &Facts, found: &mut Findings) {
     policy(facts, served, found);
 }
 
-/// What only observes must not stand in the way while it is away, and what enforces must.
+/// Warns about failurePolicy Fail when rolegate only observes.
 fn policy(facts: &Facts, served: &ServedNamespaces, found: &mut Findings) {
     let closed = |ours: &super::admission::Ours| ours.failure_policy.as_deref() != Some("Ignore");
     let Some(ours) = ours(facts).into_iter().find(closed).filter(|_| served.only_observes()) else { return };
@@ -65,7 +65,8 @@ fn policy(facts: &Facts, served: &ServedNamespaces, found: &mut Findings) {
     );
 }
 
-/// Do the webhook configurations select what is served, and is there a group where nothing is?
+/// Checks that the webhook configurations select the served namespaces, and finds groups in namespaces that are not
+/// served.
 pub fn selection(facts: &Facts, found: &mut Findings) {
     let Some(served) = found.known(&facts.served, "how namespaces are served") else { return };
     let Some(told) = &served.told else { return };
@@ -108,7 +109,7 @@ fn wanted(told: &Serving) -> Requirements {
     all.map(|one| (one.key.clone(), one.operator.clone(), one.values.clone())).chain(labels).collect()
 }
 
-/// What a webhook asks of namespaces beside what all of ours do.
+/// Returns the namespace requirements of a webhook beyond those that all our webhooks have.
 fn chosen(selector: Option<&LabelSelector>) -> Requirements {
     let Some(selector) = selector else { return Requirements::new() };
     let labels = selector.match_labels.iter().flatten();

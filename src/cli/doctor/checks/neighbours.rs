@@ -1,4 +1,4 @@
-//! Webhooks of others that may stand in our way.
+//! Checks of other webhooks that may interfere with rolegate.
 
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -8,7 +8,7 @@ use crate::cli::doctor::facts::Facts;
 use crate::cli::doctor::finding::Findings;
 use crate::model::installation::OF_PODS;
 
-/// What is told apart of a webhook of either kind.
+/// The common parts of mutating and validating webhooks.
 struct Hook<'a> {
     configuration: &'a str,
     name: &'a str,
@@ -18,7 +18,7 @@ struct Hook<'a> {
     namespaces: Option<&'a LabelSelector>,
 }
 
-/// Webhooks of others, the mutating ones first; that they cannot be read is another finding.
+/// Returns the webhooks of others, mutating and validating; `None` when they cannot be read, which is another finding.
 fn others(facts: &Facts) -> Option<(Vec<Hook<'_>>, Vec<Hook<'_>>)> {
     let (mutating, validating) = (facts.mutating.as_ref().ok()?, facts.validating.as_ref().ok()?);
     let is_ours = |name: &Option<String>| name.as_deref() == Some(facts.target.name.as_str());
@@ -47,12 +47,12 @@ fn path(config: &k8s_openapi::api::admissionregistration::v1::WebhookClientConfi
     of_service.or(config.url.as_deref()).unwrap_or_default()
 }
 
-/// Mutating webhooks that change pods after ours.
+/// Reports mutating webhooks that change pods after ours.
 pub fn on_pods(facts: &Facts, found: &mut Findings) {
     let Some((mutating, _)) = others(facts) else { return };
     let after = mutating
         .iter()
-        // Another rolegate adds no labels of groups, and is looked at by itself.
+        // Webhooks of another rolegate add no labels of groups, and have a check of their own.
         .filter(|hook| !hook.name.ends_with(OF_PODS))
         .filter(|hook| hook.configuration > facts.target.name.as_str() && matches(hook.rules, "", "pods", "CREATE"));
     let after: Vec<_> = after.map(|hook| hook.configuration).collect();
@@ -68,10 +68,10 @@ pub fn on_pods(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// What rolegate itself needs in its namespace: to start, to lead, to renew its certificate.
+/// Resources that rolegate needs in its namespace: to start, to lead, to renew its certificate.
 const OWN: &[(&str, &str)] = &[("", "pods"), ("", "secrets"), ("coordination.k8s.io", "leases")];
 
-/// Webhooks without which rolegate can't start.
+/// Reports webhooks that can keep rolegate from starting.
 pub fn on_our_namespace(facts: &Facts, found: &mut Findings) {
     let Some(namespaces) = found.known(&facts.namespaces, "our namespace") else { return };
     let Some(labels) = namespaces.get(&facts.target.namespace) else {
@@ -104,10 +104,10 @@ pub fn on_our_namespace(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// The end of the path of Grove's authorizer, which is off by default.
+/// The end of the path of Grove's authorizer webhook, which is off by default.
 const AUTHORIZER: &str = "/webhooks/authorizer-webhook";
 
-/// Grove's authorizer refuses changes to its pods by anybody it does not know, and a lifted gate is a change.
+/// Reports Grove's authorizer: it refuses changes of its pods by unknown users, and a lifted gate is a change.
 pub fn grove_authorizer(facts: &Facts, found: &mut Findings) {
     let Some((_, validating)) = others(facts) else { return };
     let (namespace, name) = (&facts.target.namespace, &facts.target.name);

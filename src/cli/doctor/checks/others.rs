@@ -1,13 +1,13 @@
-//! Other rolegates in the cluster.
+//! Checks of other rolegate installations in the cluster.
 
 use crate::cli::doctor::facts::Facts;
 use crate::cli::doctor::finding::Findings;
 use crate::model::wording::counted;
 
-/// Namespaces that are named; more are counted.
+/// Namespaces to name; further ones are counted.
 const NAMED: usize = 3;
 
-/// Does another one hold the same pods?
+/// Checks that no other installation holds the same pods.
 pub fn serve_the_same(facts: &Facts, found: &mut Findings) {
     let Some(others) = found.known(&facts.others, "other rolegates") else { return };
     for other in others {

@@ -1,10 +1,10 @@
-//! Which namespaces and requests a webhook is for.
+//! Matches webhook selectors and rules.
 
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 
 pub use crate::cluster::read::installations::selects;
 
-/// True when the rules are for an operation on a resource.
+/// Reports whether the rules cover an operation on a resource.
 pub fn matches(rules: Option<&[RuleWithOperations]>, group: &str, resource: &str, operation: &str) -> bool {
     let any =
         |list: &Option<Vec<String>>, wanted: &[&str]| list.iter().flatten().any(|item| wanted.contains(&item.as_str()));

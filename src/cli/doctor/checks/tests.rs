@@ -1,4 +1,4 @@
-//! What is found when one thing is not as it should be.
+//! Findings when one thing is broken.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ fn warned(why: &str) -> Warned {
     Warned { group: "ml/llm".to_owned(), why: why.to_owned() }
 }
 
-/// A webhook of somebody else, for these resources of the core group.
+/// Creates a webhook of another project for these resources of the core group.
 fn other<T: serde::de::DeserializeOwned>(configuration: &str, resources: &[&str], path: &str) -> T {
     typed(json!({
         "metadata": { "name": configuration },
@@ -65,7 +65,7 @@ fn definition(facts: &mut Facts, name: &str) -> Option<Value> {
     facts.definitions.as_mut().unwrap().remove(name)
 }
 
-/// The lines of what is found at this level or worse.
+/// Returns the findings at this level or worse, one line each.
 fn found(facts: &Facts, level: Level) -> Vec<String> {
     let found = judge(facts).into_iter().filter(|finding| finding.level >= level);
     found.map(|finding| format!("{:?} {}: {}", finding.level, finding.check, finding.what)).collect()
@@ -78,7 +78,7 @@ fn nothing_is_wrong_with_a_healthy_installation() {
     assert_eq!(ids.len(), CHECKS.len(), "an id twice");
 }
 
-/// What is broken, and the findings that are then more than ok.
+/// A change that breaks the facts, and the resulting findings above ok.
 type Case = (fn(&mut Facts), &'static [&'static str]);
 
 const CASES: &[Case] = &[
@@ -523,7 +523,7 @@ fn what_runs_already_is_not_advised() {
     assert!(hint.contains("keeps them") && !hint.contains("run `rolegate"), "{hint}");
 }
 
-/// As Go's TLS says it, whose newest version is 1.2.
+/// The message of an API server whose Go TLS supports 1.2 at most.
 #[test]
 fn an_api_server_that_speaks_tls_1_2_alone_is_told_of() {
     let old = |facts: &mut Facts| {
@@ -568,7 +568,7 @@ fn less_than_all_is_said_loudly_and_who_only_observes_must_not_stand_in_the_way(
             "Warning mode: mutating webhook pods.rolegate.dev has failurePolicy Fail, and rolegate only observes: while it is away, pods are refused all the same",
         ]
     );
-    // One namespace is in force: then the policy is right.
+    // One namespace is enforced: the failure policy is right.
     served(&mut facts, Mode::Observe, &[("a", stance(Mode::Observe)), ("b", stance(Mode::Enforce))]);
     assert_eq!(
         found(&facts, Level::Info),
@@ -583,7 +583,7 @@ fn less_than_all_is_said_loudly_and_who_only_observes_must_not_stand_in_the_way(
         found(&facts, Level::Warning),
         ["Warning mode: label rolegate.dev/mode names no mode, and that of --mode counts: a"]
     );
-    // A pod that is not held where nothing is, is as it should be.
+    // In a namespace that only observes, an unheld pod is right.
     served(&mut facts, Mode::Enforce, &[("default", stance(Mode::Observe))]);
     facts.probe = Ok(Probe::NotHeld);
     assert_eq!(found(&facts, Level::Warning), [""; 0]);

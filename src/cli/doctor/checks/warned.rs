@@ -1,19 +1,20 @@
-//! What rules warn of in groups that are stored.
+//! Checks of rule warnings for stored groups.
 
 use crate::cli::doctor::facts::{Facts, Read, Warned};
 use crate::cli::doctor::finding::Findings;
 use crate::model::wording::counted;
 
-/// Findings that are told one by one; more are counted.
+/// Warnings to list; further ones are counted.
 const NAMED: usize = 5;
 
-/// Does an autoscaler scale a workload of a group that is scaled by segments, or do two scale the group?
+/// Checks that no autoscaler scales a workload of a group that is scaled by segments, and that only one scales the
+/// group.
 pub fn rivals(facts: &Facts, found: &mut Findings) {
     let mend = "let one autoscaler scale the RoleCoordination, and none its workloads";
     tell(&facts.rivals, ("autoscalers", "no autoscaler is in the way of another", mend), found);
 }
 
-/// Do the addresses resolve that pods are given?
+/// Checks that the addresses given to pods resolve.
 pub fn addresses(facts: &Facts, found: &mut Findings) {
     let mend = "apply the Service with `clusterIP: None` and `publishNotReadyAddresses: true`";
     tell(&facts.addresses, ("Services", "the addresses that pods are given resolve", mend), found);
