@@ -12,7 +12,7 @@ use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::decide::placed::Moved;
 use crate::plan::elastic::{ineffective, taken_away};
 use crate::plan::evaluate::Evaluation;
-use crate::plan::reconcile::lasting::Lasting;
+use crate::plan::reconcile::lasting::{Lasting, Ledger};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::conditions;
 use crate::plan::view::RoleView;
@@ -55,10 +55,10 @@ pub struct Reported {
     /// `None` before the first pass: releases before the start of this process are not reported.
     released: Option<(Counts, Domains)>,
     stalled: bool,
-    /// The last reported scale-in, and the last reported reason why wanted segments have no effect.
+    /// The last reported scale-in.
     draining: Option<Draining>,
-    ineffective: Option<String>,
-    ignored: Lasting<String>,
+    /// Why wanted segments have no effect.
+    ignored: Ledger<String>,
 }
 
 impl Reported {
@@ -191,11 +191,7 @@ impl Reported {
             events.push(EventNote::of_elastic(group, DRAINING, subject, format!("{note} taken away"), false));
         }
         let told = group.elastic.as_ref().and_then(|elastic| ineffective(&elastic.standing));
-        let note = told.map(|(_, note)| note);
-        self.ineffective = self.ineffective.take().filter(|_| note.is_some());
-        let new = note.filter(|note| self.ineffective.as_ref() != Some(note));
-        for note in self.ignored.note(new, now) {
-            self.ineffective = Some(note.clone());
+        for (note, ()) in self.ignored.note(told.map(|(_, note)| (note, ())), now).begun {
             events.push(EventNote::of_elastic(group, SEGMENTS_IGNORED, note.clone(), note, true));
         }
         events

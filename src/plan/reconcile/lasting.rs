@@ -41,6 +41,60 @@ impl<K: Ord + Clone> Lasting<K> {
     }
 }
 
+/// The states that were reported, each once, after they had lasted.
+#[derive(Debug)]
+pub(in crate::plan) struct Ledger<K, V = ()> {
+    told: BTreeMap<K, V>,
+    waiting: Lasting<K>,
+}
+
+/// The difference between two looks at a [`Ledger`].
+#[derive(Debug)]
+pub(in crate::plan) struct News<K, V> {
+    /// States that have lasted and were not reported.
+    pub(in crate::plan) begun: Vec<(K, V)>,
+    /// Reported states that have ended, as they were last.
+    pub(in crate::plan) over: Vec<(K, V)>,
+}
+
+impl<K, V> Default for Ledger<K, V> {
+    fn default() -> Self {
+        Self { told: BTreeMap::new(), waiting: Lasting::default() }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Ledger<K, V> {
+    /// Takes all current states, and returns what to report.
+    pub(in crate::plan) fn note(&mut self, states: impl IntoIterator<Item = (K, V)>, now: Uptime) -> News<K, V> {
+        let states: Vec<_> = states.into_iter().collect();
+        let before = std::mem::take(&mut self.told);
+        let new: BTreeSet<_> = states.iter().map(|(key, _)| key).filter(|key| !before.contains_key(key)).collect();
+        let lasted = self.waiting.note(new.into_iter().cloned(), now);
+        let mut begun = Vec::new();
+        for (key, value) in states {
+            if !before.contains_key(&key) {
+                if !lasted.contains(&key) {
+                    continue;
+                }
+                begun.push((key.clone(), value.clone()));
+            }
+            self.told.insert(key, value);
+        }
+        let over = before.into_iter().filter(|(key, _)| !self.told.contains_key(key)).collect();
+        News { begun, over }
+    }
+
+    /// Returns when the next state will have lasted.
+    pub(in crate::plan) fn again(&self) -> Option<Uptime> {
+        self.waiting.again()
+    }
+
+    /// Forgets what was reported.
+    pub(in crate::plan) fn clear(&mut self) {
+        self.told.clear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,5 +112,19 @@ mod tests {
         assert_eq!(at(1000, &[1, 2]), (vec![], Some(1500)));
         assert_eq!(at(1500, &[1, 2]), (vec![2], Some(2000)));
         assert_eq!(at(2000, &[1]), (vec![1], None));
+    }
+
+    #[test]
+    fn a_state_that_lasts_is_reported_once_and_again_when_it_is_over() {
+        let mut ledger = Ledger::default();
+        let mut at = |millis: u64, states: &[(&'static str, u32)]| {
+            let News { begun, over } = ledger.note(states.iter().copied(), Uptime::from_millis(millis));
+            (begun, over, ledger.again().map(|at| at.as_millis()))
+        };
+        assert_eq!(at(0, &[("a", 1)]), (vec![], vec![], Some(1000)));
+        assert_eq!(at(1000, &[("a", 2)]), (vec![("a", 2)], vec![], None));
+        assert_eq!(at(2000, &[("a", 3), ("b", 1)]), (vec![], vec![], Some(3000)));
+        assert_eq!(at(2500, &[("b", 1)]), (vec![], vec![("a", 3)], Some(3000)));
+        assert_eq!(at(2600, &[]), (vec![], vec![], None));
     }
 }

@@ -6,7 +6,7 @@ use crate::api::status::RecoveryState;
 use crate::model::Group;
 use crate::model::wording::counted;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::reconcile::lasting::Lasting;
+use crate::plan::reconcile::lasting::Ledger;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::entry::{Phase, loss_text};
 use crate::plan::recovery::text::{batch_name, pause, recovery_is_off, roles_of};
@@ -29,12 +29,10 @@ type Key = (String, u32);
 pub(in crate::plan) struct ReportedRecoveries {
     /// When each reported recovery began, and whether it is over; `None` before the first pass.
     told: Option<BTreeMap<Key, (Option<String>, bool)>>,
-    /// Coordinations that were reported as not allowed to recover.
-    off: Vec<String>,
-    not_allowed: Lasting<String>,
-    /// Whether a pause of recoveries was reported.
-    paused: bool,
-    pausing: Lasting<()>,
+    /// Coordinations that are not allowed to recover.
+    off: Ledger<String>,
+    /// The pause of recoveries.
+    paused: Ledger<(), String>,
 }
 
 impl ReportedRecoveries {
@@ -46,21 +44,14 @@ impl ReportedRecoveries {
         now: Uptime,
     ) -> (Vec<EventNote>, Option<Uptime>) {
         let mut events = Vec::new();
-        self.off.retain(|name| plan.without_effect.contains(name));
-        let new = plan.without_effect.iter().filter(|name| !self.off.contains(name)).cloned();
-        for name in self.not_allowed.note(new.collect::<Vec<_>>(), now) {
+        for (name, ()) in self.off.note(plan.without_effect.iter().map(|name| (name.clone(), ())), now).begun {
             events.push(note(OFF, name.clone(), recovery_is_off(&name), true, group, &name));
-            self.off.push(name);
         }
-        let paused = pause(group, plan);
-        self.paused &= paused.is_some();
-        let new = paused.filter(|_| !self.paused);
-        let lasted = self.pausing.note(new.is_some().then_some(()), now);
-        if let Some((_, text)) = new.filter(|_| !lasted.is_empty()) {
+        let paused = pause(group, plan).map(|(_, text)| ((), text));
+        for ((), text) in self.paused.note(paused, now).begun {
             let coordinations = group.batched().filter(|(_, batching)| batching.recovers().is_some());
             let name = coordinations.map(|(coordination, _)| coordination.display_name()).next().unwrap_or_default();
             events.push(note(PAUSED, String::new(), text, true, group, &name));
-            self.paused = true;
         }
         let entries = group.status.recoveries.iter();
         let now: BTreeMap<Key, (Phase, &RecoveryState)> = entries
@@ -78,7 +69,7 @@ impl ReportedRecoveries {
         }
         let told = now.into_iter().map(|(key, (phase, entry))| (key, (entry.since.clone(), phase == Phase::Complete)));
         self.told = Some(told.collect());
-        (events, self.not_allowed.again().into_iter().chain(self.pausing.again()).min())
+        (events, self.off.again().into_iter().chain(self.paused.again()).min())
     }
 }
 

@@ -7,7 +7,7 @@ use crate::model::HoldReason;
 use crate::plan::gangs::{TreePlan, TreeSnapshot};
 use crate::plan::reconcile::action::Ended;
 use crate::plan::reconcile::decided::Decided;
-use crate::plan::reconcile::lasting::Lasting;
+use crate::plan::reconcile::lasting::Ledger;
 use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::presence::Presence;
@@ -26,8 +26,8 @@ pub(in crate::plan) struct TreeMemory {
     pub(in crate::plan) presence: Presence,
     /// Whether the PodGroup existed at some time.
     pub(in crate::plan) was_there: bool,
-    pub(in crate::plan) told: BTreeMap<HoldReason, String>,
-    pub(in crate::plan) waiting: Lasting<HoldReason>,
+    /// Messages by reason, each with the number of pods.
+    pub(in crate::plan) told: Ledger<HoldReason, (String, u32)>,
     pub(in crate::plan) told_pods: ReportedPods,
 }
 

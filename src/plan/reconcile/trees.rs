@@ -1,7 +1,7 @@
 //! The pass over a KAI PodGroup that places its pods: it plans the pods that may go, commits the plan on the PodGroup, and
 //! carries it out; or explains why they wait.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::plan::placement::line::Turn;
 use crate::plan::placement::{Capacity, Line, Sight};
 use crate::plan::reconcile::action::Action;
 use crate::plan::reconcile::events::{CLEARED, EventNote, RELEASED, is_warning};
+use crate::plan::reconcile::lasting::News;
 use crate::plan::reconcile::options::{LoopOptions, MissingGroup};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::tree_memory::{Stage, TreeMemory};
@@ -239,34 +240,21 @@ impl TreePass<'_> {
 
     /// Counts the held pods, and publishes what is new and what is over.
     fn tell(&mut self, tree: &Arc<GangTree>, reasons: &[TreeHeld]) {
-        let mut now = BTreeMap::new();
-        let mut events = Vec::new();
-        let told = &self.memory.told;
         // Unknown room is known in a moment.
         let is_known = |held: &&TreeHeld| held.reason != HoldReason::RoomUnknown || held.pods.is_empty();
-        let known: Vec<_> = reasons.iter().filter(is_known).collect();
-        let new: BTreeSet<_> = known.iter().map(|held| held.reason).filter(|one| !told.contains_key(one)).collect();
-        let lasted = self.memory.waiting.note(new, self.now);
-        self.memory.waiting.again().into_iter().for_each(|at| self.pass_again(at));
         let pods = |held: &TreeHeld| u32::try_from(held.pods.len()).unwrap_or(u32::MAX);
+        let states = reasons.iter().filter(is_known).map(|held| (held.reason, (held.message.clone(), pods(held))));
+        let News { begun, over } = self.memory.told.note(states, self.now);
+        self.memory.told.again().into_iter().for_each(|at| self.pass_again(at));
         self.memory.decided.held.extend(reasons.iter().map(|held| (held.reason, pods(held))));
-        for held in known {
-            let pods = pods(held);
-            let is_told = self.memory.told.contains_key(&held.reason);
-            if !is_told && !lasted.contains(&held.reason) {
-                continue;
-            }
-            if !is_told {
-                let pods = if pods == 0 { String::new() } else { format!(" ({})", counted(pods, "pod")) };
-                let note = held.message.clone() + &pods;
-                events.push(event(held.reason.as_str(), held.reason.as_str(), note, is_warning(held.reason)));
-            }
-            now.insert(held.reason, held.message.clone());
-        }
-        let before = std::mem::replace(&mut self.memory.told, now);
-        let over = before.iter().filter(|(reason, _)| !self.memory.told.contains_key(*reason));
-        let over = over.map(|(reason, note)| event(CLEARED, reason.as_str(), format!("no longer so: {note}"), false));
-        events.extend(over.collect::<Vec<_>>());
+        let begun = begun.into_iter().map(|(reason, (message, pods))| {
+            let pods = if pods == 0 { String::new() } else { format!(" ({})", counted(pods, "pod")) };
+            event(reason.as_str(), reason.as_str(), message + &pods, is_warning(reason))
+        });
+        let over = over
+            .into_iter()
+            .map(|(reason, (message, _))| event(CLEARED, reason.as_str(), format!("no longer so: {message}"), false));
+        let mut events: Vec<_> = begun.chain(over).collect();
         events.extend(self.actions.iter().find_map(|action| match action {
             Action::CommitPlacement { tree, placement } => Some(released(tree, placement)),
             _ => None,
