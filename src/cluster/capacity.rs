@@ -55,7 +55,7 @@ impl SharedCapacity {
         })
     }
 
-    /// [`Capacity::freed`]
+    /// Returns [`Capacity::freed`].
     pub fn freed(&self) -> u64 {
         self.lock().capacity.freed()
     }

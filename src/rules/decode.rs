@@ -29,6 +29,7 @@ impl DecodeError {
     }
 }
 
+/// Decodes JSON; an error names the field.
 ///
 /// # Errors
 ///

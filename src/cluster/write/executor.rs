@@ -53,7 +53,7 @@ impl ActionError {
         matches!(self, Self::Api(error) if namespace_is_gone(error))
     }
 
-    /// Returns what the error tells about the load of the API server.
+    /// Returns the load of the API server, as far as the error shows it.
     fn load(&self) -> Load {
         match self {
             Self::Api(kube::Error::Api(status)) if status.code == 429 => Load::Overloaded,

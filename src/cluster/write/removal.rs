@@ -209,6 +209,7 @@ impl Removal {
         Ok(items)
     }
 
+    /// Returns the Lease and the Secret of the certificates.
     ///
     /// # Errors
     /// When the API server fails.

@@ -30,7 +30,7 @@ struct State {
     surplus: usize,
 }
 
-/// What the end of a write tells about the load of the API server.
+/// Load of the API server, as seen by the end of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
     Answered,

@@ -296,6 +296,7 @@ impl Writer {
         }
     }
 
+    /// Adds and removes labels of a pod, and sets its deletion cost.
     ///
     /// # Errors
     ///

@@ -85,8 +85,8 @@ pub(super) fn gang(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// Requires that the pods of a batch that is released as a whole are made together. Where pods are released as they appear,
-/// sequential creation is only slow.
+/// Refuses sequential creation of the pods of a batch that is released as a whole. Where pods are released as they appear it
+/// is only slow, and causes a warning.
 pub(super) fn one_by_one(group: &Group, world: &World, report: &mut Report) {
     let mut reported = BTreeSet::new();
     let scaled = Scaled::of(group, world);

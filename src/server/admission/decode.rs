@@ -22,7 +22,7 @@ pub enum NoReview {
     /// An answer, or an empty review.
     #[error("the AdmissionReview has no `request`")]
     NoRequest,
-    /// Nested beyond [`MAX_DEPTH`].
+    /// Nested deeper than `MAX_DEPTH` levels.
     #[error("the body is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }

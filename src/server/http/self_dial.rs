@@ -54,6 +54,7 @@ pub struct SelfIdentity {
 }
 
 impl SelfIdentity {
+    /// Makes a new key and a self-signed certificate.
     ///
     /// # Errors
     /// When no key can be generated.

@@ -40,6 +40,7 @@ pub struct CertInfo {
 }
 
 impl CertInfo {
+    /// Parses a DER certificate.
     ///
     /// # Errors
     /// [`CertError::Certificate`] if it is not X.509.
