@@ -1,4 +1,5 @@
-//! What is known of nodes and pods for placing, as the loop and its watches share it. It is known only while somebody wants it.
+//! The room of nodes and the pods that take it, shared by the loop and its watches. It is filled only while a reader wants
+//! it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -7,37 +8,33 @@ use tokio::sync::{Notify, watch};
 use crate::plan::Sight;
 use crate::plan::placement::Capacity;
 
-/// What is known of nodes and pods, as its reader and its writers share it.
+/// Nodes and pods for placement, shared by the loop that reads them and the watches that write them. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct SharedCapacity {
     known: Arc<Mutex<Known>>,
     changed: Arc<Notify>,
     wish: Arc<watch::Sender<Wish>>,
-    /// Whether there is an answer: all is listed, or may not be read.
+    /// True once nodes and pods are listed, or the API server has refused to list them.
     answers: Arc<watch::Sender<bool>>,
-    /// Whether a pod that is to be placed has claims.
+    /// True while a pod to be placed has volume claims.
     claims: Arc<watch::Sender<bool>>,
 }
 
-/// Who wants it.
+/// The reasons to watch nodes and pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wish {
-    /// Something is to be placed.
+    /// The loop has pods to place.
     pub to_place: bool,
-    /// How often it was asked for once.
+    /// Number of calls of [`SharedCapacity::ask`] so far.
     pub asked: u64,
 }
 
-/// What is known of nodes and pods.
 #[derive(Debug, Default)]
 pub struct Known {
-    /// Their room.
     pub capacity: Capacity,
-    /// All nodes were listed.
     pub nodes_listed: bool,
-    /// All pods were listed.
     pub pods_listed: bool,
-    /// Why they may not be read.
+    /// Reason for which nodes and pods may not be read.
     pub refused: Option<String>,
 }
 
@@ -48,7 +45,7 @@ impl Known {
 }
 
 impl SharedCapacity {
-    /// Looks at it, and takes what is placed.
+    /// Passes the current sight of the capacity to `look`, which may take room in it.
     pub fn look<R>(&self, look: impl FnOnce(Sight<'_>) -> R) -> R {
         let known = &mut *self.lock();
         look(match &known.refused {
@@ -58,17 +55,17 @@ impl SharedCapacity {
         })
     }
 
-    /// [`Capacity::freed`]
+    /// Returns [`Capacity::freed`].
     pub fn freed(&self) -> u64 {
         self.lock().capacity.freed()
     }
 
-    /// How many entries each of its maps has.
+    /// Returns the number of entries of each map.
     pub fn sizes(&self) -> Vec<(&'static str, usize)> {
         self.lock().capacity.sizes().collect()
     }
 
-    /// Changes it and wakes the loop.
+    /// Changes the capacity and wakes the loop.
     pub fn write(&self, change: impl FnOnce(&mut Known)) {
         let (answers, claims) = {
             let mut known = self.lock();
@@ -80,40 +77,38 @@ impl SharedCapacity {
         self.changed.notify_one();
     }
 
-    /// Waits for the next change.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    /// Says whether anything is to be placed.
+    /// Sets whether anything is to be placed.
     pub fn want(&self, to_place: bool) {
         self.wish.send_if_modified(|wish| std::mem::replace(&mut wish.to_place, to_place) != to_place);
     }
 
-    /// Asks for it once: it is known soon, and for some time.
+    /// Asks for the capacity once: the watches begin, and stay open for some time.
     pub fn ask(&self) {
         self.wish.send_modify(|wish| wish.asked += 1);
     }
 
-    /// Waits until it is known, or known that it may not be read.
+    /// Waits until nodes and pods are listed, or known to be unreadable.
     pub async fn listed(&self) {
-        // Its sender is here.
+        // An error is impossible: `self` holds the sender.
         _ = self.answers.subscribe().wait_for(|answers| *answers).await;
     }
 
-    /// Waits until a pod that is to be placed has claims.
+    /// Waits until a pod to be placed has volume claims.
     pub async fn claims_asked(&self) {
-        // Its sender is here.
+        // An error is impossible: `self` holds the sender.
         _ = self.claims.subscribe().wait_for(|claims| *claims).await;
     }
 
-    /// Follows who wants it.
     pub fn wishes(&self) -> watch::Receiver<Wish> {
         self.wish.subscribe()
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        // It is whole between its methods.
+        // A panic elsewhere leaves the state whole: each method completes its change.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! How much is kept in memory, as metrics: what grows and does not shrink again is found by them.
+//! Metrics of the entries kept in memory. They reveal a map that grows and never shrinks.
 
 use std::fmt;
 
@@ -10,12 +10,12 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::read::lookup::Lookup;
 
-/// Shows how many entries the maps of the index, of nodes and pods, and of live reads have when they are asked for.
+/// Collector of the number of entries in the maps of the index, of nodes and pods, and of live reads.
 #[derive(Clone)]
 pub struct Entries {
-    /// With the index.
+    /// Holds the index.
     pub lookup: Lookup,
-    /// Nodes and pods; `None` where nothing is placed.
+    /// `None` where nothing is placed.
     pub capacity: Option<SharedCapacity>,
 }
 

@@ -1,8 +1,8 @@
-//! A failed request, as people are told of it.
+//! Texts of failed requests, for users.
 
 use std::error::Error;
 
-/// One line: what the API server says, else the innermost cause. The outer ones say by which layer it came.
+/// Returns the message of the API server, else the innermost cause, in one line. Outer causes only name client layers.
 pub fn short(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if !status.message.is_empty() => one_line(&status.message),
@@ -10,7 +10,7 @@ pub fn short(error: &kube::Error) -> String {
     }
 }
 
-/// True when a write was refused since its namespace is being deleted, or is gone.
+/// Reports whether a write was refused because its namespace is being deleted or is gone.
 pub fn namespace_is_gone(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else { return false };
     let details = status.details.as_ref();
@@ -18,7 +18,7 @@ pub fn namespace_is_gone(error: &kube::Error) -> bool {
     terminates || status.code == 404 && details.is_some_and(|of| of.kind == "namespaces")
 }
 
-/// The innermost cause of an error, in one line.
+/// Returns the innermost cause of an error, in one line.
 pub fn root_cause(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
@@ -27,7 +27,7 @@ pub fn root_cause(error: &dyn Error) -> String {
     one_line(&cause.to_string())
 }
 
-/// A text without line breaks.
+/// Replaces line breaks and repeated spaces by single spaces.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

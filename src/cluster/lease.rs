@@ -1,5 +1,5 @@
-//! Leadership: one replica releases, all answer the webhook. A lost lease is no danger, since a release is committed
-//! under resourceVersion; it only keeps replicas from doing the same work twice.
+//! Leader election: one replica releases, all answer the webhook. Two leaders do no harm, since a release is committed under
+//! resourceVersion; the lease only avoids duplicate work.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,52 +14,52 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How a replica takes part in the election.
+/// Settings of one replica in the election.
 #[derive(Clone, Debug)]
 pub struct LeaseOptions {
-    /// Namespace of the Lease.
     pub namespace: String,
-    /// Name of the Lease.
     pub name: String,
-    /// Name of this replica, unique among them.
+    /// Name of this replica, unique among the replicas.
     pub identity: String,
-    /// How long a leader that went silent is believed.
+    /// Time for which a silent leader is still believed.
     pub duration: Duration,
-    /// Annotations by which the leader tells how it serves.
+    /// Annotations in which the leader publishes its settings.
     pub told: BTreeMap<String, String>,
 }
 
-/// How often a follower looks, and who could not renew tries again: a leader that leaves hands over within a second.
+/// Interval of the attempts of a follower, and of retries after a failed renewal. A leader that leaves hands over within a
+/// second.
 const FOLLOW: Duration = Duration::from_millis(500);
 
 impl LeaseOptions {
-    /// How long a leader believes in itself after the last renewal, counted from when that was sent: no follower can have seen
-    /// it earlier, so the leader has stopped before a follower may begin, even if it is never answered again.
+    /// Returns the time for which a leader leads after sending its last successful renewal. No follower can have seen the
+    /// renewal earlier than that, so the leader stops before a follower may begin, even if no later request is answered.
     fn renew_deadline(&self) -> Duration {
         self.duration * 2 / 3
     }
 
-    /// How long one attempt may take: a second one has to fit in before the deadline.
+    /// Returns the time limit of one attempt. Two attempts fit before the deadline.
     fn attempt_timeout(&self) -> Duration {
         self.duration / 3
     }
 
-    /// What followers are told, in whole seconds: never less than we go by ourselves.
+    /// Returns `leaseDurationSeconds`, rounded up: followers never wait less than the leader leads.
     fn seconds(&self) -> Option<i32> {
         let seconds = self.duration.as_secs() + u64::from(self.duration.subsec_nanos() > 0);
         i32::try_from(seconds).ok()
     }
 }
 
-/// For longer no holder is believed that went silent, unless we ourselves ask for more: it was not one of us who wrote that.
+/// Longest duration that is accepted from a Lease, unless this replica is configured with a longer one: rolegate did not
+/// write it.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// What counts in a Lease. Anybody may have written it who may write Leases: a time that no clock shows is not even read, and
-/// would it keep us from reading the rest, nobody would lead for ever.
+/// The fields of a Lease that count. Anybody with write access to Leases may have written them. The times are not parsed: an
+/// invalid one would make the rest unreadable, and nobody would lead any more.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Record {
-    /// Who leads; empty when it was given back.
+    /// Identity of the leader; empty after it was given back.
     pub holder_identity: Option<String>,
     lease_duration_seconds: Option<i64>,
     acquire_time: Option<Value>,
@@ -68,44 +68,43 @@ pub struct Record {
 }
 
 impl Record {
-    /// Reads it.
+    /// Reads `spec`; an unreadable one gives the default.
     pub fn of(lease: &DynamicObject) -> Self {
         lease.data.get("spec").and_then(|spec| Self::deserialize(spec).ok()).unwrap_or_default()
     }
 
-    /// How long the holder is believed without a renewal by who asks for `own`.
+    /// Returns the time for which the holder is believed without a renewal, by a replica with the duration `own`.
     pub fn believed(&self, own: Duration) -> Duration {
         let written = self.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
         written.map(Duration::from_secs).filter(|written| *written <= own.max(LONGEST)).unwrap_or(own)
     }
 }
 
-/// Leases of a namespace.
 pub fn leases(client: &Client, namespace: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), namespace, &ApiResource::erase::<Lease>(&()))
 }
 
-/// One replica's part in the election. The crates for this (kube-lease-manager 0.13, kube-leader-election 0.44) compare the
-/// holder's clock with their own, and let a renewal take as long as it likes.
+/// The part of one replica in the election. The crates for this (kube-lease-manager 0.13, kube-leader-election 0.44) compare
+/// the holder's clock with their own, and set no time limit for a renewal.
 #[derive(Debug)]
 pub struct Election {
     api: Api<DynamicObject>,
     options: LeaseOptions,
     leader: watch::Sender<bool>,
-    /// Until when this replica leads if nothing is renewed.
+    /// The time until which this replica leads without a further renewal.
     until: watch::Sender<Option<Instant>>,
-    /// The record last seen, and since when it has not changed: only the own clock is trusted.
+    /// The version of the Lease seen last, and the time since when it has not changed. Only the own clock is trusted.
     seen: Option<(String, Instant)>,
     history: History,
 }
 
-/// The versions of the Lease so far. They only grow, unless what the API server stores was exchanged for an older copy: then
-/// whatever this process knows of the cluster is of another history, and its watches wait for versions that are long to come.
+/// The highest version of the Lease so far. A lower one means that the store of the API server was restored from an older
+/// copy: the caches of this process belong to another history, and its watches wait for versions far in the future.
 #[derive(Debug, Default)]
 struct History(u64);
 
 impl History {
-    /// Notes a version; false when it is older than one that was seen before.
+    /// Records a version; returns false when it is lower than an earlier one.
     fn goes_on(&mut self, metadata: &ObjectMeta) -> bool {
         let version: Option<u64> = metadata.resource_version.as_deref().and_then(|version| version.parse().ok());
         let goes_on = version.is_none_or(|version| version >= self.0);
@@ -114,20 +113,20 @@ impl History {
     }
 }
 
-/// What became of an attempt to take or renew the lease.
+/// The result of an attempt to take or renew the lease.
 enum Attempt {
-    /// It is held. The time is that at which it was asked for.
+    /// This replica holds it. The time is that of the request.
     Held(Instant),
-    /// Another one holds it.
+    /// Another replica holds it.
     Lost,
-    /// Nobody knows: what was believed is believed until its time is up.
+    /// The attempt failed: the present state holds until its time is up.
     Unknown,
-    /// The Lease is older than it was.
+    /// The Lease is older than before.
     Restored,
 }
 
 impl Election {
-    /// Prepares to take part; the receiver says whether this replica leads.
+    /// Returns the election, and a receiver that holds whether this replica leads.
     pub fn new(client: &Client, options: LeaseOptions) -> (Self, watch::Receiver<bool>) {
         let (leader, receiver) = watch::channel(false);
         let api = leases(client, &options.namespace);
@@ -137,10 +136,10 @@ impl Election {
         )
     }
 
-    /// Takes part until `stop`, then gives the lease back. Ends before that where the API server turns out to have been restored
-    /// from an older copy: nothing that was read before holds, and all is to begin anew.
+    /// Takes part until `stop`, then gives the lease back. Returns early when the API server was restored from an older copy:
+    /// nothing read before holds, and the process must start anew.
     pub async fn run(mut self, stop: CancellationToken) {
-        // Beside the attempts: one that hangs must not keep the time from running out.
+        // A task of its own: a hanging attempt must not delay the end of leadership.
         tokio::spawn(believe(self.until.subscribe(), self.leader.clone(), self.options.identity.clone()));
         loop {
             let pause = match self.attempt().await {
@@ -168,7 +167,6 @@ impl Election {
         self.give_back().await;
     }
 
-    /// Takes or renews the lease.
     async fn attempt(&mut self) -> Attempt {
         let sent = Instant::now();
         match tokio::time::timeout(self.options.attempt_timeout(), self.take_or_renew(sent)).await {
@@ -206,7 +204,7 @@ impl Election {
         })
     }
 
-    /// True when the record has not changed for the whole duration by our own clock.
+    /// Reports whether the Lease has not changed for its whole duration by the own clock.
     fn is_stale(&mut self, meta: &ObjectMeta, record: &Record) -> bool {
         let version = meta.resource_version.clone().unwrap_or_default();
         match &self.seen {
@@ -254,12 +252,12 @@ impl Election {
     }
 }
 
-/// The API server takes no larger number than that of 32 bits, and would refuse the Lease.
+/// Returns the next count within 32 bits; the API server would refuse a larger one.
 fn next_transition(transitions: i64) -> i64 {
     transitions.saturating_add(1).clamp(0, i64::from(i32::MAX))
 }
 
-/// Says whether this replica leads: `until` its time is up, whatever the attempts to renew are doing.
+/// Publishes whether this replica leads, until the time in `until` is up, whatever the attempts to renew do.
 async fn believe(mut until: watch::Receiver<Option<Instant>>, leader: watch::Sender<bool>, identity: String) {
     loop {
         let end = until.borrow_and_update().filter(|end| Instant::now() < *end);
@@ -284,7 +282,7 @@ async fn believe(mut until: watch::Receiver<Option<Instant>>, leader: watch::Sen
     }
 }
 
-/// What was written; `None` when another replica was faster, which is no error.
+/// Returns the written Lease; `None` when another replica was faster, which is no error.
 fn lost_race(result: Result<DynamicObject, kube::Error>) -> Result<Option<DynamicObject>, kube::Error> {
     match result {
         Ok(lease) => Ok(Some(lease)),

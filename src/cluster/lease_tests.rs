@@ -6,7 +6,7 @@ use kube::client::Body;
 
 use super::*;
 
-/// An API server with one Lease, which accepts requests and does not answer them while it is silent.
+/// An API server with one Lease, which accepts requests but does not answer them while it is silent.
 #[derive(Clone, Default)]
 struct Server {
     lease: Arc<std::sync::Mutex<Option<DynamicObject>>>,
@@ -68,7 +68,7 @@ async fn a_leader_without_answers_stops_before_another_may_begin() {
     one.wait_for(|leads| *leads).await.unwrap();
     let mut two = replica(&Server { silent: Arc::default(), ..server.clone() }, "two");
     tokio::time::sleep(Duration::from_secs(7)).await;
-    // To the leader alone the API server is silent.
+    // Only the leader's API server is silent.
     server.silent.store(true, Ordering::SeqCst);
     let silent = Instant::now();
     one.wait_for(|leads| !*leads).await.unwrap();

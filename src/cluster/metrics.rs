@@ -12,31 +12,28 @@ use prometheus_client::registry::Registry;
 
 use crate::model::GroupKey;
 
-/// Outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Outcome {
-    /// One word.
     pub outcome: &'static str,
 }
 
-/// Reason of held pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Reason {
     /// A `HoldReason`.
     pub reason: &'static str,
 }
 
-/// State of batches.
+/// State of a batch, a recovery or a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct State {
-    /// A `BatchState`, the phase of a recovery, or what there is of segments.
+    /// A `BatchState`, the phase of a recovery, or the state of a segment.
     pub state: &'static str,
 }
 
-/// What is kept in memory.
+/// A map kept in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Of {
-    /// What its entries are of.
+    /// Kind of its entries.
     pub of: &'static str,
 }
 
@@ -45,38 +42,35 @@ const RELEASE_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.
 /// A group with an open rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Rolling {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub group: String,
-    /// One of its roles; empty where all are meant.
+    /// A role of the group; empty for all of its roles.
     pub role: String,
 }
 
 type Share = Gauge<f64, AtomicU64>;
 
-/// Metrics of the loop.
 #[derive(Clone, Debug)]
 pub struct LoopMetrics {
     /// Pods released, by outcome: released, gone, failed.
     pub releases: Family<Outcome, Counter>,
-    /// Status writes, by outcome: written, conflict, failed.
+    /// Status writes, by outcome: written, dropped, conflict, gone, failed.
     pub status_writes: Family<Outcome, Counter>,
     /// Events, by outcome: written, failed, dropped, limited, gone.
     pub events: Family<Outcome, Counter>,
-    /// Pods that are held now, by reason.
+    /// Pods held now, by reason.
     pub held: Family<Reason, Gauge>,
-    /// Groups and PodGroups in which something is held now, by reason: also rollouts, and batches without pods.
+    /// Groups and PodGroups that hold something now, by reason: pods, rollouts, or batches without pods.
     pub held_groups: Family<Reason, Gauge>,
-    /// Pods that run now although the group is not there for which they were held.
+    /// Pods that run now although the group they were held for is missing.
     pub uncoordinated: Gauge,
     /// Batches of all groups now, by state.
     pub batches: Family<State, Gauge>,
-    /// Groups that say ProgressDeadlineExceeded now.
+    /// Groups with the reason ProgressDeadlineExceeded now.
     pub stalled: Gauge,
-    /// Seconds from the event that lets a batch go to the end of its last release.
+    /// Seconds from the event that lets a batch go to its last release.
     pub batch_release_seconds: Histogram,
-    /// Seconds that one decision for one group takes.
+    /// Seconds of one decision for one group.
     pub plan_seconds: Histogram,
     /// 1 on the replica that releases.
     pub leader: Gauge,
@@ -86,13 +80,13 @@ pub struct LoopMetrics {
     pub scales: Family<Outcome, Counter>,
     /// Pods deleted for a recovery, by outcome: deleted, failed.
     pub recovery_deletions: Family<Outcome, Counter>,
-    /// Batches of all groups that have lost a replica, by how far their recovery is.
+    /// Batches of all groups that have lost a replica, by phase of their recovery.
     pub recoveries: Family<State, Gauge>,
-    /// Segments of all groups whose workloads are scaled together, by what there is of them.
+    /// Segments of all groups whose workloads are scaled together, by state.
     pub segments: Family<State, Gauge>,
-    /// Writes of pods that may be in flight at a time.
+    /// Limit of concurrent writes of pods.
     pub write_limit: Gauge,
-    /// Entries of what the loop keeps in memory, by what they are of.
+    /// Entries kept in memory, by map.
     pub entries: Family<Of, Gauge>,
     /// Updated share of each role with an open rollout, 0 to 1.
     updated: Family<Rolling, Share>,
@@ -101,7 +95,6 @@ pub struct LoopMetrics {
 }
 
 impl LoopMetrics {
-    /// Registers them.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             releases: Family::default(),
@@ -181,7 +174,7 @@ impl LoopMetrics {
         metrics
     }
 
-    /// Shows what counts what goes wrong from the beginning, so that an alert sees the first one.
+    /// Initializes the counters of outcomes, so that an alert sees the first failure.
     fn begin_counting(&self) {
         let outcomes: [(_, &[&'static str]); 6] = [
             (&self.releases, &["released", "gone", "failed"]),
@@ -196,7 +189,7 @@ impl LoopMetrics {
         }
     }
 
-    /// Shows the open rollouts of all groups: updated and desired replicas by role. Of those that are over nothing is left.
+    /// Shows the open rollouts of all groups, by role: updated and desired replicas. Drops rollouts that are over.
     pub fn show_rollouts<'a>(&self, groups: impl Iterator<Item = (&'a GroupKey, &'a BTreeMap<String, (u32, u32)>)>) {
         self.updated.clear();
         self.skew.clear();

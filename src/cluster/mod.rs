@@ -1,4 +1,4 @@
-//! Talks to the API server: watch, index, plan, write.
+//! Watches the API server, indexes its objects, plans, and writes.
 
 pub mod capacity;
 pub mod entries;

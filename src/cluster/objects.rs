@@ -1,5 +1,5 @@
-//! Objects by name. Each name is checked before it becomes part of a request's path: kube does not, and a name that holds `/`
-//! or `?` would make it another request.
+//! Objects by name. Each name is checked before it becomes part of a request path: kube does not check, and a name with `/`
+//! or `?` would change the request.
 
 use std::fmt::Debug;
 
@@ -23,7 +23,6 @@ pub struct Objects<K> {
 }
 
 impl<K: Resource<Scope = DynamicResourceScope>> Objects<K> {
-    /// Those of a kind.
     pub fn new(client: &Client, kind: &K::DynamicType, namespace: Option<&str>) -> Self {
         let client = client.clone();
         let api = match namespace {
@@ -34,7 +33,7 @@ impl<K: Resource<Scope = DynamicResourceScope>> Objects<K> {
     }
 }
 
-/// Why a request cannot be made.
+/// Returns an error for a name with a fault.
 fn refuse(what: &str, name: &str, fault: Option<&str>) -> Result<(), RequestError> {
     fault.map_or(Ok(()), |fault| Err(RequestError::Validation(format!("{what} {name:?}: {fault}"))))
 }
@@ -50,52 +49,48 @@ impl<K> Objects<K> {
         Ok(&self.api)
     }
 
-    /// All of them, to be watched.
+    /// Returns the API of all objects, for a watch.
     ///
     /// # Errors
     ///
-    /// When the namespace cannot be the name of one.
+    /// When the namespace is no valid name.
     pub fn all(self) -> Result<Api<K>, kube::Error> {
         self.api(None)?;
         Ok(self.api)
     }
 }
 
-/// Each request fails when the API server refuses or fails, and for a name that no object can have.
+/// Every method fails when the API server refuses or fails, and for an invalid name.
 #[allow(clippy::missing_errors_doc, reason = "said once, above")]
 impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
-    /// Reads one.
     pub async fn get(&self, name: &str) -> Result<K, kube::Error> {
         self.api(Some(name))?.get(name).await
     }
 
-    /// Reads one; `None` when it is not there.
+    /// Reads an object; `None` when it does not exist.
     pub async fn get_opt(&self, name: &str) -> Result<Option<K>, kube::Error> {
         self.api(Some(name))?.get_opt(name).await
     }
 
-    /// Reads the metadata of one.
     pub async fn get_metadata(&self, name: &str) -> Result<PartialObjectMeta<K>, kube::Error> {
         self.api(Some(name))?.get_metadata(name).await
     }
 
-    /// Lists their metadata.
     pub async fn list_metadata(&self, params: &ListParams) -> Result<ObjectList<PartialObjectMeta<K>>, kube::Error> {
         self.api(None)?.list_metadata(params).await
     }
 
-    /// Lists them.
     pub async fn list(&self, params: &ListParams) -> Result<ObjectList<K>, kube::Error> {
         self.api(None)?.list(params).await
     }
 
-    /// Finds one by its name in a list; `None` when it is not there. What may be listed need not be read one by one as well.
+    /// Finds an object by name in a list; `None` when it does not exist. Needs the right to list, not to get.
     pub async fn find(&self, name: &str) -> Result<Option<K>, kube::Error> {
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
         Ok(self.list(&named).await?.items.into_iter().next())
     }
 
-    /// Creates one, whose name the API server checks.
+    /// Creates an object. The API server checks its name.
     pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, kube::Error>
     where
         K: Serialize,
@@ -103,7 +98,6 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
         self.api(None)?.create(params, object).await
     }
 
-    /// Patches one.
     pub async fn patch<P: Serialize + Debug>(
         &self,
         name: &str,
@@ -113,7 +107,6 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
         self.api(Some(name))?.patch(name, params, patch).await
     }
 
-    /// Patches the status of one.
     pub async fn patch_status<P: Serialize + Debug>(
         &self,
         name: &str,
@@ -123,7 +116,6 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
         self.api(Some(name))?.patch_status(name, params, patch).await
     }
 
-    /// Patches the scale of one.
     pub async fn patch_scale<P: Serialize + Debug>(
         &self,
         name: &str,
@@ -133,24 +125,23 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
         self.api(Some(name))?.patch_scale(name, params, patch).await
     }
 
-    /// Deletes one.
     pub async fn delete(&self, name: &str, params: &DeleteParams) -> Result<(), kube::Error> {
         self.api(Some(name))?.delete(name, params).await.map(drop)
     }
 }
 
-/// The request for one object, to be read as text.
+/// Builds the request for one object, to be read as text.
 ///
 /// # Errors
 ///
-/// When no object can have the name.
+/// When the name is invalid.
 pub fn get(kind: ObjectKind, namespace: Option<&str>, name: &str) -> Result<Request<Vec<u8>>, kube::Error> {
     let request =
         check(namespace, Some(name)).and_then(|()| requests(kind, namespace).get(name, &GetParams::default()));
     request.map_err(kube::Error::BuildRequest)
 }
 
-/// The request for what the version of a kind serves, to be read as text.
+/// Builds the discovery request for the version of a kind, to be read as text.
 ///
 /// # Errors
 ///
@@ -161,21 +152,21 @@ pub fn versions(kind: ObjectKind) -> Result<Request<Vec<u8>>, kube::Error> {
     request.map_err(|error| kube::Error::BuildRequest(RequestError::BuildRequest(error)))
 }
 
-/// The request for a list, to be read as text.
+/// Builds the request for a list, to be read as text.
 ///
 /// # Errors
 ///
-/// When no namespace can have the name.
+/// When the namespace is no valid name.
 pub fn list(kind: ObjectKind, namespace: Option<&str>, params: &ListParams) -> Result<Request<Vec<u8>>, kube::Error> {
     let request = check(namespace, None).and_then(|()| requests(kind, namespace).list(params));
     request.map_err(kube::Error::BuildRequest)
 }
 
-/// The request for a list of which only the metadata is wanted, to be read as text.
+/// Builds the request for a list of metadata, to be read as text.
 ///
 /// # Errors
 ///
-/// When no namespace can have the name.
+/// When the namespace is no valid name.
 pub fn list_metadata(
     kind: ObjectKind,
     namespace: Option<&str>,

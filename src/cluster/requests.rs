@@ -1,4 +1,4 @@
-//! What is asked of the API server, and how it answers: who lacks a right or asks too much sees it here first.
+//! Requests to the API server by outcome. A missing right or throttling shows here first.
 
 use std::task::{Context, Poll};
 
@@ -11,10 +11,10 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use tower::{Layer, Service};
 
-/// Code of requests that got no answer.
+/// Code of requests without an answer.
 const NO_ANSWER: &str = "none";
 
-/// Counts requests; clones count into the same numbers.
+/// Counter of requests; clones count into the same numbers.
 #[derive(Clone, Debug, Default)]
 pub struct ApiRequests(Family<Answered, Counter>);
 
@@ -25,10 +25,9 @@ struct Answered {
 }
 
 impl ApiRequests {
-    /// Registers the metric.
     pub fn register(registry: &mut Registry) -> Self {
         let requests = Self::default();
-        // There from the beginning, so that an alert sees the first one.
+        // Initialized, so that an alert sees the first one.
         for method in [Method::GET, Method::POST, Method::PATCH] {
             for code in [StatusCode::FORBIDDEN, StatusCode::TOO_MANY_REQUESTS] {
                 _ = requests.0.get_or_create(&Answered { method: method.to_string(), code: code.as_str().to_owned() });
@@ -48,14 +47,13 @@ impl<S> Layer<S> for ApiRequests {
     }
 }
 
-/// Counts what is asked of the service behind it.
 #[derive(Clone, Debug)]
 pub struct Counting<S> {
     inner: S,
     requests: ApiRequests,
 }
 
-/// One request on its way. Dropped before there is an answer, it counts as one that got none.
+/// One request in flight. Dropped before an answer, it counts as unanswered.
 struct InFlight {
     requests: ApiRequests,
     method: Method,

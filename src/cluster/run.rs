@@ -1,5 +1,5 @@
-//! The loop: dirty group → plan → commit → release. It decides in one task; writes run beside it, so that a slow or
-//! refused one never stands between another pod and its release.
+//! The loop: dirty group → plan → commit → release. It decides in one task. Writes run beside it, so that a slow or refused
+//! write never delays the release of another pod.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,20 +20,19 @@ use crate::plan::{Action, BatchState, Ended, Reconciler, Uptime};
 
 pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
 
-/// What all groups hold together is counted this often at most.
+/// Shortest interval between two counts over all groups.
 const COUNT_EVERY: Duration = Duration::from_millis(250);
 
-/// The loop.
 pub struct GateLoop {
     index: SharedIndex,
     executor: Executor,
     metrics: LoopMetrics,
     leader: watch::Receiver<bool>,
-    /// What is known of nodes and pods; `None` where nothing is placed.
+    /// Nodes and pods for placement; `None` where nothing is placed.
     capacity: Option<SharedCapacity>,
     reconciler: Reconciler,
     started: Instant,
-    /// When all groups were counted last, and whether anything was decided since.
+    /// The time of the last count over all groups, and whether anything was decided since.
     counted: Option<Uptime>,
     is_uncounted: bool,
     done: mpsc::UnboundedSender<(GroupKey, Ended)>,
@@ -41,7 +40,6 @@ pub struct GateLoop {
 }
 
 impl GateLoop {
-    /// Prepares the loop.
     pub fn new(
         executor: Executor,
         options: LoopOptions,
@@ -67,7 +65,6 @@ impl GateLoop {
         }
     }
 
-    /// Runs until `stop`.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
             let count = self.count_due();
@@ -107,7 +104,7 @@ impl GateLoop {
         self.reconciler.lead(leads, keys, self.now());
     }
 
-    /// All groups, and the PodGroups that place pods.
+    /// Returns all groups, and the PodGroups that place pods.
     fn keys(&self) -> Vec<GroupKey> {
         let index = self.index.read();
         index.keys().into_iter().chain(index.tree_keys()).collect()
@@ -172,7 +169,7 @@ impl GateLoop {
         }
     }
 
-    /// When all groups are to be counted again: what changes in one of thousands must not cost a look at all of them each time.
+    /// Returns the time of the next count over all groups. A change of one group must not cost a scan of thousands each time.
     fn count_due(&self) -> Option<Uptime> {
         self.is_uncounted.then(|| self.counted.map_or(Uptime::ZERO, |last| last + COUNT_EVERY))
     }
@@ -188,7 +185,7 @@ impl GateLoop {
     }
 
     fn act(&self, key: &GroupKey, action: Action) {
-        // Events are told in the order in which they were found, and nobody waits for them.
+        // Events are sent in the order in which they were found, and nothing waits for them.
         if self.executor.publish(key, &action) {
             return;
         }
@@ -200,7 +197,7 @@ impl GateLoop {
         });
     }
 
-    /// What is held now, and how far the batches are. One who does not lead knows of neither.
+    /// Sets the gauges of held pods and groups and of batches. A replica that does not lead knows neither.
     fn count(&mut self) {
         (self.counted, self.is_uncounted) = (Some(self.now()), false);
         self.metrics.show_rollouts(self.reconciler.updated());
@@ -237,14 +234,14 @@ impl GateLoop {
     }
 }
 
-/// Adds up what is counted; of what nothing is counted there are 0, for a gauge keeps what it was last set to.
+/// Sums the counts by label; 0 for a label without counts, since a gauge keeps its last value.
 fn sums<L: Copy + Eq + Hash>(all: &[L], counted: impl Iterator<Item = (L, i64)>) -> HashMap<L, i64> {
     let mut sums: HashMap<L, i64> = all.iter().map(|label| (*label, 0)).collect();
     counted.for_each(|(label, number)| *sums.entry(label).or_default() += number);
     sums
 }
 
-/// The time as Kubernetes writes it.
+/// Returns the current time as Kubernetes writes it.
 fn now_text() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

@@ -1,4 +1,4 @@
-//! How namespaces are served, as metrics.
+//! Metrics of how namespaces are served.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,16 +11,14 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use crate::cluster::index::SharedIndex;
 use crate::model::{Mode, Out, Stance};
 
-/// Shows how namespaces are served when that is asked for.
 #[derive(Clone, Debug)]
 pub struct Stances {
-    /// Knows the namespaces.
     pub index: SharedIndex,
-    /// The mode where a namespace names none.
+    /// Mode of namespaces without a mode label.
     pub mode: Mode,
 }
 
-/// A namespace's label names a mode that there is none of.
+/// Word for a namespace whose label names an unknown mode.
 const UNKNOWN: &str = "unknown-mode";
 const OPTED_OUT: &str = "opted-out";
 const NOT_SELECTED: &str = "not-selected";
@@ -43,7 +41,7 @@ impl Collector for Stances {
             let is_it = i64::from(*mode == self.mode);
             ConstGauge::new(is_it).encode(family.encode_family(&[("mode", mode.as_str())])?)?;
         }
-        // There from the beginning, so that an alert sees the first one.
+        // Initialized, so that an alert sees the first one.
         let words = Mode::ALL.iter().map(|mode| mode.as_str()).chain([OPTED_OUT, NOT_SELECTED, OF_OTHER, UNKNOWN]);
         let mut counts: BTreeMap<_, i64> = words.map(|word| (word, 0)).collect();
         for (_, stance) in self.index.read().stances() {

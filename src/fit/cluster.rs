@@ -1,4 +1,4 @@
-//! Nodes, pods and workloads: what room there is, and which pods of a group want some of it.
+//! Nodes, pods and workloads: the free room, and the pods of a group that want some of it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,71 +17,69 @@ use crate::mutate::expand::expand;
 use crate::plan::placement::{BatchPods, Capacity, Needs, Room, VolumeSight, Volumes, claims_of};
 use crate::plan::view::GroupPods;
 
-/// Pods that templates stand for, at most, where nobody else pays for them.
+/// Largest number of pods expanded from templates, where the caller has no other limit.
 pub const MOST_PODS: u64 = 100_000;
 
-/// A replica: its group, its role and its ordinal.
+/// Group, role and ordinal of a replica.
 type ReplicaKey = (GroupKey, Arc<str>, u32);
-/// A replica that its maker does not number.
+/// Group and role of a replica without an ordinal.
 type Unnumbered = (GroupKey, Arc<str>);
 
-/// What is there.
 #[derive(Debug, Default)]
 pub struct Cluster {
-    /// What its nodes have left.
+    /// Free room of the nodes.
     pub room: Room,
-    /// Where claims can be reached from.
+    /// Nodes from which claims can be reached.
     volumes: Volumes,
-    /// Pods of replicas that are there: a template does not stand for them again.
+    /// Existing pods of replicas: their templates are not used.
     pods: BTreeMap<ReplicaKey, Vec<ReplicaPod>>,
     unnumbered: Vec<(Unnumbered, ReplicaPod)>,
-    /// What the pods of a replica would ask for, once they are there.
+    /// Requests of the pods of a replica that does not exist yet.
     templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
     unnumbered_templates: Vec<(Unnumbered, Arc<Needs>)>,
-    /// What the pods of any replica of a claimed workload would ask for: it may be scaled to as many as its group wants.
+    /// Requests of the pods of any replica of a claimed workload: it may be scaled to as many as its group wants.
     of_any: BTreeMap<Unnumbered, Vec<Arc<Needs>>>,
-    /// The same as the roles of groups say it, where no workload does.
+    /// Templates of the roles of groups, where no workload has one.
     own_templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
-    /// How many pods templates may still stand for.
+    /// Number of pods that may still be expanded from templates.
     left: u64,
 }
 
-/// A pod of a replica that is there.
+/// An existing pod of a replica.
 #[derive(Clone, Debug)]
 enum ReplicaPod {
-    /// It has a node, empty for one that is not known.
+    /// The node of the pod; empty for an unknown node.
     Bound(Arc<str>),
-    /// It asks for one, and has these claims.
+    /// Requests and claims of a pod without a node.
     Unbound(Arc<Needs>, Box<[Arc<str>]>),
 }
 
-/// Batches of which every pod is bound.
+/// Batches whose pods are all bound.
 #[derive(Debug, Default)]
 pub struct Bound {
-    /// How many.
     pub count: u32,
-    /// How many in each domain.
+    /// Number of batches by domain.
     pub domains: BTreeMap<String, u32>,
 }
 
-/// Why nobody can say what fits.
+/// Reason for which the fit is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// No object has the role's pods.
     #[error("nothing says what the pods of role {0:?} ask for: neither pods nor a workload of it are known")]
     NoPods(String),
-    /// The layer is not known.
+    /// The layer is unknown.
     #[error("layer {1:?} of ClusterTopology {0:?} is not there")]
     NoLayer(String, String),
 }
 
 impl Cluster {
-    /// An empty one, in which templates stand for so many pods at most.
+    /// Returns an empty cluster, in which templates expand to at most `most_pods` pods.
     pub fn new(most_pods: u64) -> Self {
         Self { left: most_pods, ..Self::default() }
     }
 
-    /// A cluster as watches tell of it: its room, and the pods of one group.
+    /// Returns the cluster as watches know it: its room, and the pods of one group.
     pub fn seen(capacity: &Capacity, group: &GroupKey, pods: &GroupPods, most_pods: u64) -> Self {
         let mut cluster = Self { room: capacity.room().clone(), ..Self::new(most_pods) };
         for pod in pods.iter() {
@@ -99,11 +97,11 @@ impl Cluster {
         cluster
     }
 
-    /// Takes in a node, a pod, a workload or a group; all else says nothing of room.
+    /// Adds a node, a pod, a workload or a group; ignores other kinds.
     ///
     /// # Errors
     ///
-    /// When it does not have the shape of its kind, asks for what is no quantity, or stands for too many pods: which of these.
+    /// When the object has an invalid shape or quantity, or expands to too many pods; the text tells which.
     pub fn add(
         &mut self,
         api_version: &str,
@@ -190,7 +188,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Notes what the first replica of a workload would ask for, whether it is to have one or not.
+    /// Records the requests of the first replica of a workload, even if it wants none.
     fn add_pattern(
         &mut self,
         api_version: &str,
@@ -210,8 +208,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// What the roles of a RoleBasedGroup make of their own templates. Those that are patched, or stand elsewhere, are left
-    /// to the workloads that its operator makes of them.
+    /// Expands the templates of the roles of a RoleBasedGroup. Roles with patches or without a template are left to the
+    /// workloads that their operator makes.
     fn add_group(&mut self, object: &Value) -> Result<(), String> {
         let group = RoleBasedGroup::deserialize(object).map_err(|error| error.to_string())?;
         let key = GroupKey::new(group.metadata.namespace(), group.metadata.display_name());
@@ -234,13 +232,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Numbers the replicas that their makers do not number, once all is taken in: each gets the lowest number that is free.
+    /// Numbers the unnumbered replicas, after all objects are added: each gets the lowest free number.
     pub fn number(&mut self) {
         number(&mut self.pods, std::mem::take(&mut self.unnumbered));
         number(&mut self.templates, std::mem::take(&mut self.unnumbered_templates));
     }
 
-    /// The batches of a coordination of which some pods are not bound, so many at `most`, and how many are.
+    /// Returns the batches of a coordination with unbound pods, at most `most`, and the bound batches.
     pub(super) fn batches(
         &self,
         group: &Group,
@@ -272,8 +270,8 @@ impl Cluster {
         Ok((batches, bound))
     }
 
-    /// What the pods of a replica ask for that are not bound, and the nodes of those that are. `is_scaled`: its workload may have
-    /// fewer replicas than its group wants, for now.
+    /// Adds the requests of the unbound pods of a replica, and the nodes of the bound ones. `is_scaled`: the workload may
+    /// have fewer replicas than its group wants, for now.
     fn add_replica<'a>(
         &'a self,
         replica: &ReplicaKey,
@@ -304,8 +302,8 @@ impl Cluster {
     }
 }
 
-/// The template of a RoleBasedGroup's role, and how many pods of it make a replica; `None` for a role whose pods differ from
-/// it (patches), or that has none (references, components).
+/// Returns the template of a RoleBasedGroup's role, and the number of its pods in a replica; `None` for a role whose pods
+/// differ from it (patches), or that has none (references, components).
 fn template(role: &Value) -> Option<(&Value, u64)> {
     let of_set = role.get("leaderWorkerSet");
     let of_pattern = role.get("leaderWorkerPattern");
@@ -315,11 +313,11 @@ fn template(role: &Value) -> Option<(&Value, u64)> {
     let is_patched = patches.iter().any(|patch| holders.iter().flatten().any(|holder| holder.get(patch).is_some()));
     let template = holders.iter().flatten().find_map(|holder| holder.get("template")).filter(|_| !is_patched)?;
     let size = [of_set, of_pattern].into_iter().flatten().find_map(|holder| holder.get("size")).and_then(Value::as_u64);
-    // A replica without pods would still be counted up to.
+    // A replica without pods would still be iterated over.
     Some((template, size.unwrap_or(1).max(1)))
 }
 
-/// Group, role, and the ordinal where the maker gives one.
+/// Group, role, and the ordinal where the maker assigns one.
 type OfReplica = (GroupKey, Arc<str>, Option<u32>);
 
 fn number<T>(numbered: &mut BTreeMap<ReplicaKey, Vec<T>>, unnumbered: Vec<(Unnumbered, T)>) {
@@ -333,10 +331,10 @@ fn number<T>(numbered: &mut BTreeMap<ReplicaKey, Vec<T>>, unnumbered: Vec<(Unnum
     }
 }
 
-/// A replica, and what a pod of it asks for.
+/// A replica, and the requests of one of its pods.
 type Asking = (OfReplica, Arc<Needs>);
 
-/// The pods that a workload makes: of those of groups the replica, and what the pod asks for, which most have in common.
+/// Returns the pods of a workload: for pods of groups the replica and the requests, which most pods share.
 fn expanded(
     api_version: &str,
     kind: &str,
@@ -356,7 +354,7 @@ fn expanded(
     pods.into_iter().flatten().map(needs).collect()
 }
 
-/// A pod, and the replica that it belongs to.
+/// Reads a pod, and the replica that it belongs to.
 fn read_pod(object: Value, starts: &impl OrdinalStarts) -> Result<(Option<OfReplica>, SchedulingPod), String> {
     let scheduling = SchedulingPod::deserialize(&object).map_err(|error| error.to_string())?;
     let pod: Pod = serde_json::from_value(object).map_err(|error| error.to_string())?;

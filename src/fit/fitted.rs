@@ -1,4 +1,4 @@
-//! How many batches of a group fit, and where.
+//! Number and place of the batches of a group that fit.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::model::{Batching, Coordination, Domain, Group};
 use crate::plan::placement::{Amounts, BatchPods, NotModelled, Outlook, not_modelled, outlook, total};
 use crate::rules::Shortage;
 
-/// The node labels of the domains of coordinations that name a layer, by their position in the list.
+/// Node labels of the domains of coordinations that name a layer, by index of the coordination.
 pub type DomainKeys = BTreeMap<usize, String>;
 
-/// The same of a group, as far as `find` knows the node label of a layer by the name of its ClusterTopology and its own.
+/// Returns the domain keys of a group. `find` maps a ClusterTopology and a layer to a node label.
 pub fn domain_keys(group: &Group, find: impl Fn(&str, &str) -> Option<String>) -> DomainKeys {
     let key = |(coordination, batching): (&Coordination, &Batching)| {
         let (topology, layer) = batching.layer()?;
@@ -19,45 +19,42 @@ pub fn domain_keys(group: &Group, find: impl Fn(&str, &str) -> Option<String>) -
     group.batched().filter_map(key).collect()
 }
 
-/// What fits of the batches of one coordination.
+/// The fit of one coordination.
 #[derive(Debug)]
 pub struct Fitted {
-    /// Name of the coordination.
     pub name: String,
-    /// Its position in the list.
+    /// Index in the list of coordinations.
     pub index: usize,
-    /// How it makes batches.
     pub batching: Batching,
-    /// The node label of which the pods of a batch share one value; `None` where they need not.
+    /// The node label whose value all pods of a batch share; `None` where they need not share one.
     pub key: Option<String>,
-    /// Batches of which every pod is bound.
+    /// Number of batches whose pods are all bound.
     pub bound: u32,
-    /// Batches in all.
+    /// Total number of batches.
     pub total: u32,
     /// Desired replicas of the group's roles.
     pub desired: Vec<(String, u32)>,
-    /// The answer.
     pub answer: Result<Answer, NoAnswer>,
 }
 
-/// What fits.
+/// The fit of the unbound batches.
 #[derive(Debug)]
 pub struct Answer {
-    /// Batches that fit one after the other, and what keeps the next one out.
+    /// The batches that fit one after the other, and what keeps the next one out.
     pub outlook: Outlook,
-    /// What the pods of the first batch that is not bound ask for, in all.
+    /// Total requests of the first unbound batch.
     pub next: Amounts,
-    /// What the scheduler looks at beside.
+    /// Constraints of the scheduler that are not modelled.
     pub not_modelled: Vec<NotModelled>,
 }
 
-/// What fits of each coordination of a group that makes batches, of so many batches that are not bound at `most`.
+/// Returns the fit of each coordination with batches, for at most `most` unbound batches each.
 pub fn fit(group: &Group, keys: &DomainKeys, cluster: &Cluster, most: usize) -> Vec<Fitted> {
     let of = |(coordination, batching)| fit_coordination(group, coordination, batching, keys, cluster, most);
     group.batched().map(of).collect()
 }
 
-/// The coordinations of which fewer batches fit than are asked for, as far as that can be told.
+/// Returns the coordinations of which fewer batches fit than wanted, where known.
 pub fn shortages(fitted: &[Fitted]) -> Vec<Shortage> {
     let of = |fitted: &Fitted| {
         let outlook = &fitted.answer.as_ref().ok()?.outlook;
@@ -96,12 +93,12 @@ fn fit_coordination(
 }
 
 impl Fitted {
-    /// True when every batch that is not bound fits.
+    /// Reports whether every unbound batch fits.
     pub fn all_fit(&self) -> bool {
         self.answer.as_ref().is_ok_and(|answer| answer.outlook.stop.is_none())
     }
 
-    /// What people call the domains of its batches.
+    /// Returns the name of the domains for people.
     pub fn domains(&self) -> Option<&str> {
         match &self.batching.topology.as_ref()?.domain {
             Domain::Layer { layer, .. } => self.key.is_some().then_some(layer),
@@ -109,7 +106,7 @@ impl Fitted {
         }
     }
 
-    /// What fits, with the key and the bound batches noted as far as they are found out.
+    /// Returns the answer; sets the key and the bound batches on the way.
     fn ask(&mut self, group: &Group, keys: &DomainKeys, cluster: &Cluster, most: usize) -> Result<Answer, NoAnswer> {
         let mut known = self.batching.sizes.keys().filter_map(|role| group.role(role));
         if let Some(role) = known.find(|role| role.workload.desired_is_unknown) {

@@ -1,7 +1,8 @@
-//! What if: how many batches of a group fit into the room that nodes have left, where, and what would make room for the next.
+//! The fit: how many batches of a group fit into the free room of the nodes, where, and what would make room for the next
+//! one.
 //!
-//! `cluster` which pods there are and would be → `fitted` the answer for each coordination of a group → `rooms` what domains
-//! have left beside. The same answer for `rolegate fit`, `status` and `explain`, and for the warning at admission.
+//! `cluster` existing and future pods → `fitted` the answer for each coordination of a group → `rooms` the remaining room of
+//! the domains. Used by `rolegate fit`, `status` and `explain`, and by the warning at admission.
 
 mod cluster;
 mod fitted;

@@ -1,4 +1,4 @@
-//! What the nodes of each domain have, and what batches that fit take of it: of the one resource that these are shortest of.
+//! The room of the nodes of each domain, and the part that fitting batches take, in the resource that is scarcest for them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,53 +13,51 @@ use crate::plan::placement::{BatchPods, Room};
 /// The domains that batches of a coordination may go to.
 #[derive(Debug)]
 pub struct Rooms {
-    /// The resource: of all that the batches ask for, the one of which they ask for most of what is free.
+    /// The scarcest resource: the one of which the batches request the largest share of the free amount.
     pub resource: Arc<str>,
-    /// Those with batches first, by the first of these, then those with more room.
+    /// Domains with batches first, by their first batch; then the others, by free room.
     pub domains: Vec<DomainRoom>,
 }
 
-/// A domain.
 #[derive(Debug, Default)]
 pub struct DomainRoom {
     /// Value of the label; `None` for all nodes, where batches may go anywhere.
     pub name: Option<String>,
-    /// Its nodes, by name.
+    /// Ordered by name.
     pub nodes: Vec<NodeShare>,
 }
 
-/// What a node has of the resource: thousandths of processors, bytes, or pieces.
+/// Amounts of the resource on a node: thousandths of processors, bytes, or pieces.
 #[derive(Clone, Debug)]
 pub struct NodeShare {
-    /// Its name.
     pub name: Arc<str>,
-    /// What it has in all.
+    /// Allocatable amount.
     pub total: i64,
-    /// What pods have that are there.
+    /// Amount of existing pods.
     pub used: i64,
-    /// What batches take of it, by their number from 0.
+    /// Amounts of batches, by their number from 0.
     pub taken: BTreeMap<u32, i64>,
-    /// None of the pods may go there, as things are.
+    /// True when no pod of the batches may go there now.
     pub closed: bool,
 }
 
-/// The sums over some nodes.
+/// Sums over some nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// What there is.
+    /// Allocatable amount.
     pub total: i64,
-    /// What others have.
+    /// Amount of existing pods.
     pub used: i64,
-    /// What batches take.
+    /// Amount of fitting batches.
     pub taken: i64,
-    /// What is left where none of the pods may go.
+    /// Remaining amount on nodes where no pod of the batches may go.
     pub closed: i64,
-    /// What is left beside.
+    /// Remaining amount on other nodes.
     pub free: i64,
 }
 
 impl Rooms {
-    /// The rooms for what was fitted of a group; `None` where nothing is to be placed, or nobody can tell.
+    /// Returns the rooms for the fit of a group; `None` where nothing is to be placed, or the fit is unknown.
     pub fn of(fitted: &Fitted, group: &Group, cluster: &Cluster) -> Option<Self> {
         let answer = fitted.answer.as_ref().ok()?;
         let key = fitted.key.as_deref();
@@ -103,19 +101,18 @@ impl Rooms {
         Some(Self { resource, domains })
     }
 
-    /// An amount of the resource as people write it, large ones rounded.
+    /// Formats an amount of the resource for people, large ones rounded.
     pub fn written(&self, amount: i64) -> String {
         rounded(&self.resource, amount)
     }
 }
 
 impl DomainRoom {
-    /// Batches that go there, in order.
+    /// Returns the batches in the domain, in order.
     pub fn batches(&self) -> Vec<u32> {
         self.nodes.iter().flat_map(|node| node.taken.keys().copied()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The sums over its nodes.
     pub fn sums(&self) -> Sums {
         self.nodes.iter().map(NodeShare::sums).fold(Sums::default(), |one, other| Sums {
             total: one.total.saturating_add(other.total),
@@ -128,7 +125,7 @@ impl DomainRoom {
 }
 
 impl NodeShare {
-    /// Its amounts. What was taken beyond what there is leaves nothing.
+    /// Returns the amounts of the node. More than the total leaves nothing free.
     pub fn sums(&self) -> Sums {
         let taken = self.taken.values().fold(0_i64, |sum, amount| sum.saturating_add(*amount));
         let left = self.total.saturating_sub(self.used).saturating_sub(taken).max(0);
@@ -137,7 +134,7 @@ impl NodeShare {
     }
 }
 
-/// Needs of pods, one of all those to which the same nodes are closed.
+/// Returns one of the needs for each combination of node constraints.
 fn choices(batches: &[BatchPods]) -> Vec<&Needs> {
     let pods = batches.iter().flat_map(|batch| &batch.pods);
     let all: HashMap<_, _> =
@@ -145,16 +142,16 @@ fn choices(batches: &[BatchPods]) -> Vec<&Needs> {
     all.into_values().collect()
 }
 
-/// The resource of which the batches ask for the largest part of what all nodes have left. Each pod takes a place for a pod,
-/// which is the answer where they ask for nothing else.
+/// Returns the resource of which the batches request the largest share of the free amount. Each pod takes one place for pods,
+/// which is the result where they request nothing else.
 fn shortest(room: &Room, batches: &[BatchPods]) -> Arc<str> {
     let all = total(batches.iter().flat_map(|batch| &batch.pods));
     let part = |(name, asked): &(Arc<str>, i64)| {
         let free = room.nodes().map(|(_, node, _)| i128::from(node.free(name).max(0))).sum::<i128>();
-        // In millionths; nothing left is worse than anything.
+        // In millionths. Nothing free is the largest share.
         i128::from(*asked).saturating_mul(1_000_000).checked_div(free).unwrap_or(i128::MAX)
     };
-    // What no node has is looked at by nobody here.
+    // A resource that no node has is left out.
     let known = all.into_iter().filter(|(name, _)| room.has(name));
     known.max_by_key(part).map_or_else(|| Arc::from(PODS), |(name, _)| name)
 }
@@ -163,7 +160,7 @@ fn asked(needs: &Needs, resource: &str) -> i64 {
     if resource == PODS { 1 } else { needs.load.amounts.get(resource).copied().unwrap_or_default() }
 }
 
-/// What a node has, and what is left of it.
+/// Returns the allocatable and the free amount.
 fn amounts(node: &NodeRoom, resource: &str) -> (i64, i64) {
     let free = if resource == PODS { node.free_pods() } else { node.free(resource) };
     (node.allocatable(resource), free)

@@ -1,5 +1,5 @@
-//! What is to be added to a pod, gathered from every step before any of it is written: two steps may want entries of one
-//! map, whose parent may not be there yet.
+//! Additions to a pod, collected from all steps before the patch is written: two steps may add entries to one map whose
+//! parent is missing.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,34 +13,31 @@ use super::terms::{Term, merge};
 use crate::api::{ObjectKind, Pod};
 use crate::model::names;
 
-/// Key and value of a label or annotation.
 pub type Entry = (Cow<'static, str>, String);
 
-/// What is to be added to a pod.
 #[derive(Debug, Default)]
 pub(super) struct Additions {
-    /// Labels; those that have the value already cost nothing.
+    /// Labels; equal existing ones are skipped.
     pub labels: Vec<Entry>,
-    /// Annotations; likewise.
+    /// Annotations; equal existing ones are skipped.
     pub annotations: Vec<Entry>,
-    /// Where to look for the reason when the pod is to be held.
+    /// The holder of the pod, for its annotation; `None` when it is not held.
     pub held_by: Option<String>,
-    /// Kind of the object that carries the group of a pod which is to be held.
+    /// Kind of the carrier of the group of a held pod.
     pub carrier: Option<ObjectKind>,
-    /// Group and role of a pod that is to be held.
+    /// Group and role of a held pod.
     pub born_as: Option<String>,
-    /// Entries of `nodeSelector` that were written when this pod, or the one that it is a copy of, was let go.
+    /// Entries of `nodeSelector` that a release wrote to this pod, or to the pod that it is a copy of.
     pub pinned: Option<BTreeSet<String>>,
-    /// Affinity to other pods.
     pub terms: Vec<Term>,
-    /// Variables that stand first in every container.
+    /// Variables at the start of the environment of every container.
     pub variables: Vec<Variable>,
-    /// Shown to whoever creates the pod.
+    /// Shown to the creator of the pod.
     pub warnings: Vec<String>,
 }
 
 impl Additions {
-    /// The smallest patch that adds what the pod lacks, and all warnings.
+    /// Returns the smallest patch that adds what the pod lacks, and all warnings.
     pub fn into_patch(self, pod: &Pod) -> (Patch, Vec<String>) {
         let Self { labels, mut annotations, held_by, carrier, born_as, pinned, terms, variables, mut warnings } = self;
         let mut patch = Patch::default();
@@ -67,7 +64,6 @@ impl Additions {
     }
 }
 
-/// An entry of `spec.schedulingGates`.
 #[derive(Serialize)]
 struct Gate {
     name: &'static str,

@@ -1,8 +1,8 @@
-//! Affinity of a pod to its own batch, and its dislike of the other batches of its role: KEP-75
-//! deployTopologyConstraint, KEP-30 affinityScheduling, KEP-32 topologyAffinity.
+//! Affinity of a pod to its own batch, and anti-affinity to the other batches of its role: KEP-75 deployTopologyConstraint,
+//! KEP-30 affinityScheduling, KEP-32 topologyAffinity.
 //!
-//! Every selector names the group: two groups may use one coordination name. No term names a namespace, so that all stay in
-//! the pod's own.
+//! Every selector names the group: two groups may use one coordination name. No term names a namespace, so all apply to the
+//! pod's own.
 
 use super::additions::Additions;
 use super::labels::shared_label;
@@ -14,8 +14,8 @@ use crate::mutate::context::{Coordinated, MutationContext, TopologyLookup};
 /// Weight of keeping batches apart (KEP-75).
 const APART: u8 = 100;
 
-/// The terms of the pod's batch. A pod without an ordinal has no batch yet, and its affinity cannot be added later: a hard
-/// batch is pinned when it is released, a soft one cannot be served.
+/// Adds the terms of the pod's batch. A pod without an ordinal has no batch yet, and its affinity cannot be added later: a
+/// hard batch is pinned when it is released, a soft one gets no affinity.
 pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, ordinal }) = context.coordinated.filter(|_| !context.is_bound()) else {
         return;

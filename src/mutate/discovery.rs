@@ -1,8 +1,8 @@
-//! Discovery by environment (Grove, pod discovery, proposal 2): each pod of a scope learns its own role and index, and for
-//! every role of the scope where pod 0 is and how many there are.
+//! Discovery by environment (Grove, pod discovery, proposal 2): each pod of a scope gets its own role and index, and for
+//! every role of the scope the address of pod 0 and the number of pods.
 //!
-//! A scope is one replica of a scaling group, or all cliques without one in one replica of the set. Nothing crosses scopes,
-//! and no pod is looked up: all is known from the set and the pod's labels.
+//! A scope is one replica of a scaling group, or all cliques without a scaling group in one replica of the set. Scopes do not
+//! see each other. No pod is looked up: the set and the pod's labels are enough.
 
 use std::collections::BTreeSet;
 
@@ -14,37 +14,36 @@ use crate::model::clique_set::{Clique, clique_name, env_name, is_role_name};
 use crate::model::{CliquePod, CliqueSet};
 use crate::mutate::context::{Coordinated, MutationContext};
 
-/// What discovery does to a pod.
+/// The result of discovery for a pod.
 #[derive(Debug, Default)]
 pub struct Discovery {
-    /// The changes; empty when the pod is as it should be.
+    /// Empty when the pod needs no change.
     pub patch: Patch,
-    /// Shown to whoever creates the pod.
+    /// Shown to the creator of the pod.
     pub warnings: Vec<String>,
 }
 
-/// A role that pods of a scope can find.
+/// A role that pods of a scope can discover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
-    /// The role as written.
     pub role: String,
     /// DNS name of its pod 0.
     pub address: String,
-    /// How many pods have the role.
+    /// Number of pods of the role.
     pub replicas: u32,
 }
 
-/// The role of the pod that discovers.
+/// The role of the discovering pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Own<'a> {
-    /// The role as written.
     pub role: &'a str,
     /// Index of the pod in its role, from 0, where it is known.
     pub index: Option<u32>,
 }
 
-/// The discovery variables of a Grove pod. `set` is `None` when a live read says that there is none; `namespace` is the
-/// request's, since a pod may leave its own out; `cluster_domain` is the end of every DNS name, `cluster.local`.
+/// Returns the discovery variables of a Grove pod. `set` is `None` when a live read proves that it does not exist;
+/// `namespace` is that of the request, since a pod may omit its own; `cluster_domain` is the suffix of every DNS name,
+/// `cluster.local`.
 pub fn discover(
     pod: &Pod,
     namespace: &str,
@@ -63,7 +62,7 @@ pub fn discover(
     discovery
 }
 
-/// The step of a pod's mutation.
+/// Adds the variables of a Grove pod.
 pub(super) fn of_clique(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(place) = context.subject.place.as_ref().filter(|_| context.settings.discovery) else { return };
     let (namespace, domain) = (context.subject.namespace(), &*context.settings.cluster_domain);
@@ -73,8 +72,8 @@ pub(super) fn of_clique(context: &MutationContext<'_>, additions: &mut Additions
     }
 }
 
-/// The same for a pod of a group that opted in: its roles are one scope. Roles whose workload has no governing Service, or
-/// is not known, cannot be found.
+/// Adds the variables of a pod whose group opted in. All roles are one scope; a role whose workload is unknown or has no
+/// governing Service is left out.
 pub(super) fn of_group(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, ordinal }) = context.coordinated else { return };
     if !context.settings.discovery || !group.discovery || context.subject.place.is_some() {
@@ -92,7 +91,7 @@ pub(super) fn of_group(context: &MutationContext<'_>, additions: &mut Additions)
         })
         .collect();
     let own = is_role_name(role).then_some(Own { role, index: ordinal });
-    // Grove's own names stay Grove's.
+    // The variables of Grove itself are not overwritten.
     let all = variables(own, &peers).into_iter().filter(|(name, _)| !name.starts_with("GROVE_"));
     additions.variables.extend(all);
 }
@@ -101,7 +100,7 @@ fn absent(place: &CliquePod) -> String {
     format!("Grove set {:?} is not there: the pod gets no discovery variables", place.set)
 }
 
-/// The variables of a pod of this set; none when the set opted out.
+/// Returns the variables of a pod of this set; none when the set opted out.
 fn variables_in(set: &CliqueSet, pod: &Pod, namespace: &str, place: &CliquePod, cluster_domain: &str) -> Vec<Variable> {
     let scaling_group = place.scaling_group.as_ref().map(|(group, _)| group.as_str());
     let Some(scope) = set.scope(scaling_group).filter(|_| set.discovery) else { return Vec::new() };
@@ -110,12 +109,12 @@ fn variables_in(set: &CliqueSet, pod: &Pod, namespace: &str, place: &CliquePod, 
     variables(own, &peers(&scope, pod, namespace, place, cluster_domain))
 }
 
-/// The role of a clique. A stored one that breaks the rules makes no variables.
+/// Returns the role of a clique; `None` for a stored one with an invalid name.
 fn role(clique: &Clique) -> Option<&str> {
     clique.role.as_deref().filter(|role| is_role_name(role))
 }
 
-/// The roles of a scope; of two that make one variable, the first.
+/// Returns the roles of a scope; of two roles with one variable name, the first.
 fn peers(scope: &[&Clique], pod: &Pod, namespace: &str, place: &CliquePod, cluster_domain: &str) -> Vec<Peer> {
     let group = place.scaling_group.as_ref().map(|(group, replica)| (group.as_str(), *replica));
     let subdomain = pod.spec.subdomain.clone().filter(|subdomain| !subdomain.is_empty());
@@ -135,7 +134,7 @@ fn peers(scope: &[&Clique], pod: &Pod, namespace: &str, place: &CliquePod, clust
         .collect()
 }
 
-/// The variables of a pod, in the order in which they stand. None without any role in scope.
+/// Returns the variables of a pod, in order. None without a role in scope.
 pub fn variables(own: Option<Own<'_>>, peers: &[Peer]) -> Vec<Variable> {
     let own_env = own.map(|own| env_name(own.role));
     let mut variables = Vec::new();

@@ -1,4 +1,4 @@
-//! Variables that stand first in the environment of every container, so that the user's own can refer to them.
+//! Variables at the start of the environment of every container, so that the user's own can refer to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use super::Patch;
 use crate::api::Pod;
 use crate::api::pod::{Container, EnvVar};
 
-/// A variable: name and value.
+/// Name and value.
 pub type Variable = (String, String);
 
-/// Puts variables first in every container and init container. One of the same name that is there already is taken out,
-/// and a warning says so if it had another value. Where all are first already, nothing is changed.
+/// Puts variables first in every container and init container. Replaces existing ones of the same name, and returns a warning
+/// for each container that had another value. Changes nothing where all are first already.
 pub fn prepend(patch: &mut Patch, pod: &Pod, variables: &[Variable]) -> Vec<String> {
     if variables.is_empty() {
         return Vec::new();
@@ -64,7 +64,7 @@ fn is(there: &EnvVar, (name, value): &Variable) -> bool {
     there.name == *name && there.value.as_deref() == Some(value) && !there.has_source
 }
 
-/// A warning about the variables of a container that had another value.
+/// Returns a warning about the replaced variables of a container that had another value.
 fn replaced(container: &Container, variables: &BTreeMap<&str, &Variable>) -> Option<String> {
     let differs = |there: &&EnvVar| variables.get(there.name.as_str()).is_some_and(|variable| !is(there, variable));
     let names: BTreeSet<_> = container.env.iter().flatten().filter(differs).map(|there| there.name.as_str()).collect();

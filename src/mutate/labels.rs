@@ -5,8 +5,8 @@ use crate::api::Meta;
 use crate::model::{BatchKind, Group, names, place_labels, revision};
 use crate::mutate::context::{Coordinated, MutationContext, PodSettings, TopologyLookup};
 
-/// The labels of a batched replica's pods (KEP-75, Pod Label Example; KEP-30, Coordination Labels); none where a stored
-/// size below 1 makes no batches, or no ordinal is known.
+/// Returns the labels of a batched replica's pods (KEP-75, Pod Label Example; KEP-30, Coordination Labels); none without an
+/// ordinal, or where a stored size below 1 makes no batches.
 fn batch_labels(group: &Group, role: &str, ordinal: Option<u32>) -> Vec<Entry> {
     let (Some(ordinal), Some(size)) = (ordinal, group.batch_size(role)) else { return Vec::new() };
     let [size, segment] = place_labels(size, ordinal).map(|(key, value)| (key.into(), value));
@@ -29,7 +29,7 @@ fn batch_labels(group: &Group, role: &str, ordinal: Option<u32>) -> Vec<Entry> {
     labels
 }
 
-/// The labels of a batched role's workload (KEP-75, Workload Label Example).
+/// Returns the labels of a batched role's workload (KEP-75, Workload Label Example).
 pub(super) fn workload_labels(group: &Group, role: &str) -> Vec<(&'static str, String)> {
     let Some(size) = group.batch_size(role) else { return Vec::new() };
     let mut labels = vec![
@@ -42,8 +42,8 @@ pub(super) fn workload_labels(group: &Group, role: &str) -> Vec<(&'static str, S
     labels
 }
 
-/// The labels that the loop gives to a held pod of a batched replica when it goes: all of them to one that came before its
-/// group, or that had to be numbered, and to one that was made when its batch had another size those that change with it.
+/// Returns the labels that a release adds to a pod of a batched replica. A pod created before its group, or numbered by
+/// rolegate, gets all; with `size_only` a pod created with another batch size gets those that depend on the size.
 pub fn late_labels(group: &Group, role: &str, ordinal: u32, size_only: bool, revision: Option<&str>) -> Vec<Entry> {
     match group.batch_size(role) {
         Some(size) if size_only => place_labels(size, ordinal).map(|(key, value)| (key.into(), value)).to_vec(),
@@ -54,11 +54,11 @@ pub fn late_labels(group: &Group, role: &str, ordinal: u32, size_only: bool, rev
     }
 }
 
-/// The labels of the pod's batch. The two that name group and role are RBG's own as well: where another value stands, a
-/// selector may count on it, and the pod of a controller that no longer selects it would be made again for ever.
+/// Adds the labels of the pod's batch. The labels of group and role are used by RBG as well. An existing different value
+/// stays: a controller whose selector no longer matches would create the pod again without end.
 pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, ordinal, .. }) = context.coordinated else { return };
-    // It says which batch the pod's affinity names, and there is none without the layer.
+    // The batch label is the target of the pod's affinity, which needs the layer.
     let lacks_layer = context.subject.layer(group).is_some() && context.lookups.topology == TopologyLookup::Missing;
     let is_stamped = |(key, _): &Entry| key != names::KEP75_BATCH || !lacks_layer;
     for (key, value) in batch_labels(group, role, ordinal).into_iter().filter(is_stamped) {
@@ -72,7 +72,7 @@ pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions)
     }
 }
 
-/// Adds a label, before it the same under the name that the settings give it as well.
+/// Adds a label, preceded by its second name from the settings.
 fn add(settings: &PodSettings, additions: &mut Additions, (key, value): Entry) {
     let also = match key.as_ref() {
         names::SEGMENT => &settings.segment_label,
@@ -88,23 +88,23 @@ fn names_of_others<'a>(meta: &'a Meta, key: &str) -> Option<&'a str> {
     meta.label(key).filter(|present| shared.contains(&key) && !present.is_empty())
 }
 
-/// Value of the label that names the group or the role, as the pod will carry it.
+/// Returns the value of the label for group or role that the pod will have.
 pub(super) fn shared_label(meta: &Meta, key: &str, text: &str) -> String {
     names_of_others(meta, key).map_or_else(|| names::label_value(text), str::to_owned)
 }
 
-/// The labels of the pods of a role that is rolled in lockstep: the revision, under one key for every maker, and the cohort,
-/// so that a router can tell updated pods (KEP-30, Router) and pairs those that were rolled together.
+/// Returns the labels of a pod of a role that is rolled in lockstep: the revision, under one key for every maker, and the
+/// cohort, by which a router pairs pods that were rolled together (KEP-30, Router).
 fn rollout_labels(group: &Group, role: &str, revision: &str) -> Vec<Entry> {
     if !group.rolls(role) {
         return Vec::new();
     }
-    // Whoever may write the status of the group must not stop its pods.
+    // The cohort comes from the status: an invalid value must not block pods.
     let cohort = group.cohort(role, revision).map(|cohort| (names::COHORT.into(), names::label_value(cohort)));
     std::iter::once((names::REVISION.into(), revision.to_owned())).chain(cohort).collect()
 }
 
-/// The labels of a pod that is rolled in lockstep.
+/// Adds the labels of a pod that is rolled in lockstep.
 pub(super) fn of_rollout(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, .. }) = context.coordinated else { return };
     let Some(revision) = revision(&context.pod.metadata) else { return };

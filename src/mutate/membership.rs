@@ -5,24 +5,21 @@ use crate::api::Meta;
 use crate::model::{Group, PodGroupPolicy, names};
 use crate::mutate::context::{Coordinated, MutationContext};
 
-/// Where a gang scheduler reads the PodGroup of a pod.
+/// The place where a gang scheduler reads the PodGroup of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Membership {
-    /// In a label.
     Label(Entry),
-    /// In an annotation.
     Annotation(Entry),
 }
 
 impl Membership {
-    /// Key and value.
     pub fn entry(&self) -> &Entry {
         match self {
             Self::Label(entry) | Self::Annotation(entry) => entry,
         }
     }
 
-    /// The other PodGroup that a pod names in the same place, if it does.
+    /// Returns another PodGroup that the pod names in the same place.
     pub fn other<'a>(&self, meta: &'a Meta) -> Option<&'a str> {
         let present = match self {
             Self::Label((key, _)) => meta.label(key),
@@ -32,7 +29,8 @@ impl Membership {
     }
 }
 
-/// The membership of a replica's pods in the PodGroup of their batch; `None` without a policy, or one that is not known.
+/// Returns the membership of a replica's pods in the PodGroup of their batch; `None` without a policy, or with an unknown
+/// one.
 pub fn membership(group: &Group, role: &str, ordinal: u32) -> Option<Membership> {
     let batch = group.batches_of(role, ordinal).find(|batch| batch.batching.pod_group.is_some())?;
     let (policy, _) = batch.batching.pod_group.as_ref()?;
@@ -47,8 +45,8 @@ pub fn membership(group: &Group, role: &str, ordinal: u32) -> Option<Membership>
     }
 }
 
-/// The pod's PodGroup, and a word on that of Kubernetes itself, which cannot be changed. Another one that it names, such as a gang
-/// over the whole group, would wait for pods that are held.
+/// Adds the PodGroup of the pod's batch, and a warning on the immutable `spec.schedulingGroup`. A different PodGroup in the
+/// pod, such as a gang over the whole group, would wait for held pods.
 pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, ordinal: Some(ordinal), .. }) = context.coordinated else { return };
     if let Some(native) = &context.pod.spec.scheduling_group
@@ -68,7 +66,7 @@ pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions)
     match membership {
         Membership::Label(entry) => additions.labels.push(entry),
         Membership::Annotation(entry) => {
-            // Its podgrouper would put the pods of each workload into a PodGroup of its own, over what is written here.
+            // The podgrouper of KAI would overwrite it with a PodGroup for each workload.
             let skip =
                 (entry.0 == names::KAI_POD_GROUP).then(|| (names::KAI_SKIP_PODGROUPER.into(), "true".to_owned()));
             additions.annotations.push(entry);

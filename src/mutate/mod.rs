@@ -1,4 +1,4 @@
-//! From an object to what is added to it at creation: patches built by hand, so that unknown fields stay as they are.
+//! Mutation of objects at creation, by handmade patches that preserve unknown fields.
 
 mod additions;
 pub mod affinity;

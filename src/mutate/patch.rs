@@ -1,4 +1,4 @@
-//! JSON Patch, built by hand and minimal.
+//! Minimal handmade JSON Patches.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 
 use crate::api::json::{is_plain, write_text};
 
-/// A JSON Patch (RFC 6902) of `add`, `replace` and `remove` operations. Kept as the text that it becomes: most patches are
-/// written once, sent and forgotten.
+/// A JSON Patch (RFC 6902) of `add`, `replace` and `remove` operations, stored as its JSON text: most patches are written
+/// once and sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Patch {
-    /// `[`, and the operations with commas between them; empty without any.
+    /// `[`, and the operations with commas between them; empty without operations.
     text: Vec<u8>,
 }
 
@@ -24,31 +24,30 @@ struct Operation<'a, T> {
     value: Option<T>,
 }
 
-/// Bytes of a usual patch.
+/// Initial capacity in bytes: the length of a usual patch.
 const USUAL: usize = 1 << 10;
 
 impl Patch {
-    /// True when nothing is to be changed.
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Sets the value at a path; an index inserts, `-` at the end of a list's path appends.
+    /// Sets the value at a path. A list index inserts; `-` appends to a list.
     pub fn add(&mut self, path: impl AsRef<str>, value: impl Serialize) {
         self.push(&Operation { op: "add", path: path.as_ref(), value: Some(value) });
     }
 
-    /// Puts a value in the place of another.
+    /// Replaces the value at a path.
     pub fn replace(&mut self, path: impl AsRef<str>, value: impl Serialize) {
         self.push(&Operation { op: "replace", path: path.as_ref(), value: Some(value) });
     }
 
-    /// Removes what is at a path. What follows it in a list moves up: remove from the end.
+    /// Removes the value at a path. Later list entries move up: remove from the end.
     pub fn remove(&mut self, path: impl AsRef<str>) {
         self.push(&Operation::<()> { op: "remove", path: path.as_ref(), value: None });
     }
 
-    /// What stands before an operation.
+    /// Writes the text before an operation.
     fn begin(&mut self) {
         if self.text.is_empty() {
             self.text.reserve(USUAL);
@@ -59,13 +58,13 @@ impl Patch {
     fn push(&mut self, operation: &Operation<'_, impl Serialize>) {
         let length = self.text.len();
         self.begin();
-        // Only a map whose keys are no strings cannot be written, and there is none.
+        // Only a map with non-string keys fails, and there is none.
         if serde_json::to_writer(&mut self.text, operation).is_err() {
             self.text.truncate(length);
         }
     }
 
-    /// Does what another patch of the same object does, afterwards. The two must not touch one place.
+    /// Appends the operations of another patch of the same object. The two must not change one path.
     pub fn extend(&mut self, other: Self) {
         if self.is_empty() {
             *self = other;
@@ -75,8 +74,8 @@ impl Patch {
         }
     }
 
-    /// Sets entries of a map of strings. Entries that have the value already are left out; a map that is absent, `null`
-    /// or empty is added whole, since `add` needs its parent.
+    /// Sets entries of a map of strings. Skips equal entries. A map that is absent, `null` or empty is added whole, since
+    /// `add` needs its parent.
     pub fn set_entries<'a, V: AsRef<str>>(
         &mut self,
         map_path: &str,
@@ -107,7 +106,7 @@ impl Patch {
         }
     }
 
-    /// An operation that adds, up to its value: most patches are of such entries, and so it is written by hand.
+    /// Writes an `add` operation up to its value, by hand: most patches consist of these.
     fn begin_add(&mut self, map_path: &str, key: Option<&str>) {
         self.begin();
         self.text.extend_from_slice(br#"{"op":"add","path":"#);
@@ -117,7 +116,7 @@ impl Patch {
                 self.text.push(b'"');
                 self.text.extend_from_slice(map_path.as_bytes());
                 self.text.push(b'/');
-                // RFC 6901.
+                // Escapes of RFC 6901.
                 let mut rest = key.as_bytes();
                 while let Some((before, [special, after @ ..])) =
                     rest.iter().position(|byte| matches!(byte, b'~' | b'/')).and_then(|at| rest.split_at_checked(at))
@@ -134,18 +133,16 @@ impl Patch {
         self.text.extend_from_slice(br#","value":"#);
     }
 
-    /// A text as JSON writes it.
+    /// Writes a text as a JSON string.
     fn write(&mut self, text: &str) {
         write_text(&mut self.text, text);
     }
 
-    /// The patch as JSON text.
     pub fn to_json(&self) -> String {
-        // What is written here is UTF-8.
+        // The text is always UTF-8.
         String::from_utf8(self.clone().into_bytes()).unwrap_or_default()
     }
 
-    /// The bytes of its JSON text.
     pub fn into_bytes(self) -> Vec<u8> {
         let mut text = self.text;
         if text.is_empty() {

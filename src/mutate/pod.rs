@@ -1,4 +1,4 @@
-//! A pod at creation: everything that cannot be added later, as a table of steps.
+//! Mutation of a pod at creation, as a table of steps: everything that cannot be added later.
 
 use super::additions::Additions;
 use super::{Patch, affinity, discovery, labels, membership, subgroup};
@@ -6,23 +6,22 @@ use crate::api::Pod;
 use crate::model::{names, pinned, queued};
 use crate::mutate::context::{Coordinated, GroupLookup, Lookups, MutationContext, PodSettings, Subject};
 
-/// What becomes of a pod.
+/// The result of the mutation.
 #[derive(Debug, Default)]
 pub struct PodMutation {
-    /// The changes; empty when the pod is as it should be.
+    /// Empty when the pod needs no change.
     pub patch: Patch,
-    /// Shown to whoever creates the pod.
+    /// Shown to the creator of the pod.
     pub warnings: Vec<String>,
-    /// True when the pod carries the gate afterwards.
+    /// True when the pod has the gate afterwards.
     pub held: bool,
-    /// What holds it, as its annotation says it.
+    /// Value of the annotation with the holder of the pod.
     pub held_by: Option<String>,
 }
 
-/// One thing that is done to a pod.
 type Step = fn(&MutationContext<'_>, &mut Additions);
 
-/// What is done to a pod. The order is that of the warnings.
+/// The steps, in the order of their warnings.
 const STEPS: &[Step] = &[
     hold,
     unpin,
@@ -37,8 +36,8 @@ const STEPS: &[Step] = &[
     discovery::of_group,
 ];
 
-/// What a pod becomes at creation. Pure: the same pod in the same surroundings gives the same patch, on a dry run as well,
-/// and a pod that has been through it gives none.
+/// Mutates a pod at creation. Pure: the same input gives the same patch, also on a dry run, and a mutated pod gives an empty
+/// one.
 pub fn mutate_pod(pod: &Pod, subject: &Subject, lookups: &Lookups<'_>, settings: &PodSettings) -> PodMutation {
     let context = MutationContext::new(pod, subject, lookups, settings);
     let mut additions = Additions::default();
@@ -50,9 +49,9 @@ pub fn mutate_pod(pod: &Pod, subject: &Subject, lookups: &Lookups<'_>, settings:
     PodMutation { patch, warnings, held: held_by.is_some(), held_by }
 }
 
-/// The gate of every pod of a batched role. When in doubt a pod is gated: a gate can be lifted later, not added. No ordinal
-/// and no count exempts a pod; only a node that is already set does, since the API server refuses the pair, and a group
-/// that can never hold the pod.
+/// Gates every pod of a batched role. When in doubt a pod is gated: a gate can be removed later, not added. No ordinal and no
+/// count exempts a pod. Exempt are only a pod with a node, since the API server refuses the pair, and a pod that its group
+/// can never hold.
 fn hold(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(by) = held_by(context, additions) else { return };
     if context.is_bound() {
@@ -66,7 +65,8 @@ fn hold(context: &MutationContext<'_>, additions: &mut Additions) {
         identity.and_then(|identity| Some(format!("{}/{}", identity.group.name, identity.role.as_deref()?)));
 }
 
-/// What holds the pod: `<group>/<coordination>`, or the group alone while it, or the pod's role in it, is not there.
+/// Returns the holder of the pod: `<group>/<coordination>`, or the group alone while it lacks the pod's role or does not
+/// exist.
 fn held_by(context: &MutationContext<'_>, additions: &mut Additions) -> Option<String> {
     let identity = context.subject.identity.as_ref()?;
     let (role, name) = (context.subject.role()?, &identity.group.name);
@@ -80,7 +80,7 @@ fn held_by(context: &MutationContext<'_>, additions: &mut Additions) -> Option<S
         }
         (GroupLookup::Found(_), Some(Coordinated { group, .. })) => {
             let (coordination, _) = group.batchings_of(role).next()?;
-            // Somebody else may have added the gate, which then stays until the loop lifts it.
+            // A gate that somebody else added stays until the loop removes it.
             let is_held = context.pod.has_gate(names::GATE) || !context.lookups.is_certain;
             let holds = is_held || !group.never_holds(identity);
             holds.then(|| format!("{name}/{}", coordination.display_name()))
@@ -88,7 +88,7 @@ fn held_by(context: &MutationContext<'_>, additions: &mut Additions) -> Option<S
     }
 }
 
-/// A copy of a pod that was let go, from a backup say, goes to a place of its own.
+/// Unpins a copy of a released pod, as from a backup: the copy gets its own place.
 fn unpin(context: &MutationContext<'_>, additions: &mut Additions) {
     let pod = context.pod;
     let Some(recorded) = pod.metadata.annotation(names::PINNED) else { return };
@@ -97,8 +97,8 @@ fn unpin(context: &MutationContext<'_>, additions: &mut Additions) {
     additions.pinned = Some(ours.collect());
 }
 
-/// The gate of every pod whose PodGroup asks for its pods to be placed, or that says so itself while that is not there. A pod
-/// that is held for its group goes with it.
+/// Gates every pod whose PodGroup asks for placement, or that asks itself while its PodGroup does not exist. A pod held for
+/// its group is placed with it.
 fn place(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(key) = &context.subject.pod_group else { return };
     let says_so = || context.pod.metadata.annotation(names::PLACE) == Some("enabled");
@@ -123,9 +123,9 @@ fn place(context: &MutationContext<'_>, additions: &mut Additions) {
     }
 }
 
-/// Kueue takes a quota for a pod by itself when our gate is off, and not before: later batches would hold what an earlier one
-/// waits for. Not where rolegate places the batch: then Kueue, which may say on which nodes a pod runs, comes first. What
-/// a user wrote there stays.
+/// Makes Kueue wait for the gate, and then take a quota pod by pod: otherwise later batches would hold quota that an earlier
+/// one waits for. Where rolegate places the batch, Kueue comes first, since it may choose the nodes. An annotation of the
+/// user stays.
 fn queue(context: &MutationContext<'_>, additions: &mut Additions) {
     let Some(Coordinated { group, role, .. }) = context.coordinated else { return };
     let meta = &context.pod.metadata;

@@ -1,5 +1,5 @@
-//! The hold of a rollout (KEP-30): an update that would replace pods freezes the workload, and the loop thaws it
-//! in lockstep with the other roles.
+//! The hold of a rollout (KEP-30): an update that would replace pods freezes the workload, and the loop thaws it in lockstep
+//! with the other roles.
 
 use json_patch::jsonptr::Token;
 use serde::Deserialize;
@@ -12,13 +12,13 @@ use crate::model::rolled::asked_partition;
 use crate::model::workload_kind::RolloutFields;
 use crate::model::{Group, RolloutClaim, WorkloadKind, is_of_rbg, names, rolling, rollout_claim};
 
-/// The partition of a frozen workload, as its spec says it.
+/// The partition of a frozen workload, as a number of its spec.
 const FROZEN: i64 = rolling::FROZEN as i64;
 
-/// What becomes of an update of a workload that is claimed, or was until now, by anyone but the loop. A change that replaces
-/// pods freezes it, once the group was ready for the first time; while a rollout is open the live partition stays, and the one
-/// that was asked for is kept in an annotation, to be a floor and to be restored at the end. Also without the claim: it may be
-/// given back at once, and the loop ends the hold when it is not.
+/// Mutates an update of a workload that is or was claimed, by anyone but the loop. A change that replaces pods freezes it,
+/// once the group was ready for the first time. During a rollout the live partition stays; the requested one is stored in an
+/// annotation, as a floor and to be restored at the end. This holds without the claim too: the claim may come back at once,
+/// and otherwise the loop ends the hold.
 pub fn hold_rollout(
     kind: WorkloadKind,
     old: &Value,
@@ -44,9 +44,9 @@ pub fn hold_rollout(
     }
     let wanted = if revised { FROZEN } else { live };
     let written = annotation(new, names::USER_PARTITIONS);
-    // A client that sends back the partition it has read asks for nothing, and so does an update that has been here before,
-    // on its way through other webhooks. Nobody but us asks for a frozen one. What the operator of RoleBasedGroups asks for
-    // are the steps of its own rollout.
+    // A client that sends the partition it has read requests nothing, and neither does an update that comes back through
+    // other webhooks. Only rolegate sets a frozen partition. The partitions set by the RoleBasedGroup operator are the steps
+    // of its own rollout.
     let asks_nothing = asked == FROZEN || (open && asked == live) || of_rbg;
     let told = written.or(kept).filter(|_| asks_nothing).map(str::to_owned);
     let untold = match asks_nothing {
@@ -69,9 +69,8 @@ pub fn hold_rollout(
     patch
 }
 
-/// What becomes of a claimed workload that is created: it is labelled. While pods of its role are there, somebody deleted it
-/// without them, and they would be replaced as fast as it can: it is an update of nothing, what it asks for is kept, and it is
-/// frozen.
+/// Labels a claimed workload at creation. While pods of its role exist, the workload was deleted without them, and they would
+/// be replaced at once. So its creation counts as an update: its partition is stored, and it is frozen.
 pub fn hold_created(
     kind: WorkloadKind,
     new: &Value,
@@ -83,7 +82,7 @@ pub fn hold_created(
     let mut patch = Patch::default();
     let present = meta_of(new).labels;
     let labels = workload_labels(group, &claim.role).into_iter();
-    // Another value may be one that a selector counts on.
+    // A selector may rely on an existing value.
     patch.set_entries("/metadata/labels", &present, labels.filter(|(key, _)| !present.contains_key(*key)));
     if has_pods {
         patch.extend(hold_rollout(kind, &json!({}), new, claim, group, ready_once));
@@ -91,8 +90,8 @@ pub fn hold_created(
     patch
 }
 
-/// A workload that is claimed no longer, and that nothing coordinates, keeps nothing of an open rollout: it goes on by itself,
-/// from where its user wanted it.
+/// Ends the rollout of a workload that is no longer claimed and that nothing coordinates: it continues by itself, from the
+/// partition of its user.
 pub fn let_go(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
     let mut patch = Patch::default();
     let Some(fields) = kind.row().rollout else { return patch };
@@ -109,8 +108,8 @@ pub fn let_go(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
     patch
 }
 
-/// What sets a workload's partition: a JSON Merge Patch. When its rollout `ends`, our note of what its user asked for goes as
-/// well. `metadata` says which version of the workload is meant. `None` for a kind without a partition.
+/// Returns the JSON Merge Patch that sets a workload's partition. At the end of a rollout it removes the annotation with the
+/// user's partition as well. `metadata` names the version of the workload. `None` for a kind without a partition.
 pub fn partition_patch(kind: WorkloadKind, partition: u32, ends: bool, mut metadata: Value) -> Option<Value> {
     let fields = kind.row().rollout?;
     let mut patch = fields.partition.iter().rev().fold(json!(partition), |inner, step| json!({ (*step): inner }));
@@ -123,16 +122,16 @@ pub fn partition_patch(kind: WorkloadKind, partition: u32, ends: bool, mut metad
     Some(patch)
 }
 
-/// The merge patch that ends the hold of a workload: the partition that its user asked for, and no annotation. `None` when
-/// it is not held.
+/// Returns the merge patch that ends the hold of a workload: it sets the user's partition and removes the annotations. `None`
+/// when the workload is not held.
 pub fn thaw(kind: WorkloadKind, workload: &Value) -> Option<Value> {
     let asked = asked_partition(annotation(workload, names::USER_PARTITIONS)?);
-    // Refused when somebody changed it meanwhile: then it may ask for something else.
+    // Refused after a concurrent change, which may set another partition.
     let version = workload.pointer("/metadata/resourceVersion");
     partition_patch(kind, asked, true, json!({ "resourceVersion": version }))
 }
 
-/// True for a workload that is frozen by us.
+/// Reports whether a workload is frozen by rolegate.
 pub fn is_frozen(kind: WorkloadKind, workload: &Value) -> bool {
     let is_so = |fields| partition_of(fields, workload) == FROZEN;
     kind.row().rollout.is_some_and(is_so) && annotation(workload, names::USER_PARTITIONS).is_some()
@@ -143,7 +142,7 @@ fn partition_of(fields: RolloutFields, workload: &Value) -> i64 {
     partition.and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Sets the partition unless it is that already, with those of its parents that are not there.
+/// Sets the partition unless it is equal, and creates missing parents.
 fn set_partition(fields: RolloutFields, patch: &mut Patch, workload: &Value, partition: i64) {
     if partition_of(fields, workload) == partition {
         return;
@@ -165,13 +164,13 @@ fn meta_of(workload: &Value) -> Meta {
     workload.get("metadata").map(Meta::deserialize).and_then(Result::ok).unwrap_or_default()
 }
 
-/// The value of the first of these annotations that a workload has.
+/// Returns the value of the first of these annotations that a workload has.
 fn annotation<'a>(workload: &'a Value, keys: &[&str]) -> Option<&'a str> {
     let annotations = workload.get("metadata")?.get("annotations")?;
     keys.iter().find_map(|key| annotations.get(*key)?.as_str())
 }
 
-/// A template as the API server compares it: absent, `null` and empty fields are one.
+/// Returns a template as the API server compares it: absent, `null` and empty fields are equal.
 fn plain(value: Option<&Value>) -> Value {
     match value {
         Some(Value::Object(fields)) => {

@@ -1,4 +1,4 @@
-//! Selectors of affinity terms: how ours are written, and when one says as much as another.
+//! Selectors of rolegate's affinity terms, and their comparison with other terms.
 
 use std::collections::BTreeSet;
 
@@ -6,24 +6,22 @@ use serde_json::{Value, json};
 
 use crate::model::names;
 
-/// What a pod's own terms select by: values of its labels.
+/// The label values that a pod's own terms select by.
 #[derive(Clone, Debug)]
 pub(super) struct Selector {
-    /// Label value of the group.
     pub group: String,
-    /// Label value of the role.
     pub role: String,
-    /// Label value of the batch.
     pub batch: String,
 }
 
 impl Selector {
-    /// Pods of the own batch (KEP-75, Pod Affinity Example).
+    /// Returns a term for the pods of the own batch (KEP-75, Pod Affinity Example).
     pub fn same_batch(&self, topology_key: &str) -> Value {
         term(topology_key, &[(names::KEP75_GROUP, "In", &self.group), (names::KEP75_BATCH, "In", &self.batch)])
     }
 
-    /// Pods of other batches of the own role. KEP-75's example selects by role alone: its batches would repel themselves.
+    /// Returns a term for the pods of other batches of the own role. KEP-75's example selects by role alone: its batches
+    /// would repel themselves.
     pub fn other_batches_of_the_role(&self, topology_key: &str) -> Value {
         term(
             topology_key,
@@ -35,8 +33,8 @@ impl Selector {
         )
     }
 
-    /// True when every pod that `narrow` selects is selected by `wide`, on one topology key, as far as their requirements
-    /// show it one by one.
+    /// Reports whether `wide` selects every pod that `narrow` selects, on one topology key, by comparing their requirements
+    /// one by one.
     pub fn narrows(narrow: &Value, wide: &Value) -> bool {
         match (Requirements::of(narrow), Requirements::of(wide)) {
             (Some(narrow), Some(wide)) => narrow.topology_key == wide.topology_key && wide.all.is_subset(&narrow.all),
@@ -53,8 +51,8 @@ fn term(topology_key: &str, requirements: &[(&str, &str, &str)]) -> Value {
     json!({ "labelSelector": { "matchExpressions": expressions }, "topologyKey": topology_key })
 }
 
-/// True when `present` is a term of ours for the purpose of `wanted`, whatever batch and domain it names: the same
-/// requirements of the same group. A user's own term that happens to use the label of batches names no group.
+/// Reports whether `present` is a term of rolegate for the purpose of `wanted`, whatever batch and domain it names: it has
+/// the same requirements of the same group. A user's term with the batch label names no group.
 pub(super) fn is_ours(present: &Value, wanted: &Value) -> bool {
     let shape = |term: &Value| -> Option<Vec<(String, String, Option<String>)>> {
         let expressions = term.pointer("/labelSelector/matchExpressions")?.as_array()?;
@@ -71,7 +69,7 @@ pub(super) fn is_ours(present: &Value, wanted: &Value) -> bool {
     shape(present).is_some() && shape(present) == shape(wanted)
 }
 
-/// A term in a form that can be compared.
+/// A comparable form of a term.
 #[derive(Debug)]
 struct Requirements<'a> {
     topology_key: &'a str,
@@ -79,7 +77,7 @@ struct Requirements<'a> {
 }
 
 impl<'a> Requirements<'a> {
-    /// `None` for a term with other fields that matter: of other namespaces, or with keys taken from the pod's labels.
+    /// Returns `None` for a term with other relevant fields: other namespaces, or keys from the pod's labels.
     fn of(term: &'a Value) -> Option<Self> {
         let fields = term.as_object()?;
         let others = fields.iter().filter(|(field, _)| !matches!(field.as_str(), "labelSelector" | "topologyKey"));
@@ -99,7 +97,7 @@ impl<'a> Requirements<'a> {
             let values: Option<BTreeSet<_>> = values.map(Value::as_str).collect();
             all.insert((expression.get("key")?.as_str()?, expression.get("operator")?.as_str()?, values?));
         }
-        // A selector without requirements selects every pod, an absent one selects none: neither is compared.
+        // An empty selector matches every pod, an absent one none: neither is compared.
         (!all.is_empty()).then_some(Self { topology_key: fields.get("topologyKey")?.as_str()?, all })
     }
 }

@@ -1,11 +1,11 @@
-//! The leaf subgroup of a pod in its PodGroup (KAI, hierarchical PodGroup), where the pod's role tells it.
+//! The leaf subgroup of a pod in its PodGroup (KAI, hierarchical PodGroup), derived from the pod's role.
 
 use super::additions::Additions;
 use crate::api::Pod;
 use crate::model::{GangTree, PodIdentity, names};
 use crate::mutate::context::MutationContext;
 
-/// The step of a pod's mutation.
+/// Adds the label of the leaf subgroup.
 pub(super) fn of_role(context: &MutationContext<'_>, additions: &mut Additions) {
     let (Some(identity), Some(pod_group)) = (&context.subject.identity, context.lookups.pod_group) else { return };
     let leaf = leaf(context.pod, identity, pod_group);

@@ -1,4 +1,4 @@
-//! Terms about other pods, and how they are added to what the user wrote.
+//! Affinity terms, and their merge into the affinity of the user.
 
 use serde_json::{Map, Value, json};
 
@@ -10,13 +10,11 @@ use crate::model::Strength;
 /// A list of terms in `spec.affinity`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
-    /// Pods to be near.
     Near(Strength),
-    /// Pods to be far from.
     Far(Strength),
 }
 
-/// A term about other pods.
+/// One term and its list.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Term {
     list: List,
@@ -62,7 +60,7 @@ impl Term {
         Self { list, term }
     }
 
-    /// As an entry of its list.
+    /// Returns the entry of its list.
     fn entry(&self) -> Value {
         match self.list.weight() {
             Some(weight) => json!({ "weight": weight, "podAffinityTerm": self.term }),
@@ -70,8 +68,8 @@ impl Term {
         }
     }
 
-    /// True when a required term that is there says as much: what must hold need not be preferred as well, and each term
-    /// costs the scheduler a look at every pod.
+    /// Reports whether an existing required term implies this one. A required term needs no preference as well, and each term
+    /// costs the scheduler time for every pod.
     fn is_implied_by(&self, affinity: &Affinity) -> bool {
         let required = self.list.terms(affinity).and_then(|terms| terms.required.as_ref());
         required.into_iter().flatten().any(|present| match self.list {
@@ -80,14 +78,14 @@ impl Term {
         })
     }
 
-    /// The term without its weight.
+    /// Returns the term of a weighted entry.
     fn without_weight(entry: &Value) -> &Value {
         entry.get("podAffinityTerm").unwrap_or(entry)
     }
 }
 
-/// Adds terms to what the user wrote. Parents that are absent are made; lists are appended to; a term of ours that says
-/// something else by now is replaced; one that is there, or implied, is left out.
+/// Adds terms to the affinity of the user. Creates missing parents, appends to lists, replaces outdated terms of rolegate,
+/// and skips existing or implied ones.
 pub(super) fn merge(patch: &mut Patch, affinity: Option<&Affinity>, terms: Vec<Term>) {
     let nothing = Affinity::default();
     let present = affinity.unwrap_or(&nothing);

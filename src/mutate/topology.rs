@@ -1,5 +1,4 @@
-//! The finalizer of a ClusterTopology, which keeps it from going while something refers to it (KEP-75, Resource
-//! Protection).
+//! The finalizer of a ClusterTopology, which keeps it while something refers to it (KEP-75, Resource Protection).
 
 use serde_json::{Value, json};
 
@@ -7,7 +6,7 @@ use super::Patch;
 use crate::api::ClusterTopology;
 use crate::model::names::TOPOLOGY_FINALIZER;
 
-/// What the webhook adds to a ClusterTopology: the finalizer is there from creation.
+/// Returns the patch that adds the finalizer at creation.
 pub fn protect_topology(topology: &ClusterTopology) -> Patch {
     let mut patch = Patch::default();
     let finalizers = &topology.metadata.finalizers;
@@ -19,14 +18,14 @@ pub fn protect_topology(topology: &ClusterTopology) -> Patch {
     patch
 }
 
-/// The JSON Merge Patch that adds the finalizer to a stored topology; `None` when it is there.
+/// Returns the JSON Merge Patch that adds the finalizer to a stored topology; `None` when it has one.
 pub fn add_finalizer(finalizers: &[String], resource_version: Option<&str>) -> Option<Value> {
     let ours = TOPOLOGY_FINALIZER.to_owned();
     let all: Vec<_> = finalizers.iter().chain([&ours]).collect();
     (!finalizers.iter().any(is_ours)).then(|| set(&all, resource_version))
 }
 
-/// The JSON Merge Patch that takes the finalizer off a stored topology; `None` when it is not there.
+/// Returns the JSON Merge Patch that removes the finalizer from a stored topology; `None` when it has none.
 pub fn remove_finalizer(finalizers: &[String], resource_version: Option<&str>) -> Option<Value> {
     let others: Vec<_> = finalizers.iter().filter(|finalizer| !is_ours(finalizer)).collect();
     (others.len() < finalizers.len()).then(|| set(&others, resource_version))
@@ -36,7 +35,7 @@ fn is_ours(finalizer: &String) -> bool {
     finalizer == TOPOLOGY_FINALIZER
 }
 
-/// A merge patch replaces the whole list: the version has it refused when somebody changed the list meanwhile.
+/// A merge patch replaces the whole list: the version makes it fail after a concurrent change.
 fn set(finalizers: &[&String], resource_version: Option<&str>) -> Value {
     json!({ "metadata": { "resourceVersion": resource_version, "finalizers": finalizers } })
 }

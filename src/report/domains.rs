@@ -1,4 +1,4 @@
-//! The domains that batches share: what room each has, which batches are there, and where the next ones go.
+//! The domains that batches share: their room, their batches, and the domains of the next batches.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,23 @@ use super::Picture;
 use crate::fit::{Cluster, DomainRoom, Fitted, Rooms};
 use crate::model::Group;
 
-/// Domains that are drawn: those with batches, then those with most room.
+/// Largest number of drawn domains: domains with batches first, then those with most room.
 const MOST_DOMAINS: usize = 200;
 
-/// The domains of one coordination.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DomainsDrawn<'a> {
     coordination: &'a str,
-    /// The node label whose values tell the domains apart.
+    /// The node label whose values are the domains.
     key: &'a str,
     /// Number of the next batch, from 0.
     next: u32,
-    /// What it asks for in all: thousandths of processors, bytes, or pieces.
+    /// Total requests of the next batch: thousandths of processors, bytes, or pieces.
     takes: BTreeMap<&'a str, i64>,
-    /// The resource whose amounts are told: the one that batches are shortest of.
+    /// The resource of all amounts: the scarcest one for the batches.
     resource: String,
     boxes: Vec<DomainBox>,
-    /// Domains that are not drawn.
+    /// Number of domains that are not drawn.
     more: usize,
 }
 
@@ -34,21 +33,21 @@ pub(super) struct DomainsDrawn<'a> {
 struct DomainBox {
     name: String,
     nodes: usize,
-    /// What there is in all.
+    /// Allocatable amount.
     total: i64,
-    /// What pods have that are there.
+    /// Amount of existing pods.
     used: i64,
-    /// What batches would take that are not there yet.
+    /// Amount of coming batches.
     taken: i64,
-    /// What is left beside, where their pods may go.
+    /// Remaining amount on nodes where their pods may go.
     free: i64,
-    /// Batches that were given this domain, from 0.
+    /// Batches that were assigned to this domain, from 0.
     batches: Vec<u32>,
-    /// Batches that would go here, the next one among them or not.
+    /// Batches that would go here, perhaps including the next one.
     coming: Vec<u32>,
 }
 
-/// The domains of each coordination whose batches share one.
+/// Returns the domains of each coordination whose batches share one.
 pub(super) fn domains<'a>(picture: &'a Picture, cluster: &Cluster) -> Vec<DomainsDrawn<'a>> {
     let drawn = |group| picture.fitted.iter().filter_map(move |fitted| drawn(picture, group, fitted, cluster));
     picture.group().into_iter().flat_map(|group| drawn(group)).collect()

@@ -1,11 +1,10 @@
-//! What fits, as JSON.
+//! The fit of a coordination, as JSON.
 
 use serde_json::{Value, json};
 
 use crate::fit::Fitted;
 use crate::plan::placement::{NotModelled, Remedy, Stop};
 
-/// What fits of one coordination.
 pub fn coordination(fitted: &Fitted) -> Value {
     let mut object = json!({
         "coordination": fitted.name,

@@ -1,10 +1,9 @@
-//! Pods that are held, or would be, for one reason.
+//! Pods that are or would be held for one reason.
 
 use serde::Serialize;
 
 use crate::plan::Held;
 
-/// Pods that are held for one reason.
 #[derive(Serialize)]
 pub struct Hold<'a> {
     coordination: Option<&'a str>,
@@ -15,7 +14,6 @@ pub struct Hold<'a> {
 }
 
 impl<'a> Hold<'a> {
-    /// Of what is decided.
     pub(super) fn of(held: &'a Held) -> Self {
         let Held { batch, reason, message, .. } = held;
         let (coordination, pods) = (held.coordination_name(), held.count());

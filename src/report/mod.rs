@@ -1,7 +1,7 @@
-//! What is told of groups: by `status`, `explain` and `fit`, and by the status page. One picture and one shape of it for all.
+//! Reports on groups, shared by `status`, `explain` and `fit` and by the status page.
 //!
-//! `picture` a group with what would be decided about it now → `status`, `segments`, `fitted`, `pod_group`, `would` the same as
-//! JSON → `page`, `domains` what the status page draws besides
+//! `picture` a group with its current decision → `status`, `segments`, `fitted`, `pod_group`, `would` the same as JSON →
+//! `page`, `domains` the additions of the status page
 
 mod domains;
 mod fitted;

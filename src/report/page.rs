@@ -1,4 +1,4 @@
-//! A group as the status page draws it: its status, a cell for each pod, the rooms of its domains, the bands of its rollouts.
+//! A group on the status page: its status, a cell for each pod, the rooms of its domains, the bands of its rollouts.
 
 use std::collections::BTreeMap;
 
@@ -12,35 +12,33 @@ use crate::model::{Group, RollingBounds};
 use crate::plan::recovery::text::recoveries;
 use crate::plan::{PodFacts, RoleView};
 
-/// A group as it is drawn.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Drawing<'a> {
     #[serde(flatten)]
     status: Status<'a>,
-    /// The conditions as they are stored: what the replica that leads has said, with its times.
+    /// The stored conditions, written by the leader, with their times.
     told: &'a [Condition],
     roles: BTreeMap<&'a str, RoleDrawn>,
-    /// Roles that are updated at one rate.
+    /// Sets of roles that are updated at one rate.
     bands: Vec<Band>,
-    /// Batches that have lost a replica, and what becomes of them, for people.
+    /// Batches that have lost a replica, and their recovery, as text.
     told_recoveries: Vec<String>,
     /// Domains that batches share, for each coordination that asks for one.
     domains: Vec<DomainsDrawn<'a>>,
 }
 
-/// A role as it is drawn.
 #[derive(Serialize)]
 struct RoleDrawn {
     desired: u32,
-    /// Pods of a replica when it is complete.
+    /// Number of pods of a complete replica.
     size: u32,
-    /// A letter for each pod, replica by replica in the order of their ordinals: `h` held, `g` without a node, `s` on a node and
-    /// not ready, `r` ready, `-` not there (or failed). Replicas of several pods are parted by a space.
+    /// A letter for each pod, replica by replica in order of ordinals: `h` held, `g` without a node, `s` on a node and not
+    /// ready, `r` ready, `-` missing or failed. A space separates replicas of several pods.
     cells: String,
 }
 
-/// Roles whose updated shares may differ by so much.
+/// Roles with a limit on the difference of their updated shares.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Band {
@@ -50,31 +48,32 @@ struct Band {
     max_skew: u32,
 }
 
-/// One line for a group, among others.
+/// One line of the list of groups.
 #[derive(Serialize)]
 pub struct Line<'a> {
     namespace: &'a str,
     name: &'a str,
-    /// Kind of the object that carries the coordination; absent where there is none.
+    /// Kind of the carrier; absent where there is none.
     carrier: Option<&'static str>,
     segments: &'a str,
     ready: &'a str,
     held: u32,
-    /// Why the next batch is held, in one word; empty when nothing is.
+    /// Reason of the next held batch, in one word; empty when nothing is held.
     reason: &'a str,
-    /// The one sentence why it waits, or how it is.
+    /// Why the batch waits, or the state of the group.
     sentence: &'a str,
 }
 
 impl<'a> Line<'a> {
-    /// What the loop has said of a group, which is what kubectl shows; before it has, what is seen.
+    /// Returns the line of a group: the summary that the loop has written, as kubectl shows it; before that, the current
+    /// decision.
     pub fn of(picture: &'a Picture) -> Self {
         let status = &picture.seen.status;
         let summary = picture.told().or(status.summary.as_ref());
         let seen = picture.seen.decision.held.iter().filter(|held| held.is_told());
         let seen = seen.min_by_key(|held| held.reason).map(|held| (held.reason.as_str(), held.message.as_str()));
         let of_loop = picture.told().map(|told| (told.reason.as_str(), told.message.as_str()));
-        // One of before has no sentence.
+        // A summary of an earlier release has no sentence.
         let of_loop = of_loop.map(|(reason, message)| match seen {
             Some((own, sentence)) if own == reason && message.is_empty() => (reason, sentence),
             _ => (reason, message),
@@ -94,13 +93,13 @@ impl<'a> Line<'a> {
     }
 }
 
-/// What a condition says, if it says anything.
+/// Returns the message of a condition; `None` when it is empty.
 fn condition<'a>(status: &'a GroupStatus, kind: &str) -> Option<&'a str> {
     Some(status.condition(kind)?.message.as_str()).filter(|message| !message.is_empty())
 }
 
 impl<'a> Drawing<'a> {
-    /// What is drawn of a group; `cluster` where it is known what room there is.
+    /// Returns the drawing of a group; `cluster` is `None` where the room is unknown.
     pub fn of(picture: &'a Picture, cluster: Option<&Cluster>) -> Self {
         let group = picture.group();
         let roles = picture.seen.view.roles.iter().map(|(name, role)| (name.as_str(), RoleDrawn::of(role)));
@@ -127,7 +126,7 @@ impl RoleDrawn {
         let size = role.replica_size();
         let last = role.replicas.iter().last().map_or(0, |(ordinal, _)| ordinal.saturating_add(1));
         let mut cells = String::new();
-        // A replica far beyond the desired ones is a stray: it is not worth a million cells before it.
+        // A replica far beyond the desired ones is a stray, not worth a million empty cells.
         for ordinal in 0..role.desired.max(last.min(role.desired.saturating_add(MOST_SURPLUS))) {
             if cells.len() >= MOST_CELLS {
                 break;
@@ -145,9 +144,9 @@ impl RoleDrawn {
     }
 }
 
-/// Cells of one role that are drawn: more pods than a cluster has.
+/// Largest number of drawn cells of one role: more pods than a cluster has.
 const MOST_CELLS: usize = 200_000;
-/// Replicas beyond the desired ones that are drawn.
+/// Largest number of drawn replicas beyond the desired ones.
 const MOST_SURPLUS: u32 = 64;
 
 fn cell(pod: &PodFacts) -> char {

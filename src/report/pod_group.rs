@@ -1,4 +1,4 @@
-//! A KAI PodGroup that places its pods: how many have a node, and why the others are held.
+//! A KAI PodGroup that places its pods: its scheduled pods, and the holds of the others.
 
 use std::collections::BTreeMap;
 
@@ -6,53 +6,46 @@ use serde::Serialize;
 
 use super::TreePicture;
 
-/// A PodGroup.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodGroupStatus<'a> {
-    /// Its namespace.
     pub namespace: &'a str,
-    /// Its name.
     pub name: &'a str,
-    /// Pods that name it.
+    /// Number of pods that name it.
     pub pods: usize,
-    /// Those that have a node.
+    /// Pods with a node.
     pub scheduled: usize,
-    /// Those with our gate.
+    /// Pods with the gate.
     pub held: usize,
     /// The pods of each leaf.
     pub sub_groups: BTreeMap<&'a str, SubGroup>,
-    /// Why pods are held.
     pub holds: Vec<TreeHold<'a>>,
-    /// Pods that may go now.
+    /// Number of pods that may go now.
     pub due: usize,
-    /// Why it is not known what becomes of its pods.
+    /// Why the decision on its pods is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'a str>,
 }
 
-/// The pods of a leaf, which has no name in a PodGroup without subgroups.
+/// The pods of a leaf. The leaf has an empty name in a PodGroup without subgroups.
 #[derive(Default, Serialize)]
 pub struct SubGroup {
-    /// How many.
     pub pods: usize,
-    /// Those that have a node.
+    /// Pods with a node.
     pub scheduled: usize,
 }
 
 /// Pods of a PodGroup that are held for one reason.
 #[derive(Serialize)]
 pub struct TreeHold<'a> {
-    /// Why, in one word.
+    /// One word.
     pub reason: &'static str,
     /// For people.
     pub message: &'a str,
-    /// How many.
     pub pods: usize,
 }
 
 impl<'a> PodGroupStatus<'a> {
-    /// What is seen of it.
     pub fn of(picture: &'a TreePicture) -> Self {
         let pods = &picture.snapshot.pods;
         let mut sub_groups: BTreeMap<&str, SubGroup> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! The segments that are wanted of a group whose workloads are scaled together, as JSON.
+//! The wanted segments of a group whose workloads are scaled together, as JSON.
 
 use serde::Serialize;
 
@@ -7,35 +7,35 @@ use crate::model::Group;
 use crate::plan::Evaluation;
 use crate::plan::elastic::{ElasticPlan, ineffective, segments_line};
 
-/// The segments that are wanted, and how far they are.
+/// The wanted segments and their progress.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Segments {
     wanted: u32,
-    /// Whole segments that are released; absent where the wanted ones have no effect.
+    /// Number of whole released segments; absent where the wanted ones have no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     released: Option<u32>,
-    /// Segments of which there are any pods.
+    /// Number of segments with any pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     present: Option<u32>,
-    /// What is taken away, counted from 0.
+    /// The segment that is drained, counted from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     draining: Option<Draining>,
-    /// Why less is wanted and nothing is taken away.
+    /// Why nothing is drained though less is wanted.
     #[serde(skip_serializing_if = "Option::is_none")]
     deferred: Option<&'static str>,
-    /// Why the next one is not made, where placement is in use.
+    /// Why the next segment is not made, where placement is in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits: Option<String>,
-    /// Why they have no effect.
+    /// Why the wanted segments have no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     ineffective: Option<String>,
-    /// The same for people.
+    /// Summary for people.
     sentence: String,
 }
 
 impl Segments {
-    /// What is seen of a group; `None` of one of which no segments are wanted.
+    /// Returns the segments of a group; `None` where none are wanted.
     pub fn of(group: &Group, seen: &Evaluation) -> Option<Self> {
         let elastic = group.elastic.as_ref()?;
         let ineffective = ineffective(&elastic.standing).map(|(_, told)| told);

@@ -12,39 +12,38 @@ use crate::model::{Group, LetGo};
 use crate::plan::Batch;
 use crate::plan::rollout::{RoleRollout, waits_for};
 
-/// A group.
 #[derive(Serialize)]
 pub struct Status<'a> {
     namespace: &'a str,
     name: &'a str,
-    /// The object that carries the coordination; absent when there is none.
+    /// The carrier; absent when there is none.
     carrier: Option<Carrier<'a>>,
     segments: &'a str,
     ready: &'a str,
     held: u32,
     reason: &'a str,
-    /// The namespace has opted out.
+    /// True when the namespace has opted out.
     ignored: bool,
-    /// How much is done in its namespace, as far as that is known: `enforce`, `warn` or `observe`.
+    /// Mode of its namespace, as far as known: `enforce`, `warn` or `observe`.
     mode: &'static str,
-    /// Why nothing of it is held: `OptedOut`, `NotSelected` or `Observed`; `OfOther` where another rolegate does that.
+    /// Why none of its pods is held: `OptedOut`, `NotSelected` or `Observed`; `OfOther` where another installation serves the
+    /// namespace.
     #[serde(rename = "letsGo", skip_serializing_if = "Option::is_none")]
     lets_go: Option<&'static str>,
-    /// What would be were its namespace served in mode `enforce`; absent where it is.
+    /// Effects of mode `enforce`; absent in that mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     would: Option<Would<'a>>,
     conditions: &'a [Condition],
     coordinations: Vec<Coordination<'a>>,
     holds: Vec<Hold<'a>>,
-    /// Open rollouts.
     rollouts: Vec<Rollout<'a>>,
-    /// The segments that are wanted of a group whose workloads are scaled together.
+    /// The wanted segments of a group whose workloads are scaled together.
     #[serde(skip_serializing_if = "Option::is_none")]
     elastic: Option<Segments>,
-    /// Batches that were broken within the window, as the status keeps them.
+    /// Batches that broke within the window, from the status.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     recoveries: &'a [RecoveryState],
-    /// How many batches fit, as `rolegate fit` says it, of coordinations whose batches wait for room.
+    /// The fit of coordinations whose batches wait for room, as `rolegate fit` reports it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fit: Vec<Value>,
 }
@@ -60,7 +59,7 @@ struct Rollout<'a> {
     /// Ordinals from here on may be updated.
     partition: u32,
     state: &'static str,
-    /// What it waits for, for people.
+    /// The cause of the wait, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits: Option<String>,
 }
@@ -78,7 +77,7 @@ struct Coordination<'a> {
     strategy: &'static str,
     progression: &'static str,
     state: &'static str,
-    /// The first replica that it waits for.
+    /// The first replica that the coordination waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     waits_for: Option<Replica<'a>>,
     batches: Vec<Segment<'a>>,
@@ -106,7 +105,6 @@ struct Share {
 }
 
 impl<'a> Status<'a> {
-    /// What is seen of a group.
     pub fn of(picture: &'a Picture) -> Self {
         let status = &picture.seen.status;
         let summary = status.summary.as_ref();

@@ -1,4 +1,4 @@
-//! What would be of a group, were its namespace served in mode `enforce`.
+//! The effects that mode `enforce` would have on a group.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,16 @@ use super::hold::Hold;
 use crate::model::Mode;
 use crate::model::wording::counted;
 
-/// What would be of a group, were its namespace served in mode `enforce`.
 #[derive(Serialize)]
 pub struct Would<'a> {
-    /// The rules that would refuse the object that carries it as it is stored.
+    /// Rules that would refuse the stored carrier.
     pub refused: BTreeSet<&'static str>,
-    /// Why pods would be held that are not ready.
+    /// Holds of pods that are not ready.
     pub holds: Vec<Hold<'a>>,
 }
 
 impl<'a> Would<'a> {
-    /// Of a group as it is seen; `None` where its namespace is served in that mode, or not at all.
+    /// Returns the effects; `None` where the namespace is in mode `enforce` or not served.
     pub fn of(picture: &'a Picture) -> Option<Self> {
         let stance = picture.snapshot.stance;
         if stance.mode == Mode::Enforce || stance.out.is_some() {
@@ -31,7 +30,7 @@ impl<'a> Would<'a> {
         })
     }
 
-    /// A line for each, for people.
+    /// Returns one line for each effect, for people.
     pub fn lines(&self) -> Vec<String> {
         let refused: Vec<_> = self.refused.iter().copied().collect();
         let refused = (!refused.is_empty()).then(|| format!("would be refused: {}", refused.join(", ")));

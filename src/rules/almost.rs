@@ -1,5 +1,5 @@
-//! Objects that are almost of a kind that rules judge or look at: a typing mistake away, of a version that is none, or of no kind
-//! at all. Nobody would judge them, and a file that nobody judges looks like one without a fault.
+//! Objects that resemble a judged kind: with a typing mistake, an unknown version, or an unknown kind. No rule judges them,
+//! so a file with one would look faultless.
 
 use serde_json::Value;
 
@@ -8,13 +8,13 @@ use crate::api::ObjectKind;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
 use crate::api::role_coordination::ROLE_COORDINATION;
 
-/// Typing mistakes that a name may have, and still be told from others.
+/// Largest number of typing mistakes in a recognizable name.
 const MISTAKES: usize = 2;
-/// Shortest kind that is told apart from others with so many mistakes in it.
+/// Shortest kind for which that many mistakes are allowed.
 const LONG: usize = 8;
 
-/// What an object was most likely meant to be, and why it is not: `rolegate knows no Rolecoordination of rolegate.dev/v1alpha1; did
-/// you mean kind: RoleCoordination?` `None` for an object of a kind that is known, and for one that is foreign.
+/// Returns a text on the kind that the object was most likely meant to have: `rolegate knows no Rolecoordination of
+/// rolegate.dev/v1alpha1; did you mean kind: RoleCoordination?` `None` for a known or a foreign kind.
 pub fn almost_ours(api_version: &str, kind: &str, object: &Value) -> Option<String> {
     if row_of(api_version, kind).is_some() {
         return None;
@@ -46,20 +46,20 @@ fn meant(api_version: &str, kind: &str, object: &Value) -> Option<ObjectKind> {
     if is_near(group, ROLE_COORDINATION.group) {
         return ours.into_iter().min_by_key(|known| distance(kind, known.kind));
     }
-    // Nobody else has a kind of this name; a ClusterTopology others have, too.
+    // The kind name is unique to rolegate, unlike ClusterTopology.
     if is_kind(kind, ROLE_COORDINATION.kind) {
         return Some(ROLE_COORDINATION);
     }
     known_kinds().find(|known| known.api_version() == api_version && is_kind(kind, known.kind))
 }
 
-/// What no other kind has.
+/// Reports whether the object has fields that no other kind has.
 fn has_our_fields(object: &Value) -> bool {
     let has = |path| object.pointer(path).is_some_and(Value::is_array);
     has("/spec/coordination") || has("/spec/coordinationRequirements")
 }
 
-/// The group as it is, or with typing mistakes in it.
+/// Reports whether the API group equals the known one, up to typing mistakes.
 fn is_near(group: &str, known: &str) -> bool {
     let first = |text: &str| text.split('.').next().unwrap_or_default().to_lowercase();
     !group.is_empty() && (distance(group, known) <= MISTAKES || distance(&first(group), &first(known)) < MISTAKES)
@@ -69,7 +69,7 @@ fn is_kind(kind: &str, known: &str) -> bool {
     kind.eq_ignore_ascii_case(known) || (known.len() >= LONG && distance(kind, known) <= MISTAKES)
 }
 
-/// Of names that are longer than any the time is not spent.
+/// Returns the edit distance; a name beyond the longest possible one is not compared.
 fn distance(one: &str, other: &str) -> usize {
     const LONGEST: usize = 63;
     if one.len() > LONGEST {

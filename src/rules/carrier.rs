@@ -1,4 +1,4 @@
-//! Reading an object that carries a group.
+//! Decoding of carriers.
 
 use super::decode::{DecodeError, decode};
 use crate::api::ObjectKind;

@@ -6,20 +6,18 @@ use super::rule::{Level, Rule};
 use crate::api::{CoordinatedPolicy, Pod};
 use crate::model::{CliqueSet, Group, Layers};
 
-/// What is known of a rule without running it.
+/// Static facts of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleInfo {
-    /// The kind of object it judges: name of the folder of its golden cases.
+    /// Kind of the judged object: name of the folder of its golden cases.
     pub object: &'static str,
-    /// Stable id.
     pub id: &'static str,
-    /// What it can find.
     pub level: Level,
     /// The rule in one phrase.
     pub summary: &'static str,
 }
 
-/// Every rule, table by table.
+/// Returns every rule, table by table.
 pub fn catalogue() -> Vec<RuleInfo> {
     let tables = [
         rules_of::<Group>(),

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::model::{FieldPath, Group};
 
-/// A workload by namespace and name: whatever its kind, its pods bear the name.
+/// Namespace and name of a workload. Workloads of different kinds with one name count as one, since their pods bear the name.
 pub(super) type WorkloadName = (String, String);
 
-/// The workloads that a group coordinates, with the role and the path for each.
+/// Returns the workloads that a group coordinates, with the role and the path for each.
 pub(super) fn workloads(group: &Group) -> BTreeMap<WorkloadName, (&str, FieldPath)> {
     let mut workloads = BTreeMap::new();
     for coordination in &group.coordinations {

@@ -1,22 +1,21 @@
-//! Reading JSON, with errors that name the field.
+//! Decoding of JSON, with errors that name the field.
 
 use serde::Deserialize;
 
 use super::{Cause, Severity, Violation};
 use crate::model::FieldPath;
 
-/// An object does not have the shape of its kind: it may be of a newer schema.
+/// An object without the shape of its kind. It may be of a newer schema.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct DecodeError {
-    /// Path of the field.
     pub path: String,
-    /// What was expected there.
+    /// The expected value.
     pub message: String,
 }
 
 impl DecodeError {
-    /// As a violation, for those who refuse such objects.
+    /// Returns the error as a violation, for callers that refuse such objects.
     pub fn violation(&self) -> Violation {
         Violation {
             rule: "schema",
@@ -30,28 +29,28 @@ impl DecodeError {
     }
 }
 
-/// Reads JSON as `T`; the error names the field.
+/// Decodes JSON; an error names the field.
 ///
 /// # Errors
 ///
 /// When a field that is read has another type.
 pub fn decode<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, DecodeError> {
-    // Following the path costs more than reading; only what cannot be read is read twice.
+    // Tracking the path costs more than decoding: only faulty objects are decoded twice.
     if let Ok(object) = serde_json::from_str(json) {
         return Ok(object);
     }
     let mut reader = serde_json::Deserializer::from_str(json);
     serde_path_to_error::deserialize(&mut reader).map_err(|error| DecodeError {
         path: error.path().to_string(),
-        // The position is that of the request's body, which nobody sees.
+        // The position refers to the request body, which users do not see.
         message: in_words(error.inner().to_string().split(" at line ").next().unwrap_or_default()),
     })
 }
 
-/// Most characters of a value that a message shows.
+/// Largest number of characters of a value in a message.
 const SHOWN: usize = 60;
 
-/// `must be a list, and is "x"`: what the reader says of types, in words of the objects.
+/// Rewrites a type error of serde as `must be a list, and is "x"`.
 fn in_words(message: &str) -> String {
     let told = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     let Some((found, expected)) = told.and_then(|told| told.rsplit_once(", expected ")) else {
@@ -68,7 +67,7 @@ fn in_words(message: &str) -> String {
     let found = match found {
         "map" => "an object",
         "sequence" => "a list",
-        // `string "x"`, `integer `5``, `floating point `0.5``
+        // ``string "x"``, ``integer `5` ``, ``floating point `0.5` ``
         text => text.split_once(['"', '`']).map_or(text, |(kind, _)| text.trim_start_matches(kind)).trim_matches('`'),
     };
     let shown: String = found.chars().take(SHOWN).collect();

@@ -1,4 +1,4 @@
-//! How objects of each kind are taken into the world that rules look at.
+//! Adds objects of each kind to the world of the rules.
 
 use serde_json::Value;
 
@@ -12,10 +12,10 @@ use crate::api::service::Service;
 use crate::api::{ClusterTopology, CoordinatedPolicy, ObjectKind, Pod, PodGroup};
 use crate::model::{Dialect, GangTree, Layers, Levels, WorkloadObject, identify};
 
-/// Reads objects of one kind into the world.
+/// Decodes an object of one kind into the world.
 pub(super) type AddJson = fn(ObjectKind, &str, &mut World) -> Result<(), DecodeError>;
 
-/// A RoleCoordination is read without its sources, which may come later: claims and references stand in the object itself.
+/// Adds a RoleCoordination without its sources, which may come later: its claims and references are in the object itself.
 pub(super) fn add_carrier(kind: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
     world.add_group(read_group(kind, object, &())?);
     Ok(())
@@ -78,7 +78,7 @@ pub(super) fn add_levels(_: ObjectKind, object: &str, world: &mut World) -> Resu
     Ok(())
 }
 
-/// A definition tells which fields its objects keep: with PodGroups, their dialect.
+/// Adds the dialect of PodGroups, which the fields of their definition tell.
 pub(super) fn add_definition(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
     let definition: Value = decode(object)?;
     let name = definition.pointer("/metadata/name").and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! What becomes of findings in a mode: one function for webhook, loop and offline commands.
+//! The effect of findings in a mode, shared by webhook, loop and offline commands.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use super::settings::why_fixed;
 use super::{Cause, Judged, Violation};
 use crate::model::Mode;
 
-/// What ends a fault that is let in with a warning.
+/// Suffix of an error that mode `warn` turns into a warning.
 const WOULD: &str = " (refused once rolegate enforces)";
 
 impl Judged {
-    /// What is left of the findings in a mode. `warn` lets in with a warning what would be refused, but for what an author has
-    /// no right to: rolegate would do it in the author's stead. `observe` keeps all to itself: as notes.
+    /// Returns the findings in a mode. `warn` turns errors into warnings, except for missing rights of the author, whom
+    /// rolegate would act for. `observe` turns all findings into notes.
     #[must_use]
     pub fn in_mode(mut self, mode: Mode) -> Self {
         match mode {
@@ -32,7 +32,7 @@ impl Judged {
         self
     }
 
-    /// Ids of the rules that found something, each once, those that refuse first.
+    /// Returns the ids of the rules with findings, each once, refusing ones first.
     pub fn rules(&self) -> Vec<&'static str> {
         let mut seen = BTreeSet::new();
         let all = self.errors.iter().chain(&self.warnings).map(|violation| violation.rule);
@@ -40,14 +40,14 @@ impl Judged {
     }
 }
 
-/// True for what an author has no right to have done.
+/// Reports whether a finding is a missing right of the author.
 fn is_of_rights(violation: &Violation) -> bool {
     violation.rule == "pod-group-rights"
         || (violation.cause == Cause::Forbidden && matches!(violation.rule, "recovery" | "segments-scale"))
 }
 
-/// The faults of a stored group that keep the loop from releasing new batches of it in a mode: what only warns holds nothing
-/// back, but for what no plan can be made with.
+/// Returns the faults of a stored group that keep the loop from releasing new batches in a mode. Outside `enforce` only
+/// faults that make planning impossible do.
 pub fn faults_in_mode(faults: Arc<[Violation]>, mode: Mode) -> Arc<[Violation]> {
     if mode == Mode::Enforce || faults.is_empty() {
         return faults;

@@ -1,4 +1,4 @@
-//! Judging an object: the entry that webhook, loop and offline commands share.
+//! Judgement of an object: the entry shared by webhook, loop and offline commands.
 
 use super::decode::DecodeError;
 use super::judged::judge_read;
@@ -8,12 +8,12 @@ use super::unknown_fields::unknown_fields;
 use super::{Need, World};
 use crate::model::Group;
 
-/// Judges a group, and where it is an update, what it was before.
+/// Judges a group, and for an update its old version.
 pub fn judge_group(group: &Group, old: Option<&Group>, world: &World) -> Judged {
     judge_read(group, old, world)
 }
 
-/// Judges an object of a kind that has rules; `None` for other kinds, which are admitted.
+/// Judges an object of a kind with rules; `None` for other kinds, which are admitted.
 ///
 /// # Errors
 ///
@@ -31,8 +31,8 @@ pub fn judge_json(
     Some(judged.map(|judged| judged.and(unknown_fields(row.object, object)).in_mode(world.options.mode)))
 }
 
-/// What has to be read to judge an object, without what the world knows already. Reading it may show further needs (the
-/// workloads of a group that is referred to): ask again until nothing new is named. Whatever stays unknown is not judged.
+/// Returns the needs of an object that the world does not answer yet. An answer may reveal further needs (the workloads of a
+/// referenced group): call again until nothing new is named. An unanswered need is not judged.
 ///
 /// # Errors
 ///

@@ -1,51 +1,48 @@
-//! What it takes to judge a kind of object: one implementation for each type, and one way of judging for all.
+//! The trait of judged objects, and their common judgement.
 
 use super::decode::DecodeError;
 use super::question::{Judged, Operation, Question};
 use super::rule::{Change, ChangeRule, Rule, run, run_changes};
 use super::{Need, Violation, World};
 
-/// A type of object that rules judge.
 pub(super) trait JudgedObject: Sized + 'static {
-    /// What its rules are listed under: name of the folder of their golden cases.
+    /// Title of its rules in lists: name of the folder of their golden cases.
     const TITLE: &'static str;
-    /// Rules over the size of objects. Where one finds something no other rule is run, and nothing is looked up.
+    /// Rules on the size of objects. Their findings stop the judgement: no other rule runs, and nothing is looked up.
     const SIZE_RULES: &'static [Rule<Self>] = &[];
-    /// Rules over objects.
     const RULES: &'static [Rule<Self>];
-    /// Rules over updates.
+    /// Rules on updates.
     const CHANGE_RULES: &'static [ChangeRule<Self>] = &[];
-    /// Rules over deletes.
+    /// Rules on deletes.
     const DELETE_RULES: &'static [Rule<Self>] = &[];
 
-    /// Reads an object, with the others that it is read with.
+    /// Reads an object, joined with the objects that it refers to.
     fn read(question: Question<'_>, json: &str, world: &World) -> Result<Self, DecodeError>;
 
-    /// True for what is judged at all.
+    /// Reports whether objects are judged at this operation.
     fn is_judged_at(operation: Operation) -> bool {
         operation != Operation::Delete || !Self::DELETE_RULES.is_empty()
     }
 
-    /// True for one that passes untouched: it is being deleted, or none of our business.
+    /// Reports whether the object passes unjudged: it is being deleted, or out of scope.
     fn passes(&self) -> bool;
 
-    /// What the rules look up, where it is not being deleted.
+    /// Returns the needs of the rules on an object that is not being deleted.
     fn needs(&self, _old: Option<&Self>, _world: &World) -> Vec<Need> {
         Vec::new()
     }
 
-    /// What the rules over deletes look up.
+    /// Returns the needs of the rules on deletes.
     fn delete_needs(&self) -> Vec<Need> {
         Vec::new()
     }
 
-    /// What the findings weigh in this object.
+    /// Adjusts the severity of the findings to the object.
     fn weigh(&self, found: Vec<Violation>) -> Vec<Violation> {
         found
     }
 }
 
-/// Reads an object and judges it.
 pub(super) fn judge<T: JudgedObject>(question: Question<'_>, world: &World) -> Result<Judged, DecodeError> {
     if !T::is_judged_at(question.operation) {
         return Ok(Judged::default());
@@ -57,7 +54,7 @@ pub(super) fn judge<T: JudgedObject>(question: Question<'_>, world: &World) -> R
     Ok(judge_read(&object, old(question, world).as_ref(), world))
 }
 
-/// Judges an object, and where it is an update, what it was before.
+/// Judges an object, and for an update its old version.
 pub(super) fn judge_read<T: JudgedObject>(object: &T, old: Option<&T>, world: &World) -> Judged {
     if object.passes() {
         return Judged::default();
@@ -71,19 +68,18 @@ pub(super) fn judge_read<T: JudgedObject>(object: &T, old: Option<&T>, world: &W
     match old {
         Some(old) => {
             let changes = weighed(run_changes(T::CHANGE_RULES, &Change { old, new: object }, world), world);
-            // A fault that weighed less in the old object is an old fault all the same.
+            // A fault with a lower severity in the old object is an old fault too.
             judged.forgive(&weighed(run(T::RULES, old, world), world)).and(changes)
         }
         None => judged,
     }
 }
 
-/// What findings weigh where single rules are set to weigh something.
+/// Applies the severities set for single rules.
 fn weighed(found: Vec<Violation>, world: &World) -> Vec<Violation> {
     world.options.rules.weigh(found)
 }
 
-/// What the rules of an object look up.
 pub(super) fn needs<T: JudgedObject>(question: Question<'_>, world: &World) -> Result<Vec<Need>, DecodeError> {
     if !T::is_judged_at(question.operation) {
         return Ok(Vec::new());
@@ -96,7 +92,7 @@ pub(super) fn needs<T: JudgedObject>(question: Question<'_>, world: &World) -> R
     })
 }
 
-/// The object before. One that cannot be read forgives nothing.
+/// Returns the old object. An unreadable one forgives nothing.
 fn old<T: JudgedObject>(question: Question<'_>, world: &World) -> Option<T> {
     question.old.and_then(|old| T::read(question, old, world).ok())
 }

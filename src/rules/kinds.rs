@@ -1,4 +1,4 @@
-//! Kinds that rules judge or look at: one row for each.
+//! Kinds that rules judge or look up: one row for each.
 
 use super::decode::DecodeError;
 use super::facts::{
@@ -20,21 +20,20 @@ use crate::api::{
 };
 use crate::model::{CliqueSet, Group, Layers};
 
-/// What is known of a kind.
 pub(super) struct Kind {
     pub(super) object: ObjectKind,
-    /// How it is judged; `None` for a kind that is only looked at.
+    /// `None` for a kind that is only looked up.
     pub(super) rules: Option<KindRules>,
-    /// How it is taken into the world; `None` for a kind that no rule looks at.
+    /// `None` for a kind that no rule looks up.
     pub(super) add: Option<AddJson>,
 }
 
-/// How objects of one kind are judged.
+/// Judgement of one kind.
 #[derive(Clone, Copy)]
 pub(super) struct KindRules {
     /// Reads and judges an object.
     pub(super) judge: fn(Question<'_>, &World) -> Result<Judged, DecodeError>,
-    /// Lists what its rules look up.
+    /// Lists the needs of an object.
     pub(super) needs: fn(Question<'_>, &World) -> Result<Vec<Need>, DecodeError>,
 }
 
@@ -68,13 +67,12 @@ const KINDS: &[Kind] = &[
     looked_at(CUSTOM_RESOURCE_DEFINITION, add_definition),
 ];
 
-/// The row of a kind.
 pub(super) fn row_of(api_version: &str, kind: &str) -> Option<&'static Kind> {
     KINDS.iter().find(|known| known.object.kind == kind && known.object.api_version() == api_version)
 }
 
 impl World {
-    /// Takes in an object, if it is of a kind that rules look at. The object need not be valid.
+    /// Adds an object if rules look up its kind. The object need not be valid.
     ///
     /// # Errors
     ///
@@ -86,12 +84,11 @@ impl World {
     }
 }
 
-/// The kinds that are judged or looked at.
+/// Returns the kinds that are judged or looked up.
 pub(super) fn known_kinds() -> impl Iterator<Item = ObjectKind> {
     KINDS.iter().map(|kind| kind.object)
 }
 
-/// The kinds that are judged.
 pub fn judged_kinds() -> impl Iterator<Item = ObjectKind> {
     KINDS.iter().filter(|kind| kind.rules.is_some()).map(|kind| kind.object)
 }

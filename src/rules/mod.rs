@@ -1,5 +1,5 @@
-//! From an object to what is wrong with it. Every rule is one function and one row of a table; webhook, loop and the
-//! offline commands run the same tables.
+//! Rules on objects. Every rule is one function and one row of a table; webhook, loop and offline commands run the same
+//! tables.
 
 mod almost;
 mod carrier;

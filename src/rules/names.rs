@@ -1,9 +1,9 @@
-//! Keys, judged as Kubernetes judges its own, and names in messages.
+//! Label keys, checked as Kubernetes does, and names in messages.
 
 use super::Report;
 use crate::model::object_name::subdomain_fault;
 
-/// What a label key must be; `None` when the text is one.
+/// Returns the requirement that a label key breaks; `None` for a valid one.
 pub fn label_key_fault(key: &str) -> Option<&'static str> {
     let (prefix, name) = match key.split_once('/') {
         Some((prefix, name)) => (Some(prefix), name),
@@ -24,7 +24,7 @@ pub fn label_key_fault(key: &str) -> Option<&'static str> {
     )
 }
 
-/// `; did you mean "prefill"?` for a word that is a typing mistake away from a name, else nothing.
+/// Returns `; did you mean "prefill"?` for a word that is a typing mistake away from a name, else `""`.
 pub(super) fn hint<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     match closest(word, names) {
         Some(name) => format!("; did you mean {name:?}?"),
@@ -33,16 +33,16 @@ pub(super) fn hint<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> 
 }
 
 impl Report {
-    /// A requirement on a name that leads nowhere, with a hint for as many as a message shows: comparing names is slow.
+    /// Returns the requirement with a hint, which only the first findings get: comparing names is slow.
     pub(super) fn with_hint<'a>(&self, must: &str, word: &str, names: impl IntoIterator<Item = &'a str>) -> String {
         const SHOWN: usize = 10;
         if self.len() < SHOWN { format!("{must}{}", hint(word, names)) } else { must.to_owned() }
     }
 }
 
-/// The name a typing mistake away, if there is one.
+/// Returns the name that is a typing mistake away, if there is one.
 fn closest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Distances take time in the product of the lengths: names are no longer than this, and somebody waits.
+    // A distance takes time in the product of the lengths. No valid name is longer, and a client waits.
     const LONGEST: usize = 63;
     const COMPARED: usize = 50;
     if word.len() > LONGEST {
@@ -56,7 +56,7 @@ fn closest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&
     near.filter(|(distance, name)| *distance <= (name.len() / 3).max(1)).min().map(|(_, name)| name)
 }
 
-/// Names in a message: the first ten, then how many more.
+/// Returns the first ten names, and the number of further ones.
 pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const SHOWN: usize = 10;
     let names: Vec<_> = names.into_iter().collect();

@@ -1,22 +1,21 @@
-//! What has to be known of other objects before one can be judged.
+//! Facts about other objects that rules need.
 
 use std::fmt;
 
 use crate::api::ObjectKind;
 use crate::model::{GroupKey, WorkloadKey};
 
-/// Something that a rule looks up outside the object it judges. Whoever judges reads these first: from caches, with a
-/// live read of what the cache lacks, or from the files at hand.
+/// A fact outside the judged object that a rule looks up. The caller of the judgement reads it first: from caches, by a live
+/// read, or from the files at hand.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
     /// The RoleBasedGroup of this name, of any served version.
     RoleBasedGroup(GroupKey),
-    /// All RoleBasedGroups and RoleCoordinations of the namespace: who else coordinates the group or its workloads.
+    /// All RoleBasedGroups and RoleCoordinations of the namespace, which may coordinate the group or its workloads as well.
     Groups {
         /// The namespace.
         namespace: String,
     },
-    /// A workload.
     Workload(WorkloadKey),
     /// A ClusterTopology of either API group.
     ClusterTopology(String),
@@ -26,7 +25,6 @@ pub enum Need {
     Pods {
         /// The group.
         group: GroupKey,
-        /// The role.
         role: String,
     },
     /// All PodDisruptionBudgets of the namespace.
@@ -39,11 +37,9 @@ pub enum Need {
         /// The namespace.
         namespace: String,
     },
-    /// The CoordinatedPolicy of this name: RBG binds it to the group of the same name.
+    /// The CoordinatedPolicy of this name, which RBG applies to the group of the same name.
     CoordinatedPolicy(GroupKey),
-    /// The KAI PodGroup of this name.
     PodGroup(GroupKey),
-    /// The Service of this name.
     Service(GroupKey),
     /// KAI's Topology of this name.
     KaiTopology(String),
@@ -51,7 +47,6 @@ pub enum Need {
     Served(ObjectKind),
     /// Whether the author may create PodGroups of this API group (SubjectAccessReview).
     MayCreatePodGroups {
-        /// The namespace.
         namespace: String,
         /// API group of the PodGroup.
         api_group: &'static str,
@@ -90,19 +85,18 @@ impl fmt::Display for Need {
     }
 }
 
-/// What is known of something.
+/// The state of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known<T> {
-    /// It is there, or it is so.
+    /// The object exists, or the fact is true.
     Present(T),
-    /// A live read says that it is not.
+    /// A live read proves the opposite.
     Absent,
-    /// It was not read: what depends on it is not judged.
+    /// Not read: rules that depend on it do not judge.
     Unknown,
 }
 
 impl<T> Known<T> {
-    /// What is there.
     pub fn present(self) -> Option<T> {
         match self {
             Self::Present(value) => Some(value),

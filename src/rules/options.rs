@@ -1,33 +1,31 @@
-//! How to judge, where designs differ.
+//! Options of the judgement.
 
 use serde::Deserialize;
 
 use super::RuleSettings;
 use crate::model::{Allowed, Mode};
 
-/// How to judge, where designs differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Which KAI release PodGroups are written for.
     pub kai_dialect: KaiDialect,
-    /// Role names of a Grove set must be unique in the whole set, as upstream has it.
+    /// Requires role names to be unique in a whole Grove set, as upstream does.
     pub strict_roles: bool,
-    /// What rolegate does beyond gates, statuses and partitions.
+    /// Actions of rolegate beyond gates, statuses and partitions.
     pub allowed: Allowed,
-    /// How much single rules weigh.
+    /// Severities set for single rules.
     pub rules: RuleSettings,
-    /// The mode in which all that is judged is served. Whoever serves several at once asks `Judged::in_mode` instead.
+    /// The mode for all judged objects. A caller with several modes calls `Judged::in_mode` instead.
     pub mode: Mode,
 }
 
-/// Which KAI release PodGroups are written for.
+/// The KAI release that PodGroups are written for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum KaiDialect {
-    /// By the installed definition, else by the fields that are set.
+    /// Derived from the installed definition, else from the fields that are set.
     #[default]
     Auto,
-    /// The hierarchical PodGroup design, as KAI's proposal has it.
+    /// The hierarchical PodGroup design of KAI's proposal.
     #[serde(alias = "seed")]
     Proposal,
     /// KAI v0.15 and later.

@@ -8,14 +8,14 @@ use crate::api::coordination::RollingUpdate;
 use crate::api::int_or_string::percent;
 use crate::model::FieldPath;
 
-/// A fault: path, cause, value and what must hold.
+/// Path, cause, value and requirement.
 pub(super) type Fault = (FieldPath, Cause, Option<String>, &'static str);
 
 const SHARE: &str = "must be a percentage without decimals, from \"0%\" to \"100%\"";
 const UNAVAILABLE: &str = "must be a number of replicas greater than 0, or a percentage from \"1%\" to \"100%\"";
 const SKEW: &str = "must be a percentage without decimals, from \"1%\" to \"100%\"";
 
-/// What is wrong with the bounds at `at`.
+/// Returns the faults of the bounds at `at`.
 pub(super) fn rolling_update_faults(update: &RollingUpdate, at: &FieldPath) -> Vec<Fault> {
     let shares = [("maxSkew", &update.max_skew), ("partition", &update.partition)];
     let shares = shares.into_iter().filter_map(|(field, value)| {
@@ -33,7 +33,7 @@ pub(super) fn rolling_update_faults(update: &RollingUpdate, at: &FieldPath) -> V
     shares.chain(counts).chain(twice).collect()
 }
 
-/// What is wrong with the skew of RBG's own creation in lockstep: a plain number there fails every pass of RBG.
+/// Returns the fault of the skew of RBG's own lockstep creation: a plain number fails every pass of RBG.
 pub(super) fn scaling_skew_fault(value: &Value) -> Option<(String, &'static str)> {
     let fits = match value {
         Value::Null => true,

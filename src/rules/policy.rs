@@ -1,4 +1,4 @@
-//! Rules of CoordinatedPolicy, which RBG ≥ v0.7 reads and does not judge itself.
+//! Rules of CoordinatedPolicy, which RBG ≥ v0.7 reads without judging it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,6 @@ use crate::api::CoordinatedPolicy;
 use crate::api::coordinated_policy::PolicyRule;
 use crate::model::{FieldPath, GroupKey};
 
-/// One row for each rule.
 const RULES: &[Rule<CoordinatedPolicy>] = &[
     Rule::error("policy-role", "every role exists in the group of the same name", roles_exist),
     Rule::error("policy-format", "names are there, and bounds are percentages or numbers", format),
@@ -98,7 +97,7 @@ fn format(policy: &CoordinatedPolicy, _: &World, report: &mut Report) {
 
 type Has = fn(&PolicyRule) -> bool;
 
-/// Kinds of strategy: what rules of one kind say of a role must not differ, and RBG takes whichever it finds.
+/// Kinds of strategy. Two rules of one kind on a role are ambiguous: RBG takes either.
 const KINDS: &[(&str, Has)] = &[
     ("rollingUpdate", |rule| rule.strategy.rolling_update.is_some()),
     ("scaling", |rule| rule.strategy.scaling.is_some()),

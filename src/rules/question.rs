@@ -1,25 +1,22 @@
-//! What a judge is asked, an object and what is done with it, and what it answers: errors, warnings, and what it could
-//! not judge.
+//! Input and result of a judgement.
 
 use std::collections::HashSet;
 
 use super::{Cause, Severity, Violation};
 use crate::api::ObjectKind;
 
-/// What is done with the object.
+/// The operation on the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// It is new.
     #[default]
     Create,
-    /// It replaces another version.
     Update,
-    /// It goes away; the object is what it was.
+    /// The object is the deleted one.
     Delete,
 }
 
 impl Operation {
-    /// As `AdmissionReview` spells it; `None` for operations that nothing judges.
+    /// Parses the spelling of `AdmissionReview`; `None` for operations that are not judged.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "CREATE" => Some(Self::Create),
@@ -30,27 +27,25 @@ impl Operation {
     }
 }
 
-/// What a kind's judge is asked.
+/// The input of a judgement.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// Kind of the object.
     pub kind: ObjectKind,
-    /// What is done with it.
     pub operation: Operation,
-    /// The object as JSON; for a DELETE, what it was.
+    /// The object as JSON; for a DELETE, the deleted one.
     pub object: &'a str,
-    /// The object before, for an UPDATE.
+    /// The old object, for an UPDATE.
     pub old: Option<&'a str>,
 }
 
-/// What was found.
+/// The findings of a judgement.
 #[derive(Debug, Default)]
 pub struct Judged {
     /// Faults that refuse the object.
     pub errors: Vec<Violation>,
-    /// What is shown and lets it pass.
+    /// Findings that are shown and let the object pass.
     pub warnings: Vec<Violation>,
-    /// What was not judged, since something is not known.
+    /// Rules that did not judge, since a fact is unknown.
     pub notes: Vec<Violation>,
 }
 
@@ -67,13 +62,12 @@ impl Judged {
         judged
     }
 
-    /// True when the object may pass.
     pub fn is_allowed(&self) -> bool {
         self.errors.is_empty()
     }
 
-    /// True when what refuses the object is the state of the cluster or the author's rights, not the object: the answer is
-    /// 403 Forbidden then, not 422.
+    /// Reports whether only the state of the cluster or the author's rights refuse the object: the answer is then 403
+    /// Forbidden, not 422.
     pub fn is_forbidden(&self) -> bool {
         !self.errors.is_empty() && self.errors.iter().all(is_of_outside)
     }
@@ -89,8 +83,8 @@ impl Judged {
         self
     }
 
-    /// An update that keeps an old fault (same rule, same role or coordination) is warned about, not refused: whoever
-    /// changes something else must not be stopped by it.
+    /// Turns errors of an update that the old object has as well (same rule, same role or coordination) into warnings: an old
+    /// fault must not block other changes.
     pub(super) fn forgive(mut self, old: &[Violation]) -> Self {
         let old = old.iter().filter(|violation| violation.severity == Severity::Error);
         let known: HashSet<_> = old.map(|violation| (violation.rule, violation.subject.as_str())).collect();
@@ -102,14 +96,14 @@ impl Judged {
     }
 }
 
-/// True for a fault that is not the object's own.
+/// Reports whether a fault has its cause outside the object.
 fn is_of_outside(error: &Violation) -> bool {
     let is_right = || error.cause == Cause::Forbidden && OF_RIGHTS.contains(&error.rule);
     FORBIDDING.contains(&error.rule) || is_right()
 }
 
-/// Rules of which what is forbidden is a matter of the author's rights.
+/// Rules whose cause `Forbidden` is a missing right of the author.
 const OF_RIGHTS: &[&str] = &["recovery"];
 
-/// Rules that refuse because of something outside the object.
+/// Rules that refuse for a cause outside the object.
 const FORBIDDING: &[&str] = &["pod-group-rights", "topology-in-use"];

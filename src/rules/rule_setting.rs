@@ -1,4 +1,4 @@
-//! One setting of a rule, as it is written: `ID=deny`, `ID=warn` or `ID=off`.
+//! One setting of a rule, parsed from `ID=deny`, `ID=warn` or `ID=off`.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -7,36 +7,31 @@ use super::catalogue;
 use super::names::hint;
 use super::settings::{RuleSettings, Setting, why_fixed};
 
-/// One setting as it is written: `ID=deny`, `ID=warn` or `ID=off`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSetting {
     rule: &'static str,
     setting: Setting,
 }
 
-/// Why a setting is none.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SettingError {
-    /// It is not `ID=WORD`.
+    /// The text is not `ID=WORD`.
     #[error("must be ID=deny, ID=warn or ID=off")]
     Form,
-    /// No rule has this id.
     #[error("there is no rule {id:?}{hint}; docs/rules.md lists them")]
     Unknown {
-        /// The id.
         id: String,
-        /// The one that may be meant, as a part of the sentence.
+        /// The suggested id, as a part of the sentence.
         hint: String,
     },
-    /// The rule must stay.
+    /// The rule may only be `deny`.
     #[error("rule {id:?} can only be deny: {why}")]
     Fixed {
-        /// The id.
         id: &'static str,
-        /// What it is for.
+        /// The purpose of the rule.
         why: &'static str,
     },
-    /// A rule is set to two things.
+    /// A rule has two different settings.
     #[error("rule {0:?} is set twice")]
     Twice(&'static str),
 }
@@ -49,7 +44,7 @@ impl FromStr for RuleSetting {
         let setting = Setting::parse(word).ok_or(SettingError::Form)?;
         let all = catalogue();
         let Some(known) = all.iter().find(|rule| rule.id == id) else {
-            // The names of one kind of object are the nearest where a mistake keeps the beginning.
+            // Ids of one kind of object share their prefix, so only ids with the same first letter are compared.
             let names = all.iter().map(|rule| rule.id).filter(|known| known.chars().next() == id.chars().next());
             return Err(SettingError::Unknown { hint: hint(id, names), id: id.to_owned() });
         };
@@ -60,7 +55,7 @@ impl FromStr for RuleSetting {
     }
 }
 
-/// All of them together.
+/// Combines the settings.
 ///
 /// # Errors
 ///

@@ -1,25 +1,24 @@
-//! How much single rules weigh, where whoever runs rolegate says so.
+//! Severities of single rules, as configured.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Cause, Severity, Violation};
 
-/// How much a rule weighs.
+/// The configured severity of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Setting {
-    /// Whatever it finds refuses the object, also what it would only warn about.
+    /// Every finding refuses the object, even a warning.
     Deny,
-    /// Whatever it finds is a warning.
+    /// Every finding is a warning.
     Warn,
-    /// It finds nothing.
+    /// Findings are dropped.
     Off,
 }
 
 impl Setting {
     const ALL: &[(&str, Self)] = &[("deny", Self::Deny), ("warn", Self::Warn), ("off", Self::Off)];
 
-    /// Reads a word; `None` for any other.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().find(|(known, _)| *known == word).map(|(_, setting)| *setting)
     }
@@ -29,7 +28,7 @@ impl Setting {
     }
 }
 
-/// Rules that can only refuse, and what each is for.
+/// Rules that can only refuse, and the purpose of each.
 const FIXED: &[(&str, &str)] = &[
     ("group-bounds", "it bounds what one object may cost"),
     ("group-shape", "nothing can be planned for a group without a shape"),
@@ -40,19 +39,19 @@ const FIXED: &[(&str, &str)] = &[
     ("pod-names", "names become part of requests"),
 ];
 
-/// What a rule is for without which rolegate does not go: it cannot be off, and the loop goes by it in every mode. `None` for
+/// Returns the purpose of a rule that can only refuse: it cannot be off, and the loop follows it in every mode. `None` for
 /// any other.
 pub fn why_fixed(rule: &str) -> Option<&'static str> {
     FIXED.iter().find(|(id, _)| *id == rule).map(|(_, why)| *why)
 }
 
-/// How much single rules weigh; each of the others as its table has it. They are said once, at the start, and kept for as long as
-/// the process runs: so they can be copied to wherever something is judged.
+/// The configured severities; other rules keep the level of their table. They are set once at startup and live as long as the
+/// process, so copies are cheap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RuleSettings(Option<&'static BTreeMap<String, Setting>>);
 
 impl RuleSettings {
-    /// These, by the id of the rule.
+    /// Returns the settings, by the id of the rule.
     pub fn of(settings: BTreeMap<String, Setting>) -> Self {
         Self((!settings.is_empty()).then(|| &*Box::leak(Box::new(settings))))
     }
@@ -61,19 +60,18 @@ impl RuleSettings {
         self.0.into_iter().flatten().map(|(rule, setting)| (rule.as_str(), *setting))
     }
 
-    /// Rules that are set to this.
     pub fn set_to(self, setting: Setting) -> impl Iterator<Item = &'static str> {
         self.all().filter(move |(_, set)| *set == setting).map(|(rule, _)| rule)
     }
 
-    /// What findings weigh.
+    /// Applies the severities to findings.
     pub fn weigh(self, mut found: Vec<Violation>) -> Vec<Violation> {
         let Some(settings) = self.0 else { return found };
         found.retain_mut(|violation| match (settings.get(violation.rule), violation.severity) {
             (None, _) | (Some(Setting::Deny | Setting::Warn), Severity::Note) => true,
             (Some(Setting::Deny), _) => {
                 violation.severity = Severity::Error;
-                // What refuses has a cause that Kubernetes knows.
+                // A refusal needs a cause that Kubernetes knows.
                 if violation.cause == Cause::Notice {
                     violation.cause = Cause::Invalid;
                 }

@@ -11,18 +11,17 @@ use super::violation::quoted;
 use super::{Cause, Need, Report, World};
 use crate::model::{FieldPath, Group, Layers};
 
-/// One row for each rule.
 const RULES: &[Rule<Layers>] = &[
     Rule::error("topology-layers", "there is at least one layer, with a name and key of its own", layers),
     Rule::error("topology-key", "keys are label keys", keys),
     Rule::error("topology-scope", "topologyScope orders every layer, without ties", scope),
 ];
 
-/// Rules over updates.
+/// Rules on updates.
 const CHANGE_RULES: &[ChangeRule<Layers>] =
     &[ChangeRule { id: "topology-immutable", summary: "the spec does not change", check: immutable }];
 
-/// Rules over deletes.
+/// Rules on deletes.
 const DELETE_RULES: &[Rule<Layers>] =
     &[Rule::error("topology-in-use", "a topology that is referred to is not deleted", not_in_use)];
 
@@ -45,7 +44,7 @@ impl JudgedObject for Layers {
     }
 }
 
-/// True when no rule is broken: only such a topology may be referred to.
+/// Reports whether no rule is broken: only a valid topology may be referred to.
 pub fn is_valid(layers: &Layers) -> bool {
     super::rule::run(RULES, layers, &World::default()).is_empty()
 }
@@ -112,7 +111,7 @@ fn immutable(change: &Change<'_, Layers>, _: &World, report: &mut Report) {
     }
 }
 
-/// Referrers that a message names; the others are counted.
+/// Largest number of referrers named in a message; the others are counted.
 const NAMED: usize = 5;
 
 fn not_in_use(layers: &Layers, world: &World, report: &mut Report) {

@@ -1,4 +1,4 @@
-//! Fields that our own kinds do not have: the API server drops or refuses them, and files tell nobody.
+//! Fields that rolegate's own kinds do not have. The API server drops or refuses them; files give no hint.
 
 use serde_json::Value;
 
@@ -7,10 +7,9 @@ use super::{Cause, Severity, Violation};
 use crate::api::{ObjectKind, crd};
 use crate::model::FieldPath;
 
-/// Fields that every object has, whatever its schema says.
 const OF_EVERY_KIND: &[&str] = &["apiVersion", "kind", "metadata"];
 
-/// The fields of an object that its schema does not have; nothing for kinds of others.
+/// Returns the fields of an object that its schema lacks; none for kinds of others.
 pub(super) fn unknown_fields(kind: ObjectKind, object: &str) -> Vec<Violation> {
     let mut found = Vec::new();
     let Some(schema) = crd::schema_of(kind) else { return found };

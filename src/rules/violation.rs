@@ -1,35 +1,35 @@
-//! What is wrong with an object: a field, a cause and a text, worded as Kubernetes words its own field errors.
+//! A fault of an object: a field, a cause and a text, worded as Kubernetes words its own field errors.
 
 use std::fmt;
 
 use super::Need;
 use crate::model::FieldPath;
 
-/// What kind of fault it is, with the names that Kubernetes gives to it.
+/// The kind of a fault, with the names of Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cause {
-    /// A field that must be set is not.
+    /// A required field is missing.
     Required,
     /// A value breaks a requirement.
     Invalid,
-    /// A word is none of those that are allowed.
+    /// A word is not one of the allowed ones.
     NotSupported,
-    /// A value that must be unique is there before.
+    /// A value that must be unique occurs before.
     Duplicate,
-    /// A reference leads nowhere.
+    /// A referenced object does not exist.
     NotFound,
     /// A field may not be set here.
     Forbidden,
-    /// A text is longer than its use allows.
+    /// A text is too long.
     TooLong,
-    /// A list has more entries than it may.
+    /// A list has too many entries.
     TooMany,
-    /// Nothing is wrong with the value: a warning or note about what follows from it.
+    /// The value is legal: a warning or note on its consequences.
     Notice,
 }
 
 impl Cause {
-    /// `reason` of a `metav1.StatusCause`.
+    /// Returns the `reason` of a `metav1.StatusCause`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
@@ -59,38 +59,34 @@ impl Cause {
     }
 }
 
-/// Whether a violation refuses the object.
+/// The effect of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Refuses it.
+    /// Refuses the object.
     Error,
-    /// Is shown, and lets it pass.
+    /// Is shown, and lets the object pass.
     Warning,
-    /// Says what was not judged, since something is not known; lets it pass.
+    /// Reports that a fact is unknown, and lets the object pass.
     Note,
 }
 
-/// One thing that is wrong with an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Id of the rule.
     pub rule: &'static str,
-    /// Whether it refuses the object.
     pub severity: Severity,
     /// Path of the field, in the user's spelling.
     pub path: FieldPath,
-    /// What kind of fault.
     pub cause: Cause,
     /// The value, strings quoted and numbers not.
     pub value: Option<String>,
-    /// What must hold, in a lowercase phrase.
+    /// The requirement, as a lowercase phrase.
     pub detail: String,
-    /// The role or coordination it speaks of: tells whether an update brings the fault or keeps it.
+    /// The role or coordination of the fault: tells a new fault of an update from an old one.
     pub subject: String,
 }
 
 impl Violation {
-    /// The text without the path.
+    /// Returns the text without the path.
     pub fn message(&self) -> String {
         let value = self.value.as_deref().filter(|_| !matches!(self.cause, Cause::Required | Cause::Forbidden));
         let parts = [self.cause.words(), value.unwrap_or_default(), &self.detail];
@@ -105,7 +101,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// Where rules report to.
+/// The findings of a run of rules.
 #[derive(Debug, Default)]
 pub struct Report {
     rule: &'static str,
@@ -117,13 +113,12 @@ impl Report {
         self.rule = rule;
     }
 
-    /// All violations, sorted by path; of one path, in the order of the table.
+    /// Returns all violations, sorted by path; of one path, in the order of the table.
     pub(super) fn finish(mut self) -> Vec<Violation> {
         self.found.sort_by(|a, b| a.path.cmp(&b.path));
         self.found
     }
 
-    /// How much was reported.
     pub(super) fn len(&self) -> usize {
         self.found.len()
     }
@@ -140,7 +135,7 @@ impl Report {
         self.push(Severity::Error, subject, path, cause, value, detail.into());
     }
 
-    /// Reports what is legal and will surprise.
+    /// Reports a legal but surprising setting.
     pub fn warn(
         &mut self,
         subject: &str,
@@ -152,7 +147,7 @@ impl Report {
         self.push(Severity::Warning, subject, path, cause, value, detail.into());
     }
 
-    /// Says that the rule was not applied, since something is not known.
+    /// Reports that the rule did not judge, since a fact is unknown.
     pub fn not_judged(&mut self, subject: &str, path: FieldPath, need: &Need) {
         self.push(Severity::Note, subject, path, Cause::Notice, None, format!("not judged without {need}"));
     }
@@ -178,12 +173,12 @@ impl Report {
     }
 }
 
-/// A string as a message shows it.
+/// Returns a string in quotes, as messages show it.
 pub fn quoted(text: &str) -> Option<String> {
     Some(format!("{text:?}"))
 }
 
-/// The detail of an unsupported word.
+/// Returns the detail of an unsupported word.
 pub fn supported<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
     let words: Vec<_> = words.into_iter().map(|word| format!("{word:?}")).collect();
     format!("supported values: {}", words.join(", "))

@@ -1,4 +1,4 @@
-//! Other objects, as far as they are known.
+//! The known other objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,16 +14,15 @@ use crate::api::status::GroupStatus;
 use crate::model::claims::role_based_group;
 use crate::model::{Dialect, GangTree, Group, GroupKey, Layers, Levels, Sources, Workload, WorkloadKey};
 
-/// Other objects, as far as they are known, and how to judge. Nothing here is trusted to be valid.
+/// The known other objects, and the options of the judgement. None of them is trusted to be valid.
 ///
-/// What was looked for and not found has to be said with `answer`; what was never looked for is unknown, and the rules
-/// that depend on it say that they did not judge.
+/// A missing object must be stated with `answer`. A fact that was never looked up is unknown, and the rules that depend on it
+/// report that they did not judge.
 #[derive(Debug, Default)]
 pub struct World {
-    /// How to judge.
     pub options: Options,
-    /// The objects are manifests: a group or topology that is not among them is reported as absent, and lists are taken
-    /// for complete, since both lead to warnings at most; a workload that is not among them is unknown.
+    /// The objects are manifests: a group or topology that is not among them counts as absent, and lists as complete, since
+    /// both cause warnings at most. A workload that is not among them is unknown.
     pub manifests: bool,
     /// Dialect of the installed PodGroup CRD.
     pub kai_crd: Option<Dialect>,
@@ -43,36 +42,35 @@ pub struct World {
     shortages: BTreeMap<GroupKey, Vec<Shortage>>,
 }
 
-/// Fewer batches of a coordination fit into the room that nodes have left than are asked for.
+/// A coordination with fewer batches that fit than are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortage {
-    /// The coordination's position in the list.
+    /// Index in the list of coordinations.
     pub coordination: usize,
-    /// Batches that fit.
+    /// Number of batches that fit.
     pub fits: u32,
-    /// Batches that are asked for and not bound yet.
+    /// Number of wanted batches that are not bound yet.
     pub of: u32,
-    /// Why the next one does not.
+    /// Why the next batch does not fit.
     pub why: String,
 }
 
 impl World {
-    /// The world of manifests: files that will be applied together.
+    /// Returns the world of manifests: files that will be applied together.
     pub fn of_manifests(options: Options) -> Self {
         Self { options, manifests: true, ..Self::default() }
     }
 
-    /// Answers a need: true when it is there, or so. Objects that are there are added besides.
+    /// Answers a need: whether the object exists, or the fact is true. Existing objects are added separately.
     pub fn answer(&mut self, need: Need, there: bool) {
         self.answers.insert(need, there);
     }
 
-    /// True when a need has its answer.
     pub fn is_answered(&self, need: &Need) -> bool {
         self.known(need) != Known::Unknown
     }
 
-    /// Takes in a group, whichever object carries it. Several may claim the same key.
+    /// Adds a group of any carrier. Several may claim the same key.
     pub fn add_group(&mut self, group: impl Into<Arc<Group>>) {
         let group = group.into();
         for workload in workloads(&group).into_keys() {
@@ -81,149 +79,135 @@ impl World {
         self.groups.entry(group.key.clone()).or_default().push(group);
     }
 
-    /// Takes in a workload.
     pub fn add_workload(&mut self, workload: impl Into<Arc<Workload>>) {
         let workload = workload.into();
         self.workloads.insert(workload.key.clone(), workload);
     }
 
-    /// Takes in a ClusterTopology.
     pub fn add_topology(&mut self, topology: impl Into<Arc<Layers>>) {
         let topology = topology.into();
         self.topologies.insert(topology.name.clone(), topology);
     }
 
-    /// Takes in a PodDisruptionBudget.
     pub fn add_budget(&mut self, budget: impl Into<Arc<PodDisruptionBudget>>) {
         let budget = budget.into();
         self.budgets.entry(budget.metadata.namespace().to_owned()).or_default().push(budget);
     }
 
-    /// Takes in a HorizontalPodAutoscaler.
     pub fn add_autoscaler(&mut self, autoscaler: impl Into<Arc<Autoscaler>>) {
         let autoscaler = autoscaler.into();
         self.autoscalers.entry(autoscaler.metadata.namespace().to_owned()).or_default().push(autoscaler);
     }
 
-    /// Takes in a Service.
     pub fn add_service(&mut self, service: impl Into<Arc<Service>>) {
         let service = service.into();
         let key = GroupKey::new(service.metadata.namespace(), service.metadata.display_name());
         self.services.insert(key, service);
     }
 
-    /// The Service of this name.
     pub fn service(&self, key: &GroupKey) -> Known<&Service> {
         self.or_absent(self.services.get(key).map(Arc::as_ref), || Need::Service(key.clone()))
     }
 
-    /// The HorizontalPodAutoscalers of a namespace that are known.
+    /// Returns the known HorizontalPodAutoscalers of a namespace.
     pub fn autoscalers_in(&self, namespace: &str) -> impl Iterator<Item = &Autoscaler> {
         self.autoscalers.get(namespace).into_iter().flatten().map(Arc::as_ref)
     }
 
-    /// Takes in a CoordinatedPolicy.
     pub fn add_policy(&mut self, policy: impl Into<Arc<CoordinatedPolicy>>) {
         let policy = policy.into();
         let key = GroupKey::new(policy.metadata.namespace(), policy.metadata.display_name());
         self.policies.insert(key, policy);
     }
 
-    /// Takes in a KAI PodGroup.
     pub fn add_pod_group(&mut self, tree: impl Into<Arc<GangTree>>) {
         let tree = tree.into();
         self.pod_groups.insert(tree.key.clone(), tree);
     }
 
-    /// Takes in the levels of KAI's Topology of this name.
+    /// Adds the levels of the KAI Topology with this name.
     pub fn add_levels(&mut self, topology: impl Into<String>, levels: impl Into<Arc<Levels>>) {
         self.levels.insert(topology.into(), levels.into());
     }
 
-    /// Takes in what does not fit of a group.
+    /// Adds the shortages of a group.
     pub fn add_shortages(&mut self, group: GroupKey, shortages: Vec<Shortage>) {
         self.shortages.insert(group, shortages);
     }
 
-    /// What does not fit of a group, as far as anybody has looked.
+    /// Returns the shortages of a group, as far as checked.
     pub fn shortages(&self, group: &GroupKey) -> &[Shortage] {
         self.shortages.get(group).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Takes in a pod: its role has pods.
+    /// Records that a role has pods.
     pub fn add_pod(&mut self, group: GroupKey, role: impl Into<String>) {
         self.roles_with_pods.insert((group, role.into()));
     }
 
-    /// The RoleBasedGroup of this name.
+    /// Returns the RoleBasedGroup of this name.
     pub fn role_based_group(&self, key: &GroupKey) -> Known<&Group> {
         let found = role_based_group(self.groups.get(key).into_iter().flatten()).map(Arc::as_ref);
         self.or_absent(found, || Need::RoleBasedGroup(key.clone()))
     }
 
-    /// All groups that are known.
     pub fn groups(&self) -> impl Iterator<Item = &Group> {
         self.groups.values().flatten().map(Arc::as_ref)
     }
 
-    /// The group as all objects with its name carry it.
+    /// Returns the group as each object with its name carries it.
     pub(super) fn carriers(&self, key: &GroupKey) -> impl Iterator<Item = &Group> {
         self.groups.get(key).into_iter().flatten().map(Arc::as_ref)
     }
 
-    /// The groups that coordinate a workload of this name.
+    /// Returns the groups that coordinate a workload of this name.
     pub(super) fn coordinating(&self, workload: &WorkloadName) -> impl Iterator<Item = &Group> {
         self.coordinating.get(workload).into_iter().flatten().map(Arc::as_ref)
     }
 
-    /// A workload.
     pub fn workload(&self, key: &WorkloadKey) -> Known<&Workload> {
         self.or_absent(self.workloads.get(key).map(Arc::as_ref), || Need::Workload(key.clone()))
     }
 
-    /// A ClusterTopology.
     pub fn topology(&self, name: &str) -> Known<&Layers> {
         self.or_absent(self.topologies.get(name).map(Arc::as_ref), || Need::ClusterTopology(name.to_owned()))
     }
 
-    /// The PodDisruptionBudgets of a namespace that are known.
+    /// Returns the known PodDisruptionBudgets of a namespace.
     pub fn budgets_in(&self, namespace: &str) -> impl Iterator<Item = &PodDisruptionBudget> {
         self.budgets.get(namespace).into_iter().flatten().map(Arc::as_ref)
     }
 
-    /// The node label of a layer of a ClusterTopology.
+    /// Returns the node label of a layer of a ClusterTopology.
     pub fn layer_key(&self, topology: &str, layer: &str) -> Option<String> {
         Some(self.topology(topology).present()?.layer(layer)?.key)
     }
 
-    /// The CoordinatedPolicy that RBG binds to the group of this name.
+    /// Returns the CoordinatedPolicy that RBG applies to the group of this name.
     pub fn policy(&self, key: &GroupKey) -> Known<&CoordinatedPolicy> {
         self.or_absent(self.policies.get(key).map(Arc::as_ref), || Need::CoordinatedPolicy(key.clone()))
     }
 
-    /// A KAI PodGroup.
     pub fn pod_group(&self, key: &GroupKey) -> Known<&GangTree> {
         self.or_absent(self.pod_groups.get(key).map(Arc::as_ref), || Need::PodGroup(key.clone()))
     }
 
-    /// The levels of a topology: a ClusterTopology, else one of KAI.
+    /// Returns the levels of a topology: a ClusterTopology, else a Topology of KAI.
     pub fn levels(&self, topology: &str) -> Known<Levels> {
         let layers = || self.topologies.get(topology).map(|layers| Levels::from_layers(layers));
         let found = layers().or_else(|| self.levels.get(topology).map(|levels| (**levels).clone()));
         self.or_absent(found, || Need::KaiTopology(topology.to_owned()))
     }
 
-    /// Whether a role has pods.
     pub fn has_pods(&self, group: &GroupKey, role: &str) -> Known<()> {
         self.known(&Need::Pods { group: group.clone(), role: role.to_owned() })
     }
 
-    /// Whether the author may create PodGroups of an API group.
     pub fn may_create_pod_groups(&self, namespace: &str, api_group: &'static str) -> Known<()> {
         self.known(&Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group })
     }
 
-    /// What is known of a need, without the object.
+    /// Returns the answer to a need, without the object.
     pub fn known(&self, need: &Need) -> Known<()> {
         let there = match need {
             Need::RoleBasedGroup(key) => self.role_based_group(key).present().is_some(),
@@ -278,7 +262,7 @@ impl Sources for World {
         self.workload(key).present()
     }
 
-    /// Who asks about manifests takes it for allowed.
+    /// For manifests, scaling counts as allowed.
     fn may_scale(&self, _: &GroupStatus) -> bool {
         self.manifests || self.options.allowed.scale
     }

@@ -1,4 +1,4 @@
-//! Talks to callers: HTTP, TLS and certificates, admission reviews, the status page.
+//! The server side: HTTP, TLS and certificates, admission reviews, the status page.
 
 pub mod admission;
 pub mod http;

@@ -12,7 +12,7 @@ pub(super) fn key() -> GroupKey {
     GroupKey::new("ns", "pd")
 }
 
-/// Four pods that run, as a watch has told of them, and a group that has never committed anything.
+/// Four running pods from a watch, and a group that has never committed anything.
 fn with_pods() -> Index {
     let mut index = Index::default();
     index.pod_change(0, Change::Listed((0..4).map(|ordinal| pod(ordinal, 1)).collect()));
@@ -43,7 +43,7 @@ pub(super) fn leader() -> Reconciler {
     reconciler
 }
 
-/// What a pass does: the released count that it writes, `None` for a look at which pods are there.
+/// Returns the actions of a pass: the released count it writes, or `None` for a live list of running pods.
 fn pass(reconciler: &mut Reconciler, index: &Index, second: u64) -> Vec<Option<u32>> {
     let actions =
         reconciler.pass(&key(), &index.snapshot(&key()), None, Duration::from_secs(second), "2026-01-01T00:00:00Z");
@@ -94,7 +94,7 @@ fn what_came_after_the_list_stays_and_what_the_list_lacked_does_not_come_back() 
     // The watch is still behind.
     index.pod_change(0, Change::Applied(pod(3, 2)));
     assert_eq!(names(&index), ["p-0", "p-1"]);
-    // A list of no known version proves nothing.
+    // A list without a version proves nothing.
     index.running_pods_read(&key(), &HashSet::new(), None);
     assert_eq!(names(&index), ["p-0", "p-1"]);
 }

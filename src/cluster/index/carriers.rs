@@ -1,4 +1,4 @@
-//! Objects that carry coordinations, and the groups that are read from them.
+//! Objects that carry coordinations, and the groups read from them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,22 +18,19 @@ use crate::rules::{Violation, judge_group};
 pub enum CarrierObject {
     /// A RoleBasedGroup of one of its kinds: with coordinations of its own, or only with the roles of a RoleCoordination.
     Rbg(Arc<Group>),
-    /// A RoleCoordination, not yet joined with what it refers to.
+    /// A RoleCoordination, not yet joined with its RoleBasedGroup.
     Coordination(Arc<RoleCoordination>),
 }
 
 impl CarrierObject {
-    /// Reads a RoleBasedGroup.
     pub fn rbg(kind: ObjectKind, rbg: &RoleBasedGroup) -> Self {
         Self::Rbg(Arc::new(Group::from_rbg(kind, rbg)))
     }
 
-    /// Takes a RoleCoordination.
     pub fn coordination(coordination: RoleCoordination) -> Self {
         Self::Coordination(Arc::new(coordination))
     }
 
-    /// Kind, namespace and name.
     fn id(&self) -> Id {
         match self {
             Self::Rbg(group) => (group.carrier.kind, group.key.namespace.clone(), group.carrier.name.as_str().into()),
@@ -44,7 +41,7 @@ impl CarrierObject {
         }
     }
 
-    /// The group that it speaks of.
+    /// Returns the key of the group that the object coordinates.
     fn key(&self) -> GroupKey {
         match self {
             Self::Rbg(group) => group.key.clone(),
@@ -56,12 +53,11 @@ impl CarrierObject {
         }
     }
 
-    /// True for the same version of the same object.
+    /// Reports whether both are the same version of the same object.
     pub fn is_same(&self, other: &Self) -> bool {
         self.id() == other.id() && self.version() == other.version()
     }
 
-    /// Its status.
     pub fn status(&self) -> &GroupStatus {
         match self {
             Self::Rbg(group) => &group.status,
@@ -69,12 +65,11 @@ impl CarrierObject {
         }
     }
 
-    /// Unique id.
     pub fn uid(&self) -> &str {
         self.version().0
     }
 
-    /// Unique id and resource version.
+    /// Returns uid and resource version.
     fn version(&self) -> (&str, Option<u64>) {
         match self {
             Self::Rbg(group) => (&group.carrier.uid, version(Some(&group.carrier.resource_version))),
@@ -88,30 +83,29 @@ impl CarrierObject {
 
 type Id = (ObjectKind, Arc<str>, Arc<str>);
 
-/// Objects that carry coordinations.
 #[derive(Debug, Default)]
 pub(super) struct Carriers {
-    /// With the watch that has told of it; `None` for one that was only read or written.
+    /// The second field is the watch that reported the object; `None` for one that was only read or written.
     objects: HashMap<Id, (CarrierObject, Option<SourceId>)>,
     gone: Tombstones<Id>,
-    /// Objects that speak of a group.
+    /// Objects that name a group.
     by_group: HashMap<GroupKey, HashSet<Id>>,
     claims: HashMap<GroupKey, Carried>,
-    /// Groups that are read and judged with a workload.
+    /// Groups whose reading or faults depend on a workload.
     by_workload: HashMap<WorkloadKey, HashSet<GroupKey>>,
 }
 
-/// Who carries a group, and what is wrong with it.
+/// The claims on a group, and the faults of the group.
 #[derive(Debug)]
 struct Carried {
     claims: Claims,
-    /// The RoleBasedGroup of its name, which it was judged with.
+    /// The RoleBasedGroup of the same name that the faults were judged with.
     rbg: Option<Arc<Group>>,
     faults: Arc<[Violation]>,
 }
 
 impl Carried {
-    /// True when rules that look at nothing else find the same faults.
+    /// Reports whether rules that read only the group and its RoleBasedGroup find the same faults.
     fn is_judged_like(&self, group: &Group, rbg: Option<&Group>) -> bool {
         let same_rbg = match (self.rbg.as_deref(), rbg) {
             (Some(known), Some(rbg)) => known.is_like(rbg),
@@ -121,23 +115,23 @@ impl Carried {
     }
 }
 
-/// Why a group is read anew.
+/// Why a group is rebuilt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Because {
-    /// An object that speaks of it has come, changed or gone: often its status alone.
+    /// An object that carries the group has come, changed or gone: often only its status.
     Carrier,
-    /// A workload or a ClusterTopology that its rules look at has.
+    /// A workload or a ClusterTopology that the rules read has changed.
     Context,
 }
 
 impl Carriers {
-    /// Who carries a group; `None` when nobody does, or when its RoleBasedGroup names a RoleCoordination that is not
-    /// there (yet).
+    /// Returns the claims on a group; `None` when no object carries it, or when its RoleBasedGroup names a RoleCoordination
+    /// that does not exist (yet).
     pub(super) fn claims(&self, key: &GroupKey) -> Option<&Claims> {
         self.claims.get(key).map(|carried| &carried.claims)
     }
 
-    /// Faults of a group, as far as the index knows what its rules look at.
+    /// Returns the faults of a group, as far as the index has the objects that the rules read.
     pub(super) fn faults(&self, key: &GroupKey) -> Arc<[Violation]> {
         self.claims.get(key).map(|carried| carried.faults.clone()).unwrap_or_default()
     }
@@ -146,7 +140,7 @@ impl Carriers {
         self.claims.iter().map(|(key, carried)| (key, &carried.claims))
     }
 
-    /// The RoleBasedGroup of this name.
+    /// Returns the RoleBasedGroup of this name.
     pub(super) fn role_based_group(&self, key: &GroupKey) -> Option<&Arc<Group>> {
         let rbg = |id: &Id| match &self.objects.get(id)?.0 {
             CarrierObject::Rbg(group) => Some(group),
@@ -155,19 +149,19 @@ impl Carriers {
         role_based_group(self.by_group.get(key)?.iter().filter_map(rbg))
     }
 
-    /// An object, as it was last seen.
+    /// Returns an object as it was last seen.
     pub(super) fn object(&self, kind: ObjectKind, namespace: &str, name: &str) -> Option<CarrierObject> {
         self.objects.get(&(kind, namespace.into(), name.into())).map(|(object, _)| object.clone())
     }
 
-    /// Names of the RoleCoordinations that speak of a group.
+    /// Returns the names of the RoleCoordinations that name a group.
     pub(super) fn coordinations_of(&self, key: &GroupKey) -> BTreeSet<Arc<str>> {
         let ids = self.by_group.get(key).into_iter().flatten();
         ids.filter(|(kind, ..)| *kind == ROLE_COORDINATION).map(|(.., name)| name.clone()).collect()
     }
 
-    /// Takes an object in; an older version than the known one is dropped, and one that is gone. Returns the group that it
-    /// speaks of when it was news.
+    /// Stores an object unless a newer version is known or the object was deleted. Returns its group when the object was
+    /// news.
     pub(super) fn apply(&mut self, source: Option<SourceId>, object: CarrierObject) -> Option<GroupKey> {
         let id = object.id();
         let (uid, version) = object.version();
@@ -186,7 +180,7 @@ impl Carriers {
         Some(key)
     }
 
-    /// Takes in that an object was deleted, and not a successor of its name; returns the group that it spoke of.
+    /// Removes a deleted object, but not its successor of the same name; returns its group.
     pub(super) fn deleted(&mut self, object: &CarrierObject) -> Option<GroupKey> {
         let id = object.id();
         let (uid, version) = object.version();
@@ -195,8 +189,8 @@ impl Carriers {
         is_this.then(|| self.forget(&id)).flatten()
     }
 
-    /// Forgets what a watch has not listed; returns the groups that these spoke of. What it had told of is gone for ever;
-    /// what was only read may be newer than the list: then the watch is about to tell of it.
+    /// Removes the objects that a watch has not listed; returns their groups. An object that the watch had reported gets a
+    /// tombstone. An object that was only read may be newer than the list; the watch will report it.
     pub(super) fn keep_only(&mut self, source: SourceId, kind: ObjectKind, listed: &[CarrierObject]) -> Vec<GroupKey> {
         let listed: HashSet<_> = listed.iter().map(CarrierObject::id).collect();
         let is_told = |from: &Option<SourceId>| from.is_none_or(|from| from == source);
@@ -212,7 +206,7 @@ impl Carriers {
         gone.into_iter().filter_map(forget).collect()
     }
 
-    /// Forgets all that a watch has told of, since its kind is no longer served. The same objects may come back with it.
+    /// Removes all objects that a watch has reported, since their kind is no longer served. The same objects may come back.
     pub(super) fn forget_all(&mut self, source: SourceId) -> Vec<GroupKey> {
         let told = self.objects.iter().filter(|(_, (_, from))| *from == Some(source));
         let told: Vec<_> = told.map(|(id, _)| id.clone()).collect();
@@ -235,7 +229,7 @@ impl Carriers {
         }
     }
 
-    /// How many entries each map has.
+    /// Returns the number of entries of each map.
     pub(super) fn sizes(&self) -> [(&'static str, usize); 5] {
         [
             ("objects", self.objects.len()),
@@ -246,12 +240,12 @@ impl Carriers {
         ]
     }
 
-    /// Groups that are read and judged with this workload.
+    /// Returns the groups whose reading or faults depend on a workload.
     pub(super) fn dependents(&self, workload: &WorkloadKey) -> Vec<GroupKey> {
         self.by_workload.get(workload).into_iter().flatten().cloned().collect()
     }
 
-    /// Groups that refer to a ClusterTopology, or with `None` to any.
+    /// Returns the groups that refer to a ClusterTopology, or with `None` to any.
     pub(super) fn referring_to(&self, topology: Option<&str>) -> Vec<GroupKey> {
         let refers = |claims: &Claims| {
             let mut layers = claims.group.batched().filter_map(|(_, batching)| batching.layer());
@@ -260,8 +254,8 @@ impl Carriers {
         self.all().filter(|(_, claims)| refers(claims)).map(|(key, _)| key.clone()).collect()
     }
 
-    /// Reads a group anew from what is known, and judges it if its rules look at what has changed: its own status, which is
-    /// written again and again, is nothing of that.
+    /// Rebuilds a group from the known objects, and judges it again only if an input of its rules has changed. Its own
+    /// status, which is written often, is no such input.
     pub(super) fn rebuild(&mut self, key: &GroupKey, context: &Context<'_>, because: Because) {
         let old = self.claims.remove(key);
         if let Some(old) = &old {

@@ -20,7 +20,7 @@ fn known(carriers: &Carriers) -> Option<(&str, u64)> {
 fn late_word_of_a_predecessor_changes_nothing() {
     let mut carriers = Carriers::default();
     carriers.apply(WATCH, object("a", 5));
-    // The successor was read before the watch told that the first one is gone.
+    // The successor was read before the watch reported the deletion of the first object.
     carriers.apply(None, object("b", 9));
     assert_eq!(carriers.apply(None, object("a", 6)), None);
     assert_eq!(carriers.deleted(&object("a", 7)), None);
@@ -41,9 +41,9 @@ fn what_a_list_lacks_is_gone_and_what_it_cannot_know_comes_back() {
     let mut carriers = Carriers::default();
     carriers.apply(WATCH, object("a", 5));
     assert_eq!(carriers.keep_only(3, ROLE_BASED_GROUP, &[]).len(), 1);
-    // Written before it was deleted, and answered after.
+    // Written before the deletion, and answered after it.
     assert_eq!(carriers.apply(None, object("a", 6)), None);
-    // Read after the list was made, and told of by the watch after that.
+    // Read after the list was made; the watch reports it later.
     carriers.apply(None, object("b", 9));
     carriers.keep_only(3, ROLE_BASED_GROUP, &[]);
     assert!(carriers.apply(WATCH, object("b", 9)).is_some());

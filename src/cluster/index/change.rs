@@ -1,13 +1,12 @@
-//! What the index takes in.
+//! The input of the index.
 
-/// What a watch reports.
+/// An event of a watch.
 #[derive(Debug)]
 pub enum Change<T> {
-    /// All objects, after a list: what is not among them is gone.
+    /// All objects of a list. An object that is missing from it is gone.
     Listed(Vec<T>),
-    /// An object is new or has changed.
+    /// A new or changed object.
     Applied(T),
-    /// An object is gone.
     Deleted(T),
     /// The API server does not serve the kind.
     NotServed,

@@ -21,7 +21,7 @@ fn with_group(index: &mut Index, version: u32, status: &GroupStatus) {
     index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap()));
 }
 
-/// A claimed set with an open rollout, and its two old pods.
+/// Adds a claimed StatefulSet with an open rollout, and its two old pods.
 fn with_open_rollout(index: &mut Index, role: &str) {
     let labels = json!({ (names::GROUP): "pd", (names::ROLE): role });
     let set: StatefulSet = serde_json::from_value(json!({
@@ -52,7 +52,7 @@ fn with_open_rollout(index: &mut Index, role: &str) {
     (0..2).for_each(|ordinal| index.pod_change(0, Change::Applied(pod(ordinal))));
 }
 
-/// The status that a pass writes, and the roles whose partition it lowers.
+/// Returns the status that a pass writes, and the roles whose partition it lowers.
 fn pass(reconciler: &mut Reconciler, index: &Index, second: u64) -> (Option<GroupStatus>, Vec<String>) {
     let now = Duration::from_secs(second);
     let actions = reconciler.pass(&key(), &index.snapshot(&key()), None, now, "2026-01-01T00:00:00Z");

@@ -1,4 +1,4 @@
-//! What a group is read and judged with: the other objects that the index knows.
+//! The other objects of the index that a group is read and judged with.
 
 use std::sync::Arc;
 
@@ -8,21 +8,20 @@ use crate::api::status::{Condition, GroupStatus};
 use crate::model::{Group, GroupKey, Layers, Sources, Standing, Workload, WorkloadKey};
 use crate::rules::{Need, RuleSettings, World, needs_of_group};
 
-/// What a group is read and judged with.
 pub(super) struct Context<'a> {
-    /// The RoleBasedGroup of its name.
+    /// The RoleBasedGroup of the same name.
     pub(super) rbg: Option<Arc<Group>>,
     pub(super) workloads: &'a Workloads,
     pub(super) topologies: &'a Named<Layers>,
-    /// Workloads of elastic groups are scaled.
+    /// Whether workloads of elastic groups may be scaled; `None` before it is set.
     pub(super) may_scale: Option<bool>,
-    /// How much single rules weigh.
+    /// Severities set for single rules.
     pub(super) rules: RuleSettings,
 }
 
 impl Context<'_> {
-    /// The world as the rules of this group see it. What the index does not have may be on its way: it is unknown, never
-    /// absent, and nothing is held against a group from ignorance.
+    /// Returns the world as the rules of this group see it. An object that the index lacks may be on its way: it counts as
+    /// unknown, never as absent, so that ignorance causes no fault.
     pub(super) fn world_of(&self, group: &Group) -> World {
         let mut world = World::default();
         world.options.rules = self.rules;
@@ -35,7 +34,7 @@ impl Context<'_> {
                 Need::ClusterTopology(name) => {
                     self.topologies.get("", &name).into_iter().for_each(|topology| world.add_topology(topology));
                 }
-                // Not watched, or, as the rights of an author, of the time when the group was admitted.
+                // Not watched, or, like the rights of an author, checked when the group was admitted.
                 Need::Groups { .. }
                 | Need::TopologyReferrers(_)
                 | Need::Pods { .. }
@@ -64,7 +63,7 @@ impl Sources for Context<'_> {
         self.workloads.get(key).map(Arc::as_ref)
     }
 
-    /// Who is not told believes the status.
+    /// Falls back to the status where the index was not told.
     fn may_scale(&self, status: &GroupStatus) -> bool {
         let not_allowed = |condition: &Condition| Some(&*condition.reason) == Standing::NotAllowed.reason();
         self.may_scale.unwrap_or_else(|| !status.conditions.iter().any(not_allowed))

@@ -1,5 +1,5 @@
-//! Which version of a kind is read: of several, the one that is stored. Any other one is a call to the conversion webhook of
-//! another project, which may drop something, and may be away.
+//! The version of a kind that is read: of several, the stored one. Reading any other calls the conversion webhook of another
+//! project, which may drop fields or be down.
 
 use std::collections::HashMap;
 
@@ -9,18 +9,18 @@ use crate::api::pod_group::POD_GROUP;
 use crate::api::{Object, ObjectKind};
 use crate::model::{CARRIERS, Dialect};
 
-/// Definitions of the kinds that carry groups: no other kind is read in several versions.
+/// Definitions of the kinds that carry groups. Only these kinds are read in several versions.
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
-    /// By name; `None` before they were listed.
+    /// By name; `None` before the first list.
     known: Option<HashMap<String, Definition>>,
     changed: bool,
-    /// What the counts of KAI's PodGroups mean, as their definition tells.
+    /// Meaning of the counts of KAI's PodGroups, from their definition.
     dialect: Option<Dialect>,
 }
 
 impl Definitions {
-    /// Takes in what a watch of definitions reports. Where they may not be read, nothing is known of any.
+    /// Applies an event of the watch of definitions. `NotServed`, as when they may not be read, empties the set.
     pub(super) fn take(&mut self, change: Change<Definition>) {
         let is_of_carrier =
             |definition: &Definition| CARRIERS.iter().any(|kind| kind.crd_name() == definition.meta().display_name());
@@ -38,7 +38,7 @@ impl Definitions {
                 self.known.insert(all.into_iter().filter(is_of_carrier).map(|one| (name(&one), one)).collect())
             }
             Change::NotServed => self.known.insert(HashMap::new()),
-            // Single ones tell nothing before all were listed.
+            // Single definitions do not count before the first list.
             Change::Applied(one) => {
                 let Some(known) = self.known.as_mut().filter(|_| is_of_carrier(&one)) else { return };
                 known.insert(name(&one), one);
@@ -57,17 +57,17 @@ impl Definitions {
         self.changed |= before.is_some_and(|before| versions(&before) != versions(known));
     }
 
-    /// What the counts of KAI's PodGroups mean; `None` where their definition is not there or does not tell.
+    /// Returns the meaning of the counts of KAI's PodGroups; `None` where their definition is missing or does not tell.
     pub(super) fn dialect(&self) -> Option<Dialect> {
         self.dialect
     }
 
-    /// True when one was changed, made or deleted since the last call.
+    /// Reports whether a definition was changed, added or deleted since the last call.
     pub(super) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// Whether objects of a kind are read in its version; `None` while that is not known.
+    /// Reports whether a kind is read in its version; `None` while that is unknown.
     pub(super) fn reads(&self, kind: ObjectKind) -> Option<bool> {
         let name = kind.crd_name();
         let versions: Vec<_> = CARRIERS.iter().filter(|other| other.crd_name() == name).collect();
@@ -86,7 +86,7 @@ impl Definitions {
     }
 }
 
-/// What the definition of KAI's PodGroup says of their counts.
+/// Derives the meaning of the counts from the definition of KAI's PodGroup.
 fn dialect(definition: &Definition) -> Option<Dialect> {
     let version = definition.spec.versions.iter().find(|version| version.name == POD_GROUP.version)?;
     Dialect::of_fields(|field| version.fields.contains(field))
@@ -100,7 +100,7 @@ mod tests {
     use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_V1ALPHA2};
     use crate::api::role_coordination::ROLE_COORDINATION;
 
-    /// A definition with these versions: name, served, stored.
+    /// Returns a definition with these versions: name, served, stored.
     fn definition(generation: i64, versions: &[(&str, bool, bool)]) -> Definition {
         let version =
             |(name, served, storage): &(&str, bool, bool)| json!({"name": name, "served": served, "storage": storage});
@@ -121,7 +121,7 @@ mod tests {
             (&[(old, true, true), (new, true, false)], [true, false]),
             (&[(old, true, true)], [true, false]),
             (&[(old, false, false), (new, true, true)], [false, true]),
-            // What is stored is not known to us: one of the others, and not both.
+            // The stored version is unknown to rolegate: one of the others is read, not both.
             (&[(old, true, false), (new, true, false), ("v1beta1", true, true)], [true, false]),
             (&[("v1beta1", true, true)], [true, true]),
         ];

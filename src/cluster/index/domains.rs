@@ -1,11 +1,11 @@
-//! The node labels whose values are the domains of batches, and layers that are not there.
+//! Node labels whose values are the domains of batches, and missing layers.
 
 use super::Index;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::model::{Domain, Group};
 
 impl Index {
-    /// Coordinations whose layer is not there. Before anybody knows of ClusterTopologies none is missing.
+    /// Returns the indexes of coordinations whose layer is missing. None is missing before the ClusterTopologies are listed.
     pub(super) fn missing_layers(&self, group: &Group) -> impl Iterator<Item = usize> {
         let known = CLUSTER_TOPOLOGIES.iter().all(|kind| self.is_served(*kind).is_some());
         group.batched().filter(move |_| known).filter_map(|(coordination, batching)| {
@@ -14,7 +14,7 @@ impl Index {
         })
     }
 
-    /// The node label of the domains of each coordination whose batches share one.
+    /// Returns the node label of the domains of each coordination whose batches share one.
     pub(super) fn domain_keys(&self, group: &Group) -> impl Iterator<Item = (usize, String)> {
         group.batched().filter_map(|(coordination, batching)| {
             let key = match &batching.placed_in()?.domain {

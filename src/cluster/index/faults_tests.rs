@@ -32,7 +32,7 @@ fn carrier(coordination: &Value, version: u32, status: &Value) -> CarrierObject 
     CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap())
 }
 
-/// The rules that the group breaks, and the reason of its condition.
+/// Returns the rules that the group breaks, and the reason of its condition.
 fn faults(index: &Index) -> (Vec<&'static str>, String) {
     let snapshot = index.snapshot(&key());
     let group = snapshot.claims.as_ref().unwrap().group.clone();

@@ -1,4 +1,4 @@
-//! Pods that are being deleted and still there, and what pods said last that are gone.
+//! Pods that are being deleted, and the last words of pods that are gone.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -8,30 +8,29 @@ use crate::api::Pod;
 use crate::model::{GroupKey, PodIdentity};
 use crate::plan::{LastWords, Leaving, NodeRefusal, PodFacts, PodRef, kubelet_refusal};
 
-/// How many are remembered of those that said something: many more than are lost while somebody looks at why.
+/// Number of last words kept: many more than pods are lost while a user asks why.
 const MOST: usize = 1024;
 
-/// How many replicas are remembered that kubelets refuse.
+/// Number of replicas kept that a kubelet has refused.
 const MOST_REFUSED: usize = 256;
 
 /// A replica of a role of a group.
 type Place = (GroupKey, Arc<str>, u32);
 
-/// Pods that are gone, or about to be.
 #[derive(Debug, Default)]
 pub(super) struct GonePods {
-    /// By namespace and name: events of pods say no more.
+    /// By namespace and name, since events of pods carry no more.
     leaving: HashMap<Name, OnItsWay>,
-    /// Their names, by group.
+    /// Names of the leaving pods.
     of_groups: HashMap<GroupKey, BTreeSet<Arc<str>>>,
     words: HashMap<Place, LastWords>,
     /// Oldest first.
     order: VecDeque<Place>,
-    /// Pods that kubelets have refused, the oldest first.
+    /// Pods that kubelets have refused, oldest first.
     refused: VecDeque<(GroupKey, NodeRefusal)>,
 }
 
-/// A pod that is being deleted and still there.
+/// A pod that is being deleted and still exists.
 #[derive(Debug)]
 struct OnItsWay {
     source: SourceId,
@@ -40,25 +39,25 @@ struct OnItsWay {
 }
 
 impl GonePods {
-    /// Those of a group that still are there.
+    /// Returns the leaving pods of a group.
     pub(super) fn leaving(&self, key: &GroupKey) -> Vec<Leaving> {
         let names = self.of_groups.get(key).into_iter().flatten();
         let known = |name: &Arc<str>| self.leaving.get(&(key.namespace.clone(), name.clone()));
         names.filter_map(known).map(|one| one.pod.clone()).collect()
     }
 
-    /// What the last pod of a replica said that is gone.
+    /// Returns the last words of the last pod of a replica.
     pub(super) fn last_words(&self, key: &GroupKey, role: &str, ordinal: u32) -> Option<&LastWords> {
         self.words.get(&(key.clone(), role.into(), ordinal))
     }
 
-    /// Pods of a group that kubelets have refused.
+    /// Returns the refusals by kubelets of pods of a group.
     pub(super) fn refused(&self, key: &GroupKey) -> Vec<NodeRefusal> {
         let own = self.refused.iter().filter(|(group, _)| group == key);
         own.map(|(_, refusal)| refusal.clone()).collect()
     }
 
-    /// A pod is ready: its node does not refuse it any more.
+    /// Drops the refusal of a replica by the node on which its pod is ready.
     pub(super) fn is_ready(&mut self, facts: &PodFacts, node: Option<&str>) {
         let PodIdentity { group, role, ordinal, .. } = &facts.identity;
         self.refused.retain(|(of, refusal)| {
@@ -67,7 +66,7 @@ impl GonePods {
         });
     }
 
-    /// Counts a pod that its kubelet has refused, once: it is seen again when it is deleted.
+    /// Counts a refusal once per pod: the same pod is seen again when it is deleted.
     fn note_refusal(&mut self, (key, role, ordinal): &Place, pod: &PodRef, node: &str, reason: &str) {
         let is_this = |(group, known): &(GroupKey, NodeRefusal)| {
             group == key && known.role == *role && known.ordinal == *ordinal && *known.node == *node
@@ -86,12 +85,12 @@ impl GonePods {
         }
     }
 
-    /// How many are there.
+    /// Returns the number of leaving pods.
     pub(super) fn len(&self) -> usize {
         self.leaving.len()
     }
 
-    /// Notes a pod that no count includes any more. `facts` are those of when it was counted last.
+    /// Records a pod that no count includes any more. `facts` are those of its last count.
     pub(super) fn went(&mut self, source: SourceId, pod: &Pod, facts: &PodFacts) {
         let (Some(role), Some(ordinal)) = (&facts.identity.role, facts.identity.ordinal) else { return };
         let key = &facts.identity.group;
@@ -111,7 +110,7 @@ impl GonePods {
         }
         let place = (key.clone(), role.clone(), ordinal);
         let words = LastWords::of(pod);
-        // One that failed is deleted afterwards, which says nothing more.
+        // A failed pod is deleted afterwards, which adds no information.
         let said = self.words.get(&place).is_some_and(|known| known.pod == words.pod && words.reason.is_empty());
         if said && !known_better(&words) {
             return;
@@ -129,33 +128,33 @@ impl GonePods {
         }
     }
 
-    /// A pod is gone for good; true when it was still there until now.
+    /// Removes a pod that is gone for good; returns true when it was leaving until now.
     pub(super) fn left(&mut self, key: &GroupKey, pod: &PodRef) -> bool {
         let name = (key.namespace.clone(), pod.name.clone());
         let is_this = self.leaving.get(&name).is_some_and(|known| known.group == *key && known.pod.pod == *pod);
         is_this && self.forget(&name).is_some()
     }
 
-    /// The group of a pod that is on its way out.
+    /// Returns the group of a leaving pod.
     pub(super) fn leaving_of(&self, name: &Name, pod: &PodRef) -> Option<GroupKey> {
         self.leaving.get(name).filter(|known| known.pod.pod == *pod).map(|known| known.group.clone())
     }
 
-    /// The pod of a name is gone, since there is another one, or none; returns its group.
+    /// Removes the leaving pod of a name unless its uid is `but`, the uid of the current pod; returns its group.
     pub(super) fn gone(&mut self, name: &Name, but: Option<&str>) -> Option<GroupKey> {
         let known = self.leaving.get(name)?;
         let is_gone = but.is_none_or(|but| *known.pod.pod.uid != *but);
         is_gone.then(|| self.forget(name)).flatten()
     }
 
-    /// Forgets what a watch has not listed; returns the groups.
+    /// Removes the pods that a watch has not listed; returns their groups.
     pub(super) fn keep_only(&mut self, source: SourceId, listed: &HashSet<Name>) -> Vec<GroupKey> {
         let is_gone = |(name, known): &(&Name, &OnItsWay)| known.source == source && !listed.contains(*name);
         let gone: Vec<_> = self.leaving.iter().filter(is_gone).map(|(name, _)| name.clone()).collect();
         gone.iter().filter_map(|name| self.forget(name)).collect()
     }
 
-    /// Forgets a pod; returns its group.
+    /// Removes a leaving pod; returns its group.
     fn forget(&mut self, name: &Name) -> Option<GroupKey> {
         let group = self.leaving.remove(name)?.group;
         if let Some(of_group) = self.of_groups.get_mut(&group) {
@@ -168,7 +167,7 @@ impl GonePods {
     }
 }
 
-/// A container has ended since.
+/// Reports whether the words hold the exit code of a container.
 fn known_better(words: &LastWords) -> bool {
     words.exit_code.is_some()
 }

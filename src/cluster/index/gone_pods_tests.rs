@@ -4,7 +4,7 @@ use super::adoption_tests::key;
 use super::*;
 use crate::plan::LossKind;
 
-/// A pod that runs, after so many writes; `more` of its metadata and its status.
+/// Returns a running pod at a resource version; `more` is merged into its metadata.
 fn pod(uid: &str, version: u64, more: &serde_json::Value, status: &serde_json::Value) -> Pod {
     let owner = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "p", "uid": "p", "controller": true });
     let mut metadata = json!({

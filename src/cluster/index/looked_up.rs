@@ -1,4 +1,4 @@
-//! Objects that are looked up by name beside groups: from watches, or from single reads.
+//! Objects looked up by name beside groups, from watches or single reads.
 
 use super::carriers::Because;
 use super::named::Report;
@@ -8,16 +8,11 @@ use crate::api::ObjectKind;
 use crate::cluster::index::Change;
 use crate::model::{CliqueSet, GangTree, GroupKey, Layers};
 
-/// An object that the webhook looks up by name.
 #[derive(Debug)]
 pub enum LookedUp {
-    /// A ClusterTopology.
     Topology(Layers),
-    /// A Grove set.
     CliqueSet(CliqueSet),
-    /// A KAI PodGroup.
     PodGroup(Box<GangTree>),
-    /// A Topology of KAI.
     KaiTopology(KaiLevels),
 }
 
@@ -44,7 +39,7 @@ impl LookedUp {
 }
 
 impl Index {
-    /// Takes in an object that was read outside a watch, at this resource version.
+    /// Stores an object that was read outside a watch at this resource version.
     pub fn read_outside(&mut self, name: (&str, &str), version: Option<u64>, object: LookedUp) {
         let name = (name.0.into(), name.1.into());
         match object {
@@ -55,13 +50,13 @@ impl Index {
         }
     }
 
-    /// Takes in what a watch of such objects reports.
+    /// Applies an event of the watch of such a kind.
     pub fn looked_up_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Report<LookedUp>>) {
         if matches!(change, Change::Listed(_) | Change::NotServed) {
             self.served.insert(kind, !matches!(change, Change::NotServed));
             self.awaited.remove(&source);
         }
-        // Each kind has a watch of its own, so a list is of one store only.
+        // Each kind has its own watch, so a list replaces one store only.
         match kind.kind {
             "ClusterTopology" => {
                 let touched = match &change {

@@ -1,5 +1,5 @@
-//! The cluster as it was last seen: groups, their pods, and which of them changed. The webhook reads it, the loop plans
-//! from it; nothing here talks to anybody.
+//! The last seen state of the cluster: groups, their pods, and which groups changed. The webhook reads it, the loop plans
+//! from it. Nothing here sends a request.
 
 mod carriers;
 mod change;
@@ -40,13 +40,13 @@ use crate::model::{
 use crate::plan::{LastWords, Snapshot};
 use crate::rules::{RuleSettings, Violation, faults_in_mode};
 
-/// Names one watch: what one has listed, another must not remove.
+/// Id of a watch. A list of one watch must not remove the objects of another.
 pub type SourceId = usize;
 
 /// Namespace and name.
 pub type Name = (Arc<str>, Arc<str>);
 
-/// The cluster as it was last seen.
+/// The last seen state of the cluster.
 #[derive(Debug, Default)]
 pub struct Index {
     carriers: carriers::Carriers,
@@ -58,81 +58,79 @@ pub struct Index {
     pod_groups: named::Named<GangTree>,
     kai_topologies: named::Named<KaiLevels>,
     tree_pods: trees::TreePods,
-    /// What the counts of KAI's PodGroups mean, where somebody said so.
+    /// Configured meaning of the counts of KAI's PodGroups; overrides their definition.
     dialect: Option<Dialect>,
     namespaces: namespaces::Namespaces,
-    /// How much single rules weigh.
+    /// Severities set for single rules.
     rules: RuleSettings,
-    /// Whether workloads of elastic groups are scaled, where somebody said so.
+    /// Whether workloads of elastic groups may be scaled; `None` before it is set.
     may_scale: Option<bool>,
     definitions: definitions::Definitions,
-    /// Kinds that the API server serves, or does not.
+    /// Whether the API server serves a kind.
     served: HashMap<ObjectKind, bool>,
-    /// When a kind was served again that had not been.
+    /// Time at which a kind was served again after it had not been.
     returned: HashMap<ObjectKind, Instant>,
     awaited: HashSet<SourceId>,
     dirty: HashSet<GroupKey>,
 }
 
 impl Index {
-    /// Registers a watch: the index is not synced before its first list.
+    /// Registers a watch. The index is not synced before the first list of the watch.
     pub fn expect(&mut self, source: SourceId) {
         self.awaited.insert(source);
     }
 
-    /// True when every watch has listed once, or found its kind not served.
+    /// Reports whether every watch has listed once, or found its kind not served.
     pub fn is_synced(&self) -> bool {
         self.awaited.is_empty()
     }
 
-    /// The group of this key, as its controlling object carries it.
+    /// Returns the group as its controlling object carries it.
     pub fn group(&self, key: &GroupKey) -> Option<Arc<Group>> {
         self.carriers.claims(key).map(|claims| claims.group.clone())
     }
 
-    /// True when this is the group of its key, as it is known now but for its status, and it breaks no rule.
+    /// Reports whether `group` equals the known group of its key except for the status, and breaks no rule.
     pub fn is_sound(&self, group: &Arc<Group>) -> bool {
         let is_this = |known: &Arc<Group>| Arc::ptr_eq(known, group) || known.is_like(group);
         let is_known = self.carriers.claims(&group.key).is_some_and(|claims| is_this(&claims.group));
         is_known && self.carriers.faults(&group.key).is_empty()
     }
 
-    /// All groups.
     pub fn groups(&self) -> impl Iterator<Item = &Arc<Group>> {
         self.carriers.all().map(|(_, claims)| &claims.group)
     }
 
-    /// The RoleBasedGroup of this name, whoever coordinates it.
+    /// Returns the RoleBasedGroup of this name, whichever object coordinates it.
     pub fn rbg(&self, key: &GroupKey) -> Option<Arc<Group>> {
         self.carriers.role_based_group(key).cloned()
     }
 
-    /// True when a role of a group has pods.
     pub fn has_pods(&self, key: &GroupKey, role: &str) -> bool {
         self.pods.has_role(key, role)
     }
 
-    /// Whether the API server serves a kind; `None` before that is known.
+    /// Reports whether the API server serves a kind; `None` before that is known.
     pub fn is_served(&self, kind: ObjectKind) -> Option<bool> {
         self.served.get(&kind).copied()
     }
 
-    /// Whether objects of a kind are read in its version, of several the stored one; `None` while that is not known.
+    /// Reports whether a kind is read in its version, of several the stored one; `None` while that is unknown.
     pub fn reads(&self, kind: ObjectKind) -> Option<bool> {
         self.definitions.reads(kind)
     }
 
-    /// Takes in what a watch of CustomResourceDefinitions reports; `NotServed` when they may not be read.
+    /// Applies an event of the watch of CustomResourceDefinitions; `NotServed` when they may not be read.
     pub fn definition_change(&mut self, change: Change<Definition>) {
         self.definitions.take(change);
     }
 
-    /// True when a definition of what carries groups was changed since the last call.
+    /// Reports whether a definition of a carrier kind was changed since the last call.
     pub fn take_redefined(&mut self) -> bool {
         self.definitions.take_changed()
     }
 
-    /// How long ago kinds came back that had not been served.
+    /// Returns the time since each kind was served again after it had not been.
     fn returned(&self) -> Vec<(ObjectKind, Duration)> {
         self.returned.iter().map(|(kind, at)| (*kind, at.elapsed())).collect()
     }
@@ -143,29 +141,27 @@ impl Index {
         }
     }
 
-    /// True when the workload was seen.
     pub fn knows_workload(&self, key: &WorkloadKey) -> bool {
         self.workloads.get(key).is_some()
     }
 
-    /// What the last pod of a replica said that is gone.
+    /// Returns the last words of the last pod of a replica.
     pub fn last_words(&self, key: &GroupKey, role: &str, ordinal: u32) -> Option<LastWords> {
         self.pods.went().last_words(key, role, ordinal).cloned()
     }
 
-    /// The workload whose pods say that they are of this role.
+    /// Returns the workload whose pod template labels name this group and role.
     pub fn maker_of(&self, group: &GroupKey, role: &str) -> Option<WorkloadKey> {
         let schemes = names::LABEL_SCHEMES.iter();
         let sets: Vec<_> = schemes.map(|(of_group, of_role)| [(*of_group, &*group.name), (*of_role, role)]).collect();
         self.workloads.with_labels(&group.namespace, &sets).cloned()
     }
 
-    /// The workload that makes the pods of a role, where it is known.
     pub fn workload_of(&self, group: &Group, role: &str) -> Option<Arc<Workload>> {
         self.workloads.of_role(group, role).cloned()
     }
 
-    /// What planning needs of one group.
+    /// Returns the planning input for one group.
     pub fn snapshot(&self, key: &GroupKey) -> Snapshot {
         let claims = self.carriers.claims(key).cloned();
         Snapshot {
@@ -191,31 +187,32 @@ impl Index {
         }
     }
 
-    /// The faults of a group that count in the mode of its namespace.
+    /// Returns the faults of a group that count in the mode of its namespace.
     fn faults(&self, key: &GroupKey) -> Arc<[Violation]> {
         let mode = self.stance(&key.namespace).unwrap_or_default().mode;
         faults_in_mode(self.carriers.faults(key), mode)
     }
 
-    /// The faults of a group that would refuse it, were its namespace served in mode `enforce`; none where it is.
+    /// Returns the faults that would refuse the group if its namespace were in mode `enforce`; none where it is.
     fn spared(&self, key: &GroupKey) -> Arc<[Violation]> {
         let enforces = self.stance(&key.namespace).unwrap_or_default().mode == Mode::Enforce;
         if enforces { Arc::default() } else { self.carriers.faults(key) }
     }
 
-    /// Says how much single rules weigh, before any group is taken in.
+    /// Sets the severities of single rules. Must be called before any group is applied.
     pub fn weigh_rules(&mut self, rules: RuleSettings) {
         self.rules = rules;
     }
 
-    /// The same of every group, by namespace and name.
+    /// Returns the snapshots of all groups, by namespace and name.
     pub fn snapshots(&self) -> Vec<(GroupKey, Snapshot)> {
         let mut keys: Vec<_> = self.keys().into_iter().collect();
         keys.sort();
         keys.into_iter().map(|key| (key.clone(), self.snapshot(&key))).collect()
     }
 
-    /// How many entries each map has. Those of what was deleted are bounded; the others end with their objects.
+    /// Returns the number of entries of each map. Maps of deleted objects are bounded; entries of other maps end with their
+    /// objects.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let own = [
             ("workloads", self.workloads.len()),
@@ -230,12 +227,12 @@ impl Index {
         self.carriers.sizes().into_iter().chain(self.pods.sizes()).chain(own)
     }
 
-    /// Groups that changed since the last call.
+    /// Returns the groups that changed since the last call.
     pub fn take_dirty(&mut self) -> HashSet<GroupKey> {
         std::mem::take(&mut self.dirty)
     }
 
-    /// Every group that is known or named by a pod.
+    /// Returns every group that is known, is named by a pod, or has an open rollout.
     pub fn keys(&self) -> HashSet<GroupKey> {
         self.carriers
             .all()
@@ -246,30 +243,31 @@ impl Index {
             .collect()
     }
 
-    /// Takes in a carrier that was read or written outside a watch; an older version than the known one is dropped.
+    /// Stores a carrier, with `None` as source if it was read or written outside a watch. An older version than the known one
+    /// is dropped.
     pub fn apply_carrier(&mut self, source: Option<SourceId>, object: CarrierObject) {
         if let Some(key) = self.carriers.apply(source, object) {
             self.rebuild([key], Because::Carrier);
         }
     }
 
-    /// An object that may carry a group, as it was last seen.
+    /// Returns an object that may carry a group, as it was last seen.
     pub fn carrier(&self, kind: ObjectKind, namespace: &str, name: &str) -> Option<CarrierObject> {
         self.carriers.object(kind, namespace, name)
     }
 
-    /// Names of the RoleCoordinations that speak of a group.
+    /// Returns the names of the RoleCoordinations that name a group.
     pub fn coordinations_of(&self, key: &GroupKey) -> BTreeSet<Arc<str>> {
         self.carriers.coordinations_of(key)
     }
 
-    /// Takes in that a carrier is not there, as a live read has found; not its successor of the same name.
+    /// Removes a carrier that a live read did not find, but not its successor of the same name.
     pub fn carrier_gone(&mut self, known: &CarrierObject) {
         let gone = self.carriers.deleted(known);
         self.rebuild(gone, Because::Carrier);
     }
 
-    /// Reads groups anew; they are planned next.
+    /// Rebuilds groups and marks them as changed.
     fn rebuild(&mut self, keys: impl IntoIterator<Item = GroupKey>, because: Because) {
         for key in keys {
             // A RoleCoordination is read with its RoleBasedGroup, which is one of the carriers that are changed meanwhile.
@@ -286,7 +284,7 @@ impl Index {
         }
     }
 
-    /// Takes in what a watch of carriers reports; those that cannot be read stay as they were known.
+    /// Applies an event of the watch of a carrier kind. `None` is an unreadable object, which keeps its known state.
     pub fn carrier_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Option<CarrierObject>>) {
         match change {
             Change::Listed(objects) => {
@@ -310,7 +308,7 @@ impl Index {
         }
     }
 
-    /// Takes in what a watch of pods reports.
+    /// Applies an event of a watch of pods.
     pub fn pod_change(&mut self, source: SourceId, change: Change<Pod>) {
         match change {
             Change::Listed(pods) => {
@@ -324,20 +322,20 @@ impl Index {
         }
     }
 
-    /// Takes in which pods of a group are there, by unique id, as a live list at this version has found.
+    /// Removes the pods of a group whose uid a live list at this version lacks.
     pub fn running_pods_read(&mut self, key: &GroupKey, uids: &HashSet<String>, at: Option<u64>) {
         if self.pods.keep_running(key, uids, at) {
             self.dirty.insert(key.clone());
         }
     }
 
-    /// Takes in a pod as a write has left it, ahead of the watch.
+    /// Applies a pod as a write returned it, ahead of the watch.
     pub fn pod_written(&mut self, pod: &Pod) {
         self.dirty.extend(self.tree_pods.written(pod).map(|key| key.of_pod_group()));
         self.dirty.extend(self.pods.written(pod, &self.workloads));
     }
 
-    /// Takes in what a watch of workloads of one kind reports.
+    /// Applies an event of the watch of a workload kind.
     pub fn workload_change(&mut self, source: SourceId, kind: WorkloadKind, change: Change<SeenWorkload>) {
         match change {
             Change::Listed(seen) => {
@@ -365,19 +363,19 @@ impl Index {
         }
     }
 
-    /// Says whether workloads of elastic groups are scaled, before any group is taken in.
+    /// Sets whether workloads of elastic groups may be scaled. Must be called before any group is applied.
     pub fn allow_scale(&mut self, allowed: bool) {
         self.may_scale = Some(allowed);
     }
 
-    /// Takes in the scale of a workload as a write has left it, ahead of the watch.
+    /// Applies the scale of a workload as a write returned it, ahead of the watch.
     pub fn workload_scaled(&mut self, known: &ScaledWorkload, replicas: u32, version: &str) {
         if self.workloads.scaled_to(known, replicas, version) {
             self.rebuild(self.carriers.dependents(&known.key), Because::Context);
         }
     }
 
-    /// Takes in a workload; without a source it was read outside a watch.
+    /// Stores a workload; without a source it was read outside a watch.
     pub fn apply_workload(&mut self, source: Option<SourceId>, seen: SeenWorkload) {
         let key = seen.workload.key.clone();
         let changed = self.workloads.apply(source, seen);
@@ -390,22 +388,20 @@ impl Index {
         }
     }
 
-    /// A ClusterTopology of either API group.
+    /// Returns a ClusterTopology of either API group.
     pub fn topology(&self, name: &str) -> Option<Arc<Layers>> {
         self.topologies.get("", name)
     }
 
-    /// The node label of a layer of a ClusterTopology.
+    /// Returns the node label of a layer of a ClusterTopology.
     pub fn layer_key(&self, topology: &str, layer: &str) -> Option<String> {
         Some(self.topology(topology)?.layer(layer)?.key)
     }
 
-    /// A Grove set.
     pub fn clique_set(&self, key: &GroupKey) -> Option<Arc<CliqueSet>> {
         self.clique_sets.get(&key.namespace, &key.name)
     }
 
-    /// A KAI PodGroup.
     pub fn pod_group(&self, key: &GroupKey) -> Option<Arc<GangTree>> {
         self.pod_groups.get(&key.namespace, &key.name)
     }
@@ -421,7 +417,7 @@ fn name_of(meta: &Meta) -> Name {
     (meta.namespace().into(), meta.display_name().into())
 }
 
-/// A resource version as a number; those that are none compare as equal.
+/// Parses a resource version. `None` for one that is no number; such versions count as equal.
 pub fn version(text: Option<&str>) -> Option<u64> {
     text?.parse().ok()
 }

@@ -7,10 +7,10 @@ use super::tombstones::Tombstones;
 use super::{Name, SourceId};
 use crate::cluster::index::Change;
 
-/// What a watch tells of one: its name, its resource version, and the object, `None` where it cannot be read.
+/// One object in an event of a watch: its name, its resource version, and the object, `None` where it cannot be read.
 pub type Report<T> = (Name, Option<u64>, Option<T>);
 
-/// Objects by namespace and name; of cluster-scoped kinds the namespace is empty.
+/// Objects by namespace and name. The namespace is empty for cluster-scoped kinds.
 #[derive(Debug)]
 pub(super) struct Named<T> {
     all: HashMap<Name, (Arc<T>, SourceId)>,
@@ -32,19 +32,19 @@ impl<T> Named<T> {
         self.all.get(&(namespace.into(), name.into())).map(|(object, _)| object.clone())
     }
 
-    /// Takes in one that was read outside a watch at this version, unless a watch knows it, or has told that it is gone since.
+    /// Stores an object that was read outside a watch at this version, unless a watch has reported it, or its deletion since.
     pub(super) fn read(&mut self, name: Name, version: Option<u64>, object: T) {
         if !self.gone.holds(&name, "", version) {
             self.all.entry(name).or_insert((Arc::new(object), SourceId::MAX));
         }
     }
 
-    /// Takes in what a watch reports; objects that cannot be read come as `None` and stay as they were known.
+    /// Applies an event of a watch. `None` is an unreadable object, which keeps its known state.
     pub(super) fn take(&mut self, source: SourceId, change: Change<Report<T>>) {
         match change {
             Change::Listed(objects) => {
                 let listed: HashSet<_> = objects.iter().map(|(name, ..)| name.clone()).collect();
-                // What was only read may be newer than the list: then a watch is about to tell of it.
+                // An object that was only read may be newer than the list; the watch will report it.
                 let is_told = |from: &SourceId| *from == source || *from == SourceId::MAX;
                 self.all.retain(|name, (_, from)| !is_told(from) || listed.contains(name));
                 objects.into_iter().for_each(|object| self.apply(source, object));

@@ -1,4 +1,4 @@
-//! Namespaces, as far as their labels say how they are served.
+//! Namespaces and how they are served, by their labels.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -8,24 +8,24 @@ use crate::api::Object;
 use crate::api::webhook_configuration::MutatingWebhookConfiguration;
 use crate::model::{Installation, Others, Out, Serving, Stance};
 
-/// How namespaces are served, by name.
+/// Stances by namespace.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces {
     serving: Serving,
     stances: HashMap<Arc<str>, Stance>,
-    /// Labels of those that are not selected: they become another rolegate's, or nobody's.
+    /// Labels of unselected namespaces. They are judged again once other installations are known.
     left: HashMap<Arc<str>, BTreeMap<String, String>>,
-    /// Other rolegates by name, once they have been told of.
+    /// Other installations by name.
     others: BTreeMap<String, Installation>,
-    /// Every namespace that there is has been told of once.
+    /// True after the first list.
     listed: bool,
 }
 
 impl Namespaces {
-    /// How a namespace is served; `None` for one that nobody has told of yet.
+    /// Returns how a namespace is served; `None` for one that no watch has reported.
     pub(super) fn stance(&self, name: &str) -> Option<Stance> {
         let known = self.stances.get(name).copied();
-        // Who is told of none goes by the flags.
+        // Without a list, as with an empty name, the flags decide.
         known.or_else(|| (name.is_empty() || !self.listed).then(|| self.serving.unlabelled()))
     }
 
@@ -38,14 +38,14 @@ impl Namespaces {
         self.left.remove(name);
     }
 
-    /// Knows other rolegates from now on; returns the namespaces that are served in another way.
+    /// Judges unselected namespaces again, with the known other installations; returns those whose stance changed.
     fn told_of_others(&mut self) -> Vec<Arc<str>> {
         self.serving.others = Others::Known(self.others.values().cloned().collect());
         let left = std::mem::take(&mut self.left);
         left.iter().filter(|(name, labels)| self.apply(name, labels)).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Takes in the labels of a namespace; true when it is served in another way from now on.
+    /// Applies the labels of a namespace; returns true when its stance changed.
     fn apply(&mut self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         let stance = self.serving.stance(labels);
         let before = self.stances.insert(name.into(), stance);
@@ -63,22 +63,22 @@ impl Namespaces {
 }
 
 impl Index {
-    /// Says how namespaces are served, before any is taken in.
+    /// Sets how namespaces are served. Must be called before any namespace is applied.
     pub fn serve(&mut self, serving: Serving) {
         self.namespaces.serving = serving;
     }
 
-    /// How a namespace is served, `""` for what is in none; `None` for one that nobody has told of yet.
+    /// Returns how a namespace is served; `None` for one that no watch has reported. `""` stands for cluster-scoped objects.
     pub fn stance(&self, namespace: &str) -> Option<Stance> {
         self.namespaces.stance(namespace)
     }
 
-    /// True where nothing is done: nobody has told of the namespace yet, or another rolegate serves it.
+    /// Reports whether nothing is done in a namespace: it is not reported yet, or another installation serves it.
     pub(super) fn rests_in(&self, namespace: &str) -> bool {
         self.stance(namespace).is_none_or(Stance::is_of_other)
     }
 
-    /// Takes in what a watch of webhook configurations reports of rolegates other than `own`.
+    /// Applies an event of the watch of webhook configurations, for installations other than `own`.
     pub fn others_change(&mut self, own: &str, change: Change<MutatingWebhookConfiguration>) {
         let of_other = |configuration: &MutatingWebhookConfiguration| {
             Installation::of(configuration).filter(|one| one.name != own).map(|one| (one.name.clone(), one))
@@ -97,17 +97,17 @@ impl Index {
         self.touch_namespaces(&|of| changed.iter().any(|name| **name == *of));
     }
 
-    /// How all namespaces are served that have been told of.
+    /// Returns the stances of all reported namespaces.
     pub fn stances(&self) -> impl Iterator<Item = (&Arc<str>, Stance)> {
         self.namespaces.stances.iter().map(|(name, stance)| (name, *stance))
     }
 
-    /// How a namespace is served by the labels that it has.
+    /// Returns the stance that follows from the labels of a namespace.
     pub fn stance_of<T: Object>(&self, namespace: &T) -> Stance {
         self.namespaces.serving.stance(&namespace.meta().labels)
     }
 
-    /// Takes in a namespace that was read live before its watch has told of it.
+    /// Applies a namespace that was read live before its watch reported it.
     pub fn namespace_read<T: Object>(&mut self, namespace: &T) {
         let name = namespace.meta().display_name();
         if !self.namespaces.stances.contains_key(name) {
@@ -116,7 +116,7 @@ impl Index {
         }
     }
 
-    /// Takes in what a watch of namespaces reports.
+    /// Applies an event of the watch of namespaces.
     pub fn namespace_change<T: Object>(&mut self, source: SourceId, change: Change<T>) {
         match change {
             Change::Listed(namespaces) => {
@@ -146,7 +146,7 @@ impl Index {
         }
     }
 
-    /// Has all groups and PodGroups looked at again that are in these namespaces.
+    /// Marks all groups and PodGroups in these namespaces as changed.
     fn touch_namespaces(&mut self, touched: &dyn Fn(&str) -> bool) {
         let keys = self.keys().into_iter().chain(self.tree_keys());
         let keys: Vec<_> = keys.filter(|key| touched(&key.namespace)).collect();

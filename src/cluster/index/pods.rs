@@ -11,60 +11,57 @@ use crate::cluster::index::tombstones::{Tombstones, is_older};
 use crate::model::{GroupKey, Maker, OrdinalStarts, PodIdentity, WorkloadKey, WorkloadKind, identify};
 use crate::plan::{GroupPods, PodFacts, PodRef};
 
-/// Pods that name a group.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
     by_group: HashMap<GroupKey, Home>,
     homes: HashMap<Name, GroupKey>,
     gone: Tombstones<Name>,
-    /// Those that are on their way out, and what others said last.
+    /// Leaving pods and the last words of pods that are gone.
     went: GonePods,
-    /// How many were seen.
+    /// Number of pods stored so far.
     seen: u64,
 }
 
-/// The pods of one group.
 #[derive(Debug, Default)]
 struct Home {
     entries: HashMap<Arc<str>, Entry>,
-    /// The same, counted as planning asks for them.
+    /// The same pods, counted for planning.
     counted: GroupPods,
-    /// The one that was taken in last: pods that come one after another say much the same.
+    /// The pod stored last, whose texts are shared: consecutive pods have mostly equal texts.
     last: Option<(Arc<PodFacts>, Option<MadeBy>)>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// What the pod says.
+    /// Facts from the pod alone.
     facts: Arc<PodFacts>,
-    /// The same with what its workload says of it: as it is counted.
+    /// The same facts completed by its workload, as counted.
     completed: Arc<PodFacts>,
-    /// What makes it, where that says more of it than the pod itself.
+    /// The workload that makes the pod, where it adds facts.
     maker: Option<MadeBy>,
     source: SourceId,
     version: Option<u64>,
 }
 
-/// Kind and name of the workload that makes a pod.
 type MadeBy = (WorkloadKind, Arc<str>);
 
 impl Pods {
-    /// The pods of a group, with what their workloads say of them.
+    /// Returns the pods of a group, completed by their workloads.
     pub(super) fn of(&self, key: &GroupKey) -> GroupPods {
         self.by_group.get(key).map(|home| home.counted.clone()).unwrap_or_default()
     }
 
-    /// Those that are on their way out, and what others said last.
+    /// Returns the leaving pods and the last words of pods that are gone.
     pub(super) fn went(&self) -> &GonePods {
         &self.went
     }
 
-    /// How many were seen so far.
+    /// Returns the number of pods stored so far.
     pub(super) fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// How many entries each map has.
+    /// Returns the number of entries of each map.
     pub(super) fn sizes(&self) -> [(&'static str, usize); 4] {
         [
             ("pods", self.homes.len()),
@@ -74,17 +71,15 @@ impl Pods {
         ]
     }
 
-    /// Groups that pods name.
     pub(super) fn groups(&self) -> impl Iterator<Item = &GroupKey> {
         self.by_group.keys()
     }
 
-    /// True when a role of a group has pods.
     pub(super) fn has_role(&self, key: &GroupKey, role: &str) -> bool {
         self.by_group.get(key).is_some_and(|home| home.counted.of_role(role).next().is_some())
     }
 
-    /// Counts the pods anew of which this workload says something; returns their groups.
+    /// Counts anew the pods that a workload makes; returns their groups.
     pub(super) fn made_by(&mut self, workload: &WorkloadKey, workloads: &Workloads) -> Vec<GroupKey> {
         let is_maker = |(kind, name): &MadeBy| *kind == workload.kind && **name == *workload.name;
         let here = |key: &GroupKey| *key.namespace == *workload.namespace;
@@ -104,7 +99,7 @@ impl Pods {
         groups
     }
 
-    /// Forgets what a watch has not listed; returns the groups that these named.
+    /// Removes the pods that a watch has not listed; returns their groups.
     pub(super) fn keep_only(&mut self, source: SourceId, listed: &[Pod]) -> Vec<GroupKey> {
         let seen: HashSet<Name> = listed.iter().map(|pod| name_of(&pod.metadata)).collect();
         let gone = self
@@ -116,8 +111,8 @@ impl Pods {
         gone.iter().filter_map(|name| self.forget(name)).chain(left).collect()
     }
 
-    /// Forgets the pods of a group that look as if they ran, and were not there when they were listed at this version. What
-    /// is newer stays. True when there were any.
+    /// Removes the running pods of a group that a live list at this version lacks, unless they are newer. Returns true when
+    /// there were any.
     pub(super) fn keep_running(&mut self, key: &GroupKey, listed: &HashSet<String>, at: Option<u64>) -> bool {
         let pods = self.by_group.get(key).into_iter().flat_map(|home| &home.entries);
         let is_gone = |entry: &Entry| {
@@ -133,7 +128,7 @@ impl Pods {
         !gone.is_empty()
     }
 
-    /// Takes a pod in; returns the groups that this concerns. What is older than what is known of its name is dropped.
+    /// Stores a pod unless a newer version of the same name is known; returns the groups that changed.
     pub(super) fn apply(&mut self, source: SourceId, pod: &Pod, workloads: &Workloads) -> Vec<GroupKey> {
         let name = name_of(&pod.metadata);
         let (uid, version) = uid_and_version(pod);
@@ -162,7 +157,7 @@ impl Pods {
             facts.seen = self.seen;
         }
         let home = facts.identity.group.clone();
-        // Its predecessor of the same name is gone.
+        // The predecessor of the same name is gone.
         self.went.gone(&name, Some(uid));
         let left = self.forget(&name).filter(|left| *left != home);
         let mut maker = maker(&pod.metadata);
@@ -191,7 +186,7 @@ impl Pods {
         left.into_iter().chain([home]).collect()
     }
 
-    /// Takes in a pod as a write has left it, ahead of the watch.
+    /// Applies a pod as a write returned it, ahead of the watch.
     pub(super) fn written(&mut self, pod: &Pod, workloads: &Workloads) -> Vec<GroupKey> {
         match self.entry(&name_of(&pod.metadata)).map(|entry| entry.source) {
             Some(source) => self.apply(source, pod, workloads),
@@ -199,7 +194,7 @@ impl Pods {
         }
     }
 
-    /// Takes in that a pod is gone: the one of this uid, seen by this watch.
+    /// Removes a deleted pod if its uid and watch match; returns its group.
     pub(super) fn deleted(&mut self, source: SourceId, pod: &Pod) -> Option<GroupKey> {
         let name = name_of(&pod.metadata);
         let (uid, version) = uid_and_version(pod);
@@ -215,7 +210,7 @@ impl Pods {
         self.forget(&name)
     }
 
-    /// Notes a pod that counts no more; returns its group where what is left of it has changed by that.
+    /// Records a pod that no longer counts; returns its group when its leaving pods changed.
     fn note_gone(&mut self, source: SourceId, pod: &Pod, workloads: &Workloads) -> Option<GroupKey> {
         let name = name_of(&pod.metadata);
         let (uid, version) = uid_and_version(pod);
@@ -261,7 +256,7 @@ impl Pods {
     }
 }
 
-/// Shares the texts that two pods have in common: thousands of pods have a handful of them.
+/// Shares equal texts with the pod stored last: thousands of pods have a handful of distinct texts.
 fn share(facts: &mut PodFacts, maker: Option<&mut MadeBy>, (last, last_maker): &(Arc<PodFacts>, Option<MadeBy>)) {
     let texts = [
         (&mut facts.identity.role, &last.identity.role),
@@ -285,11 +280,11 @@ fn uid_and_version(pod: &Pod) -> (&str, Option<u64>) {
     (meta.uid.as_deref().unwrap_or_default(), version(meta.resource_version.as_deref()))
 }
 
-/// What a workload says of its pods beyond what they say themselves.
+/// Facts of a pod that only its workload knows.
 struct Says {
-    /// Where a StatefulSet starts to count: the ordinals in the facts are not yet counted from there.
+    /// `spec.ordinals.start` of a StatefulSet, not yet subtracted in the facts of the pod.
     start: i64,
-    /// A LeaderWorkerSet makes the pods of a group after their leader.
+    /// True for a LeaderWorkerSet that makes the pods of a group after their leader.
     one_by_one: bool,
 }
 
@@ -306,7 +301,7 @@ impl Says {
         }
     }
 
-    /// The facts with that; nothing is copied where it changes nothing.
+    /// Returns the completed facts; does not copy where nothing changes.
     fn completed(&self, facts: &Arc<PodFacts>) -> Arc<PodFacts> {
         let made_at_once = facts.identity.made_at_once && !self.one_by_one;
         if self.start == 0 && made_at_once == facts.identity.made_at_once {
@@ -319,7 +314,7 @@ impl Says {
     }
 }
 
-/// The StatefulSet from whose start a pod's index counts, or its LeaderWorkerSet, which numbers its groups from 0.
+/// Returns the StatefulSet whose start offsets the pod's index, or the LeaderWorkerSet, which numbers its groups from 0.
 fn maker(meta: &Meta) -> Option<MadeBy> {
     match Maker::of(meta) {
         Maker::LeaderWorkerSet { name, .. } => Some((WorkloadKind::LeaderWorkerSet, name.into())),

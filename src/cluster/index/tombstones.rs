@@ -1,23 +1,22 @@
-//! What was deleted, so that an answer or event that comes late does not bring it back.
+//! Deleted objects, remembered so that a late answer or event does not restore them.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// How many are remembered: many more than are deleted while a request is on its way.
+/// Number of entries kept: many more than are deleted while a request is in flight.
 const MOST: usize = 4096;
 
-/// The last objects that were deleted, by name.
 #[derive(Debug)]
 pub(super) struct Tombstones<K> {
     all: HashMap<K, Tombstone>,
-    /// Oldest first; a name that was deleted twice stands here twice.
+    /// Oldest first. A name that was deleted twice appears twice.
     order: VecDeque<K>,
 }
 
 #[derive(Debug)]
 struct Tombstone {
-    /// `None` where the object may come back by itself: a pod that left one watch and appears in another.
+    /// `None` where the same object may return: a pod that left one watch and appears in another.
     uid: Option<Arc<str>>,
     version: Option<u64>,
 }
@@ -29,7 +28,7 @@ impl<K> Default for Tombstones<K> {
 }
 
 impl<K: Clone + Eq + Hash> Tombstones<K> {
-    /// Remembers that an object is gone since this version.
+    /// Records that an object is gone since this version.
     pub(super) fn add(&mut self, name: K, uid: Option<&str>, version: Option<u64>) {
         if self.all.get(&name).is_some_and(|known| is_older(version, known.version)) {
             return;
@@ -44,20 +43,19 @@ impl<K: Clone + Eq + Hash> Tombstones<K> {
         }
     }
 
-    /// How many are remembered.
     pub(super) fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// True for word of an object that is gone by now.
+    /// Reports whether this version belongs to an object that is gone.
     pub(super) fn holds(&self, name: &K, uid: &str, version: Option<u64>) -> bool {
         let Some(tombstone) = self.all.get(name) else { return false };
         tombstone.uid.as_deref() == Some(uid) || is_older(version, tombstone.version)
     }
 }
 
-/// True when one version is certainly older than the other: the API server counts all changes in one row, so this holds
-/// between an object and its successor of the same name as well.
+/// Reports whether `version` is certainly older than `known`. The API server numbers all changes in one sequence, so this
+/// holds between an object and its successor of the same name as well.
 pub(super) fn is_older(version: Option<u64>, known: Option<u64>) -> bool {
     version.zip(known).is_some_and(|(version, known)| version < known)
 }

@@ -1,4 +1,4 @@
-//! Pods that a KAI PodGroup places, and the topologies that its levels are of.
+//! Pods that KAI PodGroups place, and the topologies of their levels.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::model::{Dialect, GroupKey, names, placed_by};
 use crate::plan::PodRef;
 use crate::plan::gangs::{Level, Shape, TreePod, TreeSnapshot};
 
-/// Pods that a PodGroup places, by unique id.
+/// Pods by PodGroup and uid.
 #[derive(Debug, Default)]
 pub(super) struct TreePods {
     by_tree: HashMap<GroupKey, HashMap<Arc<str>, Entry>>,
@@ -25,12 +25,11 @@ struct Entry {
     version: Option<u64>,
 }
 
-/// Node labels of the levels of KAI's Topology by each of their names.
+/// Node labels of the levels of a KAI Topology, by each name of a level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KaiLevels(BTreeMap<String, String>);
 
 impl KaiLevels {
-    /// Reads a Topology.
     pub fn of(topology: &Topology) -> Self {
         let levels = topology.spec.levels.iter();
         let names =
@@ -44,12 +43,11 @@ impl TreePods {
         self.trees.len()
     }
 
-    /// PodGroups that have pods.
     pub(super) fn trees(&self) -> impl Iterator<Item = &GroupKey> {
         self.by_tree.keys()
     }
 
-    /// Takes a pod in; returns its PodGroup if that has news of it.
+    /// Stores a pod; returns its PodGroup when the pod was news.
     pub(super) fn apply(&mut self, source: SourceId, pod: &Pod) -> Option<GroupKey> {
         let meta = &pod.metadata;
         let uid: Arc<str> = meta.uid.as_deref()?.into();
@@ -75,14 +73,14 @@ impl TreePods {
         changed.then_some(key)
     }
 
-    /// Takes in a pod as a write has left it; one that is not known is gone by now.
+    /// Applies a pod as a write returned it. An unknown pod is gone by now.
     pub(super) fn written(&mut self, pod: &Pod) -> Option<GroupKey> {
         let uid = pod.metadata.uid.as_deref()?;
         let source = self.by_tree.get(self.trees.get(uid)?)?.get(uid)?.source;
         self.apply(source, pod)
     }
 
-    /// Forgets a pod; returns its PodGroup.
+    /// Removes a pod; returns its PodGroup.
     pub(super) fn remove(&mut self, uid: &str) -> Option<GroupKey> {
         let key = self.trees.remove(uid)?;
         let pods = self.by_tree.get_mut(&key)?;
@@ -93,7 +91,7 @@ impl TreePods {
         Some(key)
     }
 
-    /// Forgets what a watch has not listed; returns the PodGroups of these.
+    /// Removes the pods that a watch has not listed; returns their PodGroups.
     pub(super) fn keep_only(&mut self, source: SourceId, listed: &[Pod]) -> Vec<GroupKey> {
         let listed: HashSet<_> = listed.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
         let of_source = self.by_tree.values().flatten().filter(|(_, entry)| entry.source == source);
@@ -107,12 +105,12 @@ impl TreePods {
 }
 
 impl Index {
-    /// PodGroups that have pods to be placed, or placed.
+    /// Returns the PodGroups that have pods.
     pub fn tree_keys(&self) -> HashSet<GroupKey> {
         self.tree_pods.trees().map(GroupKey::of_pod_group).collect()
     }
 
-    /// What planning needs of every PodGroup that places pods, by namespace and name; of those of one name where it is given.
+    /// Returns the planning input for every PodGroup with pods, by namespace and name, or only for those with this name.
     pub fn tree_snapshots(&self, name: Option<&str>) -> Vec<TreeSnapshot> {
         let mut keys: Vec<_> = self.tree_pods.trees().collect();
         keys.retain(|key| name.is_none_or(|name| *key.name == *name));
@@ -120,12 +118,12 @@ impl Index {
         keys.into_iter().map(|key| self.tree_snapshot(key)).collect()
     }
 
-    /// Says what the counts of all PodGroups mean, whatever their definition tells.
+    /// Sets the meaning of the counts of all PodGroups, which overrides their definition.
     pub fn choose_dialect(&mut self, dialect: Option<Dialect>) {
         self.dialect = dialect;
     }
 
-    /// What planning needs of a PodGroup that places its pods.
+    /// Returns the planning input for a PodGroup.
     pub fn tree_snapshot(&self, key: &GroupKey) -> TreeSnapshot {
         let tree = self.pod_group(key).map(|tree| {
             let dialect = self.dialect.or(self.definitions.dialect()).or(tree.dialect);
@@ -145,8 +143,8 @@ impl Index {
         }
     }
 
-    /// The node label of a level: a layer of the ClusterTopology that is named, a level of KAI's Topology of that name, or,
-    /// where none is named, the label itself.
+    /// Returns the node label of a level: of a layer of the named ClusterTopology, of a level of the KAI Topology with that
+    /// name, or, where no topology is named, the level name itself.
     fn key_of(&self, level: &Level) -> Option<String> {
         let name = level.topology.as_deref().unwrap_or(DEFAULT_CLUSTER_TOPOLOGY);
         let layer = || self.layer_key(name, &level.name);
@@ -155,7 +153,7 @@ impl Index {
         layer().or_else(of_kai).or_else(plain)
     }
 
-    /// Takes in what a watch of pods that PodGroups place reports.
+    /// Applies an event of the watch of pods that PodGroups place.
     pub fn tree_pod_change(&mut self, source: SourceId, change: Change<Pod>) {
         let trees: Vec<_> = match change {
             Change::Listed(pods) => {
@@ -177,7 +175,7 @@ impl Index {
         self.dirty.extend(trees.iter().map(GroupKey::of_pod_group));
     }
 
-    /// Has all PodGroups looked at again that place pods, or this one.
+    /// Marks all PodGroups with pods as changed, or only this one.
     pub(super) fn touch_trees(&mut self, only: Option<&GroupKey>) {
         let is_meant = |key: &&GroupKey| only.is_none_or(|only| only == *key);
         let keys: Vec<_> = self.tree_pods.trees().filter(is_meant).map(GroupKey::of_pod_group).collect();

@@ -1,4 +1,4 @@
-//! Workloads: desired replicas of roles that refer to them, and where StatefulSets start to count.
+//! Workloads: desired replicas of the roles that refer to them, and first ordinals of StatefulSets.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::model::{
 /// A workload as a watch reports it.
 #[derive(Clone, Debug)]
 pub struct SeenWorkload {
-    /// What rules and groups look at.
+    /// The part that rules and groups read.
     pub workload: Workload,
     /// `spec.ordinals.start`, 0 for kinds without it.
     pub start: i64,
-    /// Where it stands, if it is claimed for rollouts in lockstep.
+    /// State of its rollout, if it is claimed for rollouts in lockstep.
     pub rolled: Option<RolledWorkload>,
     /// Its scale, if it is claimed.
     pub scaled: Option<ScaledWorkload>,
@@ -24,7 +24,6 @@ pub struct SeenWorkload {
 }
 
 impl SeenWorkload {
-    /// Reads a workload of any kind.
     pub fn of<T: WorkloadObject>(object: &T) -> Self {
         Self {
             workload: object.workload(),
@@ -36,11 +35,10 @@ impl SeenWorkload {
     }
 }
 
-/// Workloads.
 #[derive(Debug, Default)]
 pub(super) struct Workloads {
     all: HashMap<WorkloadKey, Entry>,
-    /// Those that are claimed, by group: a pass over one of thousands looks at no others.
+    /// Claimed workloads by group, so that a pass over one group does not scan all workloads.
     claimed: HashMap<GroupKey, BTreeSet<WorkloadKey>>,
 }
 
@@ -51,26 +49,26 @@ struct Entry {
     rolled: Option<RolledWorkload>,
     scaled: Option<ScaledWorkload>,
     leaders_at: Option<String>,
-    /// The watch that has told of it.
+    /// The watch that reported it.
     source: Option<SourceId>,
 }
 
 impl Entry {
-    /// The group that it is claimed for, or was when its claim was taken away in the middle of a rollout.
+    /// Returns the group it is claimed for, or was claimed for before its claim was removed during a rollout.
     fn group(&self) -> Option<&GroupKey> {
         let former = || self.rolled.as_ref().map(|rolled| &rolled.claim.group);
         self.workload.claim.as_ref().map(|claim| &claim.group).or_else(former)
     }
 }
 
-/// What a workload's change concerns.
+/// The effects of a change of a workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changed {
-    /// What groups are read and judged with.
+    /// The input of groups and their rules has changed.
     pub(super) groups: bool,
-    /// What its pods do not say of themselves: from where they are counted, and whether they are made at once.
+    /// Facts that its pods lack have changed: the first ordinal, or whether pods are made one by one.
     pub(super) pods: bool,
-    /// Groups whose rollouts this concerns.
+    /// Groups whose rollouts are affected.
     pub(super) rollouts: Vec<GroupKey>,
 }
 
@@ -83,13 +81,13 @@ impl Workloads {
         self.all.get(key).map(|entry| &entry.workload)
     }
 
-    /// Takes a workload in. Without a source it was read outside a watch, which counts until a watch tells of it.
+    /// Stores a workload. Without a source it was read outside a watch, and counts until a watch reports it.
     pub(super) fn apply(&mut self, source: Option<SourceId>, seen: SeenWorkload) -> Changed {
         let key = seen.workload.key.clone();
         let before = self.all.get(&key);
         let before_it = before.and_then(|entry| Version::of(entry.rolled.as_ref(), entry.scaled.as_ref()));
         let versions = (before_it, Version::of(seen.rolled.as_ref(), seen.scaled.as_ref()));
-        // What was read outside a watch may be older than what is known, unless its version says otherwise.
+        // A workload read outside a watch may be older than the known one, unless its version proves otherwise.
         let unsure = source.is_none() && before.is_some() && !matches!(versions, (Some(_), Some(_)));
         if unsure || is_older(versions.0, versions.1) {
             return Changed::default();
@@ -112,7 +110,7 @@ impl Workloads {
         changed
     }
 
-    /// Forgets a workload; returns the group that it was claimed for.
+    /// Removes a workload; returns the group of its claim for rollouts.
     pub(super) fn forget(&mut self, key: &WorkloadKey) -> Option<GroupKey> {
         let entry = self.all.remove(key)?;
         if let Some(group) = entry.group()
@@ -126,12 +124,12 @@ impl Workloads {
         entry.rolled.map(|rolled| rolled.claim.group)
     }
 
-    /// Those that are claimed for a group, by key.
+    /// Returns the workloads that are claimed for a group, by key.
     fn of_group(&self, group: &GroupKey) -> impl Iterator<Item = &Entry> {
         self.claimed.get(group).into_iter().flatten().filter_map(|key| self.all.get(key))
     }
 
-    /// Groups that a workload is or was claimed for, when anything has changed that a rollout depends on.
+    /// Returns the groups a workload is or was claimed for, when an input of their rollouts has changed.
     fn rollouts_concerned(&self, before: Option<&Entry>, seen: &SeenWorkload) -> Vec<GroupKey> {
         let (old, new) = (before.and_then(|entry| entry.rolled.as_ref()), seen.rolled.as_ref());
         let same = match (old, new) {
@@ -140,7 +138,7 @@ impl Workloads {
             _ => false,
         };
         let claims = [old, new].into_iter().flatten().map(|rolled| rolled.claim.group.clone()).filter(|_| !same);
-        // Whether the next batch of it has room depends on what its pods ask for.
+        // The requests of its pods decide whether its next batch has room.
         let asked = before.and_then(|entry| entry.scaled.as_ref()).map(|scaled| &scaled.replica);
         let scaled = seen.scaled.as_ref().filter(|scaled| asked.is_none_or(|asked| *asked != scaled.replica));
         let claims = claims.chain(scaled.map(|scaled| scaled.claim.group.clone()));
@@ -151,7 +149,7 @@ impl Workloads {
         claims.chain(led.map(|rolled| rolled.claim.group.clone())).collect()
     }
 
-    /// Workloads that are claimed for rollouts of a group, by name. The revision of a LeaderWorkerSet stands on the
+    /// Returns the workloads claimed for rollouts of a group, by name. The revision of a LeaderWorkerSet comes from the
     /// StatefulSet of its leaders.
     pub(super) fn rolled(&self, group: &GroupKey) -> Vec<RolledWorkload> {
         let mut all: Vec<_> = self.of_group(group).filter_map(|entry| entry.rolled.clone()).collect();
@@ -163,8 +161,8 @@ impl Workloads {
         all
     }
 
-    /// Takes in the scale of a workload as a write has left it, ahead of the watch; true when that is news. Its controller has
-    /// yet to see it.
+    /// Applies the scale of a workload as a write returned it, ahead of the watch; returns true when it is news. Its
+    /// controller has yet to observe it.
     pub(super) fn scaled_to(&mut self, known: &ScaledWorkload, replicas: u32, version_now: &str) -> bool {
         let Some(entry) = self.all.get_mut(&known.key) else { return false };
         let Some(scaled) = entry.scaled.as_mut().filter(|scaled| scaled.uid == known.uid) else { return false };
@@ -179,25 +177,24 @@ impl Workloads {
         true
     }
 
-    /// Workloads that are claimed for a group, by name.
+    /// Returns the workloads claimed for a group, by name.
     pub(super) fn scaled(&self, group: &GroupKey) -> Vec<ScaledWorkload> {
         self.of_group(group).filter_map(|entry| entry.scaled.clone()).collect()
     }
 
-    /// The workload that makes the pods of a role: the one that is claimed for it, else the one that the group names.
+    /// Returns the workload that makes the pods of a role: the claimed one, else the one that the group names.
     pub(super) fn of_role(&self, group: &Group, role: &str) -> Option<&Arc<Workload>> {
         let is_claimed = |workload: &&Arc<Workload>| workload.claim.as_ref().is_some_and(|claim| claim.role == role);
         let claimed = self.of_group(&group.key).map(|entry| &entry.workload).find(is_claimed);
         claimed.or_else(|| self.get(group.role(role)?.workload.key.as_ref()?))
     }
 
-    /// Groups with an open rollout.
     pub(super) fn open(&self) -> impl Iterator<Item = &GroupKey> {
         let rolled = self.all.values().filter_map(|entry| entry.rolled.as_ref());
         rolled.filter(|rolled| rolled.is_open()).map(|rolled| &rolled.claim.group)
     }
 
-    /// The workload whose pods carry these labels: all of one of the sets.
+    /// Returns the workload whose pod template has both labels of one of the sets.
     pub(super) fn with_labels(&self, namespace: &str, sets: &[[(&str, &str); 2]]) -> Option<&WorkloadKey> {
         let carries = |labels: &BTreeMap<String, String>, set: &[(&str, &str); 2]| {
             set.iter().all(|(key, value)| labels.get(*key).is_some_and(|found| found == value))
@@ -206,11 +203,11 @@ impl Workloads {
             workload.template_labels.iter().any(|labels| sets.iter().any(|set| carries(labels, set)))
         };
         let own = self.all.iter().filter(|(key, entry)| key.namespace == namespace && makes(&entry.workload));
-        // The StatefulSets behind a LeaderWorkerSet have its labels as well.
+        // The StatefulSets behind a LeaderWorkerSet carry its labels as well.
         own.map(|(key, _)| key).min_by_key(|key| (key.kind.makes_for().next().is_some(), *key))
     }
 
-    /// Forgets what a watch has not listed; returns what that was.
+    /// Removes the workloads of a kind that a watch has not listed; returns them.
     pub(super) fn keep_only(
         &mut self,
         source: SourceId,
@@ -252,7 +249,7 @@ impl<'a> Version<'a> {
     }
 }
 
-/// What the watch reports is behind what a write has answered.
+/// Reports whether the version seen by a watch is behind the one that a write returned.
 fn is_older(known: Option<Version<'_>>, seen: Option<Version<'_>>) -> bool {
     known.zip(seen).is_some_and(|(known, seen)| known.uid == seen.uid && seen.number < known.number)
 }

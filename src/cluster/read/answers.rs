@@ -1,4 +1,4 @@
-//! What the API server answers to the reads of a review, and what that means to the rules.
+//! Answers of the API server to the reads of a review, and their meaning for the rules.
 
 use std::fmt::Display;
 
@@ -9,12 +9,12 @@ use crate::api::{Meta, ObjectKind};
 use crate::cluster::read::reads::name_in;
 use crate::rules::{Need, World};
 
-/// What was read.
+/// Results of the reads.
 #[derive(Default)]
 pub(super) struct Found {
     pub(super) objects: Vec<(ObjectKind, String)>,
     answers: Vec<(Need, bool)>,
-    /// Why something may not be read: then we do not know what is not there.
+    /// Reason for which something may not be read: absence is not proven then.
     pub(super) forbidden: Option<String>,
 }
 
@@ -25,7 +25,7 @@ impl Found {
 
     pub(super) fn into_world(self, world: &mut World, unread: &mut Unread) {
         for (kind, object) in self.objects {
-            // One without the expected shape is as good as unknown.
+            // An object without the expected shape counts as unknown.
             if let Err(error) = world.add_json(&kind.api_version(), kind.kind, &object) {
                 unread.note(&format_args!("{} does not have the expected shape: {error}", kind.kind));
             }
@@ -39,7 +39,7 @@ impl Found {
     }
 }
 
-/// What could not be read for one review: told in one line, however much it is.
+/// Failed reads of one review, reported in one line.
 #[derive(Default)]
 pub(super) struct Unread {
     count: usize,
@@ -62,11 +62,10 @@ impl Unread {
     }
 }
 
-/// What the API server answers.
 pub(super) enum Answer {
     Text(String),
     Absent,
-    /// In the API server's words.
+    /// Message of the API server.
     Forbidden(String),
 }
 
@@ -74,13 +73,13 @@ pub(super) fn items(list: &str) -> Vec<&RawValue> {
     serde_json::from_str::<List<'_>>(list).map(|list| list.items).unwrap_or_default()
 }
 
-/// What to ask for to get the next page of a list.
+/// Returns the continue token of a list.
 pub(super) fn next_page(list: &str) -> Option<String> {
     let next = serde_json::from_str::<List<'_>>(list).ok()?.metadata.next;
     Some(next).filter(|next| !next.is_empty())
 }
 
-/// A list, its objects left as they are.
+/// A list whose objects stay unparsed.
 #[derive(Deserialize)]
 struct List<'a> {
     #[serde(default)]
@@ -95,7 +94,6 @@ struct ListMeta {
     next: String,
 }
 
-/// An object of which only the metadata is read.
 #[derive(Deserialize)]
 pub(super) struct Named {
     pub(super) metadata: Meta,

@@ -1,4 +1,4 @@
-//! Rolegates of a cluster, from its webhook configurations.
+//! Installations of rolegate in a cluster, from its webhook configurations.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::cluster::watch::watched::api;
 use crate::model::Installation;
 use crate::model::installation::OF_PODS;
 
-/// The rolegates of the cluster other than `own`.
+/// Returns the installations of rolegate in the cluster other than `own`.
 ///
 /// # Errors
 /// When the API server fails, or webhook configurations may not be read.
@@ -25,7 +25,7 @@ pub async fn others(client: &Client, own: &str) -> Result<Vec<Installation>, kub
     Ok(all.filter(|one| one.name != own).collect())
 }
 
-/// All rolegates of the cluster.
+/// Returns all installations of rolegate among these webhook configurations.
 pub fn installations(all: &[MutatingWebhookConfiguration]) -> Vec<Installation> {
     let of = |configuration: &MutatingWebhookConfiguration| {
         let hook = configuration.webhooks.iter().flatten().find(|hook| hook.name == OF_PODS)?;
@@ -35,7 +35,7 @@ pub fn installations(all: &[MutatingWebhookConfiguration]) -> Vec<Installation> 
     all.iter().filter_map(of).collect()
 }
 
-/// True when the selector takes an object with these labels; none at all takes everything.
+/// Reports whether the selector matches these labels; a missing selector matches all.
 pub fn selects(selector: Option<&LabelSelector>, labels: &BTreeMap<String, String>) -> bool {
     selector.is_none_or(|selector| read(selector).matches(labels))
 }

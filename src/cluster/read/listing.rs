@@ -17,23 +17,22 @@ use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_g
 use crate::cluster::watch::watched::api;
 use crate::model::Serving;
 
-/// What was seen.
 #[derive(Debug)]
 pub struct ClusterListing {
-    /// The cluster.
     pub index: Index,
-    /// Kinds that may not be read: what stands in them is not known.
+    /// Kinds that may not be read: their objects are unknown.
     pub forbidden: Vec<ObjectKind>,
 }
 
 impl ClusterListing {
-    /// True when no kind that carries groups is served: rolegate is not installed.
+    /// Reports whether no kind that carries groups is served: rolegate is not installed.
     pub fn lacks_groups(&self) -> bool {
         CARRIERS.iter().all(|kind| self.index.is_served(*kind) == Some(false))
     }
 }
 
-/// Lists everything that groups and KAI PodGroups are planned from, in one namespace or in all, which are served so.
+/// Lists everything that groups and KAI PodGroups are planned from, in one namespace or in all. `serving` decides how
+/// namespaces are served.
 ///
 /// # Errors
 ///
@@ -75,7 +74,8 @@ async fn list(
     Ok(seen)
 }
 
-/// The one definition with several versions that are read, and the one that tells what the counts of PodGroups mean.
+/// Reads the definitions of RoleBasedGroup, which is read in several versions, and of PodGroup, which tells the meaning of
+/// its counts.
 async fn definitions(client: &Client) -> Result<Change<Definition>, kube::Error> {
     let all = api::<Definition>(client, CUSTOM_RESOURCE_DEFINITION, None);
     let (groups, pod_groups) = (ROLE_BASED_GROUP.crd_name(), POD_GROUP.crd_name());
@@ -87,11 +87,11 @@ async fn definitions(client: &Client) -> Result<Change<Definition>, kube::Error>
     Ok(Change::Listed(found.map(|found| found.object).collect()))
 }
 
-/// Collects the lists, so that all are read at the same time.
+/// Collects the lists, to read all at the same time.
 struct Lister {
     client: Client,
     next: SourceId,
-    /// Versions of kinds that are read in another one.
+    /// Versions of kinds that are read in another version.
     unread: Vec<ObjectKind>,
     reads: Vec<BoxFuture<'static, Result<Read, kube::Error>>>,
 }
@@ -123,7 +123,7 @@ impl Reader for Lister {
             let change = match api.list(&params).await {
                 Ok(list) => Change::Listed(list.items.into_iter().map(|item| item.object).collect()),
                 Err(kube::Error::Api(status)) if status.code == 404 => Change::NotServed,
-                // Whoever may read pods is told what they can tell.
+                // Without the right to read pods there is nothing to show.
                 Err(kube::Error::Api(status)) if status.code == 403 && kind != POD => return Ok(Read::Forbidden(kind)),
                 Err(error) => return Err(error),
             };

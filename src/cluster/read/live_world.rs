@@ -1,4 +1,4 @@
-//! What a rule looks up outside the object it judges, read live: a rule denies only what a live read shows to be wrong.
+//! Live reads of what a rule looks up outside the judged object. A rule denies only what a live read proves wrong.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,50 +26,47 @@ use crate::model::{GroupKey, names};
 use crate::rules::question::Question;
 use crate::rules::{DecodeError, Need, Options, World, needs};
 
-/// How long the installed definition of PodGroups is believed.
+/// Lifetime of the cached definition of PodGroups.
 const DIALECT_FOR: Duration = Duration::from_secs(30);
 
-/// Something could not be read; the request must not be answered from ignorance.
+/// A failed read. The request must not be answered from ignorance.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveWorldError {
     /// The API server failed.
     #[error("reading {what}: {source}")]
     Read {
-        /// What was read.
+        /// Kind or subject of the read.
         what: String,
-        /// What went wrong.
         source: Box<kube::Error>,
     },
-    /// No answer in time.
     #[error("reading {0}: no answer in time")]
     Timeout(String),
-    /// It is not read.
+    /// Not read.
     #[error("reading {0}: there are too many")]
     TooMany(String),
 }
 
-/// Requests of reviews at a time: however many come, the loop has its own.
+/// Concurrent requests of reviews. The loop has its own budget.
 const AT_A_TIME: usize = 16;
-/// Pods in one page of a list, and pages of which no more are read.
+/// Pods in one page of a list, and the largest number of pages read.
 const PAGE: u32 = 500;
 const PAGES: usize = 20;
 
-/// Reads what rules look up. Clones share one budget of requests.
+/// Reader of what rules look up. Clones share one budget of requests.
 #[derive(Clone)]
 pub struct LiveWorld {
     client: Client,
-    /// Knows in which version a kind is read.
+    /// Tells in which version a kind is read.
     index: SharedIndex,
     options: Options,
-    /// The installed definition of PodGroups, and when it was read.
     definition: Arc<Mutex<Option<Definition>>>,
     budget: Arc<Semaphore>,
 }
 
-/// When the definition was read, and what it was; `None` where there is none.
+/// The time of the read, and the definition as JSON; `None` where it does not exist.
 type Definition = (Instant, Option<Arc<str>>);
 
-/// What a version of an API group serves.
+/// Discovery document of a version of an API group.
 #[derive(Deserialize)]
 struct ResourceList {
     #[serde(default)]
@@ -82,17 +79,17 @@ struct Resource {
 }
 
 impl LiveWorld {
-    /// Reads with this client, each kind in the version that this index reads.
+    /// Returns a reader that reads each kind in the version that this index reads.
     pub fn new(client: Client, index: SharedIndex, options: Options) -> Self {
         Self { client, index, options, definition: Arc::default(), budget: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
 
-    /// The world as far as the rules of an object look at it, and what its author may do. All reads end by `deadline`.
+    /// Returns the world that the rules of an object need, including the rights of its author. All reads end by `deadline`.
     ///
     /// # Errors
     ///
-    /// When the API server fails to answer what must not be guessed: the author's rights, and who refers to a topology.
-    /// Whatever else cannot be read, or not in time, stays unknown, and the rules that look at it do not judge.
+    /// When the API server fails to answer what must not be guessed: the author's rights, and who refers to a topology. Any
+    /// other failed or late read leaves its need unknown, and the rules that look at it do not judge.
     pub async fn of(
         &self,
         question: Question<'_>,
@@ -132,7 +129,6 @@ impl LiveWorld {
         }
     }
 
-    /// Reads what is needed.
     async fn meet(&self, read: &Read, author: &UserInfo<'_>) -> Result<Found, LiveWorldError> {
         match &read.way {
             Way::One(place) => self.one(place, &read.needs).await,
@@ -145,11 +141,11 @@ impl LiveWorld {
         }
     }
 
-    /// The first object of a name among the kinds; a kind that is not served has no objects.
+    /// Reads the first object of a name among the kinds. A kind that is not served has no objects.
     async fn one(&self, place: &Place, needs: &[Need]) -> Result<Found, LiveWorldError> {
         let mut found = Found::default();
         for (need, name) in needs.iter().filter_map(|need| Some((need, name_in(need)?))) {
-            // What cannot be there is not asked for.
+            // Skip names that no object can have.
             let possible = place.kinds.iter().filter(|_| subdomain_fault(name).is_none());
             let get = |kind: &ObjectKind| self.text(objects::get(*kind, place.namespace.as_deref(), name), *kind);
             let mut first = None;
@@ -166,7 +162,7 @@ impl LiveWorld {
         Ok(found)
     }
 
-    /// The same for many names, from a list of each kind.
+    /// Reads the objects of many names from a list of each kind.
     async fn many(&self, place: &Place, needs: &[Need]) -> Result<Found, LiveWorldError> {
         let mut found = Found::default();
         let mut wanted: BTreeMap<_, _> = needs.iter().filter_map(|need| Some((name_in(need)?, need))).collect();
@@ -190,7 +186,7 @@ impl LiveWorld {
         Ok(found)
     }
 
-    /// Every object of the kinds. A list answers "which", whatever it holds.
+    /// Reads every object of the kinds. Even an empty list answers the needs.
     async fn all(&self, place: &Place, needs: &[Need]) -> Result<Found, LiveWorldError> {
         let mut found = Found::default();
         for (kind, answer) in place.kinds.iter().zip(self.lists(place).await) {
@@ -216,7 +212,7 @@ impl LiveWorld {
         join_all(place.kinds.iter().map(list)).await
     }
 
-    /// Which roles of a group have pods, under any label scheme.
+    /// Reads which roles of a group have pods, under any label scheme.
     async fn pods(&self, group: &GroupKey, needs: &[Need]) -> Result<Found, LiveWorldError> {
         let mut found = Found::default();
         let mut wanted = BTreeMap::new();
@@ -259,7 +255,7 @@ impl LiveWorld {
         Ok(found)
     }
 
-    /// Whether a kind is served, as discovery says it: a definition may be there and serve other versions.
+    /// Reads from discovery whether a kind is served: its definition may exist but serve other versions.
     async fn served(&self, kind: ObjectKind, needs: &[Need]) -> Result<Found, LiveWorldError> {
         let mut found = Found::default();
         let there = match self.text(objects::versions(kind), kind).await? {
@@ -276,20 +272,20 @@ impl LiveWorld {
         Ok(found)
     }
 
-    /// The definition of PodGroups tells which KAI release is installed.
+    /// Reads the definition of PodGroups, which tells the installed KAI release.
     async fn read_definition(&self, world: &mut World, deadline: Instant) {
         let known = self.definition.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let definition = match known {
             Some((at, definition)) if at.elapsed() < DIALECT_FOR => definition,
             _ => {
                 let request = objects::get(CUSTOM_RESOURCE_DEFINITION, None, &POD_GROUP.crd_name());
-                // The other half of the time is for what cannot be done without.
+                // The other half of the time is for reads that are mandatory.
                 let time = deadline.saturating_duration_since(Instant::now()) / 2;
                 let read = tokio::time::timeout(time, self.text(request, CUSTOM_RESOURCE_DEFINITION));
                 let read = match read.await {
                     Ok(Ok(Answer::Text(definition))) => Some(Arc::from(definition)),
                     Ok(Ok(Answer::Absent | Answer::Forbidden(_))) => None,
-                    // Judged by its own fields for once; the next one asks again.
+                    // This review judges the object by its own fields; the next one reads again.
                     Ok(Err(_)) | Err(_) => return,
                 };
                 let mut cache = self.definition.lock().unwrap_or_else(PoisonError::into_inner);
@@ -302,7 +298,7 @@ impl LiveWorld {
         }
     }
 
-    /// What the author may do.
+    /// Asks for the rights of the author.
     async fn rights(&self, needs: &[Need], author: &UserInfo<'_>) -> Result<Found, LiveWorldError> {
         let mut found = Found::default();
         for need in needs {
@@ -310,7 +306,7 @@ impl LiveWorld {
                 Need::MayCreatePodGroups { namespace, api_group } => {
                     (namespace, ("create", *api_group, "podgroups", None))
                 }
-                // A merge patch of the scale, as `kubectl scale` sends it.
+                // `kubectl scale` sends a merge patch of the scale.
                 Need::MayScale(key) => {
                     let kind = key.kind.object_kind();
                     (&key.namespace, ("patch", kind.group, kind.plural, Some(("scale", &*key.name))))
@@ -323,14 +319,14 @@ impl LiveWorld {
         Ok(found)
     }
 
-    /// Whether the author may do something: a verb, of an API group a resource, and of one object a subresource.
+    /// Reports whether the author may use a verb on a resource of an API group, or on a subresource of one object.
     async fn may(
         &self,
         namespace: &str,
         (verb, api_group, resource, of): (&str, &str, &str, Option<(&str, &str)>),
         author: &UserInfo<'_>,
     ) -> Result<bool, LiveWorldError> {
-        // Nobody has no rights, and the API server refuses to be asked about nobody.
+        // An empty user has no rights, and the API server refuses a review without a user.
         if author.username.is_empty() && author.groups.is_empty() {
             return Ok(false);
         }
@@ -385,7 +381,7 @@ impl LiveWorld {
     }
 }
 
-/// Rights and references that protect others: they are not guessed.
+/// Reports whether a need must not be guessed: rights and references that protect others.
 const fn must_be_known(need: &Need) -> bool {
     matches!(
         need,

@@ -1,5 +1,5 @@
-//! Whether replicas are lost that look so: a live read of what makes their pods, after they were seen to be gone. What a
-//! rollout or a scale-in takes away is not lost.
+//! Verdicts on replicas that look lost, by live reads of the makers of their pods. A replica removed by a rollout or a
+//! scale-in is not lost.
 
 use std::collections::BTreeMap;
 
@@ -18,16 +18,16 @@ use crate::model::{Group, WorkloadKey, WorkloadObject};
 use crate::plan::recovery::Loss;
 use crate::plan::{Judged, LastWords, Suspect, Verdict};
 
-/// How the maker of a role's pods stands.
+/// State of the maker of a role's pods.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
-    /// Replicas that it wants; 0 for one that is not there.
+    /// Desired replicas; 0 for a maker that does not exist.
     desired: u32,
-    /// It replaces pods.
+    /// The maker is replacing pods.
     replaces_pods: bool,
 }
 
-/// Looks at batches that look broken.
+/// Judges batches that look broken.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ async fn judge(
     (standings, nodes): (&BTreeMap<&str, Option<Standing>>, &mut BTreeMap<String, bool>),
 ) -> Result<Verdict, kube::Error> {
     let Loss { role, ordinal, unready } = &suspect.loss;
-    // Of a maker that cannot be read nobody knows what it does with its pods.
+    // It is unknown what an unreadable maker does with its pods.
     let is_quiet = |role: &String| {
         let standing = standings.get(role.as_str()).copied().flatten();
         standing.is_some_and(|standing| !standing.replaces_pods)
@@ -100,13 +100,13 @@ async fn judge(
     Ok(Verdict::NotLost)
 }
 
-/// False for a node that is there and is not ready: of its pods nobody knows whether they run.
+/// Reports whether the pods of a node can be judged: false for a node that exists and is not ready.
 async fn answers(client: &Client, name: &str) -> Result<bool, kube::Error> {
     let found = api::<Node>(client, NODE, None).find(name).await?;
     Ok(found.is_none_or(|found| found.object.is_ready()))
 }
 
-/// Reads how a workload stands.
+/// Reads the state of a workload.
 struct Get<'a> {
     client: &'a Client,
     key: &'a WorkloadKey,

@@ -1,5 +1,4 @@
-//! The objects that say what pods of a group would ask for: the workloads of its roles, and the RoleBasedGroup whose roles
-//! have templates.
+//! Objects with the pod templates of a group: the workloads of its roles, and the RoleBasedGroup with templates in its roles.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +13,20 @@ use crate::cluster::objects;
 use crate::fit::Cluster;
 use crate::model::{Group, OrdinalStarts};
 
-/// Requests at a time.
+/// Concurrent requests.
 const AT_ONCE: usize = 8;
 
-/// The workloads of a group that are there, as they are.
+/// Returns the existing workloads of a group as JSON.
 ///
 /// # Errors
 ///
-/// When the API server fails to answer. What is not there, or not served, is left out.
+/// When the API server fails to answer. A missing workload or kind is left out.
 pub async fn workloads(client: &Client, group: &Group) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
     let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
     read(client, group, keys.map(|key| (key.kind.object_kind(), key.name.clone())).collect()).await
 }
 
-/// The workloads of a group, and the RoleBasedGroup that carries it.
+/// Returns the workloads of a group, and the RoleBasedGroup that carries it.
 ///
 /// # Errors
 ///
@@ -56,7 +55,7 @@ async fn read(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// Where StatefulSets begin to count, as they say themselves.
+/// `spec.ordinals.start` of StatefulSets, by name.
 struct Starts(BTreeMap<String, i64>);
 
 impl OrdinalStarts for Starts {
@@ -65,7 +64,7 @@ impl OrdinalStarts for Starts {
     }
 }
 
-/// Takes them in.
+/// Adds the makers to the cluster, and numbers their pods.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Why pods do not appear: one look at what should make them, when a wait has lasted. Nothing of this is watched: it is
-//! asked for seldom, and Events are too many.
+//! Reasons for which pods do not appear: one look at their maker after a long wait. Nothing of this is watched: it is seldom
+//! asked for, and Events are too many.
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
@@ -18,37 +18,35 @@ use crate::model::workload_object::WithType;
 use crate::model::{Group, Maker as PodMaker, OneByOne, Workload, WorkloadKey, WorkloadObject};
 use crate::plan::{Diagnosis, MissingPods, WhyMissing};
 
-/// Reason of the Events by which controllers say that a pod could not be made.
+/// Selects Events by which controllers report that a pod could not be created.
 const FAILED: &str = "reason=FailedCreate";
-/// Most Events that are read at a time.
+/// Largest number of Events read at a time.
 const MOST_EVENTS: u32 = 500;
 
-/// What should make the pods of a role.
+/// The maker of the pods of a role.
 enum Maker {
-    /// A workload as it is now.
     Seen(Box<Seen>),
-    /// It is not there.
+    /// The workload does not exist.
     Absent(WorkloadKey),
-    /// An operator that is known by the Events on its objects only.
+    /// An operator known only by the Events on its objects.
     Unknown,
-    /// What controls a pod of the role that is there, of a kind that is not read.
+    /// The controller of an existing pod of the role, of a kind that is not read.
     Unread(OwnerReference),
 }
 
-/// A workload as it is now.
 struct Seen {
     workload: Workload,
     paused: bool,
-    /// What it says of pods that could not be made.
+    /// Text of the status on pods that could not be created.
     failure: Option<String>,
 }
 
-/// Finds out why replicas lack pods; roles about which nothing is found are left out. `makers` are the workloads of the
-/// roles in `absent`, where they are known.
+/// Returns the reasons for which replicas lack pods. Roles without a known reason are left out. `makers` are the workloads of
+/// the roles in `absent`, where known.
 ///
 /// # Errors
 ///
-/// When the API server fails. What may not be read is not looked at.
+/// When the API server fails. Forbidden reads are skipped.
 pub async fn find(
     client: &Client,
     group: &Group,
@@ -78,7 +76,7 @@ pub async fn find(
     Ok(found.collect())
 }
 
-/// What makes the pods of a role; `None` when it may not be read.
+/// Reads the maker of the pods of a role; `None` when it may not be read.
 async fn read_maker(
     client: &Client,
     namespace: &str,
@@ -97,7 +95,7 @@ async fn read_maker(
     Ok(Some(controller(client, namespace, sibling).await?.map_or(found, Maker::Unread)))
 }
 
-/// What controls a pod, where it is none of the kinds whose pods are known otherwise: a Job, a DaemonSet, a ReplicaSet.
+/// Returns the controller of a pod if its kind is not read: a Job, a DaemonSet, a ReplicaSet.
 async fn controller(client: &Client, namespace: &str, pod: &str) -> Result<Option<OwnerReference>, kube::Error> {
     let found = match api::<Pod>(client, POD, Some(namespace)).find(pod).await {
         Ok(found) => found.map(|found| found.object),
@@ -108,7 +106,7 @@ async fn controller(client: &Client, namespace: &str, pod: &str) -> Result<Optio
     Ok(found.filter(|pod| is_unread(&pod.metadata)).and_then(|pod| pod.metadata.controller().cloned()))
 }
 
-/// A workload as it is now; `None` when it is not there.
+/// Reads a workload; `None` when it does not exist.
 ///
 /// # Errors
 ///
@@ -121,7 +119,6 @@ async fn read(client: &Client, key: &WorkloadKey) -> Result<Option<Seen>, kube::
     key.kind.with_type(Get { client, key }).await
 }
 
-/// Reads a workload.
 struct Get<'a> {
     client: &'a Client,
     key: &'a WorkloadKey,
@@ -142,7 +139,7 @@ impl Seen {
     }
 }
 
-/// What may not be read is no fault.
+/// Treats a forbidden read as no error.
 fn allowed(error: kube::Error) -> Result<(), kube::Error> {
     match error {
         kube::Error::Api(status) if status.code == 403 => Ok(()),
@@ -150,7 +147,7 @@ fn allowed(error: kube::Error) -> Result<(), kube::Error> {
     }
 }
 
-/// The Events of a namespace that say that a pod could not be made.
+/// Lists the Events of a namespace about pods that could not be created.
 async fn failures(client: &Client, namespace: &str) -> Result<Vec<Event>, kube::Error> {
     let params = ListParams::default().fields(FAILED).limit(MOST_EVENTS);
     match api::<Event>(client, EVENT, Some(namespace)).list(&params).await {
@@ -189,7 +186,7 @@ fn why(group: &Group, absence: &MissingPods, maker: &Maker, failures: &[Event]) 
     }
 }
 
-/// Why a workload that is there does not make the pods; what a person has to act on comes first.
+/// Returns why an existing workload does not make the pods; reasons that need a person come first.
 fn why_of(absence: &MissingPods, seen: &Seen, failures: &[Event]) -> Option<(WhyMissing, String)> {
     let Workload { key, desired, one_by_one, .. } = &seen.workload;
     if *desired <= absence.first {
@@ -217,23 +214,23 @@ fn why_of(absence: &MissingPods, seen: &Seen, failures: &[Event]) -> Option<(Why
     })
 }
 
-/// `name` itself, or one that follows it with a number, as an instance does.
+/// Reports whether `of` is `name`, or `name` followed by `-` and a number, as of an instance.
 fn is_part(of: &str, name: &str) -> bool {
     let number =
         |rest: &str| rest.strip_prefix('-').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
     of.strip_prefix(name).is_some_and(|rest| rest.is_empty() || number(rest))
 }
 
-/// What went wrong last, unless a pod was made since.
+/// Returns the message of the last failure, unless a pod was created since.
 fn last_failure<'a>(absence: &MissingPods, failures: impl Iterator<Item = &'a Event>) -> Option<String> {
-    // To the second: Events have fractions or not.
+    // Compare seconds: only some Events have fractions.
     let second = |time: &'a str| time.get(..19).unwrap_or(time);
     let made = absence.newest.as_deref().and_then(|time| time.get(..19)).unwrap_or_default();
     let last = failures.max_by_key(|event| second(event.last_seen()))?;
     (second(last.last_seen()) >= made).then(|| last.message.clone())
 }
 
-/// `Create Pod x in StatefulSet y failed error: pods "x" is forbidden: …`: what counts comes last.
+/// Classifies `Create Pod x in StatefulSet y failed error: pods "x" is forbidden: …`. The reason comes last.
 fn refused(message: &str) -> (WhyMissing, String) {
     let text = message.rsplit_once("error: ").map_or(message, |(_, text)| text);
     let text = text.strip_prefix("Error creating: ").unwrap_or(text);
@@ -241,8 +238,8 @@ fn refused(message: &str) -> (WhyMissing, String) {
     (why, text.to_owned())
 }
 
-/// What makes the pods of roles: the workloads that the group refers to, else those whose pods say so, else those that an
-/// operator would make.
+/// Returns the makers of the pods of roles: the workloads that the group refers to, else those whose pod templates name the
+/// role, else those that an operator would make.
 pub fn makers<'a>(index: &Index, group: &Group, roles: impl Iterator<Item = &'a str>) -> Vec<Option<WorkloadKey>> {
     let maker = |name: &str| {
         let workload = group.role(name).map(|role| &role.workload);

@@ -8,7 +8,7 @@ use crate::api::workload::LeaderWorkerSet;
 const REFUSED: &str =
     r#"pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=4, limited: pods=4"#;
 
-/// An Event as a controller writes it: what could not be made, and when.
+/// Returns an Event as a controller writes it: on an object, with a time.
 fn mk_event(kind: &str, name: &str, last: &str) -> Event {
     serde_json::from_value(json!({
         "metadata": {"name": "e", "creationTimestamp": "2026-01-01T00:00:00Z"},

@@ -1,4 +1,4 @@
-//! Reads by request, where a watch will not do: live reads before a denial, and lists for a single look.
+//! Reads on demand, where a watch does not do: live reads before a denial, and lists for a single look.
 
 mod answers;
 pub mod installations;

@@ -1,4 +1,4 @@
-//! Whether the PodGroups are there that batches wait for.
+//! Whether the PodGroups exist that batches wait for.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use crate::cluster::watch::watched::api;
 use crate::model::Group;
 use crate::plan::MissingPodGroup;
 
-/// Why a PodGroup cannot be made while one of its name is there.
+/// Reason for a PodGroup whose name is taken.
 pub const TAKEN: &str = "one of this name is there, which is another object's or about to go";
-/// Nobody has made it.
+/// Reason for a PodGroup that does not exist.
 const ABSENT: &str = "it is not there, or its kind is not defined";
 
-/// Those that are not there for the batches that wait for them, of these names and kinds. What cannot be read is left out.
+/// Returns the missing PodGroups among those that batches wait for, by name and kind. An unreadable one is left out.
 pub async fn missing(client: &Client, group: &Group, awaited: &BTreeMap<String, ObjectKind>) -> Vec<MissingPodGroup> {
     let look = async |(name, kind): (&String, &ObjectKind)| {
         let pod_groups = api::<PodGroup>(client, *kind, Some(&group.key.namespace));
         let why = match pod_groups.get_metadata(name).await {
             Ok(present) if !stays(&present.metadata, &group.carrier.uid) => TAKEN,
-            // For a kind that is not defined as well, which is answered in another form.
+            // An undefined kind has this code as well, with another body.
             Err(kube::Error::Api(status)) if status.code == 404 => ABSENT,
             Ok(_) | Err(_) => return None,
         };
@@ -31,8 +31,8 @@ pub async fn missing(client: &Client, group: &Group, awaited: &BTreeMap<String, 
     join_all(awaited.iter().map(look)).await.into_iter().flatten().collect()
 }
 
-/// True for a PodGroup that stays as long as the object that carries the group. One that is being deleted does not, nor one
-/// that an earlier object of the same name owns: it is garbage-collected with that one.
+/// Reports whether a PodGroup stays as long as the carrier of the group. A PodGroup that is being deleted does not, nor one
+/// owned by an earlier object of the same name: it is garbage-collected with that object.
 pub fn stays(present: &ObjectMeta, owner: &str) -> bool {
     let owners = present.owner_references.as_deref().unwrap_or_default();
     present.deletion_timestamp.is_none() && (owners.is_empty() || owners.iter().any(|known| known.uid == owner))

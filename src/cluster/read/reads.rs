@@ -1,4 +1,5 @@
-//! How what rules look up is read: one by one while it is little, else by one list of each kind, however much an object names.
+//! The way of reading what rules look up: one by one for a few objects, else by one list of each kind, so that the number of
+//! requests is bounded.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,41 +15,39 @@ use crate::cluster::watch::sources::{CARRIERS, ROLE_BASED_GROUPS};
 use crate::model::GroupKey;
 use crate::rules::Need;
 
-/// Objects of one kind up to which each is read by itself; more are listed.
+/// Largest number of objects of one kind that are read one by one; more are listed.
 const FEW: usize = 4;
-/// Objects of a kind that we may not list of which each is read by itself; more stay unknown.
+/// Largest number of objects of an unlisted kind that are read one by one; more stay unknown.
 const MOST: usize = 16;
-/// Kinds that we have the right to get and not to list.
+/// Kinds with the right to get and not to list.
 const NOT_LISTED: &[ObjectKind] = &[COORDINATED_POLICY, SERVICE, TOPOLOGY];
 
-/// Something to be read: what it answers, and how.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Read {
-    /// All are answered by it.
+    /// All needs that the read answers.
     pub(super) needs: Vec<Need>,
     pub(super) way: Way,
 }
 
-/// How something is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// The first object of the one name among the kinds.
+    /// Reads the first object of the one name among the kinds.
     One(Place),
-    /// The same for many names, from a list of each kind.
+    /// Reads many names from a list of each kind.
     Many(Place),
-    /// Every object of the kinds.
+    /// Lists every object of the kinds.
     All(Place),
-    /// Which roles of a group have pods.
+    /// Reads which roles of a group have pods.
     Pods(GroupKey),
-    /// Whether the API server serves a kind.
+    /// Reads whether the API server serves a kind.
     Served(ObjectKind),
-    /// What the author may do.
+    /// Asks for the rights of the author.
     Rights,
-    /// Not at all: it would be too much.
+    /// Too many reads: none is made.
     Not,
 }
 
-/// Where objects are: their kinds, and their namespace.
+/// Kinds and namespace of objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) kinds: &'static [ObjectKind],
@@ -65,7 +64,7 @@ impl fmt::Display for Read {
     }
 }
 
-/// What to read for these needs: so many requests, however many the needs are.
+/// Returns the reads for these needs. Their number does not grow with the number of needs of one place.
 pub(super) fn reads(needs: Vec<Need>) -> Vec<Read> {
     let (mut reads, mut by_place, mut by_group) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     for need in needs {
@@ -89,7 +88,7 @@ pub(super) fn reads(needs: Vec<Need>) -> Vec<Read> {
     reads
 }
 
-/// How one need is read by itself.
+/// Returns how one need is read by itself.
 fn way(need: &Need) -> Way {
     let place = |kinds, namespace: Option<&str>| Place { kinds, namespace: namespace.map(str::to_owned) };
     let one = |kinds, namespace| Way::One(place(kinds, namespace));
@@ -111,7 +110,7 @@ fn way(need: &Need) -> Way {
     }
 }
 
-/// The name of the one object that a need is for.
+/// Returns the object name in a need; `None` for a need of several objects.
 pub(super) fn name_in(need: &Need) -> Option<&str> {
     match need {
         Need::RoleBasedGroup(key) | Need::CoordinatedPolicy(key) | Need::PodGroup(key) | Need::Service(key) => {
@@ -141,7 +140,7 @@ mod tests {
         (0..count).map(move |number| Need::Workload(key(number)))
     }
 
-    /// How many reads there are, and how many needs they answer.
+    /// Returns the number of reads, and of the needs that they answer.
     fn count(needs: impl IntoIterator<Item = Need>) -> (usize, usize) {
         let reads = reads(needs.into_iter().collect());
         (reads.len(), reads.iter().filter(|read| read.way != Way::Not).map(|read| read.needs.len()).sum())

@@ -1,5 +1,5 @@
-//! Which pods of a group are there: a live look before what runs already counts for a group that has never committed anything.
-//! What a watch still knows of them may be of an earlier group of the same name.
+//! Running pods of a group: a live list before existing pods count for a group that has never committed anything. Pods known
+//! to the watch may belong to an earlier group of the same name.
 
 use std::collections::HashSet;
 
@@ -13,16 +13,15 @@ use crate::cluster::objects::Objects;
 use crate::cluster::watch::watched::{Watched, api};
 use crate::model::{GroupKey, names};
 
-/// Pods that are there and not on their way out, by unique id.
+/// Pods that exist and are not being deleted.
 #[derive(Debug)]
 pub struct RunningPods {
-    /// Unique ids.
     pub uids: HashSet<String>,
-    /// The version at which all of them were listed.
+    /// The lowest version at which they were listed.
     pub at: Option<u64>,
 }
 
-/// Lists the pods of a group under each scheme of labels.
+/// Lists the pods of a group under each label scheme.
 ///
 /// # Errors
 ///

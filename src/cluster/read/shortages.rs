@@ -1,4 +1,4 @@
-//! Whether the batches of a group that is being reviewed fit into the room that nodes have.
+//! Whether the batches of a reviewed group fit into the room of the nodes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::plan::Sight;
 use crate::rules::question::Question;
 use crate::rules::{Operation, Shortage, World, read_group};
 
-/// Reviews that ask at a time; further ones get no answer.
+/// Concurrent reviews that ask; further ones get no answer.
 const AT_A_TIME: usize = 2;
-/// Longest time that a review waits for nodes and pods to be listed.
+/// Longest wait of a review for the lists of nodes and pods.
 const LISTED_WITHIN: Duration = Duration::from_secs(1);
-/// Batches without a node that are looked at.
+/// Largest number of batches without a node that are checked.
 const MOST_BATCHES: usize = 100;
 
-/// Pods that the workloads of a group may make: each is written out for a moment.
+/// Largest number of pods of the workloads of a group: each is expanded for a moment.
 const MOST_PODS: u64 = 5_000;
 
-/// Finds out what does not fit of groups.
+/// Finds the batches of groups that do not fit.
 #[derive(Clone)]
 pub struct Shortages {
     client: Client,
@@ -38,13 +38,13 @@ pub struct Shortages {
 }
 
 impl Shortages {
-    /// Reads workloads with this client, pods from this index.
+    /// Returns a finder that reads workloads with this client, and pods from this index.
     pub fn new(client: Client, index: SharedIndex, capacity: Option<SharedCapacity>) -> Self {
         Self { client, index, capacity, budget: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
 
-    /// What does not fit of a group that comes or changes, as far as that is known in time: its batches share domains, nodes
-    /// and pods are listed, and its pods or what makes them are there. All reads end by `deadline`.
+    /// Returns the shortages of a group that is created or changed, as far as known in time: its batches share domains, nodes
+    /// and pods are listed, and its pods or their makers exist. All reads end by `deadline`.
     pub async fn of(
         &self,
         question: Question<'_>,

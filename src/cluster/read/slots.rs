@@ -1,4 +1,4 @@
-//! One live read for all who ask for the same thing together.
+//! One live read for all concurrent callers with the same key.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,60 +8,61 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// How long what was found is of use: an absent group is not read again, for the hundreds of pods of one new workload ask
-/// together.
+/// Time for which a result is reused. Hundreds of pods of one new workload ask together; an absent group is read once for
+/// them.
 const YOUNG_FOR: Duration = Duration::from_millis(500);
-/// Things up to which nobody looks for those that can be forgotten.
+/// Number of slots below which old ones are not dropped.
 const FEW: usize = 64;
 
-/// What the last read of one thing has found. The lock is held during a read, so that the others wait for its result.
+/// The last result of one key. The lock is held during a read, so that other callers wait for its result.
 type Slot<V> = tokio::sync::Mutex<Option<Last<V>>>;
 
-/// A read that has ended well.
+/// A successful read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Last<V> {
-    /// When it began: of what was changed later it knows nothing.
+    /// When the read began. It knows nothing of later changes.
     began: Instant,
     found: V,
 }
 
 impl<V: Clone> Last<V> {
-    /// What it has found, if it began no earlier than this.
+    /// Returns the result if the read began at `asked` or later.
     pub(super) fn since(&self, asked: Instant) -> Option<V> {
         (self.began >= asked).then(|| self.found.clone())
     }
 }
 
 impl<V> Last<V> {
-    /// Whether what it has found is of use to those who do not ask for the very latest.
+    /// Reports whether the result is recent enough for callers that do not need the latest state.
     pub(super) fn is_young(&self) -> bool {
         self.began.elapsed() < YOUNG_FOR
     }
 }
 
-/// Things that are read live, each by one read at a time. Clones share them.
+/// Live reads by key, one at a time for each key. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Slots<K, V = ()> {
     kept: Arc<Mutex<Kept<K, V>>>,
-    /// Reads of everything at a time.
+    /// Limit of concurrent reads of all keys.
     budget: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
 struct Kept<K, V> {
     slots: HashMap<K, Arc<Slot<V>>>,
-    /// Twice as many as were left the last time that old ones were forgotten: so each is looked at about twice.
+    /// Number of slots at which old ones are dropped: twice the number left by the last cleanup, so that each slot is checked
+    /// about twice.
     most: usize,
 }
 
 impl<K: Eq + Hash, V: Clone> Slots<K, V> {
-    /// A read waits until it has its turn in the budget.
+    /// Returns slots whose reads wait for a permit of the budget.
     pub(super) fn new(budget: &Arc<Semaphore>) -> Self {
         Self { kept: Arc::new(Mutex::new(Kept { slots: HashMap::new(), most: FEW })), budget: budget.clone() }
     }
 
-    /// What is `enough` to know, perhaps by the last read, else what `read` finds. Who asks meanwhile waits for it, and then
-    /// looks whether that is enough.
+    /// Returns the result of `enough` for the last read, else of `read`. Concurrent callers wait for the read, and then check
+    /// whether it is enough.
     ///
     /// # Errors
     /// Those of `read`, which are not remembered.
@@ -84,7 +85,7 @@ impl<K: Eq + Hash, V: Clone> Slots<K, V> {
         Ok(found)
     }
 
-    /// Things whose last read is remembered.
+    /// Returns the number of keys whose last read is remembered.
     pub(super) fn remembered(&self) -> usize {
         let mut kept = self.kept();
         kept.forget_old();
@@ -104,7 +105,7 @@ impl<K: Eq + Hash, V> Kept<K, V> {
         self.slots.entry(key).or_default().clone()
     }
 
-    /// Slots that nobody waits at, and whose last read was long ago, are not kept.
+    /// Drops slots without a waiter whose last read is old.
     fn forget_old(&mut self) {
         let is_young = |last: &Option<Last<V>>| last.as_ref().is_some_and(Last::is_young);
         self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.try_lock().is_ok_and(|last| is_young(&last)));
@@ -127,7 +128,7 @@ mod tests {
         Slots::new(&Arc::new(Semaphore::new(2)))
     }
 
-    /// Asks for what was read since this moment; a read finds how many there were.
+    /// Asks for a result since `asked`; a read returns the number of reads so far.
     async fn since(slots: &Slots<usize, usize>, key: usize, asked: Instant, reads: &AtomicUsize) -> usize {
         let enough = |last: Option<&Last<usize>>| last.and_then(|last| last.since(asked));
         let read = async {

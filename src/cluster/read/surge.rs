@@ -1,4 +1,4 @@
-//! Whether replicas beyond the desired ones were made by a rollout: a live read of their workload, after they were seen.
+//! Whether surplus replicas were made by a rollout: a live read of their workload after they were seen.
 
 use kube::Client;
 
@@ -7,8 +7,8 @@ use crate::model::WorkloadKey;
 use crate::plan::PodRef;
 use crate::plan::decide::surplus::Surplus;
 
-/// The pods that a rollout made, among those beyond the desired replicas. `makers` are the workloads of the roles in
-/// `surplus`, where they are known: a surge of others is not told from growth, and is held.
+/// Returns the pods that a rollout made, among the pods beyond the desired replicas. `makers` are the workloads of the roles
+/// in `surplus`, where known. Surplus pods of an unknown maker may be growth, and stay held.
 ///
 /// # Errors
 ///
@@ -22,7 +22,7 @@ pub async fn find(
     for (surplus, key) in surplus.iter().zip(makers) {
         let Some(key) = key else { continue };
         let workload = read_workload(client, key).await?;
-        // It wanted no more than that when the pods were there already: they cannot be growth.
+        // The workload wanted no more replicas when the pods existed already: they cannot be growth.
         if workload.is_some_and(|workload| workload.surges() && workload.desired <= surplus.desired) {
             proven.extend(surplus.pods.iter().cloned());
         }

@@ -1,4 +1,4 @@
-//! Events of one object: what was told of it, also by others.
+//! Events of one object, from any component.
 
 use kube::Client;
 use kube::api::ListParams;
@@ -6,10 +6,10 @@ use kube::api::ListParams;
 use crate::api::event::{EVENT, Event};
 use crate::cluster::watch::watched::api;
 
-/// Events that are read of one object.
+/// Largest number of Events read for one object.
 const MOST_READ: u32 = 1000;
 
-/// The Events of an object, the last ones first, so many at `most`.
+/// Returns the last Events of an object, latest first, at most `most`.
 ///
 /// # Errors
 ///

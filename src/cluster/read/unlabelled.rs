@@ -1,5 +1,5 @@
-//! Pods that the workload of a role made before they could name the group: they run, and no watch of pods that name groups
-//! tells of them.
+//! Pods of a role that its workload made before they could name the group. They run, and no watch of labelled pods reports
+//! them.
 
 use kube::Client;
 use kube::api::ListParams;
@@ -14,7 +14,7 @@ use crate::model::maker::{Maker, Owner};
 use crate::model::{GroupKey, WorkloadKey, names};
 use crate::plan::PodRef;
 
-/// The pods of a workload that name no group. None where the workload is not there.
+/// Returns the pods of a workload that name no group; none where the workload does not exist.
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ fn named(name: String, uid: String) -> PodRef {
     PodRef { name: name.into(), uid: uid.into() }
 }
 
-/// It made this pod, which is not on its way out.
+/// Reports whether the maker has made this pod, and the pod is not being deleted.
 fn has_made(maker: &Maker, pod: &PartialObjectMeta<Watched<Pod>>) -> bool {
     let ObjectMeta { owner_references, labels, deletion_timestamp, .. } = &pod.metadata;
     let label = |key: &str| labels.as_ref()?.get(key).map(String::as_str);
@@ -54,7 +54,7 @@ fn has_made(maker: &Maker, pod: &PartialObjectMeta<Watched<Pod>>) -> bool {
     deletion_timestamp.is_none() && owner.is_some_and(|owner| maker.has_made(owner, label))
 }
 
-/// True for a pod that names any group itself, or was found for this role already.
+/// Reports whether a pod names any group itself, or was adopted for this role already.
 fn names_group(pod: &PartialObjectMeta<Watched<Pod>>, group: &GroupKey, role: &str) -> bool {
     let label = |key: &str| pod.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
     let (of_group, of_role) = names::ADOPTED;

@@ -1,5 +1,5 @@
-//! How old what the caches say may be: when the API server last said anything on each watch. A watch of a quiet kind hears
-//! a bookmark about once a minute, which the watcher keeps to itself, so it is seen where all answers pass.
+//! Age of the caches: the time since the API server last sent anything on each watch. A quiet watch gets a bookmark about
+//! once a minute. The watcher does not expose it, so all responses are observed here.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -24,11 +24,11 @@ use tower::{Layer, Service};
 use crate::api::ObjectKind;
 use crate::cluster::watch::{is_watch, parameters};
 
-/// When the API server last said anything on each watch; clones are of the same.
+/// The time of the last data on each watch; clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct CacheAges(Arc<Mutex<HashMap<Watch, Instant>>>);
 
-/// One watch: whoever takes it up again goes on with the same.
+/// Identity of a watch; a restarted watch has the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Watch {
     path: String,
@@ -36,7 +36,6 @@ struct Watch {
 }
 
 impl CacheAges {
-    /// Registers the metric.
     pub fn register(registry: &mut Registry) -> Self {
         let ages = Self::default();
         registry.register_collector(Box::new(ages.clone()));
@@ -51,7 +50,7 @@ impl CacheAges {
         }
     }
 
-    /// Nobody watches all objects of a kind any more: how old the last word is says nothing.
+    /// Drops the age of a kind that is no longer watched in all namespaces.
     pub fn stopped(&self, kind: ObjectKind) {
         let ObjectKind { group, version, plural, .. } = kind;
         let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
@@ -62,7 +61,7 @@ impl CacheAges {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(watch);
     }
 
-    /// Seconds by kind, of the watch that was silent for longest.
+    /// Returns the seconds by kind, of the watch that was silent for longest.
     fn seconds(&self) -> BTreeMap<String, f64> {
         let mut oldest = BTreeMap::new();
         for (watch, at) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -74,13 +73,13 @@ impl CacheAges {
 }
 
 impl Watch {
-    /// The collection that a request lists or watches, and whether it watches.
+    /// Returns the collection that a request lists or watches, and whether it watches.
     fn of(uri: &Uri) -> (Self, bool) {
         let selector = parameters(uri).find(|parameter| parameter.starts_with("labelSelector=")).unwrap_or_default();
         (Self { path: uri.path().to_owned(), selector: selector.to_owned() }, is_watch(uri))
     }
 
-    /// As kubectl names it: `pods`, `deployments.v1.apps`.
+    /// Returns the kind as kubectl names it: `pods`, `deployments.v1.apps`.
     fn kind(&self) -> String {
         let parts: Vec<_> = self.path.trim_matches('/').split('/').collect();
         let plural = parts.last().copied().unwrap_or_default();
@@ -110,14 +109,13 @@ impl<S> Layer<S> for CacheAges {
     }
 }
 
-/// Notes what is said on watches.
 #[derive(Clone, Debug)]
 pub struct Listening<S> {
     inner: S,
     ages: CacheAges,
 }
 
-/// Notes that something was said, and passes it on.
+/// Records the time of a frame, and returns the frame.
 type Note<D> = Box<dyn FnMut(Frame<D>) -> Frame<D> + Send>;
 
 impl<S, B> Service<Request<RequestBody>> for Listening<S>
@@ -143,7 +141,7 @@ where
             if watches {
                 ages.heard(&watch);
             } else if answer.status() == StatusCode::NOT_FOUND {
-                // The kind is no longer served: nobody waits for news of it.
+                // The kind is no longer served: nobody waits for its events.
                 ages.forget(&watch);
             }
             Ok(answer.map(|body| {

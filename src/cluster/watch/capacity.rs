@@ -1,4 +1,4 @@
-//! The watches of nodes and of all pods: they run while anything is to be placed, and some time longer.
+//! The watches of nodes and of all pods. They run while anything is to be placed, and some time longer.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::cluster::watch::volumes;
 use crate::cluster::watch::watched::api;
 use crate::plan::placement::VolumeSight;
 
-/// The watches go on for so long after nothing is to be placed any more: the next batch is seldom far away.
+/// Time for which the watches go on after nothing is to be placed: the next batch is seldom far away.
 const REST: Duration = Duration::from_secs(300);
 
-/// Keeps what is known of nodes and pods while it is wanted. Does not end.
+/// Fills the capacity while a reader wants it. Never returns.
 pub async fn keep(client: Client, ages: CacheAges, capacity: SharedCapacity) {
     let (mut wishes, mut asked) = (capacity.wishes(), 0);
     while wanted(&mut wishes, &mut asked).await {
@@ -39,7 +39,7 @@ pub async fn keep(client: Client, ages: CacheAges, capacity: SharedCapacity) {
     }
 }
 
-/// Waits until somebody wants it, beyond those who have asked before; false when nobody can any more.
+/// Waits until the capacity is wanted: for placement, or by a new call of `ask`. Returns false when all senders are gone.
 async fn wanted(wishes: &mut told::Receiver<Wish>, asked: &mut u64) -> bool {
     let before = *asked;
     let wish = wishes.wait_for(|wish| wish.to_place || wish.asked != before).await.map(|wish| *wish);
@@ -47,7 +47,7 @@ async fn wanted(wishes: &mut told::Receiver<Wish>, asked: &mut u64) -> bool {
     wish.is_ok()
 }
 
-/// Waits until it was not wanted for some time.
+/// Waits until the capacity has not been wanted for [`REST`].
 async fn no_longer(wishes: &mut told::Receiver<Wish>, asked: &mut u64) {
     loop {
         let gone = wishes.wait_for(|wish| !wish.to_place).await.is_err();
@@ -76,7 +76,7 @@ async fn follow(client: &Client, capacity: &SharedCapacity) {
         nodes_listed.notify_one();
     });
     let pods = async {
-        // What pods take is read beside what their nodes are.
+        // Pods count on known nodes only.
         nodes_listed.notified().await;
         watch(api::<SchedulingPod>(client, POD, None), None, &never, |change| {
             capacity.write(|known| pod_change(known, &change));

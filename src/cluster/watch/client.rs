@@ -7,7 +7,7 @@ use crate::cluster::requests::ApiRequests;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::protobuf::Protobuf;
 
-/// A client whose watches are listened to, and whose requests are counted. Pods and nodes are watched in protobuf.
+/// Returns a client that records cache ages and counts requests. It watches pods and nodes in protobuf.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Follows what the API server has: one watch for each kind, and how old what they tell is.
+//! Watches of the API server, one for each kind, and the age of their data.
 
 pub mod cache_age;
 pub mod capacity;
@@ -12,12 +12,11 @@ pub mod watched;
 
 pub use stream::watch;
 
-/// What a request asks for.
 fn parameters(uri: &http::Uri) -> impl Iterator<Item = &str> {
     uri.query().unwrap_or_default().split('&')
 }
 
-/// True for a request that goes on telling what changes.
+/// Reports whether a request is a watch.
 fn is_watch(uri: &http::Uri) -> bool {
     parameters(uri).any(|parameter| parameter == "watch=true")
 }

@@ -1,7 +1,7 @@
-//! Watches of pods and nodes are asked for in protobuf: the API server makes JSON anew for each object and caller, and for a
-//! hundred thousand pods that takes most of the time that a start takes. Whatever reads the answers gets JSON, as always.
+//! Protobuf for watches of pods and nodes. The API server encodes JSON anew for each object and caller, which takes most of
+//! the startup time with a hundred thousand pods. Readers get JSON as always.
 //!
-//! What is not understood is said once, and asked for in JSON from then on.
+//! An unreadable message is logged once; all later watches use JSON.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -27,14 +27,14 @@ const ACCEPTED: HeaderValue =
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Largest frame: ten times what an object may have.
+/// Largest frame: ten times the largest object.
 const LARGEST_FRAME: usize = 16 << 20;
-/// Largest answer that says why there is no watch.
+/// Largest body of a failed watch.
 const LARGEST_STATUS: usize = 1 << 20;
-/// What is kept of the buffer between frames.
+/// Capacity of the buffer kept between frames.
 const KEPT: usize = 64 << 10;
 
-/// Asks for protobuf where that can be read, and makes JSON of the answers; clones give up together.
+/// Layer that requests protobuf where it can be read, and converts the answers to JSON. Clones fall back to JSON together.
 #[derive(Clone, Debug, Default)]
 pub struct Protobuf {
     given_up: Arc<AtomicBool>,
@@ -48,14 +48,14 @@ impl<S> Layer<S> for Protobuf {
     }
 }
 
-/// Asks the service behind it for protobuf.
 #[derive(Clone, Debug)]
 pub struct Asking<S> {
     inner: S,
     protobuf: Protobuf,
 }
 
-/// Watches of which everything that may be told has a schema: pods and nodes of the cluster, pods of a namespace.
+/// Reports whether all events of a request have a schema: watches of pods and nodes of the cluster, and of pods of a
+/// namespace.
 fn is_readable(method: &Method, uri: &Uri) -> bool {
     let path: Vec<_> = uri.path().split('/').collect();
     let has_schema =
@@ -119,21 +119,18 @@ impl Protobuf {
     }
 }
 
-/// The body of an answer.
 #[derive(Debug)]
 pub enum Answered<B> {
-    /// As it was sent.
     AsItIs(B),
-    /// Frames of protobuf, of which lines of JSON are made.
+    /// Frames of protobuf, converted to lines of JSON.
     Events {
-        /// What is sent.
         body: B,
-        /// What of it is not a whole frame yet.
+        /// Received bytes that are not a whole frame yet.
         frames: Frames,
-        /// Whom to tell when it is not understood.
+        /// Told of an unreadable frame.
         protobuf: Protobuf,
     },
-    /// Why there is no watch.
+    /// A converted Status: why there is no watch.
     Status(Option<Bytes>),
 }
 
@@ -164,12 +161,12 @@ where
     }
 }
 
-/// Frames of a watch, each after its length in four bytes, however they are cut up on their way.
+/// A buffer of the frames of a watch. Each frame follows its length in four bytes, and may arrive in pieces.
 #[derive(Debug, Default)]
 pub struct Frames(Vec<u8>);
 
 impl Frames {
-    /// Takes what has arrived, and gives the lines of all frames that are whole.
+    /// Adds received bytes, and returns the JSON lines of all complete frames.
     fn lines(&mut self, data: &[u8]) -> Result<Vec<u8>, Unread> {
         self.0.extend_from_slice(data);
         let (mut rest, mut lines) = (self.0.as_slice(), Vec::new());

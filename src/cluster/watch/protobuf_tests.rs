@@ -34,7 +34,7 @@ fn the_length_of_a_frame_does_not_decide_what_is_kept_for_it() {
     assert_eq!(error.to_string(), "a frame of 4294967295 bytes");
 }
 
-/// Answers whatever is asked; what was accepted is noted.
+/// Sends a request to a server with this answer; returns the accepted type and the converted answer.
 async fn asked(
     protobuf: &Protobuf,
     uri: &str,

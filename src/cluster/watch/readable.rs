@@ -1,4 +1,4 @@
-//! Whether kinds may be read that are looked at only while something is to be placed.
+//! Whether the kinds needed only for placement may be read.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use crate::api::node::NODE;
 use crate::api::{Node, ObjectKind};
 use crate::cluster::watch::watched::api;
 
-/// Pause before it is asked again whether something may be read.
+/// Pause before the next check of a refused kind.
 pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
-/// Why one of these may not be read.
+/// Returns why one of these kinds may not be read; `None` if all may be.
 pub(super) async fn refusal(client: &Client, kinds: &[ObjectKind]) -> Option<String> {
     for kind in kinds {
         if let Err(kube::Error::Api(status)) = first_of(client, *kind).await

@@ -1,4 +1,4 @@
-//! Everything that is watched, and where it goes in the index.
+//! All watches, and the part of the index that each one feeds.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -32,17 +32,15 @@ pub use crate::model::CARRIERS;
 use crate::model::workload_object::WithType;
 use crate::model::{CliqueSet, Dialect, GangTree, Layers, WorkloadKind, WorkloadObject, names};
 
-/// Kinds of RoleBasedGroup: those that can carry coordinations, and the one that has only roles. Of two versions of one kind
-/// only the stored one is read.
+/// Kinds of RoleBasedGroup: two that can carry coordinations, and one that has only roles. Of two versions of one kind only
+/// the stored one is read.
 pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
 
 /// Kinds of Grove sets: the kind was renamed.
 pub const CLIQUE_SETS: &[ObjectKind] = &[POD_CLIQUE_SET, POD_GANG_SET];
 
-/// `Namespace`.
 pub const NAMESPACE: ObjectKind =
     ObjectKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
-/// An object of which only the metadata is read.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Named {
     metadata: Meta,
@@ -54,7 +52,7 @@ impl Object for Named {
     }
 }
 
-/// The running watches; dropping it ends them.
+/// The running watches; a drop ends them.
 pub struct Sources {
     tasks: JoinSet<()>,
     client: Client,
@@ -72,7 +70,7 @@ impl Sources {
         sources
     }
 
-    /// Starts the watches that groups and PodGroups of these namespaces are planned from, and no others.
+    /// Starts only the watches that groups and PodGroups of these namespaces are planned from.
     pub fn of_groups(client: &Client, index: &SharedIndex, namespaces: &[String]) -> Self {
         Self::planned(client, index, namespaces, &scopes(namespaces))
     }
@@ -94,8 +92,8 @@ impl Sources {
         sources
     }
 
-    /// Watches for other rolegates than `own`: what they hold in namespaces that are not selected is theirs. Nothing waits for
-    /// the list: until it is there nothing is let go.
+    /// Watches for installations other than `own`, which hold pods in unselected namespaces. Startup does not wait for the
+    /// list; until it arrives no pod there is let go.
     pub fn add_others(&mut self, own: &str) {
         let (index, own) = (self.index.clone(), own.to_owned());
         let api = api::<MutatingWebhookConfiguration>(&self.client, MUTATING_WEBHOOK_CONFIGURATION, None);
@@ -107,7 +105,7 @@ impl Sources {
         });
     }
 
-    /// What the webhook looks up beside groups.
+    /// Adds the kinds that only the webhook looks up.
     fn add_looked_up(&mut self) {
         for kind in CLIQUE_SETS.iter().copied() {
             self.add::<Guarded<PodCliqueSet>>(kind, None, None, move |index, source, change| {
@@ -120,7 +118,8 @@ impl Sources {
         }
     }
 
-    /// CustomResourceDefinitions say which version of a kind is read; a new one wakes the watches that wait for their kind.
+    /// Watches CustomResourceDefinitions, which tell the version of a kind that is read. A new one wakes the watches that
+    /// wait for their kind.
     fn add_crds(&mut self) {
         let others = [POD_CLIQUE_SET, POD_GANG_SET, POD_GROUP, TOPOLOGY];
         let awaited = CARRIERS.iter().chain(CLUSTER_TOPOLOGIES).chain(&others);
@@ -148,7 +147,7 @@ impl Sources {
                     recheck.notify_waiters();
                 }
             };
-            // Whoever may not read them tries every version.
+            // Without the right to read them, every version is tried.
             let first = api.list_metadata(&ListParams::default().limit(1)).await;
             if matches!(first, Err(kube::Error::Api(status)) if status.code == 403) {
                 take(Change::NotServed);
@@ -158,12 +157,12 @@ impl Sources {
     }
 }
 
-/// Each of these namespaces or, when none is given, all of them at once.
+/// Returns each of these namespaces or, when none is given, one scope of all.
 fn scopes(namespaces: &[String]) -> Vec<Option<&str>> {
     if namespaces.is_empty() { vec![None] } else { namespaces.iter().map(|name| Some(name.as_str())).collect() }
 }
 
-/// Somebody who reads a kind into the index: by a watch, or once.
+/// Reads kinds into the index, by a watch or once.
 pub(in crate::cluster) trait Reader {
     /// Reads a kind, in one namespace or in all.
     fn add<T>(
@@ -198,7 +197,7 @@ impl Reader for Sources {
                 let reads = index.read().reads(kind);
                 match reads {
                     Some(true) => tokio::select! {
-                        // Ends only where nothing can be watched.
+                        // The watch ends only where nothing can be watched.
                         () = watch(api.clone(), selector.as_deref(), &recheck, &take) => news.await,
                         () = until_unread(&index, &recheck, kind) => {}
                     },
@@ -225,7 +224,7 @@ async fn until_unread(index: &SharedIndex, recheck: &Notify, kind: ObjectKind) {
     }
 }
 
-/// What groups are planned from: carriers, workloads, pods.
+/// Adds the input of groups in a namespace: carriers, workloads, pods.
 pub(in crate::cluster) fn add_groups(reader: &mut impl Reader, scope: Option<&str>) {
     for selector in pod_selectors() {
         reader.add::<Pod>(POD, scope, Some(selector), Index::pod_change);
@@ -243,7 +242,7 @@ pub(in crate::cluster) fn add_groups(reader: &mut impl Reader, scope: Option<&st
     });
 }
 
-/// What groups are planned from beside what is in their namespace: what namespaces say of themselves, and ClusterTopologies.
+/// Adds the cluster-scoped input of groups: namespaces and ClusterTopologies.
 pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
     reader.add::<Named>(NAMESPACE, None, None, Index::namespace_change);
     for kind in CLUSTER_TOPOLOGIES.iter().copied() {
@@ -253,7 +252,7 @@ pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
     }
 }
 
-/// What KAI PodGroups that place their pods are planned from, beside what is cluster-scoped for groups.
+/// Adds the input of KAI PodGroups that place their pods, beside the cluster-scoped input of groups.
 pub(in crate::cluster) fn add_trees(reader: &mut impl Reader, scopes: &[Option<&str>], pod_groups: &[Option<&str>]) {
     for scope in pod_groups {
         reader.add::<Guarded<PodGroup>>(POD_GROUP, *scope, None, |index, source, change| {
@@ -268,7 +267,6 @@ pub(in crate::cluster) fn add_trees(reader: &mut impl Reader, scopes: &[Option<&
     }
 }
 
-/// Reads workloads of one kind.
 struct AddWorkloads<'a, R> {
     reader: &'a mut R,
     scope: Option<&'a str>,
@@ -284,7 +282,7 @@ impl<R: Reader> WithType for AddWorkloads<'_, R> {
     }
 }
 
-/// One selector for each label scheme, each pod under one of them only.
+/// Returns one selector for each label scheme; each pod matches only one of them.
 fn pod_selectors() -> impl Iterator<Item = String> {
     names::pod_schemes().enumerate().map(|(position, (group, _))| {
         let earlier = names::pod_schemes().take(position).map(|(group, _)| format!(",!{group}"));
@@ -297,33 +295,33 @@ fn report<T>(object: &Guarded<T>, read: Option<LookedUp>) -> Report<LookedUp> {
     ((meta.namespace().into(), meta.display_name().into()), version(meta.resource_version.as_deref()), read)
 }
 
-/// A ClusterTopology as a watch reports it.
+/// Converts a ClusterTopology.
 pub fn read_topology(kind: ObjectKind, object: &Guarded<ClusterTopology>) -> Option<LookedUp> {
     readable(kind, object).map(|topology| LookedUp::Topology(Layers::parse(kind, topology)))
 }
 
-/// A Grove set as a watch reports it.
+/// Converts a Grove set.
 pub fn read_clique_set(kind: ObjectKind, object: &Guarded<PodCliqueSet>) -> Option<LookedUp> {
     readable(kind, object).map(|set| LookedUp::CliqueSet(CliqueSet::from_set(kind, set)))
 }
 
-/// A KAI PodGroup as a watch reports it, with what it tells itself of how its counts are meant.
+/// Converts a KAI PodGroup, with the meaning of its counts where its own fields tell it.
 pub fn read_pod_group(object: &Guarded<PodGroup>) -> Option<LookedUp> {
     let group = readable(POD_GROUP, object)?;
     Some(LookedUp::PodGroup(Box::new(GangTree::from_pod_group(group, Dialect::of_object(&group.spec)))))
 }
 
-/// A Topology of KAI as a watch reports it.
+/// Converts a KAI Topology.
 fn read_levels(object: &Guarded<Topology>) -> Option<LookedUp> {
     Some(LookedUp::KaiTopology(KaiLevels::of(readable(TOPOLOGY, object)?)))
 }
 
-/// A RoleBasedGroup as a watch reports it; one that cannot be read is left as it was known.
+/// Converts a RoleBasedGroup; `None` for an unreadable one, which keeps its known state.
 pub fn read_rbg(kind: ObjectKind, rbg: &Guarded<RoleBasedGroup>) -> Option<CarrierObject> {
     readable(kind, rbg).map(|rbg| CarrierObject::rbg(kind, rbg))
 }
 
-/// A RoleCoordination as a watch reports it; one that cannot be read is left as it was known.
+/// Converts a RoleCoordination; `None` for an unreadable one, which keeps its known state.
 pub fn read_coordination(object: &Guarded<RoleCoordination>) -> Option<CarrierObject> {
     readable(ROLE_COORDINATION, object).cloned().map(CarrierObject::coordination)
 }

@@ -1,4 +1,4 @@
-//! One watch: list, then events, for ever. Errors back off; a kind that is not served is waited for.
+//! One watch: list, then events, without end. Errors back off; a kind that is not served is awaited.
 
 use std::time::Duration;
 
@@ -15,13 +15,12 @@ use crate::cluster::watch::watched::Watched;
 
 /// Pause after the first failure in a row; doubles up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// Longest pause between attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// Objects of a page, where the API server does not stream lists. Pages of 500 take three times as long.
 const PAGE: u32 = 5_000;
 
-/// A watch that goes on failing says so this often: a kind that may not be read would have a line every few seconds.
+/// Interval of log lines of a failing watch: a kind that may not be read fails every few seconds.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// Watches an API until the task is dropped. `recheck` wakes a watch that waits for its kind to be served.
@@ -41,7 +40,7 @@ pub async fn watch<T>(
         Ok(api) => api,
         Err(error) => return tracing::error!(%error, "cannot be watched"),
     };
-    // The list as the beginning of the watch, in one answer; where the API server cannot do that, in pages.
+    // The watch begins with the list, in one answer; where the API server cannot do that, the list comes in pages.
     let streaming = watcher(api.clone(), config.clone().streaming_lists()).take_while(|event| {
         let goes_on = !event.as_ref().is_err_and(is_refused);
         std::future::ready(goes_on)
@@ -51,7 +50,7 @@ pub async fn watch<T>(
     follow(watcher(api, config), recheck, &mut report).await;
 }
 
-/// Reports what a watch tells, to its end.
+/// Reports the events of a watch until its end.
 async fn follow<T>(
     stream: impl Stream<Item = Result<Event<Watched<T>>, watcher::Error>>,
     recheck: &Notify,
@@ -77,13 +76,13 @@ async fn follow<T>(
                 if is_not_served(&error) {
                     report(Change::NotServed);
                 } else if is_expired(&error) && !std::mem::replace(&mut expired, true) {
-                    // Quiet watches fall behind now and then; the next poll lists again. Not for ever without a pause, though.
+                    // Quiet watches fall behind now and then. The next poll lists again, without a pause only the first time.
                     tracing::debug!(%error, "watch is too old, listing again");
                     continue;
                 } else if let Some(failures) = failures.told(Instant::now()) {
                     tracing::warn!(%error, failures, "watch failed, will retry");
                 }
-                // The stream goes on by itself when it is polled again.
+                // The stream continues when it is polled again.
                 _ = tokio::time::timeout(pause, recheck.notified()).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
             }
@@ -91,7 +90,7 @@ async fn follow<T>(
     }
 }
 
-/// Failures of a watch since it last told of one.
+/// Failures of a watch since the last log line.
 #[derive(Default)]
 struct Failures {
     count: u64,
@@ -99,7 +98,7 @@ struct Failures {
 }
 
 impl Failures {
-    /// Counts one; how many it were, when it is time to tell.
+    /// Counts a failure; returns the count when a log line is due.
     fn told(&mut self, now: Instant) -> Option<u64> {
         self.count += 1;
         if self.told.is_some_and(|told| now.duration_since(told) < TOLD_EVERY) {
@@ -110,7 +109,7 @@ impl Failures {
     }
 }
 
-/// True when the API server does not take the parameters of a streamed list: Kubernetes before 1.34 does not by default.
+/// Reports whether the API server refuses the parameters of a streamed list, as Kubernetes before 1.34 does by default.
 fn is_refused(error: &watcher::Error) -> bool {
     matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 400 | 422))
 }
@@ -130,7 +129,6 @@ fn is_not_served(error: &watcher::Error) -> bool {
 }
 
 impl<T> Change<T> {
-    /// The same change of something else.
     pub fn map<U>(self, into: impl Fn(T) -> U) -> Change<U> {
         match self {
             Self::Listed(all) => Change::Listed(all.into_iter().map(into).collect()),
@@ -166,7 +164,7 @@ mod tests {
         assert_eq!(told, [(0, 1), (12, 12), (24, 12)]);
     }
 
-    /// Knows one pod, and does not stream lists.
+    /// An API server with one pod that does not stream lists.
     async fn before_1_34(request: Request<Body>) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {
         let query = request.uri().query().unwrap_or_default();
         let (code, answer) = if query.contains("sendInitialEvents=true") {
@@ -190,7 +188,7 @@ mod tests {
         let asked = Arc::new(AtomicUsize::new(0));
         let counted = asked.clone();
         let expired = move |_: Request<Body>| {
-            // Without pauses no time would ever pass.
+            // Without a pause the test would never end.
             assert!(counted.fetch_add(1, Ordering::SeqCst) < 100, "it is asked without a pause");
             let status =
                 json!({ "kind": "Status", "status": "Failure", "code": 410, "reason": "Expired", "message": "" });

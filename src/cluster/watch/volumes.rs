@@ -1,4 +1,5 @@
-//! The watches of claims, volumes and classes: they run once a pod that is to be placed has claims, as long as those of nodes.
+//! The watches of claims, volumes and classes. They start once a pod to be placed has claims, and end with the watches of
+//! nodes.
 
 use std::fmt::Debug;
 
@@ -17,10 +18,10 @@ use crate::cluster::watch::stream::watch;
 use crate::cluster::watch::watched::api;
 use crate::plan::placement::{VolumeSight, Volumes};
 
-/// The kinds, in the order in which what is known of them counts as listed.
+/// The kinds. The position of each is its argument of `Volumes::are_listed`.
 const KINDS: [ObjectKind; 3] = [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS];
 
-/// Keeps what is known of volumes. Does not end.
+/// Fills the volumes of the capacity. Never returns.
 pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
     capacity.claims_asked().await;
     let see = |sight: VolumeSight| {

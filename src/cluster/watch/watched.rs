@@ -1,4 +1,4 @@
-//! Our slim types as kube resources: watched and read with the fields we need, and no others in memory.
+//! Slim types as kube resources: watched and read with the needed fields only.
 
 use std::borrow::Cow;
 
@@ -13,9 +13,8 @@ use crate::cluster::objects::Objects;
 /// An object of the API server that is read as `T`.
 #[derive(Clone, Debug)]
 pub struct Watched<T> {
-    /// What kube needs of the metadata.
+    /// The metadata that kube needs.
     meta: ObjectMeta,
-    /// The object.
     pub object: T,
 }
 
@@ -63,12 +62,12 @@ impl<T> Resource for Watched<T> {
     }
 }
 
-/// The API of a kind, in one namespace or in all.
+/// Returns the API of a kind, in one namespace or in all; `namespace` is ignored for cluster-scoped kinds.
 pub fn api<T>(client: &Client, kind: ObjectKind, namespace: Option<&str>) -> Objects<Watched<T>> {
     Objects::new(client, &kind, namespace.filter(|_| kind.namespaced))
 }
 
-/// An object of another project's kind: one that does not have the expected shape must not stop the watch of all.
+/// An object of another project's kind. An unexpected shape must not stop the watch of all objects.
 #[derive(Clone, Debug)]
 pub struct Guarded<T> {
     meta: Meta,

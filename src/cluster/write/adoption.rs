@@ -1,5 +1,5 @@
-//! What `rolegate adopt` writes, with the rights of whoever calls it: labels, and a RoleCoordination. Its field manager is not that of
-//! the loop, whose own updates no webhook freezes.
+//! The writes of `rolegate adopt`, with the rights of its caller: labels, and a RoleCoordination. The field manager differs
+//! from that of the loop, whose own updates no webhook freezes.
 
 use std::time::Duration;
 
@@ -17,36 +17,32 @@ use crate::cluster::write::deadline::{Unfinished, within};
 use crate::model::WorkloadKind;
 use crate::plan::PodRef;
 
-/// Field manager of these writes.
 const MANAGER: &str = "rolegate-adopt";
 
-/// Reads what is adopted, and writes what makes it so, in one namespace.
+/// Reads and writes of an adoption in one namespace.
 pub struct Adoption {
     client: Client,
     namespace: String,
     timeout: Duration,
 }
 
-/// Why something was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum AdoptionError {
-    /// The API server refuses or fails.
     #[error(transparent)]
     Api(#[from] kube::Error),
-    /// It does not answer.
     #[error(transparent)]
     Unfinished(#[from] Unfinished),
 }
 
-/// Each fails when the API server refuses or fails.
+/// Every method fails when the API server refuses, fails, or does not answer.
 #[allow(clippy::missing_errors_doc, reason = "said once, above")]
 impl Adoption {
-    /// In this namespace; each write may take so long.
+    /// Returns an adoption in this namespace; `timeout` limits each request.
     pub fn new(client: Client, namespace: &str, timeout: Duration) -> Self {
         Self { client, namespace: namespace.to_owned(), timeout }
     }
 
-    /// An object as it stands; `None` when it is not there, or its kind is not served.
+    /// Reads an object; `None` when it or its kind does not exist.
     pub async fn read(&self, kind: ObjectKind, name: &str) -> Result<Option<Value>, AdoptionError> {
         let read = async {
             match self.objects(kind).get(name).await {
@@ -59,7 +55,7 @@ impl Adoption {
         Ok(found.and_then(|object| serde_json::to_value(object).ok()))
     }
 
-    /// All objects of a kind; none where it is not served.
+    /// Lists all objects of a kind; none where it is not served.
     pub async fn list(&self, kind: ObjectKind) -> Result<Vec<Value>, AdoptionError> {
         let list = async {
             match self.objects(kind).list(&ListParams::default()).await {
@@ -72,14 +68,13 @@ impl Adoption {
         Ok(found.into_iter().filter_map(|object| serde_json::to_value(object).ok()).collect())
     }
 
-    /// The pods of the namespace.
     pub async fn pods(&self) -> Result<Vec<Pod>, AdoptionError> {
         let pods = api::<Pod>(&self.client, POD, Some(&self.namespace));
         let list = within(self.timeout, async { Ok::<_, AdoptionError>(pods.list(&ListParams::default()).await?) });
         Ok(list.await?.items.into_iter().map(|pod| pod.object).collect())
     }
 
-    /// Gives a pod labels, if it is this very pod; false when it is gone.
+    /// Labels a pod if its uid matches; returns false when it is gone.
     pub async fn label_pod(&self, pod: &PodRef, labels: &Value) -> Result<bool, AdoptionError> {
         let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(&self.namespace));
         let patch = Patch::Merge(json!({ "metadata": { "uid": &*pod.uid, "labels": labels } }));
@@ -91,7 +86,7 @@ impl Adoption {
         }
     }
 
-    /// Creates a RoleCoordination, or only asks whether that would be allowed.
+    /// Creates a RoleCoordination, or with `dry_run` only checks whether that is allowed.
     pub async fn create(&self, object: &Value, dry_run: bool) -> Result<(), AdoptionError> {
         let params = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
         let object: DynamicObject = serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
@@ -99,7 +94,7 @@ impl Adoption {
         within(self.timeout, async { Ok(objects.create(&params, &object).await.map(drop)?) }).await
     }
 
-    /// Patches a workload, or only asks what would become of it, which is the answer in both cases.
+    /// Patches a workload, or with `dry_run` only checks the patch; returns the patched workload in both cases.
     pub async fn patch(
         &self,
         kind: WorkloadKind,

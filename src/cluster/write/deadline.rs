@@ -1,24 +1,22 @@
-//! The end of what would never end. The client waits for an answer for as long as the connection stays open, and a loop that
-//! waits for a write that was accepted and never answered would wait for good.
+//! A time limit for writes. The client waits for an answer as long as the connection stays open, so the loop would wait for
+//! ever for a write that was accepted and never answered.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt;
 
-/// How long a write may take, with the reads that belong to it. Webhooks of others, which an API server asks first, are given
-/// 10 s by default and answer within milliseconds; the API server itself gives up after 60 s, and for so long no group should
-/// stand still. One that was done all the same is tried again, which does no harm: writes name the uid or the version that
-/// they are meant for.
+/// Time limit of a write and its reads. Webhooks of others, which the API server calls first, have a timeout of 10 s by
+/// default and answer within milliseconds. The API server itself gives up after 60 s, and no group should stand still for so
+/// long. A late write is repeated, which does no harm: writes name the uid or the version that they apply to.
 pub const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why something did not come to its own end.
+/// Reason for which work did not finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfinished {
-    /// No answer in time.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// A fault of ours, of which standard error tells more.
+    /// A bug of rolegate; standard error tells more.
     #[error("it panicked")]
     Panic,
 }
@@ -29,13 +27,13 @@ impl From<Unfinished> for kube::Error {
     }
 }
 
-/// Lets something go on for so long and no longer.
+/// Runs `work` for at most `time`.
 ///
 /// # Errors
 ///
-/// Its own, or [`Unfinished`].
+/// Those of `work`, or [`Unfinished`].
 pub async fn within<T, E: From<Unfinished>>(time: Duration, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-    // Whatever a panic leaves behind is dropped here, or guarded by locks that are taken all the same.
+    // The state behind a panic is dropped here, or guarded by locks that ignore poisoning.
     match tokio::time::timeout(time, AssertUnwindSafe(work).catch_unwind()).await {
         Ok(Ok(done)) => done,
         Ok(Err(_)) => Err(Unfinished::Panic.into()),

@@ -1,41 +1,40 @@
-//! How many Events are written about one object: a group of hundreds of segments, or one whose state goes to and fro, would fill
-//! etcd with what its status says anyway. Each reason has a budget of its own, so that news of one kind leave room for another; what
-//! an ordinary group of ten or twenty segments tells while it is scaled up and down is well within it, which it is not within the
-//! 25 of controllers on client-go. A Warning that was not told yet is always written.
+//! Limits of Events per object. A group of hundreds of segments, or one whose state flaps, would fill etcd with what its
+//! status says anyway. Each reason has its own budget, so that one reason does not use up that of another. A group of ten or
+//! twenty segments stays well within the budget while it is scaled up and down; it would exceed the 25 that client-go allows.
+//! A new Warning is always written.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Events at once.
+/// Events of one reason at once.
 const BURST: u32 = 100;
-/// After them, one in so long.
+/// Interval of one further Event after a burst.
 const REFILL: Duration = Duration::from_secs(60);
-/// The API server keeps an Event for so long by default: a Warning that is older is a new one.
+/// Lifetime of an Event in the API server by default. A Warning that is older is written again.
 const KEPT: Duration = Duration::from_secs(3600);
-/// What is remembered before it is looked for what may be forgotten.
+/// Number of entries at which expired ones are removed.
 const SWEPT_AT: usize = 4096;
 
-/// An Event to be.
+/// An Event to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// Unique id of the object that it is about.
+    /// Uid of the regarded object.
     pub uid: &'a str,
-    /// Its reason.
     pub reason: &'a str,
-    /// Its name: the same for the same reason and subject.
+    /// Name of the Event: equal for equal reason and subject.
     pub name: &'a str,
-    /// Somebody should see to it.
+    /// True for the type Warning.
     pub warning: bool,
 }
 
-/// What was written about each object.
+/// The budgets of all objects.
 #[derive(Debug)]
 pub struct EventLimit {
-    /// By unique id and reason: when all that was written is made up for.
+    /// By uid and reason: when the budget is full again.
     made_up_at: HashMap<(String, String), Instant>,
-    /// Warnings that were written, by their names, and until when they are there.
+    /// Names of written Warnings, and the time until which the API server keeps them.
     told: HashMap<String, Instant>,
     sweep_at: usize,
 }
@@ -47,7 +46,7 @@ impl Default for EventLimit {
 }
 
 impl EventLimit {
-    /// Whether this one may be written; if so it counts.
+    /// Reports whether an Event may be written, and counts it if so.
     pub fn allows(&mut self, asked: Asked<'_>, now: Instant) -> bool {
         if self.made_up_at.len() + self.told.len() >= self.sweep_at {
             self.made_up_at.retain(|_, at| *at > now);
@@ -81,7 +80,7 @@ mod tests {
         Asked { warning: true, ..asked(uid, reason, name) }
     }
 
-    /// How many of a thousand Events at one time are written.
+    /// Returns how many of a thousand Events at one time are written.
     fn written(limit: &mut EventLimit, asked: Asked<'_>, now: Instant) -> usize {
         (0..1000).filter(|_| limit.allows(asked, now)).count()
     }

@@ -1,6 +1,6 @@
-//! Events on the object that carries a group, on the workloads of its roles, and on the first pod of a batch. Admission never
-//! makes any: it has no side effects. Each has a name that says what it is about, so the same again, also of the next leader,
-//! counts up the Event that is there.
+//! Events on the carrier of a group, on the workloads of its roles, and on the first pod of a batch. Admission creates none:
+//! it has no side effects. The name of an Event is derived from its subject, so a repetition, also by the next leader, counts
+//! up the existing Event.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,18 +27,17 @@ use crate::plan::PodRef;
 use crate::plan::reconcile::events::{DRAINING, EventNote, RELEASED};
 use crate::plan::reconcile::scales::{SCALED, SCALED_BACK};
 
-/// Events that wait to be written. More are dropped: conditions tell the state, Events only how it came about.
+/// Length of the queue of Events. Further ones are dropped: conditions tell the state, Events only its history.
 const QUEUE: usize = 1024;
-/// Places among them that are kept for Warnings.
+/// Places in the queue reserved for Warnings.
 const FOR_WARNINGS: usize = 256;
 
 /// Longest part of an object's name in the name of its Events.
 const NAME_MAX: usize = 200;
 
-/// Type of Events that somebody should see to.
+/// Type of Events that need attention.
 const WARNING: &str = "Warning";
 
-/// Publishes Events.
 #[derive(Clone)]
 pub struct Events {
     queue: mpsc::Sender<(String, Event)>,
@@ -47,7 +46,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Publishes as this replica, one after the other and beside the loop.
+    /// Starts the task that writes Events as this replica, one after the other, beside the loop.
     pub fn new(writer: Writer, identity: &str, metrics: LoopMetrics) -> Self {
         let (queue, mut waiting) = mpsc::channel::<(String, Event)>(QUEUE);
         let counted = metrics.clone();
@@ -81,8 +80,7 @@ impl Events {
         Self { queue, identity: identity.to_owned(), metrics }
     }
 
-    /// Publishes Events on a group, and on the workloads of the roles that they are about: one that is lost is a pity and no
-    /// more.
+    /// Publishes Events on a group, and on the workloads of the roles that they name. A lost Event does no harm.
     pub fn publish(&self, group: &Group, events: &[EventNote], workload: impl Fn(&str) -> Option<Arc<Workload>>) {
         for note in events {
             let workloads = note.roles.iter().filter_map(|role| Some(of_workload(&*workload(role)?)));
@@ -92,7 +90,7 @@ impl Events {
         }
     }
 
-    /// The same on a PodGroup.
+    /// Publishes Events on a PodGroup.
     pub fn publish_of_pod_group(&self, tree: &GangTree, events: &[EventNote]) {
         for note in events {
             let regarding = reference(POD_GROUP, &tree.key.namespace, &tree.key.name, &tree.uid);
@@ -100,7 +98,6 @@ impl Events {
         }
     }
 
-    /// Publishes Events on pods.
     pub fn publish_of_pods(&self, namespace: &str, events: &[(PodRef, EventNote)]) {
         for (pod, note) in events {
             self.send(namespace, reference(POD, namespace, &pod.name, &pod.uid), note);
@@ -134,10 +131,10 @@ impl Events {
     }
 }
 
-/// How long nothing is tried in a namespace that takes nothing new: one of the same name may come.
+/// Time without attempts in a namespace that is being deleted. A new namespace may take its name.
 const GONE_FOR: Duration = Duration::from_secs(60);
 
-/// Namespaces that are being deleted. One of many pods would be refused as many Events.
+/// Namespaces that are being deleted. The Events of their many pods would all be refused.
 #[derive(Default)]
 struct GoneNamespaces(HashMap<String, Instant>);
 
@@ -161,7 +158,7 @@ fn asked(event: &Event) -> Asked<'_> {
     }
 }
 
-/// What was done, for machines.
+/// Returns the `action` of an Event, for machines.
 fn action(reason: &str) -> &'static str {
     match reason {
         RELEASED => "Release",
@@ -190,11 +187,11 @@ fn reference(kind: ObjectKind, namespace: &str, name: &str, uid: &str) -> Object
     }
 }
 
-/// Longest note that the API server takes, less what characters of many bytes may add.
+/// Longest note: the limit of the API server, less a reserve for multi-byte characters.
 const NOTE_MAX: usize = 1000;
 
 impl Writer {
-    /// Creates an Event, or counts up the one that is there: all else of it cannot change.
+    /// Creates an Event, or increments the count of the existing one; its other fields are immutable.
     async fn write_event(&self, namespace: &str, event: Event) -> Result<(), kube::Error> {
         let events: Api<Event> = Api::namespaced(self.client().clone(), namespace);
         match events.create(&PostParams::default(), &event).await {
@@ -203,7 +200,7 @@ impl Writer {
         }
         let name = event.metadata.name.unwrap_or_default();
         let Some(known) = events.get_opt(&name).await? else { return Ok(()) };
-        // A series begins with the second.
+        // A series begins with the second occurrence.
         let count = known.series.map_or(1, |series| series.count) + 1;
         let last_observed_time = event.event_time.unwrap_or_else(|| MicroTime(jiff::Timestamp::now()));
         let patch = Patch::Merge(json!({ "series": EventSeries { count, last_observed_time } }));
@@ -211,7 +208,7 @@ impl Writer {
     }
 }
 
-/// `<object>.<hash>`: the same for what is about the same.
+/// Returns `<object>.<hash>`, equal for equal subjects.
 fn name(object: &str, about: &[&str]) -> String {
     let mut digest = ring::digest::Context::new(&ring::digest::SHA256);
     for part in about {

@@ -1,5 +1,5 @@
-//! Carries out what the loop decides. Each action ends with its word to the reconciler, whatever the API server does: one that
-//! stays without an answer, or panics, has failed.
+//! Carries out the decisions of the loop. Each action reports its end to the reconciler, whatever the API server does: an
+//! action without an answer, or with a panic, has failed.
 
 use crate::api::status::GroupStatus;
 use crate::cluster::failure::{namespace_is_gone, short};
@@ -21,7 +21,6 @@ use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::status::dropped;
 use crate::plan::{Action, BatchPodGroup, Ended, MissingLabels, MissingPods, PodRef, StatusCarrier, Suspect};
 
-/// Carries actions out.
 #[derive(Clone)]
 pub struct Executor {
     writer: Writer,
@@ -31,7 +30,6 @@ pub struct Executor {
     limit: WriteLimit,
 }
 
-/// Why an action failed.
 #[derive(Debug, thiserror::Error)]
 enum ActionError {
     #[error(transparent)]
@@ -43,7 +41,6 @@ enum ActionError {
 }
 
 impl ActionError {
-    /// In one line.
     fn text(&self) -> String {
         match self {
             Self::Api(error) => short(error),
@@ -51,12 +48,12 @@ impl ActionError {
         }
     }
 
-    /// What was written is on its way out.
+    /// Reports whether the write failed because its namespace is being deleted.
     fn is_of_gone_namespace(&self) -> bool {
         matches!(self, Self::Api(error) if namespace_is_gone(error))
     }
 
-    /// What it says about the API server.
+    /// Returns the load of the API server, as far as the error shows it.
     fn load(&self) -> Load {
         match self {
             Self::Api(kube::Error::Api(status)) if status.code == 429 => Load::Overloaded,
@@ -66,26 +63,25 @@ impl ActionError {
     }
 }
 
-/// What became of an action: a word for the metrics, and one for the reconciler.
+/// Result of an action: a word for the metrics, and a report to the reconciler.
 type Done = (&'static str, Option<Ended>);
-/// What became of a deletion: a word for the metrics, and why nothing was deleted.
+/// Result of a deletion: a word for the metrics, and why nothing was deleted.
 type Deleted = (&'static str, Option<&'static str>);
 
 impl Executor {
-    /// Writes with `writer`, and takes what was written into the index of `lookup`.
+    /// Returns an executor that writes with `writer`, and applies the results to the index of `lookup`.
     pub fn new(writer: Writer, lookup: Lookup, events: Events, metrics: LoopMetrics) -> Self {
         let limit = WriteLimit::new(metrics.write_limit.clone());
         Self { writer, lookup, events, metrics, limit }
     }
 
-    /// The index that what was written goes into.
     pub fn index(&self) -> &SharedIndex {
         self.lookup.index()
     }
 
-    /// Carries an action out. `None` is the end of what ends without a word.
+    /// Carries out an action. `None` for an action that ends without a report.
     pub async fn carry_out(&self, key: &GroupKey, action: Action) -> Option<Ended> {
-        // Its time counts from when it is its turn.
+        // The time limit starts with the permit.
         let turn = if is_of_pod(&action) { Some(self.limit.turn().await) } else { None };
         let done = self.writer.in_time(self.act(key, &action)).await;
         if let Some(turn) = turn {
@@ -108,7 +104,7 @@ impl Executor {
         ended
     }
 
-    /// Has the Events of such an action written, beside everything else; `false` of an action of another kind.
+    /// Queues the Events of an action; `false` for an action of another kind.
     pub fn publish(&self, key: &GroupKey, action: &Action) -> bool {
         match action {
             Action::Publish { group, events } => self.publish_of_group(group, events),
@@ -143,9 +139,9 @@ impl Executor {
                     self.publish_of_group(group, then);
                     return Ok(self.status_written(action, group, status, object));
                 }
-                // Somebody was faster: plan again from what is there now.
+                // Another writer was faster: plan again from the current object.
                 Written::Conflict => ("conflict", self.reread(group).await.is_err().then_some("it cannot be read")),
-                // The watch will say so; until then nothing is gained by asking again at once.
+                // The watch will report it; a read now gains nothing.
                 Written::Gone => ("gone", Some("it is gone")),
             },
             Action::WriteConflicted { other, status } => {
@@ -181,7 +177,7 @@ impl Executor {
                 let makers = missing_pods::makers(&self.index().read(), group, roles);
                 let adopted = self.adopt(key, group, missing).await?;
                 let mut diagnoses = missing_pods::find(self.writer.client(), group, missing, &makers).await?;
-                // The watch will tell of them.
+                // The watch will report the adopted pods.
                 diagnoses.retain(|diagnosis| !adopted.contains(&diagnosis.role));
                 return Ok(("found", Some(Ended::Diagnosed { diagnoses })));
             }
@@ -247,8 +243,7 @@ impl Executor {
         Ok("deleted")
     }
 
-    /// Scales a workload by what its group has committed: a watch of the group that is behind would scale it to what was
-    /// wanted before.
+    /// Scales a workload by the committed status of its group. A stale group would scale it to an earlier number.
     async fn scale(
         &self,
         group: &Group,
@@ -271,15 +266,14 @@ impl Executor {
         Ok(("written", ended(ScaleOutcome::Done(replicas))))
     }
 
-    /// Gives a pod labels, and takes labels away.
     async fn mark(&self, key: &GroupKey, mark: &Mark) -> Result<&'static str, ActionError> {
         let Released::Done(pod) = self.writer.mark(&key.namespace, mark).await? else { return Ok("gone") };
         self.index().write(|index| index.pod_written(&pod));
         Ok("written")
     }
 
-    /// Finds pods that run for roles which lack some, and do not name the group: their workload made them before they could.
-    /// They are labelled as what they are, and counted from then on. Returns the roles of which there were any.
+    /// Labels running pods of roles that lack some and do not name the group: their workload made them before it could. They
+    /// count from then on. Returns the roles with such pods.
     async fn adopt(&self, key: &GroupKey, group: &Group, missing: &[MissingPods]) -> Result<Vec<String>, ActionError> {
         let mut adopted = Vec::new();
         for role in missing.iter().filter_map(|missing| group.role(&missing.role)) {
@@ -317,7 +311,7 @@ impl Executor {
         Ok(("found", Some(Ended::LossesSeen { judged: Some(judged) })))
     }
 
-    /// Takes in what a status is after it was written, and whether it is what was written.
+    /// Applies a status as the write returned it, and reports whether all its fields were stored.
     fn status_written(
         &self,
         action: &Action,
@@ -355,12 +349,12 @@ impl Executor {
     }
 }
 
-/// Hundreds of pods may be due at a time.
+/// Reports whether the action writes a pod. Hundreds of pods may be due at a time.
 const fn is_of_pod(action: &Action) -> bool {
     matches!(action, Action::Release { .. } | Action::Recreate { .. } | Action::Delete { .. } | Action::Mark { .. })
 }
 
-/// What an action is, for people, and the name of its object; empty where that is the group.
+/// Returns a description of an action for people, and the name of its object; empty where that is the group.
 fn described(action: &Action) -> (&'static str, &str) {
     match action {
         Action::Release { pod, .. } => ("release of a pod", &pod.name),

@@ -25,7 +25,7 @@ use crate::plan::{BatchPodGroup, MissingPods, PodRef};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An API server that takes every request and answers none.
+/// An API server that accepts every request and answers none.
 fn silent() -> Client {
     let service = tower::service_fn(|_: Request<Body>| {
         std::future::pending::<Result<http::Response<Body>, std::convert::Infallible>>()
@@ -61,7 +61,7 @@ fn workload() -> RolledWorkload {
     serde_json::from_value::<StatefulSet>(set).unwrap().rolled().unwrap()
 }
 
-/// One action of each kind.
+/// Returns one action of each kind.
 fn all() -> Vec<Action> {
     let group = group();
     let gang = BatchPodGroup {

@@ -1,4 +1,4 @@
-//! Every write to the API server: the writer makes them, the executor carries out what the loop decides.
+//! Every write to the API server: the executor carries out the decisions of the loop, the writer sends the requests.
 
 pub mod adoption;
 pub mod deadline;

@@ -1,5 +1,5 @@
-//! Writes the PodGroups of batches, each in the words of its scheduler, and notes on those that place their pods where
-//! these go.
+//! Writes the PodGroups of batches in the API of each scheduler, and the placement annotation of PodGroups that place their
+//! pods.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ use crate::plan::BatchPodGroup;
 use crate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 
 impl Writer {
-    /// Makes the PodGroup of a batch, owned by the object that carries the group; of one that is there, the number of
-    /// members only falls, unless its batch is made anew. False when the one that is there has yet to go.
+    /// Creates the PodGroup of a batch, owned by the carrier of the group. The members of an existing one only decrease,
+    /// unless its batch is renewed. Returns false when the existing one has yet to go.
     ///
     /// # Errors
     ///
@@ -37,11 +37,11 @@ impl Writer {
         }
     }
 
-    /// The PodGroups that were made for batches of the group, of the kinds that it asks for.
+    /// Lists the PodGroups made for batches of the group, of the kinds that it asks for.
     ///
     /// # Errors
     ///
-    /// When the API server refuses or fails. A kind that is not served has none.
+    /// When the API server refuses or fails. An unserved kind is skipped.
     pub async fn find_pod_groups(&self, group: &Group) -> Result<Vec<FoundPodGroup>, kube::Error> {
         let policies = group.batched().filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
         let mut found = Vec::new();
@@ -64,7 +64,7 @@ impl Writer {
         Ok(found)
     }
 
-    /// Removes the PodGroup of a batch that is no more, if it was made for this object.
+    /// Deletes the PodGroup of a batch that no longer exists, if it belongs to this owner.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Writer {
         }
     }
 
-    /// Notes on a PodGroup where its pods go; false when somebody changed it since it was read, or it is gone.
+    /// Writes the placement annotation of a PodGroup; returns false when it was changed since it was read, or is gone.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl Writer {
     }
 }
 
-/// Sets the members of a PodGroup that is there; false when it has yet to go.
+/// Sets the members of an existing PodGroup; returns false when it has yet to go.
 async fn set_members(api: &Objects<DynamicObject>, group: &Group, gang: &BatchPodGroup) -> Result<bool, kube::Error> {
     let Some(present) = api.get_opt(&gang.name).await? else { return Ok(false) };
     if !stays(&present.metadata, &group.carrier.uid) {
@@ -121,7 +121,7 @@ async fn set_members(api: &Objects<DynamicObject>, group: &Group, gang: &BatchPo
     api.patch(&gang.name, &params(), &Patch::Merge(patch)).await.map(|_| true)
 }
 
-/// The label by which the PodGroups of a group are found again; `None` for one whose name cannot be a label's value.
+/// Returns the label that selects the PodGroups of a group; `None` for a name that is no label value.
 fn label(group: &Group) -> Option<(&'static str, &str)> {
     let name = &*group.key.name;
     names::is_label_value(name).then_some((names::GROUP, name))
@@ -144,7 +144,7 @@ fn owner(group: &Group) -> OwnerReference {
     }
 }
 
-/// The kind and the spec; `None` for a policy that nobody knows.
+/// Returns the kind and the spec; `None` for an unknown policy.
 fn spec_of(gang: &BatchPodGroup) -> Option<(ObjectKind, Value)> {
     let mut spec = json!({ "minMember": gang.min_member });
     let text = |text: &Option<String>| text.clone().map(Value::from);

@@ -1,5 +1,5 @@
-//! Takes rolegate out of a cluster: what it left on other people's objects, and what is its own. In an order in which
-//! nothing is held that nobody releases: first the webhooks, then the loop, and only then the holds.
+//! Removes rolegate from a cluster: its marks on other objects, and its own objects. The order leaves no pod held without a
+//! releaser: first the webhooks, then the loop, and only then the holds.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::mutate::rollout::thaw;
 use crate::mutate::topology::remove_finalizer;
 use crate::plan::PodRef;
 
-/// A policy of ours that holds pods without the webhook, and what puts it in force.
+/// The MutatingAdmissionPolicy that holds pods without the webhook.
 const HOLD_POLICY: &str = "hold.rolegate.dev";
 const POLICY: ObjectKind = ObjectKind {
     group: "admissionregistration.k8s.io",
@@ -39,23 +39,21 @@ const POLICY: ObjectKind = ObjectKind {
 };
 const POLICY_BINDING: ObjectKind =
     ObjectKind { kind: "MutatingAdmissionPolicyBinding", plural: "mutatingadmissionpolicybindings", ..POLICY };
-/// Between two looks at the Lease.
+/// Interval of looks at the Lease.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long a Lease without a holder must stay so: a follower takes it in less.
+/// Time for which a Lease must stay without a holder. A follower takes it sooner.
 const NOBODY: Duration = Duration::from_secs(2);
-/// How long a holder is believed that does not say how long: as long as one of us by default.
+/// Time for which a holder without a duration is believed: the default of `--lease-duration`.
 const SOMEBODY: Duration = Duration::from_secs(15);
 
-/// One thing that is taken out, as people name it: `pod ml/prefill-3`.
+/// One object to be removed or changed, as `pod ml/prefill-3`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Item {
-    /// What is done to it.
     pub action: RemovalAction,
-    /// Kind, `Pod`.
+    /// Kind, such as `Pod`.
     pub kind: &'static str,
-    /// Namespace; empty for an object of the cluster.
+    /// Empty for a cluster-scoped object.
     pub namespace: String,
-    /// Name.
     pub name: String,
     #[serde(skip)]
     patch: Value,
@@ -65,32 +63,30 @@ pub struct Item {
     uid: String,
 }
 
-/// What is done to an object.
+/// The change of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RemovalAction {
-    /// It is ours, and deleted.
+    /// Deletes an object of rolegate.
     Delete,
-    /// Its gate is lifted.
+    /// Removes the gate of a pod.
     Release,
-    /// Its rollout goes on, to the partition that its user asked for.
+    /// Resumes a rollout, up to the partition that its user asked for.
     Thaw,
-    /// Our finalizer is taken off.
+    /// Removes the finalizer of rolegate.
     Unprotect,
 }
 
-/// Why rolegate could not be taken out.
 #[derive(Debug, thiserror::Error)]
 pub enum RemovalError {
-    /// Somebody renews the Lease.
+    /// A replica renews the Lease.
     #[error("a rolegate still runs: {0} holds the Lease")]
     StillRuns(String),
-    /// The API server failed.
     #[error(transparent)]
     Api(#[from] kube::Error),
 }
 
-/// An installation that is taken out.
+/// The installation to be removed.
 #[derive(Clone)]
 pub struct Removal {
     writer: Writer,
@@ -99,15 +95,14 @@ pub struct Removal {
 }
 
 impl Removal {
-    /// That of this namespace and name.
     pub fn new(writer: Writer, namespace: &str, name: &str) -> Self {
         Self { writer, namespace: namespace.to_owned(), name: name.to_owned() }
     }
 
-    /// Everything that is to be done, in its order. Changes nothing.
+    /// Returns all steps in order. Changes nothing.
     ///
     /// # Errors
-    /// When the API server fails, or does not let us look.
+    /// When the API server refuses or fails.
     pub async fn plan(&self) -> Result<Vec<Item>, kube::Error> {
         let mut plan = self.holds().await?;
         plan.extend(self.deployment().await?);
@@ -116,7 +111,7 @@ impl Removal {
         Ok(plan)
     }
 
-    /// Other rolegates of the cluster: what is in namespaces that they serve is theirs, and what belongs to no namespace.
+    /// Lists the other installations of the cluster. They own their namespaces and the cluster-scoped marks.
     ///
     /// # Errors
     /// When the API server fails.
@@ -124,7 +119,7 @@ impl Removal {
         installations::others(self.writer.client(), &self.name).await
     }
 
-    /// Namespaces of which other rolegates hold pods.
+    /// Returns the namespaces that other installations serve.
     async fn of_others(&self, others: &[Installation]) -> Result<HashSet<String>, kube::Error> {
         if others.is_empty() {
             return Ok(HashSet::new());
@@ -137,8 +132,9 @@ impl Removal {
         Ok(served.filter_map(|namespace| namespace.metadata.name).collect())
     }
 
-    /// What holds pods: our webhook configurations, and the policy that does without, which the last rolegate of a cluster
-    /// takes away. From when they are gone, no pod is held any more. (Policies that only judge stay: they need no rolegate.)
+    /// Returns the objects that hold pods: the webhook configurations, and, for the last installation of a cluster, the
+    /// policy that holds without a webhook. Once they are gone no new pod is held. Policies that only validate stay: they
+    /// need no rolegate.
     ///
     /// # Errors
     /// When the API server fails.
@@ -167,7 +163,7 @@ impl Removal {
         Ok(items)
     }
 
-    /// The Deployment, where there is one.
+    /// Returns the Deployment, if it exists.
     ///
     /// # Errors
     /// When the API server fails.
@@ -176,7 +172,8 @@ impl Removal {
         Ok(found.map(|_| deleted("Deployment", &self.namespace, &self.name)).into_iter().collect())
     }
 
-    /// What we left on objects of others: gates, frozen partitions, finalizers. Not where another rolegate goes on.
+    /// Returns the marks on objects of others: gates, frozen partitions, finalizers. Marks that another installation owns are
+    /// left out.
     ///
     /// # Errors
     /// When the API server fails.
@@ -212,7 +209,7 @@ impl Removal {
         Ok(items)
     }
 
-    /// The Lease and the Secret of the certificates.
+    /// Returns the Lease and the Secret of the certificates.
     ///
     /// # Errors
     /// When the API server fails.
@@ -224,7 +221,7 @@ impl Removal {
         Ok(lease.into_iter().chain(found.map(|_| deleted("Secret", &self.namespace, &secret))).collect())
     }
 
-    /// Carries one step out. What is gone meanwhile needs nothing.
+    /// Carries out one step. An object that is gone needs nothing.
     ///
     /// # Errors
     /// When the API server refuses or fails.
@@ -269,10 +266,10 @@ impl Removal {
         }
     }
 
-    /// Waits until nobody renews the Lease: as long as a leader that went silent is believed, by our own clock.
+    /// Waits until nobody renews the Lease, for as long as a silent leader is believed, by the own clock.
     ///
     /// # Errors
-    /// [`RemovalError::StillRuns`] when somebody renews it all the same for `patience`.
+    /// [`RemovalError::StillRuns`] when the Lease is still renewed after `patience`.
     pub async fn until_quiet(&self, patience: Duration) -> Result<(), RemovalError> {
         let (start, mut seen, mut since) = (Instant::now(), None, Instant::now());
         loop {
@@ -305,7 +302,7 @@ impl Removal {
         Api::namespaced(self.writer.client().clone(), &self.namespace)
     }
 
-    /// All objects of a kind; none where it is not served.
+    /// Lists all objects of a kind; none where it is not served.
     async fn objects(&self, kind: ObjectKind) -> Result<Vec<DynamicObject>, kube::Error> {
         match self.writer.dynamic(kind, None).list(&ListParams::default()).await {
             Ok(list) => Ok(list.items),
@@ -330,7 +327,7 @@ fn marked(action: RemovalAction, kind: ObjectKind, object: &DynamicObject, patch
     Item { patch, target: Some(kind), ..item(action, kind.kind, namespace, name) }
 }
 
-/// Pods that carry our gate, in one namespace or in all, with their namespace.
+/// Lists the pods with the gate, in one namespace or in all, with their namespaces.
 ///
 /// # Errors
 /// When the API server fails.
@@ -343,7 +340,7 @@ pub async fn held_pods(client: &Client, namespace: Option<&str>) -> Result<Vec<(
     Ok(held.collect())
 }
 
-/// The pod, when it carries our gate and is not going away.
+/// Returns the pod if it has the gate and is not gone.
 pub fn held(pod: &Pod) -> Option<PodRef> {
     let meta = &pod.metadata;
     (pod.has_gate(GATE) && !pod.is_gone())

@@ -1,4 +1,4 @@
-//! What `rolegate resume` writes, with the rights of whoever calls it: when a person said that a group goes on.
+//! The write of `rolegate resume`, with the rights of its caller: the time at which a person let a group go on.
 
 use kube::Client;
 use kube::api::{DynamicObject, Patch, PatchParams};
@@ -12,10 +12,9 @@ use crate::cluster::write::deadline::within;
 use crate::model::moment::Moment;
 use crate::model::{Group, names};
 
-/// Field manager of these writes.
 const MANAGER: &str = "rolegate-resume";
 
-/// Has a group go on that waits for a person.
+/// Resumes a group that waits for a person.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Keeps ClusterTopologies: their status, and their finalizer until nothing refers to them (KEP-75, Resource Protection).
+//! Maintains ClusterTopologies: their status, and their finalizer until nothing refers to them (KEP-75, Resource Protection).
 
 use std::time::Duration;
 
@@ -23,28 +23,27 @@ use crate::mutate::topology::{add_finalizer, remove_finalizer};
 use crate::rules::question::Question;
 use crate::rules::{Operation, judge_json, topology_is_valid};
 
-/// How often a topology that is to go is looked at while something refers to it.
+/// Interval of checks of a deleted topology that is still referred to.
 const RECHECK: Duration = Duration::from_secs(2);
 
 type Topologies = Objects<Watched<Guarded<ClusterTopology>>>;
 
-/// Keeps ClusterTopologies of both API groups.
+/// Maintains ClusterTopologies of both API groups.
 pub struct TopologyKeeper {
     writer: Writer,
     live_world: LiveWorld,
     leader: watch::Receiver<bool>,
-    /// False where it is only observed: none gets a status or a finalizer, and one that has a finalizer still loses it.
+    /// False in mode `observe`: no topology gets a status or a finalizer, but an existing finalizer is still removed.
     writes: bool,
     recheck: std::sync::Arc<tokio::sync::Notify>,
 }
 
 impl TopologyKeeper {
-    /// Keeps them while this replica leads.
+    /// Returns a keeper that works while this replica leads.
     pub fn new(writer: Writer, live_world: LiveWorld, leader: watch::Receiver<bool>, mode: Mode) -> Self {
         Self { writer, live_world, leader, writes: mode != Mode::Observe, recheck: std::sync::Arc::default() }
     }
 
-    /// Runs until `stop`.
     pub async fn run(mut self, stop: CancellationToken) {
         let (seen, mut changes) = mpsc::unbounded_channel();
         let mut watches = JoinSet::new();
@@ -60,7 +59,7 @@ impl TopologyKeeper {
                 .await;
             });
         }
-        // What could not be finished is looked at again; so is everything when this replica comes to lead.
+        // Unfinished topologies are tried again; all are when this replica becomes leader.
         let mut open: Vec<(ObjectKind, Guarded<ClusterTopology>)> = Vec::new();
         loop {
             let leads = *self.leader.borrow();
@@ -91,7 +90,7 @@ impl TopologyKeeper {
         }
     }
 
-    /// True when nothing is left to do until it changes.
+    /// Returns true when nothing is left to do until the topology changes.
     async fn keep(&self, kind: ObjectKind, guarded: &Guarded<ClusterTopology>) -> bool {
         let Ok(topology) = &guarded.read else { return true };
         let name = topology.metadata.display_name();
@@ -111,7 +110,7 @@ impl TopologyKeeper {
         })
     }
 
-    /// Takes the finalizer away when a live read shows that nothing refers to the topology.
+    /// Removes the finalizer when a live read shows that nothing refers to the topology.
     async fn let_go(
         &self,
         api: &Topologies,
@@ -120,7 +119,7 @@ impl TopologyKeeper {
     ) -> Result<bool, kube::Error> {
         let meta = &topology.metadata;
         let Some(patch) = remove_finalizer(&meta.finalizers, meta.resource_version.as_deref()) else { return Ok(true) };
-        // The same rule that refuses a DELETE says whether it may go now.
+        // The rule that refuses a DELETE decides.
         let object = serde_json::to_string(topology).unwrap_or_default();
         let question = Question { kind, operation: Operation::Delete, object: &object, old: None };
         let world =
@@ -140,7 +139,7 @@ impl TopologyKeeper {
         Ok(free)
     }
 
-    /// Writes the status, and the finalizer of a topology that was made while the webhook was away.
+    /// Writes the status, and the finalizer of a topology that was created while the webhook was down.
     async fn say_status(
         &self,
         api: &Topologies,
@@ -164,7 +163,7 @@ impl TopologyKeeper {
     }
 }
 
-/// What is gone needs nothing; what changed meanwhile comes again by its watch.
+/// Ignores a missing object, and one that changed: the watch reports it again.
 fn forget_missing<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
     match result {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),

@@ -1,5 +1,5 @@
-//! How many writes of pods are in flight at a time: as many as the API server takes. What is sent beyond that only waits
-//! there, in front of admission reviews and everybody else's requests.
+//! Limit of concurrent writes of pods, adapted to the API server. Writes beyond its capacity would only queue there, in front
+//! of admission reviews and the requests of others.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,16 +8,14 @@ use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// Never fewer: one group whose writes are slow, for a webhook of somebody else, must not take every place.
+/// Smallest limit. One group whose writes are slow, because of a webhook of others, must not take every place.
 const LEAST: usize = 16;
-/// At the beginning.
 pub(super) const FIRST: usize = 32;
-/// Never more.
 const MOST: usize = 512;
-/// Answers that come this soon are never too slow, however much sooner they came before.
+/// Answers within this time are never too slow, however fast earlier ones were.
 const SOON: Duration = Duration::from_millis(100);
 
-/// Gives writes their turn. Clones are the same limit.
+/// Permits for writes. Clones share one limit.
 #[derive(Clone, Debug)]
 pub(super) struct WriteLimit {
     places: Arc<Semaphore>,
@@ -28,33 +26,32 @@ pub(super) struct WriteLimit {
 #[derive(Debug)]
 struct State {
     window: Window,
-    /// Places that are to go as soon as a write leaves them.
+    /// Places to be removed as soon as a write returns them.
     surplus: usize,
 }
 
-/// What the end of a write says about the API server.
+/// Load of the API server, as seen by the end of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
-    /// It answered.
     Answered,
-    /// It answered that it has too much to do.
+    /// It answered that it is overloaded.
     Overloaded,
-    /// Nothing: there was no answer, which one lost connection or one slow webhook can cause.
+    /// No answer, as after a lost connection or with a slow webhook; tells nothing.
     Unknown,
 }
 
-/// The turn of one write; its place is free again when it is dropped.
+/// The permit of one write; a drop frees its place.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     limit: &'a WriteLimit,
-    /// The semaphore is never closed; were it, the write would go on without a place.
+    /// The semaphore is never closed; if it were, the write would go on without a place.
     place: Option<OwnedSemaphorePermit>,
     began: Instant,
     load: Load,
 }
 
 impl WriteLimit {
-    /// Shows the limit in this gauge.
+    /// Returns a limit that is shown in this gauge.
     pub fn new(shown: Gauge) -> Self {
         let state = State { window: Window::new(Instant::now()), surplus: 0 };
         let new = Self { places: Arc::new(Semaphore::new(FIRST)), state: Arc::new(Mutex::new(state)), shown };
@@ -66,7 +63,6 @@ impl WriteLimit {
         self.shown.set(i64::try_from(limit).unwrap_or(i64::MAX));
     }
 
-    /// Waits for a place.
     pub async fn turn(&self) -> Turn<'_> {
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         Turn { limit: self, place, began: Instant::now(), load: Load::Unknown }
@@ -96,7 +92,7 @@ impl WriteLimit {
 }
 
 impl Turn<'_> {
-    /// Ends with what was learnt of the API server.
+    /// Ends the turn with the observed load.
     pub fn end(mut self, load: Load) {
         self.load = load;
     }
@@ -108,16 +104,16 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The limit, and what was seen since it was last changed.
+/// The limit, and the observations since its last change.
 #[derive(Debug)]
 struct Window {
     limit: usize,
     since: Instant,
-    /// How long each answer took.
+    /// Time of each answer.
     times: Vec<Duration>,
     /// True when a write had to wait for its turn.
     was_full: bool,
-    /// The usual time of an answer when it was shortest.
+    /// Lowest median time of an answer.
     quickest: Option<Duration>,
 }
 
@@ -126,9 +122,9 @@ impl Window {
         Self { limit: FIRST, since: now, times: Vec::new(), was_full: false, quickest: None }
     }
 
-    /// Takes in the end of a write. After as many answers as may be in flight: a quarter more if all places were taken and
-    /// the answers came soon, a quarter fewer if they came late. Half as many once the API server says that it is too much;
-    /// those that were on their way then say nothing new.
+    /// Counts the end of a write. After as many answers as the limit: raises it by a quarter if all places were taken and
+    /// answers were fast, and lowers it by a quarter if they were slow. Halves it when the API server is overloaded; writes
+    /// that were already in flight then do not count again.
     fn ended(&mut self, began: Instant, now: Instant, load: Load, is_full: bool) {
         match load {
             Load::Overloaded if began >= self.since => self.change(self.limit / 2, now),
@@ -145,9 +141,9 @@ impl Window {
 
     fn judge(&mut self, now: Instant) {
         self.times.sort_unstable();
-        // Not the mean: what is slow for one webhook's sake says nothing about all others.
+        // The median: answers delayed by one webhook tell nothing about the others.
         let Some(usual) = self.times.get(self.times.len() / 2).copied() else { return };
-        // One that answers late although it has next to nothing to do has become slower for good.
+        // With the least load, slow answers are the new normal.
         let quickest = self.quickest.filter(|quickest| *quickest < usual && self.limit > LEAST).unwrap_or(usual);
         self.quickest = Some(quickest);
         let soon = SOON.max(quickest * 2);
@@ -175,8 +171,8 @@ mod tests {
 
     use super::*;
 
-    /// An API server that works on so many writes at a time, each of which takes so long; further ones wait. It refuses
-    /// what is beyond its queue.
+    /// An API server that processes a number of writes at a time, each for a fixed time; further ones queue. It refuses
+    /// writes beyond its queue.
     struct Server {
         seats: Semaphore,
         time: Duration,
@@ -208,7 +204,7 @@ mod tests {
         }
     }
 
-    /// So many writes, those that are refused again and again. Returns how long they took.
+    /// Sends so many writes, repeating refused ones. Returns the time that they took.
     async fn write(limit: &WriteLimit, server: &Server, count: usize) -> Duration {
         let begun = Instant::now();
         let one = async |_| loop {
@@ -233,7 +229,7 @@ mod tests {
         let (limit, server) = (limit(), Server::new(300, Duration::from_millis(10), usize::MAX));
         let time = write(&limit, &server, 20_000).await;
         assert_eq!((server.most.get(), limit.shown.get()), (MOST, 512));
-        // 300 at a time take 0.67 s; 64, as many as were once sent at a time, 3.1 s.
+        // 300 at a time take 0.67 s; a fixed 64 would take 3.1 s.
         assert!(time < Duration::from_millis(1200), "{time:?}");
     }
 
@@ -241,7 +237,7 @@ mod tests {
     async fn what_would_only_wait_at_the_api_server_is_not_sent() {
         let (limit, server) = (limit(), Server::new(2, Duration::from_millis(4), usize::MAX));
         let time = write(&limit, &server, 5_000).await;
-        // 500 a second: nobody waits for more than a tenth of a second there, and none of its time is lost.
+        // 500 a second: no write waits there for more than a tenth of a second, and the server is never idle.
         assert!(server.most.get() <= 50, "{}", server.most.get());
         assert!(time <= Duration::from_millis(10_100), "{time:?}");
     }

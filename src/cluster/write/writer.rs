@@ -1,4 +1,4 @@
-//! The only writer: releases pods, sets partitions, writes the status of groups. What it does at other objects stands beside it.
+//! The writer: releases pods, sets partitions, writes the status of groups. Sibling modules write other objects.
 
 use std::time::Duration;
 
@@ -26,67 +26,62 @@ use crate::mutate::rollout::partition_patch;
 use crate::plan::marks::Mark;
 use crate::plan::{Pin, PodRef};
 
-/// Field manager of our writes.
+/// Field manager of the loop.
 pub const MANAGER: &str = "rolegate";
 
-/// Writes to the API server.
 #[derive(Clone)]
 pub struct Writer {
     client: Client,
     timeout: Duration,
 }
 
-/// What became of a release.
 #[derive(Debug)]
 pub enum Released {
-    /// The gate is off; the pod as it is now.
+    /// The gate is removed; the current pod.
     Done(Box<Pod>),
     /// The pod is gone, or another one has its name.
     Gone,
 }
 
-/// What became of the write of a status.
 #[derive(Debug)]
 pub enum Written {
-    /// It is stored; the object as it is now, where it can be read.
+    /// The status is stored; the current object, where it can be read.
     Done(Option<CarrierObject>),
-    /// Somebody changed the object since it was read, or another one has its name.
+    /// The object was changed since it was read, or another one has its name.
     Conflict,
     /// The object is gone, or its kind is not served.
     Gone,
 }
 
 impl Writer {
-    /// Writes with this client; what it does may take so long.
+    /// Returns a writer with this client; `timeout` limits each operation.
     pub fn new(client: Client, timeout: Duration) -> Self {
         Self { client, timeout }
     }
 
-    /// Lets something that it does go on until its time is up. Nothing that writes is waited for without it.
+    /// Runs an operation within the time limit. Every write is awaited through it.
     ///
     /// # Errors
     ///
-    /// Its own, or that it did not come to its own end.
+    /// Those of `work`, or [`Unfinished`].
     pub async fn in_time<T, E: From<Unfinished>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         within(self.timeout, work).await
     }
 
-    /// How long something that it does may take.
     pub(super) fn timeout(&self) -> Duration {
         self.timeout
     }
 
-    /// What it writes with.
     pub(super) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Objects of a kind that is not read into a type.
+    /// Returns the objects of a kind without a Rust type.
     pub(super) fn dynamic(&self, kind: ObjectKind, namespace: Option<&str>) -> Objects<DynamicObject> {
         Objects::new(&self.client, &resource(kind), namespace)
     }
 
-    /// Takes our gate off a pod, gives it labels, and binds it to nodes with these.
+    /// Removes the gate of a pod, adds labels, and pins it to nodes by their labels.
     ///
     /// # Errors
     ///
@@ -104,7 +99,7 @@ impl Writer {
         released(pods.patch(&pod.name, &params(), &patch).await.map(|pod| pod.object))
     }
 
-    /// The same of a pod of which nothing else is known: it is read before.
+    /// Releases a pod of which only the name and uid are known: it is read before.
     ///
     /// # Errors
     ///
@@ -115,8 +110,8 @@ impl Writer {
         self.release(namespace, pod, &[], &Pin::new(), Queued::of(&found.object)).await
     }
 
-    /// Deletes a pod if it still has no node, and has a controller that makes it again; false when not. What is looked at and
-    /// what is deleted is one and the same version of the pod: one that is bound meanwhile stays.
+    /// Deletes a pod if it has no node and has a controller that makes it again; returns false when it may not be deleted.
+    /// The precondition is the version that was read: a pod that is bound meanwhile stays.
     ///
     /// # Errors
     ///
@@ -128,7 +123,7 @@ impl Writer {
         if meta.uid.as_deref() != Some(&*pod.uid) || meta.is_deleting() {
             return Ok(true);
         }
-        // What others hold waits for them, not for the scheduler.
+        // A pod with gates of others waits for them, not for the scheduler.
         let waits_for_others =
             !found.has_gate(names::GATE) && found.spec.scheduling_gates.iter().flatten().next().is_some();
         if found.spec.node_name.is_some() || waits_for_others || meta.controller().is_none() {
@@ -139,14 +134,14 @@ impl Writer {
         match pods.delete(&pod.name, &params).await {
             Ok(()) => Ok(true),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
-            // Somebody changed it meanwhile: looked at again.
+            // The pod was changed meanwhile: it is checked again later.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// Deletes this very pod, whatever became of it since; what belongs to it goes before it where that is asked for, so that
-    /// its successor finds nothing left. Its answer may tell that it is on its way out.
+    /// Deletes a pod by uid, whatever its state. `with_dependents` deletes its dependents first, so that its successor finds
+    /// none.
     ///
     /// # Errors
     ///
@@ -160,13 +155,13 @@ impl Writer {
             ..DeleteParams::default()
         };
         match pods.delete(&pod.name, &params).await {
-            // Another one has its name: it is gone.
+            // Another pod has its name: this one is gone.
             Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
             done => done,
         }
     }
 
-    /// Writes the status of a group if nobody changed the object since it was read.
+    /// Writes the status of a group if the object was not changed since it was read.
     ///
     /// # Errors
     ///
@@ -185,9 +180,9 @@ impl Writer {
     }
 }
 
-/// What takes our gate off a pod, gives it labels, and binds it to nodes with the labels of a pin: one strategic merge patch
-/// with the pod's uid. It names the gate, so other gates stay, no index goes stale, and a retry changes nothing. Where Kueue waits
-/// for us it waits no longer.
+/// Returns the strategic merge patch that removes the gate of a pod, adds labels, and pins it to nodes; it contains the pod's
+/// uid. It names the gate, so other gates stay, no index goes stale, and a retry changes nothing. It also ends the wait of
+/// Kueue for rolegate.
 pub fn release_patch(pod: &PodRef, labels: &[Entry], pin: &Pin, queued: Queued) -> Value {
     let labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
     let mut metadata = json!({ "uid": &*pod.uid });
@@ -208,7 +203,7 @@ pub fn release_patch(pod: &PodRef, labels: &[Entry], pin: &Pin, queued: Queued) 
     json!({ "metadata": metadata, "spec": spec })
 }
 
-/// What writes the status of a group: a JSON Merge Patch that applies only to the version that was read.
+/// Returns the JSON Merge Patch of a group's status. It applies only to the version that was read.
 pub fn status_patch(group: &Group, status: &GroupStatus) -> Value {
     let carrier = &group.carrier;
     json!({
@@ -217,7 +212,7 @@ pub fn status_patch(group: &Group, status: &GroupStatus) -> Value {
     })
 }
 
-/// What the answer to a release means.
+/// Interprets the answer to a release.
 ///
 /// # Errors
 ///
@@ -230,7 +225,7 @@ pub fn released(answer: Result<Pod, kube::Error>) -> Result<Released, kube::Erro
     }
 }
 
-/// What the answer to a write of a status means. The object is `None` when the answer cannot be read.
+/// Interprets the answer to a status write. The object is `None` when the answer cannot be read.
 ///
 /// # Errors
 ///
@@ -244,18 +239,18 @@ pub fn written(answer: Result<Option<CarrierObject>, kube::Error>) -> Result<Wri
     }
 }
 
-/// What became of a write that is conditional on a workload's version.
+/// Result of a write that is conditional on a workload's version.
 #[derive(Debug)]
 pub enum PartitionSet {
-    /// The partition is set; the workload as it is now.
+    /// The partition is set; the current workload.
     Done(Box<SeenWorkload>),
-    /// Somebody was faster, or it is not (yet) what it was taken for.
+    /// The workload was changed, or it is not (yet) in the expected state.
     Changed,
 }
 
 impl Writer {
-    /// Sets the partition of a workload if nobody changed it since it was read. When its rollout ends, our note of what its
-    /// user asked for goes as well.
+    /// Sets the partition of a workload if it was not changed since it was read. At the end of a rollout the annotation with
+    /// the user's partition is removed as well.
     ///
     /// # Errors
     ///
@@ -281,7 +276,7 @@ impl Writer {
         }
     }
 
-    /// Scales a workload if nobody changed it since it was read.
+    /// Scales a workload if it was not changed since it was read.
     ///
     /// # Errors
     ///
@@ -301,7 +296,7 @@ impl Writer {
         }
     }
 
-    /// Gives a pod labels, and takes labels away.
+    /// Adds and removes labels of a pod, and sets its deletion cost.
     ///
     /// # Errors
     ///
@@ -311,8 +306,8 @@ impl Writer {
         released(pods.patch(&mark.pod.name, &params(), &Patch::Merge(mark_patch(mark))).await.map(|pod| pod.object))
     }
 
-    /// What the leaders of a LeaderWorkerSet go to stands in another object, and a watch of that one may be behind: a
-    /// rollout that looks finished may not have begun.
+    /// Reports whether the leaders of a LeaderWorkerSet have its update revision, by a live read. The revision stands on
+    /// another object, whose watch may be behind: a rollout that looks finished may not have begun.
     async fn leaders_are_at(&self, workload: &RolledWorkload) -> Result<bool, kube::Error> {
         let RolledWorkload { key, update_revision, .. } = workload;
         if key.kind.row().made_by.is_none() || update_revision.is_none() {
@@ -324,16 +319,15 @@ impl Writer {
     }
 }
 
-/// What became of a scale.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rescaled {
-    /// It is stored; the workload's version as it is now.
+    /// The scale is stored; the current version of the workload.
     Done(String),
-    /// Somebody was faster, or it is gone.
+    /// The workload was changed, or it is gone.
     Changed,
 }
 
-/// What gives a pod its labels and its cost, with its uid: a JSON Merge Patch.
+/// Returns the JSON Merge Patch of a pod's labels and deletion cost; it contains the pod's uid.
 pub fn mark_patch(mark: &Mark) -> Value {
     let labels: Map<_, _> = mark.labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
     let mut metadata = json!({ "uid": &*mark.pod.uid, "labels": labels });
@@ -364,7 +358,6 @@ impl<'a> WithType for PatchWorkload<'a> {
     }
 }
 
-/// A kind, as the client names it.
 pub(super) fn resource(kind: ObjectKind) -> ApiResource {
     ApiResource {
         group: kind.group.to_owned(),
@@ -375,12 +368,11 @@ pub(super) fn resource(kind: ObjectKind) -> ApiResource {
     }
 }
 
-/// A patch of ours.
 pub(crate) fn params() -> PatchParams {
     PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-/// A patch of a pod's successor is refused as a change of the immutable uid.
+/// Reports whether a patch was refused because the pod is another one: it would change the immutable uid.
 fn is_other_uid(status: &kube::core::Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid")
@@ -390,7 +382,7 @@ fn to_value(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// The JSON Merge Patch (RFC 7386) that turns `before` into `after`: what vanished is set to `null`.
+/// Returns the JSON Merge Patch (RFC 7386) that turns `before` into `after`; removed fields become `null`.
 fn merge_patch(before: &Value, after: &Value) -> Value {
     let (Value::Object(before), Value::Object(after)) = (before, after) else { return after.clone() };
     let removed = before.keys().filter(|key| !after.contains_key(*key)).map(|key| (key.clone(), Value::Null));
@@ -410,7 +402,7 @@ mod tests {
         let pod = PodRef { name: "a".into(), uid: "1".into() };
         let metadata = |queued| release_patch(&pod, &[], &Pin::new(), queued)["metadata"].clone();
         assert_eq!(metadata(Queued::AfterUs), json!({ "uid": "1", "annotations": { names::KUEUE_GATED_BY: null } }));
-        // What a user wrote there stays.
+        // A value of the user stays.
         assert_eq!(metadata(Queued::Waits), json!({ "uid": "1" }));
     }
 

@@ -4,33 +4,30 @@ use serde_json::{Map, Value, json};
 
 use super::text;
 
-/// What a controller adds to the template of a pod.
+/// The additions of a controller to a pod template.
 #[derive(Debug, Default)]
 pub(super) struct Birth {
-    /// The pod's name; only a prefix where the API server makes the rest.
+    /// Name of the pod; a prefix where the API server generates the name.
     pub name: Name,
-    /// Labels, over those of the template.
+    /// Labels; override those of the template.
     pub labels: Vec<(String, String)>,
-    /// Annotations, over those of the template.
+    /// Annotations; override those of the template.
     pub annotations: Vec<(String, String)>,
-    /// The owner that manages it.
+    /// The controller of the pod.
     pub owner: Owner,
-    /// Variables, in front of those of every container.
+    /// Variables at the start of the environment of every container.
     pub env: Vec<Value>,
-    /// First part of its DNS name.
     pub hostname: Option<String>,
     /// Governing Service.
     pub subdomain: Option<String>,
-    /// Gate of the controller's own.
+    /// Scheduling gate of the controller.
     pub gate: Option<&'static str>,
 }
 
-/// A pod's name.
 #[derive(Debug)]
 pub(super) enum Name {
-    /// Given, with the prefix that controllers set as well.
+    /// A fixed name; `generateName` is set as well, as controllers do.
     Given(String),
-    /// Generated from this prefix.
     Generated(String),
 }
 
@@ -40,21 +37,15 @@ impl Default for Name {
     }
 }
 
-/// The owner that manages a pod.
 #[derive(Debug, Default)]
 pub(super) struct Owner {
-    /// Its group and version.
     pub api_version: &'static str,
-    /// Its kind.
     pub kind: &'static str,
-    /// Its name.
     pub name: String,
-    /// Its unique id, where it is known.
     pub uid: Option<String>,
 }
 
 impl Owner {
-    /// The workload itself.
     pub fn workload(api_version: &'static str, kind: &'static str, workload: &Value) -> Self {
         let uid = Some(text(workload, "/metadata/uid")).filter(|uid| !uid.is_empty()).map(str::to_owned);
         Self { api_version, kind, name: text(workload, "/metadata/name").to_owned(), uid }
@@ -76,7 +67,7 @@ impl Owner {
 }
 
 impl Birth {
-    /// The pod, in the namespace of its workload.
+    /// Returns the pod, in the namespace of its workload.
     pub fn of(self, template: &Value, workload: &Value) -> Value {
         let mut metadata = Map::new();
         match &self.name {
@@ -116,7 +107,7 @@ fn object(value: Option<&Value>) -> Map<String, Value> {
     value.and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
-/// Puts variables in front; the container's own of the same name give way.
+/// Puts variables first; replaces the container's own of the same name.
 fn put_first(container: &mut Value, variables: &[Value]) {
     let Some(fields) = container.as_object_mut().filter(|_| !variables.is_empty()) else { return };
     let mut env = variables.to_vec();

@@ -1,4 +1,4 @@
-//! Grove: the pods of every clique, in every copy of the set and of its scaling groups.
+//! Grove: the pods of every clique, in every replica of the set and of its scaling groups.
 
 use serde_json::{Value, json};
 
@@ -12,26 +12,26 @@ use crate::model::{CliqueSet, names};
 /// Gate that Grove lifts itself.
 const GATE: &str = "grove.io/podgang-pending-creation";
 
-/// Pods of a PodCliqueSet.
+/// Returns the pods of a PodCliqueSet.
 pub(super) fn of_pod_clique_set(set: &Value) -> Vec<Value> {
     pods(POD_CLIQUE_SET, "grove.io/podcliqueset-replica-index", set)
 }
 
-/// Pods of a PodGangSet, as the kind was called before.
+/// Returns the pods of a PodGangSet, the former name of the kind.
 pub(super) fn of_pod_gang_set(set: &Value) -> Vec<Value> {
     pods(POD_GANG_SET, "grove.io/podgangset-replica-index", set)
 }
 
-/// The fields that say how many pods there are.
+/// Paths of the fields that determine the number of pods.
 pub(super) const COUNTED: &[&str] =
     &["spec.replicas", "spec.template.cliques.*.spec.replicas", "spec.template.podCliqueScalingGroups.*.replicas"];
 
-/// How many pods a PodCliqueSet has.
+/// Returns the number of pods of a PodCliqueSet.
 pub(super) fn count_of_pod_clique_set(set: &Value) -> u64 {
     read(POD_CLIQUE_SET, set).map_or(0, |set| count(&set))
 }
 
-/// How many pods a PodGangSet has.
+/// Returns the number of pods of a PodGangSet.
 pub(super) fn count_of_pod_gang_set(set: &Value) -> u64 {
     read(POD_GANG_SET, set).map_or(0, |set| count(&set))
 }
@@ -53,12 +53,12 @@ fn read(kind: ObjectKind, object: &Value) -> Option<CliqueSet> {
 fn pods(kind: ObjectKind, replica_label: &'static str, object: &Value) -> Vec<Value> {
     let Some(set) = read(kind, object) else { return Vec::new() };
     let whole = Whole { set: &set, object, replica_label };
-    // Copies of nothing are not counted, so there may be any number of them.
+    // A set without cliques counts no pods, so its replicas are unlimited.
     let copies = if set.cliques.is_empty() { 0 } else { set.replicas };
     (0..copies).flat_map(|replica| whole.copy(replica)).collect()
 }
 
-/// A set and what it was read from.
+/// A set and the object that it was read from.
 #[derive(Clone, Copy)]
 struct Whole<'a> {
     set: &'a CliqueSet,
@@ -66,7 +66,7 @@ struct Whole<'a> {
     replica_label: &'static str,
 }
 
-/// One copy of a scaling group.
+/// One replica of a scaling group.
 #[derive(Clone, Copy)]
 struct GroupCopy<'a> {
     group: &'a ScalingGroup,
@@ -75,7 +75,7 @@ struct GroupCopy<'a> {
 }
 
 impl<'a> Whole<'a> {
-    /// The pods of one copy of the set: cliques on their own, then the scaling groups.
+    /// Returns the pods of one replica of the set: cliques without a scaling group, then the scaling groups.
     fn copy(self, replica: u32) -> Vec<Value> {
         let alone = self.set.cliques.iter().enumerate().filter(|(_, clique)| clique.group.is_none());
         let mut pods: Vec<_> = alone.flat_map(|(index, clique)| self.clique(replica, None, index, clique)).collect();
@@ -156,7 +156,7 @@ impl<'a> Whole<'a> {
         birth.of(template, self.object)
     }
 
-    /// Copies of a scaling group that are in the gang of the set; those beyond have gangs of their own.
+    /// Returns the number of replicas of a scaling group in the gang of the set; further replicas have their own gangs.
     fn minimum(self, group: GroupCopy<'_>) -> u32 {
         let at = format!("/spec/template/podCliqueScalingGroups/{}/minAvailable", group.position);
         number(self.object, &at, 1).max(1)

@@ -7,13 +7,12 @@ use super::birth::{Birth, Name, Owner};
 use super::{number, text};
 use crate::model::names;
 
-/// Prefix of LWS's keys.
+/// Prefix of the label and annotation keys of LWS.
 const PREFIX: &str = "leaderworkerset.sigs.k8s.io";
 
-/// The fields that say how many pods there are.
+/// Paths of the fields that determine the number of pods.
 pub(super) const COUNTED: &[&str] = &["spec.replicas", "spec.leaderWorkerTemplate.size"];
 
-/// How many pods there are.
 pub(super) fn count(set: &Value) -> u64 {
     u64::from(number(set, "/spec/replicas", 1)) * u64::from(size(set))
 }
@@ -22,7 +21,7 @@ fn size(set: &Value) -> u32 {
     number(set, "/spec/leaderWorkerTemplate/size", 1).max(1)
 }
 
-/// Leader `<set>-<group>` and workers `<set>-<group>-<index>`, group by group.
+/// Returns leader `<set>-<group>` and workers `<set>-<group>-<index>`, group by group.
 pub(super) fn pods(set: &Value) -> Vec<Value> {
     let size = size(set);
     let groups = 0..number(set, "/spec/replicas", 1);

@@ -1,5 +1,5 @@
-//! The pods that a workload's controllers would create, with the names, labels, annotations, owners and variables that tell
-//! who they are. Hashes that only the controllers compute (revisions) are left out, unless the workload's status has them.
+//! The pods that a workload's controllers would create, with the names, labels, annotations, owners and variables of their
+//! identity. Hashes that only the controllers compute (revisions) are left out, unless the workload's status has them.
 
 mod birth;
 mod clique_set;
@@ -14,18 +14,17 @@ use crate::api::ObjectKind;
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::workload::{DEPLOYMENT, LEADER_WORKER_SET, STATEFUL_SET};
 
-/// What is known of the pods of one kind of workload.
+/// The expansion of one kind of workload.
 struct Row {
     kind: ObjectKind,
-    /// How many there are.
+    /// Returns the number of pods.
     count: fn(&Value) -> u64,
-    /// The fields that say so; `*` stands for every entry of a list.
+    /// Paths of the fields that determine the number; `*` stands for every entry of a list.
     fields: &'static [&'static str],
-    /// Makes them.
+    /// Returns the pods.
     pods: fn(&Value) -> Vec<Value>,
 }
 
-/// Workloads whose pods are known.
 const WORKLOADS: &[Row] = &[
     Row { kind: STATEFUL_SET, count: plain::count, fields: plain::COUNTED, pods: plain::stateful_set },
     Row { kind: DEPLOYMENT, count: plain::count, fields: plain::COUNTED, pods: plain::deployment },
@@ -49,23 +48,22 @@ const WORKLOADS: &[Row] = &[
     },
 ];
 
-/// More pods than somebody has room for.
+/// A workload with more pods than the limit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{at}: it makes {pods} pods, and there is room for {room}")]
 pub struct TooManyPods {
-    /// The field that counts most.
+    /// Path of the largest field of the count.
     pub at: String,
-    /// How many there would be.
     pub pods: u64,
-    /// How many there may be.
+    /// The limit.
     pub room: u64,
 }
 
-/// The pods of a workload, by ordinal; `None` for an object that makes none, or none that are known.
+/// Returns the pods of a workload, by ordinal; `None` for an object of another kind.
 ///
 /// # Errors
 ///
-/// When there would be more than `room`.
+/// When the workload makes more than `room` pods.
 pub fn expand(api_version: &str, kind: &str, object: &Value, room: u64) -> Result<Option<Vec<Value>>, TooManyPods> {
     let row = WORKLOADS.iter().find(|row| row.kind.kind == kind && row.kind.api_version() == api_version);
     let Some(row) = row else { return Ok(None) };
@@ -78,7 +76,7 @@ pub fn expand(api_version: &str, kind: &str, object: &Value, room: u64) -> Resul
     Ok(Some((row.pods)(object)))
 }
 
-/// The numbers in a field, with their paths.
+/// Returns the numbers in a field, with their paths.
 fn numbers(object: &Value, field: &str) -> Vec<(String, i64)> {
     let mut found = vec![(String::new(), object)];
     for step in field.split('.') {
@@ -96,12 +94,12 @@ fn numbers(object: &Value, field: &str) -> Vec<(String, i64)> {
     found.into_iter().filter_map(|(at, value)| Some((at, value.as_i64()?))).collect()
 }
 
-/// Text at a JSON pointer, `""` when absent.
+/// Returns the text at a JSON pointer, `""` when absent.
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
     object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Number at a JSON pointer; `null` is absent, and what is below 0 reads as 0.
+/// Returns the number at a JSON pointer; `null` counts as absent, a negative number as 0.
 fn number(object: &Value, pointer: &str, default: u32) -> u32 {
     let written = object.pointer(pointer).and_then(Value::as_i64);
     written.map_or(default, |written| u32::try_from(written.max(0)).unwrap_or(u32::MAX))

@@ -1,4 +1,4 @@
-//! StatefulSet and Deployment: one pod a replica.
+//! StatefulSet and Deployment: one pod per replica.
 
 use serde_json::Value;
 
@@ -6,15 +6,14 @@ use super::birth::{Birth, Name, Owner};
 use super::{number, text};
 use crate::model::names;
 
-/// The fields that say how many pods there are.
+/// Paths of the fields that determine the number of pods.
 pub(super) const COUNTED: &[&str] = &["spec.replicas"];
 
-/// How many pods there are.
 pub(super) fn count(workload: &Value) -> u64 {
     number(workload, "/spec/replicas", 1).into()
 }
 
-/// `<set>-<ordinal>`, counted from `spec.ordinals.start`.
+/// Returns the pods `<set>-<ordinal>`, counted from `spec.ordinals.start`.
 pub(super) fn stateful_set(set: &Value) -> Vec<Value> {
     let (name, service) = (text(set, "/metadata/name"), text(set, "/spec/serviceName"));
     let revision = text(set, "/status/updateRevision");
@@ -41,7 +40,7 @@ pub(super) fn stateful_set(set: &Value) -> Vec<Value> {
     ordinals.map(pod).collect()
 }
 
-/// Pods without name and number, of a ReplicaSet whose hash only the API server knows.
+/// Returns pods without name and ordinal, of a ReplicaSet whose hash only the API server knows.
 pub(super) fn deployment(deployment: &Value) -> Vec<Value> {
     let name = text(deployment, "/metadata/name");
     let template = deployment.pointer("/spec/template").unwrap_or(&Value::Null);

@@ -1,4 +1,4 @@
-//! What is legal and will surprise.
+//! Warnings on legal but surprising settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::model::wording::not_labelled;
 use crate::model::{Batching, Group, Role};
 use crate::rules::{Cause, Known, Need, Report, World};
 
-/// Roles that have batches, with desired replicas and size.
+/// Returns the roles with batches, their desired replicas and their size.
 fn counted<'a>(group: &'a Group, batching: &'a Batching) -> impl Iterator<Item = (&'a Role, u32, u32)> {
     let roles = batching.sizes.keys().filter_map(|name| group.role(name));
     roles
@@ -19,7 +19,7 @@ fn counted<'a>(group: &'a Group, batching: &'a Batching) -> impl Iterator<Item =
         .filter_map(|role| Some((role, role.desired, batching.size(&role.name)?)))
 }
 
-/// Replicas are a multiple of the batch size.
+/// Warns where replicas are no multiple of the batch size.
 pub(super) fn remainder(group: &Group, _: &World, report: &mut Report) {
     for (_, batching) in group.batched() {
         let word = batching.kind.word();
@@ -34,7 +34,7 @@ pub(super) fn remainder(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// Roles run out at the same batch.
+/// Warns where roles do not end at the same batch.
 pub(super) fn ratio(group: &Group, _: &World, report: &mut Report) {
     for (coordination, batching) in group.batched() {
         let word = batching.kind.word();
@@ -51,7 +51,7 @@ pub(super) fn ratio(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// The batches fit into the room that nodes have left.
+/// Warns where batches do not fit into the current room of the nodes.
 pub(super) fn capacity(group: &Group, world: &World, report: &mut Report) {
     let known = group.batched().flat_map(|(coordination, batching)| {
         let own = world.shortages(&group.key).iter().filter(move |one| one.coordination == coordination.index);
@@ -64,11 +64,11 @@ pub(super) fn capacity(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
-/// Budgets of a role that are told of.
+/// Largest number of budgets reported for a role.
 const BUDGETS: usize = 10;
 
-/// No disruption budget counts held pods: they are never healthy, and drains are refused on their account. One that wants a
-/// number of healthy pods does not ask how many there are besides.
+/// Warns about disruption budgets that count held pods. Held pods are never healthy, so the budget refuses drains. A budget
+/// on the number of healthy pods ignores further pods.
 pub(super) fn budgets(group: &Group, world: &World, report: &mut Report) {
     let namespace = &group.key.namespace;
     let need = Need::DisruptionBudgets { namespace: namespace.to_string() };
@@ -100,7 +100,7 @@ pub(super) fn budgets(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
-/// Labels that the pods of a role carry, as far as they are known.
+/// Returns the labels that the pods of a role carry, as far as known.
 fn pod_labels(group: &Group, role: &Role) -> BTreeMap<String, String> {
     let ours = group.carrier.kind.group == ROLE_COORDINATION.group && group.reference.is_none();
     let schemes = LABEL_SCHEMES.iter().filter(|(key, _)| (*key == names::GROUP) == ours);
@@ -110,8 +110,8 @@ fn pod_labels(group: &Group, role: &Role) -> BTreeMap<String, String> {
     tied.chain(role.workload.labels.clone()).collect()
 }
 
-/// Pods say which group and role they are of, and a group says which RoleCoordination holds them: nothing else tells
-/// admission to hold the pods of what is not known yet.
+/// Warns where pods do not name their group and role, or a group does not name its RoleCoordination. Only by these names can
+/// admission hold pods of unknown groups.
 pub(super) fn labelled(group: &Group, world: &World, report: &mut Report) {
     if let Some(reference) = group.reference.as_ref().filter(|reference| reference.found && !reference.annotated) {
         let detail = format!(

@@ -1,16 +1,14 @@
-//! How large a group may be: judging it, and reading what it names, costs everybody who shares the webhook.
+//! Limits of the size of a group. Its judgement and its reads cost all users of the webhook.
 
 use crate::model::{FieldPath, Group};
 use crate::rules::{Cause, Report, World};
 
-/// Most roles.
 const ROLES: usize = 1024;
-/// Most coordinations.
 const COORDINATIONS: usize = 256;
-/// Most bytes of all names that are written in it.
+/// Largest sum of the bytes of all names in a group.
 const NAMES: usize = 64 << 10;
 
-/// Its roles, coordinations and names are not too many.
+/// Limits roles, coordinations and names.
 pub(super) fn size(group: &Group, _: &World, report: &mut Report) {
     let spec = FieldPath::new("spec");
     let roles_at = group.reference.as_ref().map_or_else(|| spec.child("roles"), |reference| reference.at.clone());
@@ -29,12 +27,12 @@ pub(super) fn size(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// True for a group that is refused for its size alone: nothing is read for it.
+/// Reports whether a group is refused for its size alone: nothing is read for it.
 pub(super) fn is_too_large(group: &Group) -> bool {
     group.roles.len() > ROLES || group.coordinations.len() > COORDINATIONS || names(group) > NAMES
 }
 
-/// Bytes of all names; an empty one is none the less an entry.
+/// Returns the bytes of all names. An empty one counts as one byte.
 fn names(group: &Group) -> usize {
     let roles = group.roles.iter().flat_map(|role| std::iter::once(&role.name).chain(&role.dependencies));
     let coordinations = group.coordinations.iter().flat_map(|coordination| {
@@ -76,7 +74,7 @@ mod tests {
     #[test]
     fn names_are_counted_wherever_they_stand() {
         let long = "all names in it may not be more than 65536 bytes together";
-        // Each name stands twice.
+        // Each name occurs twice.
         assert_eq!(found(&group(700, &"n".repeat(43), &json!([]))), Vec::<String>::new());
         assert_eq!(found(&group(700, &"n".repeat(45), &json!([]))), [format!("spec: Too long: {long}")]);
         let empty = group(2, "r", &json!(vec![""; NAMES / 2]));

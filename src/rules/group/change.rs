@@ -1,12 +1,12 @@
-//! What may not change while pods depend on it.
+//! Fields that may not change while pods depend on them.
 
 use std::collections::BTreeSet;
 
 use crate::model::{Coordination, Domain, FieldPath, Group};
 use crate::rules::{Cause, Change, Known, Need, Report, World};
 
-/// Size, topology key and layer of a coordination with topology do not change while its pods exist: their affinity names
-/// the old batches and cannot be changed. Plain segments may change.
+/// Refuses changes of size, topology key and layer of a coordination with topology while its pods exist: the affinity of the
+/// pods names the old batches and is immutable. Plain segments may change.
 pub(super) fn batches(change: &Change<'_, Group>, world: &World, report: &mut Report) {
     for new in &change.new.coordinations {
         let name = new.display_name();
@@ -32,7 +32,7 @@ pub(super) fn batches(change: &Change<'_, Group>, world: &World, report: &mut Re
     }
 }
 
-/// What differs, with the old value.
+/// Returns the changed fields with their old values.
 fn differences(old: &Coordination, new: &Coordination) -> Vec<(FieldPath, String)> {
     let (Some(before), Some(after)) = (old.batching(), new.batching()) else { return Vec::new() };
     let (topology, now) = (before.topology.as_ref(), after.topology.as_ref());

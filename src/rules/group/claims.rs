@@ -1,11 +1,11 @@
 //! A group has one coordinating object, and a workload is in one group: the oldest object controls, and the others are
-//! refused. Two that are made at the same moment do not see each other: the loop says which one controls then.
+//! refused. Two objects created at the same moment do not see each other; then the loop decides.
 
 use crate::model::{FieldPath, Group};
 use crate::rules::coordinated::workloads;
 use crate::rules::{Cause, Need, Report, World};
 
-/// No other object coordinates this group, or a workload of it, unless it is younger.
+/// Refuses a group if an older object coordinates it or one of its workloads.
 pub(super) fn claimed_once(group: &Group, world: &World, report: &mut Report) {
     if !group.is_claim() {
         return;

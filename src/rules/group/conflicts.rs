@@ -1,4 +1,4 @@
-//! Rules between coordinations: what two of them say about one role must agree (KEP-32, Conflict Detection).
+//! Conflicts between coordinations on one role (KEP-32, Conflict Detection).
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::model::{Batching, FieldPath, Group};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
-/// Coordinations that batch the same role, of whatever kind, agree on its size.
+/// Requires equal sizes of a role in all coordinations that batch it, of any kind.
 pub(super) fn sizes_agree(group: &Group, _: &World, report: &mut Report) {
     let positive = |batching: &Batching, role: &str| batching.sizes.get(role).copied().filter(|size| *size > 0);
     disagreements(group, positive, |role, batching, size, first| {
@@ -18,7 +18,7 @@ pub(super) fn sizes_agree(group: &Group, _: &World, report: &mut Report) {
     });
 }
 
-/// Coordinations that batch the same role agree on its progression.
+/// Requires equal progressions in all coordinations that batch a role.
 pub(super) fn progressions_agree(group: &Group, _: &World, report: &mut Report) {
     let known = |batching: &Batching, _: &str| match batching.progression {
         Choice::Known(progression) => Some(progression.as_str()),
@@ -33,7 +33,7 @@ pub(super) fn progressions_agree(group: &Group, _: &World, report: &mut Report) 
     });
 }
 
-/// Calls `report` for each later coordination that says something else about a role than the first one does.
+/// Calls `report` for each later coordination with another value for a role than the first one.
 fn disagreements<T: PartialEq + Copy>(
     group: &Group,
     says: impl Fn(&Batching, &str) -> Option<T>,
@@ -51,7 +51,7 @@ fn disagreements<T: PartialEq + Copy>(
     }
 }
 
-/// A role is in at most one coordination with topology: a pod cannot follow two.
+/// Requires at most one coordination with topology for a role: a pod cannot follow two.
 pub(super) fn one_topology(group: &Group, _: &World, report: &mut Report) {
     let mut firsts: BTreeMap<&str, String> = BTreeMap::new();
     for (coordination, batching) in group.batched().filter(|(_, batching)| batching.topology.is_some()) {

@@ -1,12 +1,12 @@
-//! Combinations that would wait for each other for ever.
+//! Settings that would deadlock.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::model::{Batching, Coordination, FieldPath, Group, OneByOne, Progression, Role};
 use crate::rules::{Cause, Known, Need, Report, World};
 
-/// Roles of one batch do not depend on each other: RBG makes the pods of the dependent role only when the other role is
-/// ready as a whole, and the batch waits for both.
+/// Refuses dependencies between roles of one batch: RBG makes the pods of the dependent role only when the other role is
+/// wholly ready, and the batch waits for both.
 pub(super) fn dependencies(group: &Group, _: &World, report: &mut Report) {
     let mut reported = BTreeSet::new();
     let dependents = dependents(group);
@@ -35,7 +35,7 @@ pub(super) fn dependencies(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// By name, the roles that depend on it.
+/// Returns the dependent roles by role.
 fn dependents(group: &Group) -> BTreeMap<&str, Vec<&str>> {
     let mut dependents: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for role in &group.roles {
@@ -46,8 +46,8 @@ fn dependents(group: &Group) -> BTreeMap<&str, Vec<&str>> {
     dependents
 }
 
-/// The two nearest roles of a batch that each role leads to by its dependencies, itself included: of two, one is another
-/// role than whoever asks. Each role is visited twice at most, whatever the length of the chains.
+/// Returns for each role the two nearest roles of a batch that it depends on, itself included. Of two, at least one differs
+/// from the role itself. Each role is visited at most twice, whatever the length of the chains.
 fn ends<'a>(
     dependents: &BTreeMap<&'a str, Vec<&'a str>>,
     batch: impl Iterator<Item = &'a str>,
@@ -64,7 +64,7 @@ fn ends<'a>(
     ends
 }
 
-/// No gang over the whole group next to batches: it waits for pods that are held, and the batches wait for the gang.
+/// Refuses a gang over the whole group next to batches: it waits for held pods, and the batches wait for the gang.
 pub(super) fn gang(group: &Group, _: &World, report: &mut Report) {
     let Some(path) = &group.gang else { return };
     let waits =
@@ -85,8 +85,8 @@ pub(super) fn gang(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// The pods of a batch that is released as a whole are made together; where pods are released as they appear, one after
-/// another is slow and no more.
+/// Refuses sequential creation of the pods of a batch that is released as a whole. Where pods are released as they appear it
+/// is only slow, and causes a warning.
 pub(super) fn one_by_one(group: &Group, world: &World, report: &mut Report) {
     let mut reported = BTreeSet::new();
     let scaled = Scaled::of(group, world);
@@ -113,7 +113,7 @@ pub(super) fn one_by_one(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
-/// Who makes the pods of roles in a lockstep of its own.
+/// Roles whose pods other objects make in a lockstep of their own.
 struct Scaled<'a> {
     /// Coordinations with RBG's own `scaling`, with its path.
     by_rbg: Vec<(&'a Coordination, &'a FieldPath)>,
@@ -156,7 +156,7 @@ fn hindrances(
     found
 }
 
-/// Why the role's workload makes pods one after another, where a batch has several of them.
+/// Returns why the role's workload makes pods one after another, where a batch has several of them.
 fn workload(
     coordination: &Coordination,
     role: &Role,

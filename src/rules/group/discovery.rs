@@ -6,8 +6,8 @@ use crate::model::workload_kind::PodController;
 use crate::model::{Group, GroupKey, Role};
 use crate::rules::{Cause, Known, Need, Report, World};
 
-/// The Services under which the first pods of roles have their names, where the user makes them: those of LeaderWorkerSets and
-/// RoleBasedGroups are made by their operators.
+/// Returns the Services in the addresses of first pods that the user creates. Those of LeaderWorkerSets and RoleBasedGroups
+/// are created by their operators.
 fn services(group: &Group) -> impl Iterator<Item = (&Role, GroupKey)> {
     let roles = group.roles.iter().filter(|role| group.discovery && is_set(role));
     roles.filter_map(|role| {
@@ -21,12 +21,11 @@ fn is_set(role: &Role) -> bool {
     key.is_some_and(|key| key.kind.row().controller == PodController::Itself)
 }
 
-/// What is looked up.
 pub(super) fn needs(group: &Group) -> impl Iterator<Item = Need> {
     services(group).map(|(_, service)| Need::Service(service))
 }
 
-/// The addresses that pods are given resolve, and do so before these pods are ready.
+/// Warns where the given addresses do not resolve, or only once the pods are ready.
 pub(super) fn addresses(group: &Group, world: &World, report: &mut Report) {
     for role in group.roles.iter().filter(|role| group.discovery && is_set(role)) {
         let Some((reference, at)) = role.workload.reference.as_ref() else { continue };

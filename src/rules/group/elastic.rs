@@ -1,10 +1,10 @@
-//! Rules of elastic groups: whoever wants segments may have them, and nobody else scales their workloads.
+//! Rules of elastic groups: the author may scale the workloads, and nobody else scales them.
 
 use crate::model::{BatchKind, FieldPath, Group, Role, Standing, WorkloadKey};
 use crate::rules::names::listed;
 use crate::rules::{Cause, Known, Need, Report, World};
 
-/// Segments are something that one segmentPlacement says, of workloads of their own that the author may scale.
+/// Requires that segments belong to one segmentPlacement, with own workloads that the author may scale.
 pub(super) fn scale(group: &Group, world: &World, report: &mut Report) {
     let Some(elastic) = &group.elastic else { return };
     let at = || elastic.at.clone();
@@ -68,7 +68,7 @@ fn workload(role: &Role, key: &WorkloadKey, world: &World, report: &mut Report) 
     }
 }
 
-/// What is legal and has no effect (yet).
+/// Warns about settings that are legal but have no effect (yet).
 fn ineffective(group: &Group, world: &World, report: &mut Report) {
     let Some(elastic) = &group.elastic else { return };
     match &elastic.standing {
@@ -84,7 +84,7 @@ fn is_known(role: &Role, world: &World) -> bool {
     role.workload.key.as_ref().is_some_and(|key| world.workload(key).present().is_some())
 }
 
-/// No autoscaler scales a workload that is scaled with its group, and one at most the group.
+/// Warns about an autoscaler of a workload that is scaled with its group, and about several of the group.
 pub(super) fn autoscalers(group: &Group, world: &World, report: &mut Report) {
     let Some((elastic, batching)) = group.scaled() else { return };
     let all: Vec<_> = world.autoscalers_in(&group.key.namespace).collect();

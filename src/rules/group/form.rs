@@ -1,4 +1,4 @@
-//! What a coordination is made of: its name, type, roles and strategies.
+//! Form of a coordination: its name, type, roles and strategies.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::model::{BatchKind, Coordination, Group};
 use crate::rules::violation::{quoted, supported};
 use crate::rules::{Cause, Report, World};
 
-/// Names are unique DNS labels, and there where something is named after them.
+/// Requires unique names that are DNS labels, and a name where something is named after the coordination.
 pub(super) fn name(group: &Group, _: &World, report: &mut Report) {
     let is_rbg = group.carrier.kind.group != "rolegate.dev";
     let mut names = BTreeSet::new();
@@ -26,7 +26,7 @@ pub(super) fn name(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// Segments without topology: nothing outside the group's status bears their name (KEP-32's own examples have none).
+/// Reports whether only the group's status uses the name: segments without topology (KEP-32's own examples have no name).
 fn nothing_is_named_after(coordination: &Coordination) -> bool {
     coordination.rolling_update.is_none()
         && coordination.batchings.iter().all(|batching| {
@@ -36,7 +36,7 @@ fn nothing_is_named_after(coordination: &Coordination) -> bool {
 
 type Has<T> = fn(&T) -> bool;
 
-/// Values of `type` (KEP-30), with the strategy that each asks for.
+/// Values of `type` (KEP-30), with the strategy that each requires.
 const TYPES: &[(&str, &str, Has<Coordination>)] = &[
     ("RollingUpdate", "rollingUpdate", |coordination| coordination.rolling_update.is_some()),
     ("AffinityScheduling", "affinityScheduling", |coordination| {
@@ -44,7 +44,7 @@ const TYPES: &[(&str, &str, Has<Coordination>)] = &[
     }),
 ];
 
-/// `type`, when given, is a known word and matches the strategy.
+/// Requires that `type`, if set, is a known word and matches the strategy.
 pub(super) fn kind(group: &Group, _: &World, report: &mut Report) {
     for coordination in &group.coordinations {
         let Some(word) = coordination.kind.as_deref().filter(|word| !word.is_empty()) else { continue };
@@ -63,7 +63,7 @@ pub(super) fn kind(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// `roles`, when given, are the keys of the size map; a rolling update has two or more.
+/// Requires that `roles`, if set, equals the keys of the size map, and that a rolling update has two or more roles.
 pub(super) fn roles(group: &Group, _: &World, report: &mut Report) {
     for coordination in &group.coordinations {
         let subject = coordination.display_name();
@@ -105,7 +105,7 @@ pub(super) fn roles(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// At least one strategy, at most one that makes batches, and each with its required fields.
+/// Requires at least one strategy, at most one that makes batches, and the required fields of each.
 pub(super) fn strategy(group: &Group, _: &World, report: &mut Report) {
     for coordination in &group.coordinations {
         let (subject, at) = (coordination.display_name(), coordination.at.child("strategy"));

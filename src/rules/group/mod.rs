@@ -26,11 +26,10 @@ use crate::model::Group;
 
 pub use needs::needs_of_group;
 
-/// What is judged before anything else.
+/// Rules that run before all others.
 const SIZE_RULES: &[Rule<Group>] =
     &[Rule::error("group-bounds", "roles, coordinations and names are not too many to be judged", bounds::size)];
 
-/// One row for each rule.
 const RULES: &[Rule<Group>] = &[
     Rule::error(
         "group-shape",
@@ -104,7 +103,6 @@ const RULES: &[Rule<Group>] = &[
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];
 
-/// Rules over updates.
 const CHANGE_RULES: &[ChangeRule<Group>] = &[ChangeRule {
     id: "batch-change",
     summary: "batches with topology do not change while they have pods",
@@ -127,7 +125,7 @@ impl JudgedObject for Group {
 
     fn needs(&self, old: Option<&Self>, world: &World) -> Vec<Need> {
         let mut needs = needs::needs(self, old);
-        // Without it there is no right to list them, and they are nobody's business.
+        // Without this right the autoscalers may not be listed, and they do not matter.
         if world.options.allowed.scale && self.elastic.is_some() {
             needs.push(Need::Autoscalers { namespace: self.key.namespace.to_string() });
         }

@@ -1,16 +1,15 @@
-//! What has to be known of other objects to judge a group.
+//! Other objects needed to judge a group.
 
 use super::bounds::is_too_large;
 use super::discovery;
 use crate::model::Group;
 use crate::rules::Need;
 
-/// What rules look up for a stored group.
 pub fn needs_of_group(group: &Group) -> Vec<Need> {
     needs(group, None)
 }
 
-/// What rules look up for this group. Needs of workloads that a referred group has show once that group is known.
+/// Returns the needs of a group. The workloads of a group reference appear once the referenced group is known.
 pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
     if is_too_large(group) {
         return Vec::new();

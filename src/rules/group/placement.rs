@@ -10,7 +10,7 @@ use crate::rules::topology::is_valid;
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Known, Need, Report, World};
 
-/// The ClusterTopology exists, is valid and has the layer. One that does not exist (yet) only warns.
+/// Requires that the ClusterTopology is valid and has the layer. A missing one only causes a warning.
 pub(super) fn reference(group: &Group, world: &World, report: &mut Report) {
     // Each topology is judged once, however many coordinations refer to it.
     let mut valid = BTreeMap::new();
@@ -36,7 +36,7 @@ pub(super) fn reference(group: &Group, world: &World, report: &mut Report) {
                     let detail = report.with_hint(&must, layer, names());
                     report.error(&subject, topology.domain_at.clone(), Cause::NotFound, quoted(layer), detail);
                 }
-                // It waits for its finalizers, and may be gone before this group is seen to refer to it.
+                // It waits for its finalizers, and may be gone before the reference from this group counts.
                 Known::Present(layers) if layers.deleting => {
                     let detail = "this ClusterTopology is being deleted: the batches are held once it is gone";
                     report.warn(&subject, name_at, Cause::NotFound, quoted(name), detail);
@@ -52,14 +52,14 @@ pub(super) fn reference(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
-/// Roles of which a batching asks more than the names of their pods say, with what makes their pods.
+/// Returns roles whose pods lack the ordinals that a batching needs, with their maker.
 fn without_ordinals<'a>(group: &'a Group, batching: &'a Batching) -> impl Iterator<Item = (&'a str, &'static str)> {
     let roles = batching.sizes.keys().filter_map(|name| group.role(name));
     roles.filter_map(|role| Some((role.name.as_str(), role.workload.without_ordinals()?)))
 }
 
-/// Pods that get a PodGroup have ordinals: it is written on them when they are made, and without an ordinal nobody knows
-/// their batch yet.
+/// Requires ordinals for pods with a PodGroup: it is set at creation, and the batch of a pod without an ordinal is unknown
+/// then.
 pub(super) fn gang_ordinals(group: &Group, _: &World, report: &mut Report) {
     for (_, batching) in group.batched().filter(|(_, batching)| batching.pod_group.is_some()) {
         for (role, maker) in without_ordinals(group, batching) {
@@ -71,7 +71,7 @@ pub(super) fn gang_ordinals(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// Pods that must share a domain have ordinals: their affinity is written on them when they are made.
+/// Warns where pods that must share a domain have no ordinals: their affinity is set at creation.
 pub(super) fn topology_ordinals(group: &Group, _: &World, report: &mut Report) {
     let is_hard = |batching: &Batching| batching.topology.as_ref().is_some_and(Topology::is_hard);
     for (_, batching) in group.batched().filter(|(_, batching)| is_hard(batching)) {
@@ -85,7 +85,7 @@ pub(super) fn topology_ordinals(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// The PodGroups that the loop will make are of a kind that is served.
+/// Warns where the kind of the PodGroups to be created is not served.
 pub(super) fn gang_definition(group: &Group, world: &World, report: &mut Report) {
     for (coordination, kind, path) in gangs(group) {
         let subject = coordination.display_name();
@@ -101,7 +101,7 @@ pub(super) fn gang_definition(group: &Group, world: &World, report: &mut Report)
     }
 }
 
-/// The PodGroups that are asked for: by which coordination, of which kind, and where it says so.
+/// Returns the requested PodGroups: the coordination, the kind, and the path.
 fn gangs(group: &Group) -> impl Iterator<Item = (&Coordination, ObjectKind, &FieldPath)> {
     let batchings = group.coordinations.iter().flat_map(|c| c.batchings.iter().map(move |batching| (c, batching)));
     batchings.filter_map(|(coordination, batching)| {
@@ -110,7 +110,7 @@ fn gangs(group: &Group) -> impl Iterator<Item = (&Coordination, ObjectKind, &Fie
     })
 }
 
-/// The author may create the PodGroups that the loop will make: what somebody may not do, they may not have us do.
+/// Requires that the author may create the PodGroups that the loop will create: rolegate lends no rights.
 pub(super) fn rights(group: &Group, world: &World, report: &mut Report) {
     let namespace = &*group.key.namespace;
     for (coordination, kind, path) in gangs(group) {
@@ -130,8 +130,8 @@ pub(super) fn rights(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
-/// Nobody else has a place for pods that must share a domain: Kueue chooses nodes for the pods of one workload, and knows nothing
-/// of the batch that pods of several make. Its word comes first, and a batch that it has put into several domains goes nowhere.
+/// Warns where Kueue chooses nodes for pods that must share a domain. Kueue places the pods of one workload, and knows
+/// nothing of a batch of several workloads. Its choice comes first, and a batch that it splits over domains stays held.
 pub(super) fn placed_by_kueue(group: &Group, world: &World, report: &mut Report) {
     let placed = |batching: &Batching| batching.topology.is_some();
     for (coordination, batching) in group.batched().filter(|(_, batching)| placed(batching)) {

@@ -1,4 +1,4 @@
-//! Rules of batches that are made anew when they lose a replica.
+//! Rules of batches that are recreated when they lose a replica.
 
 use crate::model::recovery::RECOVERY_POLICIES;
 use crate::model::{Coordination, Group, Recovery};
@@ -10,14 +10,14 @@ fn recoveries(group: &Group) -> impl Iterator<Item = (&Coordination, &Recovery)>
     batchings.filter_map(|(coordination, batching)| Some((coordination, batching.recovery.as_ref()?)))
 }
 
-/// The policy is known, the limit is at least 1, times are durations, and whoever sets it may delete pods.
+/// Requires a known policy, a limit of at least 1, valid durations, and an author who may delete pods.
 pub(super) fn recovery(group: &Group, world: &World, report: &mut Report) {
     format(group, report);
     rights(group, world, report);
     makers(group, report);
 }
 
-/// What makes the pods can be asked whether a rollout takes them away.
+/// Warns where it cannot be known whether a rollout replaces the pods.
 fn makers(group: &Group, report: &mut Report) {
     for (coordination, batching) in group.batched().filter(|(_, batching)| batching.recovers().is_some()) {
         for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
@@ -52,7 +52,7 @@ fn format(group: &Group, report: &mut Report) {
     }
 }
 
-/// What somebody may not do, they may not have us do.
+/// Requires that the author may delete pods: rolegate lends no rights.
 fn rights(group: &Group, world: &World, report: &mut Report) {
     let namespace = &*group.key.namespace;
     for (coordination, recovery) in recoveries(group).filter(|(_, recovery)| recovery.recreates) {

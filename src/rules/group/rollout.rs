@@ -8,7 +8,7 @@ use crate::model::{Coordination, FieldPath, Group, Role, RolloutClaim, Workload,
 use crate::rules::percent::rolling_update_faults;
 use crate::rules::{Cause, Known, Need, Report, World};
 
-/// Bounds are percentages without decimals, or numbers of replicas.
+/// Requires bounds that are percentages without decimals, or numbers of replicas.
 pub(super) fn format(group: &Group, _: &World, report: &mut Report) {
     for coordination in &group.coordinations {
         let Some((update, at)) = &coordination.rolling_update else { continue };
@@ -18,7 +18,7 @@ pub(super) fn format(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// Roles that are updated together, each once, with the first coordination that names it.
+/// Returns the roles that are updated together, each once, with the first coordination that names it.
 fn updated_roles(group: &Group) -> impl Iterator<Item = (&Coordination, &Role)> {
     let mut seen = BTreeSet::new();
     let coordinations = group.coordinations.iter().filter(|coordination| coordination.rolling_update.is_some());
@@ -28,8 +28,8 @@ fn updated_roles(group: &Group) -> impl Iterator<Item = (&Coordination, &Role)> 
         .filter(move |(_, role)| seen.insert(role.name.as_str()))
 }
 
-/// A coordinated role has no update strategy of its own (KEP-30, Risks). The partition of a workload that a role refers to
-/// is not one, since the loop moves it; OnDelete is, since nothing would follow the partition.
+/// Refuses an update strategy of a coordinated role (KEP-30, Risks). The partition of a referenced workload is allowed, since
+/// the loop moves it; OnDelete is not, since nothing would follow the partition.
 pub(super) fn own_strategy(group: &Group, _: &World, report: &mut Report) {
     for (coordination, role) in updated_roles(group) {
         let Some(path) = &role.workload.update_strategy else { continue };
@@ -51,7 +51,7 @@ fn has_partition(key: &WorkloadKey) -> bool {
     key.kind.row().rollout.is_some()
 }
 
-/// The workload of a role. Says so when it is not known.
+/// Returns the workload of a role; reports an unknown one as not judged.
 fn workload<'w>(
     coordination: &Coordination,
     role: &Role,
@@ -70,12 +70,11 @@ fn workload<'w>(
     }
 }
 
-/// The path that names the workload of a role.
 fn workload_at(coordination: &Coordination, role: &Role) -> FieldPath {
     role.workload.reference.as_ref().map_or_else(|| coordination.path_of(&role.name), |(_, at)| at.clone())
 }
 
-/// A coordinated LeaderWorkerSet has maxSurge 0: with a surge it makes new replicas as soon as its template changes.
+/// Requires maxSurge 0 of a coordinated LeaderWorkerSet: with a surge it makes new replicas as soon as its template changes.
 pub(super) fn surge(group: &Group, world: &World, report: &mut Report) {
     let can_surge = |key: &WorkloadKey| key.kind.row().surge == Surge::AsWritten;
     for (coordination, role) in updated_roles(group) {
@@ -91,7 +90,7 @@ pub(super) fn surge(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
-/// A coordinated role is of a kind with a partition: without one there is nothing to hold its updates by.
+/// Warns about a coordinated role of a kind without a partition, by which its updates would be held.
 pub(super) fn kind(group: &Group, _: &World, report: &mut Report) {
     for (coordination, role) in updated_roles(group) {
         let Some(maker) = role.workload.without_partition() else { continue };
@@ -100,7 +99,7 @@ pub(super) fn kind(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// A coordinated workload says that it is: updates of one that does not never come to rolegate.
+/// Warns where a coordinated workload lacks the claim: its updates do not reach rolegate.
 pub(super) fn claimed(group: &Group, world: &World, report: &mut Report) {
     for (coordination, role) in updated_roles(group) {
         let Some(workload) = workload(coordination, role, has_partition, world, report) else { continue };
@@ -120,8 +119,8 @@ pub(super) fn claimed(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
-/// A coordinated workload's manifest sets no partition: server-side apply will conflict, and plain apply is overruled.
-/// On a live object 0 says nothing, since the API server fills it in.
+/// Warns about a partition in the manifest of a coordinated workload: server-side apply will conflict, and plain apply is
+/// overruled. A 0 on a live object does not count, since it is the default.
 pub(super) fn partition(group: &Group, world: &World, report: &mut Report) {
     for (coordination, role) in updated_roles(group).filter(|(_, role)| role.workload.reference.is_some()) {
         let Some(workload) = workload(coordination, role, has_partition, world, report) else { continue };

@@ -1,4 +1,4 @@
-//! What a carrier is made of: choices between fields, names and numbers of roles.
+//! Form of a carrier: exclusive fields, names and numbers of roles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use crate::model::{FieldPath, Group, Role, WorkloadKind, names};
 use crate::rules::violation::{quoted, supported};
 use crate::rules::{Cause, Known, Report, World};
 
-/// Fields that exclude each other are not both set; roles have unique names, replicas and workloads of their own.
+/// Refuses exclusive fields that are both set; requires unique names, replicas and own workloads of roles.
 pub(super) fn shape(group: &Group, _: &World, report: &mut Report) {
     if let Some(path) = &group.spelled_twice {
         let detail = "may not be set together with `coordination`";
@@ -60,7 +60,7 @@ fn name<'a>(role: &'a Role, names: &mut BTreeSet<&'a str>, report: &mut Report) 
     }
 }
 
-/// Where a role of a RoleCoordination has its desired replicas from.
+/// Checks the source of the desired replicas of a role of a RoleCoordination.
 fn source(role: &Role, report: &mut Report) {
     let replicas_at = role.at.child("replicas");
     let Some((reference, at)) = &role.workload.reference else {
@@ -105,7 +105,7 @@ fn shared_workloads(group: &Group, report: &mut Report) {
     }
 }
 
-/// The group that is referred to exists. Manifests come in any order, so that this only warns.
+/// Warns where the referenced group does not exist. Manifests may come in any order.
 pub(super) fn reference(group: &Group, world: &World, report: &mut Report) {
     let possible = |name: &str| subdomain_fault(name).is_none();
     let Some(reference) = group.reference.as_ref().filter(|reference| possible(&reference.name)) else { return };

@@ -1,4 +1,4 @@
-//! Rules that look at one value by itself.
+//! Rules on single values.
 
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::batching::{BATCH_MODES, Choice, SEGMENT_PROGRESSIONS};
@@ -13,15 +13,15 @@ fn batchings(group: &Group) -> impl Iterator<Item = (&Coordination, &Batching)> 
     group.coordinations.iter().flat_map(|coordination| coordination.batchings.iter().map(move |b| (coordination, b)))
 }
 
-/// Every role named anywhere in a coordination exists in the group.
+/// Requires that every role named in a coordination exists in the group.
 pub(super) fn roles_exist(group: &Group, _: &World, report: &mut Report) {
-    // The roles stand in another object, which is not there (yet).
+    // The roles are in another object, which does not exist (yet).
     if group.reference.as_ref().is_some_and(|reference| !reference.found) {
         return;
     }
     let is_empty_rbg = group.roles.is_empty() && group.carrier.kind.kind == ROLE_BASED_GROUP.kind;
     if is_empty_rbg && group.coordinations.iter().any(|coordination| !coordination.role_names().is_empty()) {
-        // An excerpt, as KEP-30's first example is: it makes no pods that could be held for ever.
+        // An excerpt, like KEP-30's first example: it makes no pods that could be held for ever.
         let path = FieldPath::new("spec").child("roles");
         report.warn("", path, Cause::Notice, None, "the group has no roles, so that nothing is coordinated");
         return;
@@ -45,7 +45,7 @@ pub(super) fn roles_exist(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// Sizes, ratios and steps are at least 1, and replicas can be counted in them.
+/// Requires sizes, ratios and steps from 1 to the largest number of replicas.
 pub(super) fn sizes_are_positive(group: &Group, _: &World, report: &mut Report) {
     for (_, batching) in batchings(group) {
         for (role, size) in &batching.sizes {
@@ -60,7 +60,7 @@ pub(super) fn sizes_are_positive(group: &Group, _: &World, report: &mut Report) 
     }
 }
 
-/// The progression, or batch mode, is a known word.
+/// Requires a known word for the progression or batch mode.
 pub(super) fn progression_is_known(group: &Group, _: &World, report: &mut Report) {
     for (coordination, batching) in batchings(group) {
         let Choice::Unknown(word) = &batching.progression else { continue };
@@ -71,12 +71,12 @@ pub(super) fn progression_is_known(group: &Group, _: &World, report: &mut Report
     }
 }
 
-/// `constraintMode` is a known word (KEP-75).
+/// Requires a known word for `constraintMode` (KEP-75).
 pub(super) fn constraint_mode(group: &Group, _: &World, report: &mut Report) {
     strength_is_known(group, BatchKind::RollingDeploy, CONSTRAINT_MODES, report);
 }
 
-/// `topologyAffinity.strategy` is a known word (KEP-32, future enhancements).
+/// Requires a known word for `topologyAffinity.strategy` (KEP-32, future enhancements).
 pub(super) fn affinity_strategy(group: &Group, _: &World, report: &mut Report) {
     strength_is_known(group, BatchKind::SegmentPlacement, AFFINITY_STRATEGIES, report);
 }
@@ -90,7 +90,7 @@ fn strength_is_known(group: &Group, kind: BatchKind, words: &[(&str, Strength)],
     }
 }
 
-/// Topology keys are label keys.
+/// Requires topology keys that are label keys.
 pub(super) fn label_keys(group: &Group, _: &World, report: &mut Report) {
     for (coordination, batching) in batchings(group) {
         let Some(topology) = &batching.topology else { continue };
@@ -102,7 +102,7 @@ pub(super) fn label_keys(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// `podGroupPolicy` names one known scheduler (KEP-75).
+/// Requires that `podGroupPolicy` names one known scheduler (KEP-75).
 pub(super) fn pod_group_policy(group: &Group, _: &World, report: &mut Report) {
     for (coordination, batching) in batchings(group) {
         let Some((PodGroupPolicy::Unknown, path)) = &batching.pod_group else { continue };
@@ -111,7 +111,8 @@ pub(super) fn pod_group_policy(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// `whenNoFit` is a known word, and has an effect on batches that must share a domain only.
+/// Requires a known word for `whenNoFit`, and warns where it has no effect: it applies only to batches that must share a
+/// domain.
 pub(super) fn when_no_fit(group: &Group, _: &World, report: &mut Report) {
     for coordination in &group.coordinations {
         let Some(word) = coordination.when_no_fit.as_deref().filter(|word| !word.is_empty()) else { continue };

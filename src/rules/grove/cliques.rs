@@ -1,4 +1,4 @@
-//! Which cliques a scaling group names.
+//! Rules on the cliques of scaling groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::model::CliqueSet;
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
-/// The cliques of a scaling group exist.
+/// Requires that the cliques of a scaling group exist.
 pub(super) fn exist(set: &CliqueSet, _: &World, report: &mut Report) {
     let cliques: BTreeSet<_> = set.cliques.iter().map(|clique| clique.name.as_str()).collect();
     for group in &set.scaling_groups {
@@ -20,7 +20,7 @@ pub(super) fn exist(set: &CliqueSet, _: &World, report: &mut Report) {
     }
 }
 
-/// A clique is in one scaling group, and once: its pods have one scope.
+/// Requires that a clique is in one scaling group, and once: its pods have one scope.
 pub(super) fn in_one_group(set: &CliqueSet, _: &World, report: &mut Report) {
     let mut firsts: BTreeMap<&str, usize> = BTreeMap::new();
     for (position, group) in set.scaling_groups.iter().enumerate() {

@@ -1,17 +1,16 @@
-//! Names that Grove makes: `<set>-<replica>[-<scaling group>-<replica>]-<clique>-<index>` is a pod's hostname, and with it
-//! the first part of every address.
+//! Hostnames of Grove pods: `<set>-<replica>[-<scaling group>-<replica>]-<clique>-<index>`. The hostname is the first part of
+//! every address.
 
 use crate::model::clique_set::{Clique, clique_name};
 use crate::model::{CliqueSet, FieldPath};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
-/// Longest DNS label.
 const HOSTNAME_MAX: usize = 63;
-/// Grove's own limit for the names of set, scaling group and clique together.
+/// Grove's own limit for the summed length of the names of set, scaling group and clique.
 const NAME_SUM_MAX: usize = 45;
 
-/// The hostnames of all pods are DNS labels: of those that the set makes, and of those that scaling will make.
+/// Requires hostnames that are DNS labels, for current pods and for those that scaling will make.
 pub(super) fn valid(set: &CliqueSet, _: &World, report: &mut Report) {
     let of_set = (&*set.key.name, &*set.key.name, FieldPath::new("metadata").child("name"));
     let of_groups = set.scaling_groups.iter().map(|group| (&*group.name, &*group.name, group.at.child("name")));
@@ -36,9 +35,9 @@ pub(super) fn valid(set: &CliqueSet, _: &World, report: &mut Report) {
 
 #[derive(Clone, Copy)]
 enum Scale {
-    /// As many replicas as the set says.
+    /// The replicas in the set.
     Now,
-    /// As many as autoscaling may make of them.
+    /// The most replicas that autoscaling may make.
     Most,
 }
 
@@ -52,7 +51,7 @@ impl Scale {
     }
 }
 
-/// The hostname of the clique's last pod, if it does not fit.
+/// Returns the hostname of the clique's last pod, if it is too long.
 fn too_long(set: &CliqueSet, clique: &Clique, scale: Scale) -> Option<String> {
     let index = scale.last(clique.replicas, clique.max_replicas);
     let group = set.group_of(clique).map(|group| (&*group.name, scale.last(group.replicas, group.max_replicas)));
@@ -60,7 +59,7 @@ fn too_long(set: &CliqueSet, clique: &Clique, scale: Scale) -> Option<String> {
     Some(format!("{name}-{index}")).filter(|hostname| hostname.len() > HOSTNAME_MAX)
 }
 
-/// The names fit the limit of Grove's own webhook, which looks at no replicas.
+/// Warns where names exceed the limit of Grove's own webhook, which ignores replicas.
 pub(super) fn name_sum(set: &CliqueSet, _: &World, report: &mut Report) {
     for clique in &set.cliques {
         let group = set.group_of(clique).map_or(0, |group| group.name.len());

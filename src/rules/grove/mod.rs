@@ -11,7 +11,6 @@ use super::rule::Rule;
 use super::{Severity, Violation, World};
 use crate::model::CliqueSet;
 
-/// One row for each rule.
 const RULES: &[Rule<CliqueSet>] = &[
     Rule::error("grove-role-name", "a role makes the name of a variable", roles::names),
     Rule::either("grove-role-duplicate", "cliques that find each other have different roles", roles::duplicates),
@@ -35,7 +34,7 @@ impl JudgedObject for CliqueSet {
         self.deleting
     }
 
-    /// One without any role is none of our business: Grove judges it, and here it gets warnings at most.
+    /// Turns faults of a set without roles into warnings: Grove judges it.
     fn weigh(&self, mut found: Vec<Violation>) -> Vec<Violation> {
         if !self.has_roles() {
             for violation in &mut found {

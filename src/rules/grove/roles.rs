@@ -1,4 +1,4 @@
-//! Roles: what variables they make, and who sees these.
+//! Rules on roles and their variables.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use crate::model::clique_set::{Clique, ROLE_NAME_MAX, env_name, is_role_name};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
-/// Beginnings of variables that others set, and who.
+/// Prefixes of variables that others set, with their owners.
 const RESERVED: &[(&str, &str)] = &[
     ("GROVE_", "Grove"),
     ("LWS_", "LeaderWorkerSet"),
@@ -21,7 +21,7 @@ fn with_roles(set: &CliqueSet) -> impl Iterator<Item = (&Clique, &str)> {
     set.cliques.iter().filter_map(|clique| Some((clique, clique.role.as_deref()?)))
 }
 
-/// A role makes the name of a variable.
+/// Requires a role that makes a valid variable name.
 pub(super) fn names(set: &CliqueSet, _: &World, report: &mut Report) {
     for (clique, role) in with_roles(set).filter(|(_, role)| !is_role_name(role)) {
         if role.len() > ROLE_NAME_MAX {
@@ -35,7 +35,7 @@ pub(super) fn names(set: &CliqueSet, _: &World, report: &mut Report) {
     }
 }
 
-/// Cliques that came earlier in the list and have one environment name: the first of each scope.
+/// Earlier cliques with one environment name: the first of each scope.
 #[derive(Default)]
 struct Earlier<'a> {
     standalone: Option<&'a Clique>,
@@ -43,7 +43,7 @@ struct Earlier<'a> {
     by_group: BTreeMap<usize, &'a Clique>,
 }
 
-/// Roles of cliques that find each other make different variables.
+/// Refuses roles of one scope that make the same variable.
 pub(super) fn duplicates(set: &CliqueSet, world: &World, report: &mut Report) {
     let mut by_env: BTreeMap<String, Earlier<'_>> = BTreeMap::new();
     for (clique, role) in with_roles(set) {
@@ -65,7 +65,7 @@ pub(super) fn duplicates(set: &CliqueSet, world: &World, report: &mut Report) {
     }
 }
 
-/// The earlier clique whose role this one may not have, and where not: two scaling groups do not see each other.
+/// Returns the earlier clique with a clashing role, and their common scope. Two scaling groups do not see each other.
 fn clash<'a>(
     set: &CliqueSet,
     clique: &Clique,
@@ -87,8 +87,7 @@ fn clash<'a>(
     siblings.or_else(standalone).or_else(strictly)
 }
 
-/// The address of a role is in a variable that nobody else sets. (Beside this, variables of two roles are the same only
-/// when the roles are.)
+/// Refuses a role whose address variable is reserved. Other variables of two roles coincide only when the roles do.
 pub(super) fn reserved(set: &CliqueSet, _: &World, report: &mut Report) {
     for (clique, role) in with_roles(set) {
         let variable = format!("{}_ADDR", env_name(role));
@@ -103,7 +102,7 @@ pub(super) fn reserved(set: &CliqueSet, _: &World, report: &mut Report) {
     }
 }
 
-/// True for `<SERVICE>_PORT_<number>_<protocol>_ADDR`, which the kubelet sets for every Service.
+/// Reports whether a variable matches `<SERVICE>_PORT_<number>_<protocol>_ADDR`, which the kubelet sets for every Service.
 fn is_of_service(variable: &str) -> bool {
     let port = || {
         let (service_port, protocol) = variable.strip_suffix("_ADDR")?.rsplit_once('_')?;
@@ -114,7 +113,7 @@ fn is_of_service(variable: &str) -> bool {
     port().unwrap_or(false)
 }
 
-/// In a scaling group all cliques have a role, or none has.
+/// Warns where only some cliques of a scaling group have a role.
 pub(super) fn missing(set: &CliqueSet, _: &World, report: &mut Report) {
     let with_roles: BTreeSet<_> = with_roles(set).filter_map(|(clique, _)| clique.group).collect();
     let without = set.cliques.iter().filter(|clique| clique.role.is_none());

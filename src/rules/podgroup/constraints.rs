@@ -1,4 +1,4 @@
-//! Topology constraints: each names a level and something that exists, and none is made void by another.
+//! Rules on topology constraints.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use crate::model::{Dialect, FieldPath, GangTree, Levels};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
-/// A constraint names a level, and a subgroup that exists. One that is wider than what holds anyway has no effect.
+/// Requires that a constraint names a level and an existing subgroup. Warns where a wider level than another constraint has
+/// no effect.
 pub(super) fn levels(subject: &JudgedPodGroup, world: &World, report: &mut Report) {
     let tree = &subject.tree;
     dialect_has_field(tree, report);
@@ -41,7 +42,7 @@ pub(super) fn levels(subject: &JudgedPodGroup, world: &World, report: &mut Repor
     required_are_narrower(tree, world, report);
 }
 
-/// A field of another dialect is dropped by the API server, and then constrains nothing.
+/// Warns about a field of another dialect, which the API server drops.
 fn dialect_has_field(tree: &GangTree, report: &mut Report) {
     let proposal = tree.fallback.is_some() || !tree.sets.is_empty() || !tree.by_name.is_empty();
     let without = match tree.dialect {
@@ -56,7 +57,7 @@ fn dialect_has_field(tree: &GangTree, report: &mut Report) {
     }
 }
 
-/// Every constraint with whom it is for, once each.
+/// Returns every constraint once, with its subject.
 pub(super) fn all(tree: &GangTree) -> impl Iterator<Item = (&str, &Constraint)> {
     let whole = tree.constraint.iter().chain(&tree.fallback).map(|constraint| ("", constraint));
     let named = tree.by_name.iter().map(|(name, constraint)| (name.as_str(), constraint));
@@ -69,13 +70,13 @@ pub(super) fn all(tree: &GangTree) -> impl Iterator<Item = (&str, &Constraint)> 
     whole.chain(named).chain(sets).chain(own)
 }
 
-/// A set has no name: its first member tells one from another across an update.
+/// Returns the subject of a set: its first member, since a set has no name. It identifies the set across an update.
 fn subject_of(set: &GangSet) -> &str {
     set.members.first().map(String::as_str).unwrap_or_default()
 }
 
-/// No required level is wider than that of the set around it, or than the nearest above: if it is wider than one further
-/// up only, then so is the one between, and that one is reported.
+/// Requires that no required level is wider than that of the surrounding set or the nearest ancestor. If it is wider than a
+/// farther ancestor only, the ancestor between is wider too and is reported.
 fn required_are_narrower(tree: &GangTree, world: &World, report: &mut Report) {
     let mut set_of: BTreeMap<&str, &Constraint> = BTreeMap::new();
     for set in &tree.sets {
@@ -113,12 +114,12 @@ fn required_is_narrower(name: &str, own: &Constraint, around: Option<&Constraint
     }
 }
 
-/// Levels of two topologies cannot be compared; one that is left out may be any.
+/// Reports whether two levels are comparable: a missing topology may be any.
 fn same_topology(one: &Constraint, other: &Constraint) -> bool {
     one.topology.is_none() || other.topology.is_none() || one.topology == other.topology
 }
 
-/// The levels of the constraint's topology, else the usual words.
+/// Returns the levels of the constraint's topology, else the usual words.
 fn order(constraint: &Constraint, world: &World) -> Levels {
     let known = constraint.topology.as_ref().and_then(|name| world.levels(name).present());
     known.unwrap_or_else(Levels::usual)

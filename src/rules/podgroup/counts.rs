@@ -1,20 +1,20 @@
-//! How many members a gang asks for, and how many it can have. The dialects count differently.
+//! Rules on the members that a gang requires, and can have. The dialects count differently.
 
 use super::JudgedPodGroup;
 use crate::model::gang::Gang;
 use crate::model::{Dialect, FieldPath, GangTree};
 use crate::rules::{Cause, Report, World};
 
-/// One gang, the whole included, as the rules on counts see it.
+/// The counts of a gang, or of the whole PodGroup.
 struct Asked<'a> {
     /// Name of the subgroup, `""` for the whole.
     name: &'a str,
     at: FieldPath,
     min_member: Option<i64>,
     min_sub_group: Option<i64>,
-    /// Its direct children; `None` when a cycle makes that unclear.
+    /// Number of direct children; `None` when a cycle makes it unclear.
     children: Option<usize>,
-    /// What these children are called.
+    /// Word for the children in messages.
     noun: String,
 }
 
@@ -28,7 +28,7 @@ impl Asked<'_> {
     }
 }
 
-/// No gang asks for more members than it can have.
+/// Refuses a gang that requires more members than it can have.
 pub(super) fn minimums(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     for asked in all(&subject.tree) {
         for (field, value) in [("minMember", asked.min_member), ("minSubGroup", asked.min_sub_group)] {
@@ -72,7 +72,7 @@ fn all(tree: &GangTree) -> Vec<Asked<'_>> {
     std::iter::once(whole).chain(parts).collect()
 }
 
-/// The design: what has children counts them.
+/// Proposal dialect: a gang with children counts them.
 fn children_are_enough(asked: &Asked<'_>, report: &mut Report) {
     let Some((min, children)) = asked.min_member.zip(asked.children) else { return };
     if !asked.is_leaf() && exceeds(min, children) {
@@ -81,7 +81,7 @@ fn children_are_enough(asked: &Asked<'_>, report: &mut Report) {
     }
 }
 
-/// KAI ≥ v0.15: leaves count pods, what has children counts these, and nothing counts both.
+/// KAI ≥ v0.15: leaves count pods, gangs with children count children, and nothing counts both.
 fn upstream(asked: &Asked<'_>, update: bool, report: &mut Report) {
     let (name, min_sub_group) = (asked.name, asked.field("minSubGroup"));
     let has_parts = !name.is_empty() && !asked.is_leaf();
@@ -95,7 +95,7 @@ fn upstream(asked: &Asked<'_>, update: bool, report: &mut Report) {
             report.error(name, min_sub_group, Cause::Forbidden, None, detail);
             return;
         }
-        // Up to v0.17.0, which no definition tells from what came later.
+        // Required up to v0.17.0, which the definition does not distinguish from later releases.
         (None, Some(value @ 0)) if name.is_empty() => {
             let detail = "must be greater than or equal to 1";
             report.error(name, min_sub_group, Cause::Invalid, Some(value.to_string()), detail);
@@ -119,7 +119,7 @@ fn upstream(asked: &Asked<'_>, update: bool, report: &mut Report) {
     }
 }
 
-/// KAI v0.10 to v0.14: how many pods there will be is not known. What is no field yet is dropped by the API server.
+/// KAI v0.10 to v0.14: the number of pods is unknown. The API server drops later fields.
 fn only_pods(asked: &Asked<'_>, report: &mut Report) {
     if asked.min_sub_group.is_some() {
         let detail = "is not a field of KAI v0.10 to v0.14; `minMember` counts pods there";
@@ -131,7 +131,7 @@ fn exceeds(min: i64, children: usize) -> bool {
     usize::try_from(min).is_ok_and(|min| min > children)
 }
 
-/// Only −1 (for ever) and 1 mean something to KAI.
+/// Warns about values other than −1 (for ever) and 1, the only ones with a meaning in KAI.
 pub(super) fn backoff(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     if let Some(value) = subject.tree.scheduling_backoff.filter(|value| !matches!(value, -1 | 1)) {
         let path = FieldPath::new("spec").child("schedulingBackoff");

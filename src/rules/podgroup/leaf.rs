@@ -1,4 +1,4 @@
-//! Pods of a PodGroup with subgroups.
+//! Rules on pods of a PodGroup with subgroups.
 
 use crate::api::Pod;
 use crate::model::names::{KAI_POD_GROUP, KAI_SUBGROUP};
@@ -7,8 +7,8 @@ use crate::rules::names::listed;
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Known, Need, Report, World};
 
-/// A pod of a known PodGroup with subgroups is in exactly one existing leaf. An unknown PodGroup may come later; one of
-/// another namespace is not the pod's.
+/// Requires that a pod of a known PodGroup with subgroups is in exactly one existing leaf. An unknown PodGroup may come
+/// later; a PodGroup of another namespace is not the pod's.
 pub(super) fn pods(pod: &Pod, world: &World, report: &mut Report) {
     let Some(key) = pod_group(pod) else { return };
     let name = &*key.name;
@@ -44,13 +44,12 @@ pub(super) fn pods(pod: &Pod, world: &World, report: &mut Report) {
     }
 }
 
-/// The PodGroup that a pod names.
 pub(super) fn pod_group(pod: &Pod) -> Option<GroupKey> {
     let name = pod.metadata.annotation(KAI_POD_GROUP).filter(|name| !name.is_empty())?;
     Some(GroupKey::new(pod.metadata.namespace(), name))
 }
 
-/// True when the pod's role tells its leaf: the mutation writes the label.
+/// Reports whether the pod's role determines its leaf: then the mutation sets the label.
 fn derived(pod: &Pod, tree: &GangTree) -> bool {
     identify(pod, pod.metadata.namespace(), &())
         .is_some_and(|identity| identity.role.is_some_and(|role| tree.leaf_for(&role, identity.ordinal).is_some()))

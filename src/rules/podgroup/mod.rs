@@ -1,4 +1,4 @@
-//! Rules of KAI PodGroups, and of what pods name.
+//! Rules of KAI PodGroups, and of the names in pods.
 
 mod constraints;
 mod counts;
@@ -18,14 +18,12 @@ use crate::api;
 use crate::api::pod_group::PodGroupSpec;
 use crate::model::{Dialect, GangTree};
 
-/// A PodGroup as it is judged.
 pub(super) struct JudgedPodGroup {
     tree: GangTree,
-    /// True when it replaces another version: some counts are then warned about only, as KAI's own webhook does.
+    /// True for an update: some counts then only cause warnings, as in KAI's own webhook.
     update: bool,
 }
 
-/// Rules of PodGroups, one row for each.
 const RULES: &[Rule<JudgedPodGroup>] = &[
     Rule::error("podgroup-name", "subgroup names are unique and fit a label", tree::names),
     Rule::error("podgroup-parent", "the parent of a subgroup exists", tree::parents),
@@ -36,7 +34,7 @@ const RULES: &[Rule<JudgedPodGroup>] = &[
     Rule::warning("podgroup-backoff", "schedulingBackoff is -1 or 1", counts::backoff),
 ];
 
-/// The rule that pods are refused by before anything that they name is looked up.
+/// Runs before anything that a pod names is looked up.
 const NAMES: Rule<api::Pod> =
     Rule::either("pod-names", "what a pod names can be the name of an object", named::objects);
 
@@ -44,19 +42,19 @@ const NAMES: Rule<api::Pod> =
 const POD_RULES: &[Rule<api::Pod>] =
     &[NAMES, Rule::error("podgroup-leaf", "a pod of a PodGroup with subgroups is in one of its leaves", leaf::pods)];
 
-/// Judges what a pod names, which takes no other object.
+/// Judges the names in a pod, which needs no other object.
 pub fn judge_names(pod: &api::Pod) -> Judged {
     Judged::of(run(&[NAMES], pod, &World::default()))
 }
 
 impl KaiDialect {
-    /// The dialect of a PodGroup: the chosen one, else that of the installed CRD, else by the PodGroup's own fields;
-    /// `None` when nothing tells, and only what all have in common is judged.
+    /// Returns the dialect of a PodGroup: the chosen one, else that of the installed CRD, else that of the PodGroup's own
+    /// fields; `None` when unknown: then only the common rules apply.
     pub fn resolve(self, crd: Option<Dialect>, spec: &PodGroupSpec) -> Option<Dialect> {
         self.chosen().or(crd).or_else(|| Dialect::of_object(spec))
     }
 
-    /// The one that was chosen for all PodGroups.
+    /// Returns the dialect chosen for all PodGroups.
     pub fn chosen(self) -> Option<Dialect> {
         match self {
             Self::Proposal => Some(Dialect::Proposal),
@@ -78,13 +76,13 @@ impl JudgedObject for JudgedPodGroup {
         Ok(Self { tree: GangTree::from_pod_group(&group, dialect), update })
     }
 
-    /// Those without subgroups are none of our business, unless they count them all the same.
+    /// PodGroups without subgroups are out of scope, unless they count subgroups.
     fn passes(&self) -> bool {
         let counts_subgroups = self.tree.dialect == Some(Dialect::Upstream) && self.tree.min_sub_group.is_some();
         self.tree.deleting || (self.tree.is_flat() && !counts_subgroups)
     }
 
-    /// The order of the levels that its constraints name.
+    /// Returns the topologies of its constraints, for the order of their levels.
     fn needs(&self, _: Option<&Self>, _: &World) -> Vec<Need> {
         let names: BTreeSet<_> =
             constraints::all(&self.tree).filter_map(|(_, constraint)| constraint.topology.clone()).collect();
@@ -100,7 +98,7 @@ impl JudgedObject for api::Pod {
         decode(json)
     }
 
-    /// Later its subgroup is a fact.
+    /// The subgroup is immutable after creation.
     fn is_judged_at(operation: Operation) -> bool {
         operation == Operation::Create
     }

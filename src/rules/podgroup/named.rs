@@ -1,4 +1,4 @@
-//! What pods name.
+//! Rules on the names in pods.
 
 use crate::api::Pod;
 use crate::model::FieldPath;
@@ -7,7 +7,7 @@ use crate::model::object_name::subdomain_fault;
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
-/// A pod names a group that can be there: it would be held for good otherwise. The PodGroup is its scheduler's affair.
+/// Requires that a pod names a possible group: otherwise it would be held for ever. Its PodGroup is left to the scheduler.
 pub(super) fn objects(pod: &Pod, _: &World, report: &mut Report) {
     let metadata = FieldPath::new("metadata");
     let named =

@@ -1,4 +1,4 @@
-//! Sets of subgroups that keep a constraint together.
+//! Rules on sets of subgroups with a common constraint.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::model::{FieldPath, GangTree};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
-/// Sets name existing subgroups, each once, and no pod is in two of them.
+/// Requires that sets name existing subgroups, each once, and that no pod is in two sets.
 pub(super) fn apart(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     let tree = &subject.tree;
     let mut taken: BTreeMap<&str, &FieldPath> = BTreeMap::new();
@@ -43,7 +43,7 @@ pub(super) fn apart(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     overlaps(tree, &taken, report);
 }
 
-/// The pods of a subgroup are those of all above it too.
+/// Refuses a member whose ancestor is in a set: the pods of a subgroup belong to all its ancestors.
 fn overlaps(tree: &GangTree, taken: &BTreeMap<&str, &FieldPath>, report: &mut Report) {
     let above = tree.nearest_above(|gang| Some((gang.name.as_str(), *taken.get(gang.name.as_str())?)));
     let above: BTreeMap<&str, _> = tree.gangs.iter().map(|gang| gang.name.as_str()).zip(above).collect();

@@ -1,4 +1,4 @@
-//! Names and parents of subgroups.
+//! Rules on names and parents of subgroups.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::rules::names::listed;
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
-/// Names are unique and fit a label value, since pods carry them in one.
+/// Requires unique names that are label values, since pods name their subgroup in a label.
 pub(super) fn names(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     let mut seen = BTreeSet::new();
     for gang in &subject.tree.gangs {
@@ -38,7 +38,7 @@ fn is_label_value(name: &str) -> bool {
     name.chars().all(inner) && end(name.chars().next()) && end(name.chars().next_back())
 }
 
-/// The parent, where one is named, exists.
+/// Requires that a named parent exists.
 pub(super) fn parents(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     let tree = &subject.tree;
     for gang in tree.gangs.iter().filter(|gang| gang.above.is_none()) {
@@ -49,11 +49,11 @@ pub(super) fn parents(subject: &JudgedPodGroup, _: &World, report: &mut Report) 
     }
 }
 
-/// No subgroup is above itself. Each cycle is reported once, at the first of its subgroups.
+/// Refuses cycles. Each cycle is reported once, at its first subgroup.
 pub(super) fn cycles(subject: &JudgedPodGroup, _: &World, report: &mut Report) {
     let gangs = &subject.tree.gangs;
     for mut cycle in subject.tree.cycles() {
-        // The cycle as the user meets it: from its first entry up to that entry again.
+        // The cycle in the order of the user: from its first entry up to that entry again.
         let first = cycle.iter().enumerate().min_by_key(|(_, index)| **index).map_or(0, |(position, _)| position);
         cycle.rotate_left(first);
         let names = || cycle.iter().filter_map(|index| gangs.get(*index)).map(|gang| gang.name.as_str());

@@ -1,4 +1,4 @@
-//! From a verdict to the answer that the API server understands.
+//! From a verdict to the JSON answer for the API server.
 
 use std::fmt::Write as _;
 
@@ -11,41 +11,39 @@ use crate::model::Mode;
 use crate::mutate::Patch;
 use crate::rules::{Judged, Violation};
 
-/// What is found of a request, and what is to be changed of its object, as if rolegate enforced.
+/// Findings and changes of a request in mode `enforce`.
 #[derive(Debug, Default)]
 pub struct Verdict {
-    /// What was found.
     pub judged: Judged,
-    /// The changes.
     pub patch: Patch,
-    /// Shown to the user, beside what was found.
+    /// Shown to the user, beside the findings.
     pub warnings: Vec<String>,
-    /// What holds the pod that was made, as its annotation says it.
+    /// Value of the annotation with the holder of the created pod.
     pub held_by: Option<String>,
 }
 
 impl Verdict {
-    /// What was judged. Rules that could not judge are no news to the user.
+    /// Returns a verdict with these findings only.
     pub fn of(judged: Judged) -> Self {
         Self { judged, ..Self::default() }
     }
 
-    /// It passes as it is.
+    /// Returns a verdict that admits the object unchanged.
     pub fn pass() -> Self {
         Self::default()
     }
 
-    /// It passes with changes.
+    /// Returns a verdict that admits the object with changes.
     pub fn change(patch: Patch) -> Self {
         Self { patch, ..Self::default() }
     }
 
-    /// It passes as it is, with a warning.
+    /// Returns a verdict that admits the object unchanged, with a warning.
     pub fn warn(warning: String) -> Self {
         Self { warnings: vec![warning], ..Self::default() }
     }
 
-    /// What becomes of it in a mode.
+    /// Returns the outcome in a mode.
     pub fn in_mode(self, mode: Mode) -> Outcome {
         let Self { judged, patch, warnings, held_by } = self;
         let (would_deny, rules) = (!judged.is_allowed(), judged.rules());
@@ -64,27 +62,26 @@ impl Verdict {
     }
 }
 
-/// What became of a request.
+/// The result of a request, as a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// It passed as it is.
+    /// Admitted unchanged.
     Allowed,
-    /// It was changed, and is no pod that is held.
+    /// Admitted with changes, except a held pod.
     Patched,
-    /// A pod has our gate.
+    /// A pod with the gate.
     Held,
-    /// It was refused.
     Denied,
-    /// It would be changed where rolegate enforces.
+    /// Would be changed in mode `enforce`.
     WouldPatch,
-    /// The pod would be held where rolegate enforces.
+    /// A pod that would be held in mode `enforce`.
     WouldHold,
-    /// It would be refused where rolegate enforces.
+    /// Would be refused in mode `enforce`.
     WouldDeny,
 }
 
 impl Word {
-    /// As audit annotations and traces have it.
+    /// Returns the word in audit annotations and traces.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -98,40 +95,37 @@ impl Word {
     }
 }
 
-/// What is answered.
+/// The answer to a request in its mode.
 #[derive(Debug)]
 pub struct Outcome {
-    /// What is left of the findings.
+    /// The findings that count in the mode.
     judged: Judged,
-    /// The changes.
     pub patch: Patch,
     warnings: Vec<String>,
-    /// What became of it.
     pub word: Word,
-    /// What the API server notes in its audit log.
     pub audit: Audit,
 }
 
-/// What the API server notes in its audit log, each key behind the webhook's name and a slash.
+/// Audit annotations. The API server prefixes each key with the webhook's name and a slash.
 #[derive(Debug, Default)]
 pub struct Audit {
-    /// What became of the request; `None` where another webhook of ours says it, for a key is taken once.
+    /// The result; `None` where another webhook of rolegate reports it, since each key is accepted once.
     pub verdict: Option<&'static str>,
-    /// Rules that found something.
+    /// Rules with findings.
     pub rules: Vec<&'static str>,
-    /// What holds the pod, or would.
+    /// The holder, or would-be holder, of the pod.
     pub held_by: Option<String>,
-    /// Said where it is not `enforce`.
+    /// Written unless it is `enforce`.
     pub mode: Mode,
 }
 
 impl Audit {
-    /// What is noted of a request that nothing could be found out about.
+    /// Returns the annotations of a request that could not be judged.
     pub fn unknown(mode: Mode) -> Self {
         Self { verdict: Some("unknown"), mode, ..Self::default() }
     }
 
-    /// As a field of the response, after a comma; nothing where there is nothing to note.
+    /// Writes the field of the response after a comma; nothing without annotations.
     fn write(&self, text: &mut String) {
         let rules = (!self.rules.is_empty()).then(|| self.rules.join(","));
         let mode = (self.mode != Mode::Enforce).then(|| self.mode.as_str());
@@ -143,7 +137,7 @@ impl Audit {
         ];
         let mut before = r#","auditAnnotations":{"#;
         for (key, value) in all.into_iter().filter_map(|(key, value)| Some((key, value?))) {
-            // Names are other people's words.
+            // Names come from users.
             _ = write!(text, r#"{before}"{key}":{}"#, Value::from(value));
             before = ",";
         }
@@ -154,12 +148,12 @@ impl Audit {
 }
 
 impl Outcome {
-    /// It passes, for nothing could be found out about it and nothing is refused here.
+    /// Returns an outcome that admits a request that could not be judged.
     pub fn unknown(mode: Mode) -> Self {
         Self { audit: Audit::unknown(mode), ..Verdict::pass().in_mode(mode) }
     }
 
-    /// The answer to a request, in the version that asked.
+    /// Returns the answer to a request, in the version of the request.
     pub fn into_json(self, api_version: &str, request: &Request<'_>) -> String {
         let Self { judged, patch, mut warnings, audit, .. } = self;
         let found = bounded(judged.warnings.iter().map(ToString::to_string), |more| more);
@@ -174,7 +168,7 @@ impl Outcome {
     }
 }
 
-/// An answer: written by hand, since nearly all are alike, and the patch is encoded where it stands.
+/// Builds the answer by hand, since nearly all are alike, and encodes the patch in place.
 fn answer(
     api_version: &str,
     uid: &str,
@@ -187,7 +181,7 @@ fn answer(
     text.push_str(r#"{"apiVersion":""#);
     text.push_str(api_version);
     text.push_str(r#"","kind":"AdmissionReview","response":{"uid":"#);
-    // It is the caller's word.
+    // The uid comes from the caller.
     _ = write!(text, r#"{},"allowed":{allowed}"#, Value::from(uid));
     audit.write(&mut text);
     if !warnings.is_empty() {
@@ -198,7 +192,7 @@ fn answer(
     text
 }
 
-/// Nothing in base64 is to be escaped.
+/// Base64 needs no escapes.
 fn patched(patch: Patch, text: &mut String) {
     if patch.is_empty() {
         return;
@@ -210,12 +204,12 @@ fn patched(patch: Patch, text: &mut String) {
     text.push('"');
 }
 
-/// Violations in the message.
+/// Largest number of violations in the message.
 const IN_MESSAGE: usize = 10;
-/// Causes, and warnings, of one answer; the last says how many more there are.
+/// Largest number of causes, and of warnings, in one answer; the last one counts the rest.
 const IN_ANSWER: usize = 100;
 
-/// The first so many, the last of which stands for the rest.
+/// Returns the first entries, up to `IN_ANSWER`, the last of which stands for the rest.
 fn bounded<T>(all: impl ExactSizeIterator<Item = T>, rest: impl FnOnce(String) -> T) -> Vec<T> {
     let count = all.len();
     if count <= IN_ANSWER {

@@ -1,4 +1,4 @@
-//! Large reviews, judged beside the threads that serve all others: what takes one of those for long makes everybody wait.
+//! Large reviews, judged outside the serving threads, where a long one would delay all others.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinError;
 use tokio::time::Instant;
 
-/// Largest body that is judged where it was read: the reviews of nearly all pods and groups.
+/// Largest body that is judged in place. Nearly all reviews of pods and groups are smaller.
 pub(super) const LIGHT: usize = 64 << 10;
 
-/// Threads for large reviews: half as many as there are processors.
+/// Permits for threads of large reviews: half as many as processors.
 #[derive(Clone, Debug)]
 pub struct Beside(Arc<Semaphore>);
 
@@ -24,8 +24,8 @@ impl Default for Beside {
 }
 
 impl Beside {
-    /// Does something when it is its turn; `None` when that does not come, or it is not done, in time. It then goes on, and
-    /// keeps its turn. If it panics, so does this.
+    /// Runs `work` when a permit is free; `None` when the permit or the result does not come in time. Late work goes on and
+    /// keeps its permit. Panics if `work` panics.
     pub(super) async fn run<T, F>(&self, deadline: Instant, work: F) -> Option<T>
     where
         T: Send + 'static,
@@ -63,7 +63,7 @@ mod tests {
             async move {
                 let work = async move {
                     started.send(()).unwrap();
-                    // As rules do that compute for long: this runtime has only the one thread.
+                    // Like rules with long computations: this runtime has only one thread.
                     ended.recv().unwrap();
                     1
                 };

@@ -1,21 +1,20 @@
-//! When an answer must be ready: the API server says with each call how long it waits (`?timeout=3s`).
+//! The deadline of an answer, from the timeout in the query of each call (`?timeout=3s`).
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The webhook's timeout, which the configurations carry.
+/// Timeout of the webhooks in the configurations.
 pub const TIMEOUT: Duration = Duration::from_secs(3);
-/// Longest time for a review whose caller does not say how long it waits, from when it begins to arrive: what is left of
-/// [`TIMEOUT`] is for the way here and back.
+/// Time limit, from the first byte, of a review without a timeout in its query. The rest of [`TIMEOUT`] is for the network.
 const UNSAID: Duration = Duration::from_millis(2250);
-/// The longest timeout that a webhook configuration may carry.
+/// Longest timeout that a webhook configuration may have.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Of what the caller says a tenth is left for the way here and back, but no less and no more than this.
+/// Margin for the network: a tenth of the timeout, within these limits.
 const LEAST_MARGIN: Duration = Duration::from_millis(50);
 const MOST_MARGIN: Duration = Duration::from_millis(500);
 
-/// Units of Go's durations in nanoseconds; a unit that ends with another one comes before that.
+/// Units of Go durations in nanoseconds. A unit that ends with another one comes first.
 const UNITS: &[(&str, f64)] = &[
     ("ns", 1.0),
     ("us", 1e3),
@@ -27,7 +26,7 @@ const UNITS: &[(&str, f64)] = &[
     ("h", 3.6e12),
 ];
 
-/// When the answer to a request with this query, which begins to arrive now, must be ready.
+/// Returns the deadline of a request with this query that begins to arrive now.
 pub(super) fn deadline(query: Option<&str>) -> Instant {
     Instant::now() + time_for(query)
 }
@@ -35,12 +34,12 @@ pub(super) fn deadline(query: Option<&str>) -> Instant {
 fn time_for(query: Option<&str>) -> Duration {
     let parameters = query.unwrap_or_default().split('&');
     let said = parameters.filter_map(|parameter| parameter.strip_prefix("timeout=")).find_map(go_duration);
-    // Nobody says that it does not wait at all: 0 is a caller's way to set no limit.
+    // A timeout of 0 means no limit.
     let said = said.filter(|timeout| !timeout.is_zero()).map(|timeout| timeout.min(LONGEST));
     said.map_or(UNSAID, |timeout| timeout.saturating_sub((timeout / 10).clamp(LEAST_MARGIN, MOST_MARGIN)))
 }
 
-/// A duration as Go writes it: numbers with a fraction or without, each with its unit, as in `1m30s`, `1.5s` or `500ms`.
+/// Parses a Go duration: decimal numbers, each with its unit, as in `1m30s`, `1.5s` or `500ms`.
 fn go_duration(text: &str) -> Option<Duration> {
     let (mut rest, mut nanoseconds) = (text, 0.0);
     while !rest.is_empty() {

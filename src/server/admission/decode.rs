@@ -1,30 +1,28 @@
-//! From a request's body to a review, or to words that say what is wrong with it.
+//! Decoding of a request body into a review, or into a description of its fault.
 
 use crate::api::Pod;
 use crate::api::review::{Request, Review};
 use crate::server::admission::table;
 use crate::server::admission::table::{Endpoint, Handling, Row};
 
-/// Why a body is no review. Shown to whoever sent it.
+/// Reason for which a body is not a review, as shown to the sender.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NoReview {
-    /// Not JSON, or a field has another type.
+    /// Not JSON, or a field of another type.
     #[error("the body is not an AdmissionReview: {0}")]
     Unreadable(String),
-    /// Another kind or version.
     #[error(
         "the body is not an AdmissionReview of admission.k8s.io/v1: it says apiVersion {api_version:?}, kind {kind:?}"
     )]
     OtherKind {
-        /// As sent.
+        /// As in the body.
         api_version: String,
-        /// As sent.
         kind: String,
     },
     /// An answer, or an empty review.
     #[error("the AdmissionReview has no `request`")]
     NoRequest,
-    /// Brackets within brackets beyond reason.
+    /// Nested deeper than `MAX_DEPTH` levels.
     #[error("the body is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
 }
@@ -32,17 +30,17 @@ pub enum NoReview {
 /// Deepest nesting of a body. Real objects stay far below a hundred; the API server's own limit is 10,000.
 const MAX_DEPTH: usize = 512;
 
-/// A review that asks something: the version to answer in, the request, and its object where that is a pod to be mutated.
+/// Decodes a review with a request: the version of the answer, the request, and its object if it is a pod to be mutated.
 ///
 /// # Errors
 ///
-/// When the body is none.
+/// When the body is not a review with a request.
 pub fn decode(endpoint: Endpoint, body: &[u8]) -> Result<DecodedReview<'_>, NoReview> {
     if is_too_deep(body) {
         return Err(NoReview::TooDeep);
     }
-    // Nearly all that is to be mutated is pods: one pass over the body reads envelope and pod. What is none of that, or
-    // not of the shape that it should be, is read again with the object left as it is.
+    // Nearly all mutations are of pods: one pass reads envelope and pod. Other kinds and unexpected shapes are read again,
+    // with an unparsed object.
     if endpoint == Endpoint::Mutate
         && let Ok(Ok((version, request))) = serde_json::from_slice::<Review<'_, Pod>>(body).map(asked)
     {
@@ -58,16 +56,14 @@ pub fn decode(endpoint: Endpoint, body: &[u8]) -> Result<DecodedReview<'_>, NoRe
     Ok(DecodedReview { version, request, row, pod: None })
 }
 
-/// A review that asks something.
 #[derive(Debug)]
 pub struct DecodedReview<'a> {
-    /// The version to answer in.
+    /// The version of the answer.
     pub version: &'static str,
-    /// What is asked.
     pub request: Request<'a>,
-    /// What is to be done; `None` for what is none of our business.
+    /// `None` for a request out of scope.
     pub row: Option<&'static Row>,
-    /// The object, if it was read with the rest; then the request is without it.
+    /// The object, if it was decoded in the same pass; then the request lacks it.
     pub pod: Option<Pod>,
 }
 
@@ -82,7 +78,7 @@ fn asked<O>(review: Review<'_, O>) -> Result<(&'static str, Request<'_, O>), NoR
     Ok((version, review.request.ok_or(NoReview::NoRequest)?))
 }
 
-/// Looks for nesting before anything recursive does. Counting brackets is enough for nearly every body.
+/// Checks the nesting before a recursive parser runs. Counting brackets suffices for nearly every body.
 fn is_too_deep(body: &[u8]) -> bool {
     if opening_brackets(body) <= MAX_DEPTH {
         return false;
@@ -104,7 +100,7 @@ fn is_too_deep(body: &[u8]) -> bool {
     false
 }
 
-/// Counts in bytes of which no chunk can overflow one: so the compiler compares and adds many at a time.
+/// Counts in chunks whose count fits a byte, so that the compiler vectorizes the loop.
 fn opening_brackets(body: &[u8]) -> usize {
     let of_chunk = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
     body.chunks(usize::from(u8::MAX)).map(|chunk| usize::from(of_chunk(chunk))).sum()

@@ -11,7 +11,7 @@ use crate::rules::Judged;
 use crate::server::admission::table::Row;
 use crate::server::http::body::BodyError;
 
-/// Label of what no row is for.
+/// Label for requests without a row.
 const OTHER: &str = "other";
 
 /// Labels of an answered review.
@@ -22,45 +22,43 @@ struct Answered {
     verdict: &'static str,
 }
 
-/// Labels of what a rule found.
+/// Labels of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Found {
     rule: &'static str,
     verdict: &'static str,
 }
 
-/// Label of a body that was not read.
+/// Label of an unread body.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RefusedBody {
     reason: &'static str,
 }
 
-/// Metrics of the request path.
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionMetrics {
     answered: Family<Answered, Counter>,
     findings: Family<Found, Counter>,
     refused_bodies: Family<RefusedBody, Counter>,
-    /// Bodies that were no review.
+    /// Bodies that were not reviews.
     pub unreadable: Counter,
-    /// Reviews of objects or operations that no row of the table is for.
+    /// Reviews of objects or operations without a row.
     pub unknown: Counter,
-    /// Objects that did not have the expected shape.
+    /// Objects without the expected shape.
     pub schema_skew: Counter,
     /// Reviews without an answer in time.
     pub late: Counter,
-    /// Repairs of webhook configurations that somebody else has changed.
+    /// Repairs of webhook configurations that were changed by others.
     pub webhook_repairs: Counter,
 }
 
 impl AdmissionMetrics {
-    /// Registers them.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("reviews", "Reviews answered", metrics.answered.clone());
         let help = "What rules found in reviews, by rule, and what became of it";
         registry.register("findings", help, metrics.findings.clone());
-        // There from the beginning, so that an alert sees the first one.
+        // Initialized, so that an alert sees the first one.
         BodyError::REASONS.iter().for_each(|reason| _ = metrics.refused_bodies(reason));
         registry.register("refused_bodies", "Bodies not read to their end, by reason", metrics.refused_bodies.clone());
         registry.register("unreadable_bodies", "Bodies that were no AdmissionReview", metrics.unreadable.clone());
@@ -77,7 +75,7 @@ impl AdmissionMetrics {
         self.refused_bodies(error.as_str()).inc();
     }
 
-    /// Counts what rules found, and what becomes of it in a mode.
+    /// Counts findings, by their effect in a mode.
     pub(in crate::server) fn count_findings(&self, judged: &Judged, mode: Mode) {
         let (denied, warned) = match mode {
             Mode::Enforce => ("denied", "warned"),
@@ -94,7 +92,7 @@ impl AdmissionMetrics {
         self.refused_bodies.get_or_create(&RefusedBody { reason }).clone()
     }
 
-    /// Counts an answer to what a row is for, by its names: the caller's are not bounded.
+    /// Counts an answer by the names of its row: those of the caller are unbounded.
     pub(in crate::server) fn count(&self, row: Option<&Row>, request: &Request<'_>, verdict: &'static str) {
         let operation = row.and_then(|row| row.operations.iter().find(|known| **known == request.operation));
         let labels = Answered {

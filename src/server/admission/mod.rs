@@ -45,50 +45,45 @@ use crate::server::admission::table::{Endpoint, Handling, Row};
 use crate::server::http::Proven;
 use crate::server::http::body::{Bodies, BodyError};
 
-/// What the request path needs.
+/// The parts of the request path.
 #[derive(Clone)]
 pub struct Admission {
-    /// Finds groups.
     pub lookup: Lookup,
-    /// Reads what rules look up.
     pub live_world: LiveWorld,
-    /// Finds out what does not fit of groups.
+    /// Finds the batches of groups that do not fit.
     pub shortages: Shortages,
-    /// Objects that do not have the expected shape are refused instead of passed.
+    /// Refuses objects without the expected shape instead of admitting them.
     pub strict: bool,
-    /// Pods are judged by a webhook of their own.
+    /// True when pods have a validating webhook.
     pub kai_pods: bool,
-    /// How pods are mutated.
     pub pods: PodSettings,
-    /// Reads the bodies of requests.
     pub bodies: Bodies,
-    /// Judges large ones.
+    /// Judges large reviews.
     pub beside: Beside,
-    /// What is counted.
     pub metrics: AdmissionMetrics,
 }
 
-/// Our own fault, or the API server's: the failure policy decides.
+/// A failure of rolegate or of the API server: the failure policy decides.
 #[derive(Debug, thiserror::Error)]
 enum AdmissionError {
     #[error(transparent)]
     Lookup(#[from] LookupError),
     #[error(transparent)]
     LiveWorld(#[from] LiveWorldError),
-    /// Something else than a read took too long.
+    /// A step other than a read took too long.
     #[error("judging it: no answer in time")]
     Late,
 }
 
 impl AdmissionError {
-    /// Time was over, as the caller counts it: nothing is wrong with the review, nor with us.
+    /// Reports whether only the caller's deadline has passed.
     fn is_late(&self) -> bool {
         matches!(self, Self::Late | Self::Lookup(LookupError::Timeout(_)) | Self::LiveWorld(LiveWorldError::Timeout(_)))
     }
 }
 
 impl Admission {
-    /// The routes of the webhook port.
+    /// Returns the routes of the webhook port.
     pub fn router(self) -> Router {
         let state = Arc::new(self);
         let answer = |endpoint: Endpoint| {
@@ -126,7 +121,7 @@ impl Admission {
         };
         let Answer { status, content_type, text } = answer;
         match body.answered(text) {
-            // Whoever sends reviews is no stranger any longer.
+            // A sender of reviews has proven its connection.
             Ok(text) if status != StatusCode::BAD_REQUEST => {
                 (status, Extension(Proven), [(header::CONTENT_TYPE, content_type)], Body::new(text)).into_response()
             }
@@ -154,7 +149,7 @@ impl Admission {
         };
         let span = span_of(endpoint, &request);
         let Some(mode) = self.mode(row, &request, deadline).await else {
-            // The API server asks of namespaces that a configuration selects, and not of those that the flags do.
+            // The configurations select this namespace, the flags do not.
             self.metrics.count(row, &request, "allowed");
             return Answer::json(Verdict::pass().in_mode(Mode::Enforce).into_json(version, &request));
         };
@@ -190,14 +185,14 @@ impl Admission {
         }
     }
 
-    /// How much is done in the namespace of a request; `None` where nothing is.
+    /// Returns the mode of a request's namespace; `None` where it is not served.
     async fn mode(&self, row: Option<&Row>, request: &Request<'_>, deadline: Instant) -> Option<Mode> {
         let is_namespaced = row.is_some_and(|row| row.kind.namespaced);
         let namespace = request.namespace.as_deref().filter(|_| is_namespaced).unwrap_or_default();
         let known = self.lookup.index().read().stance(namespace);
         let stance = match known {
             Some(stance) if stance.out.is_none() => stance,
-            // It is new, or its labels have changed just now, or else the configurations select more than the flags.
+            // The namespace is new, its labels have just changed, or the configurations select more than the flags.
             _ => self.lookup.stance(namespace, deadline).await,
         };
         stance.out.is_none().then_some(stance.mode)
@@ -217,9 +212,9 @@ impl Admission {
         if let Some(pod) = pod {
             return self.hold_pod(&pod, request, deadline).await;
         }
-        // A DELETE carries only what the object was.
+        // A DELETE carries only the old object.
         let Some(object) = request.object.or(request.old_object) else { return Ok(Verdict::pass()) };
-        // What is no pod is rare, and boxed: the way of a pod would have to carry the room for it.
+        // Other objects than pods are rare, and boxed: otherwise the path of a pod would carry their state.
         let judged = match row.handling {
             Handling::HoldPod => match decode_object::<Pod>(object.get()) {
                 Ok(pod) => Ok(self.hold_pod(&pod, request, deadline).await?),
@@ -233,7 +228,7 @@ impl Admission {
         Ok(judged.unwrap_or_else(|error| self.unexpected_shape(row.kind.kind, request, &error)))
     }
 
-    /// The API server has checked the object against its schema already: a shape that cannot be read is a newer schema.
+    /// The API server has validated the object against its schema: an unreadable shape is a newer schema.
     fn unexpected_shape(&self, kind: &str, request: &Request<'_>, error: &DecodeError) -> Verdict {
         self.metrics.schema_skew.inc();
         let (namespace, name) = (request.namespace.as_deref(), request.name.as_deref());
@@ -244,7 +239,7 @@ impl Admission {
         Verdict::warn(format!("rolegate cannot read this {kind} and lets it pass: {error}"))
     }
 
-    /// Judges an object by the rules of its kind, with what they look up read live.
+    /// Judges an object by the rules of its kind, with live reads of their needs.
     async fn judge_object(
         &self,
         kind: ObjectKind,
@@ -269,8 +264,8 @@ impl Admission {
     }
 }
 
-/// False where another webhook of ours says what became of the request: under one name the API server notes a key once, and of
-/// one object the webhook that judges has the last word.
+/// Returns false where another webhook of rolegate reports the verdict: the API server accepts each key once per webhook
+/// name, and the last webhook that judges an object reports.
 fn says_verdict(row: Option<&Row>, pod: Option<&Pod>, mode: Mode, kai_pods: bool) -> bool {
     let is_judged = || kai_pods && pod.is_some_and(|pod| pod.metadata.annotation(names::KAI_POD_GROUP).is_some());
     match row.map(|row| (row.endpoint, row.handling)) {
@@ -281,17 +276,17 @@ fn says_verdict(row: Option<&Row>, pod: Option<&Pod>, mode: Mode, kai_pods: bool
     }
 }
 
-/// What holds a pod that is judged: it has been through the other webhook.
+/// Returns the holder of a judged pod, which the other webhook has written.
 fn held_by(kind: ObjectKind, object: &RawValue) -> Option<String> {
     let pod = (kind == POD).then(|| decode_object::<Pod>(object.get()).ok())??;
     let by = pod.metadata.annotation(names::HELD_BY).filter(|_| pod.has_gate(names::GATE));
     by.map(str::to_owned)
 }
 
-/// Metrics know no difference between a pod that is held and another object that is changed.
+/// Returns the word for metrics, which do not distinguish a held pod from another changed object.
 fn metric(outcome: &Outcome) -> &'static str {
     match outcome.word {
-        // It came by once more, and is as it should be.
+        // A reinvocation for an already mutated pod.
         Word::Held if outcome.patch.is_empty() => Word::Allowed.as_str(),
         Word::Held => Word::Patched.as_str(),
         Word::WouldHold => Word::WouldPatch.as_str(),
@@ -299,7 +294,7 @@ fn metric(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// What would have been refused is worth a line; the rest is for who asks for details.
+/// Logs a would-be refusal; other outcomes only at debug level.
 fn tell(row: Option<&Row>, request: &Request<'_>, outcome: &Outcome) {
     let verdict = outcome.word.as_str();
     if outcome.word != Word::WouldDeny {
@@ -311,14 +306,14 @@ fn tell(row: Option<&Row>, request: &Request<'_>, outcome: &Outcome) {
     tracing::info!(kind, namespace, name, rules, mode, "would be refused in mode enforce");
 }
 
-/// The media type without its parameters, whose letters' case does not count (RFC 9110, 8.3.1).
+/// Compares the media type without its parameters, ignoring case (RFC 9110, 8.3.1).
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let media_type = kind.split(';').next().unwrap_or_default();
     media_type.trim().eq_ignore_ascii_case("application/json")
 }
 
-/// Only where details are asked for: seven formatted fields cost more than the rest of the log.
+/// Only at debug level: seven formatted fields cost more than the rest of the log.
 fn span_of(endpoint: Endpoint, request: &Request<'_>) -> Span {
     tracing::debug_span!(
         "admission",

@@ -1,4 +1,4 @@
-//! Pods at CREATE: what each names is looked up, and then it is given what it must be born with.
+//! Pods at CREATE: the objects that they name are looked up, and the pods are mutated.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::server::admission::answer::Verdict;
 use crate::server::admission::{Admission, AdmissionError};
 
 impl Admission {
-    /// Gives a pod what it must be born with. Everything it names is known from caches, or else read live once.
+    /// Mutates a pod. Objects that it names come from caches, or else from one live read.
     pub(super) async fn hold_pod(
         &self,
         pod: &Pod,
@@ -36,7 +36,7 @@ impl Admission {
             subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         }
         let group = self.group_of(&subject, pod, deadline).await?;
-        // Only of a group that would free the pod anybody asks.
+        // Only a group that would free the pod is checked.
         let is_certain = |group: &Arc<Group>| subject.is_free_in(group) && self.is_certain(&subject, group);
         let is_certain = group.as_ref().is_some_and(is_certain);
         let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
@@ -65,7 +65,7 @@ impl Admission {
         Ok(Verdict { patch, warnings, held_by, ..Verdict::default() })
     }
 
-    /// The group of a pod, as it is now where that decides what cannot be added later.
+    /// Returns the group of a pod, by a live read where it decides what cannot be added later.
     async fn group_of(
         &self,
         subject: &Subject,
@@ -79,11 +79,12 @@ impl Admission {
             return Ok(group);
         };
         let group = Box::pin(self.with_hosts(discovering, deadline)).await?;
-        // The watches go on meanwhile: what they tell now may free a pod that would have been held before.
+        // The watches go on meanwhile: their newer state may free a pod that would have been held before.
         self.renewed(group, subject, pod, arrived, deadline).await
     }
 
-    /// The group as it was when the pod arrived, or later, if the pod would be born otherwise without that.
+    /// Returns the group as of the arrival of the pod or later, if the known group would leave the pod free or without a
+    /// cohort.
     async fn renewed(
         &self,
         known: Option<Arc<Group>>,
@@ -100,7 +101,7 @@ impl Admission {
         }
     }
 
-    /// Whether the group, as it is, decides alone whether the pod is held.
+    /// Reports whether the known group and StatefulSet suffice to decide that the pod is not held.
     fn is_certain(&self, subject: &Subject, group: &Arc<Group>) -> bool {
         let index = self.lookup.index().read();
         let set = subject.stateful_set.clone().map(|name| {
@@ -110,8 +111,8 @@ impl Admission {
         index.is_sound(group) && set.is_none_or(|set| index.knows_workload(&set))
     }
 
-    /// The group once the StatefulSets of its roles are known: their pods' addresses cannot be added later, and the watches
-    /// may be behind.
+    /// Returns the group with the StatefulSets of its roles: the addresses of their pods cannot be added later, and the
+    /// watches may be behind.
     async fn with_hosts(&self, group: &Group, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
         let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
         let sets = keys.filter(|key| key.kind == WorkloadKind::StatefulSet).map(|key| key.name.as_str());

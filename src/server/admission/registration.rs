@@ -15,56 +15,52 @@ use crate::model::{Mode, WorkloadKind, names};
 use crate::server::admission::deadline::TIMEOUT;
 use crate::server::admission::table::{Endpoint, Handling, Row, TABLE};
 
-/// The webhooks that are asked about pods which name a PodGroup of KAI, one of either kind.
+/// Name of the webhooks for pods that name a KAI PodGroup, in both configurations.
 pub const KAI_PODS: &str = "kai.pods.rolegate.dev";
-/// The webhooks that are asked about pods of groups, each with the label by which it picks them. An objectSelector cannot say
-/// "or", and a match condition, which can, has the API server make every pod of the cluster anew to evaluate it.
+/// Webhooks for pods of groups, each with the label that selects them. An objectSelector has no "or"; a match condition has,
+/// but makes the API server convert every pod of the cluster to evaluate it.
 const OF_GROUPS: [(&str, &str); 4] = [
     (OF_PODS, names::GROUP),
     ("rbg.pods.rolegate.dev", names::RBG_GROUP),
     ("kep75.pods.rolegate.dev", names::KEP75_GROUP),
     ("grove.pods.rolegate.dev", names::GROVE_CLIQUE),
 ];
-/// The port of a Service in front of the webhook.
+/// Port of a Service in front of the webhook.
 pub const SERVICE_PORT: u16 = 443;
 
-/// How the API server reaches the webhook.
+/// The address of the webhook for the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Through a Service.
     Service {
-        /// Namespace of the Service.
         namespace: String,
-        /// Name of the Service.
         name: String,
-        /// Its port.
+        /// Port of the Service.
         port: u16,
     },
     /// At this address, `https://host:port`.
     Url(String),
 }
 
-/// What the configurations depend on.
+/// The input of the configurations.
 #[derive(Clone, Debug)]
 pub struct Registration {
     /// Name of both configurations.
     pub name: String,
-    /// How the API server reaches the webhook.
     pub reach: Reach,
-    /// Our own namespace, left out so that we can always start.
+    /// Namespace of rolegate, which is excluded so that rolegate can always start.
     pub own_namespace: String,
-    /// Namespaces to serve; all when empty.
+    /// Names of the namespaces to serve; all when empty.
     pub namespaces: Vec<String>,
-    /// Labels of the namespaces to serve.
     pub selector: LabelSelectorOfNamespaces,
-    /// The mode where a namespace names none: while we are away nothing is refused where we only observe.
+    /// The default mode, which sets the failure policy: in mode `observe` nothing is refused while rolegate is down.
     pub mode: Mode,
-    /// False where nobody is asked about pods for the PodGroup of KAI that they name.
+    /// False where no webhook is called for pods that name a KAI PodGroup.
     pub kai_pods: bool,
 }
 
 impl Registration {
-    /// The configuration of the mutating webhook; without a bundle, somebody else fills it in.
+    /// Returns the mutating configuration. Without a bundle somebody else fills it in.
     pub fn mutating(&self, ca_bundle: Option<&str>) -> MutatingWebhookConfiguration {
         let webhook = |Part { name, labels, conditions, rows }| MutatingWebhook {
             name,
@@ -84,7 +80,7 @@ impl Registration {
         MutatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks.collect()) }
     }
 
-    /// The configuration of the validating webhook; without a bundle, somebody else fills it in.
+    /// Returns the validating configuration. Without a bundle somebody else fills it in.
     pub fn validating(&self, ca_bundle: Option<&str>) -> ValidatingWebhookConfiguration {
         let webhook = |Part { name, labels, conditions, rows }| ValidatingWebhook {
             name,
@@ -123,7 +119,7 @@ impl Registration {
         WebhookClientConfig { ca_bundle: ca_bundle.map(|pem| ByteString(pem.as_bytes().to_vec())), service, url }
     }
 
-    /// Neither kube-system nor our own namespace: the cluster must be able to start without us.
+    /// Excludes kube-system and rolegate's own namespace: the cluster must be able to start without rolegate.
     fn namespace_selector(&self) -> LabelSelector {
         let name = "kubernetes.io/metadata.name";
         let excluded = vec!["kube-system".to_owned(), self.own_namespace.clone()];
@@ -138,7 +134,7 @@ impl Registration {
     }
 }
 
-/// What the API server does while we do not answer.
+/// Returns the failure policy of a mode.
 pub const fn failure_policy(mode: Mode) -> &'static str {
     match mode {
         Mode::Enforce | Mode::Warn => "Fail",
@@ -151,7 +147,7 @@ fn require(key: &str, operator: &str, values: Vec<String>) -> LabelSelectorRequi
     LabelSelectorRequirement { key: key.to_owned(), operator: operator.to_owned(), values }
 }
 
-/// One webhook: objects that have these labels, meet these conditions, and are in a row.
+/// One webhook: the label requirements, match conditions and rows of its objects.
 struct Part {
     name: String,
     labels: Vec<LabelSelectorRequirement>,
@@ -169,7 +165,7 @@ fn selector(labels: Vec<LabelSelectorRequirement>) -> Option<LabelSelector> {
     (!labels.is_empty()).then_some(LabelSelector { match_expressions: Some(labels), match_labels: None })
 }
 
-/// The webhooks of an endpoint: pods, workloads and the rest apart, since each is picked in a way of its own.
+/// Returns the webhooks of an endpoint: pods, workloads and other objects are selected in different ways.
 fn parts(endpoint: Endpoint) -> Vec<Part> {
     let rows = |test: fn(&Row) -> bool| TABLE.iter().filter(|row| row.endpoint == endpoint && test(row)).collect();
     let of_pods = || rows(|row| row.handling != Handling::HoldRollout && row.kind == POD);
@@ -178,7 +174,7 @@ fn parts(endpoint: Endpoint) -> Vec<Part> {
     let mut kai = Part::new(KAI_PODS, vec![names_a_pod_group()], of_pods());
     let mut parts = Vec::new();
     if endpoint == Endpoint::Mutate {
-        // Of a pod one webhook is asked, and each adds all that there is to add.
+        // Exactly one of the webhooks is called for a pod, and makes all changes.
         parts.extend(OF_GROUPS.iter().enumerate().map(|(earlier, (name, label))| {
             let labels = [with(label)].into_iter().chain(OF_GROUPS.iter().take(earlier).map(without)).collect();
             Part { labels, ..Part::new(name, Vec::new(), of_pods()) }
@@ -201,15 +197,15 @@ fn parts(endpoint: Endpoint) -> Vec<Part> {
     parts
 }
 
-/// What is not on its way out: finalizers are taken away by updates, and no deletion is to wait for us. Nothing is made of such an
-/// object any more, and rules pass it.
+/// Matches objects that are not being deleted: updates remove their finalizers, and a deletion must not wait for rolegate.
+/// Rules admit such objects anyway.
 fn stays() -> MatchCondition {
     let expression = "request.operation == 'DELETE' || !has(object.metadata.deletionTimestamp)".to_owned();
     MatchCondition { name: "stays".to_owned(), expression }
 }
 
-/// Updates of these fields, labels and annotations: whoever labels or annotates an object for something else does not wait for us.
-/// Each key is looked up, so the cost does not grow with what an object carries.
+/// Matches updates of these fields, labels and annotations; other updates do not call rolegate. Each key is looked up, so the
+/// cost does not grow with the object.
 fn changes(fields: &[String], labels: &[&str], annotations: &[&str]) -> MatchCondition {
     let differs = |path: &str| format!("dyn(object){path} != dyn(oldObject){path}");
     let mut all = vec!["request.operation != 'UPDATE'".to_owned()];
@@ -223,7 +219,7 @@ fn changes(fields: &[String], labels: &[&str], annotations: &[&str]) -> MatchCon
     MatchCondition { name: "changes".to_owned(), expression: all.join(" || ") }
 }
 
-/// Fields of workloads that a rollout depends on: what is rolled, and how.
+/// Returns the fields of workloads that affect a rollout: the revised fields and the update strategy.
 fn rolled_fields() -> Vec<String> {
     let rolled = WorkloadKind::with_partition().filter_map(|kind| kind.row().rollout);
     let mut fields: Vec<_> = rolled
@@ -236,7 +232,7 @@ fn rolled_fields() -> Vec<String> {
     fields
 }
 
-/// Workloads that are, or were, claimed for rollouts in lockstep: no other one depends on us.
+/// Matches workloads that are or were claimed for rollouts in lockstep.
 fn is_claimed() -> MatchCondition {
     let claimed = |object: &str| {
         let keys = [names::ROLLOUT].into_iter().chain(names::UNCLAIMEDS.iter().copied());
@@ -254,7 +250,7 @@ fn is_claimed() -> MatchCondition {
     }
 }
 
-/// Pods that name a KAI PodGroup.
+/// Matches pods that name a KAI PodGroup.
 fn names_a_pod_group() -> MatchCondition {
     MatchCondition {
         name: "names-a-pod-group".to_owned(),

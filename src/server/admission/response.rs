@@ -1,15 +1,15 @@
-//! An answer on its way to a response: status, media type and text.
+//! Answers and responses.
 
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use serde_json::json;
 
-/// A response in plain words.
+/// Returns a plain-text response.
 pub(super) fn plain(status: StatusCode, text: impl Into<String>) -> Response {
     (status, text.into()).into_response()
 }
 
-/// An answer before it is a response.
+/// Status, media type and text of a response.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) content_type: &'static str,
@@ -21,7 +21,7 @@ impl Answer {
         Self { status: StatusCode::OK, content_type: "application/json", text }
     }
 
-    /// As a Status, the message of which an API server hands on. Of a text with 503, unlike one with 500, it says nothing.
+    /// Returns a Status with code 503, whose message the API server passes on. It drops a plain text with this code.
     pub(super) fn unavailable(message: &str) -> Self {
         let status = json!({
             "apiVersion": "v1",

@@ -19,12 +19,12 @@ use crate::model::{
 };
 use crate::mutate::rollout::{hold_created, hold_rollout, let_go};
 
-/// Without `status.observedGeneration` nobody can tell whether a new revision is there yet.
+/// Without `status.observedGeneration` a new revision cannot be told from an old one.
 const BLIND: &str = "this LeaderWorkerSet is not rolled out in lockstep: its controller (before v0.9) does not report \
                      `status.observedGeneration`";
 
 impl Admission {
-    /// What becomes of a workload that is or was claimed. The loop's own updates pass: it says who it is.
+    /// Mutates an update of a workload that is or was claimed. Updates of the loop pass, by their field manager.
     pub(super) async fn hold_rollout(
         &self,
         kind: ObjectKind,
@@ -72,8 +72,8 @@ impl Admission {
         Ok(Verdict::change(patch))
     }
 
-    /// The group of a claimed workload. One that looks as if it had never served is read live: nothing of it would be frozen,
-    /// and what a watch knows may be of before.
+    /// Returns the group of a claimed workload. A group without a first ready time is read live: the watch may be behind, and
+    /// the workload would not be frozen.
     async fn rolled_group(&self, key: &GroupKey, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
         let arrived = Instant::now();
         match self.lookup.group(key, deadline).await? {
@@ -84,7 +84,7 @@ impl Admission {
         }
     }
 
-    /// What becomes of a claimed workload that is created.
+    /// Mutates a claimed workload at creation.
     async fn hold_created(
         &self,
         kind: WorkloadKind,
@@ -101,7 +101,7 @@ impl Admission {
     }
 }
 
-/// That the pods of a claimed workload do not say what the workload itself says: nothing holds them, and no rollout sees them.
+/// Returns a warning where the pods of a claimed workload lack its labels: they are not held, and no rollout sees them.
 fn unlabelled(kind: WorkloadKind, new: &Value, namespace: &str) -> Option<String> {
     let claim = rollout_claim(&meta(new), namespace)?;
     let workload = kind.with_type(Read(new))?;
@@ -110,7 +110,7 @@ fn unlabelled(kind: WorkloadKind, new: &Value, namespace: &str) -> Option<String
     Some(not_labelled(lack, (kind.as_str(), &workload.key.name), group, role))
 }
 
-/// Reads what rules look at of a workload.
+/// Reads the part of a workload that rules read.
 struct Read<'a>(&'a Value);
 
 impl WithType for Read<'_> {

@@ -1,4 +1,4 @@
-//! THE list of what is looked at: resource and operation → what is done. The server dispatches on it, and the webhook
+//! THE list of handled requests: resource and operation → handling. The server dispatches on it, and the webhook
 //! configurations are generated from it.
 
 use crate::api::ObjectKind;
@@ -12,17 +12,15 @@ use crate::api::review::Request;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::{LEADER_WORKER_SET, STATEFUL_SET};
 
-/// Which webhook a request came to.
+/// The webhook that a request was sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Endpoint {
-    /// `/mutate`.
     Mutate,
-    /// `/validate`.
     Validate,
 }
 
 impl Endpoint {
-    /// The path of the URL.
+    /// Returns the path of the URL.
     pub const fn path(self) -> &'static str {
         match self {
             Self::Mutate => "/mutate",
@@ -31,12 +29,12 @@ impl Endpoint {
     }
 }
 
-/// What is done with a request.
+/// The handling of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Handling {
     /// Pods of groups get their gate and labels.
     HoldPod,
-    /// Claimed workloads are frozen, or stay as frozen as they are.
+    /// Claimed workloads are frozen, or kept as frozen as they are.
     HoldRollout,
     /// ClusterTopologies get their finalizer.
     ProtectTopology,
@@ -44,20 +42,14 @@ pub enum Handling {
     Judge,
 }
 
-/// One row.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Where it is asked.
     pub endpoint: Endpoint,
-    /// Kind of the object.
     pub kind: ObjectKind,
-    /// Operations.
     pub operations: &'static [&'static str],
-    /// What is done.
     pub handling: Handling,
 }
 
-/// The rows.
 pub const TABLE: &[Row] = &[
     Row { endpoint: Endpoint::Mutate, kind: POD, operations: CREATE, handling: Handling::HoldPod },
     Row { endpoint: Endpoint::Mutate, kind: STATEFUL_SET, operations: WRITE, handling: Handling::HoldRollout },
@@ -71,7 +63,7 @@ pub const TABLE: &[Row] = &[
     },
     judged(POD, CREATE),
     judged(ROLE_BASED_GROUP, WRITE),
-    // Both versions: a request in the one must not wait for a conversion to the other.
+    // Both versions: a request in one must not wait for a conversion to the other.
     judged(ROLE_BASED_GROUP_V1ALPHA2, WRITE),
     judged(ROLE_BASED_GROUP_INSTAI, WRITE),
     judged(ROLE_COORDINATION, WRITE),
@@ -90,7 +82,7 @@ const fn judged(kind: ObjectKind, operations: &'static [&'static str]) -> Row {
     Row { endpoint: Endpoint::Validate, kind, operations, handling: Handling::Judge }
 }
 
-/// The row for a request; `None` for what is none of our business and passes.
+/// Returns the row of a request; `None` for a request out of scope, which is admitted.
 pub fn find<O>(endpoint: Endpoint, request: &Request<'_, O>) -> Option<&'static Row> {
     TABLE.iter().find(|row| {
         row.endpoint == endpoint

@@ -1,4 +1,4 @@
-//! Keeps the webhook configurations: all of them, or only their `caBundle`.
+//! Maintains the webhook configurations: all fields, or only `caBundle`.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -20,24 +20,22 @@ use crate::cluster::write::writer::{MANAGER, params};
 use crate::server::admission::registration::Registration;
 use crate::server::tls::certificates::{CaBundle, Publication};
 
-/// What is kept of the webhook configurations.
+/// The maintained part of the webhook configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// Everything: they are created and corrected.
+    /// All fields: configurations are created and repaired.
     All,
-    /// Their `caBundle`; somebody else installs them.
+    /// Only `caBundle`; somebody else installs the configurations.
     CaBundle,
 }
 
-/// How long one that was deleted stays away: that is how a person stops the webhook in an emergency, before rolegate itself.
-/// One that cannot be watched is written as often.
+/// Time for which a deleted configuration stays away: deletion is the emergency stop of the webhook. A configuration that
+/// cannot be watched is written at this interval.
 const EVERY: Duration = Duration::from_secs(60);
-/// Pause after a failure.
 const RETRY: Duration = Duration::from_secs(1);
-/// Between two repairs of what somebody else changes; doubles up to `EVERY` while that goes on, so that there is no race.
+/// Pause between two repairs after changes by others. Doubles up to `EVERY` while they go on, to avoid a race.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Keeps the webhook configurations.
 pub struct Webhooks {
     /// Validation first: once pods are held, groups are judged as well.
     apis: [Api<DynamicObject>; 2],
@@ -47,7 +45,7 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Keeps these, and counts how often somebody else has changed what is kept.
+    /// Returns the maintenance of these configurations; `repairs` counts repairs of changes by others.
     pub fn new(client: &Client, registration: Registration, keep: Keep, repairs: Counter) -> Self {
         let kinds = [
             ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
@@ -56,8 +54,7 @@ impl Webhooks {
         Self { apis: kinds.map(|kind| Api::all_with(client.clone(), &kind)), registration, keep, repairs }
     }
 
-    /// Publishes each new bundle, repairs what somebody else has changed, and says what is published, until `stop` is
-    /// cancelled.
+    /// Publishes each new bundle, repairs changes by others, and confirms the published bundle, until `stop` is cancelled.
     pub async fn run(self, mut publication: Publication, stop: CancellationToken) {
         let mut watches = pin!(self.watches());
         let mut state = State::default();
@@ -65,7 +62,7 @@ impl Webhooks {
             let bundle = publication.bundle.borrow_and_update().clone();
             let wanted = bundle.as_ref().map(|bundle| self.wanted(bundle));
             if let Some((bundle, wanted)) = bundle.as_ref().zip(wanted.as_ref()) {
-                // Another replica may have written what is there, right or wrong.
+                // Another replica may have written the present state.
                 match state.carries(wanted) {
                     Some(true) => publication.confirmation.published(bundle, Timestamp::now()),
                     Some(false) => publication.confirmation.lost(),
@@ -107,7 +104,7 @@ impl Webhooks {
         }
     }
 
-    /// What the watches say of each.
+    /// Returns the events of the watches of both.
     fn watches(&self) -> impl Stream<Item = (usize, Seen)> + use<> {
         let name = &self.registration.name;
         let watch = |(which, api): (usize, &Api<DynamicObject>)| {
@@ -124,7 +121,7 @@ impl Webhooks {
         stream::select_all(self.apis.iter().enumerate().map(watch).collect::<Vec<_>>())
     }
 
-    /// What is written to each.
+    /// Returns the content to be written to each.
     fn wanted(&self, bundle: &CaBundle) -> [Value; 2] {
         let pem = (self.keep == Keep::All).then_some(bundle.0.as_str());
         let whole = [json!(self.registration.validating(pem)), json!(self.registration.mutating(pem))];
@@ -134,7 +131,7 @@ impl Webhooks {
         }
     }
 
-    /// Writes both, and returns what they are now.
+    /// Writes both, and returns their new state.
     async fn write(&self, wanted: &[Value; 2]) -> Result<[Seen; 2], kube::Error> {
         let (name, [validating, mutating]) = (&self.registration.name, &self.apis);
         let write = async |api: &Api<DynamicObject>, wanted: &Value| {
@@ -149,7 +146,7 @@ impl Webhooks {
     }
 }
 
-/// Webhooks are merged by name: nothing but the bundle is touched.
+/// Webhooks merge by name: only the bundle changes.
 fn ca_bundles(configuration: &Value, bundle: &CaBundle) -> Value {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(&bundle.0);
@@ -162,20 +159,20 @@ fn webhooks(configuration: &DynamicObject) -> Value {
     json!({ "webhooks": configuration.data.get("webhooks") })
 }
 
-/// A configuration as it was last seen.
+/// The last seen state of a configuration.
 #[derive(Debug, Default)]
 enum Seen {
-    /// It could not be looked at.
+    /// It could not be read.
     #[default]
     Unknown,
-    /// It is not there, since then.
+    /// It does not exist since this time.
     Gone(Instant),
     /// It has these webhooks.
     There(Value),
 }
 
 impl Seen {
-    /// Whether it has what is wanted; `None` when that is not known.
+    /// Reports whether it has the wanted content; `None` when unknown.
     fn carries(&self, wanted: &Value) -> Option<bool> {
         match self {
             Self::Unknown => None,
@@ -185,8 +182,8 @@ impl Seen {
     }
 }
 
-/// True for all requirements that are wanted, and others that take namespaces out: platforms keep webhooks out of their own, and
-/// would put these back for ever.
+/// Reports whether all wanted requirements are found, and others only exclude namespaces. Platforms exclude their own
+/// namespaces, and would restore the requirements for ever.
 fn excludes_more(found: &[Value], wanted: &[Value]) -> bool {
     let is_wanted = |found: &Value| wanted.iter().any(|wanted| has(found, wanted));
     let excludes =
@@ -195,7 +192,7 @@ fn excludes_more(found: &[Value], wanted: &[Value]) -> bool {
         && found.iter().all(|found| is_wanted(found) || excludes(found))
 }
 
-/// Requirements on namespaces in the webhooks that were found beside those that are wanted, as text.
+/// Returns the requirements on namespaces that were found but are not wanted, as text.
 fn exclusions(found: &Value, wanted: &Value) -> BTreeSet<String> {
     let all = |configuration: &Value| -> Vec<Value> {
         let webhooks = configuration.get("webhooks").and_then(Value::as_array).into_iter().flatten();
@@ -207,8 +204,8 @@ fn exclusions(found: &Value, wanted: &Value) -> BTreeSet<String> {
     all(found).iter().filter(|found| !is_wanted(found)).map(Value::to_string).collect()
 }
 
-/// True when all that is wanted stands in what was found. What others have added, and what the API server fills in, may stand
-/// beside it; of lists whose entries have names, further entries as well.
+/// Reports whether all wanted content is found. Additions of others and defaults of the API server are ignored, and so are
+/// further entries of lists with named entries.
 fn has(found: &Value, wanted: &Value) -> bool {
     match (found, wanted) {
         (Value::Object(found), Value::Object(wanted)) => wanted.iter().all(|(field, wanted)| {
@@ -231,7 +228,7 @@ fn has(found: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// What is known of the configurations, and when they were last written.
+/// The state of the configurations, and of the last write.
 #[derive(Debug, Default)]
 struct State {
     seen: [Seen; 2],
@@ -240,12 +237,12 @@ struct State {
     last: Option<Instant>,
     failed: bool,
     pause: Duration,
-    /// What others have taken out, as it was last said.
+    /// Requirements of others that are logged already.
     told: BTreeSet<String>,
 }
 
 impl State {
-    /// Says once what others have taken out of what is served, and leaves it.
+    /// Logs once which namespaces others have excluded. The exclusion stays.
     fn tell(&mut self, seen: &Seen, wanted: &Value) {
         let Seen::There(found) = seen else { return };
         for requirement in exclusions(found, wanted) {
@@ -258,7 +255,7 @@ impl State {
         }
     }
 
-    /// Whether what is to be written now is what somebody else has changed.
+    /// Reports whether the next write is a repair of a change by others.
     fn repairs(&self, bundle: &CaBundle, wanted: &[Value; 2]) -> bool {
         let is_there = |seen: &Seen| matches!(seen, Seen::There(_));
         let changed = |(seen, wanted): (&Seen, &Value)| is_there(seen) && seen.carries(wanted) == Some(false);
@@ -271,7 +268,7 @@ impl State {
         }
     }
 
-    /// Whether both have what is wanted; `None` when neither that is known nor the contrary.
+    /// Reports whether both have the wanted content; `None` when unknown.
     fn carries(&self, wanted: &[Value; 2]) -> Option<bool> {
         let both: Vec<_> = self.seen.iter().zip(wanted).map(|(seen, wanted)| seen.carries(wanted)).collect();
         if both.contains(&Some(false)) {
@@ -281,7 +278,7 @@ impl State {
         }
     }
 
-    /// When they are to be written next; `None` while they are as they should be.
+    /// Returns the time of the next write; `None` while none is needed.
     fn due(&self, bundle: &CaBundle, wanted: &[Value; 2]) -> Option<Instant> {
         let Some(last) = self.last else { return Some(Instant::now()) };
         if self.failed {
@@ -299,7 +296,7 @@ impl State {
     }
 
     fn written(&mut self, bundle: CaBundle, seen: [Seen; 2]) {
-        // A new bundle is no repair.
+        // A new bundle is not a repair.
         let again = self.written.as_ref() == Some(&bundle) && self.last.is_some_and(|last| last.elapsed() < 2 * EVERY);
         self.pause = if again { (2 * self.pause).clamp(FIRST_PAUSE, EVERY) } else { FIRST_PAUSE };
         (self.seen, self.written, self.last, self.failed) = (seen, Some(bundle), Some(Instant::now()), false);

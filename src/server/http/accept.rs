@@ -1,8 +1,8 @@
-//! The accept loop: takes connections up to a cap, and ends without losing a request.
+//! The accept loop: accepts connections up to a limit, and ends without losing a request.
 //!
-//! How a server leaves: the API server keeps sending on the connections it has, also to a pod that is no longer ready. So
-//! at first everything is still served, and each answer tells its caller to close the connection; only then does the port
-//! close, and what is in flight is finished.
+//! The API server keeps sending on open connections, even to a pod that is no longer ready. So a draining server first serves
+//! everything, and each answer tells its caller to close the connection. Then the port closes, and requests in flight are
+//! finished.
 
 use std::convert::Infallible;
 use std::io;
@@ -28,12 +28,12 @@ use crate::server::http::metrics::ServerMetrics;
 use crate::server::http::places::Places;
 use crate::server::http::timeouts::Timeouts;
 
-/// How to end.
+/// Times of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drain {
-    /// How long to go on accepting, so that callers can learn that this endpoint is gone.
+    /// Time of further accepting, in which callers learn that this endpoint ends.
     pub grace: Duration,
-    /// How long after that requests in flight may take before they are cut.
+    /// Time after that for requests in flight, before they are cut.
     pub deadline: Duration,
 }
 
@@ -43,26 +43,22 @@ impl Default for Drain {
     }
 }
 
-/// How a listener ended.
+/// The result of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Connections that were still busy at the deadline and were cut.
+    /// Connections that were busy at the deadline and were cut.
     pub cut: usize,
 }
 
-/// One port: what it listens on, what it speaks and what answers.
+/// One port: its socket, protocol and application.
 pub struct Listener<S> {
-    /// The bound socket.
     pub socket: TcpListener,
-    /// With it, HTTPS; without, plain HTTP (for the admin port).
+    /// HTTPS with it, plain HTTP without (for the admin port).
     pub tls: Option<Arc<ServerConfig>>,
-    /// What answers; an [`axum::Router`] fits.
+    /// The application, such as an [`axum::Router`].
     pub app: S,
-    /// Its limits.
     pub limits: Limits,
-    /// Where it counts.
     pub metrics: ServerMetrics,
-    /// How it ends.
     pub drain: Drain,
 }
 
@@ -86,7 +82,7 @@ where
         connections.phase.send_replace(Phase::Draining);
         tracing::info!(open = connections.tasks.len(), "draining: telling callers to go elsewhere");
         connections.accept_until(&socket, sleep_until(Instant::now() + drain.grace)).await;
-        // Those that the kernel has already accepted for us would see a reset.
+        // Connections that the kernel has already accepted would get a reset.
         while let (Some(()), Some(Ok((stream, _)))) =
             (connections.places.one_more().now_or_never(), socket.accept().now_or_never())
         {
@@ -102,7 +98,7 @@ where
 
 struct Connections<S> {
     places: Places,
-    /// Whether the log says that newcomers' places are taken.
+    /// True after the log has reported that the places of newcomers are taken.
     are_taken: bool,
     tasks: JoinSet<()>,
     shared: Arc<Shared<S>>,
@@ -118,8 +114,8 @@ where
         let mut end = std::pin::pin!(end);
         let mut backoff = Backoff::default();
         loop {
-            // A place first, then a connection: what can't be served waits in the kernel, where its caller's own timeout
-            // counts, and is not dropped.
+            // First a place, then a connection: a connection that cannot be served waits in the kernel, under its caller's
+            // own timeout, and is not dropped.
             tokio::select! {
                 biased;
                 () = &mut end => return,
@@ -163,7 +159,7 @@ where
         });
     }
 
-    /// Once, not for each connection.
+    /// Logs once that the places are taken, not for each connection.
     fn tell(&mut self, displaces: bool) {
         if displaces && !std::mem::replace(&mut self.are_taken, true) {
             let newcomers = self.shared.limits.newcomers;
@@ -181,7 +177,7 @@ where
     }
 }
 
-/// Counts a connection as open until it is dropped, also by a panic.
+/// Counts a connection as open until it is dropped, even by a panic.
 struct Open(ServerMetrics);
 
 impl Open {
@@ -197,7 +193,7 @@ impl Drop for Open {
     }
 }
 
-/// How long to wait after an error of `accept`.
+/// The pause after an error of `accept`.
 struct Backoff(Duration);
 
 impl Default for Backoff {
@@ -207,8 +203,8 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// `None` if the error was one connection's own. Others, such as too many open files, last: trying again at once would
-    /// only burn the processor.
+    /// Returns `None` for an error of one connection. Other errors, such as too many open files, last, and an immediate retry
+    /// would only burn the processor.
     fn after(&mut self, error: &io::Error) -> Option<Duration> {
         use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
         if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {

@@ -1,4 +1,4 @@
-//! The admin port: is the process alive, is it ready, and what does it count.
+//! The admin port: liveness, readiness and metrics.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,38 +23,38 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 
 type Checks = BTreeMap<String, Result<(), String>>;
 
-/// All that must be well before this process may be called. Clones share the checks.
+/// The readiness checks of the process. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub struct Readiness {
     checks: Arc<Mutex<Checks>>,
-    /// What is told beside the checks, on request.
+    /// Mode shown by `?verbose`.
     mode: Arc<Mutex<&'static str>>,
 }
 
 impl Readiness {
-    /// Adds a check, which fails until it is first set. A second one of the same name replaces the first.
+    /// Adds a check, which fails until it is first set. A second check of the same name replaces the first.
     pub fn register(&self, name: &str) -> Check {
         self.checks().insert(name.to_owned(), Err("not checked yet".to_owned()));
         Check { name: name.to_owned(), readiness: self.clone() }
     }
 
-    /// Does every check pass?
+    /// Reports whether every check passes.
     pub fn is_ready(&self) -> bool {
         self.checks().values().all(Result::is_ok)
     }
 
-    /// Names and reasons of the failing checks.
+    /// Returns the names and reasons of failing checks.
     pub fn failing(&self) -> Vec<(String, String)> {
         let failing = |(name, state): (&String, &Result<(), String>)| Some((name.clone(), state.clone().err()?));
         self.checks().iter().filter_map(failing).collect()
     }
 
-    /// Has `?verbose` tell how much this process does.
+    /// Sets the mode that `?verbose` shows.
     pub fn tell_mode(&self, mode: &'static str) {
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
     }
 
-    /// Shows the checks as metrics.
+    /// Registers the checks as metrics.
     pub fn show(&self, registry: &mut Registry) {
         registry.register_collector(Box::new(self.clone()));
     }
@@ -98,7 +98,7 @@ impl Collector for Readiness {
     }
 }
 
-/// One check. It fails for good when dropped: what is no longer watched is not known to be well.
+/// One check. It fails for good when dropped, since nothing watches its subject any more.
 #[derive(Debug)]
 pub struct Check {
     name: String,
@@ -106,7 +106,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Sets the state; `reason` is shown while it is not `ok`.
+    /// Sets the state; `reason` is shown while the check fails.
     pub fn set(&self, ok: bool, reason: impl Into<String>) {
         let state = if ok { Ok(()) } else { Err(failure::one_line(&reason.into())) };
         let known = self.readiness.checks().insert(self.name.clone(), state.clone());
@@ -126,9 +126,9 @@ impl Drop for Check {
     }
 }
 
-/// The routes `/livez`, `/readyz` (with `?verbose`) and `/metrics`.
+/// Returns the routes `/livez`, `/readyz` (with `?verbose`) and `/metrics`.
 ///
-/// `/livez` says only that the process answers. What else is wrong is not cured by a restart.
+/// `/livez` only reports that the process answers. A restart cures no other fault.
 pub fn router(readiness: Readiness, registry: Arc<Registry>) -> Router {
     Router::new()
         .route("/livez", get(|| async { "ok" }))

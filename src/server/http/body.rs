@@ -1,4 +1,4 @@
-//! Request bodies: read within bounds of size, of time, and of what all of them together may take.
+//! Request bodies, read within limits of size, time, and total memory.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -16,31 +16,31 @@ use tokio::time::Instant;
 
 use crate::server::http::limits::Limits;
 
-/// Why a request body could not be read.
+/// Reason for which a request body could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// More bytes than allowed were announced or sent: answer 413.
     #[error("request body may be at most {limit} bytes")]
     TooLarge {
-        /// The limit in bytes.
+        /// In bytes.
         limit: usize,
     },
     /// The body did not arrive before the deadline: answer 408.
     #[error("request body did not arrive in time")]
     TooSlow,
-    /// All bodies together would take more memory than they may: answer 503.
+    /// All bodies together would take too much memory: answer 503.
     #[error("too many large requests at a time")]
     NoMemory,
     /// Other large requests took until the deadline: answer 503.
     #[error("large requests take too long")]
     NoTurn,
-    /// The connection broke or the body was framed wrongly: answer 400, if anyone still listens.
+    /// The connection broke or the body was framed wrongly: answer 400, if the caller still listens.
     #[error("request body could not be read: {0}")]
     Broken(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl BodyError {
-    /// The HTTP status that tells the caller.
+    /// Returns the HTTP status of the answer.
     pub fn status(&self) -> http::StatusCode {
         match self {
             Self::TooLarge { .. } => http::StatusCode::PAYLOAD_TOO_LARGE,
@@ -53,7 +53,7 @@ impl BodyError {
     /// Every word of [`BodyError::as_str`].
     pub const REASONS: &[&str] = &["TooLarge", "TooSlow", "NoMemory", "NoTurn", "Broken"];
 
-    /// One word, for metrics.
+    /// Returns one word, for metrics.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::TooLarge { .. } => "TooLarge",
@@ -65,13 +65,13 @@ impl BodyError {
     }
 }
 
-/// A body up to this size may use what is kept back from larger ones: the review of a usual pod.
+/// Largest body that may use the memory reserved for small ones: the review of a usual pod.
 const SMALL: usize = 16 << 10;
 
-/// Longest time for reading what is thrown away.
+/// Longest time for reading a discarded body.
 const DISCARD: Duration = Duration::from_secs(5);
 
-/// Reads the bodies of all connections of one listener. Clones share one memory.
+/// Reader of the bodies of one listener. Clones share one memory.
 #[derive(Clone, Debug)]
 pub struct Bodies {
     limit: usize,
@@ -81,22 +81,21 @@ pub struct Bodies {
 }
 
 impl Bodies {
-    /// Reads within these limits.
     pub fn new(limits: &Limits) -> Self {
         let Limits { body_bytes, body_time, body_memory, .. } = *limits;
         Self { limit: body_bytes, time: body_time, memory: body_memory, used: Arc::default() }
     }
 
-    /// Bytes that are buffered now.
+    /// Returns the number of buffered bytes.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Reads a whole body. Memory grows only with what has arrived, never with what was announced. What is read counts until
-    /// it is dropped.
+    /// Reads a whole body. Memory grows only with received bytes, never with announced ones. The bytes count until the body
+    /// is dropped.
     ///
-    /// What is refused although its end may be near is read and thrown away first: a caller who is still sending would lose the
-    /// answer with the connection.
+    /// A refused body that may end soon is first read and discarded: a caller that is still sending would lose the answer
+    /// with the connection.
     ///
     /// # Errors
     /// [`BodyError`], one kind for each limit.
@@ -108,7 +107,7 @@ impl Bodies {
         self.read_by(body, Instant::now() + self.time).await
     }
 
-    /// The same where the answer is worth nothing after `deadline`.
+    /// Reads a whole body as [`Self::read`] does, but no longer than until `deadline`.
     ///
     /// # Errors
     /// [`BodyError`], one kind for each limit.
@@ -126,7 +125,7 @@ impl Bodies {
         read
     }
 
-    /// Reads the rest of a body that is refused, unless it is longer than any that is taken.
+    /// Reads the rest of a refused body, unless it exceeds the size limit.
     async fn discard<B: Body<Data = Bytes>>(&self, mut body: Pin<&mut B>) {
         let mut left = self.limit;
         while usize::try_from(body.size_hint().lower()).is_ok_and(|announced| announced <= left) {
@@ -154,16 +153,16 @@ impl Bodies {
             if length > limit {
                 return Err(BodyError::TooLarge { limit });
             }
-            // Most reviews arrive in one frame, which then needs no copy. One that is only a part is copied at once: it would
-            // keep all of the buffer that it was read into.
+            // Most reviews arrive in one frame, which needs no copy. A partial frame is copied at once: it would keep its
+            // whole read buffer alive.
             if read.is_empty() && body.is_end_stream() {
                 reservation.grow_to(length)?;
                 return Ok(BufferedBody { bytes: data, reservation });
             }
             if length > read.capacity() {
-                // Twice as much each time, but not more than is announced.
+                // Doubles, up to the announced length.
                 let room = (2 * read.capacity()).min(most).max(length);
-                // What has arrived may be there twice until it has moved.
+                // Both copies exist while the bytes move.
                 let moved = if room > SMALL { read.capacity() } else { 0 };
                 reservation.grow_to(room + moved)?;
                 read.reserve_exact(room - read.len());
@@ -174,8 +173,8 @@ impl Bodies {
         Ok(BufferedBody { bytes: read.into(), reservation })
     }
 
-    /// Takes so many bytes more for a body that then has `length`. A quarter is kept back for small ones, so that large ones
-    /// do not keep pods from being admitted.
+    /// Reserves bytes for a body of total length `length`. A quarter is reserved for small bodies, so that large ones do not
+    /// block the admission of pods.
     fn take(&self, more: usize, length: usize) -> Result<(), BodyError> {
         let limit = if length <= SMALL { self.memory } else { self.memory - self.memory / 4 };
         let fits = |used: usize| used.checked_add(more).filter(|sum| *sum <= limit);
@@ -184,7 +183,7 @@ impl Bodies {
     }
 }
 
-/// What one body has taken of the memory of all; given back when it is dropped.
+/// Memory reserved by one body; a drop returns it.
 #[derive(Debug)]
 struct Reservation {
     bodies: Bodies,
@@ -200,7 +199,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Takes or gives back what another length differs by.
+    /// Adjusts the reservation to another length.
     fn become_of(&mut self, length: usize) -> Result<(), BodyError> {
         self.bodies.used.fetch_sub(self.bytes.saturating_sub(length), Ordering::Relaxed);
         self.bytes = self.bytes.min(length);
@@ -214,7 +213,7 @@ impl Drop for Reservation {
     }
 }
 
-/// A body that was read; its memory is given back with it.
+/// A complete body; its memory is returned with it.
 #[derive(Debug)]
 pub struct BufferedBody {
     bytes: Bytes,
@@ -222,7 +221,7 @@ pub struct BufferedBody {
 }
 
 impl BufferedBody {
-    /// An answer to it, which takes its place: it counts until the caller has taken it.
+    /// Replaces the body by its answer, whose memory counts until the caller has received it.
     ///
     /// # Errors
     /// [`BodyError::NoMemory`] if there is no room for an answer that is longer than the body.
@@ -234,7 +233,7 @@ impl BufferedBody {
     }
 }
 
-/// An answer whose memory counts until it is taken; the body of a response.
+/// A response body whose memory counts until it is sent.
 #[derive(Debug)]
 pub struct HeldAnswer {
     answer: Option<Bytes>,
@@ -281,7 +280,7 @@ mod tests {
         Bodies::new(&Limits { body_bytes, body_time: Duration::from_secs(3), ..Limits::default() })
     }
 
-    /// Bodies of up to a tenth of what may be buffered together.
+    /// Returns a reader of bodies up to a tenth of the total memory.
     fn scarce(body_memory: usize) -> Bodies {
         Bodies::new(&Limits { body_bytes: body_memory / 10, body_memory, ..Limits::default() })
     }
@@ -369,7 +368,7 @@ mod tests {
         assert_eq!(bodies.used(), 0);
     }
 
-    /// Says how many frames were taken of those it has.
+    /// Returns a body, and the number of frames taken from it.
     fn counted(frames: usize, size: usize) -> (impl Body<Data = Bytes, Error = Infallible>, Arc<AtomicUsize>) {
         let taken = Arc::new(AtomicUsize::new(0));
         let counter = taken.clone();

@@ -1,4 +1,4 @@
-//! One connection: handshake, then requests until someone ends it.
+//! One connection: the handshake, then requests until either side ends it.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,22 +27,21 @@ use crate::server::http::metrics::{HandshakeFailure, ServerMetrics};
 use crate::server::http::places::{Place, Proven};
 use crate::server::http::timeouts::{Busy, Overdue, TimedIo, Timeouts};
 
-/// What a listener is doing, as its connections need to know it.
+/// The phase of a listener, for its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// Serving.
     Open,
-    /// About to stop: each answer tells its caller to come back on another connection.
+    /// About to stop: each answer tells its caller to use another connection.
     Draining,
     /// No longer accepting: connections end as soon as their requests are answered.
     Closing,
 }
 
-/// The address of who asks: an extension of each request on a port without TLS.
+/// The address of the caller: an extension of each request on a port without TLS.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
-/// What the connections of one listener have in common.
+/// Common state of the connections of one listener.
 pub(crate) struct Shared<S> {
     pub(crate) tls: Option<Arc<ServerConfig>>,
     pub(crate) app: S,
@@ -59,7 +58,7 @@ where
 {
     let ended = place.ended().clone();
     let place = Arc::new(place);
-    // A review's answer is one small write: waiting to fill a packet only costs.
+    // The answer to a review is one small write: a delay to fill a packet only costs.
     let _ = stream.set_nodelay(true);
     ended.run_until_cancelled(to_its_end(stream, shared, timeouts, place)).await;
 }
@@ -69,7 +68,7 @@ where
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send,
 {
-    // What comes later is boxed: a connection that never gets there does not pay for it.
+    // Later states are boxed: a connection that never reaches them does not pay for them.
     let Some(tls) = shared.tls.clone() else {
         let peer = stream.peer_addr().ok().map(Peer);
         return Box::pin(requests(stream, peer, timeouts, place, &shared)).await;
@@ -91,7 +90,7 @@ async fn handshake(
     mut stream: TcpStream,
     tls: Arc<ServerConfig>,
 ) -> Result<tokio_rustls::server::TlsStream<TcpStream>, HandshakeFailure> {
-    // TLS begins with byte 22, HTTP with a letter. Someone who took the wrong port is told so in words.
+    // TLS begins with byte 22, HTTP with a letter. A caller on the wrong port gets a text.
     let mut first = [0; 1];
     match stream.peek(&mut first).await {
         Ok(1) if first.first().is_some_and(u8::is_ascii_uppercase) => {
@@ -114,11 +113,11 @@ fn failure(error: &io::Error) -> HandshakeFailure {
     use rustls::{AlertDescription as Alert, Error};
     match error.get_ref().and_then(|error| error.downcast_ref::<Error>()) {
         Some(Error::NoCertificatesPresented | Error::InvalidCertificate(_)) => HandshakeFailure::client_certificate,
-        // What rustls says when the resolver has nothing to serve.
+        // The error of rustls when the resolver has no certificate.
         Some(Error::General(why)) if why.contains("no server certificate chain resolved") => {
             HandshakeFailure::no_certificate
         }
-        // The last one is what some libraries say when a CA of the right name did not sign our certificate.
+        // Some libraries send the last one when a CA of the right name did not sign the certificate.
         Some(Error::AlertReceived(
             Alert::BadCertificate
             | Alert::UnknownCA
@@ -152,8 +151,8 @@ where
     let mut ended_since = None;
     loop {
         let now = *phase.borrow_and_update();
-        // Closing an idle connection may cross with a request on its way, so while draining it waits for one to answer
-        // with `Connection: close`.
+        // Closing an idle connection may cross with a request. So while draining the connection waits for a request and
+        // answers it with `Connection: close`.
         if ended_since.is_none() && now == Phase::Closing {
             connection.as_mut().graceful_shutdown();
             ended_since = Some(Instant::now());
@@ -165,9 +164,9 @@ where
                 }
                 loop {
                     let (deadline, overdue) = timeouts.deadline(limits);
-                    // Once told to end, a peer has some time left to say goodbye.
+                    // After the shutdown began, a peer has some time left to close.
                     let deadline = ended_since.map_or(deadline, |since: Instant| deadline.max(since + limits.write));
-                    // A later deadline is found when the timer fires; so a busy connection does not reset it each time.
+                    // A later deadline is found when the timer fires, so that a busy connection does not reset it each time.
                     if deadline < timer.deadline() || timer.is_elapsed() {
                         timer.as_mut().reset(deadline);
                     }
@@ -185,7 +184,7 @@ where
                 changed = phase.changed() => match changed { Ok(()) => continue, Err(_) => return },
             }
         };
-        // An idle connection is closed politely once; whatever does not follow is cut.
+        // An idle connection is closed gracefully once; then it is cut.
         if overdue != Overdue::Idle || ended_since.is_some() {
             return;
         }
@@ -196,7 +195,7 @@ where
 
 fn protocol() -> Builder {
     let mut builder = Builder::new();
-    // The buffer bounds headers, and what of a body nobody has read yet. The time for headers is ours to keep (`timeouts`).
+    // The buffer bounds headers, and unread parts of a body. `timeouts` limits the time for headers.
     builder.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(16 << 10);
     builder
 }
@@ -223,7 +222,7 @@ where
     Ok(response.map(|inner| HeldBody { inner, _busy: busy }))
 }
 
-/// Whether a body comes in another transfer coding than `chunked`: it is framed, but nobody here decodes it (RFC 9112, 6.1).
+/// Reports whether a body has another transfer coding than `chunked`: it is framed, but not decoded here (RFC 9112, 6.1).
 fn is_framed_oddly<B>(request: &Request<B>) -> bool {
     let codings = request.headers().get_all(header::TRANSFER_ENCODING);
     codings.iter().any(|coding| !coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"))
@@ -235,7 +234,7 @@ fn not_implemented() -> Response<Body> {
     response
 }
 
-/// A response body that keeps its request in flight until all of it is handed on.
+/// A response body that keeps its request in flight until all of it is sent.
 struct HeldBody {
     inner: Body,
     _busy: Busy,

@@ -1,4 +1,4 @@
-//! What a caller may take: time, bytes and connections.
+//! Limits of time, bytes and connections of callers.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use std::time::Duration;
 pub struct Limits {
     /// From TCP accept to the end of the TLS handshake.
     pub handshake: Duration,
-    /// From the first byte of a request to the end of its headers. Not counted while a kept-alive connection
-    /// waits for its next request: that is [`Limits::idle`].
+    /// From the first byte of a request to the end of its headers. Does not count while a kept-alive connection waits for its
+    /// next request: that is [`Limits::idle`].
     pub header: Duration,
     /// Largest request body in bytes.
     pub body_bytes: usize,
@@ -16,17 +16,17 @@ pub struct Limits {
     pub body_time: Duration,
     /// Bytes of request bodies that may be buffered at a time, over all connections.
     pub body_memory: usize,
-    /// How long a connection may stay open with no request in flight. Longer than the 90 s after which the API server
-    /// closes an idle connection itself, so that we never close one just as it sends a request.
+    /// Longest time of a connection without a request in flight. Longer than the 90 s after which the API server closes an
+    /// idle connection itself, so that the server never closes one just as it sends a request.
     pub idle: Duration,
-    /// How long one write may wait for a peer that does not read.
+    /// Longest time of one write to a peer that does not read.
     pub write: Duration,
-    /// Connections open at once; further ones wait in the kernel's backlog.
+    /// Open connections; further ones wait in the kernel's backlog.
     pub connections: usize,
-    /// How many of them may be newcomers: on a newcomer's connection no review was read yet.
+    /// Largest number of newcomers among them: connections without a review yet.
     pub newcomers: usize,
-    /// How long a newcomer has for its first request while the places of newcomers are taken and others wait for one; a quarter
-    /// of this while it asks for nothing.
+    /// Time of a newcomer for its first request while all places of newcomers are taken and others wait; a quarter of it
+    /// without a request in flight.
     pub newcomer: Duration,
 }
 
@@ -42,7 +42,8 @@ impl Default for Limits {
             body_memory: 32 << 20,
             idle: Duration::from_secs(120),
             write: Duration::from_secs(10),
-            // An API server has as many as it asks at a time, some hundreds, and keeps 25 of them; there are three, or five.
+            // An API server opens as many as it has concurrent calls, some hundreds, and keeps 25; there are three or five
+            // servers.
             connections: 2048,
             newcomers: 1024,
             newcomer: Duration::from_secs(4),
@@ -51,7 +52,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Not more connections than half of so many open files: the other half is for what we ask others.
+    /// Limits the connections to half of the open files: the other half is for outgoing requests.
     #[must_use]
     pub fn within(self, open_files: usize) -> Self {
         let connections = self.connections.min(open_files / 2);

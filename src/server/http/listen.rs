@@ -1,31 +1,28 @@
-//! The sockets that callers come to.
+//! Listening sockets.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::net::{TcpListener, TcpSocket};
 
-/// The kernel would keep some MiB for each caller who sends faster than is read.
+/// The kernel would buffer some MiB for each caller that sends faster than the server reads.
 const RECEIVE_BUFFER: u32 = 64 << 10;
-/// Connections that wait to be accepted; the kernel allows no more by default. One for which there is no room here comes again a
-/// second later.
+/// Connections that wait to be accepted; the kernel's default maximum. A caller beyond it retries after a second.
 const BACKLOG: u32 = 4096;
 
-/// A socket that listens, and where: the port that was chosen, where any was asked for.
+/// A listening socket and its address, with the chosen port where any was allowed.
 #[derive(Debug)]
 pub struct Listening {
-    /// Accepts.
     pub socket: TcpListener,
-    /// Its address.
     pub address: SocketAddr,
 }
 
 impl Listening {
-    /// Listens at the address. `[::]` is every address, also those of IPv4, whatever the machine does by default; where it has no
-    /// IPv6 at all, those of IPv4.
+    /// Listens at the address. `[::]` means every address, IPv4 included, whatever the default of the machine; without IPv6,
+    /// every IPv4 address.
     ///
     /// # Errors
-    /// It is taken, or not this machine's.
+    /// When the address is taken, or is not one of this machine.
     pub fn at(address: SocketAddr) -> io::Result<Self> {
         let every = address.is_ipv6() && address.ip().is_unspecified();
         match Self::bound(address, every) {
@@ -64,7 +61,7 @@ mod tests {
         let listening = Listening::at("[::]:0".parse().unwrap()).unwrap();
         for host in ["127.0.0.1", "::1"] {
             let called = TcpStream::connect((host, port(&listening)));
-            // A machine may lack one of them, and then nobody calls by it.
+            // A machine may lack one of them.
             let has = std::net::TcpListener::bind((host, 0)).is_ok();
             assert_eq!(called.is_ok(), has, "{host}: {called:?}");
         }

@@ -1,4 +1,4 @@
-//! What the server counts about itself.
+//! Metrics of the server itself.
 
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
@@ -13,12 +13,12 @@ use tokio::sync::watch;
 
 use crate::server::tls::cert_info::CertInfo;
 
-/// Upper bounds of the duration histogram in seconds, 50 µs to 5 s. The API server's own histogram starts at 5 ms, which
-/// is above everything this server should need.
+/// Upper bounds of the duration histogram in seconds, 50 µs to 5 s. The API server's own histogram starts at 5 ms, more than
+/// this server should need.
 const DURATION_BUCKETS: [f64; 16] =
     [5e-5, 1e-4, 2e-4, 3e-4, 5e-4, 1e-3, 2e-3, 3e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5, 1.0, 5.0];
 
-/// Paths told apart in metrics. All others count as `other`, so that a caller can't invent label values.
+/// Paths distinguished in metrics. All others count as `other`, so that a caller can't invent label values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 #[allow(non_camel_case_types, reason = "the names are the label values")]
 pub(crate) enum Path {
@@ -30,7 +30,7 @@ pub(crate) enum Path {
 }
 
 impl Path {
-    /// The label for a request path, by its first segment.
+    /// Returns the label for a request path, by its first segment.
     pub(crate) fn of(path: &str) -> Self {
         match path.trim_start_matches('/').split('/').next() {
             Some("validate") => Self::validate,
@@ -42,7 +42,7 @@ impl Path {
     }
 }
 
-/// Why a connection never got as far as HTTP.
+/// Reason for which a connection failed before HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelValue)]
 #[allow(non_camel_case_types, reason = "the names are the label values")]
 pub(crate) enum HandshakeFailure {
@@ -52,18 +52,17 @@ pub(crate) enum HandshakeFailure {
     plain_http,
     /// No certificate is loaded yet.
     no_certificate,
-    /// The caller showed no client certificate, or one that is not allowed.
+    /// The caller sent no client certificate, or one that is not allowed.
     client_certificate,
-    /// The caller does not trust our certificate: the CA bundle in the webhook configuration is wrong.
+    /// The caller does not trust the certificate: the CA bundle in the webhook configuration is wrong.
     untrusted,
-    /// The caller went away; TCP probes do.
+    /// The caller closed the connection, as TCP probes do.
     closed,
     /// Any other error of the protocol.
     tls,
 }
 
 impl HandshakeFailure {
-    /// Every reason.
     const ALL: [Self; 7] = [
         Self::timeout,
         Self::plain_http,
@@ -121,10 +120,10 @@ impl Default for ServerMetrics {
     }
 }
 
-/// Makes the metrics and registers them under `server_…`; the registry's own prefix comes before that.
+/// Registers the metrics under `server_…`, after the registry's own prefix.
 pub fn register(registry: &mut Registry) -> ServerMetrics {
     let metrics = ServerMetrics::default();
-    // There from the beginning, so that an alert sees the first one.
+    // Initialized, so that an alert sees the first one.
     HandshakeFailure::ALL.iter().for_each(|reason| _ = metrics.handshakes_failed(*reason));
     let registry = registry.sub_registry_with_prefix("server");
     registry.register("connections_open", "Connections open now", metrics.connections.clone());
@@ -162,7 +161,7 @@ pub fn register(registry: &mut Registry) -> ServerMetrics {
 }
 
 impl ServerMetrics {
-    /// Keeps the expiry gauge current until the certificate store is gone.
+    /// Updates the expiry gauge until the certificate store is gone.
     pub async fn follow_certificate(self, mut changes: watch::Receiver<Option<CertInfo>>) {
         loop {
             let expiry =
@@ -203,7 +202,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// Records the answer.
+    /// Records the status of the answer.
     pub(crate) fn finish(mut self, code: http::StatusCode) {
         self.code = code.as_u16();
     }

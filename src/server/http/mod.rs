@@ -1,4 +1,4 @@
-//! Connections and what they may cost: accepted, bounded, timed; and the port for probes and metrics.
+//! Connections and their limits; and the port for probes and metrics.
 
 pub mod accept;
 pub mod admin;

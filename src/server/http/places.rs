@@ -1,12 +1,12 @@
-//! Who has a place when not all can have one.
+//! Allocation of connection places under load.
 //!
-//! A connection comes as a newcomer, and is proven once a review that came on it was read (or when its client certificate was
-//! allowed). While all places of newcomers are taken, those who come next wait in the kernel's backlog, and the newcomers who
-//! have had their time make room, the first first. One that is proven never makes room for another. So a flood of connections
-//! costs neither the API server's connections, idle ones included, nor long waits to whoever comes anew.
+//! A new connection is a newcomer. It is proven once a review was read on it, or when its client certificate was allowed.
+//! While all places of newcomers are taken, further connections wait in the kernel's backlog, and newcomers whose time is up
+//! are displaced, oldest first. A proven connection is never displaced. So a flood of connections costs neither the
+//! connections of the API server, idle ones included, nor long waits of new callers.
 //!
-//! The time of a newcomer is what it makes us wait, and not what we make it wait: hundreds of handshakes at once take longer than
-//! one has, and it is an API server's own burst that asks for them. So that time passes no faster than we get round to look.
+//! The time of a newcomer counts its own delays, not those of the server: hundreds of concurrent handshakes take longer than
+//! the time of one, and the API server itself causes such bursts. So the time passes no faster than the server looks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use crate::server::http::limits::Limits;
 use crate::server::http::timeouts::Timeouts;
 
-/// Between two looks whether a newcomer has had its time.
+/// Interval of looks for a newcomer whose time is up.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whoever looks later than this was busy with others, who therefore waited for us.
+/// A look later than this means that the server was busy.
 const LATE: Duration = Duration::from_millis(25);
 
 /// An answer with this extension proves its connection.
@@ -40,17 +40,17 @@ pub(crate) struct Places {
 #[derive(Debug, Default)]
 struct Taken {
     next: u64,
-    /// In the order in which they came.
+    /// In order of arrival.
     newcomers: BTreeMap<u64, Newcomer>,
     proven: usize,
-    /// Time that has passed while all places of newcomers were taken, of which no pause counts for more than [`LATE`].
+    /// Time during which all places of newcomers were taken. Each pause counts for at most [`LATE`].
     waited: Duration,
 }
 
 #[derive(Debug)]
 struct Newcomer {
     timeouts: Timeouts,
-    /// [`Taken::waited`] when it came.
+    /// [`Taken::waited`] at its arrival.
     came: Duration,
     ended: CancellationToken,
 }
@@ -64,12 +64,12 @@ impl Places {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether every place of newcomers is taken.
+    /// Reports whether every place of newcomers is taken.
     pub(crate) fn are_taken(&self) -> bool {
         self.taken().newcomers.len() >= self.limits.newcomers
     }
 
-    /// Waits until one more can be let in: one place is free, or somebody can make room.
+    /// Waits until a place is free, or a newcomer can be displaced.
     pub(crate) async fn one_more(&self) {
         while self.are_taken() && self.taken().first_to_go(&self.limits).is_none() {
             let begun = Instant::now();
@@ -79,7 +79,7 @@ impl Places {
         }
     }
 
-    /// A place for a newcomer; true with it if another one has to go for it.
+    /// Takes a place for a newcomer; returns true with it if another one is displaced.
     pub(crate) fn take(&self, timeouts: Timeouts) -> (Place, bool) {
         let ended = CancellationToken::new();
         let mut taken = self.taken();
@@ -99,7 +99,7 @@ impl Places {
 }
 
 impl Taken {
-    /// The newcomer who came first of those who have had their time.
+    /// Returns the oldest newcomer whose time is up.
     fn first_to_go(&self, limits: &Limits) -> Option<u64> {
         let has_had_its_time = |newcomer: &Newcomer| {
             newcomer.timeouts.waits_longer_than(limits.newcomer, self.waited.saturating_sub(newcomer.came))
@@ -108,7 +108,7 @@ impl Taken {
     }
 }
 
-/// The place of one connection; given back when it is dropped.
+/// The place of one connection; a drop frees it.
 #[derive(Debug)]
 pub(crate) struct Place {
     places: Places,
@@ -118,7 +118,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// From now on it makes room for nobody; while there are too many of these it stays what it is.
+    /// Protects the connection from displacement, unless there are too many proven ones.
     pub(crate) fn prove(&self) {
         let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
         if *proven {
@@ -127,7 +127,7 @@ impl Place {
         let limits = &self.places.limits;
         let mut taken = self.places.taken();
         let room = taken.proven < limits.connections.saturating_sub(limits.newcomers);
-        // One that has to go is not among them any longer.
+        // A displaced connection is no longer among them.
         if room && taken.newcomers.remove(&self.number).is_some() {
             taken.proven += 1;
             *proven = true;
@@ -136,7 +136,7 @@ impl Place {
         }
     }
 
-    /// Cancelled when another connection needs the place.
+    /// Returns a token that is cancelled when another connection needs the place.
     pub(crate) fn ended(&self) -> &CancellationToken {
         &self.ended
     }
@@ -201,7 +201,7 @@ mod tests {
         drop(first);
         let taken = places.taken();
         assert_eq!((taken.proven, taken.newcomers.len()), (0, 2));
-        // The places of those that are left are given back after this.
+        // The remaining places are freed after this.
         drop(taken);
     }
 
@@ -216,7 +216,7 @@ mod tests {
                 async move { places.one_more().await }
             });
             tokio::task::yield_now().await;
-            // Somebody else kept the processor for so long.
+            // Another task kept the processor for so long.
             tokio::time::advance(Duration::from_millis(400)).await;
             tokio::task::yield_now().await;
             assert!(!look.is_finished() && !first.ended().is_cancelled());

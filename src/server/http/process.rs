@@ -1,4 +1,4 @@
-//! What this process uses, as the kernel counts it. Elsewhere than on Linux nothing is shown.
+//! Resource usage of this process from `/proc`; nothing on systems other than Linux.
 
 use std::fmt;
 use std::fs;
@@ -12,11 +12,11 @@ use prometheus_client::registry::Unit;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Handle;
 
-/// Ticks a second in what the kernel shows to processes: a constant of its interface on every architecture that is built for.
+/// Ticks per second in `/proc`: a constant of the kernel's interface on every supported architecture.
 const TICKS: f64 = 100.0;
 
-/// How many files, connections among them, this process may have open: as many as it may allow itself. What starts it often
-/// allows few at first (1,024), for the sake of programs that count no further.
+/// Raises the limit of open files to its maximum, and returns it. The initial limit is often low (1,024) for the sake of
+/// programs with `select`.
 pub fn open_files() -> usize {
     let limit = getrlimit(Resource::Nofile);
     if setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).is_err() {
@@ -25,7 +25,7 @@ pub fn open_files() -> usize {
     getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
 }
 
-/// Shows processor time, memory, open files, threads and tasks, read when they are asked for.
+/// Collector of processor time, memory, open files, threads and tasks.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessUsage;
 
@@ -44,7 +44,7 @@ impl Collector for ProcessUsage {
             let name = "process_resident_memory";
             gauge.encode(encoder.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Gauge)?)?;
         }
-        // The one that reads them is among them.
+        // Without the descriptor that reads the directory.
         let files = fs::read_dir("/proc/self/fd").ok().map(|files| files.count().saturating_sub(1));
         let tasks = Handle::try_current().ok().map(|runtime| runtime.metrics().num_alive_tasks());
         for (name, help, count) in [
@@ -59,7 +59,7 @@ impl Collector for ProcessUsage {
     }
 }
 
-/// Of `/proc/self/stat`: `pid (name) state …`, where the name may hold anything, and user and system time are the 14th and
+/// Parses `/proc/self/stat`: `pid (name) state …`. The name may hold any character; user and system time are the 14th and
 /// 15th field.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     let (_, fields) = stat.rsplit_once(')')?;
@@ -67,13 +67,13 @@ fn cpu_seconds(stat: &str) -> Option<f64> {
     (ticks.len() == 2).then(|| ticks.iter().sum::<f64>() / TICKS)
 }
 
-/// Of `/proc/self/status`: `VmRSS:     5432 kB`.
+/// Parses the line `VmRSS:     5432 kB` of `/proc/self/status`.
 fn resident_bytes(status: &str) -> Option<i64> {
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(line.trim().strip_suffix(" kB")?.parse::<i64>().ok()? * 1024)
 }
 
-/// Of the same file, its line `Threads:`.
+/// Parses the line `Threads:` of `/proc/self/status`.
 fn threads(status: &str) -> Option<usize> {
     status.lines().find_map(|line| line.strip_prefix("Threads:"))?.trim().parse().ok()
 }

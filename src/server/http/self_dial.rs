@@ -1,4 +1,4 @@
-//! Calls the own webhook port over TLS, as the API server would: ready means that this works.
+//! Calls the own webhook port over TLS, as the API server would: readiness requires it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -23,27 +23,23 @@ use crate::server::tls::acceptor::CertStore;
 use crate::server::tls::cert_info::CertInfo;
 use crate::server::tls::crypto::{provider, signatures_are_verified_by};
 
-/// The path that is asked for; the webhook's router must answer it with 200.
+/// The requested path; the webhook's router must answer it with 200.
 pub const SELF_DIAL_PATH: &str = "/livez";
 
-/// How often to call.
 const PERIOD: Duration = Duration::from_secs(5);
-/// How long a call may take.
+/// Time limit of a call.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Why the own port did not answer.
+/// Reason for which the own port did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SelfDialError {
-    /// There is no certificate to serve with.
     #[error("no certificate is loaded")]
     NoCertificate,
-    /// Nothing was heard in time.
     #[error("no answer within {PATIENCE:?}")]
     TimedOut,
     /// The connection or its handshake failed.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// The answer was not the expected one.
     #[error("unexpected answer {0:?}")]
     Answer(String),
     /// The TLS library refused the configuration.
@@ -51,24 +47,24 @@ pub enum SelfDialError {
     Tls(#[from] Error),
 }
 
-/// The certificate with which the process calls itself where callers must show one. Made at start, never stored.
+/// The client certificate of the process for calls to itself. Generated at startup, never stored.
 pub struct SelfIdentity {
     cert: CertificateDer<'static>,
     key: PrivatePkcs8KeyDer<'static>,
 }
 
 impl SelfIdentity {
-    /// Makes a new one.
+    /// Makes a new key and a self-signed certificate.
     ///
     /// # Errors
-    /// If no key can be made.
+    /// When no key can be generated.
     pub fn generate() -> Result<Self, rcgen::Error> {
         let key = KeyPair::generate()?;
         let cert = CertificateParams::new(vec!["rolegate-itself".to_owned()])?.self_signed(&key)?;
         Ok(Self { cert: cert.der().clone(), key: key.serialize_der().into() })
     }
 
-    /// What to put in [`ClientAuth::own`](crate::server::tls::acceptor::ClientAuth::own).
+    /// Returns the value of [`ClientAuth::own`](crate::server::tls::acceptor::ClientAuth::own).
     pub fn certificate(&self) -> CertificateDer<'static> {
         self.cert.clone()
     }
@@ -80,17 +76,17 @@ impl fmt::Debug for SelfIdentity {
     }
 }
 
-/// Calls one address and trusts only the certificate that the store says is served.
+/// Calls the own port, and trusts only the served certificate in the store.
 #[derive(Debug)]
 pub struct SelfDial {
-    /// The first that takes a connection is called.
+    /// The first one that accepts a connection is called.
     addresses: Vec<SocketAddr>,
     store: CertStore,
     connector: TlsConnectorDebug,
 }
 
 impl SelfDial {
-    /// `bound` is where the webhook listens; an unspecified address is called by loopback.
+    /// `bound` is the address of the webhook; an unspecified one is called by loopback.
     ///
     /// # Errors
     /// [`SelfDialError::Tls`] if the identity can't be used.
@@ -122,7 +118,7 @@ impl SelfDial {
         }
         let before = self.store.info();
         match timeout(PATIENCE, self.call()).await.unwrap_or(Err(SelfDialError::TimedOut)) {
-            // The certificate changed between their hello and our look at it: that is no failure.
+            // The certificate changed between the handshake and the comparison: that is no failure.
             Err(_) if self.store.info() != before => {
                 timeout(PATIENCE, self.call()).await.unwrap_or(Err(SelfDialError::TimedOut))
             }
@@ -148,10 +144,10 @@ impl SelfDial {
         }
     }
 
-    /// Keeps `check` current until `stop` is cancelled: every five seconds, and at once when the certificate changes.
+    /// Updates `check` until `stop` is cancelled: every five seconds, and at once when the certificate changes.
     ///
-    /// Once ready, it takes two failures in a row to be unready: a single slow answer under load must not push that load
-    /// on to the other replicas.
+    /// A ready process becomes unready only after two failures in a row: a single slow answer under load must not push that
+    /// load onto the other replicas.
     pub async fn run(self, check: Check, stop: CancellationToken) {
         let mut changes = self.store.changes();
         let mut excused = false;
@@ -186,7 +182,8 @@ impl fmt::Debug for TlsConnectorDebug {
     }
 }
 
-/// Where the own port is called. All addresses are those of both families, of which a machine may lack either.
+/// Returns the addresses of the own port. An unspecified IPv6 address stands for both families, of which a machine may lack
+/// either.
 fn reachable(bound: SocketAddr) -> Vec<SocketAddr> {
     let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
     let all = match bound.ip() {

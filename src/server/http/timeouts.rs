@@ -1,7 +1,7 @@
-//! How long a connection may wait, and for what.
+//! Timeouts of a connection, by its state.
 //!
 //! hyper starts its header timer while a kept-alive connection is idle, so it can't tell a slow request from no request.
-//! The bytes that arrive can: this keeps the two apart.
+//! Arriving bytes distinguish the two.
 
 use std::io;
 use std::pin::Pin;
@@ -14,12 +14,11 @@ use tokio::time::{Instant, Sleep};
 
 use crate::server::http::limits::Limits;
 
-/// Which limit a connection has passed.
+/// The limit that a connection has exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overdue {
-    /// A request was begun, but its headers did not end.
+    /// The headers of a request did not end.
     Header,
-    /// No request came.
     Idle,
 }
 
@@ -31,7 +30,7 @@ struct ConnectionState {
     head_since: Option<Instant>,
 }
 
-/// What one connection is doing. Clones watch the same connection.
+/// The state of one connection. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Timeouts(Arc<Mutex<ConnectionState>>);
 
@@ -50,7 +49,7 @@ impl Timeouts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A request's headers are complete; it lasts until the guard is dropped.
+    /// Begins a request after its headers; it lasts until the guard is dropped.
     pub(crate) fn begin(&self) -> Busy {
         let mut state = self.state();
         if state.in_flight == 0 {
@@ -61,8 +60,8 @@ impl Timeouts {
         Busy(self.clone())
     }
 
-    /// Whether requests have been in flight for so long, or there has been none for a quarter of that; nothing counts for more
-    /// than `most`.
+    /// Reports whether requests have been in flight for longer than `time`, or none for a quarter of it; any time counts for
+    /// at most `most`.
     pub(crate) fn waits_longer_than(&self, time: Duration, most: Duration) -> bool {
         let state = self.state();
         let (since, time) = if state.in_flight > 0 { (state.busy_since, time) } else { (state.quiet_since, time / 4) };
@@ -76,7 +75,7 @@ impl Timeouts {
         }
     }
 
-    /// When to look again, and what will be overdue then if nothing changes until then.
+    /// Returns the time of the next check, and what is overdue then without a change.
     pub(crate) fn deadline(&self, limits: &Limits) -> (Instant, Option<Overdue>) {
         let state = self.state();
         match state.head_since {
@@ -87,7 +86,6 @@ impl Timeouts {
     }
 }
 
-/// A request in flight.
 #[derive(Debug)]
 pub(crate) struct Busy(Timeouts);
 
@@ -100,16 +98,16 @@ impl Drop for Busy {
     }
 }
 
-/// Longest wait for a peer to close what we have closed.
+/// Longest wait for a peer to close a connection that the server has closed.
 const LINGER: Duration = Duration::from_secs(1);
-/// Reads of what is thrown away, one after the other, before others have their turn.
+/// Number of consecutive reads of discarded bytes before other tasks run.
 const READS: usize = 16;
 
-/// A stream that tells its [`Timeouts`] of arriving bytes and gives up on a peer that does not read.
+/// A stream that reports arriving bytes to its [`Timeouts`], and gives up on a peer that does not read.
 ///
-/// When it is closed it waits for its peer to close as well, for [`LINGER`] at most: what is sent to a socket that is gone is
-/// answered with a reset, which takes from the peer what it has not read yet. A caller that has another request under way then
-/// fails it, though it was told to send it elsewhere.
+/// After its shutdown it waits for the peer to close as well, for at most [`LINGER`]. Data sent to a closed socket is
+/// answered with a reset, which discards what the peer has not read yet. A caller with another request in flight would then
+/// fail it, though it was told to use another connection.
 pub(crate) struct TimedIo<I> {
     inner: I,
     timeouts: Timeouts,
@@ -136,7 +134,7 @@ impl<I> TimedIo<I> {
 }
 
 impl<I: AsyncRead + Unpin> TimedIo<I> {
-    /// Throws away what arrives until the peer has closed.
+    /// Discards arriving bytes until the peer has closed.
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let lingers = self.lingers.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
         for _ in 0..READS {
@@ -148,7 +146,7 @@ impl<I: AsyncRead + Unpin> TimedIo<I> {
                 Poll::Pending => return lingers.as_mut().poll(cx),
             }
         }
-        // There is more: others first.
+        // More bytes are left: other tasks first.
         cx.waker().wake_by_ref();
         lingers.as_mut().poll(cx)
     }
@@ -247,7 +245,7 @@ mod tests {
         theirs.write_all(&vec![0; 64 << 10]).await.unwrap();
         drop(theirs);
         assert_eq!(closing.await.unwrap().unwrap(), Duration::ZERO);
-        // Nobody is waited for who does not close.
+        // A peer that does not close is not awaited longer.
         let (ours, _theirs) = tokio::io::duplex(8);
         let start = Instant::now();
         TimedIo::new(ours, Timeouts::new(), Duration::from_secs(10)).shutdown().await.unwrap();

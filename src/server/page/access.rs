@@ -1,5 +1,5 @@
-//! Who may look at the page. With a token: who has it. Without: who comes from this machine or through `kubectl port-forward`, by
-//! a name of it, so that no web site can look by having its own name resolved to this address.
+//! Access to the page. With a token: for its holders. Without: for callers from this machine or through `kubectl
+//! port-forward` that use a local host name, so that no web site gains access by resolving its own name to this address.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -14,31 +14,29 @@ use ring::digest::{SHA256, digest};
 
 use crate::server::http::Peer;
 
-/// Shorter ones can be guessed.
+/// Shorter tokens can be guessed.
 const LEAST_TOKEN: usize = 16;
 
-/// Who may look.
+/// Condition of access.
 #[derive(Debug)]
 pub enum Access {
-    /// Who has this token.
+    /// Callers with this token.
     Token(String),
-    /// Who comes from the same machine or pod.
+    /// Callers from the same machine or pod.
     Loopback,
 }
 
-/// Why a token cannot be used.
+/// Reason for which a token cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
-    /// The file cannot be read.
     #[error("{path}: {error}", path = .0.display(), error = .1)]
     Unreadable(PathBuf, std::io::Error),
-    /// The file has no usable token.
     #[error("{}: a token has {LEAST_TOKEN} or more letters, digits and signs, and no space", .0.display())]
     Unusable(PathBuf),
 }
 
 impl Access {
-    /// The token of a file, without the space around it.
+    /// Reads the token from a file, trimmed.
     ///
     /// # Errors
     ///
@@ -52,13 +50,13 @@ impl Access {
         Ok(Self::Token(token.to_owned()))
     }
 
-    /// `Err` says why not.
+    /// Reports why a request is refused.
     fn admits(&self, headers: &HeaderMap, peer: Option<SocketAddr>) -> Result<(), (StatusCode, &'static str)> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         match self {
             Self::Token(token) => {
                 let given = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
-                // How long it takes to compare two digests says nothing of what they are of.
+                // The time to compare two digests reveals nothing about the tokens.
                 let hash = |text: &str| digest(&SHA256, text.as_bytes());
                 let is_it = |given: &str| hash(given.trim()).as_ref() == hash(token).as_ref();
                 given.is_some_and(is_it).then_some(()).ok_or((StatusCode::UNAUTHORIZED, "this page asks for a token\n"))
@@ -75,7 +73,7 @@ impl Access {
     }
 }
 
-/// `localhost:8080`, `127.0.0.1`, `[::1]:8080`.
+/// Matches `localhost:8080`, `127.0.0.1`, `[::1]:8080`.
 fn names_this_machine(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -84,7 +82,7 @@ fn names_this_machine(host: &str) -> bool {
     ["localhost", "127.0.0.1", "[::1]"].contains(&name)
 }
 
-/// Lets a request pass, or says why not.
+/// Passes a request on, or answers why not.
 pub(super) async fn check(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
     match access.admits(request.headers(), peer) {

@@ -1,5 +1,5 @@
-//! What is sent to those who look: computed once for all who look at the same, only while somebody does, and sent when it
-//! has changed.
+//! Pictures for the viewers of the page: computed once for all viewers of a subject, only while there is one, and sent when
+//! changed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,19 +23,19 @@ use crate::plan::placement::Capacity;
 use crate::report::{Drawing, Findings, Line, Picture, PodGroupStatus, TreePicture};
 use crate::server::http::admin::Readiness;
 
-/// Shortest time between two pictures of the same.
+/// Shortest time between two pictures of a subject.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A picture that takes long is drawn less often: no more than a tenth of a processor goes into it.
+/// Ratio of the pause to the drawing time: a feed takes at most a tenth of a processor.
 const REST: u32 = 10;
 /// Shortest time between two reads of the Events of a group.
 const EVENTS_PAUSE: Duration = Duration::from_secs(5);
-/// Events that are shown.
+/// Largest number of shown Events.
 const MOST_EVENTS: usize = 50;
 
-/// Where pictures come from.
+/// The input of pictures.
 #[derive(Clone)]
 pub struct Source {
-    /// Reads Events.
+    /// Client for reads of Events.
     pub client: Client,
     /// Groups, pods and workloads.
     pub index: SharedIndex,
@@ -43,24 +43,20 @@ pub struct Source {
     pub capacity: Option<SharedCapacity>,
     /// Whether this replica leads.
     pub leader: watch::Receiver<bool>,
-    /// Name of this replica.
     pub identity: String,
-    /// What is wrong with it.
     pub readiness: Readiness,
-    /// How much it does where a namespace does not say.
+    /// Mode of namespaces without a mode label.
     pub mode: Mode,
 }
 
-/// What somebody looks at.
+/// The subject of a picture.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Subject {
-    /// All groups.
     All,
-    /// One.
     One(GroupKey),
 }
 
-/// The pictures that somebody looks at.
+/// The pictures with viewers.
 pub struct Feeds {
     source: Source,
     open: Mutex<HashMap<Subject, watch::Sender<Arc<str>>>>,
@@ -70,11 +66,11 @@ pub struct Feeds {
 struct Replica<'a> {
     identity: &'a str,
     leads: bool,
-    /// Names of the readiness checks that fail, with why.
+    /// Names and reasons of failing readiness checks.
     failing: Vec<(String, String)>,
-    /// How much it does where a namespace does not say.
+    /// Mode of namespaces without a mode label.
     mode: &'static str,
-    /// Not every watch has listed yet: what is shown is a part.
+    /// True until every watch has listed: the picture is incomplete.
     listing: bool,
 }
 
@@ -89,9 +85,9 @@ struct All<'a> {
 #[derive(Serialize)]
 struct One<'a> {
     replica: Replica<'a>,
-    /// Absent where neither the group nor a pod of it is there.
+    /// Absent where neither the group nor a pod of it exists.
     group: Option<Drawing<'a>>,
-    /// Why nothing is known of room, where batches share domains.
+    /// Why the room is unknown, where batches share domains.
     room: Option<String>,
     events: Vec<Told<'a>>,
     /// Why Events cannot be read.
@@ -113,7 +109,7 @@ impl<'a> Told<'a> {
     }
 }
 
-/// The Events of a group as they were last read.
+/// The Events of a group as last read.
 #[derive(Default)]
 struct Read {
     at: Option<Instant>,
@@ -122,17 +118,16 @@ struct Read {
 }
 
 impl Feeds {
-    /// Of these sources; nothing is computed yet.
     pub fn new(source: Source) -> Self {
         Self { source, open: Mutex::default() }
     }
 
-    /// Follows the pictures of a subject, which are drawn as long as somebody does.
+    /// Subscribes to the pictures of a subject, which are drawn while there is a subscriber.
     pub(super) fn follow(feeds: &Arc<Self>, subject: Subject) -> watch::Receiver<Arc<str>> {
         let mut open = feeds.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(sender) = open.get(&subject) {
             let mut receiver = sender.subscribe();
-            // Who comes later sees the last picture at once.
+            // A later subscriber gets the last picture at once.
             receiver.mark_changed();
             return receiver;
         }
@@ -154,7 +149,7 @@ impl Feeds {
                 let picture = source.picture(&about, &read);
                 (picture, read)
             });
-            // A panic is logged where it happens; the next picture may be drawn all the same.
+            // A panic is logged where it happens; the next picture may still succeed.
             let Ok((picture, again)) = drawn.await else { return self.close(&subject) };
             read = again;
             sender.send_if_modified(|last| {
@@ -171,7 +166,7 @@ impl Feeds {
         }
     }
 
-    /// Nobody looks any more; nobody can begin to in between.
+    /// Closes a feed without viewers. The lock keeps new ones out meanwhile.
     fn closes_unseen(&self, subject: &Subject, sender: &watch::Sender<Arc<str>>) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let unseen = sender.receiver_count() == 0;
@@ -197,7 +192,7 @@ impl Source {
         }
     }
 
-    /// The carrier of a group: what Events are about.
+    /// Returns the carrier of a group, the regarded object of its Events.
     fn carrier(&self, key: &GroupKey) -> Option<(&'static str, String)> {
         let group = self.index.read().group(key)?;
         Some((group.carrier.kind.kind, group.carrier.name.clone()))
@@ -220,7 +215,7 @@ impl Source {
             Subject::All => self.all(),
             Subject::One(key) => self.one(key, read),
         };
-        // Strings, numbers and maps with names for keys can always be written.
+        // Serialization of strings, numbers and maps with string keys cannot fail.
         picture.unwrap_or_default()
     }
 
@@ -270,7 +265,7 @@ impl Source {
         })
     }
 
-    /// What room there is, as this replica knows it; whoever asks for the first time makes it look.
+    /// Returns the room as this replica knows it. The first call starts the watches.
     fn room(&self) -> Result<Capacity, String> {
         let Some(capacity) = &self.capacity else { return Err("nothing is placed: --placement=off".to_owned()) };
         capacity.ask();

@@ -1,7 +1,7 @@
-//! The status page: what `rolegate status` says, drawn, and drawn anew whenever it changes. Read-only, on the admin port of every
-//! replica, whether it leads or not.
+//! The status page: the output of `rolegate status`, drawn again whenever it changes. Read-only, on the admin port of every
+//! replica, leader or not.
 //!
-//! `access` who may look → `feed` what is sent, computed once for all who look at the same
+//! `access` who may view it → `feed` pictures, computed once for all viewers of a subject
 
 mod access;
 mod feed;
@@ -26,9 +26,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::model::GroupKey;
 
-/// Viewers at a time; further ones are told to come back.
+/// Largest number of concurrent viewers; further ones are told to come back.
 const MOST_VIEWERS: usize = 64;
-/// How often a line is sent that says nothing, so that a connection that is gone is noticed.
+/// Interval of comment lines that reveal a broken connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -46,7 +46,7 @@ const FILES: [(&str, &str, &str); 9] = [
     ("/page/stream.js", SCRIPT, include_str!("assets/stream.js")),
 ];
 
-/// Nothing but our own files and streams, shown in nobody else's frame, kept nowhere.
+/// Allows only own files and streams, no embedding, no caching.
 const HEADERS: [(HeaderName, &str); 5] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -59,7 +59,6 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::X_FRAME_OPTIONS, "DENY"),
 ];
 
-/// What the page needs.
 #[derive(Clone)]
 struct Page {
     feeds: Arc<Feeds>,
@@ -67,7 +66,7 @@ struct Page {
     stop: CancellationToken,
 }
 
-/// The routes `/page/`, its files, and its two streams, of all groups and of one, which end with `stop`.
+/// Returns the routes `/page/`, its files, and its two streams, of all groups and of one, which end with `stop`.
 pub fn router(feeds: Feeds, access: Access, stop: CancellationToken) -> Router {
     let page = Page { feeds: Arc::new(feeds), viewers: Arc::new(Semaphore::new(MOST_VIEWERS)), stop };
     let streams = Router::new()
@@ -108,7 +107,7 @@ impl Page {
     }
 }
 
-/// Each picture once it is there, the first one at once.
+/// Streams each new picture, the first one at once.
 fn pictures(
     feed: watch::Receiver<Arc<str>>,
     place: OwnedSemaphorePermit,
@@ -118,7 +117,7 @@ fn pictures(
         loop {
             stop.run_until_cancelled(feed.changed()).await?.ok()?;
             let picture = Arc::clone(&feed.borrow_and_update());
-            // A feed begins with nothing.
+            // A feed begins with an empty picture.
             if !picture.is_empty() {
                 return Some((Ok(Event::default().data(&*picture)), (feed, place, stop)));
             }

@@ -27,7 +27,7 @@ fn pair(chain_pem: &[u8], key_pem: &[u8]) -> Result<(CertifiedKey, CertInfo), Ce
     Ok((key, info))
 }
 
-/// What the first certificate says, if the key is its own.
+/// Reads the first certificate, and checks that the key is its own.
 ///
 /// # Errors
 /// [`CertError`] if either can't be read or they are not a pair.
@@ -45,22 +45,22 @@ struct Shared {
     changes: watch::Sender<Option<CertInfo>>,
 }
 
-/// Holds the certificate that new connections are served with. Clones share it.
+/// The certificate of new connections. Clones share it.
 #[derive(Clone)]
 pub struct CertStore(Arc<Shared>);
 
 impl CertStore {
-    /// A store that refuses every handshake until [`CertStore::set`] succeeds.
+    /// Returns a store that refuses every handshake until [`CertStore::set`] succeeds.
     pub fn empty() -> Self {
         Self(Arc::new(Shared { loaded: ArcSwapOption::empty(), changes: watch::Sender::new(None) }))
     }
 
-    /// Serves this chain (leaf first) and key from the next handshake on. Connections that are already open keep theirs.
+    /// Serves this chain (leaf first) and key from the next handshake on. Open connections keep theirs.
     ///
-    /// Validity in time is not checked here: an expired certificate may be all there is, and the readiness check says so.
+    /// Does not check validity in time: an expired certificate may be the only one, and the readiness check reports it.
     ///
     /// # Errors
-    /// [`CertError`] if either can't be read or they are not a pair; then what was served before still is.
+    /// [`CertError`] if either can't be read or they are not a pair; then the former certificate stays in use.
     pub fn set(&self, chain_pem: &[u8], key_pem: &[u8]) -> Result<CertInfo, CertError> {
         let (key, info) = pair(chain_pem, key_pem)?;
         self.0.loaded.store(Some(Arc::new(Loaded { key: Arc::new(key), info: info.clone() })));
@@ -68,22 +68,22 @@ impl CertStore {
         Ok(info)
     }
 
-    /// The served leaf.
+    /// Returns the served leaf.
     pub fn info(&self) -> Option<CertInfo> {
         self.0.loaded.load().as_ref().map(|loaded| loaded.info.clone())
     }
 
-    /// Is there a certificate to serve?
+    /// Reports whether there is a certificate to serve.
     pub fn is_loaded(&self) -> bool {
         self.0.loaded.load().is_some()
     }
 
-    /// Tells of every change of the served leaf.
+    /// Returns a receiver of the served leaf.
     pub fn changes(&self) -> watch::Receiver<Option<CertInfo>> {
         self.0.changes.subscribe()
     }
 
-    /// Is this certificate (DER) the one that is served now?
+    /// Reports whether this certificate (DER) is served now.
     pub(crate) fn serves(&self, der: &[u8]) -> bool {
         self.0.loaded.load().as_ref().and_then(|loaded| loaded.key.cert.first().map(|leaf| leaf.as_ref() == der))
             == Some(true)
@@ -91,7 +91,7 @@ impl CertStore {
 }
 
 impl ResolvesServerCert for CertStore {
-    // The name asked for is ignored: callers come by service name, by IP and by URL, and there is one certificate.
+    // The requested name is ignored: callers use a service name, an IP or a URL, and there is one certificate.
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.loaded.load().as_ref().map(|loaded| Arc::clone(&loaded.key))
     }
@@ -103,12 +103,11 @@ impl fmt::Debug for CertStore {
     }
 }
 
-/// The oldest version of TLS that is spoken.
+/// The oldest accepted version of TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OldestTls {
-    /// TLS 1.2, by suites with forward secrecy and authenticated encryption only: there are no others here.
+    /// TLS 1.2, only with suites that have forward secrecy and authenticated encryption: rustls has no others.
     Tls12,
-    /// TLS 1.3.
     #[default]
     Tls13,
 }
@@ -122,8 +121,8 @@ impl OldestTls {
     }
 }
 
-/// TLS 1.3 only, HTTP/1.1 only: it is what an API server speaks to every Service, and all that it offers there. Who offers
-/// HTTP/2 alone is refused in the handshake. With `client`, callers must show a certificate that it allows.
+/// Returns a configuration with TLS 1.3 and HTTP/1.1 only, as API servers speak to every Service. A caller that offers only
+/// HTTP/2 fails the handshake. With `client`, callers must show an allowed certificate.
 ///
 /// # Errors
 /// [`ClientAuthError`] if the client CA can't be used.
@@ -131,7 +130,7 @@ pub fn server_config(store: &CertStore, client: Option<ClientAuth>) -> Result<Se
     server_config_since(OldestTls::default(), store, client)
 }
 
-/// The same for callers who speak an older version.
+/// Returns the same configuration with an older version of TLS.
 ///
 /// # Errors
 /// [`ClientAuthError`] if the client CA can't be used.
@@ -151,7 +150,7 @@ pub fn server_config_since(
     let mut config = builder.with_cert_resolver(Arc::new(store.clone()));
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     if authenticated {
-        // A resumed session skips the certificate, so a caller would stay trusted after its certificate no longer is.
+        // A resumed session skips the certificate check, so a caller would stay trusted after its certificate no longer is.
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
     }

@@ -18,19 +18,18 @@ use x509_parser::extensions::GeneralName;
 use crate::server::tls::cert_info::{CertError, CertInfo};
 use crate::server::tls::crypto::provider;
 
-/// How long a CA lives.
+/// Lifetime of a CA.
 pub const CA_LIFE: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);
 
 /// Certificates start this long before they are made, for callers whose clock is behind.
 pub const BACKDATE: SignedDuration = SignedDuration::from_mins(10);
 
-/// Why a certificate could not be issued or judged.
+/// Reason for which a certificate could not be issued or judged.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthorityError {
     /// The library that issues certificates refused.
     #[error("certificate could not be issued: {0}")]
     Issue(#[from] rcgen::Error),
-    /// A stored certificate could not be read.
     #[error(transparent)]
     Read(#[from] CertError),
     /// A certificate would end before it begins, or a date is out of range.
@@ -41,37 +40,35 @@ pub enum AuthorityError {
 /// A certificate and its private key, both PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Issued {
-    /// The certificate.
     pub cert_pem: String,
-    /// Its key, PKCS#8.
+    /// PKCS#8.
     pub key_pem: String,
 }
 
 impl fmt::Debug for Issued {
-    // Never the key: this may end in a log.
+    // Without the key: the text may end in a log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Issued").field("cert_pem", &self.cert_pem).finish_non_exhaustive()
     }
 }
 
-/// What a serving certificate is for.
+/// Names and lifetime of a serving certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeafSpec {
     /// DNS names, the first of which also becomes the common name.
     pub names: Vec<String>,
-    /// IP addresses.
     pub addresses: Vec<IpAddr>,
-    /// How many days it lives.
+    /// Lifetime in days.
     pub days: u16,
 }
 
 impl LeafSpec {
-    /// 30 days for these names.
+    /// Returns a spec of 30 days for these names.
     pub fn for_names<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
         Self { names: names.into_iter().map(Into::into).collect(), addresses: Vec::new(), days: 30 }
     }
 
-    /// The names by which the API server and others in the cluster reach a Service.
+    /// Returns a spec with the names of a Service in the cluster.
     pub fn for_service(service: &str, namespace: &str) -> Self {
         let host = format!("{service}.{namespace}.svc");
         Self::for_names([host.clone(), format!("{service}.{namespace}"), format!("{host}.cluster.local")])
@@ -90,7 +87,7 @@ pub fn new_ca(now: Timestamp) -> Result<Issued, AuthorityError> {
     Ok(Issued { cert_pem: params.self_signed(&key)?.pem(), key_pem: key.serialize_pem() })
 }
 
-/// Makes a serving certificate with a key of its own: P-256, signed by `ca`, which it does not outlive.
+/// Makes a serving certificate with its own key: P-256, signed by `ca`, which it does not outlive.
 ///
 /// # Errors
 /// [`AuthorityError`] if the CA can't be read or has expired, or a name is not a DNS name.
@@ -107,7 +104,7 @@ pub fn new_leaf(ca: &Issued, spec: &LeafSpec, now: Timestamp) -> Result<Issued, 
     Ok(Issued { cert_pem: params.signed_by(&key, &issuer)?.pem(), key_pem: key.serialize_pem() })
 }
 
-/// The first certificate of a PEM text.
+/// Reads the first certificate of a PEM text.
 ///
 /// # Errors
 /// [`CertError`] if there is none or it can't be parsed.
@@ -115,14 +112,14 @@ pub fn leaf_info(cert_pem: &str) -> Result<CertInfo, CertError> {
     CertInfo::of(&first_der(cert_pem)?)
 }
 
-/// When `fraction` (0 to 1) of a certificate's life will have gone by.
+/// Returns the time at which `fraction` (0 to 1) of a certificate's life has passed.
 pub fn renewal_time(info: &CertInfo, fraction: f64) -> Timestamp {
     let life = info.not_after.duration_since(info.not_before).as_secs_f64() * fraction;
     let life = SignedDuration::try_from_secs_f64(life).unwrap_or(SignedDuration::ZERO);
     info.not_before.saturating_add(life).unwrap_or(info.not_after)
 }
 
-/// Is the certificate good for exactly these names and addresses?
+/// Reports whether the certificate has exactly these names and addresses.
 ///
 /// # Errors
 /// [`CertError`] if it can't be read.
@@ -148,7 +145,7 @@ pub fn covers(cert_pem: &str, spec: &LeafSpec) -> Result<bool, CertError> {
     Ok(found == wanted)
 }
 
-/// Did one of the CAs in `bundle_pem` sign this certificate? Time plays no part: an expired leaf has an issuer, too.
+/// Reports whether one of the CAs in `bundle_pem` signed this certificate, even an expired one.
 pub fn issued_by(cert_pem: &str, bundle_pem: &str) -> bool {
     let (Ok(leaf), Ok(info)) = (first_der(cert_pem), leaf_info(cert_pem)) else { return false };
     let Ok(parsed) = ParsedCertificate::try_from(&leaf) else { return false };

@@ -1,4 +1,4 @@
-//! Certificates from a pair of files, as a mounted Secret has them.
+//! Certificates from a pair of files, as in a mounted Secret.
 
 use std::path::PathBuf;
 

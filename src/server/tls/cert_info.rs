@@ -1,4 +1,4 @@
-//! What a certificate says, and what may be wrong with it.
+//! Facts and faults of a certificate.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::X509Certificate;
 
-/// Why a certificate and key were not taken.
+/// Reason for which a certificate and key were not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum CertError {
     /// The certificate file is not PEM.
@@ -21,12 +21,12 @@ pub enum CertError {
     /// The key file is not PEM, or has no private key in it.
     #[error("private key could not be read: {0}")]
     KeyPem(#[source] rustls::pki_types::pem::Error),
-    /// The key is of a kind that can't be used, or is not the certificate's.
+    /// The key is of an unusable kind, or is not the certificate's.
     #[error("key and certificate are not a usable pair: {0}")]
     Pair(#[source] rustls::Error),
 }
 
-/// What the served leaf certificate says.
+/// Facts of the served leaf certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertInfo {
     /// Start of validity.
@@ -40,7 +40,7 @@ pub struct CertInfo {
 }
 
 impl CertInfo {
-    /// Reads a certificate.
+    /// Parses a DER certificate.
     ///
     /// # Errors
     /// [`CertError::Certificate`] if it is not X.509.
@@ -59,7 +59,7 @@ impl CertInfo {
     }
 }
 
-/// DNS names among the subject alternative names.
+/// Returns the DNS names among the subject alternative names.
 pub(crate) fn dns_names(x509: &X509Certificate<'_>) -> Vec<String> {
     let Ok(Some(names)) = x509.subject_alternative_name() else { return Vec::new() };
     let dns = |name: &GeneralName<'_>| match name {
@@ -69,7 +69,7 @@ pub(crate) fn dns_names(x509: &X509Certificate<'_>) -> Vec<String> {
     names.value.general_names.iter().filter_map(dns).collect()
 }
 
-/// SHA-256 as lowercase hex.
+/// Returns the SHA-256 as lowercase hex.
 pub(crate) fn fingerprint(der: &[u8]) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, der);
     digest.as_ref().iter().fold(String::with_capacity(64), |mut hex, byte| {

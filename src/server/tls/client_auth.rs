@@ -1,7 +1,7 @@
-//! Who may call: a client certificate of a given CA and name.
+//! Authentication of callers by a client certificate with a given CA and name.
 //!
-//! Anyone in the pod network reaches the webhook port. Where the API server can be given a client certificate for webhooks
-//! (its admission configuration file), this lets nobody else in.
+//! The whole pod network reaches the webhook port. Where the API server can be given a client certificate for webhooks (in
+//! its admission configuration file), this refuses all other callers.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use crate::server::tls::cert_info::dns_names;
 use crate::server::tls::crypto::{provider, signatures_are_verified_by};
 use crate::server::tls::files::PolledFiles;
 
-/// Why client certificates can't be checked.
+/// Reason for which client certificates can't be checked.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientAuthError {
     /// The CA file is not PEM.
@@ -39,18 +39,18 @@ pub enum ClientAuthError {
     Tls(#[source] Error),
 }
 
-/// CAs that sign the callers' certificates, which can be exchanged while connections run: CAs rotate. None at first, so that
-/// nobody is let in. Clones share them.
+/// CAs of the callers' certificates, exchangeable while connections run. Initially none, so that no caller is accepted.
+/// Clones share them.
 #[derive(Clone, Default)]
 pub struct ClientCas(Arc<ArcSwapOption<Chain>>);
 
 struct Chain(Arc<dyn ClientCertVerifier>);
 
 impl ClientCas {
-    /// Trusts these and no others from the next handshake on. Connections that are open stay open.
+    /// Trusts only these CAs from the next handshake on. Open connections stay open.
     ///
     /// # Errors
-    /// [`ClientAuthError`] if one of them can't be a trust anchor, or there is none; then those before still are trusted.
+    /// [`ClientAuthError`] if one of them can't be a trust anchor, or there is none; then the former CAs stay trusted.
     pub fn set(&self, pem: &[u8]) -> Result<(), ClientAuthError> {
         let mut roots = RootCertStore::empty();
         for der in CertificateDer::pem_slice_iter(pem) {
@@ -63,7 +63,7 @@ impl ClientCas {
         Ok(())
     }
 
-    /// Keeps them equal to a file.
+    /// Keeps the CAs equal to a file.
     pub fn follow(&self, path: PathBuf) -> PolledFiles<1, ClientAuthError> {
         let cas = self.clone();
         PolledFiles::new("client CA", [path], move |[pem]| {
@@ -80,14 +80,14 @@ impl fmt::Debug for ClientCas {
     }
 }
 
-/// Which callers are let in.
+/// The accepted callers.
 #[derive(Debug, Clone)]
 pub struct ClientAuth {
-    /// CAs that sign the callers' certificates.
+    /// CAs of the callers' certificates.
     pub cas: ClientCas,
     /// A caller's common name or one of its DNS names must be in this list.
     pub allowed_names: Vec<String>,
-    /// The certificate (DER) with which this process calls itself for its readiness check, see
+    /// The certificate (DER) of this process for its readiness check, see
     /// [`SelfIdentity`](crate::server::http::self_dial::SelfIdentity). Its key never leaves the process.
     pub own: Option<CertificateDer<'static>>,
 }
@@ -124,7 +124,7 @@ impl fmt::Debug for NamedClients {
 }
 
 impl ClientCertVerifier for NamedClients {
-    // None: a hint could not follow an exchange of CAs, and a caller that has one certificate needs none.
+    // None: a hint could not follow an exchange of CAs, and a caller with one certificate needs none.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

@@ -1,17 +1,17 @@
-//! The cryptography in use.
+//! The cryptographic provider.
 
 use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 
-/// The one set of cryptographic functions in use. Passed explicitly: a process default is set by whoever comes first, and
-/// two crates that each bring another one make rustls panic.
+/// Returns the only provider in use. Passed explicitly: the process default belongs to its first setter, and two crates with
+/// different providers make rustls panic.
 pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// The methods in which verifiers of callers and of servers are alike, by the field that holds their algorithms: which
-/// certificates are taken differs, how a signature is checked does not.
+/// Common methods of the verifiers of callers and of servers, by the field with their algorithms. They accept different
+/// certificates, but check signatures alike.
 macro_rules! signatures_are_verified_by {
     ($algorithms:ident) => {
         fn verify_tls12_signature(

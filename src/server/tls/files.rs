@@ -1,7 +1,7 @@
-//! Files that may change while we run, and what is made of them.
+//! Files that may change at run time, and the use of their contents.
 //!
-//! They are polled. A Secret volume changes by a swap of the `..data` symlink two levels up, which a watch on the file does
-//! not see, and the kubelet itself is half a minute or more behind.
+//! The files are polled. A Secret volume changes by a swap of the `..data` symlink two levels up, which a watch on the file
+//! does not see, and the kubelet itself is half a minute or more behind.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -10,26 +10,25 @@ use std::{fmt, io};
 
 use tokio_util::sync::CancellationToken;
 
-/// Why files were not taken.
+/// Reason for which files were not used.
 #[derive(Debug, thiserror::Error)]
 pub enum FilesError<E> {
     /// A file can't be read.
     #[error("{path}: {source}", path = path.display())]
     Read {
-        /// Which one.
         path: PathBuf,
-        /// Why.
+        /// The error of the read.
         source: io::Error,
     },
-    /// What they say can't be used.
+    /// The contents can't be used.
     #[error(transparent)]
     Refused(E),
 }
 
-/// What takes the contents; on an error, what was taken before must stay in use.
+/// Uses the contents; on an error the former contents must stay in use.
 type Take<const N: usize, E> = Box<dyn FnMut(&[Vec<u8>; N]) -> Result<(), E> + Send>;
 
-/// Files that belong together, looked at again and again.
+/// A set of files that is polled.
 pub struct PolledFiles<const N: usize, E> {
     what: &'static str,
     paths: [PathBuf; N],
@@ -40,7 +39,7 @@ pub struct PolledFiles<const N: usize, E> {
 }
 
 impl<const N: usize, E: Error + Send + 'static> PolledFiles<N, E> {
-    /// Looks at the files every five seconds. `what` names them in the log.
+    /// Polls the files every five seconds. `what` names them in the log.
     pub fn new(
         what: &'static str,
         paths: [PathBuf; N],
@@ -49,17 +48,16 @@ impl<const N: usize, E: Error + Send + 'static> PolledFiles<N, E> {
         Self { what, paths, take: Box::new(take), period: Duration::from_secs(5), seen: None, complaint: None }
     }
 
-    /// Looks at the files this often instead.
     #[must_use]
     pub fn every(mut self, period: Duration) -> Self {
         self.period = period;
         self
     }
 
-    /// Looks at the files once. `true` if they were new and are taken.
+    /// Reads the files once; returns `true` if they were new and are used.
     ///
     /// # Errors
-    /// [`FilesError`]; what was taken before still is in use.
+    /// [`FilesError`]; the former contents stay in use.
     pub async fn load(&mut self) -> Result<bool, FilesError<E>> {
         let mut found = [const { Vec::new() }; N];
         for (text, path) in found.iter_mut().zip(&self.paths) {
@@ -69,12 +67,12 @@ impl<const N: usize, E: Error + Send + 'static> PolledFiles<N, E> {
             return Ok(false);
         }
         (self.take)(&found).map_err(FilesError::Refused)?;
-        // Only now: files read half before and half after a swap must be looked at again.
+        // Only on success: files read half before and half after a swap must be read again.
         self.seen = Some(found);
         Ok(true)
     }
 
-    /// Looks at the files until `stop` is cancelled. An error is logged when it appears, not at every look.
+    /// Polls the files until `stop` is cancelled. Logs an error when it appears, not at every poll.
     pub async fn run(mut self, stop: CancellationToken) {
         loop {
             let complaint = self.load().await.err().map(|error| error.to_string());

@@ -1,4 +1,4 @@
-//! TLS, and where its certificates come from: files, or our own authority in a Secret.
+//! TLS, and its certificates: from files, or from an own authority in a Secret.
 
 pub mod acceptor;
 pub mod authority;

@@ -1,4 +1,4 @@
-//! Whether what carried a group is gone for good, or only its kind.
+//! Whether the carrier of a group is gone for good, or only its kind.
 
 use super::{Lookup, LookupError};
 use crate::api::pod_group::POD_GROUP;
@@ -8,9 +8,8 @@ use crate::cluster::watch::watched::api;
 use crate::model::GroupKey;
 
 impl Lookup {
-    /// True when a live read says that the group is gone, and that its kind could be seen if it were there: a deleted
-    /// CustomResourceDefinition takes every object with it, and must not open every hold. `carrier` is the kind that
-    /// carried it, when that is known.
+    /// Reports whether a live read proves that the group is gone while its kind is served. A deleted CustomResourceDefinition
+    /// removes all objects of the kind, and must not open every hold. `carrier` is the kind that carried the group, if known.
     ///
     /// # Errors
     ///
@@ -18,13 +17,13 @@ impl Lookup {
     pub async fn is_gone(&self, key: &GroupKey, carrier: Option<ObjectKind>) -> Result<bool, LookupError> {
         let error =
             |source| LookupError::Read { kind: "CustomResourceDefinition", key: key.clone(), source: Box::new(source) };
-        // What carried it may be read in another version since.
+        // The carrier may be read in another version by now.
         let candidates = carrier.filter(|kind| self.reads(*kind)).map_or_else(|| CARRIERS.to_vec(), |kind| vec![kind]);
         let mut established = false;
         for kind in candidates.into_iter().filter(|kind| self.reads(*kind)) {
             let is_established = self.is_established(kind).await.map_err(error)?;
             if is_established && self.index.read().is_served(kind) == Some(false) {
-                // It came back just now: the watch has not listed yet, and whoever brings the groups may need a moment.
+                // The kind just came back: its watch has not listed yet, and the groups may be restored in a moment.
                 return Ok(false);
             }
             established |= is_established;
@@ -32,12 +31,12 @@ impl Lookup {
         if !established {
             return Ok(false);
         }
-        // Not what the watches know: they notice only after a while that a kind is served again.
+        // Not from the index: a watch notices only after a while that its kind is served again.
         self.read_carriers(key, |_| true).await?;
         Ok(self.index.read().group(key).is_none())
     }
 
-    /// True when a live read says that a KAI PodGroup is not there, and its kind is.
+    /// Reports whether a live read proves that a KAI PodGroup is gone while its kind is served.
     ///
     /// # Errors
     ///
@@ -45,7 +44,7 @@ impl Lookup {
     pub async fn is_pod_group_gone(&self, key: &GroupKey) -> Result<bool, LookupError> {
         let error = |source| LookupError::Read { kind: POD_GROUP.kind, key: key.clone(), source: Box::new(source) };
         let is_established = self.is_established(POD_GROUP).await.map_err(error)?;
-        // It may have come back just now, and whoever brings the objects needs a moment.
+        // The kind may have just come back, and its objects may be restored in a moment.
         if !is_established || self.index.read().is_served(POD_GROUP) == Some(false) {
             return Ok(false);
         }
@@ -57,7 +56,7 @@ impl Lookup {
         }
     }
 
-    /// True when the API server defines the kind in the version that is read, and is not about to remove it.
+    /// Reports whether the API server serves the kind in the version that is read, and is not about to remove it.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The group that a pod names, and what is looked up beside groups: from the index, else by one live read.
+//! The group that a pod names, and other objects looked up by name: from the index, else by one live read.
 
 mod gone;
 mod named;
@@ -21,36 +21,30 @@ use crate::cluster::watch::watched::{Guarded, api};
 use crate::model::object_name::subdomain_fault;
 use crate::model::{Group, GroupKey, Stance};
 
-/// Reads of reviews at a time.
+/// Concurrent reads of reviews.
 const AT_A_TIME: usize = 16;
 
-/// A group could not be read; the request must not be answered from ignorance.
+/// A failed read. The request must not be answered from ignorance.
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
-    /// The API server refused or failed.
     #[error("reading {kind} {key}: {source}")]
     Read {
-        /// Kind that was read.
         kind: &'static str,
-        /// Group that was looked for.
+        /// Group or object that was looked up.
         key: GroupKey,
-        /// What went wrong.
         source: Box<kube::Error>,
     },
-    /// The object is there and does not have the expected shape.
     #[error("{kind} {key} does not have the expected shape")]
     Shape {
-        /// Kind that was read.
         kind: &'static str,
-        /// Group that was looked for.
+        /// Group or object that was looked up.
         key: GroupKey,
     },
-    /// No answer in time.
     #[error("reading {0}: no answer in time")]
     Timeout(GroupKey),
 }
 
-/// What a live read has found.
+/// Result of a live read.
 enum Got<T> {
     Found(T),
     Absent,
@@ -58,38 +52,38 @@ enum Got<T> {
     NotServed,
 }
 
-/// Looks groups up.
+/// Looks up groups and named objects.
 #[derive(Clone)]
 pub struct Lookup {
     client: Client,
     index: SharedIndex,
     groups: Slots<GroupKey>,
-    /// What is looked up by name beside groups, by the kinds that may have it.
+    /// Objects other than groups, by the kinds that may have them.
     named: Slots<(&'static [ObjectKind], GroupKey)>,
-    /// How namespaces are served; `None` where there is none.
+    /// How namespaces are served; `None` for a missing namespace.
     namespaces: Slots<String, Option<Stance>>,
 }
 
 impl Lookup {
-    /// Looks up in this index, else with this client.
+    /// Returns a lookup in this index, with this client for live reads.
     pub fn new(client: Client, index: SharedIndex) -> Self {
-        // For reviews: the loop does not wait for them.
+        // Only for reviews: the loop does not wait for them.
         let budget = Arc::new(Semaphore::new(AT_A_TIME));
         let (groups, named, namespaces) = (Slots::new(&budget), Slots::new(&budget), Slots::new(&budget));
         Self { client, index, groups, named, namespaces }
     }
 
-    /// The index behind it.
     pub fn index(&self) -> &SharedIndex {
         &self.index
     }
 
-    /// Live reads that are remembered.
+    /// Returns the number of live reads that are remembered.
     pub fn remembered(&self) -> usize {
         self.groups.remembered() + self.named.remembered() + self.namespaces.remembered()
     }
 
-    /// The group, or `None` when a live read says that there is none. A live read ends by `deadline`, here and below.
+    /// Returns the group, or `None` when a live read proves that it does not exist. Live reads end by `deadline`, here and
+    /// below.
     ///
     /// # Errors
     ///
@@ -101,12 +95,12 @@ impl Lookup {
         let enough = |last: Option<&Last<()>>| {
             (self.index.read().group(key).is_some() || last.is_some_and(Last::is_young)).then_some(())
         };
-        // Boxed, here and below: nearly all that is asked is known, and who asks would carry the room for a read.
+        // Boxed, here and below: most lookups need no read, and every caller would carry the state of one.
         Box::pin(self.read_once(key, deadline, enough)).await
     }
 
-    /// The group as it is now: by a live read that began at `since` or later. What a watch knows may be older than the pod
-    /// that asks, and must not free it.
+    /// Returns the group by a live read that began at `since` or later. The watch may be behind the pod that asks, and must
+    /// not free it.
     ///
     /// # Errors
     ///
@@ -120,7 +114,7 @@ impl Lookup {
         Box::pin(self.read_once(key, deadline, |last| last.and_then(|last| last.since(since)))).await
     }
 
-    /// Reads the group live unless the index, or the last live read, is `enough`. Those who ask together wait for one read.
+    /// Reads the group live unless the index, or the last live read, is `enough`. Concurrent callers share one read.
     async fn read_once(
         &self,
         key: &GroupKey,
@@ -134,9 +128,8 @@ impl Lookup {
         tokio::time::timeout_at(deadline, read).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
     }
 
-    /// Reads what may carry a group: RoleBasedGroups of its name, the RoleCoordination that one of them names, the
-    /// RoleCoordination of its name, and those that are known to speak of it. What is there goes into the index, what is gone
-    /// out of it.
+    /// Reads the objects that may carry a group into the index, and removes missing ones: RoleBasedGroups of its name, the
+    /// RoleCoordination that one of them names, the RoleCoordination of its name, and RoleCoordinations known to name it.
     ///
     /// # Errors
     ///
@@ -146,7 +139,7 @@ impl Lookup {
         self.read_carriers(key, |kind| index.read().is_served(kind) != Some(false)).await
     }
 
-    /// Reads the kinds that are worth asking for: one that is not served has no objects.
+    /// Reads the kinds for which `ask_for` is true. A kind that is not served has no objects.
     async fn read_carriers(&self, key: &GroupKey, ask_for: impl Fn(ObjectKind) -> bool) -> Result<(), LookupError> {
         let rbgs = ROLE_BASED_GROUPS.iter().copied().filter(|kind| self.reads(*kind) && ask_for(*kind));
         let rbgs = rbgs.map(|kind| self.carrier(kind, key, &key.name, move |found| read_rbg(kind, found)));
@@ -157,7 +150,7 @@ impl Lookup {
         known.insert(key.name.clone());
         let coordinations = known.iter().filter(|_| asked).cloned().map(coordination);
         let (rbgs, _) = tokio::try_join!(try_join_all(rbgs), try_join_all(coordinations))?;
-        // An annotation that was written just now.
+        // An annotation may have been written just now.
         let named = rbgs.into_iter().flatten().filter_map(|carrier| match carrier {
             CarrierObject::Rbg(group) => group.coordinated_by.as_deref().map(Arc::<str>::from),
             CarrierObject::Coordination(_) => None,
@@ -167,13 +160,12 @@ impl Lookup {
         Ok(())
     }
 
-    /// False for a version of a kind that is read in another one.
+    /// Reports whether a kind is read in its version.
     fn reads(&self, kind: ObjectKind) -> bool {
         self.index.read().reads(kind) != Some(false)
     }
 
-    /// Reads an object that may carry a group into the index; one that is not there goes out of it, unless it was made again
-    /// meanwhile.
+    /// Reads an object that may carry a group into the index. Removes a missing one, unless it was created again meanwhile.
     async fn carrier<T>(
         &self,
         kind: ObjectKind,
@@ -201,19 +193,18 @@ impl Lookup {
         Ok(Some(carrier))
     }
 
-    /// One live read.
     async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Result<Got<T>, LookupError>
     where
         T: Object + Clone + std::fmt::Debug + DeserializeOwned,
     {
-        // What cannot be there is not asked for.
+        // Skip names that no object can have.
         if subdomain_fault(name).is_some() {
             return Ok(Got::Absent);
         }
         match api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await {
             Ok(found) => Ok(Got::Found(found.object)),
             Err(kube::Error::Api(status)) if status.code == 404 && status.reason == "NotFound" => Ok(Got::Absent),
-            // The answer is a text and no Status.
+            // The answer for an unserved kind is a text, no Status.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Got::NotServed),
             Err(source) => Err(LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) }),
         }

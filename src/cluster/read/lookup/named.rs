@@ -1,4 +1,4 @@
-//! What is looked up by name beside groups: topologies, Grove sets, KAI PodGroups, StatefulSets, namespaces.
+//! Objects looked up by name beside groups: topologies, Grove sets, KAI PodGroups, StatefulSets, namespaces.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::model::object_name::{label_fault, subdomain_fault};
 use crate::model::{CliqueSet, GangTree, GroupKey, Layers, Stance, WorkloadKey, WorkloadKind};
 
 impl Lookup {
-    /// A ClusterTopology, or `None` when a live read says that there is none.
+    /// Returns a ClusterTopology, or `None` when a live read proves that it does not exist.
     ///
     /// # Errors
     ///
@@ -30,7 +30,7 @@ impl Lookup {
         self.named(&key, CLUSTER_TOPOLOGIES, deadline, |index| index.topology(name), read_topology).await
     }
 
-    /// A Grove set, or `None` when a live read says that there is none.
+    /// Returns a Grove set, or `None` when a live read proves that it does not exist.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ impl Lookup {
         self.named(key, CLIQUE_SETS, deadline, |index| index.clique_set(key), read_clique_set).await
     }
 
-    /// A KAI PodGroup, or `None` when a live read says that there is none.
+    /// Returns a KAI PodGroup, or `None` when a live read proves that it does not exist.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Lookup {
         self.named(key, &[POD_GROUP], deadline, |index| index.pod_group(key), |_, object| read_pod_group(object)).await
     }
 
-    /// An object of the first of these kinds that has it: from the index, else by one live read.
+    /// Returns an object of the first of these kinds that has it, from the index, else by one live read.
     async fn named<T, A>(
         &self,
         key: &GroupKey,
@@ -86,9 +86,9 @@ impl Lookup {
             .unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
     }
 
-    /// Makes sure that StatefulSets of a namespace are known before pods are numbered by their `spec.ordinals.start`, or find
-    /// each other by their Services. A set that cannot be read numbers from 0: its pods are held all the same. True when
-    /// some were not known before.
+    /// Reads unknown StatefulSets of a namespace, so that pods can be numbered by their `spec.ordinals.start` and found by
+    /// their Services. The pods of an unreadable set are numbered from 0, and held all the same. Returns true when some sets
+    /// were unknown before.
     pub async fn stateful_sets(&self, namespace: &str, names: &[&str], deadline: Instant) -> bool {
         let is_unknown = |name: &str| {
             let (namespace, name) = (namespace.to_owned(), name.to_owned());
@@ -99,7 +99,7 @@ impl Lookup {
         if unknown.is_empty() {
             return false;
         }
-        // All of the namespace, where it is more than one.
+        // One set is read by name, several by a list of the namespace.
         let sets_of = GroupKey::new(namespace, if let [name] = *unknown { name } else { "" });
         let asked = Instant::now();
         let enough = |last: Option<&Last<()>>| {
@@ -130,8 +130,8 @@ impl Lookup {
         true
     }
 
-    /// How a namespace is served, by a live read: one that its watch has not told of yet, or whose labels may have changed since.
-    /// Where it cannot be read the flags count.
+    /// Returns how a namespace is served, by a live read: its watch has not reported it yet, or is behind its labels. The
+    /// flags decide where it cannot be read.
     pub async fn stance(&self, namespace: &str, deadline: Instant) -> Stance {
         let flags = || self.index.read().stance("").unwrap_or_default();
         if label_fault(namespace).is_some() {

@@ -10,11 +10,11 @@ use crate::server::tls::authority::{Issued, leaf_info};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaBundle(pub String);
 
-/// The most CAs in a bundle: a Secret deleted again and again must not let it grow without end.
+/// The most CAs in a bundle: a Secret that is deleted repeatedly must not let it grow without end.
 const MOST_CAS: usize = 8;
 
 impl CaBundle {
-    /// `ca`, then those of `known` that have not expired.
+    /// Returns `ca`, then the CAs of `known` that have not expired.
     pub(super) fn of(ca: &Issued, known: Option<&Self>, now: Timestamp) -> Self {
         let mut pems = vec![ca.cert_pem.clone()];
         for pem in known.map(Self::certificates).unwrap_or_default() {
@@ -30,7 +30,7 @@ impl CaBundle {
         self.certificates().iter().any(|pem| same(pem, ca_pem))
     }
 
-    /// Each readable certificate, as PEM.
+    /// Returns each readable certificate, as PEM.
     pub(super) fn certificates(&self) -> Vec<String> {
         const END: &str = "-----END CERTIFICATE-----";
         self.0

@@ -1,7 +1,7 @@
-//! Self-managed certificates: one Secret that all replicas share, watched and renewed by whichever comes first.
+//! Self-managed certificates in one Secret that all replicas share, watch and renew.
 //!
-//! It is read by watch and not mounted: the kubelet brings a changed Secret to a mount half a minute or more later, and a
-//! Secret that does not exist yet keeps a pod from starting.
+//! The Secret is watched, not mounted: the kubelet updates a mount half a minute or more after a change, and a missing Secret
+//! keeps a pod from starting.
 
 mod bundle;
 mod plan;
@@ -28,15 +28,14 @@ pub use crate::server::tls::certificates::plan::{
 };
 pub use crate::server::tls::certificates::secret::read as read_secret;
 
-/// How long to wait before another try after an error.
+/// Pause after an error.
 const RETRY: Duration = Duration::from_secs(5);
-/// The longest time between two looks. Waking a little too often costs nothing; a clock that was set does.
+/// Longest time between two checks. A check too many costs nothing; a changed clock may.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Why a step could not be done.
+/// Reason for which a step failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificatesError {
-    /// A certificate could not be issued.
     #[error(transparent)]
     Authority(#[from] AuthorityError),
     /// The API server refused.
@@ -44,7 +43,7 @@ pub enum CertificatesError {
     Write(#[source] Box<kube::Error>),
 }
 
-/// Keeps the Secret, and the [`CertStore`] by it.
+/// Maintains the Secret, and the [`CertStore`] from it.
 pub struct Certificates {
     secrets: Api<Secret>,
     name: String,
@@ -55,12 +54,12 @@ pub struct Certificates {
     remembered: Option<Stored>,
 }
 
-/// Says which bundle the webhook configurations carry.
+/// Reports which bundle the webhook configurations have.
 #[derive(Debug)]
 pub struct Confirmation(watch::Sender<Option<Published>>);
 
 impl Confirmation {
-    /// Every webhook configuration was seen to carry this bundle.
+    /// Reports that every webhook configuration has this bundle.
     pub fn published(&self, bundle: &CaBundle, now: Timestamp) {
         self.0.send_if_modified(|known| {
             let new = known.as_ref().is_none_or(|known| known.bundle != *bundle);
@@ -71,23 +70,23 @@ impl Confirmation {
         });
     }
 
-    /// Some webhook configuration does not carry it any more.
+    /// Reports that a webhook configuration lacks the bundle.
     pub fn lost(&self) {
         self.0.send_if_modified(|known| known.take().is_some());
     }
 }
 
-/// The other ends of [`Certificates`].
+/// The other ends of the channels of [`Certificates`].
 #[derive(Debug)]
 pub struct Publication {
-    /// What `caBundle` should be; `None` until the Secret was read.
+    /// The wanted `caBundle`; `None` until the Secret was read.
     pub bundle: watch::Receiver<Option<CaBundle>>,
-    /// Where to report that it is. Without that, a new CA never comes into use before the old leaf expires.
+    /// Reports the published bundle. Without it, a new CA comes into use only when the old leaf expires.
     pub confirmation: Confirmation,
 }
 
 impl Certificates {
-    /// Certificates in the Secret `namespace`/`name`, served by `store`.
+    /// Returns the certificates in the Secret `namespace`/`name`, served by `store`.
     pub fn new(client: Client, namespace: &str, name: &str, policy: Policy, store: CertStore) -> (Self, Publication) {
         let (bundle, bundle_seen) = watch::channel(None);
         let (confirm, published) = watch::channel(None);
@@ -124,7 +123,7 @@ impl Certificates {
                     Some(Err(error)) => tracing::warn!(%error, secret = self.name, "watch of the certificates failed"),
                     None => return,
                 },
-                // Whoever reports may be gone; then there is nothing more to hear.
+                // The sender may be gone; then there are no more reports.
                 changed = published.changed(), if reporting => reporting = changed.is_ok(),
                 () = tokio::time::sleep(wait) => {}
             }
@@ -157,7 +156,7 @@ impl Certificates {
         };
         match written {
             Ok(secret) => Ok(Step::Written(Box::new(secret))),
-            // Another replica was first. Its certificates come by the watch.
+            // Another replica was first. Its certificates arrive by the watch.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(Step::Wait(RETRY)),
             Err(error) => Err(CertificatesError::Write(Box::new(error))),
         }

@@ -1,8 +1,8 @@
-//! What to do about the stored certificates. Pure: the time is an argument.
+//! Decides on changes of the stored certificates. Pure: the time is an argument.
 //!
-//! One rule is behind all of it: a leaf is served only when its CA is in every caller's bundle already. So a new CA is
-//! stored and published first, next to the old one, and the old leaf is served meanwhile; the leaf of the new CA comes when
-//! the publication is confirmed; the old CA leaves the bundle when no replica can be serving the old leaf any more.
+//! One rule underlies all steps: a leaf is served only when its CA is in every caller's bundle. So a new CA is first stored
+//! and published next to the old one, while the old leaf is served. The leaf of the new CA follows when the publication is
+//! confirmed. The old CA leaves the bundle when no replica can serve the old leaf any more.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -13,50 +13,48 @@ use crate::server::tls::authority::{
 use crate::server::tls::cert_info::CertInfo;
 use crate::server::tls::certificates::bundle::CaBundle;
 
-/// What the Secret holds. A part that is missing there is an empty text here.
+/// Content of the Secret. A missing part is an empty text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// The issuing CA.
     pub ca: Issued,
-    /// What is served.
+    /// The served certificate.
     pub leaf: Issued,
-    /// What callers should trust: the issuing CA, and while a rotation lasts the ones before it.
+    /// The CAs for callers: the issuing one, and during a rotation former ones.
     pub bundle: CaBundle,
 }
 
 /// The state of the Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretState {
-    /// It exists.
     Present(Stored),
-    /// It does not; this process may remember what it held.
+    /// It does not exist; this process may remember its content.
     Absent(Option<Stored>),
 }
 
-/// A bundle that every webhook configuration is known to carry.
+/// A bundle that every webhook configuration is known to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Published {
-    /// Which one.
     pub bundle: CaBundle,
-    /// Since when.
+    /// When it was first seen everywhere.
     pub since: Timestamp,
 }
 
-/// What certificates should be like.
+/// The wanted properties of certificates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// Names and life of the leaf.
+    /// Names and lifetime of the leaf.
     pub leaf: LeafSpec,
     /// The part of its life (0 to 1) after which a certificate is replaced.
     pub renew_at: f64,
-    /// How long after its publication a CA is taken to be known to every API server.
+    /// Time after its publication in which a CA reaches every API server.
     pub settle: SignedDuration,
-    /// How long a former CA stays in the bundle after the first leaf of its successor.
+    /// Time for which a former CA stays in the bundle after the first leaf of its successor.
     pub overlap: SignedDuration,
 }
 
 impl Policy {
-    /// Leaves that are renewed at 2/3 of their life; a minute to settle, a day of overlap.
+    /// Returns a policy that renews leaves at 2/3 of their life, with a minute to settle and a day of overlap.
     pub fn for_leaf(leaf: LeafSpec) -> Self {
         Self {
             leaf,
@@ -70,23 +68,22 @@ impl Policy {
 /// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CertificateAction {
-    /// Make a CA and a leaf: there is nothing that anyone could trust.
+    /// Make a CA and a leaf: nothing stored can be trusted.
     CreateAll(&'static str),
-    /// Make a CA, add it to the bundle, and go on serving the leaf there is.
+    /// Make a CA, add it to the bundle, and keep serving the present leaf.
     RotateCa(&'static str),
     /// Put the issuing CA back into the bundle.
     AddToBundle,
     /// Make a leaf.
     IssueLeaf(&'static str),
-    /// Take former CAs out of the bundle.
+    /// Remove former CAs from the bundle.
     PruneBundle,
-    /// A leaf is due, but its CA is not known to have reached every caller. Look again then, or when it is.
+    /// A leaf is due, but its CA is not known to have reached every caller. Check again at this time, or on its publication.
     WaitForBundle(Option<Timestamp>),
-    /// All is well. Look again then.
+    /// Nothing to do before this time.
     Nothing(Timestamp),
 }
 
-/// Decides the next step.
 pub fn plan_certificates(
     observed: &SecretState,
     published: Option<&Published>,
@@ -142,7 +139,7 @@ pub fn plan_certificates(
     CertificateAction::Nothing(leaf_due.min(ca_due))
 }
 
-/// Makes what a step asks for. `None` if it asks for nothing.
+/// Makes the certificates of a step; `None` for a step without any.
 ///
 /// # Errors
 /// [`AuthorityError`] if a certificate can't be issued.
@@ -157,7 +154,7 @@ pub fn carry_out(
         (CertificateAction::CreateAll(_), _) | (_, None) => {
             let ca = new_ca(now)?;
             let leaf = new_leaf(&ca, &policy.leaf, now)?;
-            // Callers that still have an older CA cost nothing, and another replica may serve its leaf for a moment.
+            // Callers with an older CA cost nothing, and another replica may serve its leaf for a moment.
             Stored { bundle: CaBundle::of(&ca, known, now), leaf, ca }
         }
         (CertificateAction::RotateCa(_), Some(stored)) => {
@@ -178,12 +175,12 @@ pub fn carry_out(
     Ok(Some(next))
 }
 
-/// The leaf, if a caller with the stored bundle would take it.
+/// Returns the leaf, if a caller with the stored bundle would accept it.
 fn serviceable(stored: &Stored, now: Timestamp) -> Option<CertInfo> {
     valid(&stored.leaf, now).filter(|_| issued_by(&stored.leaf.cert_pem, &stored.bundle.0))
 }
 
-/// What the certificate says, if it has its key and is valid now.
+/// Returns the facts of the certificate, if it has its key and has not expired.
 fn valid(issued: &Issued, now: Timestamp) -> Option<CertInfo> {
     let info = check_pair(issued.cert_pem.as_bytes(), issued.key_pem.as_bytes()).ok()?;
     (now < info.not_after).then_some(info)
@@ -283,7 +280,7 @@ mod tests {
     fn a_new_ca_is_published_before_its_leaf_is_served() {
         let old = fresh(start());
         let due = start() + days(3650 * 2 / 3 + 1);
-        // A leaf that is fine while its CA is due.
+        // The leaf is fresh while its CA is due.
         let old = carry_out(CertificateAction::IssueLeaf(""), Some(&old), &policy(), due).unwrap().unwrap();
         assert!(matches!(plan(&old, due), CertificateAction::RotateCa(_)));
         let new = rotated(&old, due);
@@ -297,7 +294,7 @@ mod tests {
         let settled = due + policy().settle;
         assert_eq!(plan_published(&new, due, due), CertificateAction::WaitForBundle(Some(settled)));
         assert!(matches!(plan_published(&new, due, settled), CertificateAction::IssueLeaf(_)));
-        // An expired leaf is taken by nobody: waiting would not help.
+        // No caller accepts an expired leaf: waiting would not help.
         assert!(matches!(plan(&new, due + days(30)), CertificateAction::IssueLeaf(_)));
 
         let served = carry_out(CertificateAction::IssueLeaf(""), Some(&new), &policy(), settled).unwrap().unwrap();
@@ -317,7 +314,7 @@ mod tests {
         let mut now = start();
         let mut trusted = stored.bundle.clone();
         let mut rotations = 0;
-        // Twenty years, publishing each bundle one look after it appears.
+        // Twenty years, publishing each bundle one check after it appears.
         while now < start() + days(7300) {
             let published = Published { bundle: trusted.clone(), since: now };
             let action = plan_certificates(&SecretState::Present(stored.clone()), Some(&published), &policy(), now);
@@ -338,7 +335,7 @@ mod tests {
             {
                 trusted = stored.bundle.clone();
             }
-            // A bundle that is known but has not settled in this loop would wait for ever: let it settle.
+            // A published bundle that has not settled in this loop would wait for ever: let it settle.
             if let CertificateAction::WaitForBundle(_) = action {
                 let published = Published { bundle: trusted.clone(), since: now - policy().settle };
                 let action = plan_certificates(&SecretState::Present(stored.clone()), Some(&published), &policy(), now);

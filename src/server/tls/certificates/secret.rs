@@ -1,4 +1,4 @@
-//! The certificates as a Secret.
+//! Conversion of certificates from and to a Secret.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::server::tls::authority::Issued;
 use crate::server::tls::certificates::bundle::CaBundle;
 use crate::server::tls::certificates::plan::Stored;
 
-/// Reads a Secret. What is missing or not text becomes an empty text, which no check takes for a certificate.
+/// Reads a Secret. A missing or non-text part becomes an empty text, which no check accepts as a certificate.
 pub fn read(secret: &Secret) -> Stored {
     let text = |key: &str| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(key));
@@ -24,8 +24,8 @@ pub fn read(secret: &Secret) -> Stored {
     }
 }
 
-/// The Secret to write in place of `known`: its resourceVersion, so that a write based on an old reading is refused, and
-/// its labels and other data, which belong to others.
+/// Returns the Secret to write in place of `known`: with its resourceVersion, so that a write based on a stale read is
+/// refused, and with its labels and other data, which belong to others.
 pub(crate) fn write(known: Option<&Secret>, name: &str, stored: &Stored) -> Secret {
     let mut secret = known.cloned().unwrap_or_else(|| Secret {
         metadata: ObjectMeta {
