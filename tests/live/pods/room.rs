@@ -384,15 +384,21 @@ async fn a_node_that_refuses_a_pod_twice_is_left_out_for_a_while() {
     stage.pods.until("it runs", |now| now.count_all(Pod::is_scheduled) == 2).await;
     let api = stage.api::<ApiPod>();
     let first = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone().unwrap());
-    let refused =
-        json!({ "status": { "phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no devices" } });
     for _ in 0..2 {
         let before = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().uid.clone());
         let node = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone());
         assert_eq!(node.as_ref(), Some(&first), "once may be chance");
-        api.patch_status("llm-prefill-0", &PatchParams::default(), &Patch::Merge(&refused)).await.unwrap();
+        let refused = json!({
+            "metadata": { "uid": before },
+            "status": { "phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no devices" },
+        });
         let again = |now: &View| now.named("llm-prefill-0").is_some_and(|pod| pod.uid != before && pod.is_scheduled());
-        stage.pods.until("it is made again", again).await;
+        // The fake kubelet may write the phase of a new pod afterwards. No other pod is patched: the uid is a precondition.
+        eventually(PATIENT, "it is made again", async || {
+            _ = api.patch_status("llm-prefill-0", &PatchParams::default(), &Patch::Merge(&refused)).await;
+            if stage.pods.now(again) { Ok(()) } else { Err("it is not") }
+        })
+        .await;
     }
     let node = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone());
     assert_ne!(node, Some(first.clone()), "it goes to the other node of its rack");
