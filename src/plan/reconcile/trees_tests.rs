@@ -1,5 +1,7 @@
 //! Passes over a PodGroup whose writes fail, whose pods get no node, or which is gone.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
