@@ -3,13 +3,13 @@
 #![allow(dead_code, reason = "one benchmark asks for more API servers")]
 
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use http::Request;
 use kube::Client;
 use serde_json::json;
+use tokio::process::{Child, Command};
 
 use crate::common::control_plane::config_of;
 use crate::common::stage::make_namespace;
@@ -33,7 +33,7 @@ pub async fn start(namespaces: impl IntoIterator<Item = String>) -> (Arc<Control
     (plane, client, server)
 }
 
-/// Starts another API server on the same etcd; returns a client.
+/// Starts another API server on the same etcd, with a client. The server ends when the process is dropped.
 pub async fn another_api_server(plane: &ControlPlane, like: u32) -> (Client, Child) {
     let of = |file: &str| format!("/proc/{like}/{file}");
     let arguments = std::fs::read_to_string(of("cmdline")).unwrap();
@@ -50,7 +50,14 @@ pub async fn another_api_server(plane: &ControlPlane, like: u32) -> (Client, Chi
         })
         .collect();
     let mut command = Command::new(std::fs::read_link(of("exe")).unwrap());
-    let process = command.arg0(name).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let process = command
+        .arg0(name)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
     let mut config = config_of(&plane.kubeconfig).await;
     config.cluster_url =
         config.cluster_url.to_string().replace(&format!(":{secure}"), &format!(":{port}")).parse().unwrap();

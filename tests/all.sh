@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs all tests. One that needs a control plane shares two cores with three others and with API servers that then may not
-# answer in time: up to five (a hundredth) that fail so are run once more, one after the other, and are named. Who fails alone has failed.
+# answer in time: up to five (a hundredth) that fail so are run once more, one after the other, and are named. A test that fails
+# alone has failed.
 set -euo pipefail
 
 threads=$1

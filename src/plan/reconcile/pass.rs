@@ -366,14 +366,12 @@ impl Pass<'_> {
 
     /// Begins a write on an object, unless one is in flight, or has failed and must wait; returns whether it begins now.
     pub(in crate::plan) fn begin(&mut self, object: &Arc<str>, action: impl FnOnce() -> Action) -> bool {
-        match self.memory.tries.begin(object, self.now) {
+        let begin = self.memory.tries.begin(object, self.now);
+        match begin {
             Begin::Now => self.actions.push(action()),
-            Begin::UnderWay => return false,
-            Begin::At(at) => {
-                self.pass_again(at);
-                return false;
-            }
+            Begin::UnderWay => {}
+            Begin::At(at) => self.pass_again(at),
         }
-        true
+        begin == Begin::Now
     }
 }
