@@ -1,18 +1,13 @@
 //! rolegate holds pods at admission and releases them in a loop.
 //!
-//! The rooms, in the order in which they may import each other:
+//! The rooms, in the order in which they may import each other; all but the last three are `rolegate_core`:
 //!
 //! `api` → `model` → `rules` → `mutate` → `plan` → `fit` → `report` → `cluster` → `server` → `cli`
 //!
 //! `docs/architecture.md` describes the flows and the invariants, and has a glossary.
 
-pub mod api;
 pub mod cli;
 pub mod cluster;
-pub mod fit;
-pub mod model;
-pub mod mutate;
-pub mod plan;
-pub mod report;
-pub mod rules;
 pub mod server;
+
+pub use rolegate_core::{api, fit, model, mutate, plan, report, rules};

@@ -13,15 +13,15 @@ use crate::house::source::files;
 
 /// Files with words for the status and Events of groups.
 const WORDS_OF_GROUPS: &[&str] = &[
-    "src/plan/status",
-    "src/plan/reconcile",
-    "src/plan/elastic/text.rs",
-    "src/plan/recovery/brake.rs",
-    "src/plan/recovery/text.rs",
-    "src/plan/rollout/standing.rs",
-    "src/plan/decide/missing_pods.rs",
-    "src/model/elastic.rs",
-    "src/model/progress_state.rs",
+    "src/core/plan/status",
+    "src/core/plan/reconcile",
+    "src/core/plan/elastic/text.rs",
+    "src/core/plan/recovery/brake.rs",
+    "src/core/plan/recovery/text.rs",
+    "src/core/plan/rollout/standing.rs",
+    "src/core/plan/decide/missing_pods.rs",
+    "src/core/model/elastic.rs",
+    "src/core/model/progress_state.rs",
 ];
 
 /// Modules on the page of versions, by the file that sets their version.
@@ -163,17 +163,17 @@ fn each_cause_of_missing_pods_has_its_row() {
     let page = read("docs/held.md");
     let rows = quoted(section(&page, "## Why pods are missing that others wait for"), &[0]);
     let causes: Vec<_> =
-        texts("src/plan/decide/missing_pods.rs").all.into_iter().filter(|text| is_word(text)).collect();
+        texts("src/core/plan/decide/missing_pods.rs").all.into_iter().filter(|text| is_word(text)).collect();
     assert_eq!(rows, causes);
 }
 
 #[test]
 fn each_key_is_in_the_reference() {
     let page = read("docs/reference.md");
-    let named = texts("src/model/names.rs").of_constants;
+    let named = texts("src/core/model/names.rs").of_constants;
     let is_key = |text: &String| text.split_once('/').is_some_and(|(domain, _)| domain.contains('.'));
     let keys: BTreeSet<_> =
-        named.into_iter().chain(texts("src/model").of_constants.into_iter().filter(is_key)).collect();
+        named.into_iter().chain(texts("src/core/model").of_constants.into_iter().filter(is_key)).collect();
     assert!(keys.len() > 40, "keys are written in another way: {keys:?}");
     let is_there = |key: &String| {
         if key.ends_with('/') { page.contains(&format!("`{key}<")) } else { page.contains(&format!("`{key}`")) }

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::group;
 use super::pod::Story;
 use crate::api::Pod;
+use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::status::{CoordinationState, GroupStatus, Summary};
 use crate::cli::{doctor, status};
-use crate::model::{Claims, GroupKey, HoldReason, identify, names};
-use crate::plan::test_support::{mk_group, mk_segments};
+use crate::model::{Claims, Group, GroupKey, HoldReason, identify, names};
 use crate::plan::{Held, PodFacts, Snapshot};
 use crate::report::{Drawing, Line, Picture};
 
@@ -35,7 +35,15 @@ fn pods(gated: bool) -> Vec<Pod> {
 
 /// Returns a group that holds its pods for this reason, with the status that the loop wrote.
 fn picture(reason: HoldReason, pods: &[Pod]) -> Picture {
-    let mut group = mk_group(&[("prefill", 2)], &json!([mk_segments("pd", "OrderedReady", &[("prefill", 1)])]));
+    let strategy = json!({ "segmentPlacement": { "segmentSize": { "prefill": 1 } } });
+    let object = json!({
+        "metadata": { "name": "pd", "namespace": "ns" },
+        "spec": {
+            "roles": [{ "name": "prefill", "replicas": 2 }],
+            "coordination": [{ "name": "pd", "strategy": strategy }],
+        },
+    });
+    let mut group = Group::from_rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap());
     let summary = Summary { held: 2, reason: reason.to_string(), message: WHY.to_owned(), ..Summary::default() };
     let domains = [("0".to_owned(), "rack-2".to_owned())].into();
     let state = CoordinationState { name: "pd".to_owned(), domains, ..CoordinationState::default() };

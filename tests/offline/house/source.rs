@@ -11,6 +11,8 @@ use syn::{Attribute, Item, ItemMod, ItemUse, UseTree, Visibility};
 
 /// Path of the sources, relative to the crate's root.
 pub const SRC: &str = "src";
+/// Path of the crate of the pure rooms, which the other crate exports again.
+const CORE: &str = "src/core";
 
 /// A path of names: `["plan", "view", "PodRef"]` in the crate, `["tokio", "spawn"]` outside.
 pub type Names = Vec<String>;
@@ -109,7 +111,7 @@ fn is_rust(file: &Path) -> bool {
 }
 
 fn name_of(file: &Path) -> Names {
-    let place = file.strip_prefix(SRC).unwrap().with_extension("");
+    let place = file.strip_prefix(CORE).or_else(|_| file.strip_prefix(SRC)).unwrap().with_extension("");
     let mut name: Names = place.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     if name.last().is_some_and(|last| ["mod", "lib"].contains(&last.as_str())) {
         name.pop();

@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use kube::core::schema::StructuralSchemaRewriter;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
@@ -186,7 +185,6 @@ fn schema<T: JsonSchema>() -> Value {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
-    let settings = settings.with_transform(StructuralSchemaRewriter);
     let mut schema = serde_json::to_value(settings.into_generator().into_root_schema_for::<T>()).unwrap_or_default();
     tidy(&mut schema);
     schema

@@ -17,7 +17,7 @@ pub mod rollout;
 pub mod simulate;
 pub mod status;
 #[cfg(test)]
-pub(crate) mod test_support;
+mod test_support;
 pub mod view;
 
 pub use decide::DecisionContext;
