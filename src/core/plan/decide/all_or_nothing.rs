@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::model::{Batch, Batching, Coordination, Group, HoldReason};
-use crate::plan::decide::held::{CoordinationRef, Held};
+use crate::plan::decide::held::Held;
 use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::view::{GroupView, HeldPod, Replica, ReplicaIs, RoleView};
 
@@ -114,13 +114,8 @@ impl<'a> Incomplete<'a> {
                 (batch, format!("replica {ordinal} of role {role:?} is held: {pods}/{size} pods exist"))
             }
         };
-        Held {
-            coordination: coordination.map(|(coordination, _)| CoordinationRef::from(coordination)),
-            batch,
-            reason: HoldReason::IncompleteBatch,
-            message,
-            pods: HeldPods::default(),
-        }
+        let place = (coordination.map(|(coordination, _)| coordination), batch);
+        Held::of(place, HoldReason::IncompleteBatch, message, HeldPods::default())
     }
 }
 

@@ -25,6 +25,13 @@ pub struct Release {
     pub pin: Pin,
 }
 
+impl Release {
+    /// Returns the release of a pod that needs no commit and is bound to no place.
+    pub(super) fn at_once(pod: HeldPod) -> Self {
+        Self { pod, at_once: true, pin: Pin::new() }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Decision {
     /// Targets by role and coordination.

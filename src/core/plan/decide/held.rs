@@ -38,6 +38,16 @@ impl Held {
         Self { coordination: None, batch: None, reason, message, pods: pods.into() }
     }
 
+    /// Returns an entry of a batch of a coordination.
+    pub(super) fn of(
+        (coordination, batch): (Option<&Coordination>, Option<u32>),
+        reason: HoldReason,
+        message: String,
+        pods: impl Into<HeldPods>,
+    ) -> Self {
+        Self { coordination: coordination.map(CoordinationRef::from), batch, ..Self::new(reason, message, pods) }
+    }
+
     /// Returns the entry for the held pods of a group that does not exist.
     pub fn of_missing_group(key: &GroupKey, pods: &GroupPods) -> Self {
         let held: Vec<HeldPod> = pods.held().collect();

@@ -10,7 +10,7 @@ use crate::model::wording::answer;
 use crate::model::{Batching, Coordination, Group, HoldReason, ProgressState};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
-use crate::plan::decide::held::{CoordinationRef, Held};
+use crate::plan::decide::held::Held;
 use crate::plan::decide::held_pods::{HeldPods, Ordinals};
 use crate::plan::decide::progression::{CoordinationTarget, Targets, requirement_of};
 use crate::plan::decide::queued::{InQueue, in_queue};
@@ -132,8 +132,7 @@ impl Turns<'_> {
                 let (reason, why) = self.why(coordination, batching, batch)?;
                 (reason, format!("{} is held: {why}", batching.batch_name(batch)))
             };
-            let (coordination, pods) = (Some(CoordinationRef::from(coordination)), pods.unwrap_or_default());
-            Some(Held { coordination, batch: Some(batch), reason, message, pods })
+            Some(Held::of((Some(coordination), Some(batch)), reason, message, pods.unwrap_or_default()))
         };
         self.group.batched().filter_map(entry).collect()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::{Group, HoldReason};
 use crate::plan::decide::all_or_nothing::is_untouched;
-use crate::plan::decide::held::{CoordinationRef, Held};
+use crate::plan::decide::held::Held;
 use crate::plan::decide::holds::missing_layer;
 use crate::plan::view::{GroupView, HeldPod, RoleView};
 
@@ -82,13 +82,10 @@ impl MisStamped {
         let entries = entries.map(|(reason, pods)| {
             let first = pods.first()?;
             let own = group.batches_of(first.role(), first.ordinal).next();
-            Some(Held {
-                coordination: own.map(|batch| CoordinationRef::from(batch.coordination)),
-                batch: own.map(|batch| batch.index),
-                reason,
-                message: format!("pod {:?} is held: {}", &*first.pod.name, why(group, first, reason)?),
-                pods: pods.iter().chain(std::mem::take(&mut beside)).cloned().collect::<Vec<_>>().into(),
-            })
+            let place = (own.map(|batch| batch.coordination), own.map(|batch| batch.index));
+            let message = format!("pod {:?} is held: {}", &*first.pod.name, why(group, first, reason)?);
+            let pods: Vec<_> = pods.iter().chain(std::mem::take(&mut beside)).cloned().collect();
+            Some(Held::of(place, reason, message, pods))
         });
         entries.into_iter().flatten()
     }

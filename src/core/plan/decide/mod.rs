@@ -1,7 +1,8 @@
 //! One decision for one group: the batches that may run (the released counts, written into the status first), the pods whose
 //! gate is lifted now, and the reason why each other pod keeps its gate.
 //!
-//! `progression` how far each role may go; `mis_stamped`, `recovering`, `all_or_nothing`, `surplus` exceptions for single pods;
+//! `progression` how far each role may go; `objections` exceptions for single pods: `mis_stamped`, `recovering`,
+//! `all_or_nothing`; `surplus` pods beyond the desired replicas;
 //! `placing` domains of released batches; `unmade` batches that are created only when they have room; `holds`, `missing_pods`,
 //! `lacking` reasons why pods are held or do not appear; `batches`, `waits`, `pod_groups` views of a decision.
 
@@ -14,6 +15,7 @@ mod holds;
 pub mod lacking;
 mod mis_stamped;
 pub mod missing_pods;
+mod objections;
 pub mod placed;
 mod placing;
 pub mod pod_groups;
@@ -28,17 +30,17 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use self::all_or_nothing::{AllOrNothing, Incomplete};
+use self::all_or_nothing::AllOrNothing;
 use self::decision::{Decision, Release};
 use self::held::Held;
 pub(in crate::plan) use self::holds::no_replica;
 use self::holds::{Kept, Turns};
-use self::lacking::Lacking;
-use self::missing_pods::Diagnosis;
+use self::lacking::{Lacking, lacking};
+use self::missing_pods::{Diagnosis, MissingPods};
+use self::objections::Objections;
 use self::placed::{GivenUp, Pin, PlacedWait};
 use self::pod_groups::MissingPodGroup;
 use self::progression::{Targets, targets};
-use self::recovering::Recovering;
 use self::unmade::Unmade;
 use crate::api::status::RecoveryState;
 use crate::model::{Group, HoldReason};
@@ -89,90 +91,89 @@ pub struct DecisionContext<'a> {
     pub recovery: &'a RecoveryContext<'a>,
 }
 
+/// Decides in four stages: which pods may go, where they go, why the others stay, and to what the fields of workloads step.
 pub(in crate::plan) fn decide(
     group: &Group,
     view: &GroupView,
     rollouts: &mut Rollouts,
     context: DecisionContext<'_>,
-    placer: Option<&mut Placer<'_>>,
+    mut placer: Option<&mut Placer<'_>>,
 ) -> Decision {
     let targets = targets(group, &view.roles, context.missing_layers);
     let mut released = released_counts(view, &targets, context);
-    let mut placer = placer;
     let unmade = if placer.is_some() { Unmade::of(group, view, &mut released, context) } else { None };
-    let mut incomplete = Incomplete::new(group, view, context.overdue);
-    let mis_stamped = mis_stamped::find(group, view, context.missing_layers);
-    let mut recovering = Recovering::of(group, plan_recovery(group, view, rollouts, *context.recovery));
-    let (going, strangers) = going(view, &released, context);
-    let mut release = Vec::new();
-    for pod in going.into_iter().filter(|pod| !mis_stamped.has(pod)) {
-        if !recovering.holds(&pod) && !incomplete.holds(&pod) {
-            release.push(release_of(pod, view, &released));
-        }
-    }
-    let place = (context, &recovering.plan);
-    let (mut given, without_place) = placing::place(group, view, &mut release, place, placer.as_deref_mut());
-    let room_wait =
-        unmade.zip(placer).and_then(|(unmade, placer)| unmade.ask(&mut released, (&mut given, &without_place), placer));
+    let mut objections = Objections::of(group, view, plan_recovery(group, view, rollouts, *context.recovery), context);
+    let (going, mut strangers) = going(view, &released, context);
+    let may_go = going.into_iter().filter(|pod| !objections.hold(pod));
+    let mut release: Vec<_> = may_go.map(|pod| release_of(pod, view, &released)).collect();
+
+    let place = (context, &objections.recovering.plan);
+    let (mut domains, without_place) = placing::place(group, view, &mut release, place, placer.as_deref_mut());
+    let room_wait = unmade
+        .zip(placer)
+        .and_then(|(unmade, placer)| unmade.ask(&mut released, (&mut domains, &without_place), placer));
+    let Objections { mis_stamped, mut recovering, incomplete } = objections;
     recovering.go_together(view, &mut release, &without_place);
     let surplus = surplus::surplus(view, &released);
-    let mut apart = mis_stamped.uids.clone();
-    for pod in surplus::in_surge(view, &surplus, context.surge).filter(|pod| !mis_stamped.has(pod)) {
-        apart.insert(pod.pod.uid.clone());
-        release.push(Release { pod, at_once: true, pin: Pin::new() });
-    }
-    let strangers = strangers.into_iter().filter(|pod| !mis_stamped.has(pod)).collect();
-    let mut kept = Kept::of(view, &released, strangers, &apart);
+    let surge = surplus::in_surge(view, &surplus, context.surge).filter(|pod| !mis_stamped.has(pod));
+    let surge: Vec<_> = surge.map(Release::at_once).collect();
+
+    strangers.retain(|pod| !mis_stamped.has(pod));
+    let apart = surge.iter().map(|release| &release.pod.pod.uid).chain(&mis_stamped.uids).cloned().collect();
+    let kept = Kept::of(view, &released, strangers, &apart);
     let turns = Turns { group, view, targets: &targets, released: &released, room_wait: room_wait.as_ref(), context };
-    let mut turns = turns.explain(&mut kept);
-    let mut held: Vec<_> = kept.explain_others(group, view).collect();
-    held.extend(mis_stamped.explain(group));
-    held.extend(incomplete.explain());
-    held.extend(without_place);
-    let (recovery, made_anew) = recovering.end();
-    held.extend(made_anew);
-    let missing_pods = missing_pods::missing_pods(group, view, &released);
-    let is_open = |diagnosis: &&Diagnosis| missing_pods::of(&missing_pods, diagnosis).is_some();
-    let diagnoses: Vec<_> = context.diagnoses.iter().filter(is_open).cloned().collect();
-    missing_pods::explain(group, &missing_pods, &diagnoses, turns.iter_mut().chain(&mut held));
-    let reason = |held: &Held| Some((held.coordination.as_ref()?.index, held.reason));
-    let reasons = turns.iter().filter_map(reason).collect();
-    // A batch without room is reported even before its pods are created.
-    let is_told = |held: &Held| !held.pods.is_empty() || held.reason == HoldReason::NoRoom;
-    let mut held: Vec<_> = turns.into_iter().filter(is_told).chain(held).collect();
+    let Explained { turns, mut held, missing_pods, diagnoses } = explain(&turns, kept);
+    release.extend(surge);
+    let (recovery, recreated) = recovering.end();
+    held.extend(mis_stamped.explain(group).chain(incomplete.explain()).chain(without_place).chain(recreated));
     held.extend(context.refused.and_then(|refused| holds::refused(&release, refused)));
     held.extend(pod_groups::explain(group, &release, context.missing_pod_groups));
-    let elastic = scaled(group, view, &released, rollouts, context);
-    let elastic = elastic.map(|plan| ElasticPlan { room_wait, ..plan });
-    let moves_on = release.iter().any(|release| !release.at_once)
-        || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()))
-        || elastic.as_ref().is_some_and(|plan| plan.draining.is_some() || !plan.scales.is_empty());
-    let goes: HashSet<_> = release.iter().map(|release| &release.pod.pod.uid).collect();
-    rollouts.decided(view, &released, |pod| goes.contains(&pod.pod.uid));
-    let rollout = rollout(rollouts, context, moves_on);
-    held.extend(holds::rollouts(&rollout, rollouts));
-    held.extend(holds::deferred(elastic.as_ref()));
-    let mut lacking = lacking::lacking(group);
-    lacking.retain(|lacks| !context.not_yet_told.contains(lacks));
+
+    let elastic = scaled(group, view, &released, rollouts, context).map(|plan| ElasticPlan { room_wait, ..plan });
+    let rollout = rollout(rollouts, view, (&release, &released, elastic.as_ref()), context);
+    held.extend(holds::rollouts(&rollout, rollouts).chain(holds::deferred(elastic.as_ref())));
+    let lacking: Vec<_> = lacking(group).into_iter().filter(|lacks| !context.not_yet_told.contains(lacks)).collect();
     lacking::explain(&lacking, &mut held);
-    let mis_stamped = mis_stamped.wrong.iter().map(|pod| pod.pod.clone()).collect();
     Decision {
         incomplete: incomplete.into_units(),
-        turns: reasons,
+        mis_stamped: mis_stamped.wrong.iter().map(|pod| pod.pod.clone()).collect(),
+        turns,
         targets,
         released,
         release,
-        mis_stamped,
         held,
         rollout,
         missing_pods,
         diagnoses,
         surplus,
-        placed: given,
+        placed: domains,
         elastic,
         recovery,
         lacking,
     }
+}
+
+/// Pods that wait for their turn or have none, and pods that do not appear.
+struct Explained {
+    turns: BTreeMap<usize, HoldReason>,
+    held: Vec<Held>,
+    missing_pods: Vec<MissingPods>,
+    diagnoses: Vec<Diagnosis>,
+}
+
+fn explain(turns: &Turns<'_>, mut kept: Kept) -> Explained {
+    let Turns { group, view, released, context, .. } = *turns;
+    let missing_pods = missing_pods::missing_pods(group, view, released);
+    let is_open = |diagnosis: &&Diagnosis| missing_pods::of(&missing_pods, diagnosis).is_some();
+    let diagnoses: Vec<_> = context.diagnoses.iter().filter(is_open).cloned().collect();
+    let mut held = turns.explain(&mut kept);
+    missing_pods::explain(group, &missing_pods, &diagnoses, &mut held);
+    let reason = |held: &Held| Some((held.coordination.as_ref()?.index, held.reason));
+    let turns = held.iter().filter_map(reason).collect();
+    // A batch without room is reported even before its pods are created.
+    held.retain(|held| !held.pods.is_empty() || held.reason == HoldReason::NoRoom);
+    held.extend(kept.explain_others(group, view));
+    Explained { turns, held, missing_pods, diagnoses }
 }
 
 /// Plans the scaling of the workloads. A scale-in waits for rollouts, which replace pods from the top. A faulty group keeps its
@@ -199,10 +200,20 @@ fn scaled(
     elastic::plan(group, view, (released, deferral), context.elastic)
 }
 
-/// Plans the rollouts. No partition moves while pods are released, nor for a faulty group.
-fn rollout(rollouts: &Rollouts, context: DecisionContext<'_>, releases: bool) -> RolloutPlan {
+/// Plans the rollouts. No partition moves while pods are released or workloads scaled, nor for a faulty group.
+fn rollout(
+    rollouts: &mut Rollouts,
+    view: &GroupView,
+    (release, released, elastic): (&[Release], &BTreeMap<String, u32>, Option<&ElasticPlan>),
+    context: DecisionContext<'_>,
+) -> RolloutPlan {
+    let moves_on = release.iter().any(|release| !release.at_once)
+        || released.iter().any(|(role, count)| view.roles.get(role).is_some_and(|role| *count > role.released()))
+        || elastic.is_some_and(|plan| plan.draining.is_some() || !plan.scales.is_empty());
+    let goes: HashSet<_> = release.iter().map(|release| &release.pod.pod.uid).collect();
+    rollouts.decided(view, released, |pod| goes.contains(&pod.pod.uid));
     let mut plan = plan_rollout(&rollouts.bounds, &rollouts.roles);
-    if releases || !context.faults.is_empty() {
+    if moves_on || !context.faults.is_empty() {
         for (name, decided) in &mut plan {
             decided.partition = rollouts.roles.get(name).map_or(decided.partition, |role| role.partition);
         }

@@ -372,12 +372,8 @@ impl<'a> Placing<'a, '_> {
 
     /// Notes why pods are not released: one entry for each reason, with the message of the first batch.
     fn hold(&mut self, reason: HoldReason, index: u32, message: &str, pods: &[HeldPod]) {
-        let entry = self.held.entry(reason).or_insert_with(|| Held {
-            coordination: Some(CoordinationRef::from(self.coordination)),
-            batch: Some(index),
-            reason,
-            message: message.to_owned(),
-            pods: HeldPods::default(),
+        let entry = self.held.entry(reason).or_insert_with(|| {
+            Held::of((Some(self.coordination), Some(index)), reason, message.to_owned(), HeldPods::default())
         });
         entry.pods.extend(pods);
         self.out.extend(pods.iter().map(|pod| pod.pod.uid.clone()));

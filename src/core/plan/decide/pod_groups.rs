@@ -8,7 +8,7 @@ use crate::api::ObjectKind;
 use crate::model::batch::Batch;
 use crate::model::{Group, HoldReason, PodGroupPolicy};
 use crate::plan::decide::decision::Release;
-use crate::plan::decide::held::{CoordinationRef, Held};
+use crate::plan::decide::held::Held;
 use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::recovery::entry::{Phase, of_batch};
 use crate::plan::view::{GroupView, ReplicaIs, RoleView};
@@ -114,12 +114,11 @@ pub(super) fn explain(group: &Group, release: &[Release], missing: &[MissingPodG
         let Some(batch) = batch_of(group, pod.role(), pod.ordinal) else { continue };
         let name = batch.pod_group_name();
         let Some(MissingPodGroup { why, .. }) = missing.iter().find(|missing| missing.name == name) else { continue };
-        let held = all.entry(name).or_insert_with_key(|name| Held {
-            coordination: Some(CoordinationRef::from(batch.coordination)),
-            batch: Some(batch.index),
-            reason: HoldReason::PodGroupMissing,
-            message: format!("{} is held without PodGroup {name:?}: {why}", batch.batching.batch_name(batch.index)),
-            pods: HeldPods::default(),
+        let held = all.entry(name).or_insert_with_key(|name| {
+            let message =
+                format!("{} is held without PodGroup {name:?}: {why}", batch.batching.batch_name(batch.index));
+            let place = (Some(batch.coordination), Some(batch.index));
+            Held::of(place, HoldReason::PodGroupMissing, message, HeldPods::default())
         });
         held.pods.push(pod.clone());
     }

@@ -106,6 +106,20 @@ pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>, missing_layers
 }
 
 /// Calculates the targets of one coordination, without the others.
+///
+/// With `s` the size, `D` the desired and `C` the released replicas of a role, batch `b` of the role has the ordinals from
+/// `b * s` to `min((b + 1) * s, D) - 1`.
+///
+/// - `full`, the complete batches: the least `floor(C / s)` of the roles with `C < D`; all batches if there is no such role.
+/// - Waiting, if an ordinal below `full * s` fails the test of the progression: the target of each role is `C`.
+/// - Progressing otherwise: the target of each role is `max(C, min((full + 1) * s, D))`.
+///
+/// A target is never below `C` nor above `max(C, D)`. No role is more than one batch ahead of another one, apart from replicas
+/// that were released before the coordination had this shape. A role with `C = D` does not limit the others, so a group whose
+/// roles have different numbers of batches completes.
+///
+/// Example: sizes prefill 10 and decode 5, desired 100 and 50, released 20 and 10. `full` is 2; once prefill 0-19 and decode 0-9
+/// are ready, the targets are 30 and 15.
 fn target_of(
     coordination: &Coordination,
     batching: &Batching,

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use crate::model::{Group, HoldReason};
 use crate::plan::decide::decision::Release;
-use crate::plan::decide::held::{CoordinationRef, Held};
-use crate::plan::decide::held_pods::HeldPods;
+use crate::plan::decide::held::Held;
 use crate::plan::recovery::{BatchId, Blocked, RecoveryPlan};
 use crate::plan::view::{GroupView, HeldPod};
 
@@ -73,13 +72,7 @@ impl<'a> Recovering<'a> {
         let Self { group, plan, waiting } = self;
         let entry = |(id, pods): (BatchId, Vec<HeldPod>)| {
             let message = plan.blocked.get(&id).map(|blocked| blocked.message.clone())?;
-            Some(Held {
-                coordination: group.coordination(id.0).map(CoordinationRef::from),
-                batch: Some(id.1),
-                reason: HoldReason::Recovering,
-                message,
-                pods: HeldPods::from(pods),
-            })
+            Some(Held::of((group.coordination(id.0), Some(id.1)), HoldReason::Recovering, message, pods))
         };
         let held = waiting.into_iter().filter(|(_, pods)| !pods.is_empty()).filter_map(entry).collect();
         (plan, held)

@@ -5,7 +5,19 @@ use std::collections::BTreeMap;
 use super::{ProgressState, RolePlan, RoleRollout, RolloutPlan, Wait, WaitReason, skew};
 use crate::model::RollingBounds;
 
-/// Decides how far each role with an open rollout may go now. A grant to one role is compared with the updated and ready
+/// Decides how far each role with an open rollout may go now.
+///
+/// With `D` the desired replicas of a role, `R` those granted, `U` those updated and ready, and `B` those unavailable or about to
+/// be, the partition goes down from the top, replica by replica, while all of these hold:
+///
+/// - for each other role `o` of the round: `(R + 1) / D - U(o) / D(o) <= max(maxSkew, 1 / D(o))`;
+/// - `B < maxUnavailable`, if the replica is ready;
+/// - its ordinal is at least the share that `partition` keeps old.
+///
+/// The bound of one replica lets small roles go on: with a skew of 10 %, eight prefill and four decode go 2 and 1, 4 and 2, and
+/// so on. A replica that is held or not ready takes nothing of `maxUnavailable`, so broken replicas are replaced first.
+///
+/// A grant to one role is compared with the updated and ready
 /// replicas of the others, so all may move in one step, and the bounds hold whichever moves first. Roles without an open
 /// rollout are not in `roles` and are not compared, nor are roles that were edited in another round.
 pub fn plan_rollout(bounds: &[RollingBounds], roles: &BTreeMap<String, RoleRollout>) -> RolloutPlan {
