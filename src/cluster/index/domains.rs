@@ -2,7 +2,7 @@
 
 use super::Index;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
-use crate::model::{Domain, Group};
+use crate::model::Group;
 
 impl Index {
     /// Returns the indexes of coordinations whose layer is missing. None is missing before the ClusterTopologies are listed.
@@ -14,13 +14,10 @@ impl Index {
         })
     }
 
-    /// Returns the node label of the domains of each coordination whose batches share one.
+    /// Returns the node label of the domains of each coordination whose batches are placed.
     pub(super) fn domain_keys(&self, group: &Group) -> impl Iterator<Item = (usize, String)> {
         group.batched().filter_map(|(coordination, batching)| {
-            let key = match &batching.placed_in()?.domain {
-                Domain::Key(key) => key.clone(),
-                Domain::Layer { topology, layer } => self.layer_key(topology, layer)?,
-            };
+            let key = batching.placed_in()?.key(|topology, layer| self.layer_key(topology, layer))?;
             Some((coordination.index, key))
         })
     }

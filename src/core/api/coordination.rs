@@ -121,6 +121,10 @@ pub struct SegmentPlacement {
     /// Where the pods of a segment go (KEP-32, future enhancements).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_affinity: Option<TopologyAffinity>,
+    /// A segment goes only when the cluster has room for all of its pods at once; false by default. A segment that must share a
+    /// domain always does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub whole: Option<bool>,
     /// What becomes of a segment that was complete and loses a replica.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
@@ -182,7 +186,7 @@ pub struct RollingDeploy {
     /// Topology of one step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deploy_topology_constraint: Option<DeployTopologyConstraint>,
-    /// Roles that stand directly under `rollingDeploy`; also `recovery`, which as a number is a role of that name.
+    /// Roles that stand directly under `rollingDeploy`; also `whole` and `recovery`, which as numbers are roles of that name.
     #[serde(flatten)]
     #[schemars(skip)]
     pub direct: BTreeMap<String, Value>,

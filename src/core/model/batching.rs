@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde_json::Value;
+
 use super::malformed::Malformed;
 use super::{Domain, FieldPath, PodGroupPolicy, Recovery, Topology};
 use crate::api;
@@ -98,6 +100,32 @@ pub enum Choice {
     Unknown(String),
 }
 
+/// Where rolegate places the pods of one batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlacedIn<'a> {
+    /// All in one domain.
+    Domain(&'a Domain),
+    /// On any nodes.
+    Cluster,
+}
+
+impl PlacedIn<'_> {
+    /// Returns the node label of the domains; [`CLUSTER_KEY`] for the cluster. `layer_key` maps a ClusterTopology and a layer to
+    /// a label.
+    pub fn key(self, layer_key: impl Fn(&str, &str) -> Option<String>) -> Option<String> {
+        match self {
+            Self::Cluster => Some(CLUSTER_KEY.to_owned()),
+            Self::Domain(Domain::Key(key)) => Some(key.clone()),
+            Self::Domain(Domain::Layer { topology, layer }) => layer_key(topology, layer),
+        }
+    }
+}
+
+/// Stands for a node label of which all nodes have the value [`CLUSTER`]: the whole cluster is one domain. It is no label key.
+pub const CLUSTER_KEY: &str = "";
+/// The domain of all nodes.
+pub const CLUSTER: &str = "cluster";
+
 /// The division of a coordination's roles into batches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batching {
@@ -111,6 +139,8 @@ pub struct Batching {
     pub progression_at: FieldPath,
     /// Placement of the pods of one batch.
     pub topology: Option<Topology>,
+    /// Whether a batch goes only when the cluster has room for all of it, whatever its topology.
+    pub whole: bool,
     /// Gang of one batch, and the path of its policy.
     pub pod_group: Option<(PodGroupPolicy, FieldPath)>,
     /// Recovery of a batch that loses a replica, where it is set.
@@ -130,10 +160,10 @@ impl Batching {
         self.topology.as_ref().filter(|topology| topology.is_hard())
     }
 
-    /// Returns the topology for which rolegate itself chooses the domain: it is hard, and no gang leaves the choice to its own
-    /// scheduler.
-    pub fn placed_in(&self) -> Option<&Topology> {
-        self.hard_topology().filter(|_| self.pod_group.is_none())
+    /// Returns the domain in which rolegate places a batch; `None` if it places none, or leaves that to the scheduler of a gang.
+    pub fn placed_in(&self) -> Option<PlacedIn<'_>> {
+        let domain = self.hard_topology().map(|topology| PlacedIn::Domain(&topology.domain));
+        domain.or_else(|| self.whole.then_some(PlacedIn::Cluster)).filter(|_| self.pod_group.is_none())
     }
 
     /// Returns the progression; an unknown word counts as the strictest.
@@ -146,7 +176,7 @@ impl Batching {
 
     /// Reports whether a batch is released only once all its pods exist.
     pub fn is_all_or_nothing(&self) -> bool {
-        self.pod_group.is_some() || self.topology.as_ref().is_some_and(Topology::is_hard)
+        self.pod_group.is_some() || self.whole || self.hard_topology().is_some()
     }
 
     /// Returns the recovery if its policy recreates batches.
@@ -182,6 +212,7 @@ impl Batching {
             progression: choose(segments.progression.as_deref(), SEGMENT_PROGRESSIONS, Progression::OrderedReady),
             progression_at: at.child("progression"),
             topology,
+            whole: segments.whole == Some(true),
             pod_group: None,
             recovery: segments.recovery.as_ref().map(|recovery| Recovery::parse(recovery, at.child("recovery"))),
             malformed: lacks_key
@@ -201,6 +232,12 @@ impl Batching {
     ) -> Self {
         let at = strategy_at.child("rollingDeploy");
         let mut malformed = Vec::new();
+        let whole = deploy.direct.get(WHOLE).filter(|value| !value.is_i64());
+        if let Some(value) = whole.filter(|value| !value.is_boolean() && !value.is_null()) {
+            let (at, value) = (at.child(WHOLE), Some(value.to_string()));
+            malformed.push(Malformed { at, value, detail: MUST_BE_TRUE_OR_FALSE });
+        }
+        let whole = whole.and_then(Value::as_bool).unwrap_or(false);
         let written = deploy.direct.get_key_value(RECOVERY);
         let recovery = written.and_then(|(_, value)| Recovery::parse_beside_roles(value, at.child(RECOVERY)));
         let (sizes, sizes_at) = if let Some(step) = &deploy.role_deploy_step {
@@ -208,7 +245,7 @@ impl Batching {
         } else {
             let (numbers, others): (Vec<_>, Vec<_>) =
                 deploy.direct.iter().partition(|(_, size)| size.as_i64().is_some());
-            let others = others.into_iter().filter(|(role, _)| *role != RECOVERY);
+            let others = others.into_iter().filter(|(role, _)| ![RECOVERY, WHOLE].contains(&role.as_str()));
             malformed.extend(others.map(|(role, size)| Malformed {
                 at: at.key(role.as_str()),
                 value: Some(size.to_string()),
@@ -236,6 +273,7 @@ impl Batching {
             progression: Choice::Known(Progression::Scheduled),
             progression_at: at.clone(),
             topology,
+            whole,
             pod_group,
             recovery,
             malformed,
@@ -257,6 +295,7 @@ impl Batching {
                 .into_iter()
                 .collect(),
             topology,
+            whole: false,
             pod_group: None,
             recovery: affinity.recovery.as_ref().map(|recovery| Recovery::parse(recovery, at.child("recovery"))),
             at,
@@ -264,11 +303,13 @@ impl Batching {
     }
 }
 
-/// A key beside the roles directly under `rollingDeploy`.
+/// Keys beside the roles directly under `rollingDeploy`.
 const RECOVERY: &str = "recovery";
+const WHOLE: &str = "whole";
 
 const MUST_NAME_A_LABEL: &str = "must name the node label of the domain";
 const MUST_NAME_A_LAYER: &str = "must name a layer of the ClusterTopology";
+const MUST_BE_TRUE_OR_FALSE: &str = "must be true or false";
 const MUST_BE_A_NUMBER: &str = "must be the number of replicas of a role";
 
 fn choose(word: Option<&str>, spellings: &[(&str, Progression)], default: Progression) -> Choice {

@@ -27,11 +27,11 @@ impl Group {
 
     /// Reports whether all batches may be released at once, with nothing to find out or to create first.
     fn never_waits(&self, batching: &Batching) -> bool {
-        let Batching { progression, topology, pod_group, sizes, .. } = batching;
+        let Batching { progression, topology, sizes, .. } = batching;
         let is_known = |role: &str| self.role(role).is_some_and(|role| !role.workload.desired_is_unknown);
         *progression == Choice::Known(Progression::Parallel)
             && topology.is_none()
-            && pod_group.is_none()
+            && !batching.is_all_or_nothing()
             && batching.recovers().is_none()
             && sizes.keys().all(|role| batching.size(role).is_some() && is_known(role))
     }

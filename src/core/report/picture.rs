@@ -65,7 +65,7 @@ impl Picture {
     pub fn fitted_into(mut self, cluster: &Cluster) -> Self {
         let keys = self.snapshot.domain_keys.iter().cloned().collect();
         self.fitted = self.group().map(|group| fit(group, &keys, cluster, MOST_FITTED)).unwrap_or_default();
-        self.fitted.retain(|fitted| fitted.key.is_some());
+        self.fitted.retain(|fitted| fitted.key.is_some() || fitted.batching.placed_in().is_some());
         self
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::api::status::CoordinationState;
+use crate::model::batching::{CLUSTER_KEY, PlacedIn};
 use crate::model::{Batching, Coordination, Domain, Group, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
@@ -266,7 +267,9 @@ impl<'a> Placing<'a, '_> {
             None => self.make_again(index, domain, without),
         };
         let (name, count) = (self.batching.batch_name(index), without.len());
-        let message = format!("{name} was placed in {domain}, and {count} of its pods have no node there; {next}");
+        let (within, there) =
+            if self.key == CLUSTER_KEY { (String::new(), "") } else { (format!(" in {domain}"), " there") };
+        let message = format!("{name} was placed{within}, and {count} of its pods have no node{there}; {next}");
         self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
     }
 
@@ -393,19 +396,21 @@ pub(super) fn used(batching: &Batching, domains: &Domains, index: u32) -> BTreeM
 
 /// Returns the text on why a batch has no room.
 pub(super) fn no_room(batching: &Batching, key: &str, index: u32, why: &NoFit, closed: Option<&Closed>) -> String {
-    let word = match batching.placed_in().map(|topology| &topology.domain) {
-        Some(Domain::Layer { layer, .. }) => layer,
-        Some(Domain::Key(_)) | None => key,
+    let word = match batching.placed_in() {
+        Some(PlacedIn::Cluster) => None,
+        Some(PlacedIn::Domain(Domain::Layer { layer, .. })) => Some(layer.as_str()),
+        Some(PlacedIn::Domain(Domain::Key(_))) | None => Some(key),
     };
     let kept = closed
         .map(|closed| format!("; {} is kept for group {:?}, which waits longer", closed.domain, &*closed.group.name));
-    format!("{}{}", why.describe(Some(word), &batching.batch_name(index)), kept.unwrap_or_default())
+    format!("{}{}", why.describe(word, &batching.batch_name(index)), kept.unwrap_or_default())
 }
 
 /// Returns the labels that bind a pod to a domain, and to a node of it if the domain alone is not enough.
 fn pin(key: &str, domain: &str, host: Option<String>) -> Pin {
     let host = host.map(|host| (HOSTNAME.to_owned(), host));
-    [(key.to_owned(), domain.to_owned())].into_iter().chain(host).collect()
+    let domain = (key != CLUSTER_KEY).then(|| (key.to_owned(), domain.to_owned()));
+    domain.into_iter().chain(host).collect()
 }
 
 #[cfg(test)]
@@ -415,3 +420,7 @@ mod tests;
 #[cfg(test)]
 #[path = "placing_as_scheduled_tests.rs"]
 mod as_scheduled_tests;
+
+#[cfg(test)]
+#[path = "placing_whole_tests.rs"]
+mod whole_tests;

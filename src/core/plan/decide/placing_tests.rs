@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::model::{Group, HoldReason, Queued, names};
+use crate::model::{Batching, Coordination, Group, HoldReason, Queued, names};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::placed::{Awaits, GivenUp, Placed};
@@ -23,14 +23,17 @@ pub(super) struct Scene {
     pub(super) group: Group,
     pods: Vec<PodFacts>,
     pub(super) capacity: Capacity,
-    line: Line,
+    pub(super) line: Line,
     spec: Value,
 }
 
 impl Scene {
     pub(super) fn new(batches: u32, when_no_fit: &str) -> Self {
         let affinity = json!({ "topologyKey": RACK, "ratios": { "prefill": 2, "decode": 1 }, "batchMode": "Parallel" });
-        let strategy = json!({ "affinityScheduling": affinity });
+        Self::of(batches, when_no_fit, &json!({ "affinityScheduling": affinity }))
+    }
+
+    pub(super) fn of(batches: u32, when_no_fit: &str, strategy: &Value) -> Self {
         let coordination = json!([{ "name": "pair", "whenNoFit": when_no_fit, "strategy": strategy }]);
         let group = mk_group(&[("prefill", 2 * batches), ("decode", batches)], &coordination);
         let mut scene =
@@ -138,7 +141,10 @@ fn decide(
     sight: Sight<'_>,
     context: DecisionContext<'_>,
 ) -> Evaluation {
-    let keys = [(0, RACK.to_owned())];
+    let key = |(coordination, batching): (&Coordination, &Batching)| {
+        Some((coordination.index, batching.placed_in()?.key(|_, _| None)?))
+    };
+    let keys: Vec<_> = group.batched().filter_map(key).collect();
     let observation = Observation { view: GroupView::build(group, &shared(pods)), ..Observation::default() };
     let mut placer = Placer::new(group.key.clone(), sight, line, false, Duration::ZERO);
     let seen = evaluate(group, observation, DecisionContext { domain_keys: &keys, ..context }, Some(&mut placer));

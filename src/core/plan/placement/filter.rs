@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::needs::{Amounts, Needs};
 use crate::api::node::{Node, Taint};
 use crate::api::scheduling::{NodeRequirement, NodeSelector, NodeSelectorTerm, Toleration};
+use crate::model::batching::{CLUSTER, CLUSTER_KEY};
 
 /// The taint of a cordoned node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
@@ -105,8 +106,11 @@ impl NodeFacts {
         }
     }
 
-    /// Returns the value of a label.
+    /// Returns the value of a label. Every node has [`CLUSTER_KEY`].
     pub fn label(&self, key: &str) -> Option<&str> {
+        if key == CLUSTER_KEY {
+            return Some(CLUSTER);
+        }
         let at = self.labels.binary_search_by(|known| (*known.key).cmp(key)).ok()?;
         self.labels.get(at).map(|label| &*label.value)
     }

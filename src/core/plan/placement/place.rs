@@ -279,8 +279,8 @@ impl NoFit {
         let what = domains.map_or_else(|| format!("{batch} does not fit"), |what| format!("no {what} fits {batch}"));
         let Some(best) = &self.best else { return format!("{what}: no node has one") };
         let Miss { domain, fits, of, .. } = best;
-        let which =
-            domain.as_deref().map_or_else(|| "there is room for".to_owned(), |name| format!("best {name} fits"));
+        let named = domain.as_deref().filter(|_| domains.is_some());
+        let which = named.map_or_else(|| "there is room for".to_owned(), |name| format!("best {name} fits"));
         let bound = if self.bounded { "; not every way to place the pods was tried" } else { "" };
         let never = if self.never_preempts { "; pods with preemptionPolicy Never take no other's place" } else { "" };
         format!("{what}: {which} {fits} of {of} pods, {}{bound}{never}", best.why())

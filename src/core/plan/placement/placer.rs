@@ -9,6 +9,7 @@ use super::filter::Refusal;
 use super::line::{Closed, Line, Turn};
 use super::needs::{Load, Needs};
 use super::place::{Fit, NoFit, Placement, Question, place, preempted};
+use crate::model::batching::{CLUSTER, CLUSTER_KEY};
 use crate::model::{GroupKey, WhenNoFit};
 
 /// The observed nodes and pods.
@@ -159,7 +160,8 @@ impl<'a> Placer<'a> {
     /// Returns the domain that a pod without a node asks for.
     pub fn asked_domain(&self, uid: &str, key: &str) -> Option<&str> {
         let Sight::Known(capacity) = &self.sight else { return None };
-        capacity.needs(uid)?.node_selector.get(key).map(String::as_str)
+        let needs = capacity.needs(uid)?;
+        if key == CLUSTER_KEY { Some(CLUSTER) } else { needs.node_selector.get(key).map(String::as_str) }
     }
 
     /// Returns false if no node is in the domain, as far as observed.
@@ -405,6 +407,8 @@ impl Batch<'_, '_> {
         if let Some(domain) = domain {
             return Err(Answer::to(&domain, self.request));
         }
+        // The whole cluster is kept for no batch: nothing else would go.
+        let best = best.filter(|_| self.request.key != CLUSTER_KEY);
         let best = best.map(|domain| (self.request.key.to_owned(), domain));
         line.waits(self.group, priority, now, self.capacity.freed(), best);
         Err(Answer::NoRoom { why: Box::new(why), closed })

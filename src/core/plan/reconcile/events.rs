@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::status::{CoordinationState, Draining, GroupStatus};
+use crate::model::batching::PlacedIn;
 use crate::model::wording::{counted, ordinals};
 use crate::model::{Batching, Coordination, Group, HoldReason, names};
 use crate::plan::decide::decision::Decision;
@@ -329,7 +330,11 @@ impl EventNote {
                 roles.insert(name.clone());
             }
         }
-        let note = format!("{} is released in {domain}: {}", batching.labelled_name(index), ranges.join(", "));
+        let within = match batching.placed_in() {
+            Some(PlacedIn::Cluster) => String::new(),
+            _ => format!(" in {domain}"),
+        };
+        let note = format!("{} is released{within}: {}", batching.labelled_name(index), ranges.join(", "));
         let subject = format!("{} {index}", coordination.display_name());
         Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
     }

@@ -59,7 +59,7 @@ const RULES: &[Rule<Group>] = &[
     Rule::error("pod-group-policy", "podGroupPolicy names one known scheduler", values::pod_group_policy),
     Rule::either(
         "when-no-fit",
-        "whenNoFit is a known word, and stands where batches must share a domain",
+        "whenNoFit is a known word, and stands where batches must share a domain or go whole",
         values::when_no_fit,
     ),
     Rule::error(

@@ -112,7 +112,7 @@ pub(super) fn pod_group_policy(group: &Group, _: &World, report: &mut Report) {
 }
 
 /// Requires a known word for `whenNoFit`, and warns where it has no effect: it applies only to batches that must share a
-/// domain.
+/// domain or go whole.
 pub(super) fn when_no_fit(group: &Group, _: &World, report: &mut Report) {
     for coordination in &group.coordinations {
         let Some(word) = coordination.when_no_fit.as_deref().filter(|word| !word.is_empty()) else { continue };
@@ -120,12 +120,12 @@ pub(super) fn when_no_fit(group: &Group, _: &World, report: &mut Report) {
         if !WHEN_NO_FIT.iter().any(|(known, _)| *known == word) {
             let detail = supported(WHEN_NO_FIT.iter().map(|(known, _)| *known));
             report.error(&name, path, Cause::NotSupported, quoted(word), detail);
-        } else if coordination.batching().and_then(Batching::placed_in).is_none() {
+        } else if coordination.batching().is_none_or(|batching| batching.placed_in().is_none()) {
             let is_gang = coordination.batching().and_then(Batching::hard_topology).is_some();
             let why = if is_gang {
                 "its PodGroups are placed by their scheduler"
             } else {
-                "no batch of it must share one domain"
+                "its batches neither share a domain nor go whole"
             };
             report.warn(&name, path, Cause::Invalid, quoted(word), format!("has no effect: {why}"));
         }
