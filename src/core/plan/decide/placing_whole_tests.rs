@@ -25,13 +25,13 @@ fn a_segment_goes_over_all_racks_and_only_whole() {
 
 #[test]
 fn a_pod_that_comes_back_joins_its_segment_wherever_that_runs() {
-    let scene = || {
-        let scene = whole(1, "").node("a", "r1", 2, false).node("b", "r2", 1, false).committed(&[("0", "cluster")]);
-        scene.went("prefill-0", Some("a")).went("decode-0", Some("b"))
+    let seen = |others: u32| {
+        let scene = whole(1, "").node("a", "r1", 2, false).node("b", "r2", 1, false).other("a", others, 9);
+        let mut scene = scene.committed(&[("0", "cluster")]).went("prefill-0", Some("a")).went("decode-0", Some("b"));
+        scene.decide(DecisionContext::default())
     };
-    assert_eq!(going(&scene().decide(DecisionContext::default())), [("prefill-1", true, vec!["a"])]);
-    let seen = scene().other("a", 1, 9).decide(DecisionContext::default());
-    assert_eq!(going(&seen), [("prefill-1", true, vec![])], "also where there is no room for it now");
+    assert_eq!(going(&seen(0)), [("prefill-1", true, vec!["a"])]);
+    assert_eq!(going(&seen(1)), [("prefill-1", true, vec![])], "also where there is no room for it now");
 }
 
 #[test]
