@@ -13,7 +13,7 @@ pub use super::failure::Failure;
 use super::failure::{one_line, root_cause};
 pub use super::kubeconfig::ConnectionArgs;
 use crate::cluster::told;
-use crate::cluster::write::adoption::AdoptionError;
+use crate::cluster::write::deadline::Unfinished;
 use crate::model::Serving;
 use crate::model::object_name::{label_fault, subdomain_fault};
 
@@ -129,10 +129,10 @@ impl Connection {
     }
 
     /// Describes a failed or unanswered write in one line.
-    pub fn write_failure(&self, error: &AdoptionError) -> Failure {
+    pub fn write_failure(&self, error: &kube::Error) -> Failure {
         match error {
-            AdoptionError::Api(error) => self.failure(error),
-            AdoptionError::Unfinished(error) => Failure::Other(error.to_string()),
+            kube::Error::Service(cause) if cause.is::<Unfinished>() => Failure::Other(cause.to_string()),
+            error => self.failure(error),
         }
     }
 }

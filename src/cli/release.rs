@@ -17,7 +17,7 @@ use crate::api::workload::{LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, Sta
 use crate::cluster::watch::watched::api;
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::cluster::write::removal;
-use crate::cluster::write::writer::{PartitionSet, Released, Writer};
+use crate::cluster::write::writer::Writer;
 use crate::model::wording::counted;
 use crate::model::{RolledWorkload, WorkloadObject, names};
 use crate::plan::PodRef;
@@ -88,8 +88,8 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
     let mut outcome = Outcome { namespace: connection.namespace.clone(), ..Outcome::default() };
     while let Some((result, pod)) = results.next().await {
         match result {
-            Ok(Released::Done(_)) => outcome.released.push(pod),
-            Ok(Released::Gone) => outcome.gone.push(pod),
+            Ok(Some(_)) => outcome.released.push(pod),
+            Ok(None) => outcome.gone.push(pod),
             Err(error) => outcome.failed.push(Failed { error: connection.failure(&error).to_string(), object: pod }),
         }
     }
@@ -98,8 +98,8 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
         let name = format!("{}/{}", workload.key.kind.as_str(), workload.key.name);
         let thaw = writer.set_partition(&workload, workload.asked_partition(), true);
         match writer.in_time(thaw).await {
-            Ok(PartitionSet::Done(_)) => outcome.thawed.push(name),
-            Ok(PartitionSet::Changed) => {
+            Ok(Some(_)) => outcome.thawed.push(name),
+            Ok(None) => {
                 outcome.failed.push(Failed { error: "it was changed meanwhile, try again".to_owned(), object: name });
             }
             Err(error) => outcome.failed.push(Failed { error: connection.failure(&error).to_string(), object: name }),

@@ -10,6 +10,22 @@ pub fn short(error: &kube::Error) -> String {
     }
 }
 
+/// Returns `None` for an answer with one of these status codes.
+pub fn unless<T>(codes: &[u16], answer: Result<T, kube::Error>) -> Result<Option<T>, kube::Error> {
+    match answer {
+        Err(kube::Error::Api(status)) if codes.contains(&status.code) => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+/// Returns the message of an answer that forbids a request.
+pub fn forbidden(error: &kube::Error) -> Option<&str> {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => Some(&status.message),
+        _ => None,
+    }
+}
+
 /// Reports whether a write was refused because its namespace is being deleted or is gone.
 pub fn namespace_is_gone(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else { return false };

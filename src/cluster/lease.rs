@@ -14,6 +14,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::failure::unless;
+
 /// Settings of one replica in the election.
 #[derive(Clone, Debug)]
 pub struct LeaseOptions {
@@ -170,16 +172,11 @@ impl Election {
     async fn attempt(&mut self) -> Attempt {
         let sent = Instant::now();
         match tokio::time::timeout(self.options.attempt_timeout(), self.take_or_renew(sent)).await {
-            Ok(Ok(attempt)) => attempt,
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "lease cannot be renewed");
-                Attempt::Unknown
-            }
-            Err(_) => {
-                tracing::warn!("lease cannot be renewed: no answer in time");
-                Attempt::Unknown
-            }
+            Ok(Ok(attempt)) => return attempt,
+            Ok(Err(error)) => tracing::warn!(%error, "lease cannot be renewed"),
+            Err(_) => tracing::warn!("lease cannot be renewed: no answer in time"),
         }
+        Attempt::Unknown
     }
 
     async fn take_or_renew(&mut self, sent: Instant) -> Result<Attempt, kube::Error> {
@@ -197,7 +194,8 @@ impl Election {
         } else {
             self.api.create(&PostParams::default(), &self.lease(None)).await
         };
-        Ok(match lost_race(written)? {
+        // With 409 another replica was faster, which is no error.
+        Ok(match unless(&[409], written)? {
             None => Attempt::Lost,
             Some(lease) if self.history.goes_on(&lease.metadata) => Attempt::Held(sent),
             Some(_) => Attempt::Restored,
@@ -242,7 +240,7 @@ impl Election {
             let record = Record::of(&lease);
             if record.holder_identity.as_ref() == Some(&self.options.identity) {
                 lease.data = json!({ "spec": Record { holder_identity: Some(String::new()), ..record } });
-                lost_race(self.api.replace(&self.options.name, &PostParams::default(), &lease).await)?;
+                unless(&[409], self.api.replace(&self.options.name, &PostParams::default(), &lease).await)?;
             }
             Ok::<(), kube::Error>(())
         };
@@ -279,15 +277,6 @@ async fn believe(mut until: watch::Receiver<Option<Instant>>, leader: watch::Sen
             changed = until.changed() => if changed.is_err() { return },
             () = time_is_up => {}
         }
-    }
-}
-
-/// Returns the written Lease; `None` when another replica was faster, which is no error.
-fn lost_race(result: Result<DynamicObject, kube::Error>) -> Result<Option<DynamicObject>, kube::Error> {
-    match result {
-        Ok(lease) => Ok(Some(lease)),
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(None),
-        Err(error) => Err(error),
     }
 }
 

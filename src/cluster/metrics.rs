@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use crate::model::GroupKey;
 
@@ -52,124 +52,107 @@ type Share = Gauge<f64, AtomicU64>;
 
 #[derive(Clone, Debug)]
 pub struct LoopMetrics {
-    /// Pods released, by outcome: released, gone, failed.
     pub releases: Family<Outcome, Counter>,
-    /// Status writes, by outcome: written, dropped, conflict, gone, failed.
     pub status_writes: Family<Outcome, Counter>,
-    /// Events, by outcome: written, failed, dropped, limited, gone.
     pub events: Family<Outcome, Counter>,
-    /// Pods held now, by reason.
     pub held: Family<Reason, Gauge>,
-    /// Groups and PodGroups that hold something now, by reason: pods, rollouts, or batches without pods.
     pub held_groups: Family<Reason, Gauge>,
-    /// Pods that run now although the group they were held for is missing.
     pub uncoordinated: Gauge,
-    /// Batches of all groups now, by state.
     pub batches: Family<State, Gauge>,
-    /// Groups with the reason ProgressDeadlineExceeded now.
     pub stalled: Gauge,
-    /// Seconds from the event that lets a batch go to its last release.
     pub batch_release_seconds: Histogram,
-    /// Seconds of one decision for one group.
     pub plan_seconds: Histogram,
-    /// 1 on the replica that releases.
     pub leader: Gauge,
-    /// Partitions set, by outcome: written, conflict, failed.
     pub partitions: Family<Outcome, Counter>,
-    /// Workloads scaled, by outcome: written, conflict, failed.
     pub scales: Family<Outcome, Counter>,
-    /// Pods deleted for a recovery, by outcome: deleted, failed.
     pub recovery_deletions: Family<Outcome, Counter>,
-    /// Batches of all groups that have lost a replica, by phase of their recovery.
     pub recoveries: Family<State, Gauge>,
-    /// Segments of all groups whose workloads are scaled together, by state.
     pub segments: Family<State, Gauge>,
-    /// Limit of concurrent writes of pods.
     pub write_limit: Gauge,
-    /// Entries kept in memory, by map.
     pub entries: Family<Of, Gauge>,
-    /// Updated share of each role with an open rollout, 0 to 1.
     updated: Family<Rolling, Share>,
-    /// Largest difference of the updated shares of two roles of a group, 0 to 1.
     skew: Family<Rolling, Share>,
 }
 
 impl LoopMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            releases: Family::default(),
-            status_writes: Family::default(),
-            events: Family::default(),
-            held: Family::default(),
-            held_groups: Family::default(),
-            uncoordinated: Gauge::default(),
-            batches: Family::default(),
-            stalled: Gauge::default(),
-            batch_release_seconds: Histogram::new(RELEASE_BUCKETS),
-            plan_seconds: Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
-            leader: Gauge::default(),
-            partitions: Family::default(),
-            scales: Family::default(),
-            recovery_deletions: Family::default(),
-            recoveries: Family::default(),
-            segments: Family::default(),
-            write_limit: Gauge::default(),
-            entries: Family::default(),
-            updated: Family::default(),
-            skew: Family::default(),
+            releases: shown(registry, "releases", "Pods released, by outcome", Family::default()),
+            status_writes: shown(registry, "status_writes", "Status writes, by outcome", Family::default()),
+            events: shown(registry, "events", "Events, by outcome", Family::default()),
+            held: shown(registry, "held_pods", "Pods that are held now, by reason", Family::default()),
+            held_groups: shown(
+                registry,
+                "held_groups",
+                "Groups and PodGroups in which something is held now, by reason",
+                Family::default(),
+            ),
+            uncoordinated: shown(
+                registry,
+                "uncoordinated_pods",
+                "Pods that run although the group is not there for which they were held",
+                Gauge::default(),
+            ),
+            batches: shown(registry, "batches", "Batches of all groups now, by state", Family::default()),
+            stalled: shown(
+                registry,
+                "stalled_groups",
+                "Groups in which nothing has moved for too long",
+                Gauge::default(),
+            ),
+            batch_release_seconds: shown(
+                registry,
+                "batch_release_seconds",
+                "From the event that lets a batch go to the end of the last release of its pods",
+                Histogram::new(RELEASE_BUCKETS),
+            ),
+            plan_seconds: shown(
+                registry,
+                "plan_seconds",
+                "Time of one decision for one group",
+                Histogram::new([1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2, 5e-2, 0.1, 0.5]),
+            ),
+            partitions: shown(registry, "partitions", "Partitions set, by outcome", Family::default()),
+            scales: shown(registry, "scales", "Workloads scaled, by outcome", Family::default()),
+            recovery_deletions: shown(
+                registry,
+                "recovery_deletions",
+                "Pods deleted since their batch is made anew, by outcome",
+                Family::default(),
+            ),
+            recoveries: shown(
+                registry,
+                "recoveries",
+                "Batches that are made anew, were within the window, or are not for now or for good, by state",
+                Family::default(),
+            ),
+            segments: shown(
+                registry,
+                "segments",
+                "Segments of groups whose workloads are scaled together: those that are wanted, released, there, taken away, deferred",
+                Family::default(),
+            ),
+            updated: shown(
+                registry,
+                "rollout_updated_ratio",
+                "Updated share of a role in a rollout",
+                Family::default(),
+            ),
+            skew: shown(registry, "rollout_skew", "Difference of the updated shares of a group", Family::default()),
+            write_limit: shown(
+                registry,
+                "write_limit",
+                "Writes of pods that may be in flight at a time: as many as the API server takes",
+                Gauge::default(),
+            ),
+            entries: shown(
+                registry,
+                "loop_entries",
+                "Entries of what the loop keeps in memory, by what they are of",
+                Family::default(),
+            ),
+            leader: shown(registry, "leader", "1 on the replica that releases", Gauge::default()),
         };
-        registry.register("releases", "Pods released, by outcome", metrics.releases.clone());
-        registry.register("status_writes", "Status writes, by outcome", metrics.status_writes.clone());
-        registry.register("events", "Events, by outcome", metrics.events.clone());
-        registry.register("held_pods", "Pods that are held now, by reason", metrics.held.clone());
-        registry.register(
-            "held_groups",
-            "Groups and PodGroups in which something is held now, by reason",
-            metrics.held_groups.clone(),
-        );
-        registry.register(
-            "uncoordinated_pods",
-            "Pods that run although the group is not there for which they were held",
-            metrics.uncoordinated.clone(),
-        );
-        registry.register("batches", "Batches of all groups now, by state", metrics.batches.clone());
-        registry.register("stalled_groups", "Groups in which nothing has moved for too long", metrics.stalled.clone());
-        registry.register(
-            "batch_release_seconds",
-            "From the event that lets a batch go to the end of the last release of its pods",
-            metrics.batch_release_seconds.clone(),
-        );
-        registry.register("plan_seconds", "Time of one decision for one group", metrics.plan_seconds.clone());
-        registry.register("partitions", "Partitions set, by outcome", metrics.partitions.clone());
-        registry.register("scales", "Workloads scaled, by outcome", metrics.scales.clone());
-        registry.register(
-            "recovery_deletions",
-            "Pods deleted since their batch is made anew, by outcome",
-            metrics.recovery_deletions.clone(),
-        );
-        registry.register(
-            "recoveries",
-            "Batches that are made anew, were within the window, or are not for now or for good, by state",
-            metrics.recoveries.clone(),
-        );
-        registry.register(
-            "segments",
-            "Segments of groups whose workloads are scaled together: those that are wanted, released, there, taken away, deferred",
-            metrics.segments.clone(),
-        );
-        registry.register("rollout_updated_ratio", "Updated share of a role in a rollout", metrics.updated.clone());
-        registry.register("rollout_skew", "Difference of the updated shares of a group", metrics.skew.clone());
-        registry.register(
-            "write_limit",
-            "Writes of pods that may be in flight at a time: as many as the API server takes",
-            metrics.write_limit.clone(),
-        );
-        registry.register(
-            "loop_entries",
-            "Entries of what the loop keeps in memory, by what they are of",
-            metrics.entries.clone(),
-        );
-        registry.register("leader", "1 on the replica that releases", metrics.leader.clone());
         metrics.begin_counting();
         metrics
     }
@@ -207,4 +190,9 @@ impl LoopMetrics {
             self.skew.get_or_create(&labels("")).set((high - low).max(0.0));
         }
     }
+}
+
+fn shown<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
 }

@@ -1,4 +1,8 @@
 //! Watches the API server, indexes its objects, plans, and writes.
+//!
+//! A function that asks the API server fails when it refuses, fails, or does not answer, and for an invalid name.
+
+#![allow(clippy::missing_errors_doc, reason = "said once, above")]
 
 pub mod capacity;
 pub mod entries;

@@ -11,8 +11,10 @@ use kube::core::{DynamicResourceScope, PartialObjectMeta};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::api::ObjectKind;
+use crate::cluster::failure::unless;
 use crate::model::object_name::{label_fault, subdomain_fault};
 
 /// The objects of a kind, in one namespace or in all.
@@ -50,18 +52,12 @@ impl<K> Objects<K> {
     }
 
     /// Returns the API of all objects, for a watch.
-    ///
-    /// # Errors
-    ///
-    /// When the namespace is no valid name.
     pub fn all(self) -> Result<Api<K>, kube::Error> {
         self.api(None)?;
         Ok(self.api)
     }
 }
 
-/// Every method fails when the API server refuses or fails, and for an invalid name.
-#[allow(clippy::missing_errors_doc, reason = "said once, above")]
 impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
     pub async fn get(&self, name: &str) -> Result<K, kube::Error> {
         self.api(Some(name))?.get(name).await
@@ -98,29 +94,19 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
         self.api(None)?.create(params, object).await
     }
 
-    pub async fn patch<P: Serialize + Debug>(
-        &self,
-        name: &str,
-        params: &PatchParams,
-        patch: &Patch<P>,
-    ) -> Result<K, kube::Error> {
+    pub async fn patch(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> Result<K, kube::Error> {
         self.api(Some(name))?.patch(name, params, patch).await
     }
 
-    pub async fn patch_status<P: Serialize + Debug>(
-        &self,
-        name: &str,
-        params: &PatchParams,
-        patch: &Patch<P>,
-    ) -> Result<K, kube::Error> {
+    pub async fn patch_status(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> Result<K, kube::Error> {
         self.api(Some(name))?.patch_status(name, params, patch).await
     }
 
-    pub async fn patch_scale<P: Serialize + Debug>(
+    pub async fn patch_scale(
         &self,
         name: &str,
         params: &PatchParams,
-        patch: &Patch<P>,
+        patch: &Patch<Value>,
     ) -> Result<Scale, kube::Error> {
         self.api(Some(name))?.patch_scale(name, params, patch).await
     }
@@ -130,60 +116,58 @@ impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
     }
 }
 
+/// A request, or why it cannot be built.
+pub type Asked = Result<Request<Vec<u8>>, kube::Error>;
+
 /// Builds the request for one object, to be read as text.
-///
-/// # Errors
-///
-/// When the name is invalid.
-pub fn get(kind: ObjectKind, namespace: Option<&str>, name: &str) -> Result<Request<Vec<u8>>, kube::Error> {
-    let request =
-        check(namespace, Some(name)).and_then(|()| requests(kind, namespace).get(name, &GetParams::default()));
-    request.map_err(kube::Error::BuildRequest)
+pub fn get(kind: ObjectKind, namespace: Option<&str>, name: &str) -> Asked {
+    asked(kind, namespace, Some(name), |requests| requests.get(name, &GetParams::default()))
+}
+
+/// Reads an object as JSON; `None` when it or its kind does not exist.
+pub async fn read(
+    client: &Client,
+    kind: ObjectKind,
+    namespace: &str,
+    name: &str,
+) -> Result<Option<Value>, kube::Error> {
+    unless(&[404], client.request(get(kind, Some(namespace), name)?).await)
 }
 
 /// Builds the discovery request for the version of a kind, to be read as text.
-///
-/// # Errors
-///
-/// When it cannot be built.
-pub fn versions(kind: ObjectKind) -> Result<Request<Vec<u8>>, kube::Error> {
-    let root = if kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", kind.group) };
-    let request = Request::get(format!("{root}/{}", kind.version)).body(Vec::new());
+pub fn versions(kind: ObjectKind) -> Asked {
+    let request = Request::get(root(kind)).body(Vec::new());
     request.map_err(|error| kube::Error::BuildRequest(RequestError::BuildRequest(error)))
 }
 
 /// Builds the request for a list, to be read as text.
-///
-/// # Errors
-///
-/// When the namespace is no valid name.
-pub fn list(kind: ObjectKind, namespace: Option<&str>, params: &ListParams) -> Result<Request<Vec<u8>>, kube::Error> {
-    let request = check(namespace, None).and_then(|()| requests(kind, namespace).list(params));
-    request.map_err(kube::Error::BuildRequest)
+pub fn list(kind: ObjectKind, namespace: Option<&str>, params: &ListParams) -> Asked {
+    asked(kind, namespace, None, |requests| requests.list(params))
 }
 
 /// Builds the request for a list of metadata, to be read as text.
-///
-/// # Errors
-///
-/// When the namespace is no valid name.
-pub fn list_metadata(
-    kind: ObjectKind,
-    namespace: Option<&str>,
-    params: &ListParams,
-) -> Result<Request<Vec<u8>>, kube::Error> {
-    let request = check(namespace, None).and_then(|()| requests(kind, namespace).list_metadata(params));
-    request.map_err(kube::Error::BuildRequest)
+pub fn list_metadata(kind: ObjectKind, namespace: Option<&str>, params: &ListParams) -> Asked {
+    asked(kind, namespace, None, |requests| requests.list_metadata(params))
 }
 
-fn requests(kind: ObjectKind, namespace: Option<&str>) -> Requests {
-    let root = if kind.group.is_empty() { "/api".to_owned() } else { format!("/apis/{}", kind.group) };
-    Requests::new(match namespace {
-        Some(namespace) if kind.namespaced => {
-            format!("{root}/{}/namespaces/{namespace}/{}", kind.version, kind.plural)
-        }
-        _ => format!("{root}/{}/{}", kind.version, kind.plural),
-    })
+fn asked(
+    kind: ObjectKind,
+    namespace: Option<&str>,
+    name: Option<&str>,
+    ask: impl FnOnce(Requests) -> Result<Request<Vec<u8>>, RequestError>,
+) -> Asked {
+    let root = root(kind);
+    let requests = Requests::new(match namespace.filter(|_| kind.namespaced) {
+        Some(namespace) => format!("{root}/namespaces/{namespace}/{}", kind.plural),
+        None => format!("{root}/{}", kind.plural),
+    });
+    check(namespace, name).and_then(|()| ask(requests)).map_err(kube::Error::BuildRequest)
+}
+
+/// Returns the path of the version of a kind.
+pub fn root(kind: ObjectKind) -> String {
+    let ObjectKind { group, version, .. } = kind;
+    if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rolegate::api::Pod;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
-use rolegate::cluster::write::writer::{Released, Written, release_patch, released, status_patch, written};
+use rolegate::cluster::write::writer::{Written, release_patch, released, status_patch, written};
 use rolegate::model::{Queued, ScaledWorkload, WorkloadKind};
 use rolegate::mutate::rollout::partition_patch;
 use rolegate::plan::reconcile::scales::ScaleOutcome;
@@ -218,12 +218,12 @@ impl Replica {
     fn released(&mut self, object: PodRef, answer: Answered<Arc<Pod>>, now: Duration) -> Ended {
         let answer = answer.map(|pod| (*pod).clone()).map_err(kube::Error::Api);
         let failed = match released(answer) {
-            Ok(Released::Done(pod)) => {
+            Ok(Some(pod)) => {
                 self.seen.written_pod(&pod);
                 self.index.pod_written(&pod);
                 false
             }
-            Ok(Released::Gone) => false,
+            Ok(None) => false,
             Err(_) => {
                 self.failed.insert(object.uid.clone(), now);
                 self.sabotage != Some(Sabotage::ForgetsFailures)

@@ -14,7 +14,6 @@ use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::status::GroupStatus;
 use rolegate::api::workload::StatefulSet;
 use rolegate::cluster::index::{CarrierObject, SeenWorkload, SharedIndex};
-use rolegate::cluster::read::live_world::LiveWorld;
 use rolegate::cluster::read::lookup::Lookup;
 use rolegate::cluster::read::shortages::Shortages;
 use rolegate::model::GroupKey;
@@ -102,8 +101,7 @@ impl Webhook {
         });
         let client = Client::new(nobody, "default");
         let admission = Admission {
-            lookup: Lookup::new(client.clone(), self.index.clone()),
-            live_world: LiveWorld::new(client.clone(), self.index.clone(), Options::default()),
+            lookup: Lookup::new(client.clone(), self.index.clone(), Options::default()),
             shortages: Shortages::new(client, self.index, None),
             kai_pods: true,
             strict: false,

@@ -8,9 +8,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use rolegate::api::pod_group::POD_GROUP;
-use rolegate::cluster::index::{Change, Index};
-use rolegate::cluster::watch::sources::read_pod_group;
-use rolegate::model::{GroupKey, Placement, names};
+use rolegate::cluster::index::{Change, Index, LookedUp};
+use rolegate::model::{GangTree, GroupKey, Placement, names};
 use rolegate::plan::placement::Sight;
 use rolegate::plan::{Action, Ended, LoopOptions, Pin, Reconciler};
 use serde_json::{Value, json};
@@ -176,9 +175,9 @@ impl World {
             },
             "spec": { "minSubGroup": shape.replicas, "subGroups": ([1, 2].map(replica).concat()) },
         });
-        let read = read_pod_group(&serde_json::from_value(object).unwrap());
+        let read = <GangTree as LookedUp>::of(POD_GROUP, &serde_json::from_value(object).unwrap());
         let name = ("ns".into(), key(tree).name);
-        self.index.looked_up_change(0, POD_GROUP, Change::Applied((name, Some(self.version), read)));
+        self.index.looked_up_change(0, POD_GROUP, Change::Applied((name, Some(self.version), Some(read))));
     }
 
     fn node(&self, number: usize) -> Value {

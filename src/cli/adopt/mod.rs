@@ -29,7 +29,7 @@ use crate::cli::duration;
 use crate::cli::options::Output;
 use crate::cli::terminal::{is_asked, says_yes, shown};
 use crate::cluster::watch::sources::NAMESPACE;
-use crate::cluster::write::adoption::{Adoption, AdoptionError};
+use crate::cluster::write::adoption::Adoption;
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::model::CARRIERS;
 
@@ -122,7 +122,7 @@ async fn is_served(connection: &Connection, api: &Adoption) -> Result<(), Failur
 }
 
 async fn planned(args: &AdoptArgs, connection: &Connection, api: &Adoption) -> Result<Result<Plan, Refused>, Failure> {
-    let fault = |error: &AdoptionError| connection.write_failure(error);
+    let fault = |error: &kube::Error| connection.write_failure(error);
     let pods = api.pods().await.map_err(|error| fault(&error))?;
     let (mut running, mut refused) = (Vec::new(), Vec::new());
     for target in &args.workloads {

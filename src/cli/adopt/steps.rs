@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::plan::{Plan, Role, Rolls};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::cli::connection::{Connection, Failure};
-use crate::cluster::write::adoption::{Adoption, AdoptionError};
+use crate::cluster::write::adoption::Adoption;
 use crate::model::wording::counted;
 use crate::mutate::rollout::is_frozen;
 
@@ -118,7 +118,7 @@ impl Steps<'_> {
         patched.map_err(|error| self.fault(&error))
     }
 
-    fn fault(&self, error: &AdoptionError) -> Failure {
+    fn fault(&self, error: &kube::Error) -> Failure {
         self.connection.write_failure(error)
     }
 }

@@ -23,7 +23,6 @@ use crate::cluster::entries::Entries;
 use crate::cluster::index::SharedIndex;
 use crate::cluster::lease::{Election, LeaseOptions};
 use crate::cluster::metrics::LoopMetrics;
-use crate::cluster::read::live_world::LiveWorld;
 use crate::cluster::read::lookup::Lookup;
 use crate::cluster::read::shortages::Shortages;
 use crate::cluster::requests::ApiRequests;
@@ -139,21 +138,16 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let sources = sources(&args, &serving, &client, &index);
     parts.add("cache check", follow_caches(readiness.register("caches"), index.synced()));
 
-    let lookup = Lookup::new(client.clone(), index.clone());
     let options = options(&args, rules);
-    let live_world = LiveWorld::new(client.clone(), lookup.index().clone(), options);
+    let lookup = Lookup::new(client.clone(), index.clone(), options);
     let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
     let writer = Writer::new(client.clone(), args.write_timeout);
     let events = Events::new(writer.clone(), &identity, loop_metrics.clone());
     let (election, leader) = Election::new(&client, lease_options(&args, &identity, &serving));
     parts.add("election", election.run(draining.clone()));
     // Its budget of reads is separate from that of reviews.
-    let topologies = TopologyKeeper::new(
-        writer.clone(),
-        LiveWorld::new(client.clone(), lookup.index().clone(), options),
-        leader.clone(),
-        serving.mode,
-    );
+    let own = Lookup::new(client.clone(), index.clone(), options);
+    let topologies = TopologyKeeper::new(writer.clone(), own, leader.clone(), serving.mode);
     parts.add("topologies", topologies.run(draining.clone()));
     let pods = PodSettings { places: args.placement.is_on(), ..args.pods.settings() };
     lookup.index().write(|index| index.choose_dialect(options.kai_dialect.chosen()));
@@ -180,7 +174,6 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let limits = Limits { body_memory: args.body_memory, ..Limits::default() }.within(open_files());
     let admission = Admission {
         lookup,
-        live_world,
         shortages,
         strict: args.strict,
         kai_pods: args.kai_pods.is_on(),

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use super::context::Context;
+use super::store::{Store, Stored};
 use super::{SourceId, version};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
@@ -85,11 +86,9 @@ type Id = (ObjectKind, Arc<str>, Arc<str>);
 
 #[derive(Debug, Default)]
 pub(super) struct Carriers {
-    /// The second field is the watch that reported the object; `None` for one that was only read or written.
-    objects: HashMap<Id, (CarrierObject, Option<SourceId>)>,
+    /// Objects, and those that name a group.
+    objects: Store<Id, CarrierObject>,
     gone: Tombstones<Id>,
-    /// Objects that name a group.
-    by_group: HashMap<GroupKey, HashSet<Id>>,
     claims: HashMap<GroupKey, Carried>,
     /// Groups whose reading or faults depend on a workload.
     by_workload: HashMap<WorkloadKey, HashSet<GroupKey>>,
@@ -142,22 +141,24 @@ impl Carriers {
 
     /// Returns the RoleBasedGroup of this name.
     pub(super) fn role_based_group(&self, key: &GroupKey) -> Option<&Arc<Group>> {
-        let rbg = |id: &Id| match &self.objects.get(id)?.0 {
+        role_based_group(self.objects.of(key).filter_map(|object| match object {
             CarrierObject::Rbg(group) => Some(group),
             CarrierObject::Coordination(_) => None,
-        };
-        role_based_group(self.by_group.get(key)?.iter().filter_map(rbg))
+        }))
     }
 
     /// Returns an object as it was last seen.
     pub(super) fn object(&self, kind: ObjectKind, namespace: &str, name: &str) -> Option<CarrierObject> {
-        self.objects.get(&(kind, namespace.into(), name.into())).map(|(object, _)| object.clone())
+        self.objects.get(&(kind, namespace.into(), name.into())).map(|known| known.object.clone())
     }
 
     /// Returns the names of the RoleCoordinations that name a group.
     pub(super) fn coordinations_of(&self, key: &GroupKey) -> BTreeSet<Arc<str>> {
-        let ids = self.by_group.get(key).into_iter().flatten();
-        ids.filter(|(kind, ..)| *kind == ROLE_COORDINATION).map(|(.., name)| name.clone()).collect()
+        self.objects
+            .keys_of(key)
+            .filter(|(kind, ..)| *kind == ROLE_COORDINATION)
+            .map(|(.., name)| name.clone())
+            .collect()
     }
 
     /// Stores an object unless a newer version is known or the object was deleted. Returns its group when the object was
@@ -166,17 +167,13 @@ impl Carriers {
         let id = object.id();
         let (uid, version) = object.version();
         let known = self.objects.get(&id);
-        if known.is_some_and(|(known, _)| is_older(version, known.version().1)) || self.gone.holds(&id, uid, version) {
+        let is_newer = |known: &Stored<CarrierObject>| is_older(version, known.object.version().1);
+        if known.is_some_and(is_newer) || self.gone.holds(&id, uid, version) {
             return None;
         }
-        let source = source.or(known.filter(|(known, _)| known.version().0 == uid).and_then(|(_, source)| *source));
-        let old_key = known.map(|(object, _)| object.key());
+        let source = source.or(known.filter(|known| known.object.uid() == uid).and_then(|known| known.source));
         let key = object.key();
-        if let Some(old) = old_key.filter(|old| *old != key) {
-            self.detach(&old, &id);
-        }
-        self.by_group.entry(key.clone()).or_default().insert(id.clone());
-        self.objects.insert(id, (object, source));
+        self.objects.insert(id, Stored { object, source, group: Some(key.clone()) });
         Some(key)
     }
 
@@ -185,55 +182,35 @@ impl Carriers {
         let id = object.id();
         let (uid, version) = object.version();
         self.gone.add(id.clone(), Some(uid), version);
-        let is_this = self.objects.get(&id).is_some_and(|(known, _)| known.version().0 == uid);
-        is_this.then(|| self.forget(&id)).flatten()
+        let is_this = self.objects.get(&id).is_some_and(|known| known.object.uid() == uid);
+        is_this.then(|| self.objects.remove(&id)).flatten()?.group
     }
 
     /// Removes the objects that a watch has not listed; returns their groups. An object that the watch had reported gets a
-    /// tombstone. An object that was only read may be newer than the list; the watch will report it.
+    /// tombstone.
     pub(super) fn keep_only(&mut self, source: SourceId, kind: ObjectKind, listed: &[CarrierObject]) -> Vec<GroupKey> {
         let listed: HashSet<_> = listed.iter().map(CarrierObject::id).collect();
-        let is_told = |from: &Option<SourceId>| from.is_none_or(|from| from == source);
-        let gone = self.objects.iter().filter(|(id, (_, from))| id.0 == kind && is_told(from) && !listed.contains(*id));
-        let gone: Vec<_> = gone.map(|(id, (object, from))| (id.clone(), object.clone(), *from)).collect();
-        let forget = |(id, object, from): (Id, CarrierObject, Option<SourceId>)| {
-            if from.is_some() {
-                let (uid, version) = object.version();
-                self.gone.add(id.clone(), Some(uid), version);
+        let gone = self.objects.keep_only(source, |id| id.0 != kind || listed.contains(id));
+        let note = |(id, known): (Id, Stored<CarrierObject>)| {
+            if known.source.is_some() {
+                let (uid, version) = known.object.version();
+                self.gone.add(id, Some(uid), version);
             }
-            self.forget(&id)
+            known.group
         };
-        gone.into_iter().filter_map(forget).collect()
+        gone.into_iter().filter_map(note).collect()
     }
 
     /// Removes all objects that a watch has reported, since their kind is no longer served. The same objects may come back.
     pub(super) fn forget_all(&mut self, source: SourceId) -> Vec<GroupKey> {
-        let told = self.objects.iter().filter(|(_, (_, from))| *from == Some(source));
-        let told: Vec<_> = told.map(|(id, _)| id.clone()).collect();
-        told.iter().filter_map(|id| self.forget(id)).collect()
-    }
-
-    fn forget(&mut self, id: &Id) -> Option<GroupKey> {
-        let (object, _) = self.objects.remove(id)?;
-        let key = object.key();
-        self.detach(&key, id);
-        Some(key)
-    }
-
-    fn detach(&mut self, key: &GroupKey, id: &Id) {
-        if let Some(ids) = self.by_group.get_mut(key) {
-            ids.remove(id);
-            if ids.is_empty() {
-                self.by_group.remove(key);
-            }
-        }
+        self.objects.forget_all(source).into_iter().filter_map(|(_, known)| known.group).collect()
     }
 
     /// Returns the number of entries of each map.
     pub(super) fn sizes(&self) -> [(&'static str, usize); 5] {
         [
             ("objects", self.objects.len()),
-            ("group_names", self.by_group.len()),
+            ("group_names", self.objects.groups().len()),
             ("groups", self.claims.len()),
             ("judged_with", self.by_workload.len()),
             ("deleted_objects", self.gone.len()),
@@ -282,8 +259,7 @@ impl Carriers {
     }
 
     fn read(&self, key: &GroupKey, context: &Context<'_>) -> Option<Claims> {
-        let objects = self.by_group.get(key)?.iter().filter_map(|id| Some(&self.objects.get(id)?.0));
-        Claims::of(objects.map(|object| match object {
+        Claims::of(self.objects.of(key).map(|object| match object {
             CarrierObject::Rbg(group) => group.clone(),
             CarrierObject::Coordination(coordination) => {
                 Arc::new(Group::from_role_coordination(ROLE_COORDINATION, coordination, context))

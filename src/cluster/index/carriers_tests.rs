@@ -11,7 +11,7 @@ fn object(uid: &str, version: u32) -> CarrierObject {
 }
 
 fn known(carriers: &Carriers) -> Option<(&str, u64)> {
-    let (object, _) = carriers.objects.values().next()?;
+    let (_, object) = carriers.objects.iter().next()?;
     let (uid, version) = object.version();
     Some((uid, version?))
 }

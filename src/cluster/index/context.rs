@@ -35,19 +35,7 @@ impl Context<'_> {
                     self.topologies.get("", &name).into_iter().for_each(|topology| world.add_topology(topology));
                 }
                 // Not watched, or, like the rights of an author, checked when the group was admitted.
-                Need::Groups { .. }
-                | Need::TopologyReferrers(_)
-                | Need::Pods { .. }
-                | Need::DisruptionBudgets { .. }
-                | Need::CoordinatedPolicy(_)
-                | Need::PodGroup(_)
-                | Need::KaiTopology(_)
-                | Need::Service(_)
-                | Need::Served(_)
-                | Need::MayCreatePodGroups { .. }
-                | Need::MayScale(_)
-                | Need::Autoscalers { .. }
-                | Need::MayDeletePods { .. } => {}
+                _ => {}
             }
         }
         world

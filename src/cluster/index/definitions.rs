@@ -14,9 +14,10 @@ use crate::model::{CARRIERS, Dialect};
 pub(super) struct Definitions {
     /// By name; `None` before the first list.
     known: Option<HashMap<String, Definition>>,
-    changed: bool,
-    /// Meaning of the counts of KAI's PodGroups, from their definition.
-    dialect: Option<Dialect>,
+    /// A definition was changed, added or deleted.
+    pub(super) changed: bool,
+    /// Meaning of the counts of KAI's PodGroups; `None` where their definition is missing or does not tell.
+    pub(super) dialect: Option<Dialect>,
 }
 
 impl Definitions {
@@ -32,39 +33,22 @@ impl Definitions {
             Change::Deleted(one) if is_of_trees(&one) => self.dialect = None,
             Change::Applied(_) | Change::Deleted(_) | Change::NotServed => {}
         }
-        let before = self.known.clone();
-        let known = match change {
-            Change::Listed(all) => {
-                self.known.insert(all.into_iter().filter(is_of_carrier).map(|one| (name(&one), one)).collect())
-            }
-            Change::NotServed => self.known.insert(HashMap::new()),
-            // Single definitions do not count before the first list.
-            Change::Applied(one) => {
-                let Some(known) = self.known.as_mut().filter(|_| is_of_carrier(&one)) else { return };
-                known.insert(name(&one), one);
-                known
-            }
-            Change::Deleted(one) => {
-                let Some(known) = self.known.as_mut() else { return };
-                known.remove(&name(&one));
-                known
-            }
-        };
-        let version = |definition: &Definition| (definition.metadata.uid.clone(), definition.metadata.generation);
         let versions = |all: &HashMap<String, Definition>| -> HashMap<String, _> {
-            all.iter().map(|(name, definition)| (name.clone(), version(definition))).collect()
+            let version = |one: &Definition| (one.metadata.uid.clone(), one.metadata.generation);
+            all.iter().map(|(name, one)| (name.clone(), version(one))).collect()
         };
-        self.changed |= before.is_some_and(|before| versions(&before) != versions(known));
-    }
-
-    /// Returns the meaning of the counts of KAI's PodGroups; `None` where their definition is missing or does not tell.
-    pub(super) fn dialect(&self) -> Option<Dialect> {
-        self.dialect
-    }
-
-    /// Reports whether a definition was changed, added or deleted since the last call.
-    pub(super) fn take_changed(&mut self) -> bool {
-        std::mem::take(&mut self.changed)
+        let before = self.known.as_ref().map(versions);
+        match (change, &mut self.known) {
+            (Change::Listed(all), known) => {
+                *known = Some(all.into_iter().filter(is_of_carrier).map(|one| (name(&one), one)).collect());
+            }
+            (Change::NotServed, known) => *known = Some(HashMap::new()),
+            (Change::Applied(one), Some(known)) if is_of_carrier(&one) => _ = known.insert(name(&one), one),
+            (Change::Deleted(one), Some(known)) => _ = known.remove(&name(&one)),
+            // Single definitions do not count before the first list.
+            (Change::Applied(_) | Change::Deleted(_), _) => {}
+        }
+        self.changed |= before.is_some() && before != self.known.as_ref().map(versions);
     }
 
     /// Reports whether a kind is read in its version; `None` while that is unknown.
@@ -140,7 +124,7 @@ mod tests {
         let mut definitions = Definitions::default();
         let mut changed = |change| {
             definitions.take(change);
-            definitions.take_changed()
+            std::mem::take(&mut definitions.changed)
         };
         let one = |generation| definition(generation, &[("v1alpha1", true, true)]);
         assert!(!changed(Change::Listed(vec![one(1)])));

@@ -43,11 +43,11 @@ fn faults(index: &Index) -> (Vec<&'static str>, String) {
     (snapshot.faults.iter().map(|fault| fault.rule).collect(), progressing.reason)
 }
 
-fn topology(layer: &str) -> Report<LookedUp> {
+fn topology(layer: &str) -> Report<Layers> {
     let object =
         json!({ "metadata": { "name": "t" }, "spec": { "layers": [{ "name": layer, "key": "example.com/l" }] } });
     let layers = Layers::parse(CLUSTER_TOPOLOGY, &serde_json::from_value(object).unwrap());
-    ((Arc::from(""), Arc::from("t")), Some(7), Some(LookedUp::Topology(layers)))
+    ((Arc::from(""), Arc::from("t")), Some(7), Some(layers))
 }
 
 #[test]
@@ -115,11 +115,11 @@ fn a_status_alone_does_not_have_the_group_judged_again() {
 #[test]
 fn a_topology_that_was_read_before_its_deletion_was_seen_does_not_come_back() {
     let mut index = Index::default();
-    let read = |index: &mut Index, at| index.read_outside(("", "t"), Some(at), topology("rack").2.unwrap());
+    let read = |index: &mut Index, at| index.read_outside(topology("rack").0, Some(at), topology("rack").2.unwrap());
     let (name, ..) = topology("rack");
-    index.looked_up_change(1, CLUSTER_TOPOLOGY, Change::Deleted((name, Some(7), None)));
+    index.looked_up_change(1, CLUSTER_TOPOLOGY, Change::Deleted((name, Some(7), None::<Layers>)));
     read(&mut index, 6);
-    assert!(index.topology("t").is_none(), "nobody would ever tell that it is gone");
+    assert!(index.looked_up::<Layers>(&GroupKey::new("", "t")).is_none(), "nobody would ever tell that it is gone");
     read(&mut index, 8);
-    assert!(index.topology("t").is_some(), "its successor");
+    assert!(index.looked_up::<Layers>(&GroupKey::new("", "t")).is_some(), "its successor");
 }

@@ -1,8 +1,9 @@
 //! Pods that are being deleted, and the last words of pods that are gone.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
+use super::store::{Store, Stored};
 use super::{Name, SourceId};
 use crate::api::Pod;
 use crate::model::{GroupKey, PodIdentity};
@@ -20,9 +21,7 @@ type Place = (GroupKey, Arc<str>, u32);
 #[derive(Debug, Default)]
 pub(super) struct GonePods {
     /// By namespace and name, since events of pods carry no more.
-    leaving: HashMap<Name, OnItsWay>,
-    /// Names of the leaving pods.
-    of_groups: HashMap<GroupKey, BTreeSet<Arc<str>>>,
+    pub(super) leaving: Store<Name, Leaving>,
     words: HashMap<Place, LastWords>,
     /// Oldest first.
     order: VecDeque<Place>,
@@ -30,22 +29,7 @@ pub(super) struct GonePods {
     refused: VecDeque<(GroupKey, NodeRefusal)>,
 }
 
-/// A pod that is being deleted and still exists.
-#[derive(Debug)]
-struct OnItsWay {
-    source: SourceId,
-    group: GroupKey,
-    pod: Leaving,
-}
-
 impl GonePods {
-    /// Returns the leaving pods of a group.
-    pub(super) fn leaving(&self, key: &GroupKey) -> Vec<Leaving> {
-        let names = self.of_groups.get(key).into_iter().flatten();
-        let known = |name: &Arc<str>| self.leaving.get(&(key.namespace.clone(), name.clone()));
-        names.filter_map(known).map(|one| one.pod.clone()).collect()
-    }
-
     /// Returns the last words of the last pod of a replica.
     pub(super) fn last_words(&self, key: &GroupKey, role: &str, ordinal: u32) -> Option<&LastWords> {
         self.words.get(&(key.clone(), role.into(), ordinal))
@@ -85,11 +69,6 @@ impl GonePods {
         }
     }
 
-    /// Returns the number of leaving pods.
-    pub(super) fn len(&self) -> usize {
-        self.leaving.len()
-    }
-
     /// Records a pod that no count includes any more. `facts` are those of its last count.
     pub(super) fn went(&mut self, source: SourceId, pod: &Pod, facts: &PodFacts) {
         let (Some(role), Some(ordinal)) = (&facts.identity.role, facts.identity.ordinal) else { return };
@@ -99,9 +78,7 @@ impl GonePods {
             let node = pod.spec.node_name.as_deref().unwrap_or_default().into();
             let leaving = Leaving { pod: facts.pod.clone(), role: role.clone(), ordinal, node };
             let name = (key.namespace.clone(), facts.pod.name.clone());
-            self.forget(&name);
-            self.of_groups.entry(key.clone()).or_default().insert(name.1.clone());
-            self.leaving.insert(name, OnItsWay { source, group: key.clone(), pod: leaving });
+            self.leaving.insert(name, Stored { object: leaving, source: Some(source), group: Some(key.clone()) });
         } else {
             self.left(key, &facts.pod);
         }
@@ -110,9 +87,9 @@ impl GonePods {
         }
         let place = (key.clone(), role.clone(), ordinal);
         let words = LastWords::of(pod);
-        // A failed pod is deleted afterwards, which adds no information.
+        // A failed pod is deleted afterwards, which adds no information but the exit code of a container.
         let said = self.words.get(&place).is_some_and(|known| known.pod == words.pod && words.reason.is_empty());
-        if said && !known_better(&words) {
+        if said && words.exit_code.is_none() {
             return;
         }
         if let (Some(reason), Some(node)) = (kubelet_refusal(pod), &pod.spec.node_name) {
@@ -131,43 +108,24 @@ impl GonePods {
     /// Removes a pod that is gone for good; returns true when it was leaving until now.
     pub(super) fn left(&mut self, key: &GroupKey, pod: &PodRef) -> bool {
         let name = (key.namespace.clone(), pod.name.clone());
-        let is_this = self.leaving.get(&name).is_some_and(|known| known.group == *key && known.pod.pod == *pod);
-        is_this && self.forget(&name).is_some()
+        self.leaving_of(&name, pod).is_some_and(|of| of == *key) && self.leaving.remove(&name).is_some()
     }
 
     /// Returns the group of a leaving pod.
     pub(super) fn leaving_of(&self, name: &Name, pod: &PodRef) -> Option<GroupKey> {
-        self.leaving.get(name).filter(|known| known.pod.pod == *pod).map(|known| known.group.clone())
+        self.leaving.get(name).filter(|known| known.object.pod == *pod)?.group.clone()
     }
 
     /// Removes the leaving pod of a name unless its uid is `but`, the uid of the current pod; returns its group.
     pub(super) fn gone(&mut self, name: &Name, but: Option<&str>) -> Option<GroupKey> {
         let known = self.leaving.get(name)?;
-        let is_gone = but.is_none_or(|but| *known.pod.pod.uid != *but);
-        is_gone.then(|| self.forget(name)).flatten()
+        let is_gone = but.is_none_or(|but| *known.object.pod.uid != *but);
+        is_gone.then(|| self.leaving.remove(name)).flatten()?.group
     }
 
     /// Removes the pods that a watch has not listed; returns their groups.
     pub(super) fn keep_only(&mut self, source: SourceId, listed: &HashSet<Name>) -> Vec<GroupKey> {
-        let is_gone = |(name, known): &(&Name, &OnItsWay)| known.source == source && !listed.contains(*name);
-        let gone: Vec<_> = self.leaving.iter().filter(is_gone).map(|(name, _)| name.clone()).collect();
-        gone.iter().filter_map(|name| self.forget(name)).collect()
+        let gone = self.leaving.keep_only(source, |name| listed.contains(name));
+        gone.into_iter().filter_map(|(_, known)| known.group).collect()
     }
-
-    /// Removes a leaving pod; returns its group.
-    fn forget(&mut self, name: &Name) -> Option<GroupKey> {
-        let group = self.leaving.remove(name)?.group;
-        if let Some(of_group) = self.of_groups.get_mut(&group) {
-            of_group.remove(&name.1);
-            if of_group.is_empty() {
-                self.of_groups.remove(&group);
-            }
-        }
-        Some(group)
-    }
-}
-
-/// Reports whether the words hold the exit code of a container.
-fn known_better(words: &LastWords) -> bool {
-    words.exit_code.is_some()
 }

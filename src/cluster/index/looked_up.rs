@@ -1,85 +1,113 @@
 //! Objects looked up by name beside groups, from watches or single reads.
 
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
 use super::carriers::Because;
-use super::named::Report;
+use super::named::{Named, Report};
 use super::trees::KaiLevels;
-use super::{Index, SourceId};
-use crate::api::ObjectKind;
+use super::{Index, Name, SourceId};
+use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
+use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
+use crate::api::pod_group::{POD_GROUP, TOPOLOGY, Topology};
+use crate::api::{ClusterTopology, Object, ObjectKind, PodCliqueSet, PodGroup};
 use crate::cluster::index::Change;
-use crate::model::{CliqueSet, GangTree, GroupKey, Layers};
+use crate::model::{CliqueSet, Dialect, GangTree, GroupKey, Layers};
 
-#[derive(Debug)]
-pub enum LookedUp {
-    Topology(Layers),
-    CliqueSet(CliqueSet),
-    PodGroup(Box<GangTree>),
-    KaiTopology(KaiLevels),
+type Place<T> = (fn(&Index) -> &Named<T>, fn(&mut Index) -> &mut Named<T>);
+
+/// The part of an object that counts once it is found by name.
+pub trait LookedUp: Sized + 'static {
+    /// The object of the API server.
+    type Object: Object + Clone + Debug + DeserializeOwned + Send + 'static;
+    /// The kinds that have such objects; the first that has one counts.
+    const KINDS: &'static [ObjectKind];
+    /// The place in the index, to read and to write.
+    const PLACE: Place<Self>;
+
+    fn of(kind: ObjectKind, object: &Self::Object) -> Self;
+
+    /// Marks as changed what depends on an object, or with `None` on any.
+    fn touch(_: &mut Index, _: Option<&Name>) {}
 }
 
-fn narrow<T>(change: Change<Report<LookedUp>>, to: fn(LookedUp) -> Option<T>) -> Change<Report<T>> {
-    change.map(|(name, version, object)| (name, version, object.and_then(to)))
+impl LookedUp for Layers {
+    type Object = ClusterTopology;
+    const KINDS: &'static [ObjectKind] = CLUSTER_TOPOLOGIES;
+    const PLACE: Place<Self> = (|index| &index.topologies, |index| &mut index.topologies);
+
+    fn of(kind: ObjectKind, topology: &ClusterTopology) -> Self {
+        Self::parse(kind, topology)
+    }
+
+    fn touch(index: &mut Index, name: Option<&Name>) {
+        index.touch_trees(None);
+        index.rebuild(index.carriers.referring_to(name.map(|(_, name)| &**name)), Because::Context);
+    }
 }
 
-impl LookedUp {
-    fn topology(self) -> Option<Layers> {
-        if let Self::Topology(topology) = self { Some(topology) } else { None }
+impl LookedUp for CliqueSet {
+    type Object = PodCliqueSet;
+    const KINDS: &'static [ObjectKind] = &[POD_CLIQUE_SET, POD_GANG_SET];
+    const PLACE: Place<Self> = (|index| &index.clique_sets, |index| &mut index.clique_sets);
+
+    fn of(kind: ObjectKind, set: &PodCliqueSet) -> Self {
+        Self::from_set(kind, set)
+    }
+}
+
+impl LookedUp for GangTree {
+    type Object = PodGroup;
+    const KINDS: &'static [ObjectKind] = &[POD_GROUP];
+    const PLACE: Place<Self> = (|index| &index.pod_groups, |index| &mut index.pod_groups);
+
+    /// Reads the meaning of the counts where the fields of the object tell it.
+    fn of(_: ObjectKind, group: &PodGroup) -> Self {
+        Self::from_pod_group(group, Dialect::of_object(&group.spec))
     }
 
-    fn clique_set(self) -> Option<CliqueSet> {
-        if let Self::CliqueSet(set) = self { Some(set) } else { None }
+    fn touch(index: &mut Index, name: Option<&Name>) {
+        index.touch_trees(name.map(|(namespace, name)| GroupKey::new(namespace, name)).as_ref());
+    }
+}
+
+impl LookedUp for KaiLevels {
+    type Object = Topology;
+    const KINDS: &'static [ObjectKind] = &[TOPOLOGY];
+    const PLACE: Place<Self> = (|index| &index.kai_topologies, |index| &mut index.kai_topologies);
+
+    fn of(_: ObjectKind, topology: &Topology) -> Self {
+        Self::of(topology)
     }
 
-    fn pod_group(self) -> Option<GangTree> {
-        if let Self::PodGroup(tree) = self { Some(*tree) } else { None }
-    }
-
-    fn kai_topology(self) -> Option<KaiLevels> {
-        if let Self::KaiTopology(levels) = self { Some(levels) } else { None }
+    fn touch(index: &mut Index, _: Option<&Name>) {
+        index.touch_trees(None);
     }
 }
 
 impl Index {
-    /// Stores an object that was read outside a watch at this resource version.
-    pub fn read_outside(&mut self, name: (&str, &str), version: Option<u64>, object: LookedUp) {
-        let name = (name.0.into(), name.1.into());
-        match object {
-            LookedUp::Topology(topology) => self.topologies.read(name, version, topology),
-            LookedUp::CliqueSet(set) => self.clique_sets.read(name, version, set),
-            LookedUp::PodGroup(tree) => self.pod_groups.read(name, version, *tree),
-            LookedUp::KaiTopology(levels) => self.kai_topologies.read(name, version, levels),
-        }
+    /// Returns an object by its name; the namespace is empty for cluster-scoped kinds.
+    pub fn looked_up<T: LookedUp>(&self, key: &GroupKey) -> Option<Arc<T>> {
+        T::PLACE.0(self).get(&key.namespace, &key.name)
     }
 
-    /// Applies an event of the watch of such a kind.
-    pub fn looked_up_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Report<LookedUp>>) {
-        if matches!(change, Change::Listed(_) | Change::NotServed) {
-            self.served.insert(kind, !matches!(change, Change::NotServed));
-            self.awaited.remove(&source);
+    /// Stores an object that was read outside a watch at this resource version.
+    pub fn read_outside<T: LookedUp>(&mut self, name: Name, version: Option<u64>, object: T) {
+        T::PLACE.1(self).read(name, version, object);
+    }
+
+    /// Applies an event of the watch of such a kind. Each kind has its own watch, so a list replaces one store only.
+    pub fn looked_up_change<T: LookedUp>(&mut self, source: SourceId, kind: ObjectKind, change: Change<Report<T>>) {
+        if let Some(served) = self.heard(source, &change) {
+            self.served.insert(kind, served);
         }
-        // Each kind has its own watch, so a list replaces one store only.
-        match kind.kind {
-            "ClusterTopology" => {
-                let touched = match &change {
-                    Change::Applied((name, ..)) | Change::Deleted((name, ..)) => Some(name.1.clone()),
-                    Change::Listed(_) | Change::NotServed => None,
-                };
-                self.topologies.take(source, narrow(change, LookedUp::topology));
-                self.touch_trees(None);
-                self.rebuild(self.carriers.referring_to(touched.as_deref()), Because::Context);
-            }
-            "PodGroup" => {
-                let touched = match &change {
-                    Change::Applied((name, ..)) | Change::Deleted((name, ..)) => Some(GroupKey::new(&name.0, &name.1)),
-                    Change::Listed(_) | Change::NotServed => None,
-                };
-                self.pod_groups.take(source, narrow(change, LookedUp::pod_group));
-                self.touch_trees(touched.as_ref());
-            }
-            "Topology" => {
-                self.kai_topologies.take(source, narrow(change, LookedUp::kai_topology));
-                self.touch_trees(None);
-            }
-            _ => self.clique_sets.take(source, narrow(change, LookedUp::clique_set)),
-        }
+        let touched = match &change {
+            Change::Applied((name, ..)) | Change::Deleted((name, ..)) => Some(name.clone()),
+            Change::Listed(_) | Change::NotServed => None,
+        };
+        T::PLACE.1(self).take(source, change);
+        T::touch(self, touched.as_ref());
     }
 }

@@ -12,6 +12,7 @@ mod named;
 mod namespaces;
 mod pods;
 mod shared;
+mod store;
 mod tombstones;
 mod trees;
 mod workloads;
@@ -120,6 +121,11 @@ impl Index {
         self.definitions.reads(kind)
     }
 
+    /// Returns the meaning of the counts of KAI's PodGroups, as their definition tells it.
+    pub fn defined_dialect(&self) -> Option<Dialect> {
+        self.definitions.dialect
+    }
+
     /// Applies an event of the watch of CustomResourceDefinitions; `NotServed` when they may not be read.
     pub fn definition_change(&mut self, change: Change<Definition>) {
         self.definitions.take(change);
@@ -127,7 +133,7 @@ impl Index {
 
     /// Reports whether a definition of a carrier kind was changed since the last call.
     pub fn take_redefined(&mut self) -> bool {
-        self.definitions.take_changed()
+        std::mem::take(&mut self.definitions.changed)
     }
 
     /// Returns the time since each kind was served again after it had not been.
@@ -141,13 +147,24 @@ impl Index {
         }
     }
 
+    /// Notes that a watch has listed, or that its kind is not served; returns which of them.
+    fn heard<T>(&mut self, source: SourceId, change: &Change<T>) -> Option<bool> {
+        let served = match change {
+            Change::Listed(_) => true,
+            Change::NotServed => false,
+            Change::Applied(_) | Change::Deleted(_) => return None,
+        };
+        self.awaited.remove(&source);
+        Some(served)
+    }
+
     pub fn knows_workload(&self, key: &WorkloadKey) -> bool {
         self.workloads.get(key).is_some()
     }
 
     /// Returns the last words of the last pod of a replica.
     pub fn last_words(&self, key: &GroupKey, role: &str, ordinal: u32) -> Option<LastWords> {
-        self.pods.went().last_words(key, role, ordinal).cloned()
+        self.pods.went.last_words(key, role, ordinal).cloned()
     }
 
     /// Returns the workload whose pod template labels name this group and role.
@@ -171,9 +188,9 @@ impl Index {
             missing_layers: claims.iter().flat_map(|claims| self.missing_layers(&claims.group)).collect(),
             domain_keys: claims.iter().flat_map(|claims| self.domain_keys(&claims.group)).collect(),
             pods: self.pods.of(key),
-            leaving: self.pods.went().leaving(key),
-            refused: self.pods.went().refused(key),
-            seen: self.pods.seen(),
+            leaving: self.pods.went.leaving.of(key).cloned().collect(),
+            refused: self.pods.went.refused(key),
+            seen: self.pods.seen,
             workloads: self.workloads.rolled(key),
             scaled: claims
                 .iter()
@@ -215,13 +232,13 @@ impl Index {
     /// objects.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let own = [
-            ("workloads", self.workloads.len()),
+            ("workloads", self.workloads.0.len()),
             ("topologies", self.topologies.len()),
             ("clique_sets", self.clique_sets.len()),
             ("pod_groups", self.pod_groups.len()),
             ("kai_topologies", self.kai_topologies.len()),
-            ("placed_pods", self.tree_pods.len()),
-            ("namespaces", self.namespaces.len()),
+            ("placed_pods", self.tree_pods.0.len()),
+            ("namespaces", self.namespaces.stances.len()),
             ("changed", self.dirty.len()),
         ];
         self.carriers.sizes().into_iter().chain(self.pods.sizes()).chain(own)
@@ -286,39 +303,36 @@ impl Index {
 
     /// Applies an event of the watch of a carrier kind. `None` is an unreadable object, which keeps its known state.
     pub fn carrier_change(&mut self, source: SourceId, kind: ObjectKind, change: Change<Option<CarrierObject>>) {
+        if let Some(served) = self.heard(source, &change) {
+            self.note_served(kind, served);
+        }
         match change {
             Change::Listed(objects) => {
-                self.note_served(kind, true);
                 let objects: Vec<_> = objects.into_iter().flatten().collect();
                 let gone = self.carriers.keep_only(source, kind, &objects);
                 self.rebuild(gone, Because::Carrier);
                 objects.into_iter().for_each(|object| self.apply_carrier(Some(source), object));
-                self.awaited.remove(&source);
             }
             Change::Applied(object) => object.into_iter().for_each(|object| self.apply_carrier(Some(source), object)),
-            Change::Deleted(object) => {
-                object.iter().for_each(|object| self.carrier_gone(object));
-            }
+            Change::Deleted(object) => object.iter().for_each(|object| self.carrier_gone(object)),
             Change::NotServed => {
-                self.note_served(kind, false);
                 let gone = self.carriers.forget_all(source);
                 self.rebuild(gone, Because::Carrier);
-                self.awaited.remove(&source);
             }
         }
     }
 
     /// Applies an event of a watch of pods.
     pub fn pod_change(&mut self, source: SourceId, change: Change<Pod>) {
+        self.heard(source, &change);
         match change {
             Change::Listed(pods) => {
                 self.dirty.extend(self.pods.keep_only(source, &pods));
                 pods.iter().for_each(|pod| self.dirty.extend(self.pods.apply(source, pod, &self.workloads)));
-                self.awaited.remove(&source);
             }
             Change::Applied(pod) => self.dirty.extend(self.pods.apply(source, &pod, &self.workloads)),
             Change::Deleted(pod) => self.dirty.extend(self.pods.deleted(source, &pod)),
-            Change::NotServed => _ = self.awaited.remove(&source),
+            Change::NotServed => {}
         }
     }
 
@@ -337,29 +351,23 @@ impl Index {
 
     /// Applies an event of the watch of a workload kind.
     pub fn workload_change(&mut self, source: SourceId, kind: WorkloadKind, change: Change<SeenWorkload>) {
+        if let Some(served) = self.heard(source, &change) {
+            self.served.insert(kind.object_kind(), served);
+        }
+        let gone = match &change {
+            Change::Listed(seen) => self.workloads.keep_only(source, kind, seen),
+            Change::Deleted(seen) => vec![(seen.workload.key.clone(), self.workloads.forget(&seen.workload.key))],
+            Change::Applied(_) | Change::NotServed => Vec::new(),
+        };
+        for (key, group) in gone {
+            self.dirty.extend(group);
+            self.dirty.extend(self.pods.made_by(&key, &self.workloads));
+            self.rebuild(self.carriers.dependents(&key), Because::Context);
+        }
         match change {
-            Change::Listed(seen) => {
-                self.served.insert(kind.object_kind(), true);
-                let gone = self.workloads.keep_only(source, kind, &seen);
-                for (key, group) in gone {
-                    self.dirty.extend(group);
-                    self.dirty.extend(self.pods.made_by(&key, &self.workloads));
-                    self.rebuild(self.carriers.dependents(&key), Because::Context);
-                }
-                seen.into_iter().for_each(|seen| self.apply_workload(Some(source), seen));
-                self.awaited.remove(&source);
-            }
+            Change::Listed(seen) => seen.into_iter().for_each(|seen| self.apply_workload(Some(source), seen)),
             Change::Applied(seen) => self.apply_workload(Some(source), seen),
-            Change::Deleted(seen) => {
-                let key = &seen.workload.key;
-                self.dirty.extend(self.workloads.forget(key));
-                self.dirty.extend(self.pods.made_by(key, &self.workloads));
-                self.rebuild(self.carriers.dependents(key), Because::Context);
-            }
-            Change::NotServed => {
-                self.served.insert(kind.object_kind(), false);
-                self.awaited.remove(&source);
-            }
+            Change::Deleted(_) | Change::NotServed => {}
         }
     }
 
@@ -388,22 +396,9 @@ impl Index {
         }
     }
 
-    /// Returns a ClusterTopology of either API group.
-    pub fn topology(&self, name: &str) -> Option<Arc<Layers>> {
-        self.topologies.get("", name)
-    }
-
     /// Returns the node label of a layer of a ClusterTopology.
     pub fn layer_key(&self, topology: &str, layer: &str) -> Option<String> {
-        Some(self.topology(topology)?.layer(layer)?.key)
-    }
-
-    pub fn clique_set(&self, key: &GroupKey) -> Option<Arc<CliqueSet>> {
-        self.clique_sets.get(&key.namespace, &key.name)
-    }
-
-    pub fn pod_group(&self, key: &GroupKey) -> Option<Arc<GangTree>> {
-        self.pod_groups.get(&key.namespace, &key.name)
+        Some(self.topologies.get("", topology)?.layer(layer)?.key)
     }
 }
 

@@ -1,8 +1,9 @@
 //! Objects of one kind that the webhook looks up by name.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::store::{Store, Stored};
 use super::tombstones::Tombstones;
 use super::{Name, SourceId};
 use crate::cluster::index::Change;
@@ -12,14 +13,14 @@ pub type Report<T> = (Name, Option<u64>, Option<T>);
 
 /// Objects by namespace and name. The namespace is empty for cluster-scoped kinds.
 #[derive(Debug)]
-pub(super) struct Named<T> {
-    all: HashMap<Name, (Arc<T>, SourceId)>,
+pub struct Named<T> {
+    all: Store<Name, Arc<T>>,
     gone: Tombstones<Name>,
 }
 
 impl<T> Default for Named<T> {
     fn default() -> Self {
-        Self { all: HashMap::new(), gone: Tombstones::default() }
+        Self { all: Store::default(), gone: Tombstones::default() }
     }
 }
 
@@ -29,13 +30,13 @@ impl<T> Named<T> {
     }
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Option<Arc<T>> {
-        self.all.get(&(namespace.into(), name.into())).map(|(object, _)| object.clone())
+        self.all.get(&(namespace.into(), name.into())).map(|known| known.object.clone())
     }
 
     /// Stores an object that was read outside a watch at this version, unless a watch has reported it, or its deletion since.
     pub(super) fn read(&mut self, name: Name, version: Option<u64>, object: T) {
-        if !self.gone.holds(&name, "", version) {
-            self.all.entry(name).or_insert((Arc::new(object), SourceId::MAX));
+        if !self.gone.holds(&name, "", version) && self.all.get(&name).is_none() {
+            self.insert(name, None, object);
         }
     }
 
@@ -44,9 +45,7 @@ impl<T> Named<T> {
         match change {
             Change::Listed(objects) => {
                 let listed: HashSet<_> = objects.iter().map(|(name, ..)| name.clone()).collect();
-                // An object that was only read may be newer than the list; the watch will report it.
-                let is_told = |from: &SourceId| *from == source || *from == SourceId::MAX;
-                self.all.retain(|name, (_, from)| !is_told(from) || listed.contains(name));
+                self.all.keep_only(source, |name| listed.contains(name));
                 objects.into_iter().for_each(|object| self.apply(source, object));
             }
             Change::Applied(object) => self.apply(source, object),
@@ -54,13 +53,15 @@ impl<T> Named<T> {
                 self.all.remove(&name);
                 self.gone.add(name, None, version);
             }
-            Change::NotServed => self.all.retain(|_, (_, from)| *from != source),
+            Change::NotServed => _ = self.all.forget_all(source),
         }
     }
 
     fn apply(&mut self, source: SourceId, (name, _, object): Report<T>) {
-        if let Some(object) = object {
-            self.all.insert(name, (Arc::new(object), source));
-        }
+        object.into_iter().for_each(|object| self.insert(name.clone(), Some(source), object));
+    }
+
+    fn insert(&mut self, name: Name, source: Option<SourceId>, object: T) {
+        self.all.insert(name, Stored { object: Arc::new(object), source, group: None });
     }
 }

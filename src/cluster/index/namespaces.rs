@@ -12,7 +12,7 @@ use crate::model::{Installation, Others, Out, Serving, Stance};
 #[derive(Debug, Default)]
 pub(super) struct Namespaces {
     serving: Serving,
-    stances: HashMap<Arc<str>, Stance>,
+    pub(super) stances: HashMap<Arc<str>, Stance>,
     /// Labels of unselected namespaces. They are judged again once other installations are known.
     left: HashMap<Arc<str>, BTreeMap<String, String>>,
     /// Other installations by name.
@@ -22,17 +22,6 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Returns how a namespace is served; `None` for one that no watch has reported.
-    pub(super) fn stance(&self, name: &str) -> Option<Stance> {
-        let known = self.stances.get(name).copied();
-        // Without a list, as with an empty name, the flags decide.
-        known.or_else(|| (name.is_empty() || !self.listed).then(|| self.serving.unlabelled()))
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.stances.len()
-    }
-
     fn forget(&mut self, name: &str) {
         self.stances.remove(name);
         self.left.remove(name);
@@ -70,7 +59,10 @@ impl Index {
 
     /// Returns how a namespace is served; `None` for one that no watch has reported. `""` stands for cluster-scoped objects.
     pub fn stance(&self, namespace: &str) -> Option<Stance> {
-        self.namespaces.stance(namespace)
+        let Namespaces { stances, listed, serving, .. } = &self.namespaces;
+        // Without a list, as with an empty name, the flags decide.
+        let flags = || (namespace.is_empty() || !listed).then(|| serving.unlabelled());
+        stances.get(namespace).copied().or_else(flags)
     }
 
     /// Reports whether nothing is done in a namespace: it is not reported yet, or another installation serves it.
@@ -118,6 +110,7 @@ impl Index {
 
     /// Applies an event of the watch of namespaces.
     pub fn namespace_change<T: Object>(&mut self, source: SourceId, change: Change<T>) {
+        self.heard(source, &change);
         match change {
             Change::Listed(namespaces) => {
                 let before = std::mem::take(&mut self.namespaces.stances);
@@ -129,7 +122,6 @@ impl Index {
                 self.namespaces.listed = true;
                 let now = self.namespaces.stances.clone();
                 self.touch_namespaces(&|of| before.get(of) != now.get(of));
-                self.awaited.remove(&source);
             }
             Change::Applied(namespace) => {
                 let name = namespace.meta().display_name();
@@ -142,7 +134,7 @@ impl Index {
                 self.namespaces.forget(name);
                 self.touch_namespaces(&|of| of == name);
             }
-            Change::NotServed => _ = self.awaited.remove(&source),
+            Change::NotServed => {}
         }
     }
 

@@ -17,9 +17,9 @@ pub(super) struct Pods {
     homes: HashMap<Name, GroupKey>,
     gone: Tombstones<Name>,
     /// Leaving pods and the last words of pods that are gone.
-    went: GonePods,
+    pub(super) went: GonePods,
     /// Number of pods stored so far.
-    seen: u64,
+    pub(super) seen: u64,
 }
 
 #[derive(Debug, Default)]
@@ -51,23 +51,13 @@ impl Pods {
         self.by_group.get(key).map(|home| home.counted.clone()).unwrap_or_default()
     }
 
-    /// Returns the leaving pods and the last words of pods that are gone.
-    pub(super) fn went(&self) -> &GonePods {
-        &self.went
-    }
-
-    /// Returns the number of pods stored so far.
-    pub(super) fn seen(&self) -> u64 {
-        self.seen
-    }
-
     /// Returns the number of entries of each map.
     pub(super) fn sizes(&self) -> [(&'static str, usize); 4] {
         [
             ("pods", self.homes.len()),
             ("groups_of_pods", self.by_group.len()),
             ("deleted_pods", self.gone.len()),
-            ("leaving_pods", self.went.len()),
+            ("leaving_pods", self.went.leaving.len()),
         ]
     }
 
@@ -171,10 +161,7 @@ impl Pods {
             None => (home, name),
         };
         let facts = Arc::new(facts);
-        let completed = match &maker {
-            Some(maker) => Says::of(&home.namespace, maker, workloads).completed(&facts),
-            None => facts.clone(),
-        };
+        let completed = completed(&facts, maker.as_ref(), workloads);
         if completed.ready {
             self.went.is_ready(&completed, pod.spec.node_name.as_deref());
         }
@@ -224,15 +211,11 @@ impl Pods {
             counted.metadata.deletion_timestamp = None;
             "Running".clone_into(&mut counted.status.phase);
             let facts = Arc::new(PodFacts::of(&counted, identify(pod, &name.0, &())?)?);
-            let maker = maker(&pod.metadata);
-            Some(match &maker {
-                Some(maker) => Says::of(&name.0, maker, workloads).completed(&facts),
-                None => facts,
-            })
+            Some(completed(&facts, maker(&pod.metadata).as_ref(), workloads))
         })?;
-        let before = self.went.len();
+        let before = self.went.leaving.len();
         self.went.went(source, pod, &completed);
-        (self.went.len() != before).then(|| completed.identity.group.clone())
+        (self.went.leaving.len() != before).then(|| completed.identity.group.clone())
     }
 
     fn entry(&self, name: &Name) -> Option<&Entry> {
@@ -312,6 +295,12 @@ impl Says {
         let identity = PodIdentity { ordinal, made_at_once, ..facts.identity.clone() };
         Arc::new(PodFacts { identity, ..PodFacts::clone(facts) })
     }
+}
+
+/// Returns the facts of a pod completed by its maker.
+fn completed(facts: &Arc<PodFacts>, maker: Option<&MadeBy>, workloads: &Workloads) -> Arc<PodFacts> {
+    let says = maker.map(|maker| Says::of(&facts.identity.group.namespace, maker, workloads));
+    says.map_or_else(|| facts.clone(), |says| says.completed(facts))
 }
 
 /// Returns the StatefulSet whose start offsets the pod's index, or the LeaderWorkerSet, which numbers its groups from 0.

@@ -1,29 +1,21 @@
 //! Pods that KAI PodGroups place, and the topologies of their levels.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use super::store::{Store, Stored};
+use super::tombstones::is_older;
 use super::{Change, Index, SourceId, version};
 use crate::api::Pod;
 use crate::api::pod_group::{POD_GROUP, Topology};
 use crate::model::topology::DEFAULT_CLUSTER_TOPOLOGY;
-use crate::model::{Dialect, GroupKey, names, placed_by};
+use crate::model::{Dialect, GangTree, GroupKey, names, placed_by};
 use crate::plan::PodRef;
 use crate::plan::gangs::{Level, Shape, TreePod, TreeSnapshot};
 
-/// Pods by PodGroup and uid.
+/// Pods by uid, with their versions, and those of each PodGroup.
 #[derive(Debug, Default)]
-pub(super) struct TreePods {
-    by_tree: HashMap<GroupKey, HashMap<Arc<str>, Entry>>,
-    trees: HashMap<Arc<str>, GroupKey>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    pod: TreePod,
-    source: SourceId,
-    version: Option<u64>,
-}
+pub(super) struct TreePods(pub(super) Store<Arc<str>, (TreePod, Option<u64>)>);
 
 /// Node labels of the levels of a KAI Topology, by each name of a level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,14 +31,6 @@ impl KaiLevels {
 }
 
 impl TreePods {
-    pub(super) fn len(&self) -> usize {
-        self.trees.len()
-    }
-
-    pub(super) fn trees(&self) -> impl Iterator<Item = &GroupKey> {
-        self.by_tree.keys()
-    }
-
     /// Stores a pod; returns its PodGroup when the pod was news.
     pub(super) fn apply(&mut self, source: SourceId, pod: &Pod) -> Option<GroupKey> {
         let meta = &pod.metadata;
@@ -54,8 +38,8 @@ impl TreePods {
         let Some(name) = placed_by(meta).filter(|_| !pod.is_gone()) else { return self.remove(&uid) };
         let key = GroupKey::new(meta.namespace(), name);
         let version = version(meta.resource_version.as_deref());
-        let known = self.by_tree.get(&key).and_then(|pods| pods.get(&uid));
-        if known.is_some_and(|known| known.version.zip(version).is_some_and(|(known, now)| now < known)) {
+        let known = self.0.get(&uid).filter(|known| known.group.as_ref() == Some(&key)).map(|known| &known.object);
+        if known.is_some_and(|(_, known)| is_older(version, *known)) {
             return None;
         }
         let facts = TreePod {
@@ -64,55 +48,39 @@ impl TreePods {
             held: pod.has_gate(names::GATE),
             scheduled: pod.has_node(),
         };
-        let changed = known.is_none_or(|known| known.pod != facts);
-        if self.trees.get(&uid).is_some_and(|tree| *tree != key) {
-            self.remove(&uid);
-        }
-        self.trees.insert(uid.clone(), key.clone());
-        self.by_tree.entry(key.clone()).or_default().insert(uid, Entry { pod: facts, source, version });
+        let changed = known.is_none_or(|(known, _)| *known != facts);
+        self.0.insert(uid, Stored { object: (facts, version), source: Some(source), group: Some(key.clone()) });
         changed.then_some(key)
     }
 
     /// Applies a pod as a write returned it. An unknown pod is gone by now.
     pub(super) fn written(&mut self, pod: &Pod) -> Option<GroupKey> {
         let uid = pod.metadata.uid.as_deref()?;
-        let source = self.by_tree.get(self.trees.get(uid)?)?.get(uid)?.source;
-        self.apply(source, pod)
+        self.apply(self.0.get(uid)?.source?, pod)
     }
 
     /// Removes a pod; returns its PodGroup.
     pub(super) fn remove(&mut self, uid: &str) -> Option<GroupKey> {
-        let key = self.trees.remove(uid)?;
-        let pods = self.by_tree.get_mut(&key)?;
-        pods.remove(uid);
-        if pods.is_empty() {
-            self.by_tree.remove(&key);
-        }
-        Some(key)
+        self.0.remove(uid)?.group
     }
 
     /// Removes the pods that a watch has not listed; returns their PodGroups.
     pub(super) fn keep_only(&mut self, source: SourceId, listed: &[Pod]) -> Vec<GroupKey> {
         let listed: HashSet<_> = listed.iter().filter_map(|pod| pod.metadata.uid.as_deref()).collect();
-        let of_source = self.by_tree.values().flatten().filter(|(_, entry)| entry.source == source);
-        let gone: Vec<_> = of_source.map(|(uid, _)| uid.clone()).filter(|uid| !listed.contains(&**uid)).collect();
-        gone.iter().filter_map(|uid| self.remove(uid)).collect()
-    }
-
-    fn of(&self, key: &GroupKey) -> Vec<TreePod> {
-        self.by_tree.get(key).into_iter().flatten().map(|(_, entry)| entry.pod.clone()).collect()
+        let gone = self.0.keep_only(source, |uid| listed.contains(&**uid));
+        gone.into_iter().filter_map(|(_, known)| known.group).collect()
     }
 }
 
 impl Index {
     /// Returns the PodGroups that have pods.
     pub fn tree_keys(&self) -> HashSet<GroupKey> {
-        self.tree_pods.trees().map(GroupKey::of_pod_group).collect()
+        self.tree_pods.0.groups().map(GroupKey::of_pod_group).collect()
     }
 
     /// Returns the planning input for every PodGroup with pods, by namespace and name, or only for those with this name.
     pub fn tree_snapshots(&self, name: Option<&str>) -> Vec<TreeSnapshot> {
-        let mut keys: Vec<_> = self.tree_pods.trees().collect();
+        let mut keys: Vec<_> = self.tree_pods.0.groups().collect();
         keys.retain(|key| name.is_none_or(|name| *key.name == *name));
         keys.sort();
         keys.into_iter().map(|key| self.tree_snapshot(key)).collect()
@@ -125,15 +93,15 @@ impl Index {
 
     /// Returns the planning input for a PodGroup.
     pub fn tree_snapshot(&self, key: &GroupKey) -> TreeSnapshot {
-        let tree = self.pod_group(key).map(|tree| {
-            let dialect = self.dialect.or(self.definitions.dialect()).or(tree.dialect);
+        let tree = self.looked_up(key).map(|tree: Arc<GangTree>| {
+            let dialect = self.dialect.or(self.definitions.dialect).or(tree.dialect);
             let mut tree = Arc::unwrap_or_clone(tree);
             tree.dialect = dialect;
             Arc::new(tree)
         });
         let levels = tree.as_deref().and_then(Shape::of).into_iter().flat_map(|shape| shape.shares);
         TreeSnapshot {
-            pods: self.tree_pods.of(key),
+            pods: self.tree_pods.0.of(key).map(|(pod, _)| pod.clone()).collect(),
             keys: levels.filter_map(|share| Some((share.level.clone(), self.key_of(&share.level)?))).collect(),
             stance: self.stance(&key.namespace).unwrap_or_default(),
             rests: self.rests_in(&key.namespace),
@@ -155,9 +123,9 @@ impl Index {
 
     /// Applies an event of the watch of pods that PodGroups place.
     pub fn tree_pod_change(&mut self, source: SourceId, change: Change<Pod>) {
+        self.heard(source, &change);
         let trees: Vec<_> = match change {
             Change::Listed(pods) => {
-                self.awaited.remove(&source);
                 let gone = self.tree_pods.keep_only(source, &pods);
                 let told = pods.iter().filter_map(|pod| self.tree_pods.apply(source, pod));
                 told.chain(gone).collect()
@@ -167,10 +135,7 @@ impl Index {
                 let uid = pod.metadata.uid.as_deref().unwrap_or_default();
                 self.tree_pods.remove(uid).into_iter().collect()
             }
-            Change::NotServed => {
-                self.awaited.remove(&source);
-                Vec::new()
-            }
+            Change::NotServed => Vec::new(),
         };
         self.dirty.extend(trees.iter().map(GroupKey::of_pod_group));
     }
@@ -178,7 +143,7 @@ impl Index {
     /// Marks all PodGroups with pods as changed, or only this one.
     pub(super) fn touch_trees(&mut self, only: Option<&GroupKey>) {
         let is_meant = |key: &&GroupKey| only.is_none_or(|only| only == *key);
-        let keys: Vec<_> = self.tree_pods.trees().filter(is_meant).map(GroupKey::of_pod_group).collect();
+        let keys: Vec<_> = self.tree_pods.0.groups().filter(is_meant).map(GroupKey::of_pod_group).collect();
         self.dirty.extend(keys);
     }
 }

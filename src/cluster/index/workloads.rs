@@ -1,8 +1,9 @@
 //! Workloads: desired replicas of the roles that refer to them, and first ordinals of StatefulSets.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use super::store::{Store, Stored};
 use super::{SourceId, version};
 use crate::model::{
     Group, GroupKey, OrdinalStarts, RolledWorkload, ScaledWorkload, Workload, WorkloadKey, WorkloadKind, WorkloadObject,
@@ -12,7 +13,7 @@ use crate::model::{
 #[derive(Clone, Debug)]
 pub struct SeenWorkload {
     /// The part that rules and groups read.
-    pub workload: Workload,
+    pub workload: Arc<Workload>,
     /// `spec.ordinals.start`, 0 for kinds without it.
     pub start: i64,
     /// State of its rollout, if it is claimed for rollouts in lockstep.
@@ -26,7 +27,7 @@ pub struct SeenWorkload {
 impl SeenWorkload {
     pub fn of<T: WorkloadObject>(object: &T) -> Self {
         Self {
-            workload: object.workload(),
+            workload: Arc::new(object.workload()),
             start: object.start(),
             rolled: object.rolled(),
             scaled: object.scaled(),
@@ -35,25 +36,11 @@ impl SeenWorkload {
     }
 }
 
+/// Workloads, and those that are claimed for a group: a pass over one group does not scan all workloads.
 #[derive(Debug, Default)]
-pub(super) struct Workloads {
-    all: HashMap<WorkloadKey, Entry>,
-    /// Claimed workloads by group, so that a pass over one group does not scan all workloads.
-    claimed: HashMap<GroupKey, BTreeSet<WorkloadKey>>,
-}
+pub(super) struct Workloads(pub(super) Store<WorkloadKey, SeenWorkload>);
 
-#[derive(Debug)]
-struct Entry {
-    workload: Arc<Workload>,
-    start: i64,
-    rolled: Option<RolledWorkload>,
-    scaled: Option<ScaledWorkload>,
-    leaders_at: Option<String>,
-    /// The watch that reported it.
-    source: Option<SourceId>,
-}
-
-impl Entry {
+impl SeenWorkload {
     /// Returns the group it is claimed for, or was claimed for before its claim was removed during a rollout.
     fn group(&self) -> Option<&GroupKey> {
         let former = || self.rolled.as_ref().map(|rolled| &rolled.claim.group);
@@ -73,20 +60,20 @@ pub(super) struct Changed {
 }
 
 impl Workloads {
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
+    pub(super) fn get(&self, key: &WorkloadKey) -> Option<&Arc<Workload>> {
+        self.seen(key).map(|seen| &seen.workload)
     }
 
-    pub(super) fn get(&self, key: &WorkloadKey) -> Option<&Arc<Workload>> {
-        self.all.get(key).map(|entry| &entry.workload)
+    fn seen(&self, key: &WorkloadKey) -> Option<&SeenWorkload> {
+        self.0.get(key).map(|stored| &stored.object)
     }
 
     /// Stores a workload. Without a source it was read outside a watch, and counts until a watch reports it.
     pub(super) fn apply(&mut self, source: Option<SourceId>, seen: SeenWorkload) -> Changed {
         let key = seen.workload.key.clone();
-        let before = self.all.get(&key);
-        let before_it = before.and_then(|entry| Version::of(entry.rolled.as_ref(), entry.scaled.as_ref()));
-        let versions = (before_it, Version::of(seen.rolled.as_ref(), seen.scaled.as_ref()));
+        let stored = self.0.get(&key);
+        let before = stored.map(|stored| &stored.object);
+        let versions = (before.and_then(Version::of), Version::of(&seen));
         // A workload read outside a watch may be older than the known one, unless its version proves otherwise.
         let unsure = source.is_none() && before.is_some() && !matches!(versions, (Some(_), Some(_)));
         if unsure || is_older(versions.0, versions.1) {
@@ -99,38 +86,18 @@ impl Workloads {
             pods: before.map_or(0, |before| before.start) != seen.start
                 || before.and_then(|before| before.workload.one_by_one) != seen.workload.one_by_one,
         };
-        let source = source.or(before.and_then(|before| before.source));
-        let SeenWorkload { workload, start, rolled, scaled, leaders_at } = seen;
-        self.forget(&key);
-        let entry = Entry { workload: Arc::new(workload), start, rolled, scaled, leaders_at, source };
-        if let Some(group) = entry.group() {
-            self.claimed.entry(group.clone()).or_default().insert(key.clone());
-        }
-        self.all.insert(key, entry);
+        let source = source.or(stored.and_then(|stored| stored.source));
+        self.0.insert(key, Stored { source, group: seen.group().cloned(), object: seen });
         changed
     }
 
     /// Removes a workload; returns the group of its claim for rollouts.
     pub(super) fn forget(&mut self, key: &WorkloadKey) -> Option<GroupKey> {
-        let entry = self.all.remove(key)?;
-        if let Some(group) = entry.group()
-            && let Some(claimed) = self.claimed.get_mut(group)
-        {
-            claimed.remove(key);
-            if claimed.is_empty() {
-                self.claimed.remove(group);
-            }
-        }
-        entry.rolled.map(|rolled| rolled.claim.group)
-    }
-
-    /// Returns the workloads that are claimed for a group, by key.
-    fn of_group(&self, group: &GroupKey) -> impl Iterator<Item = &Entry> {
-        self.claimed.get(group).into_iter().flatten().filter_map(|key| self.all.get(key))
+        self.0.remove(key)?.object.rolled.map(|rolled| rolled.claim.group)
     }
 
     /// Returns the groups a workload is or was claimed for, when an input of their rollouts has changed.
-    fn rollouts_concerned(&self, before: Option<&Entry>, seen: &SeenWorkload) -> Vec<GroupKey> {
+    fn rollouts_concerned(&self, before: Option<&SeenWorkload>, seen: &SeenWorkload) -> Vec<GroupKey> {
         let (old, new) = (before.and_then(|entry| entry.rolled.as_ref()), seen.rolled.as_ref());
         let same = match (old, new) {
             (Some(old), Some(new)) => new.is_like(old),
@@ -144,7 +111,7 @@ impl Workloads {
         let claims = claims.chain(scaled.map(|scaled| scaled.claim.group.clone()));
         let moved = before.and_then(|entry| entry.leaders_at.as_ref()) != seen.leaders_at.as_ref();
         let led = seen.workload.key.kind.makes_for().filter(|_| moved);
-        let led = led.filter_map(|kind| self.all.get(&WorkloadKey { kind, ..seen.workload.key.clone() }));
+        let led = led.filter_map(|kind| self.seen(&WorkloadKey { kind, ..seen.workload.key.clone() }));
         let led = led.filter_map(|entry| entry.rolled.as_ref());
         claims.chain(led.map(|rolled| rolled.claim.group.clone())).collect()
     }
@@ -152,11 +119,11 @@ impl Workloads {
     /// Returns the workloads claimed for rollouts of a group, by name. The revision of a LeaderWorkerSet comes from the
     /// StatefulSet of its leaders.
     pub(super) fn rolled(&self, group: &GroupKey) -> Vec<RolledWorkload> {
-        let mut all: Vec<_> = self.of_group(group).filter_map(|entry| entry.rolled.clone()).collect();
+        let mut all: Vec<_> = self.0.of(group).filter_map(|entry| entry.rolled.clone()).collect();
         for rolled in &mut all {
             let Some(kind) = rolled.key.kind.row().made_by else { continue };
             let leaders = WorkloadKey { kind, ..rolled.key.clone() };
-            rolled.update_revision = self.all.get(&leaders).and_then(|entry| entry.leaders_at.clone());
+            rolled.update_revision = self.seen(&leaders).and_then(|entry| entry.leaders_at.clone());
         }
         all
     }
@@ -164,7 +131,7 @@ impl Workloads {
     /// Applies the scale of a workload as a write returned it, ahead of the watch; returns true when it is news. Its
     /// controller has yet to observe it.
     pub(super) fn scaled_to(&mut self, known: &ScaledWorkload, replicas: u32, version_now: &str) -> bool {
-        let Some(entry) = self.all.get_mut(&known.key) else { return false };
+        let Some(entry) = self.0.get_mut(&known.key) else { return false };
         let Some(scaled) = entry.scaled.as_mut().filter(|scaled| scaled.uid == known.uid) else { return false };
         if version(Some(version_now)) <= version(Some(&scaled.resource_version)) {
             return false;
@@ -179,18 +146,18 @@ impl Workloads {
 
     /// Returns the workloads claimed for a group, by name.
     pub(super) fn scaled(&self, group: &GroupKey) -> Vec<ScaledWorkload> {
-        self.of_group(group).filter_map(|entry| entry.scaled.clone()).collect()
+        self.0.of(group).filter_map(|entry| entry.scaled.clone()).collect()
     }
 
     /// Returns the workload that makes the pods of a role: the claimed one, else the one that the group names.
     pub(super) fn of_role(&self, group: &Group, role: &str) -> Option<&Arc<Workload>> {
         let is_claimed = |workload: &&Arc<Workload>| workload.claim.as_ref().is_some_and(|claim| claim.role == role);
-        let claimed = self.of_group(&group.key).map(|entry| &entry.workload).find(is_claimed);
+        let claimed = self.0.of(&group.key).map(|entry| &entry.workload).find(is_claimed);
         claimed.or_else(|| self.get(group.role(role)?.workload.key.as_ref()?))
     }
 
     pub(super) fn open(&self) -> impl Iterator<Item = &GroupKey> {
-        let rolled = self.all.values().filter_map(|entry| entry.rolled.as_ref());
+        let rolled = self.0.iter().filter_map(|(_, entry)| entry.rolled.as_ref());
         rolled.filter(|rolled| rolled.is_open()).map(|rolled| &rolled.claim.group)
     }
 
@@ -202,7 +169,7 @@ impl Workloads {
         let makes = |workload: &Workload| {
             workload.template_labels.iter().any(|labels| sets.iter().any(|set| carries(labels, set)))
         };
-        let own = self.all.iter().filter(|(key, entry)| key.namespace == namespace && makes(&entry.workload));
+        let own = self.0.iter().filter(|(key, entry)| key.namespace == namespace && makes(&entry.workload));
         // The StatefulSets behind a LeaderWorkerSet carry its labels as well.
         own.map(|(key, _)| key).min_by_key(|key| (key.kind.makes_for().next().is_some(), *key))
     }
@@ -215,22 +182,15 @@ impl Workloads {
         listed: &[SeenWorkload],
     ) -> Vec<(WorkloadKey, Option<GroupKey>)> {
         let listed: HashSet<_> = listed.iter().map(|seen| &seen.workload.key).collect();
-        let gone = self.all.iter().filter(|(key, entry)| {
-            entry.source.is_none_or(|from| from == source) && key.kind == kind && !listed.contains(key)
-        });
-        let gone: Vec<_> = gone.map(|(key, _)| key.clone()).collect();
-        let forget = |key: WorkloadKey| {
-            let group = self.forget(&key);
-            (key, group)
-        };
-        gone.into_iter().map(forget).collect()
+        let gone = self.0.keep_only(source, |key| key.kind != kind || listed.contains(key)).into_iter();
+        gone.map(|(key, stored)| (key, stored.object.rolled.map(|rolled| rolled.claim.group))).collect()
     }
 }
 
 impl OrdinalStarts for Workloads {
     fn start(&self, namespace: &str, stateful_set: &str) -> i64 {
         let (namespace, name) = (namespace.to_owned(), stateful_set.to_owned());
-        self.all.get(&WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name }).map_or(0, |entry| entry.start)
+        self.seen(&WorkloadKey { namespace, kind: WorkloadKind::StatefulSet, name }).map_or(0, |entry| entry.start)
     }
 }
 
@@ -242,9 +202,10 @@ struct Version<'a> {
 }
 
 impl<'a> Version<'a> {
-    fn of(rolled: Option<&'a RolledWorkload>, scaled: Option<&'a ScaledWorkload>) -> Option<Self> {
-        let of_rolled = || rolled.map(|rolled| (&*rolled.uid, &rolled.resource_version));
-        let (uid, text) = scaled.map(|scaled| (&*scaled.uid, &scaled.resource_version)).or_else(of_rolled)?;
+    fn of(seen: &'a SeenWorkload) -> Option<Self> {
+        let of_rolled = || seen.rolled.as_ref().map(|rolled| (&*rolled.uid, &rolled.resource_version));
+        let (uid, text) =
+            seen.scaled.as_ref().map(|scaled| (&*scaled.uid, &scaled.resource_version)).or_else(of_rolled)?;
         Some(Self { uid, number: version(Some(text)) })
     }
 }
@@ -281,9 +242,9 @@ mod tests {
         workloads.apply(Some(0), set(2, &claim("b")));
         assert_eq!(found(&workloads), [(0, 0), (1, 1)]);
         workloads.apply(Some(0), set(3, &json!({})));
-        assert_eq!((found(&workloads), workloads.claimed.len()), ([(0, 0), (0, 0)], 0));
+        assert_eq!((found(&workloads), workloads.0.groups().len()), ([(0, 0), (0, 0)], 0));
         workloads.apply(Some(0), set(4, &claim("a")));
         workloads.forget(&set(4, &claim("a")).workload.key);
-        assert_eq!((workloads.len(), workloads.claimed.len()), (0, 0));
+        assert_eq!((workloads.0.len(), workloads.0.groups().len()), (0, 0));
     }
 }

@@ -12,6 +12,7 @@ use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::{Object, ObjectKind};
+use crate::cluster::failure::{forbidden, unless};
 use crate::cluster::index::{Change, Index, SourceId};
 use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups, add_trees};
 use crate::cluster::watch::watched::api;
@@ -32,34 +33,19 @@ impl ClusterListing {
 }
 
 /// Lists everything that groups and KAI PodGroups are planned from, in one namespace or in all. `serving` decides how
-/// namespaces are served.
-///
-/// # Errors
-///
-/// When the API server fails, or pods may not be read.
+/// namespaces are served. Fails when pods may not be read.
 pub async fn list_cluster(
     client: &Client,
     namespace: Option<&str>,
     serving: impl Future<Output = Serving>,
 ) -> Result<ClusterListing, kube::Error> {
-    list(client, serving, |lister| {
-        add_groups(lister, namespace);
-        add_trees(lister, &[namespace], &[namespace]);
-        add_cluster_scoped(lister);
-    })
-    .await
-}
-
-async fn list(
-    client: &Client,
-    serving: impl Future<Output = Serving>,
-    add: impl FnOnce(&mut Lister),
-) -> Result<ClusterListing, kube::Error> {
     let mut index = Index::default();
     index.definition_change(definitions(client).await?);
     let unread = CARRIERS.iter().copied().filter(|kind| index.reads(*kind) == Some(false)).collect();
     let mut lister = Lister { client: client.clone(), next: 0, unread, reads: Vec::new() };
-    add(&mut lister);
+    add_groups(&mut lister, namespace);
+    add_trees(&mut lister, &[namespace], &[namespace]);
+    add_cluster_scoped(&mut lister);
     let mut seen = ClusterListing { index, forbidden: Vec::new() };
     let (serving, reads) = tokio::join!(serving, join_all(lister.reads));
     seen.index.serve(serving);
@@ -79,12 +65,10 @@ async fn list(
 async fn definitions(client: &Client) -> Result<Change<Definition>, kube::Error> {
     let all = api::<Definition>(client, CUSTOM_RESOURCE_DEFINITION, None);
     let (groups, pod_groups) = (ROLE_BASED_GROUP.crd_name(), POD_GROUP.crd_name());
-    let found = match tokio::try_join!(all.get_opt(&groups), all.get_opt(&pod_groups)) {
-        Ok((groups, pod_groups)) => groups.into_iter().chain(pod_groups),
-        Err(kube::Error::Api(status)) if status.code == 403 => return Ok(Change::NotServed),
-        Err(error) => return Err(error),
-    };
-    Ok(Change::Listed(found.map(|found| found.object).collect()))
+    let found = unless(&[403], tokio::try_join!(all.get_opt(&groups), all.get_opt(&pod_groups)))?;
+    Ok(found.map_or(Change::NotServed, |(groups, pod_groups)| {
+        Change::Listed(groups.into_iter().chain(pod_groups).map(|found| found.object).collect())
+    }))
 }
 
 /// Collects the lists, to read all at the same time.
@@ -124,7 +108,7 @@ impl Reader for Lister {
                 Ok(list) => Change::Listed(list.items.into_iter().map(|item| item.object).collect()),
                 Err(kube::Error::Api(status)) if status.code == 404 => Change::NotServed,
                 // Without the right to read pods there is nothing to show.
-                Err(kube::Error::Api(status)) if status.code == 403 && kind != POD => return Ok(Read::Forbidden(kind)),
+                Err(error) if kind != POD && forbidden(&error).is_some() => return Ok(Read::Forbidden(kind)),
                 Err(error) => return Err(error),
             };
             Ok(Read::Take(Box::new(move |index: &mut Index| take(index, source, change))))

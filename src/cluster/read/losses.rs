@@ -1,57 +1,43 @@
 //! Verdicts on replicas that look lost, by live reads of the makers of their pods. A replica removed by a rollout or a
 //! scale-in is not lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
 use kube::Client;
 
 use crate::api::Pod;
 use crate::api::node::{NODE, Node};
 use crate::api::pod::POD;
 use crate::cluster::index::SharedIndex;
-use crate::cluster::read::missing_pods::makers;
+use crate::cluster::read::missing_pods::{self, Seen};
 use crate::cluster::watch::watched::api;
-use crate::model::workload_object::WithType;
-use crate::model::{Group, WorkloadKey, WorkloadObject};
+use crate::model::Group;
 use crate::plan::recovery::Loss;
 use crate::plan::{Judged, LastWords, Suspect, Verdict};
 
-/// State of the maker of a role's pods.
-#[derive(Clone, Copy, Debug)]
-struct Standing {
-    /// Desired replicas; 0 for a maker that does not exist.
-    desired: u32,
-    /// The maker is replacing pods.
-    replaces_pods: bool,
-}
+/// The makers of the pods of roles; `None` for one that is not known, or does not exist.
+type Makers<'a> = BTreeMap<&'a str, Option<Seen>>;
 
 /// Judges batches that look broken.
-///
-/// # Errors
-///
-/// When the API server refuses or fails.
 pub async fn look(
     client: &Client,
     index: &SharedIndex,
     group: &Group,
     suspects: &[Suspect],
 ) -> Result<Vec<Judged>, kube::Error> {
-    let mut standings: BTreeMap<&str, Option<Standing>> = BTreeMap::new();
-    for role in suspects.iter().flat_map(|suspect| &suspect.roles) {
-        if !standings.contains_key(role.as_str()) {
-            let maker = makers(&index.read(), group, [role.as_str()].into_iter()).into_iter().flatten().next();
-            let standing = match maker {
-                Some(key) => Some(key.kind.with_type(Get { client, key: &key }).await?),
-                None => None,
-            };
-            standings.insert(role, standing);
-        }
+    let roles: BTreeSet<_> = suspects.iter().flat_map(|suspect| &suspect.roles).map(String::as_str).collect();
+    let keys = missing_pods::makers(&index.read(), group, roles.iter().copied());
+    let mut makers = Makers::new();
+    for (role, key) in roles.into_iter().zip(keys) {
+        let maker = match key {
+            Some(key) => missing_pods::read(client, &key).await?,
+            None => None,
+        };
+        makers.insert(role, maker);
     }
     let (mut judged, mut nodes) = (Vec::new(), BTreeMap::new());
     for suspect in suspects {
-        let verdict = judge(client, index, group, suspect, (&standings, &mut nodes)).await?;
+        let verdict = judge(client, index, group, suspect, (&makers, &mut nodes)).await?;
         judged.push(Judged { id: suspect.id, loss: suspect.loss.clone(), verdict });
     }
     Ok(judged)
@@ -62,15 +48,13 @@ async fn judge(
     index: &SharedIndex,
     group: &Group,
     suspect: &Suspect,
-    (standings, nodes): (&BTreeMap<&str, Option<Standing>>, &mut BTreeMap<String, bool>),
+    (makers, nodes): (&Makers<'_>, &mut BTreeMap<String, bool>),
 ) -> Result<Verdict, kube::Error> {
     let Loss { role, ordinal, unready } = &suspect.loss;
     // It is unknown what an unreadable maker does with its pods.
-    let is_quiet = |role: &String| {
-        let standing = standings.get(role.as_str()).copied().flatten();
-        standing.is_some_and(|standing| !standing.replaces_pods)
-    };
-    let wanted = standings.get(role.as_str()).copied().flatten().is_some_and(|standing| *ordinal < standing.desired);
+    let maker = |role: &String| makers.get(role.as_str()).and_then(Option::as_ref);
+    let is_quiet = |role: &String| maker(role).is_some_and(|maker| !maker.replaces_pods);
+    let wanted = maker(role).is_some_and(|maker| *ordinal < maker.workload.desired);
     if !wanted || !suspect.roles.iter().all(is_quiet) {
         return Ok(Verdict::NotLost);
     }
@@ -104,26 +88,4 @@ async fn judge(
 async fn answers(client: &Client, name: &str) -> Result<bool, kube::Error> {
     let found = api::<Node>(client, NODE, None).find(name).await?;
     Ok(found.is_none_or(|found| found.object.is_ready()))
-}
-
-/// Reads the state of a workload.
-struct Get<'a> {
-    client: &'a Client,
-    key: &'a WorkloadKey,
-}
-
-impl<'a> WithType for Get<'a> {
-    type Output = BoxFuture<'a, Result<Standing, kube::Error>>;
-
-    fn of<T: WorkloadObject>(self) -> Self::Output {
-        let workloads = api::<T>(self.client, T::KIND.object_kind(), Some(&self.key.namespace));
-        async move {
-            let found = workloads.get_opt(&self.key.name).await?;
-            Ok(found.map_or(Standing { desired: 0, replaces_pods: true }, |found| Standing {
-                desired: found.object.workload().desired,
-                replaces_pods: found.object.replaces_pods(),
-            }))
-        }
-        .boxed()
-    }
 }

@@ -17,20 +17,12 @@ use crate::model::{Group, OrdinalStarts};
 const AT_ONCE: usize = 8;
 
 /// Returns the existing workloads of a group as JSON.
-///
-/// # Errors
-///
-/// When the API server fails to answer. A missing workload or kind is left out.
 pub async fn workloads(client: &Client, group: &Group) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
     let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
     read(client, group, keys.map(|key| (key.kind.object_kind(), key.name.clone())).collect()).await
 }
 
 /// Returns the workloads of a group, and the RoleBasedGroup that carries it.
-///
-/// # Errors
-///
-/// Like [`workloads`].
 pub async fn makers(client: &Client, group: &Group) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
     let mut makers = workloads(client, group).await?;
     if group.carrier.kind.kind == ROLE_BASED_GROUP.kind {
@@ -45,11 +37,8 @@ async fn read(
     wanted: Vec<(ObjectKind, String)>,
 ) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
     let read = wanted.into_iter().map(async |(kind, name)| {
-        match client.request::<Value>(objects::get(kind, Some(&group.key.namespace), &name)?).await {
-            Ok(object) => Ok(Some((kind, object))),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(error),
-        }
+        let object = objects::read(client, kind, &group.key.namespace, &name).await?;
+        Ok::<_, kube::Error>(object.map(|object| (kind, object)))
     });
     let found: Vec<_> = stream::iter(read).buffered(AT_ONCE).try_collect().await?;
     Ok(found.into_iter().flatten().collect())
@@ -64,11 +53,7 @@ impl OrdinalStarts for Starts {
     }
 }
 
-/// Adds the makers to the cluster, and numbers their pods.
-///
-/// # Errors
-///
-/// When one cannot be read: its kind, and why.
+/// Adds the makers to the cluster, and numbers their pods. Fails with the kind of an object that cannot be read, and why.
 pub fn add_makers(cluster: &mut Cluster, makers: Vec<(ObjectKind, Value)>) -> Result<(), String> {
     let start = |(kind, object): &(ObjectKind, Value)| {
         let start = object.pointer("/spec/ordinals/start").and_then(Value::as_i64).filter(|_| *kind == STATEFUL_SET)?;

@@ -10,6 +10,7 @@ use crate::api::event::{EVENT, Event, InvolvedObject};
 use crate::api::meta::OwnerReference;
 use crate::api::pod::POD;
 use crate::api::{Meta, Pod};
+use crate::cluster::failure::forbidden;
 use crate::cluster::index::Index;
 use crate::cluster::watch::watched::api;
 use crate::model::role::RoleWorkload;
@@ -34,19 +35,17 @@ enum Maker {
     Unread(OwnerReference),
 }
 
-struct Seen {
-    workload: Workload,
+pub(super) struct Seen {
+    pub(super) workload: Workload,
     paused: bool,
+    /// The workload is replacing pods.
+    pub(super) replaces_pods: bool,
     /// Text of the status on pods that could not be created.
     failure: Option<String>,
 }
 
-/// Returns the reasons for which replicas lack pods. Roles without a known reason are left out. `makers` are the workloads of
-/// the roles in `absent`, where known.
-///
-/// # Errors
-///
-/// When the API server fails. Forbidden reads are skipped.
+/// Returns the reasons for which replicas lack pods. Roles without a known reason are left out. Forbidden
+/// reads are skipped. `makers` are the workloads of the roles in `absent`, where known.
 pub async fn find(
     client: &Client,
     group: &Group,
@@ -88,7 +87,7 @@ async fn read_maker(
         Some(key) => match read(client, key).await {
             Ok(Some(seen)) => return Ok(Some(Maker::Seen(Box::new(seen)))),
             Ok(None) => Maker::Absent(key.clone()),
-            Err(error) => return allowed(error).map(|()| None),
+            Err(error) => return allowed(error, None),
         },
     };
     let Some(sibling) = &absence.sibling else { return Ok(Some(found)) };
@@ -99,7 +98,7 @@ async fn read_maker(
 async fn controller(client: &Client, namespace: &str, pod: &str) -> Result<Option<OwnerReference>, kube::Error> {
     let found = match api::<Pod>(client, POD, Some(namespace)).find(pod).await {
         Ok(found) => found.map(|found| found.object),
-        Err(error) => allowed(error).map(|()| None)?,
+        Err(error) => allowed(error, None)?,
     };
     let is_unread =
         |meta: &Meta| matches!(PodMaker::of(meta), PodMaker::Job(_) | PodMaker::JobOfSet { .. } | PodMaker::Other);
@@ -107,15 +106,7 @@ async fn controller(client: &Client, namespace: &str, pod: &str) -> Result<Optio
 }
 
 /// Reads a workload; `None` when it does not exist.
-///
-/// # Errors
-///
-/// When the API server refuses or fails.
-pub async fn read_workload(client: &Client, key: &WorkloadKey) -> Result<Option<Workload>, kube::Error> {
-    Ok(read(client, key).await?.map(|seen| seen.workload))
-}
-
-async fn read(client: &Client, key: &WorkloadKey) -> Result<Option<Seen>, kube::Error> {
+pub(super) async fn read(client: &Client, key: &WorkloadKey) -> Result<Option<Seen>, kube::Error> {
     key.kind.with_type(Get { client, key }).await
 }
 
@@ -135,16 +126,18 @@ impl<'a> WithType for Get<'a> {
 
 impl Seen {
     fn of<T: WorkloadObject>(object: &T) -> Self {
-        Self { workload: object.workload(), paused: object.is_paused(), failure: object.failure().map(str::to_owned) }
+        Self {
+            workload: object.workload(),
+            paused: object.is_paused(),
+            replaces_pods: object.replaces_pods(),
+            failure: object.failure().map(str::to_owned),
+        }
     }
 }
 
-/// Treats a forbidden read as no error.
-fn allowed(error: kube::Error) -> Result<(), kube::Error> {
-    match error {
-        kube::Error::Api(status) if status.code == 403 => Ok(()),
-        other => Err(other),
-    }
+/// Returns `nothing` for a forbidden read.
+fn allowed<T>(error: kube::Error, nothing: T) -> Result<T, kube::Error> {
+    if forbidden(&error).is_some() { Ok(nothing) } else { Err(error) }
 }
 
 /// Lists the Events of a namespace about pods that could not be created.
@@ -152,7 +145,7 @@ async fn failures(client: &Client, namespace: &str) -> Result<Vec<Event>, kube::
     let params = ListParams::default().fields(FAILED).limit(MOST_EVENTS);
     match api::<Event>(client, EVENT, Some(namespace)).list(&params).await {
         Ok(list) => Ok(list.items.into_iter().map(|event| event.object).collect()),
-        Err(error) => allowed(error).map(|()| Vec::new()),
+        Err(error) => allowed(error, Vec::new()),
     }
 }
 

@@ -1,18 +1,14 @@
 //! Reads on demand, where a watch does not do: live reads before a denial, and lists for a single look.
 
-mod answers;
 pub mod installations;
 pub mod listing;
-pub mod live_world;
 pub mod lookup;
 pub mod losses;
 pub mod makers;
 pub mod missing_pods;
 pub mod pod_groups;
-mod reads;
 pub mod running_pods;
 pub mod shortages;
-mod slots;
 pub mod surge;
 pub mod told;
 pub mod unlabelled;

@@ -7,6 +7,7 @@ use kube::Client;
 use kube::api::ObjectMeta;
 
 use crate::api::{ObjectKind, PodGroup};
+use crate::cluster::failure::unless;
 use crate::cluster::watch::watched::api;
 use crate::model::Group;
 use crate::plan::MissingPodGroup;
@@ -20,11 +21,11 @@ const ABSENT: &str = "it is not there, or its kind is not defined";
 pub async fn missing(client: &Client, group: &Group, awaited: &BTreeMap<String, ObjectKind>) -> Vec<MissingPodGroup> {
     let look = async |(name, kind): (&String, &ObjectKind)| {
         let pod_groups = api::<PodGroup>(client, *kind, Some(&group.key.namespace));
-        let why = match pod_groups.get_metadata(name).await {
-            Ok(present) if !stays(&present.metadata, &group.carrier.uid) => TAKEN,
-            // An undefined kind has this code as well, with another body.
-            Err(kube::Error::Api(status)) if status.code == 404 => ABSENT,
-            Ok(_) | Err(_) => return None,
+        // An undefined kind has the code 404 as well, with another body.
+        let why = match unless(&[404], pod_groups.get_metadata(name).await).ok()? {
+            Some(present) if stays(&present.metadata, &group.carrier.uid) => return None,
+            Some(_) => TAKEN,
+            None => ABSENT,
         };
         Some(MissingPodGroup { name: name.clone(), why: why.to_owned() })
     };

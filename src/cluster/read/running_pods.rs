@@ -22,10 +22,6 @@ pub struct RunningPods {
 }
 
 /// Lists the pods of a group under each label scheme.
-///
-/// # Errors
-///
-/// When the API server refuses or fails.
 pub async fn list(client: &Client, group: &GroupKey) -> Result<RunningPods, kube::Error> {
     let pods: Objects<Watched<Pod>> = api(client, POD, Some(&group.namespace));
     let mut found = RunningPods { uids: HashSet::new(), at: None };

@@ -10,10 +10,6 @@ use crate::cluster::watch::watched::api;
 const MOST_READ: u32 = 1000;
 
 /// Returns the last Events of an object, latest first, at most `most`.
-///
-/// # Errors
-///
-/// When the API server refuses or fails.
 pub async fn told(
     client: &Client,
     (kind, namespace, name): (&str, &str, &str),

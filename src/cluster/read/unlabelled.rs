@@ -4,21 +4,16 @@
 use kube::Client;
 use kube::api::ListParams;
 use kube::core::{ObjectMeta, PartialObjectMeta};
-use serde_json::Value;
 
 use crate::api::Pod;
 use crate::api::pod::POD;
-use crate::cluster::objects::{self, Objects};
+use crate::cluster::objects;
 use crate::cluster::watch::watched::{Watched, api};
 use crate::model::maker::{Maker, Owner};
 use crate::model::{GroupKey, WorkloadKey, names};
 use crate::plan::PodRef;
 
 /// Returns the pods of a workload that name no group; none where the workload does not exist.
-///
-/// # Errors
-///
-/// When the API server refuses or fails.
 pub async fn find(
     client: &Client,
     group: &GroupKey,
@@ -28,21 +23,16 @@ pub async fn find(
     if ![&*group.name, role].into_iter().all(names::is_label_value) {
         return Ok(Vec::new());
     }
-    let request = objects::get(key.kind.object_kind(), Some(&key.namespace), &key.name)?;
-    let workload = match client.request::<Value>(request).await {
-        Ok(workload) => workload,
-        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Vec::new()),
-        Err(error) => return Err(error),
+    let workload = objects::read(client, key.kind.object_kind(), &key.namespace, &key.name).await?;
+    let Some(maker) = workload.and_then(|workload| Maker::of(key.kind, &key.name, &workload)) else {
+        return Ok(Vec::new());
     };
-    let Some(maker) = Maker::of(key.kind, &key.name, &workload) else { return Ok(Vec::new()) };
-    let pods: Objects<Watched<Pod>> = api(client, POD, Some(&key.namespace));
+    let pods = api::<Pod>(client, POD, Some(&key.namespace));
     let found = pods.list_metadata(&ListParams::default().labels(&maker.selector.to_string())).await?;
     let unlabelled = found.items.into_iter().filter(|pod| has_made(&maker, pod) && !names_group(pod, group, role));
-    Ok(unlabelled.filter_map(|pod| Some(named(pod.metadata.name?, pod.metadata.uid?))).collect())
-}
-
-fn named(name: String, uid: String) -> PodRef {
-    PodRef { name: name.into(), uid: uid.into() }
+    let named =
+        |pod: PartialObjectMeta<_>| Some(PodRef { name: pod.metadata.name?.into(), uid: pod.metadata.uid?.into() });
+    Ok(unlabelled.filter_map(named).collect())
 }
 
 /// Reports whether the maker has made this pod, and the pod is not being deleted.

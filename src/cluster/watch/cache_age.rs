@@ -22,6 +22,8 @@ use tokio::time::Instant;
 use tower::{Layer, Service};
 
 use crate::api::ObjectKind;
+use crate::cluster::objects::root;
+use crate::cluster::requests::ApiRequests;
 use crate::cluster::watch::{is_watch, parameters};
 
 /// The time of the last data on each watch; clones share one state.
@@ -52,9 +54,7 @@ impl CacheAges {
 
     /// Drops the age of a kind that is no longer watched in all namespaces.
     pub fn stopped(&self, kind: ObjectKind) {
-        let ObjectKind { group, version, plural, .. } = kind;
-        let root = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
-        self.forget(&Watch { path: format!("{root}/{version}/{plural}"), selector: String::new() });
+        self.forget(&Watch { path: format!("{}/{}", root(kind), kind.plural), selector: String::new() });
     }
 
     fn forget(&self, watch: &Watch) {
@@ -101,24 +101,31 @@ impl Collector for CacheAges {
     }
 }
 
-impl<S> Layer<S> for CacheAges {
-    type Service = Listening<S>;
+/// Layer that records cache ages and counts requests.
+pub struct Listening {
+    pub ages: CacheAges,
+    pub requests: ApiRequests,
+}
 
-    fn layer(&self, inner: S) -> Listening<S> {
-        Listening { inner, ages: self.clone() }
+impl<S> Layer<S> for Listening {
+    type Service = Listened<S>;
+
+    fn layer(&self, inner: S) -> Listened<S> {
+        Listened { inner, ages: self.ages.clone(), requests: self.requests.clone() }
     }
 }
 
 #[derive(Clone, Debug)]
-pub struct Listening<S> {
+pub struct Listened<S> {
     inner: S,
     ages: CacheAges,
+    requests: ApiRequests,
 }
 
 /// Records the time of a frame, and returns the frame.
 type Note<D> = Box<dyn FnMut(Frame<D>) -> Frame<D> + Send>;
 
-impl<S, B> Service<Request<RequestBody>> for Listening<S>
+impl<S, B> Service<Request<RequestBody>> for Listened<S>
 where
     S: Service<Request<RequestBody>, Response = Response<B>>,
     S::Future: Send + 'static,
@@ -134,9 +141,11 @@ where
 
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
         let (ages, (watch, watches)) = (self.ages.clone(), Watch::of(request.uri()));
+        let mut counted = self.requests.begin(request.method());
         let answer = self.inner.call(request);
         let listening = async move {
             let answer = answer.await?;
+            counted.answered(answer.status());
             let watches = watches && answer.status().is_success();
             if watches {
                 ages.heard(&watch);
@@ -160,7 +169,28 @@ where
 
 #[cfg(test)]
 mod tests {
+    use tower::ServiceExt;
+
     use super::*;
+    use crate::cluster::requests::NO_ANSWER;
+
+    #[tokio::test]
+    async fn requests_are_counted_by_their_answers_and_those_without_one_as_well() {
+        let requests = ApiRequests::register(&mut Registry::default());
+        let listening = Listening { ages: CacheAges::default(), requests: requests.clone() };
+        let answers = listening.layer(tower::service_fn(|request: Request<RequestBody>| async move {
+            match request.uri().path() {
+                "/silent" => std::future::pending().await,
+                "/broken" => Err(std::io::Error::other("closed")),
+                _ => Ok(Response::builder().status(429).body(RequestBody::empty()).unwrap()),
+            }
+        }));
+        let ask = |path: &str| answers.clone().oneshot(Request::patch(path).body(RequestBody::empty()).unwrap());
+        assert!(ask("/").await.is_ok() && ask("/broken").await.is_err());
+        assert!(tokio::time::timeout(std::time::Duration::from_millis(1), ask("/silent")).await.is_err());
+        let count = |code: &str| requests.count("PATCH", code);
+        assert_eq!((count("429"), count(NO_ANSWER), count("403")), (1, 2, 0));
+    }
 
     #[test]
     fn a_watch_that_was_ended_has_no_age() {

@@ -87,44 +87,40 @@ async fn follow(client: &Client, capacity: &SharedCapacity) {
 }
 
 fn node_change(known: &mut Known, change: &Change<Node>) {
-    let name = |node: &Node| node.metadata.display_name().to_owned();
-    match change {
+    let nodes = match change {
         Change::Listed(nodes) => {
-            let names: Vec<_> = nodes.iter().map(name).collect();
-            known.capacity.keep_nodes(&names.iter().map(String::as_str).collect());
-            nodes.iter().for_each(|node| take_node(known, node));
+            known.capacity.keep_nodes(&nodes.iter().map(|node| node.metadata.display_name()).collect());
             known.nodes_listed = true;
+            nodes
         }
-        Change::Applied(node) => take_node(known, node),
-        Change::Deleted(node) => known.capacity.remove_node(&name(node)),
-        Change::NotServed => {}
-    }
-}
-
-fn take_node(known: &mut Known, node: &Node) {
-    if let Err(error) = known.capacity.apply_node(node) {
-        tracing::warn!(node = node.metadata.display_name(), %error, "nothing is placed on a node that cannot be read");
+        Change::Applied(node) => std::slice::from_ref(node),
+        Change::Deleted(node) => return known.capacity.remove_node(node.metadata.display_name()),
+        Change::NotServed => return,
+    };
+    for node in nodes {
+        if let Err(error) = known.capacity.apply_node(node) {
+            tracing::warn!(node = node.metadata.display_name(), %error, "nothing is placed on a node that cannot be read");
+        }
     }
 }
 
 fn pod_change(known: &mut Known, change: &Change<SchedulingPod>) {
     let uid = |pod: &SchedulingPod| pod.metadata.uid.clone().unwrap_or_default();
-    match change {
+    let pods = match change {
         Change::Listed(pods) => {
             let uids: Vec<_> = pods.iter().map(uid).collect();
             known.capacity.keep_pods(&uids.iter().map(String::as_str).collect::<HashSet<_>>());
-            pods.iter().for_each(|pod| take_pod(known, pod));
             known.pods_listed = true;
+            pods
         }
-        Change::Applied(pod) => take_pod(known, pod),
-        Change::Deleted(pod) => known.capacity.remove_pod(&uid(pod)),
-        Change::NotServed => {}
-    }
-}
-
-fn take_pod(known: &mut Known, pod: &SchedulingPod) {
-    if let Err(error) = known.capacity.apply_pod(pod) {
-        let (namespace, name) = (pod.metadata.namespace(), pod.metadata.display_name());
-        tracing::warn!(namespace, name, %error, "room of a pod that cannot be read does not count");
+        Change::Applied(pod) => std::slice::from_ref(pod),
+        Change::Deleted(pod) => return known.capacity.remove_pod(&uid(pod)),
+        Change::NotServed => return,
+    };
+    for pod in pods {
+        if let Err(error) = known.capacity.apply_pod(pod) {
+            let (namespace, name) = (pod.metadata.namespace(), pod.metadata.display_name());
+            tracing::warn!(namespace, name, %error, "room of a pod that cannot be read does not count");
+        }
     }
 }

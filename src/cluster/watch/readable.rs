@@ -7,6 +7,7 @@ use kube::api::ListParams;
 
 use crate::api::node::NODE;
 use crate::api::{Node, ObjectKind};
+use crate::cluster::failure::forbidden;
 use crate::cluster::watch::watched::api;
 
 /// Pause before the next check of a refused kind.
@@ -15,18 +16,12 @@ pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 /// Returns why one of these kinds may not be read; `None` if all may be.
 pub(super) async fn refusal(client: &Client, kinds: &[ObjectKind]) -> Option<String> {
     for kind in kinds {
-        if let Err(kube::Error::Api(status)) = first_of(client, *kind).await
-            && status.code == 403
-        {
+        let first = api::<Node>(client, *kind, None).list_metadata(&ListParams::default().limit(1)).await;
+        if let Some(reason) = first.as_ref().err().and_then(forbidden) {
             let without = if kinds.contains(&NODE) { "without a place" } else { "wherever their volumes are" };
-            tracing::warn!(kind = kind.kind, reason = status.message, "may not be read: batches go {without}");
+            tracing::warn!(kind = kind.kind, reason, "may not be read: batches go {without}");
             return Some(format!("{} may not be read", kind.plural));
         }
     }
     None
-}
-
-async fn first_of(client: &Client, kind: ObjectKind) -> Result<(), kube::Error> {
-    let params = ListParams::default().limit(1);
-    api::<Node>(client, kind, None).list_metadata(&params).await.map(|_| ())
 }

@@ -16,13 +16,12 @@ use crate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use crate::api::definition::Definition;
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::pod::POD;
-use crate::api::pod_group::{POD_GROUP, TOPOLOGY, Topology};
+use crate::api::pod_group::{POD_GROUP, TOPOLOGY};
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::webhook_configuration::{MUTATING_WEBHOOK_CONFIGURATION, MutatingWebhookConfiguration};
-use crate::api::{
-    ClusterTopology, Meta, Object, ObjectKind, Pod, PodCliqueSet, PodGroup, RoleBasedGroup, RoleCoordination,
-};
+use crate::api::{Meta, Object, ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
+use crate::cluster::failure::forbidden;
 use crate::cluster::index::{
     CarrierObject, Change, Index, KaiLevels, LookedUp, Report, SeenWorkload, SharedIndex, SourceId, version,
 };
@@ -30,14 +29,11 @@ use crate::cluster::watch::watch;
 use crate::cluster::watch::watched::{Guarded, api};
 pub use crate::model::CARRIERS;
 use crate::model::workload_object::WithType;
-use crate::model::{CliqueSet, Dialect, GangTree, Layers, WorkloadKind, WorkloadObject, names};
+use crate::model::{CliqueSet, GangTree, Layers, WorkloadKind, WorkloadObject, names};
 
 /// Kinds of RoleBasedGroup: two that can carry coordinations, and one that has only roles. Of two versions of one kind only
 /// the stored one is read.
 pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
-
-/// Kinds of Grove sets: the kind was renamed.
-pub const CLIQUE_SETS: &[ObjectKind] = &[POD_CLIQUE_SET, POD_GANG_SET];
 
 pub const NAMESPACE: ObjectKind =
     ObjectKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
@@ -66,7 +62,7 @@ impl Sources {
     pub fn start(client: &Client, index: &SharedIndex, namespaces: &[String]) -> Self {
         // The webhook looks up PodGroups of all namespaces.
         let mut sources = Self::planned(client, index, namespaces, &[None]);
-        sources.add_looked_up();
+        add_looked_up::<CliqueSet>(&mut sources, None);
         sources
     }
 
@@ -98,24 +94,8 @@ impl Sources {
         let (index, own) = (self.index.clone(), own.to_owned());
         let api = api::<MutatingWebhookConfiguration>(&self.client, MUTATING_WEBHOOK_CONFIGURATION, None);
         self.tasks.spawn(async move {
-            let take = |change: Change<MutatingWebhookConfiguration>| {
-                index.write(|index| index.others_change(&own, change));
-            };
-            watch(api, None, &Notify::new(), take).await;
+            watch(api, None, &Notify::new(), |change| index.write(|index| index.others_change(&own, change))).await;
         });
-    }
-
-    /// Adds the kinds that only the webhook looks up.
-    fn add_looked_up(&mut self) {
-        for kind in CLIQUE_SETS.iter().copied() {
-            self.add::<Guarded<PodCliqueSet>>(kind, None, None, move |index, source, change| {
-                index.looked_up_change(
-                    source,
-                    kind,
-                    change.map(|object| report(&object, read_clique_set(kind, &object))),
-                );
-            });
-        }
     }
 
     /// Watches CustomResourceDefinitions, which tell the version of a kind that is read. A new one wakes the watches that
@@ -133,23 +113,21 @@ impl Sources {
                     Change::Applied(crd) | Change::Deleted(crd) => awaited.contains(crd.metadata.display_name()),
                     Change::Listed(_) | Change::NotServed => true,
                 };
-                if let Change::Deleted(crd) = &change
-                    && concerns_us
-                {
-                    let definition = crd.metadata.display_name();
-                    tracing::warn!(
-                        definition,
-                        "a CustomResourceDefinition was deleted: its objects are not there any more"
-                    );
-                }
                 if concerns_us {
+                    if let Change::Deleted(crd) = &change {
+                        let definition = crd.metadata.display_name();
+                        tracing::warn!(
+                            definition,
+                            "a CustomResourceDefinition was deleted: its objects are not there any more"
+                        );
+                    }
                     index.write(|index| index.definition_change(change));
                     recheck.notify_waiters();
                 }
             };
             // Without the right to read them, every version is tried.
             let first = api.list_metadata(&ListParams::default().limit(1)).await;
-            if matches!(first, Err(kube::Error::Api(status)) if status.code == 403) {
+            if first.as_ref().err().and_then(forbidden).is_some() {
                 take(Change::NotServed);
             }
             watch(api, None, &never, take).await;
@@ -245,25 +223,26 @@ pub(in crate::cluster) fn add_groups(reader: &mut impl Reader, scope: Option<&st
 /// Adds the cluster-scoped input of groups: namespaces and ClusterTopologies.
 pub(in crate::cluster) fn add_cluster_scoped(reader: &mut impl Reader) {
     reader.add::<Named>(NAMESPACE, None, None, Index::namespace_change);
-    for kind in CLUSTER_TOPOLOGIES.iter().copied() {
-        reader.add::<Guarded<ClusterTopology>>(kind, None, None, move |index, source, change| {
-            index.looked_up_change(source, kind, change.map(|object| report(&object, read_topology(kind, &object))));
-        });
-    }
+    add_looked_up::<Layers>(reader, None);
 }
 
 /// Adds the input of KAI PodGroups that place their pods, beside the cluster-scoped input of groups.
 pub(in crate::cluster) fn add_trees(reader: &mut impl Reader, scopes: &[Option<&str>], pod_groups: &[Option<&str>]) {
     for scope in pod_groups {
-        reader.add::<Guarded<PodGroup>>(POD_GROUP, *scope, None, |index, source, change| {
-            index.looked_up_change(source, POD_GROUP, change.map(|object| report(&object, read_pod_group(&object))));
-        });
+        add_looked_up::<GangTree>(reader, *scope);
     }
-    reader.add::<Guarded<Topology>>(TOPOLOGY, None, None, |index, source, change| {
-        index.looked_up_change(source, TOPOLOGY, change.map(|object| report(&object, read_levels(&object))));
-    });
+    add_looked_up::<KaiLevels>(reader, None);
     for scope in scopes {
         reader.add::<Pod>(POD, *scope, Some(names::PLACED_BY.to_owned()), Index::tree_pod_change);
+    }
+}
+
+/// Adds a kind of objects that are looked up by name.
+fn add_looked_up<T: LookedUp>(reader: &mut impl Reader, scope: Option<&str>) {
+    for kind in T::KINDS.iter().copied() {
+        reader.add::<Guarded<T::Object>>(kind, scope, None, move |index, source, change| {
+            index.looked_up_change(source, kind, change.map(|object| report::<T>(kind, &object)));
+        });
     }
 }
 
@@ -290,30 +269,10 @@ fn pod_selectors() -> impl Iterator<Item = String> {
     })
 }
 
-fn report<T>(object: &Guarded<T>, read: Option<LookedUp>) -> Report<LookedUp> {
-    let meta = object.meta();
+/// Converts an object that is looked up by name; `None` for an unreadable one.
+pub(in crate::cluster) fn report<T: LookedUp>(kind: ObjectKind, object: &Guarded<T::Object>) -> Report<T> {
+    let (meta, read) = (object.meta(), readable(kind, object).map(|object| T::of(kind, object)));
     ((meta.namespace().into(), meta.display_name().into()), version(meta.resource_version.as_deref()), read)
-}
-
-/// Converts a ClusterTopology.
-pub fn read_topology(kind: ObjectKind, object: &Guarded<ClusterTopology>) -> Option<LookedUp> {
-    readable(kind, object).map(|topology| LookedUp::Topology(Layers::parse(kind, topology)))
-}
-
-/// Converts a Grove set.
-pub fn read_clique_set(kind: ObjectKind, object: &Guarded<PodCliqueSet>) -> Option<LookedUp> {
-    readable(kind, object).map(|set| LookedUp::CliqueSet(CliqueSet::from_set(kind, set)))
-}
-
-/// Converts a KAI PodGroup, with the meaning of its counts where its own fields tell it.
-pub fn read_pod_group(object: &Guarded<PodGroup>) -> Option<LookedUp> {
-    let group = readable(POD_GROUP, object)?;
-    Some(LookedUp::PodGroup(Box::new(GangTree::from_pod_group(group, Dialect::of_object(&group.spec)))))
-}
-
-/// Converts a KAI Topology.
-fn read_levels(object: &Guarded<Topology>) -> Option<LookedUp> {
-    Some(LookedUp::KaiTopology(KaiLevels::of(readable(TOPOLOGY, object)?)))
 }
 
 /// Converts a RoleBasedGroup; `None` for an unreadable one, which keeps its known state.

@@ -7,9 +7,7 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
-use crate::api::volume::{
-    PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PersistentVolume, PersistentVolumeClaim, STORAGE_CLASS, StorageClass,
-};
+use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PersistentVolume, STORAGE_CLASS, StorageClass};
 use crate::api::{Object, ObjectKind};
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::Change;
@@ -35,60 +33,45 @@ pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
     }
     see(VolumeSight::Awaited);
     tracing::info!("claims, volumes and their classes are watched: pods that are to be placed have claims");
+    let of = (client, capacity);
     tokio::join!(
-        one(client, capacity, 0, |volumes, change: &Change<PersistentVolumeClaim>| match change {
-            Change::Listed(all) => {
-                volumes.keep_claims(all);
-                all.iter().for_each(|one| _ = volumes.apply_claim(one));
-                true
-            }
-            Change::Applied(one) => volumes.apply_claim(one),
-            Change::Deleted(one) => volumes.remove_claim(one),
-            Change::NotServed => false,
+        one(of, 0, Volumes::keep_claims, Volumes::apply_claim, Volumes::remove_claim),
+        one(of, 1, Volumes::keep_volumes, Volumes::apply_volume, |volumes, one: &PersistentVolume| {
+            volumes.remove_volume(one.metadata.display_name())
         }),
-        one(client, capacity, 1, |volumes, change: &Change<PersistentVolume>| match change {
-            Change::Listed(all) => {
-                volumes.keep_volumes(all);
-                all.iter().for_each(|one| _ = volumes.apply_volume(one));
-                true
-            }
-            Change::Applied(one) => volumes.apply_volume(one),
-            Change::Deleted(one) => volumes.remove_volume(one.metadata.display_name()),
-            Change::NotServed => false,
-        }),
-        one(client, capacity, 2, |volumes, change: &Change<StorageClass>| match change {
-            Change::Listed(all) => {
-                volumes.keep_classes(all);
-                all.iter().for_each(|one| _ = volumes.apply_class(one));
-                true
-            }
-            Change::Applied(one) => volumes.apply_class(one),
-            Change::Deleted(one) => volumes.remove_class(one.metadata.display_name()),
-            Change::NotServed => false,
+        one(of, 2, Volumes::keep_classes, Volumes::apply_class, |volumes, one: &StorageClass| {
+            volumes.remove_class(one.metadata.display_name())
         }),
     );
 }
 
+/// Watches one of the kinds. `apply` and `remove` return true when the volumes changed.
 async fn one<T>(
-    client: &Client,
-    capacity: &SharedCapacity,
+    (client, capacity): (&Client, &SharedCapacity),
     sort: usize,
-    take: impl Fn(&mut Volumes, &Change<T>) -> bool,
+    keep: impl Fn(&mut Volumes, &[T]),
+    apply: impl Fn(&mut Volumes, &T) -> bool,
+    remove: impl Fn(&mut Volumes, &T) -> bool,
 ) where
     T: Object + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     let Some(kind) = KINDS.get(sort) else { return };
-    let never = Notify::new();
-    watch(api::<T>(client, *kind, None), None, &never, |change| {
-        capacity.write(|known| {
-            known.capacity.change_volumes(|volumes| {
-                let changed = take(volumes, &change);
-                if matches!(change, Change::Listed(_) | Change::NotServed) {
-                    volumes.are_listed(sort);
-                }
-                changed
-            });
-        });
+    let take = |volumes: &mut Volumes, change: &Change<T>| match change {
+        Change::Listed(all) => {
+            keep(volumes, all);
+            all.iter().for_each(|one| _ = apply(volumes, one));
+            volumes.are_listed(sort);
+            true
+        }
+        Change::Applied(one) => apply(volumes, one),
+        Change::Deleted(one) => remove(volumes, one),
+        Change::NotServed => {
+            volumes.are_listed(sort);
+            false
+        }
+    };
+    watch(api::<T>(client, *kind, None), None, &Notify::new(), |change| {
+        capacity.write(|known| known.capacity.change_volumes(|volumes| take(volumes, &change)));
     })
     .await;
 }

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use kube::Client;
 use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::writer::resource;
 use crate::api::pod::POD;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{ObjectKind, Pod};
-use crate::cluster::objects::Objects;
-use crate::cluster::watch::watched::{Watched, api};
-use crate::cluster::write::deadline::{Unfinished, within};
+use crate::cluster::failure::unless;
+use crate::cluster::objects::{self, Objects};
+use crate::cluster::watch::watched::api;
+use crate::cluster::write::deadline::within;
 use crate::model::WorkloadKind;
 use crate::plan::PodRef;
 
@@ -26,16 +28,6 @@ pub struct Adoption {
     timeout: Duration,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum AdoptionError {
-    #[error(transparent)]
-    Api(#[from] kube::Error),
-    #[error(transparent)]
-    Unfinished(#[from] Unfinished),
-}
-
-/// Every method fails when the API server refuses, fails, or does not answer.
-#[allow(clippy::missing_errors_doc, reason = "said once, above")]
 impl Adoption {
     /// Returns an adoption in this namespace; `timeout` limits each request.
     pub fn new(client: Client, namespace: &str, timeout: Duration) -> Self {
@@ -43,55 +35,36 @@ impl Adoption {
     }
 
     /// Reads an object; `None` when it or its kind does not exist.
-    pub async fn read(&self, kind: ObjectKind, name: &str) -> Result<Option<Value>, AdoptionError> {
-        let read = async {
-            match self.objects(kind).get(name).await {
-                Ok(object) => Ok(Some(object)),
-                Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-                Err(error) => Err(AdoptionError::from(error)),
-            }
-        };
-        let found = within(self.timeout, read).await?;
-        Ok(found.and_then(|object| serde_json::to_value(object).ok()))
+    pub async fn read(&self, kind: ObjectKind, name: &str) -> Result<Option<Value>, kube::Error> {
+        within(self.timeout, objects::read(&self.client, kind, &self.namespace, name)).await
     }
 
     /// Lists all objects of a kind; none where it is not served.
-    pub async fn list(&self, kind: ObjectKind) -> Result<Vec<Value>, AdoptionError> {
-        let list = async {
-            match self.objects(kind).list(&ListParams::default()).await {
-                Ok(list) => Ok(list.items),
-                Err(kube::Error::Api(status)) if status.code == 404 => Ok(Vec::new()),
-                Err(error) => Err(AdoptionError::from(error)),
-            }
-        };
-        let found = within(self.timeout, list).await?;
-        Ok(found.into_iter().filter_map(|object| serde_json::to_value(object).ok()).collect())
+    pub async fn list(&self, kind: ObjectKind) -> Result<Vec<Value>, kube::Error> {
+        let list = within(self.timeout, self.objects(kind).list(&ListParams::default())).await;
+        let found = unless(&[404], list)?.into_iter().flatten();
+        Ok(found.filter_map(|object| serde_json::to_value(object).ok()).collect())
     }
 
-    pub async fn pods(&self) -> Result<Vec<Pod>, AdoptionError> {
+    pub async fn pods(&self) -> Result<Vec<Pod>, kube::Error> {
         let pods = api::<Pod>(&self.client, POD, Some(&self.namespace));
-        let list = within(self.timeout, async { Ok::<_, AdoptionError>(pods.list(&ListParams::default()).await?) });
-        Ok(list.await?.items.into_iter().map(|pod| pod.object).collect())
+        let list = within(self.timeout, pods.list(&ListParams::default())).await?;
+        Ok(list.items.into_iter().map(|pod| pod.object).collect())
     }
 
     /// Labels a pod if its uid matches; returns false when it is gone.
-    pub async fn label_pod(&self, pod: &PodRef, labels: &Value) -> Result<bool, AdoptionError> {
-        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(&self.namespace));
+    pub async fn label_pod(&self, pod: &PodRef, labels: &Value) -> Result<bool, kube::Error> {
+        let pods = api::<Pod>(&self.client, POD, Some(&self.namespace));
         let patch = Patch::Merge(json!({ "metadata": { "uid": &*pod.uid, "labels": labels } }));
-        let patched = async { Ok::<_, AdoptionError>(pods.patch(&pod.name, &params(false), &patch).await?) };
-        match within(self.timeout, patched).await {
-            Ok(_) => Ok(true),
-            Err(AdoptionError::Api(kube::Error::Api(status))) if matches!(status.code, 404 | 409 | 422) => Ok(false),
-            Err(error) => Err(error),
-        }
+        let patched = within(self.timeout, pods.patch(&pod.name, &params(false), &patch)).await;
+        Ok(unless(&[404, 409, 422], patched)?.is_some())
     }
 
     /// Creates a RoleCoordination, or with `dry_run` only checks whether that is allowed.
-    pub async fn create(&self, object: &Value, dry_run: bool) -> Result<(), AdoptionError> {
+    pub async fn create(&self, object: &Value, dry_run: bool) -> Result<(), kube::Error> {
         let params = PostParams { dry_run, field_manager: Some(MANAGER.to_owned()) };
-        let object: DynamicObject = serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
-        let objects = self.objects(ROLE_COORDINATION);
-        within(self.timeout, async { Ok(objects.create(&params, &object).await.map(drop)?) }).await
+        let object = DynamicObject::deserialize(object).map_err(kube::Error::SerdeError)?;
+        within(self.timeout, self.objects(ROLE_COORDINATION).create(&params, &object)).await.map(drop)
     }
 
     /// Patches a workload, or with `dry_run` only checks the patch; returns the patched workload in both cases.
@@ -101,21 +74,14 @@ impl Adoption {
         name: &str,
         patch: &Value,
         dry_run: bool,
-    ) -> Result<Value, AdoptionError> {
+    ) -> Result<Value, kube::Error> {
         let objects = self.objects(kind.object_kind());
-        let patched = async {
-            let params = params(dry_run);
-            Ok::<_, AdoptionError>(objects.patch(name, &params, &Patch::Merge(patch)).await?)
-        };
-        Ok(serde_json::to_value(within(self.timeout, patched).await?).unwrap_or_default())
+        let patched = within(self.timeout, objects.patch(name, &params(dry_run), &Patch::Merge(patch.clone()))).await?;
+        Ok(serde_json::to_value(patched).unwrap_or_default())
     }
 
     fn objects(&self, kind: ObjectKind) -> Objects<DynamicObject> {
-        Objects::new(
-            &self.client,
-            &resource(kind),
-            Some(&self.namespace).filter(|_| kind.namespaced).map(String::as_str),
-        )
+        Objects::new(&self.client, &resource(kind), Some(&*self.namespace).filter(|_| kind.namespaced))
     }
 }
 

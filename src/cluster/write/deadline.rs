@@ -28,10 +28,6 @@ impl From<Unfinished> for kube::Error {
 }
 
 /// Runs `work` for at most `time`.
-///
-/// # Errors
-///
-/// Those of `work`, or [`Unfinished`].
 pub async fn within<T, E: From<Unfinished>>(time: Duration, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     // The state behind a panic is dropped here, or guarded by locks that ignore poisoning.
     match tokio::time::timeout(time, AssertUnwindSafe(work).catch_unwind()).await {

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use crate::api::ObjectKind;
 use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
-use crate::cluster::failure::{namespace_is_gone, short};
+use crate::cluster::failure::{namespace_is_gone, short, unless};
 use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::write::event_limit::{Asked, EventLimit};
 use crate::cluster::write::writer::{MANAGER, Writer, params};
@@ -51,14 +51,17 @@ impl Events {
         let (queue, mut waiting) = mpsc::channel::<(String, Event)>(QUEUE);
         let counted = metrics.clone();
         tokio::spawn(async move {
-            let (mut limit, mut gone) = (EventLimit::default(), GoneNamespaces::default());
+            // The Events of the many pods of a namespace that is being deleted would all be refused.
+            let (mut limit, mut gone) = (EventLimit::default(), HashMap::<_, Instant>::new());
             while let Some((namespace, event)) = waiting.recv().await {
-                if !limit.allows(asked(&event), Instant::now()) {
+                let now = Instant::now();
+                if !limit.allows(asked(&event), now) {
                     tracing::debug!(namespace, note = event.note, "not published: its object has had many Events");
                     count(&counted, "limited");
                     continue;
                 }
-                if gone.contains(&namespace, Instant::now()) {
+                gone.retain(|_, until| *until > now);
+                if gone.contains_key(&namespace) {
                     count(&counted, "gone");
                     continue;
                 }
@@ -66,7 +69,7 @@ impl Events {
                     Ok(()) => "written",
                     Err(error) if namespace_is_gone(&error) => {
                         tracing::info!(namespace, "no Event is published: the namespace is being deleted");
-                        gone.insert(namespace, Instant::now());
+                        gone.insert(namespace, Instant::now() + GONE_FOR);
                         "gone"
                     }
                     Err(error) => {
@@ -84,7 +87,8 @@ impl Events {
     pub fn publish(&self, group: &Group, events: &[EventNote], workload: impl Fn(&str) -> Option<Arc<Workload>>) {
         for note in events {
             let workloads = note.roles.iter().filter_map(|role| Some(of_workload(&*workload(role)?)));
-            for regarding in std::iter::once(of_carrier(group)).chain(workloads) {
+            let carrier = reference(group.carrier.kind, &group.key.namespace, &group.carrier.name, &group.carrier.uid);
+            for regarding in std::iter::once(carrier).chain(workloads) {
                 self.send(&group.key.namespace, regarding, note);
             }
         }
@@ -134,21 +138,6 @@ impl Events {
 /// Time without attempts in a namespace that is being deleted. A new namespace may take its name.
 const GONE_FOR: Duration = Duration::from_secs(60);
 
-/// Namespaces that are being deleted. The Events of their many pods would all be refused.
-#[derive(Default)]
-struct GoneNamespaces(HashMap<String, Instant>);
-
-impl GoneNamespaces {
-    fn contains(&mut self, namespace: &str, now: Instant) -> bool {
-        self.0.retain(|_, until| *until > now);
-        self.0.contains_key(namespace)
-    }
-
-    fn insert(&mut self, namespace: String, now: Instant) {
-        self.0.insert(namespace, now + GONE_FOR);
-    }
-}
-
 fn asked(event: &Event) -> Asked<'_> {
     Asked {
         uid: event.regarding.as_ref().and_then(|object| object.uid.as_deref()).unwrap_or_default(),
@@ -165,10 +154,6 @@ fn action(reason: &str) -> &'static str {
         SCALED | SCALED_BACK | DRAINING => "Scale",
         _ => "Hold",
     }
-}
-
-fn of_carrier(group: &Group) -> ObjectReference {
-    reference(group.carrier.kind, &group.key.namespace, &group.carrier.name, &group.carrier.uid)
 }
 
 fn of_workload(workload: &Workload) -> ObjectReference {
@@ -193,10 +178,9 @@ const NOTE_MAX: usize = 1000;
 impl Writer {
     /// Creates an Event, or increments the count of the existing one; its other fields are immutable.
     async fn write_event(&self, namespace: &str, event: Event) -> Result<(), kube::Error> {
-        let events: Api<Event> = Api::namespaced(self.client().clone(), namespace);
-        match events.create(&PostParams::default(), &event).await {
-            Err(kube::Error::Api(status)) if status.code == 409 => {}
-            other => return other.map(drop),
+        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        if unless(&[409], events.create(&PostParams::default(), &event).await)?.is_some() {
+            return Ok(());
         }
         let name = event.metadata.name.unwrap_or_default();
         let Some(known) = events.get_opt(&name).await? else { return Ok(()) };

@@ -11,7 +11,7 @@ use crate::cluster::read::{losses, missing_pods, running_pods, surge, unlabelled
 use crate::cluster::write::deadline::Unfinished;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::write_limit::{Load, WriteLimit};
-use crate::cluster::write::writer::{PartitionSet, Released, Rescaled, Writer, Written};
+use crate::cluster::write::writer::{Writer, Written};
 use crate::model::{Group, GroupKey, ScaledWorkload};
 use crate::mutate::late_labels;
 use crate::plan::marks::Mark;
@@ -127,11 +127,11 @@ impl Executor {
                 };
                 let labels = labels.as_ref().map(late);
                 match self.writer.release(&key.namespace, pod, &labels.unwrap_or_default(), pin, *queued).await? {
-                    Released::Done(pod) => {
+                    Some(pod) => {
                         self.index().write(|index| index.pod_written(&pod));
                         ("released", None)
                     }
-                    Released::Gone => ("gone", None),
+                    None => ("gone", None),
                 }
             }
             Action::WriteStatus { group, status, then } => match self.writer.write_status(group, status).await? {
@@ -158,11 +158,11 @@ impl Executor {
             Action::RemovePodGroup { group, id } => (self.remove_pod_group(key, group, id).await?, None),
             Action::SetPartition { workload, partition, ends } => {
                 match self.writer.set_partition(workload, *partition, *ends).await? {
-                    PartitionSet::Done(seen) => {
-                        self.index().write(|index| index.apply_workload(None, *seen));
+                    Some(seen) => {
+                        self.index().write(|index| index.apply_workload(None, seen));
                         ("written", None)
                     }
-                    PartitionSet::Changed => ("conflict", Some("somebody was faster")),
+                    None => ("conflict", Some("somebody was faster")),
                 }
             }
             Action::Scale { group, role, workload, replicas, then } => {
@@ -176,15 +176,13 @@ impl Executor {
                 let roles = missing.iter().map(|missing| &*missing.role);
                 let makers = missing_pods::makers(&self.index().read(), group, roles);
                 let adopted = self.adopt(key, group, missing).await?;
-                let mut diagnoses = missing_pods::find(self.writer.client(), group, missing, &makers).await?;
+                let mut diagnoses = missing_pods::find(&self.writer.client, group, missing, &makers).await?;
                 // The watch will report the adopted pods.
                 diagnoses.retain(|diagnosis| !adopted.contains(&diagnosis.role));
                 return Ok(("found", Some(Ended::Diagnosed { diagnoses })));
             }
             Action::FindSurge { group, surplus } => {
-                let roles = surplus.iter().map(|surplus| &*surplus.role);
-                let makers = missing_pods::makers(&self.index().read(), group, roles);
-                let proven = surge::find(self.writer.client(), surplus, &makers).await?;
+                let proven = surge::find(&self.writer.client, self.index(), group, surplus).await?;
                 return Ok(("found", Some(Ended::Surge { proven })));
             }
             Action::ConfirmGroup => {
@@ -192,7 +190,7 @@ impl Executor {
                 ("found", None)
             }
             Action::ConfirmPods => {
-                let found = running_pods::list(self.writer.client(), key).await?;
+                let found = running_pods::list(&self.writer.client, key).await?;
                 self.index().write(|index| index.running_pods_read(key, &found.uids, found.at));
                 ("found", None)
             }
@@ -258,7 +256,7 @@ impl Executor {
         if !now.is_some_and(|now| now.has_committed_like(group)) {
             return Ok(("conflict", ended(ScaleOutcome::Again)));
         }
-        let Rescaled::Done(version) = self.writer.scale(workload, replicas).await? else {
+        let Some(version) = self.writer.scale(workload, replicas).await? else {
             return Ok(("conflict", ended(ScaleOutcome::Again)));
         };
         self.index().write(|index| index.workload_scaled(workload, replicas, &version));
@@ -267,7 +265,7 @@ impl Executor {
     }
 
     async fn mark(&self, key: &GroupKey, mark: &Mark) -> Result<&'static str, ActionError> {
-        let Released::Done(pod) = self.writer.mark(&key.namespace, mark).await? else { return Ok("gone") };
+        let Some(pod) = self.writer.mark(&key.namespace, mark).await? else { return Ok("gone") };
         self.index().write(|index| index.pod_written(&pod));
         Ok("written")
     }
@@ -279,7 +277,7 @@ impl Executor {
         for role in missing.iter().filter_map(|missing| group.role(&missing.role)) {
             let workload = &role.workload;
             let Some(maker) = workload.key.as_ref().filter(|_| workload.reference.is_some()) else { continue };
-            let pods = unlabelled::find(self.writer.client(), key, &role.name, maker).await?;
+            let pods = unlabelled::find(&self.writer.client, key, &role.name, maker).await?;
             for pod in &pods {
                 self.mark(key, &Mark::adopted(pod, key, &role.name)).await?;
             }
@@ -307,7 +305,7 @@ impl Executor {
 
     async fn look_at_losses(&self, key: &GroupKey, group: &Group, suspects: &[Suspect]) -> Result<Done, ActionError> {
         self.lookup.read_live(key).await?;
-        let judged = losses::look(self.writer.client(), self.index(), group, suspects).await?;
+        let judged = losses::look(&self.writer.client, self.index(), group, suspects).await?;
         Ok(("found", Some(Ended::LossesSeen { judged: Some(judged) })))
     }
 

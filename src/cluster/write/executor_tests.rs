@@ -22,6 +22,7 @@ use crate::model::{PodGroupPolicy, Queued, RolledWorkload};
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::reconcile::pod_group_memory::PodGroupId;
 use crate::plan::{BatchPodGroup, MissingPods, PodRef};
+use crate::rules::Options;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -35,7 +36,7 @@ fn silent() -> Client {
 
 fn executor(client: Client, metrics: &LoopMetrics) -> Executor {
     let writer = Writer::new(client.clone(), TIMEOUT);
-    let lookup = Lookup::new(client, SharedIndex::default());
+    let lookup = Lookup::new(client, SharedIndex::default(), Options::default());
     Executor::new(writer.clone(), lookup, Events::new(writer, "test", metrics.clone()), metrics.clone())
 }
 

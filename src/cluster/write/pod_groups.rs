@@ -4,14 +4,15 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PostParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PostParams};
 use serde_json::{Value, json};
 
 use crate::api::ObjectKind;
 use crate::api::pod_group::POD_GROUP;
+use crate::cluster::failure::unless;
 use crate::cluster::objects::Objects;
 use crate::cluster::read::pod_groups::stays;
-use crate::cluster::write::writer::{Writer, params, resource};
+use crate::cluster::write::writer::{Writer, only, params, resource};
 use crate::model::{GangTree, Group, Placement, PodGroupPolicy, names};
 use crate::plan::BatchPodGroup;
 use crate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
@@ -19,10 +20,6 @@ use crate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 impl Writer {
     /// Creates the PodGroup of a batch, owned by the carrier of the group. The members of an existing one only decrease,
     /// unless its batch is renewed. Returns false when the existing one has yet to go.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails.
     pub async fn ensure_pod_group(&self, group: &Group, gang: &BatchPodGroup) -> Result<bool, kube::Error> {
         let Some((kind, spec)) = spec_of(gang) else { return Ok(true) };
         let api = self.dynamic(kind, Some(&group.key.namespace));
@@ -30,18 +27,13 @@ impl Writer {
         object.metadata.owner_references = Some(vec![owner(group)]);
         object.metadata.labels = label(group).map(|(key, name)| [(key.to_owned(), name.to_owned())].into());
         object.data = json!({ "spec": spec });
-        match api.create(&PostParams::default(), &object).await {
-            Ok(_) => Ok(true),
-            Err(kube::Error::Api(status)) if status.code == 409 => set_members(&api, group, gang).await,
-            Err(error) => Err(error),
+        match unless(&[409], api.create(&PostParams::default(), &object).await)? {
+            Some(_) => Ok(true),
+            None => set_members(&api, group, gang).await,
         }
     }
 
-    /// Lists the PodGroups made for batches of the group, of the kinds that it asks for.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails. An unserved kind is skipped.
+    /// Lists the PodGroups made for batches of the group, of the kinds that it asks for. An unserved kind is skipped.
     pub async fn find_pod_groups(&self, group: &Group) -> Result<Vec<FoundPodGroup>, kube::Error> {
         let policies = group.batched().filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
         let mut found = Vec::new();
@@ -49,12 +41,8 @@ impl Writer {
             let api = self.dynamic(kind, Some(&group.key.namespace));
             let params = label(group)
                 .map_or_else(ListParams::default, |(key, name)| ListParams::default().labels(&format!("{key}={name}")));
-            let items = match api.list(&params).await {
-                Ok(list) => list.items,
-                Err(kube::Error::Api(status)) if status.code == 404 => continue,
-                Err(error) => return Err(error),
-            };
-            let ours = items.into_iter().filter(|object| is_controlled(&object.metadata, &group.carrier.uid));
+            let all = unless(&[404], api.list(&params).await)?.into_iter().flatten();
+            let ours = all.filter(|object| is_controlled(&object.metadata, &group.carrier.uid));
             found.extend(ours.filter(|object| object.metadata.deletion_timestamp.is_none()).filter_map(|object| {
                 let members = object.data.pointer("/spec/minMember").and_then(Value::as_u64);
                 let min_member = members.and_then(|members| u32::try_from(members).ok()).unwrap_or(1);
@@ -65,29 +53,17 @@ impl Writer {
     }
 
     /// Deletes the PodGroup of a batch that no longer exists, if it belongs to this owner.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails.
     pub async fn remove_pod_group(&self, group: &Group, id: &PodGroupId) -> Result<(), kube::Error> {
         let api = self.dynamic(id.kind, Some(&group.key.namespace));
         let Some(present) = api.get_opt(&id.name).await? else { return Ok(()) };
         if !is_controlled(&present.metadata, &id.owner) {
             return Ok(());
         }
-        let preconditions = Preconditions { uid: present.metadata.uid, resource_version: None };
-        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        match api.delete(&id.name, &params).await {
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-            done => done,
-        }
+        let params = DeleteParams::default().preconditions(only(present.metadata.uid.unwrap_or_default()));
+        unless(&[404, 409], api.delete(&id.name, &params).await).map(drop)
     }
 
     /// Writes the placement annotation of a PodGroup; returns false when it was changed since it was read, or is gone.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails.
     pub async fn note_placement(&self, tree: &GangTree, placement: &Placement) -> Result<bool, kube::Error> {
         let api = self.dynamic(POD_GROUP, Some(&tree.key.namespace));
         let patch = json!({ "metadata": {
@@ -95,11 +71,7 @@ impl Writer {
             "resourceVersion": tree.resource_version,
             "annotations": { names::PLACEMENT: placement.text() },
         } });
-        match api.patch(&tree.key.name, &params(), &Patch::Merge(patch)).await {
-            Ok(_) => Ok(true),
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(unless(&[404, 409], api.patch(&tree.key.name, &params(), &Patch::Merge(patch)).await)?.is_some())
     }
 }
 

@@ -7,7 +7,6 @@ use serde_json::json;
 use super::deadline::WRITE_TIMEOUT;
 use super::writer::resource;
 use crate::cluster::objects::Objects;
-use crate::cluster::write::adoption::AdoptionError;
 use crate::cluster::write::deadline::within;
 use crate::model::moment::Moment;
 use crate::model::{Group, names};
@@ -15,15 +14,11 @@ use crate::model::{Group, names};
 const MANAGER: &str = "rolegate-resume";
 
 /// Resumes a group that waits for a person.
-///
-/// # Errors
-///
-/// When the API server refuses, fails, or does not answer.
-pub async fn resume(client: &Client, group: &Group, at: Moment) -> Result<(), AdoptionError> {
+pub async fn resume(client: &Client, group: &Group, at: Moment) -> Result<(), kube::Error> {
     let carrier = &group.carrier;
     let objects: Objects<DynamicObject> = Objects::new(client, &resource(carrier.kind), Some(&group.key.namespace));
     let metadata = json!({ "uid": carrier.uid, "annotations": { names::RESUMED_AT: at.text() } });
     let patch = Patch::Merge(json!({ "metadata": metadata }));
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
-    within(WRITE_TIMEOUT, async { Ok(objects.patch(&carrier.name, &params, &patch).await.map(drop)?) }).await
+    within(WRITE_TIMEOUT, objects.patch(&carrier.name, &params, &patch)).await.map(drop)
 }

@@ -12,9 +12,10 @@ use tokio_util::sync::CancellationToken;
 use crate::api::cluster_topology::{CLUSTER_TOPOLOGIES, ClusterTopologyStatus};
 use crate::api::review::UserInfo;
 use crate::api::{ClusterTopology, Object, ObjectKind};
+use crate::cluster::failure::unless;
 use crate::cluster::index::Change;
 use crate::cluster::objects::Objects;
-use crate::cluster::read::live_world::LiveWorld;
+use crate::cluster::read::lookup::Lookup;
 use crate::cluster::watch::watch as watch_kind;
 use crate::cluster::watch::watched::{Guarded, Watched, api};
 use crate::cluster::write::writer::{Writer, params};
@@ -26,12 +27,15 @@ use crate::rules::{Operation, judge_json, topology_is_valid};
 /// Interval of checks of a deleted topology that is still referred to.
 const RECHECK: Duration = Duration::from_secs(2);
 
+/// Answers of a missing object, and of one that changed: the watch reports it again.
+const MISSED: &[u16] = &[404, 409];
+
 type Topologies = Objects<Watched<Guarded<ClusterTopology>>>;
 
 /// Maintains ClusterTopologies of both API groups.
 pub struct TopologyKeeper {
     writer: Writer,
-    live_world: LiveWorld,
+    lookup: Lookup,
     leader: watch::Receiver<bool>,
     /// False in mode `observe`: no topology gets a status or a finalizer, but an existing finalizer is still removed.
     writes: bool,
@@ -40,8 +44,8 @@ pub struct TopologyKeeper {
 
 impl TopologyKeeper {
     /// Returns a keeper that works while this replica leads.
-    pub fn new(writer: Writer, live_world: LiveWorld, leader: watch::Receiver<bool>, mode: Mode) -> Self {
-        Self { writer, live_world, leader, writes: mode != Mode::Observe, recheck: std::sync::Arc::default() }
+    pub fn new(writer: Writer, lookup: Lookup, leader: watch::Receiver<bool>, mode: Mode) -> Self {
+        Self { writer, lookup, leader, writes: mode != Mode::Observe, recheck: std::sync::Arc::default() }
     }
 
     pub async fn run(mut self, stop: CancellationToken) {
@@ -49,7 +53,7 @@ impl TopologyKeeper {
         let mut watches = JoinSet::new();
         for kind in CLUSTER_TOPOLOGIES.iter().copied() {
             let (api, seen, recheck) =
-                (api::<Guarded<ClusterTopology>>(self.writer.client(), kind, None), seen.clone(), self.recheck.clone());
+                (api::<Guarded<ClusterTopology>>(&self.writer.client, kind, None), seen.clone(), self.recheck.clone());
             watches.spawn(async move {
                 watch_kind(api, None, &recheck, |change| match change {
                     Change::Listed(all) => all.into_iter().for_each(|one| _ = seen.send((kind, one))),
@@ -94,7 +98,7 @@ impl TopologyKeeper {
     async fn keep(&self, kind: ObjectKind, guarded: &Guarded<ClusterTopology>) -> bool {
         let Ok(topology) = &guarded.read else { return true };
         let name = topology.metadata.display_name();
-        let api: Topologies = api(self.writer.client(), kind, None);
+        let api: Topologies = api(&self.writer.client, kind, None);
         let keep = async {
             if topology.metadata.is_deleting() {
                 self.let_go(&api, kind, topology).await
@@ -122,19 +126,19 @@ impl TopologyKeeper {
         // The rule that refuses a DELETE decides.
         let object = serde_json::to_string(topology).unwrap_or_default();
         let question = Question { kind, operation: Operation::Delete, object: &object, old: None };
-        let world =
-            match self.live_world.of(question, &UserInfo::default(), Instant::now() + self.writer.timeout()).await {
-                Ok(Ok(world)) => world,
-                Ok(Err(_)) => return Ok(true),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot tell whether a ClusterTopology is referred to");
-                    return Ok(false);
-                }
-            };
+        let deadline = Instant::now() + self.writer.timeout;
+        let world = match self.lookup.world(question, &UserInfo::default(), deadline).await {
+            Ok(Ok(world)) => world,
+            Ok(Err(_)) => return Ok(true),
+            Err(error) => {
+                tracing::warn!(%error, "cannot tell whether a ClusterTopology is referred to");
+                return Ok(false);
+            }
+        };
         let judged = judge_json(&kind.api_version(), kind.kind, Operation::Delete, &object, None, &world);
         let free = matches!(judged, Some(Ok(judged)) if judged.is_allowed() && judged.notes.is_empty());
         if free {
-            forget_missing(api.patch(meta.display_name(), &params(), &Patch::Merge(patch)).await)?;
+            unless(MISSED, api.patch(meta.display_name(), &params(), &Patch::Merge(patch)).await)?;
         }
         Ok(free)
     }
@@ -149,7 +153,7 @@ impl TopologyKeeper {
         let meta = &topology.metadata;
         let name = meta.display_name();
         if let Some(patch) = add_finalizer(&meta.finalizers, meta.resource_version.as_deref()) {
-            forget_missing(api.patch(name, &params(), &Patch::Merge(patch)).await)?;
+            unless(MISSED, api.patch(name, &params(), &Patch::Merge(patch)).await)?;
         }
         let layers = Layers::parse(kind, topology);
         let status = ClusterTopologyStatus {
@@ -157,16 +161,8 @@ impl TopologyKeeper {
             validate: Some(topology_is_valid(&layers)),
         };
         if status != topology.status {
-            forget_missing(api.patch_status(name, &params(), &Patch::Merge(json!({ "status": status }))).await)?;
+            unless(MISSED, api.patch_status(name, &params(), &Patch::Merge(json!({ "status": status }))).await)?;
         }
         Ok(())
-    }
-}
-
-/// Ignores a missing object, and one that changed: the watch reports it again.
-fn forget_missing<T>(result: Result<T, kube::Error>) -> Result<(), kube::Error> {
-    match result {
-        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-        other => other.map(|_| ()),
     }
 }

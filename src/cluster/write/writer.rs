@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions, PropagationPolicy};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -14,6 +14,7 @@ use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
+use crate::cluster::failure::unless;
 use crate::cluster::index::{CarrierObject, SeenWorkload};
 use crate::cluster::objects::Objects;
 use crate::cluster::watch::sources::{read_coordination, read_rbg};
@@ -31,16 +32,8 @@ pub const MANAGER: &str = "rolegate";
 
 #[derive(Clone)]
 pub struct Writer {
-    client: Client,
-    timeout: Duration,
-}
-
-#[derive(Debug)]
-pub enum Released {
-    /// The gate is removed; the current pod.
-    Done(Box<Pod>),
-    /// The pod is gone, or another one has its name.
-    Gone,
+    pub(super) client: Client,
+    pub(super) timeout: Duration,
 }
 
 #[derive(Debug)]
@@ -60,20 +53,8 @@ impl Writer {
     }
 
     /// Runs an operation within the time limit. Every write is awaited through it.
-    ///
-    /// # Errors
-    ///
-    /// Those of `work`, or [`Unfinished`].
     pub async fn in_time<T, E: From<Unfinished>>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         within(self.timeout, work).await
-    }
-
-    pub(super) fn timeout(&self) -> Duration {
-        self.timeout
-    }
-
-    pub(super) fn client(&self) -> &Client {
-        &self.client
     }
 
     /// Returns the objects of a kind without a Rust type.
@@ -81,11 +62,12 @@ impl Writer {
         Objects::new(&self.client, &resource(kind), namespace)
     }
 
-    /// Removes the gate of a pod, adds labels, and pins it to nodes by their labels.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails.
+    fn pods(&self, namespace: &str) -> Objects<Watched<Pod>> {
+        api(&self.client, POD, Some(namespace))
+    }
+
+    /// Removes the gate of a pod, adds labels, and pins it to nodes by their labels. Returns the current pod; `None` when it is
+    /// gone, or another one has its name.
     pub async fn release(
         &self,
         namespace: &str,
@@ -93,31 +75,25 @@ impl Writer {
         labels: &[Entry],
         pin: &Pin,
         queued: Queued,
-    ) -> Result<Released, kube::Error> {
-        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+    ) -> Result<Option<Pod>, kube::Error> {
         let patch = Patch::Strategic(release_patch(pod, labels, pin, queued));
-        released(pods.patch(&pod.name, &params(), &patch).await.map(|pod| pod.object))
+        self.patch_pod(namespace, pod, &patch).await
+    }
+
+    async fn patch_pod(&self, namespace: &str, pod: &PodRef, patch: &Patch<Value>) -> Result<Option<Pod>, kube::Error> {
+        released(self.pods(namespace).patch(&pod.name, &params(), patch).await.map(|pod| pod.object))
     }
 
     /// Releases a pod of which only the name and uid are known: it is read before.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails.
-    pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> Result<Released, kube::Error> {
-        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
-        let Some(found) = pods.find(&pod.name).await? else { return Ok(Released::Gone) };
+    pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> Result<Option<Pod>, kube::Error> {
+        let Some(found) = self.pods(namespace).find(&pod.name).await? else { return Ok(None) };
         self.release(namespace, pod, &[], &Pin::new(), Queued::of(&found.object)).await
     }
 
     /// Deletes a pod if it has no node and has a controller that makes it again; returns false when it may not be deleted.
     /// The precondition is the version that was read: a pod that is bound meanwhile stays.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails.
     pub async fn delete_without_node(&self, namespace: &str, pod: &PodRef) -> Result<bool, kube::Error> {
-        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
+        let pods = self.pods(namespace);
         let Some(Watched { object: found, .. }) = pods.find(&pod.name).await? else { return Ok(true) };
         let meta = &found.metadata;
         if meta.uid.as_deref() != Some(&*pod.uid) || meta.is_deleting() {
@@ -130,42 +106,21 @@ impl Writer {
             return Ok(false);
         }
         let preconditions = Preconditions { uid: meta.uid.clone(), resource_version: meta.resource_version.clone() };
-        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        match pods.delete(&pod.name, &params).await {
-            Ok(()) => Ok(true),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
-            // The pod was changed meanwhile: it is checked again later.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-            Err(error) => Err(error),
-        }
+        let deleted = pods.delete(&pod.name, &DeleteParams::default().preconditions(preconditions)).await;
+        // A pod that was changed meanwhile is checked again later.
+        Ok(unless(&[409], unless(&[404], deleted))?.is_some())
     }
 
     /// Deletes a pod by uid, whatever its state. `with_dependents` deletes its dependents first, so that its successor finds
     /// none.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails.
     pub async fn delete(&self, namespace: &str, pod: &PodRef, with_dependents: bool) -> Result<(), kube::Error> {
-        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
-        let preconditions = Preconditions { uid: Some(pod.uid.to_string()), resource_version: None };
-        let params = DeleteParams {
-            preconditions: Some(preconditions),
-            propagation_policy: with_dependents.then_some(PropagationPolicy::Foreground),
-            ..DeleteParams::default()
-        };
-        match pods.delete(&pod.name, &params).await {
-            // Another pod has its name: this one is gone.
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
-            done => done,
-        }
+        let params = if with_dependents { DeleteParams::foreground() } else { DeleteParams::default() };
+        let deleted = self.pods(namespace).delete(&pod.name, &params.preconditions(only(pod.uid.to_string()))).await;
+        // With 409 another pod has its name: this one is gone.
+        unless(&[404, 409], deleted).map(drop)
     }
 
     /// Writes the status of a group if the object was not changed since it was read.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails.
     pub async fn write_status(&self, group: &Group, status: &GroupStatus) -> Result<Written, kube::Error> {
         let carrier = &group.carrier;
         let patch = Patch::Merge(status_patch(group, status));
@@ -185,20 +140,14 @@ impl Writer {
 /// Kueue for rolegate.
 pub fn release_patch(pod: &PodRef, labels: &[Entry], pin: &Pin, queued: Queued) -> Value {
     let labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
-    let mut metadata = json!({ "uid": &*pod.uid });
-    if let (false, Some(metadata)) = (labels.is_empty(), metadata.as_object_mut()) {
-        metadata.insert("labels".to_owned(), Value::Object(labels));
-    }
     let recorded = (!pin.is_empty()).then(|| (names::PINNED.to_owned(), json!(pinned::text(pin))));
     let ungated = (queued == Queued::AfterUs).then(|| (names::KUEUE_GATED_BY.to_owned(), Value::Null));
     let annotations: Map<_, _> = recorded.into_iter().chain(ungated).collect();
-    if let (false, Some(metadata)) = (annotations.is_empty(), metadata.as_object_mut()) {
-        metadata.insert("annotations".to_owned(), Value::Object(annotations));
-    }
     let gate = json!({ "$patch": "delete", "name": names::GATE });
-    let mut spec = json!({ "schedulingGates": [gate] });
-    if let (false, Some(spec)) = (pin.is_empty(), spec.as_object_mut()) {
-        spec.insert("nodeSelector".to_owned(), json!(pin));
+    let mut metadata = json!({ "uid": &*pod.uid, "labels": labels, "annotations": annotations });
+    let mut spec = json!({ "schedulingGates": [gate], "nodeSelector": pin });
+    for fields in [&mut metadata, &mut spec].into_iter().filter_map(Value::as_object_mut) {
+        fields.retain(|_, value| *value != json!({}));
     }
     json!({ "metadata": metadata, "spec": spec })
 }
@@ -212,24 +161,15 @@ pub fn status_patch(group: &Group, status: &GroupStatus) -> Value {
     })
 }
 
-/// Interprets the answer to a release.
-///
-/// # Errors
-///
-/// When the API server refused or failed.
-pub fn released(answer: Result<Pod, kube::Error>) -> Result<Released, kube::Error> {
+/// Interprets the answer to the patch of a pod: `None` when the pod is gone, or another one has its name.
+pub fn released(answer: Result<Pod, kube::Error>) -> Result<Option<Pod>, kube::Error> {
     match answer {
-        Ok(pod) => Ok(Released::Done(Box::new(pod))),
-        Err(kube::Error::Api(status)) if status.code == 404 || is_other_uid(&status) => Ok(Released::Gone),
-        Err(error) => Err(error),
+        Err(kube::Error::Api(status)) if is_other_uid(&status) => Ok(None),
+        answer => unless(&[404], answer),
     }
 }
 
 /// Interprets the answer to a status write. The object is `None` when the answer cannot be read.
-///
-/// # Errors
-///
-/// When the API server refused or failed.
 pub fn written(answer: Result<Option<CarrierObject>, kube::Error>) -> Result<Written, kube::Error> {
     match answer {
         Ok(object) => Ok(Written::Done(object)),
@@ -239,71 +179,41 @@ pub fn written(answer: Result<Option<CarrierObject>, kube::Error>) -> Result<Wri
     }
 }
 
-/// Result of a write that is conditional on a workload's version.
-#[derive(Debug)]
-pub enum PartitionSet {
-    /// The partition is set; the current workload.
-    Done(Box<SeenWorkload>),
-    /// The workload was changed, or it is not (yet) in the expected state.
-    Changed,
-}
-
 impl Writer {
     /// Sets the partition of a workload if it was not changed since it was read. At the end of a rollout the annotation with
-    /// the user's partition is removed as well.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails.
+    /// the user's partition is removed as well. Returns the current workload; `None` where it was changed, or is not (yet) in
+    /// the expected state.
     pub async fn set_partition(
         &self,
         workload: &RolledWorkload,
         partition: u32,
         ends: bool,
-    ) -> Result<PartitionSet, kube::Error> {
+    ) -> Result<Option<SeenWorkload>, kube::Error> {
         let version = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
-        let Some(patch) = partition_patch(workload.key.kind, partition, ends, version) else {
-            return Ok(PartitionSet::Changed);
-        };
+        let Some(patch) = partition_patch(workload.key.kind, partition, ends, version) else { return Ok(None) };
         if ends && !self.leaders_are_at(workload).await? {
-            return Ok(PartitionSet::Changed);
+            return Ok(None);
         }
         let (client, key) = (&self.client, &workload.key);
-        match key.kind.with_type(PatchWorkload { client, key, patch: Patch::Merge(patch) }).await {
-            Ok(seen) => Ok(PartitionSet::Done(Box::new(seen))),
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(PartitionSet::Changed),
-            Err(error) => Err(error),
-        }
+        let patched = key.kind.with_type(PatchWorkload { client, key, patch: Patch::Merge(patch) }).await;
+        unless(&[404, 409], patched)
     }
 
-    /// Scales a workload if it was not changed since it was read.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails.
-    pub async fn scale(&self, workload: &ScaledWorkload, replicas: u32) -> Result<Rescaled, kube::Error> {
+    /// Scales a workload; returns its current version, or `None` when it was changed since it was read, or is gone.
+    pub async fn scale(&self, workload: &ScaledWorkload, replicas: u32) -> Result<Option<String>, kube::Error> {
         let key = &workload.key;
         let patch = json!({
             "metadata": { "resourceVersion": workload.resource_version, "uid": &*workload.uid },
             "spec": { "replicas": replicas },
         });
-        let workloads: Objects<DynamicObject> =
-            Objects::new(&self.client, &resource(key.kind.object_kind()), Some(&key.namespace));
-        match workloads.patch_scale(&key.name, &params(), &Patch::Merge(patch)).await {
-            Ok(scale) => Ok(Rescaled::Done(scale.metadata.resource_version.unwrap_or_default())),
-            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(Rescaled::Changed),
-            Err(error) => Err(error),
-        }
+        let workloads = self.dynamic(key.kind.object_kind(), Some(&key.namespace));
+        let scaled = workloads.patch_scale(&key.name, &params(), &Patch::Merge(patch)).await;
+        Ok(unless(&[404, 409], scaled)?.map(|scale| scale.metadata.resource_version.unwrap_or_default()))
     }
 
     /// Adds and removes labels of a pod, and sets its deletion cost.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or fails.
-    pub async fn mark(&self, namespace: &str, mark: &Mark) -> Result<Released, kube::Error> {
-        let pods: Objects<Watched<Pod>> = api(&self.client, POD, Some(namespace));
-        released(pods.patch(&mark.pod.name, &params(), &Patch::Merge(mark_patch(mark))).await.map(|pod| pod.object))
+    pub async fn mark(&self, namespace: &str, mark: &Mark) -> Result<Option<Pod>, kube::Error> {
+        self.patch_pod(namespace, &mark.pod, &Patch::Merge(mark_patch(mark))).await
     }
 
     /// Reports whether the leaders of a LeaderWorkerSet have its update revision, by a live read. The revision stands on
@@ -317,14 +227,6 @@ impl Writer {
         let leaders = sets.get_opt(&key.name).await?;
         Ok(leaders.as_ref().and_then(|set| set.object.leaders_at()) == update_revision.as_deref())
     }
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Rescaled {
-    /// The scale is stored; the current version of the workload.
-    Done(String),
-    /// The workload was changed, or it is gone.
-    Changed,
 }
 
 /// Returns the JSON Merge Patch of a pod's labels and deletion cost; it contains the pod's uid.
@@ -366,6 +268,11 @@ pub(super) fn resource(kind: ObjectKind) -> ApiResource {
         kind: kind.kind.to_owned(),
         plural: kind.plural.to_owned(),
     }
+}
+
+/// Returns the condition that an object has this uid.
+pub(super) fn only(uid: String) -> Preconditions {
+    Preconditions { uid: Some(uid), resource_version: None }
 }
 
 pub(crate) fn params() -> PatchParams {

@@ -27,7 +27,6 @@ use tracing::{Instrument, Span};
 use crate::api::pod::POD;
 use crate::api::review::Request;
 use crate::api::{ClusterTopology, ObjectKind, Pod};
-use crate::cluster::read::live_world::{LiveWorld, LiveWorldError};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::cluster::read::shortages::Shortages;
 use crate::model::{Mode, names};
@@ -49,7 +48,6 @@ use crate::server::http::body::{Bodies, BodyError};
 #[derive(Clone)]
 pub struct Admission {
     pub lookup: Lookup,
-    pub live_world: LiveWorld,
     /// Finds the batches of groups that do not fit.
     pub shortages: Shortages,
     /// Refuses objects without the expected shape instead of admitting them.
@@ -68,8 +66,6 @@ pub struct Admission {
 enum AdmissionError {
     #[error(transparent)]
     Lookup(#[from] LookupError),
-    #[error(transparent)]
-    LiveWorld(#[from] LiveWorldError),
     /// A step other than a read took too long.
     #[error("judging it: no answer in time")]
     Late,
@@ -78,7 +74,7 @@ enum AdmissionError {
 impl AdmissionError {
     /// Reports whether only the caller's deadline has passed.
     fn is_late(&self) -> bool {
-        matches!(self, Self::Late | Self::Lookup(LookupError::Timeout(_)) | Self::LiveWorld(LiveWorldError::Timeout(_)))
+        matches!(self, Self::Late | Self::Lookup(LookupError::Timeout(_)))
     }
 }
 
@@ -250,7 +246,7 @@ impl Admission {
         let Some(operation) = Operation::parse(&request.operation) else { return Ok(Ok(Verdict::pass())) };
         let old = request.old_object.map(RawValue::get).filter(|_| operation == Operation::Update);
         let question = Question { kind, operation, object: object.get(), old };
-        let mut world = match self.live_world.of(question, &request.author(), deadline).await? {
+        let mut world = match self.lookup.world(question, &request.author(), deadline).await? {
             Ok(world) => world,
             Err(error) => return Ok(Err(error)),
         };

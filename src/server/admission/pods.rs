@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::api::Pod;
 use crate::api::review::Request;
 use crate::cluster::read::lookup::LookupError;
-use crate::model::{Group, WorkloadKey, WorkloadKind};
+use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind};
 use crate::mutate::{GroupLookup, Lookups, PodMutation, Subject, TopologyLookup, mutate_pod};
 use crate::rules::judge_names;
 use crate::server::admission::answer::Verdict;
@@ -41,16 +41,17 @@ impl Admission {
         let is_certain = group.as_ref().is_some_and(is_certain);
         let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
             Some((topology, layer)) => {
-                self.lookup.topology(topology, deadline).await?.and_then(|layers| layers.layer(layer))
+                let layers = self.lookup.looked_up::<Layers>(&GroupKey::new("", topology), deadline).await?;
+                layers.and_then(|layers| layers.layer(layer))
             }
             None => None,
         };
         let clique_set = match subject.clique_set() {
-            Some(key) => self.lookup.clique_set(&key, deadline).await?,
+            Some(key) => self.lookup.looked_up::<CliqueSet>(&key, deadline).await?,
             None => None,
         };
         let pod_group = match &subject.pod_group {
-            Some(key) => self.lookup.pod_group(key, deadline).await?,
+            Some(key) => self.lookup.looked_up::<GangTree>(key, deadline).await?,
             None => None,
         };
         let lookups = Lookups {

@@ -8,8 +8,8 @@ use axum::body::Body;
 use http::{Method, Request, Response, header};
 use kube::Client;
 use prometheus_client::registry::Registry;
-use rolegate::cluster::index::SharedIndex;
-use rolegate::cluster::read::live_world::LiveWorld;
+use rolegate::api::pod_group::POD_GROUP;
+use rolegate::cluster::index::{Change, SharedIndex};
 use rolegate::cluster::read::lookup::Lookup;
 use rolegate::cluster::read::shortages::Shortages;
 use rolegate::mutate::PodSettings;
@@ -112,11 +112,17 @@ pub struct Webhook(Router);
 impl Webhook {
     /// Before these objects. To be called within [`block_on`].
     pub fn before(objects: Vec<Value>) -> Self {
-        let client = client(move |method, path, _| serve(&objects, method, path));
         let index = SharedIndex::default();
+        let is_of_pod_groups = |object: &&Value| {
+            let is_definition = type_of(object) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+            is_definition && text(object, "/metadata/name") == POD_GROUP.crd_name()
+        };
+        let definitions = objects.iter().filter(is_of_pod_groups);
+        let definitions = definitions.filter_map(|object| serde_json::from_value(object.clone()).ok()).collect();
+        index.write(|index| index.definition_change(Change::Listed(definitions)));
+        let client = client(move |method, path, _| serve(&objects, method, path));
         let admission = Admission {
-            lookup: Lookup::new(client.clone(), index.clone()),
-            live_world: LiveWorld::new(client.clone(), index.clone(), Options::default()),
+            lookup: Lookup::new(client.clone(), index.clone(), Options::default()),
             shortages: Shortages::new(client, index, None),
             kai_pods: true,
             strict: false,

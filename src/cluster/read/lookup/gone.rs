@@ -3,6 +3,7 @@
 use super::{Lookup, LookupError};
 use crate::api::pod_group::POD_GROUP;
 use crate::api::{ObjectKind, PodGroup};
+use crate::cluster::failure::unless;
 use crate::cluster::watch::sources::CARRIERS;
 use crate::cluster::watch::watched::api;
 use crate::model::GroupKey;
@@ -10,13 +11,8 @@ use crate::model::GroupKey;
 impl Lookup {
     /// Reports whether a live read proves that the group is gone while its kind is served. A deleted CustomResourceDefinition
     /// removes all objects of the kind, and must not open every hold. `carrier` is the kind that carried the group, if known.
-    ///
-    /// # Errors
-    ///
-    /// When the API server fails.
     pub async fn is_gone(&self, key: &GroupKey, carrier: Option<ObjectKind>) -> Result<bool, LookupError> {
-        let error =
-            |source| LookupError::Read { kind: "CustomResourceDefinition", key: key.clone(), source: Box::new(source) };
+        let error = |source| LookupError::read(format!("CustomResourceDefinition {key}"), source);
         // The carrier may be read in another version by now.
         let candidates = carrier.filter(|kind| self.reads(*kind)).map_or_else(|| CARRIERS.to_vec(), |kind| vec![kind]);
         let mut established = false;
@@ -37,30 +33,19 @@ impl Lookup {
     }
 
     /// Reports whether a live read proves that a KAI PodGroup is gone while its kind is served.
-    ///
-    /// # Errors
-    ///
-    /// When the API server fails.
     pub async fn is_pod_group_gone(&self, key: &GroupKey) -> Result<bool, LookupError> {
-        let error = |source| LookupError::Read { kind: POD_GROUP.kind, key: key.clone(), source: Box::new(source) };
+        let error = |source| LookupError::read(format!("{} {key}", POD_GROUP.kind), source);
         let is_established = self.is_established(POD_GROUP).await.map_err(error)?;
         // The kind may have just come back, and its objects may be restored in a moment.
         if !is_established || self.index.read().is_served(POD_GROUP) == Some(false) {
             return Ok(false);
         }
         let pod_groups = api::<PodGroup>(&self.client, POD_GROUP, Some(&key.namespace));
-        match pod_groups.get_metadata(&key.name).await {
-            Ok(_) => Ok(false),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(true),
-            Err(source) => Err(error(source)),
-        }
+        let found = unless(&[404], pod_groups.get_metadata(&key.name).await);
+        found.map(|found| found.is_none()).map_err(error)
     }
 
     /// Reports whether the API server serves the kind in the version that is read, and is not about to remove it.
-    ///
-    /// # Errors
-    ///
-    /// When the API server fails.
     pub async fn is_established(&self, kind: ObjectKind) -> Result<bool, kube::Error> {
         use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
         let crds: kube::Api<CustomResourceDefinition> = kube::Api::all(self.client.clone());

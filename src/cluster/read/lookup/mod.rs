@@ -1,7 +1,12 @@
-//! The group that a pod names, and other objects looked up by name: from the index, else by one live read.
+//! The reader of other objects: the group that a pod names, objects by name, and what rules look up. The index suffices where
+//! the latest state is not needed; all else is read live.
 
+mod answers;
 mod gone;
 mod named;
+mod reads;
+mod slots;
+mod world;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,38 +15,44 @@ use futures::future::try_join_all;
 use kube::Client;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{Object, ObjectKind};
 use crate::cluster::index::{CarrierObject, SharedIndex};
-use crate::cluster::read::slots::{Last, Slots};
-use crate::cluster::watch::sources::{ROLE_BASED_GROUPS, read_coordination, read_rbg};
+use crate::cluster::read::lookup::slots::{Fresh, Slots};
+use crate::cluster::watch::sources::{CARRIERS, ROLE_BASED_GROUPS, read_coordination, read_rbg};
 use crate::cluster::watch::watched::{Guarded, api};
 use crate::model::object_name::subdomain_fault;
 use crate::model::{Group, GroupKey, Stance};
+use crate::rules::Options;
 
-/// Concurrent reads of reviews.
+/// Concurrent reads of reviews: for the objects that pods name, and again for rules, which must not delay pods. The loop does
+/// not wait for them.
 const AT_A_TIME: usize = 16;
 
 /// A failed read. The request must not be answered from ignorance.
 #[derive(Debug, thiserror::Error)]
 pub enum LookupError {
-    #[error("reading {kind} {key}: {source}")]
+    #[error("reading {what}: {source}")]
     Read {
-        kind: &'static str,
-        /// Group or object that was looked up.
-        key: GroupKey,
+        /// Kind or object that was read.
+        what: String,
         source: Box<kube::Error>,
     },
-    #[error("{kind} {key} does not have the expected shape")]
-    Shape {
-        kind: &'static str,
-        /// Group or object that was looked up.
-        key: GroupKey,
-    },
+    #[error("{0} does not have the expected shape")]
+    Shape(String),
     #[error("reading {0}: no answer in time")]
-    Timeout(GroupKey),
+    Timeout(String),
+    /// Not read.
+    #[error("reading {0}: there are too many")]
+    TooMany(String),
+}
+
+impl LookupError {
+    fn read(what: impl Into<String>, source: kube::Error) -> Self {
+        Self::Read { what: what.into(), source: Box::new(source) }
+    }
 }
 
 /// Result of a live read.
@@ -52,25 +63,27 @@ enum Got<T> {
     NotServed,
 }
 
-/// Looks up groups and named objects.
+/// How a namespace is served; `None` for a missing one, and for the other subjects of shared reads.
+type Served = Option<Stance>;
+
+/// Subject of a shared read: the kinds that may have it, and its name.
+type Subject = (&'static [ObjectKind], GroupKey);
+
+/// Looks up groups, named objects, and what rules need.
 #[derive(Clone)]
 pub struct Lookup {
     client: Client,
     index: SharedIndex,
-    groups: Slots<GroupKey>,
-    /// Objects other than groups, by the kinds that may have them.
-    named: Slots<(&'static [ObjectKind], GroupKey)>,
-    /// How namespaces are served; `None` for a missing namespace.
-    namespaces: Slots<String, Option<Stance>>,
+    options: Options,
+    slots: Slots<Subject, Served>,
+    /// Limit of concurrent reads for rules.
+    for_rules: Arc<Semaphore>,
 }
 
 impl Lookup {
-    /// Returns a lookup in this index, with this client for live reads.
-    pub fn new(client: Client, index: SharedIndex) -> Self {
-        // Only for reviews: the loop does not wait for them.
-        let budget = Arc::new(Semaphore::new(AT_A_TIME));
-        let (groups, named, namespaces) = (Slots::new(&budget), Slots::new(&budget), Slots::new(&budget));
-        Self { client, index, groups, named, namespaces }
+    /// Returns a lookup in this index, with this client for live reads, and these options of rules. Clones share one budget.
+    pub fn new(client: Client, index: SharedIndex, options: Options) -> Self {
+        Self { client, index, options, slots: Slots::new(AT_A_TIME), for_rules: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
 
     pub fn index(&self) -> &SharedIndex {
@@ -79,61 +92,60 @@ impl Lookup {
 
     /// Returns the number of live reads that are remembered.
     pub fn remembered(&self) -> usize {
-        self.groups.remembered() + self.named.remembered() + self.namespaces.remembered()
+        self.slots.remembered()
+    }
+
+    /// Returns what is `known`, else the result of the last live read if it is fresh enough, else that of `read`. Concurrent
+    /// callers share one read.
+    async fn once(
+        &self,
+        subject: Subject,
+        fresh: Fresh,
+        known: impl FnOnce() -> Option<Served>,
+        read: impl Future<Output = Result<Served, LookupError>>,
+        deadline: Instant,
+    ) -> Result<Served, LookupError> {
+        let late = LookupError::Timeout(subject.1.to_string());
+        timeout_at(deadline, self.slots.once(subject, fresh, known, read)).await.unwrap_or(Err(late))
     }
 
     /// Returns the group, or `None` when a live read proves that it does not exist. Live reads end by `deadline`, here and
     /// below.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read: absence is not proven.
     pub async fn group(&self, key: &GroupKey, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
-        if let Some(group) = self.index.read().group(key) {
-            return Ok(Some(group));
+        let known = self.index.read().group(key);
+        if known.is_some() {
+            return Ok(known);
         }
-        let enough = |last: Option<&Last<()>>| {
-            (self.index.read().group(key).is_some() || last.is_some_and(Last::is_young)).then_some(())
-        };
+        let known = || self.index.read().group(key).map(|_| None);
         // Boxed, here and below: most lookups need no read, and every caller would carry the state of one.
-        Box::pin(self.read_once(key, deadline, enough)).await
+        Box::pin(self.read_group(key, Fresh::Young, known, deadline)).await
     }
 
     /// Returns the group by a live read that began at `since` or later. The watch may be behind the pod that asks, and must
     /// not free it.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read.
     pub async fn group_since(
         &self,
         key: &GroupKey,
         since: Instant,
         deadline: Instant,
     ) -> Result<Option<Arc<Group>>, LookupError> {
-        Box::pin(self.read_once(key, deadline, |last| last.and_then(|last| last.since(since)))).await
+        Box::pin(self.read_group(key, Fresh::Since(since), || None, deadline)).await
     }
 
-    /// Reads the group live unless the index, or the last live read, is `enough`. Concurrent callers share one read.
-    async fn read_once(
+    async fn read_group(
         &self,
         key: &GroupKey,
+        fresh: Fresh,
+        known: impl FnOnce() -> Option<Served>,
         deadline: Instant,
-        enough: impl FnOnce(Option<&Last<()>>) -> Option<()>,
     ) -> Result<Option<Arc<Group>>, LookupError> {
-        let read = async {
-            self.groups.once(key.clone(), enough, self.read_live(key)).await?;
-            Ok(self.index.read().group(key))
-        };
-        tokio::time::timeout_at(deadline, read).await.unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
+        let read = async { self.read_live(key).await.map(|()| None) };
+        self.once((CARRIERS, key.clone()), fresh, known, read, deadline).await?;
+        Ok(self.index.read().group(key))
     }
 
     /// Reads the objects that may carry a group into the index, and removes missing ones: RoleBasedGroups of its name, the
     /// RoleCoordination that one of them names, the RoleCoordination of its name, and RoleCoordinations known to name it.
-    ///
-    /// # Errors
-    ///
-    /// When the API server fails, or an object does not have the expected shape.
     pub async fn read_live(&self, key: &GroupKey) -> Result<(), LookupError> {
         let index = self.index.clone();
         self.read_carriers(key, |kind| index.read().is_served(kind) != Some(false)).await
@@ -186,7 +198,7 @@ impl Lookup {
             // The same objects may come back with their kind.
             Got::NotServed => return Ok(None),
         };
-        let carrier = read(&found).ok_or_else(|| LookupError::Shape { kind: kind.kind, key: key.clone() })?;
+        let carrier = read(&found).ok_or_else(|| LookupError::Shape(format!("{} {key}", kind.kind)))?;
         if known.is_none_or(|known| !known.is_same(&carrier)) {
             self.index.write(|index| index.apply_carrier(None, carrier.clone()));
         }
@@ -206,7 +218,7 @@ impl Lookup {
             Err(kube::Error::Api(status)) if status.code == 404 && status.reason == "NotFound" => Ok(Got::Absent),
             // The answer for an unserved kind is a text, no Status.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Got::NotServed),
-            Err(source) => Err(LookupError::Read { kind: kind.kind, key: key.clone(), source: Box::new(source) }),
+            Err(source) => Err(LookupError::read(format!("{} {key}", kind.kind), source)),
         }
     }
 }

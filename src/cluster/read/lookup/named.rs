@@ -3,87 +3,42 @@
 use std::sync::Arc;
 
 use kube::api::ListParams;
-use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
+use super::slots::Fresh;
 use super::{Got, Lookup, LookupError};
-use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
-use crate::api::pod_group::POD_GROUP;
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
-use crate::api::{Object, ObjectKind};
-use crate::cluster::failure::short;
-use crate::cluster::index::{Index, LookedUp, SeenWorkload, version};
-use crate::cluster::read::slots::Last;
-use crate::cluster::watch::sources::{CLIQUE_SETS, NAMESPACE, Named, read_clique_set, read_pod_group, read_topology};
+use crate::cluster::index::{LookedUp, SeenWorkload};
+use crate::cluster::watch::sources::{NAMESPACE, Named, report};
 use crate::cluster::watch::watched::{Guarded, api};
 use crate::model::object_name::{label_fault, subdomain_fault};
-use crate::model::{CliqueSet, GangTree, GroupKey, Layers, Stance, WorkloadKey, WorkloadKind};
+use crate::model::{GroupKey, Stance, WorkloadKey, WorkloadKind};
 
 impl Lookup {
-    /// Returns a ClusterTopology, or `None` when a live read proves that it does not exist.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read.
-    pub async fn topology(&self, name: &str, deadline: Instant) -> Result<Option<Arc<Layers>>, LookupError> {
-        let key = GroupKey::new("", name);
-        self.named(&key, CLUSTER_TOPOLOGIES, deadline, |index| index.topology(name), read_topology).await
-    }
-
-    /// Returns a Grove set, or `None` when a live read proves that it does not exist.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read.
-    pub async fn clique_set(&self, key: &GroupKey, deadline: Instant) -> Result<Option<Arc<CliqueSet>>, LookupError> {
-        self.named(key, CLIQUE_SETS, deadline, |index| index.clique_set(key), read_clique_set).await
-    }
-
-    /// Returns a KAI PodGroup, or `None` when a live read proves that it does not exist.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read.
-    pub async fn pod_group(&self, key: &GroupKey, deadline: Instant) -> Result<Option<Arc<GangTree>>, LookupError> {
-        self.named(key, &[POD_GROUP], deadline, |index| index.pod_group(key), |_, object| read_pod_group(object)).await
-    }
-
-    /// Returns an object of the first of these kinds that has it, from the index, else by one live read.
-    async fn named<T, A>(
+    /// Returns an object by its name, from the index, else by one live read of its kinds; `None` when that proves that it does
+    /// not exist. The namespace is empty for cluster-scoped kinds.
+    pub async fn looked_up<T: LookedUp>(
         &self,
         key: &GroupKey,
-        kinds: &'static [ObjectKind],
         deadline: Instant,
-        known: impl Fn(&Index) -> Option<Arc<T>>,
-        read: impl Fn(ObjectKind, &Guarded<A>) -> Option<LookedUp>,
-    ) -> Result<Option<Arc<T>>, LookupError>
-    where
-        A: Object + Clone + std::fmt::Debug + DeserializeOwned,
-    {
-        if let Some(found) = known(&self.index.read()) {
+    ) -> Result<Option<Arc<T>>, LookupError> {
+        let known = || self.index.read().looked_up::<T>(key);
+        if let Some(found) = known() {
             return Ok(Some(found));
         }
-        let asked = Instant::now();
-        let enough = |last: Option<&Last<()>>| {
-            known(&self.index.read()).map(|_| ()).or_else(|| last.and_then(|last| last.since(asked)))
-        };
         let read = async {
-            for kind in kinds.iter().copied() {
-                let Got::Found(found) = self.get::<Guarded<A>>(kind, key, &key.name).await? else { continue };
-                let object = read(kind, &found).ok_or(LookupError::Shape { kind: kind.kind, key: key.clone() })?;
-                let at = version(found.meta().resource_version.as_deref());
-                self.index.write_quietly(|index| index.read_outside((&key.namespace, &key.name), at, object));
+            for kind in T::KINDS.iter().copied() {
+                let Got::Found(found) = self.get::<Guarded<T::Object>>(kind, key, &key.name).await? else { continue };
+                let (name, at, object) = report::<T>(kind, &found);
+                let object = object.ok_or_else(|| LookupError::Shape(format!("{} {key}", kind.kind)))?;
+                self.index.write_quietly(|index| index.read_outside(name, at, object));
                 break;
             }
-            Ok(())
+            Ok(None)
         };
-        let live = async {
-            self.named.once((kinds, key.clone()), enough, read).await?;
-            Ok(known(&self.index.read()))
-        };
-        Box::pin(tokio::time::timeout_at(deadline, live))
-            .await
-            .unwrap_or_else(|_| Err(LookupError::Timeout(key.clone())))
+        let is_known = || known().map(|_| None);
+        Box::pin(self.once((T::KINDS, key.clone()), Fresh::now(), is_known, read, deadline)).await?;
+        Ok(known())
     }
 
     /// Reads unknown StatefulSets of a namespace, so that pods can be numbered by their `spec.ordinals.start` and found by
@@ -101,31 +56,24 @@ impl Lookup {
         }
         // One set is read by name, several by a list of the namespace.
         let sets_of = GroupKey::new(namespace, if let [name] = *unknown { name } else { "" });
-        let asked = Instant::now();
-        let enough = |last: Option<&Last<()>>| {
-            let are_known = !unknown.iter().any(|name| is_unknown(name));
-            are_known.then_some(()).or_else(|| last.and_then(|last| last.since(asked)))
-        };
+        let are_known = || (!unknown.iter().any(|name| is_unknown(name))).then_some(None);
         let read = async {
             let sets = api::<StatefulSet>(&self.client, STATEFUL_SET, Some(namespace));
             let found = if let [name] = *unknown {
-                sets.get_opt(name).await?.into_iter().collect()
+                sets.get_opt(name).await.map(|set| set.into_iter().collect())
             } else {
-                sets.list(&ListParams::default()).await?.items
+                sets.list(&ListParams::default()).await.map(|list| list.items)
             };
+            let found = found.map_err(|source| LookupError::read(STATEFUL_SET.plural, source))?;
             self.index.write(|index| {
                 let found = found.iter().map(|set| SeenWorkload::of(&set.object));
                 found.for_each(|seen| index.apply_workload(None, seen));
             });
-            Ok::<_, kube::Error>(())
+            Ok(None)
         };
-        let read = self.named.once((&[STATEFUL_SET], sets_of), enough, read);
-        match Box::pin(tokio::time::timeout_at(deadline, read)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::warn!(namespace, sets = unknown.len(), error = short(&error), "StatefulSets cannot be read");
-            }
-            Err(_) => tracing::warn!(namespace, sets = unknown.len(), "StatefulSets cannot be read in time"),
+        let read = self.once((&[STATEFUL_SET], sets_of), Fresh::now(), are_known, read, deadline);
+        if let Err(error) = Box::pin(read).await {
+            tracing::warn!(namespace, sets = unknown.len(), %error, "StatefulSets cannot be read");
         }
         true
     }
@@ -137,33 +85,20 @@ impl Lookup {
         if label_fault(namespace).is_some() {
             return flags();
         }
-        let asked = Instant::now();
-        let enough = |last: Option<&Last<Option<Stance>>>| {
-            let known = self.index.read().stance(namespace).filter(|stance| stance.out.is_none());
-            known.map(Some).or_else(|| last.and_then(|last| last.since(asked)))
-        };
+        let known = || self.index.read().stance(namespace).filter(|stance| stance.out.is_none()).map(Some);
         let read = async {
-            let found = api::<Named>(&self.client, NAMESPACE, None).find(namespace).await?;
-            Ok::<_, kube::Error>(found.map(|found| {
+            let found = api::<Named>(&self.client, NAMESPACE, None).find(namespace).await;
+            let found = found.map_err(|source| LookupError::read(NAMESPACE.kind, source))?;
+            Ok(found.map(|found| {
                 self.index.write(|index| index.namespace_read(&found.object));
                 self.index.read().stance_of(&found.object)
             }))
         };
-        let stance = self.namespaces.once(namespace.to_owned(), enough, read);
-        match Box::pin(tokio::time::timeout_at(deadline, stance)).await {
-            Ok(Ok(stance)) => stance.unwrap_or_else(flags),
-            Ok(Err(error)) => {
-                tracing::warn!(
-                    namespace,
-                    error = short(&error),
-                    "namespace cannot be read: it is served as --mode says"
-                );
-                flags()
-            }
-            Err(_) => {
-                tracing::warn!(namespace, "namespace cannot be read in time: it is served as --mode says");
-                flags()
-            }
-        }
+        let read = self.once((&[NAMESPACE], GroupKey::new("", namespace)), Fresh::now(), known, read, deadline);
+        let stance = Box::pin(read).await.unwrap_or_else(|error| {
+            tracing::warn!(namespace, %error, "namespace cannot be read: it is served as --mode says");
+            None
+        });
+        stance.unwrap_or_else(flags)
     }
 }

@@ -5,8 +5,10 @@ use std::fmt::Display;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::api::{Meta, ObjectKind};
-use crate::cluster::read::reads::name_in;
+use super::LookupError;
+use super::reads::name_in;
+use crate::api::ObjectKind;
+use crate::cluster::failure::forbidden;
 use crate::rules::{Need, World};
 
 /// Results of the reads.
@@ -21,6 +23,17 @@ pub(super) struct Found {
 impl Found {
     pub(super) fn answer(&mut self, need: &Need, there: bool) {
         self.answers.push((need.clone(), there));
+    }
+
+    /// Returns what was read, `None` where it does not exist or may not be read.
+    pub(super) fn allowed(&mut self, read: Result<Option<String>, LookupError>) -> Result<Option<String>, LookupError> {
+        if let Err(LookupError::Read { source, .. }) = &read
+            && let Some(why) = forbidden(source)
+        {
+            self.forbidden = Some(why.to_owned());
+            return Ok(None);
+        }
+        read
     }
 
     pub(super) fn into_world(self, world: &mut World, unread: &mut Unread) {
@@ -62,39 +75,23 @@ impl Unread {
     }
 }
 
-pub(super) enum Answer {
-    Text(String),
-    Absent,
-    /// Message of the API server.
-    Forbidden(String),
-}
-
-pub(super) fn items(list: &str) -> Vec<&RawValue> {
-    serde_json::from_str::<List<'_>>(list).map(|list| list.items).unwrap_or_default()
-}
-
-/// Returns the continue token of a list.
-pub(super) fn next_page(list: &str) -> Option<String> {
-    let next = serde_json::from_str::<List<'_>>(list).ok()?.metadata.next;
-    Some(next).filter(|next| !next.is_empty())
+/// Reads a list; an unreadable one is empty.
+pub(super) fn list(text: &str) -> List<'_> {
+    serde_json::from_str(text).unwrap_or_default()
 }
 
 /// A list whose objects stay unparsed.
-#[derive(Deserialize)]
-struct List<'a> {
+#[derive(Default, Deserialize)]
+pub(super) struct List<'a> {
     #[serde(default)]
-    metadata: ListMeta,
+    pub(super) metadata: ListMeta,
     #[serde(borrow, default)]
-    items: Vec<&'a RawValue>,
+    pub(super) items: Vec<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
-struct ListMeta {
+pub(super) struct ListMeta {
+    /// The continue token; empty on the last page.
     #[serde(default, rename = "continue")]
-    next: String,
-}
-
-#[derive(Deserialize)]
-pub(super) struct Named {
-    pub(super) metadata: Meta,
+    pub(super) next: String,
 }

@@ -118,15 +118,7 @@ pub(super) fn name_in(need: &Need) -> Option<&str> {
         }
         Need::Workload(key) => Some(&key.name),
         Need::ClusterTopology(name) | Need::KaiTopology(name) => Some(name),
-        Need::Groups { .. }
-        | Need::TopologyReferrers(_)
-        | Need::DisruptionBudgets { .. }
-        | Need::Pods { .. }
-        | Need::Served(_)
-        | Need::Autoscalers { .. }
-        | Need::MayScale(_)
-        | Need::MayCreatePodGroups { .. }
-        | Need::MayDeletePods { .. } => None,
+        _ => None,
     }
 }
 

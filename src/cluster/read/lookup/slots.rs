@@ -18,24 +18,38 @@ const FEW: usize = 64;
 type Slot<V> = tokio::sync::Mutex<Option<Last<V>>>;
 
 /// A successful read.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Last<V> {
+#[derive(Debug)]
+struct Last<V> {
     /// When the read began. It knows nothing of later changes.
     began: Instant,
     found: V,
 }
 
-impl<V: Clone> Last<V> {
-    /// Returns the result if the read began at `asked` or later.
-    pub(super) fn since(&self, asked: Instant) -> Option<V> {
-        (self.began >= asked).then(|| self.found.clone())
+impl<V> Last<V> {
+    fn is_young(&self) -> bool {
+        self.began.elapsed() < YOUNG_FOR
+    }
+
+    fn is(&self, fresh: Fresh) -> bool {
+        match fresh {
+            Fresh::Young => self.is_young(),
+            Fresh::Since(asked) => self.began >= asked,
+        }
     }
 }
 
-impl<V> Last<V> {
-    /// Reports whether the result is recent enough for callers that do not need the latest state.
-    pub(super) fn is_young(&self) -> bool {
-        self.began.elapsed() < YOUNG_FOR
+/// How recent a result must be.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Fresh {
+    /// Recent enough for callers that do not need the latest state.
+    Young,
+    /// Of a read that began at this time or later.
+    Since(Instant),
+}
+
+impl Fresh {
+    pub(super) fn now() -> Self {
+        Self::Since(Instant::now())
     }
 }
 
@@ -56,25 +70,25 @@ struct Kept<K, V> {
 }
 
 impl<K: Eq + Hash, V: Clone> Slots<K, V> {
-    /// Returns slots whose reads wait for a permit of the budget.
-    pub(super) fn new(budget: &Arc<Semaphore>) -> Self {
-        Self { kept: Arc::new(Mutex::new(Kept { slots: HashMap::new(), most: FEW })), budget: budget.clone() }
+    /// Returns slots of which so many keys are read at a time.
+    pub(super) fn new(at_a_time: usize) -> Self {
+        let kept = Kept { slots: HashMap::new(), most: FEW };
+        Self { kept: Arc::new(Mutex::new(kept)), budget: Arc::new(Semaphore::new(at_a_time)) }
     }
 
-    /// Returns the result of `enough` for the last read, else of `read`. Concurrent callers wait for the read, and then check
-    /// whether it is enough.
-    ///
-    /// # Errors
-    /// Those of `read`, which are not remembered.
+    /// Returns what is `known`, else the result of the last read if it is fresh enough, else that of `read`. Concurrent
+    /// callers wait for the read, and then check both again. A failure of `read` is not remembered.
     pub(super) async fn once<E>(
         &self,
         key: K,
-        enough: impl FnOnce(Option<&Last<V>>) -> Option<V>,
+        fresh: Fresh,
+        known: impl FnOnce() -> Option<V>,
         read: impl Future<Output = Result<V, E>>,
     ) -> Result<V, E> {
         let slot = self.kept().slot(key);
         let mut last = slot.lock().await;
-        if let Some(found) = enough(last.as_ref()) {
+        let enough = known().or_else(|| Some(last.as_ref().filter(|last| last.is(fresh))?.found.clone()));
+        if let Some(found) = enough {
             return Ok(found);
         }
         // The semaphore is never closed.
@@ -125,17 +139,16 @@ mod tests {
     const READ: Duration = Duration::from_millis(10);
 
     fn slots() -> Slots<usize, usize> {
-        Slots::new(&Arc::new(Semaphore::new(2)))
+        Slots::new(2)
     }
 
     /// Asks for a result since `asked`; a read returns the number of reads so far.
     async fn since(slots: &Slots<usize, usize>, key: usize, asked: Instant, reads: &AtomicUsize) -> usize {
-        let enough = |last: Option<&Last<usize>>| last.and_then(|last| last.since(asked));
         let read = async {
             tokio::time::sleep(READ).await;
             Ok::<_, Infallible>(reads.fetch_add(1, Ordering::Relaxed) + 1)
         };
-        slots.once(key, enough, read).await.unwrap()
+        slots.once(key, Fresh::Since(asked), || None, read).await.unwrap()
     }
 
     #[tokio::test(start_paused = true)]
@@ -162,10 +175,9 @@ mod tests {
     #[tokio::test]
     async fn a_read_that_fails_is_not_remembered() {
         let slots = slots();
-        let any = |last: Option<&Last<usize>>| last.map(|last| last.found);
-        assert_eq!(slots.once(1, any, async { Err("gone") }).await, Err("gone"));
-        assert_eq!(slots.once(1, any, async { Ok::<_, &str>(3) }).await, Ok(3));
-        assert_eq!(slots.once(1, any, async { Err("gone") }).await, Ok(3));
+        assert_eq!(slots.once(1, Fresh::Young, || None, async { Err("gone") }).await, Err("gone"));
+        assert_eq!(slots.once(1, Fresh::Young, || None, async { Ok::<_, &str>(3) }).await, Ok(3));
+        assert_eq!(slots.once(1, Fresh::Young, || None, async { Err("gone") }).await, Ok(3));
     }
 
     #[tokio::test(start_paused = true)]
