@@ -32,7 +32,9 @@ pub use decide::progression::{CoordinationTarget, Targets, targets};
 pub use decide::waits::{Missing, waits_for};
 pub use evaluate::{Evaluation, Observation, evaluate};
 pub use placement::Sight;
-pub use reconcile::action::{Action, Ended, MissingLabels};
+pub use reconcile::action::{
+    About, Action, Answer, Ended, Extent, MissingLabels, PodGroupWrite, Question, StatusWrite, Step, Target,
+};
 pub use reconcile::dropped::StatusCarrier;
 pub use reconcile::options::{IncompleteBatch, LoopOptions, MissingGroup};
 pub use reconcile::reconciler::Reconciler;

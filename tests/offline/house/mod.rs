@@ -154,12 +154,7 @@ const DIALLERS: &[(&str, &str)] = &[
 const PURE: &[&str] = &["api", "model", "rules", "mutate", "plan", "fit", "report"];
 
 /// Paths that a pure room may not contain.
-const IMPURE: &[&[&str]] = &[
-    &["SystemTime", "now"],
-    &["Instant", "now"],
-    &["Timestamp", "now"],
-    &["Zoned", "now"],
-];
+const IMPURE: &[&[&str]] = &[&["SystemTime", "now"], &["Instant", "now"], &["Timestamp", "now"], &["Zoned", "now"]];
 
 /// Places that must not refer to documents outside the repository.
 const READ: &[&str] = &["src", "tests", "docs", "examples", "benches", "deploy", "policies", "README.md", "Makefile"];

@@ -142,7 +142,8 @@ fn rack() -> Value {
 
 /// Returns the spec of one of the examples of the design, counted from 1, from the cases of its rules.
 fn example(number: usize) -> Value {
-    let file: Value = serde_saphyr::from_str(include_str!("../../../../tests/cases/designs/kai-podgroup.yaml")).unwrap();
+    let file: Value =
+        serde_saphyr::from_str(include_str!("../../../../tests/cases/designs/kai-podgroup.yaml")).unwrap();
     let name = format!("example {number}: ");
     let is_it = |case: &&Value| case["name"].as_str().is_some_and(|known| known.starts_with(&name));
     file["cases"].as_array().unwrap().iter().find(is_it).unwrap()["object"]["spec"].clone()

@@ -7,6 +7,7 @@ use crate::model::{Group, RolledWorkload};
 use crate::plan::decide::lacking::Lacking;
 use crate::plan::decide::placed::PlacedWait;
 use crate::plan::marks::Label;
+use crate::plan::reconcile::action::Answer;
 use crate::plan::reconcile::ahead::ReportedAhead;
 use crate::plan::reconcile::decided::Decided;
 use crate::plan::reconcile::events::Reported;
@@ -202,14 +203,40 @@ impl Memory {
         self.pods.given.get(&pod.uid).copied()
     }
 
-    /// Ends a live read; returns when to try again if it failed.
-    pub(in crate::plan) fn looked(&mut self, at: &'static str, failed: bool, now: Uptime) -> Uptime {
-        if at == GROUP_READ {
-            self.looks.end_at_group(failed);
-        } else {
-            self.looks.end_at_pods(failed);
+    /// Notes the answer to a live read; returns when the next pass is due.
+    pub(in crate::plan) fn answered(&mut self, answer: Answer, now: Uptime) -> Uptime {
+        match answer {
+            Answer::Group { failed } => {
+                self.looks.end_at_group(failed);
+                self.tries.end(GROUP_READ, failed.then_some(""), now)
+            }
+            Answer::Pods { failed } => {
+                self.looks.end_at_pods(failed);
+                self.tries.end(PODS_READ, failed.then_some(""), now)
+            }
+            Answer::PodGroups { owner, found } => {
+                let again = self.tries.end(&writes_of(&owner), found.is_none().then_some(""), now);
+                found.into_iter().for_each(|found| self.pod_groups.found(owner.clone(), found));
+                again
+            }
+            Answer::Losses(judged) => {
+                let failed = judged.is_none();
+                self.recovery.looked(judged, now);
+                self.tries.end(LOSSES_READ, failed.then_some(""), now)
+            }
+            Answer::MissingPods(diagnoses) => {
+                self.probes.missing_pods.answered(diagnoses, now);
+                now
+            }
+            Answer::Surge(proven) => {
+                self.probes.surges.answered(proven, now);
+                now
+            }
+            Answer::Gone(gone) => {
+                self.presence.answered(gone, now);
+                now
+            }
         }
-        self.tries.end(at, failed.then_some(""), now)
     }
 
     /// Removes what is remembered of objects that no longer exist.
@@ -288,7 +315,7 @@ mod tests {
         let id = |owner: &str| PodGroupId { owner: owner.to_owned(), kind: KUBE_POD_GROUP, name: "pd-c0-0".to_owned() };
         let failed = ["a".into(), "b".into(), id("old").in_flight(), id("new").in_flight()];
         failed.iter().for_each(|uid| _ = memory.tries.end(uid, Some(""), Uptime::ZERO));
-        [id("old"), id("new")].into_iter().for_each(|id| memory.pod_groups.ensured(id, 4, None));
+        [id("old"), id("new")].into_iter().for_each(|id| memory.pod_groups.ended(id, Some(4), None));
         memory.forget_gone(&snapshot("new", &["b"]));
         let left = failed.each_ref().map(|uid| memory.tries.has_failed(uid));
         assert_eq!(left, [false, true, false, true]);

@@ -9,7 +9,7 @@ use crate::model::wording::counted;
 use crate::plan::decide::placed::Pin;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::marks::Mark;
-use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::action::{Action, Question};
 use crate::plan::reconcile::decided::Decided;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::options::MissingGroup;
@@ -64,7 +64,7 @@ impl Pass<'_> {
             Some(_) => {}
         }
         if self.memory.presence.ask() {
-            self.actions.push(Action::VerifyGone { carrier });
+            self.actions.push(Action::Read(Question::Gone { carrier }));
         }
     }
 
@@ -89,12 +89,10 @@ impl Pass<'_> {
             );
             let (reason, subject) = (UNCOORDINATED.to_owned(), String::new());
             let event = EventNote { reason, subject, note, warning: !was_there, roles: BTreeSet::new() };
-            (pod.pod.clone(), event)
+            Action::of_pod((pod.pod.clone(), event))
         };
         let events: Vec<_> = roles.into_iter().map(event).collect();
-        if !events.is_empty() {
-            self.actions.push(Action::PublishOfPods { events });
-        }
+        self.actions.extend(events);
     }
 
     /// Releases what was held in a namespace that holds nothing, and writes nothing else.

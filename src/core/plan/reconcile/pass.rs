@@ -15,7 +15,7 @@ use crate::plan::decide::pod_groups::pod_group_of;
 use crate::plan::elastic::{ElasticContext, ElasticPlan};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
-use crate::plan::reconcile::action::{Action, MissingLabels};
+use crate::plan::reconcile::action::{About, Action, Extent, MissingLabels, Question, StatusWrite};
 use crate::plan::reconcile::behind::behind;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
@@ -168,7 +168,7 @@ impl Pass<'_> {
         }
         events.extend(self.memory.status.events(group));
         if !events.is_empty() {
-            self.actions.push(Action::Publish { group: group.clone(), events });
+            self.actions.push(Action::Publish { about: About::Group(group.clone()), events });
         }
         self.tell_pods(group, view, decision);
         let waits = !decision.held.is_empty() || !rollouts.roles.is_empty() || !conditions::is_ready(&view.roles);
@@ -228,16 +228,14 @@ impl Pass<'_> {
     pub(in crate::plan) fn publish_of_pods(&mut self, holds: impl Iterator<Item = PodHold>) {
         let (events, again) = self.memory.told.pods.events(holds, self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
-        if !events.is_empty() {
-            self.actions.push(Action::PublishOfPods { events });
-        }
+        self.actions.extend(events.into_iter().map(Action::of_pod));
     }
 
     /// Reads the group live before a pod is released that is younger than the last read: the watched state may be older than
     /// the pod, from a time when another object carried the group or no coordination batched the role.
     pub(in crate::plan) fn look_at_group(&mut self, snapshot: &Snapshot) {
         if self.may_look(GROUP_READ) && self.memory.looks.group.begin(snapshot.seen) {
-            self.actions.push(Action::ConfirmGroup);
+            self.actions.push(Action::Read(Question::Group));
         }
     }
 
@@ -245,7 +243,7 @@ impl Pass<'_> {
     /// earlier group, and be gone.
     fn look_at_pods(&mut self, carrier: &str) {
         if self.may_look(PODS_READ) && self.memory.looks.pods.begin(carrier.to_owned()) {
-            self.actions.push(Action::ConfirmPods);
+            self.actions.push(Action::Read(Question::Pods));
         }
     }
 
@@ -263,7 +261,7 @@ impl Pass<'_> {
             ProbeStep::Wait(until) => self.pass_again(until),
             ProbeStep::Ask => {
                 let missing = decision.missing_pods.clone();
-                self.actions.push(Action::DiagnoseMissingPods { group: group.clone(), missing });
+                self.actions.push(Action::Read(Question::MissingPods { group: group.clone(), missing }));
             }
         }
         if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete
@@ -280,7 +278,7 @@ impl Pass<'_> {
             ProbeStep::Wait(until) => self.pass_again(until),
             ProbeStep::Ask => {
                 let surplus = decision.surplus.clone();
-                self.actions.push(Action::FindSurge { group: group.clone(), surplus });
+                self.actions.push(Action::Read(Question::Surge { group: group.clone(), surplus }));
             }
         }
     }
@@ -304,7 +302,7 @@ impl Pass<'_> {
         let remakes = self.options.recreate_mis_stamped;
         let mis_stamped = decision.mis_stamped.iter().filter(|_| remakes);
         for pod in mis_stamped.chain(&decision.placed.made_again) {
-            self.begin(&pod.uid, || Action::Recreate { pod: pod.clone() });
+            self.begin(&pod.uid, || Action::Delete { pod: pod.clone(), extent: Extent::Unscheduled });
         }
     }
 
@@ -312,11 +310,11 @@ impl Pass<'_> {
     fn write_conflicted(&mut self, other: &Arc<Group>, controls: &Group) {
         let status = transition_times::set(conditions::conflicted(other, controls), &other.status, self.now_text);
         if let Some(event) = self.memory.status.dropped.event(other) {
-            self.actions.push(Action::Publish { group: other.clone(), events: vec![event] });
+            self.actions.push(Action::Publish { about: About::Group(other.clone()), events: vec![event] });
         }
         if status != other.status && !self.drops_writes(other) {
             let uid = other.carrier.uid.as_str().into();
-            self.begin(&uid, || Action::WriteConflicted { other: other.clone(), status });
+            self.begin(&uid, || Action::WriteStatus(StatusWrite::Conflicted { other: other.clone(), status }));
         }
     }
 
@@ -346,7 +344,7 @@ impl Pass<'_> {
         self.memory.status.overwritten.writes(group, &status, self.now);
         let is_first = self.memory.status.begin(snapshot.seen, self.now);
         let then = behind(group, &seen.view, !is_first).into_iter().collect();
-        self.actions.push(Action::WriteStatus { group: group.clone(), status, then });
+        self.actions.push(Action::WriteStatus(StatusWrite::Group { group: group.clone(), status, then }));
     }
 
     /// Reports whether the object has not kept a written status, and would not now.

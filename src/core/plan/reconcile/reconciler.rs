@@ -8,16 +8,13 @@ use crate::plan::decide::batches::BatchState;
 use crate::plan::elastic::SegmentCounts;
 use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::{Line, Placer, Sight};
-use crate::plan::reconcile::action::{Action, Ended};
+use crate::plan::reconcile::action::{Action, Ended, Target};
 use crate::plan::reconcile::braking::Braking;
 use crate::plan::reconcile::decided::Decided;
-use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
 use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::reconcile::pod_group_memory::{PodGroupId, writes_of};
 use crate::plan::reconcile::queue::Queue;
-use crate::plan::reconcile::recovery_memory::LOSSES_READ;
 use crate::plan::reconcile::tree_memory::TreeMemory;
 use crate::plan::reconcile::trees::TreePass;
 use crate::plan::reconcile::uptime::Uptime;
@@ -287,20 +284,20 @@ impl Reconciler {
         }
         let Some(memory) = self.groups.get_mut(&key) else { return };
         let again = match ended {
-            Ended::Tried { object, failure } => {
-                let at = memory.tries.end(&object.uid, failure.as_deref(), now);
-                let is_unmarked = memory.pods.unmarked.remove(&object.uid);
+            Ended::Written { target: Target::Object(uid), failure } => {
+                let at = memory.tries.end(&uid, failure.as_deref(), now);
+                let is_unmarked = memory.pods.unmarked.remove(&uid);
                 if failure.is_some() {
-                    memory.recovery.not_deleted(&object.uid);
-                    memory.pods.placed.remove(&object.uid);
+                    memory.recovery.not_deleted(&uid);
+                    memory.pods.placed.remove(&uid);
                     Some(at)
                 } else {
-                    self.released.extend(memory.decided.release_timer.released(&object.uid, now));
+                    self.released.extend(memory.decided.release_timer.released(&uid, now));
                     // The watch may show no further change of it.
                     is_unmarked.then(|| memory.last_pass.map_or(now, |last| now.max(last + COALESCE)))
                 }
             }
-            Ended::Written { failure } => {
+            Ended::Written { target: Target::Status, failure } => {
                 let seen = memory.status.end();
                 if failure.is_none() {
                     // Also after a conflict: the group was read again.
@@ -309,8 +306,20 @@ impl Reconciler {
                 memory.status.note(failure);
                 Some(now)
             }
-            Ended::StatusDropped { object, fields } => {
-                if !memory.tries.drop(&object.uid) {
+            Ended::Written { target: Target::PodGroup { id, members }, failure } => {
+                let again = memory.tries.end(&id.in_flight(), failure.as_deref(), now);
+                memory.pod_groups.ended(id, members, failure);
+                // Also after a failure: the waiting pods are told.
+                Some(if members.is_some() { now } else { again })
+            }
+            Ended::Written { target: Target::Replicas { role, uid, replicas }, failure } => {
+                memory.elastic.ended(role, replicas, failure.as_deref());
+                Some(memory.tries.end(&uid, failure.as_deref(), now))
+            }
+            Ended::StatusDropped { target, object, fields } => {
+                if let Target::Object(uid) = target {
+                    memory.tries.end(&uid, None, now);
+                } else {
                     // The write was based on the current version.
                     let seen = memory.status.end();
                     memory.looks.show_group(seen);
@@ -318,52 +327,7 @@ impl Reconciler {
                 memory.status.dropped.note(object, fields, self.redefined, now);
                 Some(now)
             }
-            Ended::PodGroupEnsured { owner, gang, failure } => {
-                let id = gang.policy.kind().map(|kind| PodGroupId { owner, kind, name: gang.name });
-                if let Some(id) = id {
-                    memory.tries.end(&id.in_flight(), failure.as_ref().map(|_| ""), now);
-                    memory.pod_groups.ensured(id, gang.min_member, failure);
-                }
-                // Also after a failure: the waiting pods are told.
-                Some(now)
-            }
-            Ended::PodGroupsFound { owner, found } => {
-                let again = memory.tries.end(&writes_of(&owner), found.is_none().then_some(""), now);
-                found.into_iter().for_each(|found| memory.pod_groups.found(owner.clone(), found));
-                Some(again)
-            }
-            Ended::PodGroupRemoved { id, failed } => {
-                let again = memory.tries.end(&id.in_flight(), failed.then_some(""), now);
-                if !failed {
-                    memory.pod_groups.forget(&id);
-                }
-                Some(again)
-            }
-            Ended::Scaled { role, uid, outcome } => {
-                let failed = memory.elastic.ended(role, outcome);
-                Some(memory.tries.end(&uid, failed.then_some(""), now))
-            }
-            Ended::Diagnosed { diagnoses } => {
-                memory.probes.missing_pods.answered(diagnoses, now);
-                Some(now)
-            }
-            Ended::LossesSeen { judged } => {
-                let failed = judged.is_none();
-                memory.recovery.looked(judged, now);
-                Some(memory.tries.end(LOSSES_READ, failed.then_some(""), now))
-            }
-            Ended::Surge { proven } => {
-                memory.probes.surges.answered(proven, now);
-                Some(now)
-            }
-            Ended::Confirmed { failed } => Some(memory.looked(GROUP_READ, failed, now)),
-            Ended::PodsConfirmed { failed } => Some(memory.looked(PODS_READ, failed, now)),
-            // Results of a PodGroup go to its own memory.
-            Ended::PlacementCommitted { .. } => None,
-            Ended::Verified { gone } => {
-                memory.presence.answered(gone, now);
-                Some(now)
-            }
+            Ended::Read(answer) => Some(memory.answered(answer, now)),
         };
         if let Some(at) = again {
             self.schedule(key, at, now);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::Group;
 use crate::model::moment::Moment;
-use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::action::{Action, Extent, Question};
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::recovery_memory::LOSSES_READ;
 use crate::plan::recovery::{Deletion, RecoveryPlan};
@@ -20,7 +20,8 @@ impl Pass<'_> {
             self.pass_again(self.now + now.until(due));
         }
         if !plan.suspects.is_empty() && self.may_look(LOSSES_READ) && self.memory.recovery.ask() {
-            self.actions.push(Action::LookAtLosses { group: group.clone(), suspects: plan.suspects.clone() });
+            let (group, suspects) = (group.clone(), plan.suspects.clone());
+            self.actions.push(Action::Read(Question::Losses { group, suspects }));
         }
         for Deletion { pod, with_dependents } in &plan.delete {
             if self.memory.recovery.has_deleted(&pod.pod) {
@@ -31,8 +32,8 @@ impl Pass<'_> {
                 self.look_at_group(snapshot);
                 continue;
             }
-            let (pod, with_dependents) = (pod.pod.clone(), *with_dependents);
-            if self.begin(&pod.uid.clone(), || Action::Delete { pod: pod.clone(), with_dependents }) {
+            let (pod, extent) = (pod.pod.clone(), if *with_dependents { Extent::Dependents } else { Extent::Pod });
+            if self.begin(&pod.uid.clone(), || Action::Delete { pod: pod.clone(), extent }) {
                 self.memory.recovery.deletes(&pod);
             }
         }

@@ -4,7 +4,7 @@ use crate::model::moment::Moment;
 use crate::model::{Group, ProgressState, RolledWorkload, RollingBounds};
 use crate::plan::decide::decision::Decision;
 use crate::plan::evaluate::Observation;
-use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::action::{Action, Step};
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::Snapshot;
@@ -61,7 +61,7 @@ impl Pass<'_> {
     }
 
     fn set_partition(&mut self, workload: &RolledWorkload, partition: u32, ends: bool) {
-        let set = || Action::SetPartition { workload: Box::new(workload.clone()), partition, ends };
+        let set = || Action::Step(Step::Partition { workload: Box::new(workload.clone()), partition, ends });
         self.begin(&workload.uid, set);
     }
 }

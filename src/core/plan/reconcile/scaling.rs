@@ -8,7 +8,7 @@ use crate::model::Group;
 use crate::plan::decide::decision::Decision;
 use crate::plan::elastic::{Scale, scale_pods, stray_marks};
 use crate::plan::marks::{Mark, misplaced};
-use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::action::{Action, Step};
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::scales::{SCALED, SCALED_BACK};
@@ -71,20 +71,20 @@ impl Pass<'_> {
         for (role, scale) in &plan.scales {
             let foreign = self.memory.elastic.is_foreign(role, scale);
             let then = EventNote::scaled(role, scale, foreign);
-            let begin = || Action::Scale {
+            let step = || Step::Replicas {
                 group: group.clone(),
                 role: role.clone(),
                 workload: Box::new(scale.workload.clone()),
                 replicas: scale.to,
                 then: vec![then],
             };
-            self.begin(&scale.workload.uid, begin);
+            self.begin(&scale.workload.uid, || Action::Step(step()));
         }
     }
 
     pub(in crate::plan) fn mark(&mut self, mark: Mark) -> bool {
         let uid = mark.pod.uid.clone();
-        let begins = self.begin(&uid, || Action::Mark { mark });
+        let begins = self.begin(&uid, || Action::Mark(mark));
         if !begins && self.memory.tries.is_under_way(&uid) {
             self.memory.pods.unmarked.insert(uid);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::HoldReason;
 use crate::plan::gangs::{TreePlan, TreeSnapshot};
-use crate::plan::reconcile::action::Ended;
+use crate::plan::reconcile::action::{Answer, Ended, Target};
 use crate::plan::reconcile::decided::Decided;
 use crate::plan::reconcile::lasting::Ledger;
 use crate::plan::reconcile::pauses::pause;
@@ -77,12 +77,13 @@ impl TreeMemory {
     /// Notes a result; returns when to look again.
     pub(in crate::plan) fn ended(&mut self, ended: &Ended, now: Uptime) -> Uptime {
         match ended {
-            Ended::Tried { object, failure } => self.tries.end(&object.uid, failure.as_deref(), now),
-            Ended::PlacementCommitted { failed } => {
-                self.commit_failures = if *failed { self.commit_failures + 1 } else { 0 };
+            Ended::Written { target: Target::Object(uid), failure } => self.tries.end(uid, failure.as_deref(), now),
+            Ended::Written { target: Target::Status, failure } => {
+                let failed = failure.is_some();
+                self.commit_failures = if failed { self.commit_failures + 1 } else { 0 };
                 match self.plan.as_mut() {
                     // It is planned again, since the watch may show the change by then.
-                    Some((_, stage)) if *failed => *stage = Stage::Due(now + pause(self.commit_failures)),
+                    Some((_, stage)) if failed => *stage = Stage::Due(now + pause(self.commit_failures)),
                     Some((_, stage)) => {
                         if let Stage::Committing(over) = stage {
                             *stage = Stage::Committed(std::mem::take(over));
@@ -90,9 +91,9 @@ impl TreeMemory {
                     }
                     None => {}
                 }
-                if *failed { now + pause(self.commit_failures) } else { now }
+                if failed { now + pause(self.commit_failures) } else { now }
             }
-            Ended::Verified { gone } => {
+            Ended::Read(Answer::Gone(gone)) => {
                 self.presence.answered(*gone, now);
                 now
             }

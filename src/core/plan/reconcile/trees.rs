@@ -11,7 +11,7 @@ use crate::plan::decide::placed::Pin;
 use crate::plan::gangs::{TreeDecision, TreeHeld, TreePlan, TreeSnapshot, decide};
 use crate::plan::placement::line::Turn;
 use crate::plan::placement::{Capacity, Line, Sight};
-use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::action::{About, Action, Question, StatusWrite};
 use crate::plan::reconcile::events::{CLEARED, EventNote, RELEASED, is_warning};
 use crate::plan::reconcile::lasting::News;
 use crate::plan::reconcile::options::{LoopOptions, MissingGroup};
@@ -116,7 +116,7 @@ impl TreePass<'_> {
         } else if verified {
             self.let_go(snapshot);
         } else if self.memory.presence.ask() {
-            self.actions.push(Action::VerifyPodGroupGone);
+            self.actions.push(Action::Read(Question::Gone { carrier: None }));
         }
     }
 
@@ -171,7 +171,7 @@ impl TreePass<'_> {
         }
         let (placement, over) = (plan.placement.clone(), tree.resource_version.clone());
         self.memory.plan = Some((plan, Stage::Committing(over)));
-        self.actions.push(Action::CommitPlacement { tree: tree.clone(), placement });
+        self.actions.push(Action::WriteStatus(StatusWrite::Placement { tree: tree.clone(), placement }));
     }
 
     /// Continues a plan; ends it when its pods are released, and the watch shows the commit.
@@ -256,17 +256,15 @@ impl TreePass<'_> {
             .map(|(reason, (message, _))| event(CLEARED, reason.as_str(), format!("no longer so: {message}"), false));
         let mut events: Vec<_> = begun.chain(over).collect();
         events.extend(self.actions.iter().find_map(|action| match action {
-            Action::CommitPlacement { tree, placement } => Some(released(tree, placement)),
+            Action::WriteStatus(StatusWrite::Placement { tree, placement }) => Some(released(tree, placement)),
             _ => None,
         }));
         if !events.is_empty() {
-            self.actions.push(Action::PublishOfPodGroup { tree: tree.clone(), events });
+            self.actions.push(Action::Publish { about: About::PodGroup(tree.clone()), events });
         }
         let (events, again) = self.memory.told_pods.events(reasons.iter().filter_map(PodHold::of_tree), self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
-        if !events.is_empty() {
-            self.actions.push(Action::PublishOfPods { events });
-        }
+        self.actions.extend(events.into_iter().map(Action::of_pod));
     }
 }
 
