@@ -13,6 +13,7 @@ use crate::plan::marks::Mark;
 use crate::plan::reconcile::dropped::StatusCarrier;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
+use crate::plan::reconcile::tries::{Read, Try};
 use crate::plan::recovery::{Judged, Suspect};
 use crate::plan::view::{HeldPod, LabelledPlace, PodRef};
 
@@ -236,9 +237,49 @@ impl Action {
 }
 
 impl Action {
+    /// Returns the key among the writes and reads under way.
+    pub(in crate::plan) fn key(&self) -> Option<Try> {
+        self.ended(None)?.key()
+    }
+
     /// Publishes an Event of a pod.
     pub(in crate::plan) fn of_pod((pod, event): (PodRef, EventNote)) -> Self {
         Self::Publish { about: About::Pod(pod), events: vec![event] }
+    }
+}
+
+impl Ended {
+    /// Returns the key among the writes and reads under way; `None` for a result that has a record of its own.
+    pub(in crate::plan) fn key(&self) -> Option<Try> {
+        Some(match self {
+            Self::Written { target, .. } | Self::StatusDropped { target, .. } => match target {
+                Target::Status => return None,
+                Target::Object(uid) | Target::Replicas { uid, .. } => Try::Object(uid.clone()),
+                Target::PodGroup { id, .. } => Try::PodGroup(id.clone()),
+            },
+            Self::Read(answer) => match answer {
+                Answer::Group { .. } => Try::Read(Read::Group),
+                Answer::Pods { .. } => Try::Read(Read::Pods),
+                Answer::PodGroups { owner, .. } => Try::PodGroupsOf(owner.clone()),
+                Answer::Losses(_) => Try::Read(Read::Losses),
+                Answer::Gone(_) => Try::Read(Read::Gone),
+                Answer::MissingPods(_) | Answer::Surge(_) => return None,
+            },
+        })
+    }
+
+    /// Returns the error, if it failed and is tried again.
+    pub(in crate::plan) fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Written { failure, .. } => failure.as_deref(),
+            Self::Read(
+                Answer::Group { failed: true }
+                | Answer::Pods { failed: true }
+                | Answer::PodGroups { found: None, .. }
+                | Answer::Losses(None),
+            ) => Some(""),
+            _ => None,
+        }
     }
 }
 

@@ -12,20 +12,20 @@ use crate::plan::reconcile::ahead::ReportedAhead;
 use crate::plan::reconcile::decided::Decided;
 use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::lasting::LASTS;
-use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
+use crate::plan::reconcile::look::Looks;
 use crate::plan::reconcile::movement::Movement;
 use crate::plan::reconcile::pod_events::ReportedPods;
-use crate::plan::reconcile::pod_group_memory::{PodGroupMemory, writes_of};
+use crate::plan::reconcile::pod_group_memory::{PodGroupId, PodGroupMemory};
 use crate::plan::reconcile::presence::Presence;
 use crate::plan::reconcile::probes::{GivenUpUntil, IncompleteSince, MissingPodsProbe, Since, SurgeProbe};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
-use crate::plan::reconcile::recovery_memory::{LOSSES_READ, RecoveryMemory};
+use crate::plan::reconcile::recovery_memory::RecoveryMemory;
 use crate::plan::reconcile::refusing::Refusing;
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::scales::ElasticMemory;
 use crate::plan::reconcile::status_writes::StatusWrites;
-use crate::plan::reconcile::tries::Tries;
+use crate::plan::reconcile::tries::{Tries, Try};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::{GroupPods, HeldPod, PodRef, Snapshot};
@@ -136,9 +136,8 @@ impl Memory {
     /// Reports whether no write or read is under way.
     pub(in crate::plan) fn is_idle(&self) -> bool {
         let Probes { missing_pods, surges } = &self.probes;
-        let asks = missing_pods.is_asking() || surges.is_asking() || self.recovery.is_asking();
-        let looks = self.presence.is_asking() || self.looks.are_under_way();
-        self.tries.under_way().is_empty() && !self.status.is_under_way && !asks && !looks
+        let asks = missing_pods.is_asking() || surges.is_asking();
+        self.tries.is_idle() && !self.status.is_under_way && !asks
     }
 
     pub(in crate::plan) fn note_presence(&mut self, group: Option<&Group>, now: Uptime) {
@@ -203,39 +202,19 @@ impl Memory {
         self.pods.given.get(&pod.uid).copied()
     }
 
-    /// Notes the answer to a live read; returns when the next pass is due.
-    pub(in crate::plan) fn answered(&mut self, answer: Answer, now: Uptime) -> Uptime {
+    /// Notes the answer to a live read.
+    pub(in crate::plan) fn answered(&mut self, answer: Answer, now: Uptime) {
         match answer {
-            Answer::Group { failed } => {
-                self.looks.end_at_group(failed);
-                self.tries.end(GROUP_READ, failed.then_some(""), now)
-            }
-            Answer::Pods { failed } => {
-                self.looks.end_at_pods(failed);
-                self.tries.end(PODS_READ, failed.then_some(""), now)
-            }
+            Answer::Group { failed: false } => self.looks.show_group(self.looks.group),
+            Answer::Pods { failed: false } => self.looks.show_pods(),
+            Answer::Group { failed: true } | Answer::Pods { failed: true } => {}
             Answer::PodGroups { owner, found } => {
-                let again = self.tries.end(&writes_of(&owner), found.is_none().then_some(""), now);
                 found.into_iter().for_each(|found| self.pod_groups.found(owner.clone(), found));
-                again
             }
-            Answer::Losses(judged) => {
-                let failed = judged.is_none();
-                self.recovery.looked(judged, now);
-                self.tries.end(LOSSES_READ, failed.then_some(""), now)
-            }
-            Answer::MissingPods(diagnoses) => {
-                self.probes.missing_pods.answered(diagnoses, now);
-                now
-            }
-            Answer::Surge(proven) => {
-                self.probes.surges.answered(proven, now);
-                now
-            }
-            Answer::Gone(gone) => {
-                self.presence.answered(gone, now);
-                now
-            }
+            Answer::Losses(judged) => self.recovery.looked(judged, now),
+            Answer::MissingPods(diagnoses) => self.probes.missing_pods.answered(diagnoses, now),
+            Answer::Surge(proven) => self.probes.surges.answered(proven, now),
+            Answer::Gone(gone) => self.presence.answered(gone, now),
         }
     }
 
@@ -257,10 +236,11 @@ impl Memory {
         let workloads = snapshot.workloads.iter().map(|workload| &*workload.uid);
         let scaled = snapshot.scaled.iter().map(|workload| &*workload.uid);
         let present: HashSet<_> = pods.chain(workloads).chain(scaled).chain(others).collect();
-        let pod_groups = owner.map(writes_of);
-        let is_pod_group = |id: &str| pod_groups.as_ref().is_some_and(|begin| id.starts_with(begin));
-        let is_read = |id: &str| [GROUP_READ, PODS_READ, LOSSES_READ].contains(&id);
-        self.tries.keep_only(|id| present.contains(id) || is_pod_group(id) || is_read(id));
+        self.tries.keep_only(|one| match one {
+            Try::Object(uid) => present.contains(&**uid),
+            Try::PodGroup(PodGroupId { owner: of, .. }) | Try::PodGroupsOf(of) => owner == Some(of),
+            Try::Read(_) => true,
+        });
     }
 }
 
@@ -292,7 +272,6 @@ mod tests {
     use crate::api::pod_group::KUBE_POD_GROUP;
     use crate::model::Claims;
     use crate::model::{identify, names};
-    use crate::plan::reconcile::pod_group_memory::PodGroupId;
     use crate::plan::test_support::mk_group;
     use crate::plan::view::PodFacts;
 
@@ -313,11 +292,12 @@ mod tests {
     fn what_failed_is_forgotten_with_its_object() {
         let mut memory = Memory::new(Uptime::ZERO);
         let id = |owner: &str| PodGroupId { owner: owner.to_owned(), kind: KUBE_POD_GROUP, name: "pd-c0-0".to_owned() };
-        let failed = ["a".into(), "b".into(), id("old").in_flight(), id("new").in_flight()];
-        failed.iter().for_each(|uid| _ = memory.tries.end(uid, Some(""), Uptime::ZERO));
+        let object = |uid: &str| Try::Object(uid.into());
+        let failed = [object("a"), object("b"), Try::PodGroup(id("old")), Try::PodGroup(id("new"))];
+        failed.iter().for_each(|one| _ = memory.tries.end(one.clone(), Some(""), Uptime::ZERO));
         [id("old"), id("new")].into_iter().for_each(|id| memory.pod_groups.ended(id, Some(4), None));
         memory.forget_gone(&snapshot("new", &["b"]));
-        let left = failed.each_ref().map(|uid| memory.tries.has_failed(uid));
+        let left = failed.each_ref().map(|one| memory.tries.has_failed(one));
         assert_eq!(left, [false, true, false, true]);
         assert_eq!([id("old"), id("new")].map(|id| memory.pod_groups.members(&id)), [None, Some(4)]);
     }

@@ -15,6 +15,7 @@ use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::options::MissingGroup;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::pod_events::PodHold;
+use crate::plan::reconcile::tries::Try;
 use crate::plan::view::{PodFacts, Snapshot};
 
 /// The reason of the Event on pods that are released without their group.
@@ -56,23 +57,24 @@ impl Pass<'_> {
         // The grace period of the group is over: new pods are released as soon as a live read confirms again that it is gone.
         let pods = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid);
         let workloads = snapshot.workloads.iter().filter(|workload| workload.is_open()).map(|workload| &workload.uid);
-        let idle: Vec<_> = pods.chain(workloads).filter(|uid| !self.memory.tries.is_under_way(uid)).collect();
-        let due_at = |uid: &Arc<str>| self.memory.tries.due(uid).unwrap_or(self.now);
-        match idle.into_iter().map(due_at).min() {
+        let idle = pods
+            .chain(workloads)
+            .map(|uid| Try::Object(uid.clone()))
+            .filter(|one| !self.memory.tries.is_under_way(one));
+        match idle.map(|one| self.memory.tries.due(&one).unwrap_or(self.now)).min() {
             None => return,
             Some(at) if at > self.now => return self.pass_again(at),
             Some(_) => {}
         }
-        if self.memory.presence.ask() {
-            self.actions.push(Action::Read(Question::Gone { carrier }));
-        }
+        self.begin(Action::Read(Question::Gone { carrier }));
     }
 
     /// Publishes an Event on the first pod of each role that is released without its group: nothing else shows a misspelt name.
     /// `was_there` says that the group was deleted.
     fn tell_uncoordinated(&mut self, snapshot: &Snapshot, was_there: bool) {
         let mut roles: BTreeMap<&str, (&Arc<PodFacts>, u32)> = BTreeMap::new();
-        let goes = |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&pod.pod.uid);
+        let goes =
+            |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&Try::Object(pod.pod.uid.clone()));
         for pod in snapshot.pods.iter().filter(goes) {
             let (first, pods) = roles.entry(pod.identity.role.as_deref().unwrap_or_default()).or_insert((pod, 0));
             *pods += 1;

@@ -18,12 +18,11 @@ use crate::plan::placement::Placer;
 use crate::plan::reconcile::action::{About, Action, Extent, MissingLabels, Question, StatusWrite};
 use crate::plan::reconcile::behind::behind;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
 use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
-use crate::plan::reconcile::tries::Begin;
+use crate::plan::reconcile::tries::{Begin, Try};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::{BrakeContext, RecoveryContext, RecoveryPlan, Tally};
 use crate::plan::status::{conditions, has_ours, transition_times};
@@ -68,7 +67,8 @@ impl Pass<'_> {
         self.decide(snapshot);
         if let Some(placer) = self.placer.take() {
             // A pod whose release is in flight may have gone by now, to its place.
-            let stays = |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&pod.pod.uid);
+            let stays =
+                |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&Try::Object(pod.pod.uid.clone()));
             placer.finish(|| snapshot.pods.iter().filter(stays).map(|pod| pod.pod.uid.clone()).collect());
         }
     }
@@ -96,7 +96,7 @@ impl Pass<'_> {
     fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
         let deadline = self.options.progress_deadline;
         let stalled = self.memory.movement.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
-        let refused = self.memory.tries.refused();
+        let (refused, in_flight) = (self.memory.tries.refused(), self.memory.tries.objects());
         let observation = self.observe(group, snapshot);
         if observation.view.adopts_pods(group) && !self.memory.looks.show_pods_of(&group.carrier.uid) {
             return self.look_at_pods(&group.carrier.uid);
@@ -128,7 +128,7 @@ impl Pass<'_> {
             refusing: &self.memory.waits.refusing.now(self.now),
             stalled,
             refused: Some(&refused),
-            in_flight: Some(self.memory.tries.under_way()),
+            in_flight: Some(&in_flight),
             missing_pod_groups: &self.memory.pod_groups.missing(&group.carrier.uid),
             diagnoses: self.memory.probes.missing_pods.diagnoses(),
             overdue: &overdue,
@@ -234,24 +234,17 @@ impl Pass<'_> {
     /// Reads the group live before a pod is released that is younger than the last read: the watched state may be older than
     /// the pod, from a time when another object carried the group or no coordination batched the role.
     pub(in crate::plan) fn look_at_group(&mut self, snapshot: &Snapshot) {
-        if self.may_look(GROUP_READ) && self.memory.looks.group.begin(snapshot.seen) {
-            self.actions.push(Action::Read(Question::Group));
+        if self.begin(Action::Read(Question::Group)) {
+            self.memory.looks.group = Some(snapshot.seen);
         }
     }
 
     /// Reads the pods live before running ones count for a group that has never committed anything: they may belong to an
     /// earlier group, and be gone.
     fn look_at_pods(&mut self, carrier: &str) {
-        if self.may_look(PODS_READ) && self.memory.looks.pods.begin(carrier.to_owned()) {
-            self.actions.push(Action::Read(Question::Pods));
+        if self.begin(Action::Read(Question::Pods)) {
+            self.memory.looks.pods = Some(carrier.to_owned());
         }
-    }
-
-    /// Returns false while a failed read has to wait.
-    pub(in crate::plan) fn may_look(&mut self, what: &str) -> bool {
-        let later = self.memory.tries.due(what).filter(|at| *at > self.now);
-        later.into_iter().for_each(|at| self.pass_again(at));
-        later.is_none()
     }
 
     /// Reads why pods do not appear if that has lasted, and notes since when batches lack them.
@@ -302,7 +295,7 @@ impl Pass<'_> {
         let remakes = self.options.recreate_mis_stamped;
         let mis_stamped = decision.mis_stamped.iter().filter(|_| remakes);
         for pod in mis_stamped.chain(&decision.placed.made_again) {
-            self.begin(&pod.uid, || Action::Delete { pod: pod.clone(), extent: Extent::Unscheduled });
+            self.begin(Action::Delete { pod: pod.clone(), extent: Extent::Unscheduled });
         }
     }
 
@@ -313,8 +306,7 @@ impl Pass<'_> {
             self.actions.push(Action::Publish { about: About::Group(other.clone()), events: vec![event] });
         }
         if status != other.status && !self.drops_writes(other) {
-            let uid = other.carrier.uid.as_str().into();
-            self.begin(&uid, || Action::WriteStatus(StatusWrite::Conflicted { other: other.clone(), status }));
+            self.begin(Action::WriteStatus(StatusWrite::Conflicted { other: other.clone(), status }));
         }
     }
 
@@ -359,14 +351,14 @@ impl Pass<'_> {
     /// Releases a pod; returns whether that begins now.
     pub(in crate::plan) fn release(&mut self, facts: &PodFacts, labels: Option<MissingLabels>, pin: Pin) -> bool {
         let PodFacts { pod, queued, .. } = facts;
-        self.begin(&pod.uid, || Action::Release { pod: pod.clone(), labels, pin, queued: *queued })
+        self.begin(Action::Release { pod: pod.clone(), labels, pin, queued: *queued })
     }
 
-    /// Begins a write on an object, unless one is in flight, or has failed and must wait; returns whether it begins now.
-    pub(in crate::plan) fn begin(&mut self, object: &Arc<str>, action: impl FnOnce() -> Action) -> bool {
-        let begin = self.memory.tries.begin(object, self.now);
+    /// Begins a write or read, unless the last one is under way, or has failed and must wait; returns whether it begins now.
+    pub(in crate::plan) fn begin(&mut self, action: Action) -> bool {
+        let begin = action.key().map_or(Begin::Now, |key| self.memory.tries.begin(key, self.now));
         match begin {
-            Begin::Now => self.actions.push(action()),
+            Begin::Now => self.actions.push(action),
             Begin::UnderWay => {}
             Begin::At(at) => self.pass_again(at),
         }

@@ -1,7 +1,6 @@
 //! Memory of the PodGroups of a group's batches.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use crate::api::ObjectKind;
 use crate::plan::decide::pod_groups::MissingPodGroup;
@@ -15,18 +14,6 @@ pub struct PodGroupId {
     /// The kind: each scheduler has its own.
     pub kind: ObjectKind,
     pub name: String,
-}
-
-impl PodGroupId {
-    /// Returns the key among the objects with a write in flight, where the keys of pods are their uids.
-    pub(in crate::plan) fn in_flight(&self) -> Arc<str> {
-        format!("{}{}/{}", writes_of(&self.owner), self.kind.group, self.name).into()
-    }
-}
-
-/// Returns the prefix of the keys of all PodGroups of an owner, which is also the key of the read of all of them.
-pub(in crate::plan) fn writes_of(owner: &str) -> String {
-    format!("podgroup/{owner}/")
 }
 
 /// An existing PodGroup.

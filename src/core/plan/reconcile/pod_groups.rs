@@ -8,7 +8,7 @@ use crate::model::Group;
 use crate::plan::decide::pod_groups::{batch_pod_groups, lasting_pod_groups};
 use crate::plan::reconcile::action::{Action, PodGroupWrite, Question};
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::reconcile::pod_group_memory::{PodGroupId, PodGroupMemory, writes_of};
+use crate::plan::reconcile::pod_group_memory::{PodGroupId, PodGroupMemory};
 use crate::plan::view::{GroupView, Snapshot};
 
 impl Pass<'_> {
@@ -40,7 +40,7 @@ impl Pass<'_> {
     }
 
     fn write_pod_group(&mut self, group: &Arc<Group>, id: PodGroupId, write: PodGroupWrite) -> bool {
-        self.begin(&id.in_flight(), || Action::WritePodGroup { group: group.clone(), id, write })
+        self.begin(Action::WritePodGroup { group: group.clone(), id, write })
     }
 
     /// Lists the PodGroups once for each object: a new process does not know which ones exist.
@@ -48,7 +48,7 @@ impl Pass<'_> {
         let owner = &group.carrier.uid;
         let has_policy = || group.batched().any(|(_, batching)| batching.pod_group.is_some());
         if self.memory.pod_groups.looked.as_ref() != Some(owner) && has_policy() {
-            self.begin(&writes_of(owner).into(), || Action::Read(Question::PodGroups { group: group.clone() }));
+            self.begin(Action::Read(Question::PodGroups { group: group.clone() }));
         }
     }
 

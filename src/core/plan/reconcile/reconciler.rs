@@ -283,9 +283,9 @@ impl Reconciler {
             return self.schedule(key, again, now);
         }
         let Some(memory) = self.groups.get_mut(&key) else { return };
+        let at = ended.key().map_or(now, |key| memory.tries.end(key, ended.failure(), now));
         let again = match ended {
             Ended::Written { target: Target::Object(uid), failure } => {
-                let at = memory.tries.end(&uid, failure.as_deref(), now);
                 let is_unmarked = memory.pods.unmarked.remove(&uid);
                 if failure.is_some() {
                     memory.recovery.not_deleted(&uid);
@@ -307,19 +307,16 @@ impl Reconciler {
                 Some(now)
             }
             Ended::Written { target: Target::PodGroup { id, members }, failure } => {
-                let again = memory.tries.end(&id.in_flight(), failure.as_deref(), now);
                 memory.pod_groups.ended(id, members, failure);
                 // Also after a failure: the waiting pods are told.
-                Some(if members.is_some() { now } else { again })
+                Some(if members.is_some() { now } else { at })
             }
-            Ended::Written { target: Target::Replicas { role, uid, replicas }, failure } => {
+            Ended::Written { target: Target::Replicas { role, replicas, .. }, failure } => {
                 memory.elastic.ended(role, replicas, failure.as_deref());
-                Some(memory.tries.end(&uid, failure.as_deref(), now))
+                Some(at)
             }
             Ended::StatusDropped { target, object, fields } => {
-                if let Target::Object(uid) = target {
-                    memory.tries.end(&uid, None, now);
-                } else {
+                if target == Target::Status {
                     // The write was based on the current version.
                     let seen = memory.status.end();
                     memory.looks.show_group(seen);
@@ -327,7 +324,10 @@ impl Reconciler {
                 memory.status.dropped.note(object, fields, self.redefined, now);
                 Some(now)
             }
-            Ended::Read(answer) => Some(memory.answered(answer, now)),
+            Ended::Read(answer) => {
+                memory.answered(answer, now);
+                Some(at)
+            }
         };
         if let Some(at) = again {
             self.schedule(key, at, now);

@@ -6,7 +6,6 @@ use crate::model::Group;
 use crate::model::moment::Moment;
 use crate::plan::reconcile::action::{Action, Extent, Question};
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::reconcile::recovery_memory::LOSSES_READ;
 use crate::plan::recovery::{Deletion, RecoveryPlan};
 use crate::plan::view::Snapshot;
 
@@ -19,9 +18,9 @@ impl Pass<'_> {
         if let Some((now, due)) = Moment::parse(self.now_text).zip(plan.due) {
             self.pass_again(self.now + now.until(due));
         }
-        if !plan.suspects.is_empty() && self.may_look(LOSSES_READ) && self.memory.recovery.ask() {
+        if !plan.suspects.is_empty() {
             let (group, suspects) = (group.clone(), plan.suspects.clone());
-            self.actions.push(Action::Read(Question::Losses { group, suspects }));
+            self.begin(Action::Read(Question::Losses { group, suspects }));
         }
         for Deletion { pod, with_dependents } in &plan.delete {
             if self.memory.recovery.has_deleted(&pod.pod) {
@@ -33,7 +32,7 @@ impl Pass<'_> {
                 continue;
             }
             let (pod, extent) = (pod.pod.clone(), if *with_dependents { Extent::Dependents } else { Extent::Pod });
-            if self.begin(&pod.uid.clone(), || Action::Delete { pod: pod.clone(), extent }) {
+            if self.begin(Action::Delete { pod: pod.clone(), extent }) {
                 self.memory.recovery.deletes(&pod);
             }
         }

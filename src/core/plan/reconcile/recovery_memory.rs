@@ -8,17 +8,12 @@ use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::{BatchId, Judged, RecoveryPlan, Tally, Verdict};
 use crate::plan::view::{PodRef, Snapshot};
 
-/// The key of the live read of losses among retries.
-pub(in crate::plan) const LOSSES_READ: &str = "losses";
-
 /// The interval between two reads of a batch that may or may not be broken.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// The memory of batches that are, or may be, broken.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct RecoveryMemory {
-    /// Whether a read is under way.
-    asking: bool,
     judged: Vec<Judged>,
     /// When batches that may or may not be broken are read again.
     again: Option<Uptime>,
@@ -41,26 +36,16 @@ impl RecoveryMemory {
         (self.judged.iter().filter(stands).cloned().collect(), overdue.collect())
     }
 
-    pub(in crate::plan) fn is_asking(&self) -> bool {
-        self.asking
-    }
-
     pub(in crate::plan) fn len(&self) -> usize {
         self.judged.len() + self.unready.len() + self.deleted.len()
     }
 
     /// Notes the result of a read.
     pub(in crate::plan) fn looked(&mut self, judged: Option<Vec<Judged>>, now: Uptime) {
-        self.asking = false;
         self.judged.extend(judged.into_iter().flatten());
         if self.judged.iter().any(is_unknown) {
             self.again = Some(now + LOOK_AGAIN);
         }
-    }
-
-    /// Begins a read; returns false while one is under way.
-    pub(in crate::plan) fn ask(&mut self) -> bool {
-        !std::mem::replace(&mut self.asking, true)
     }
 
     /// Reports whether the pod was deleted although the watch still shows it.

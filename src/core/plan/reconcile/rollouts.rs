@@ -61,8 +61,7 @@ impl Pass<'_> {
     }
 
     fn set_partition(&mut self, workload: &RolledWorkload, partition: u32, ends: bool) {
-        let set = || Action::Step(Step::Partition { workload: Box::new(workload.clone()), partition, ends });
-        self.begin(&workload.uid, set);
+        self.begin(Action::Step(Step::Partition { workload: Box::new(workload.clone()), partition, ends }));
     }
 }
 

@@ -12,6 +12,7 @@ use crate::plan::reconcile::action::{Action, Step};
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::scales::{SCALED, SCALED_BACK};
+use crate::plan::reconcile::tries::Try;
 use crate::plan::view::{GroupView, Snapshot};
 
 impl Pass<'_> {
@@ -58,7 +59,7 @@ impl Pass<'_> {
         };
         plan.marks.iter().cloned().for_each(|mark| _ = self.mark(mark));
         // While pods are released or marked, the first running pod may change in a moment.
-        if self.memory.tries.under_way().is_empty() {
+        if !self.memory.tries.writes() {
             plan.scale_pods.iter().cloned().for_each(|mark| _ = self.mark(mark));
         }
         for workload in &snapshot.scaled {
@@ -71,21 +72,20 @@ impl Pass<'_> {
         for (role, scale) in &plan.scales {
             let foreign = self.memory.elastic.is_foreign(role, scale);
             let then = EventNote::scaled(role, scale, foreign);
-            let step = || Step::Replicas {
+            self.begin(Action::Step(Step::Replicas {
                 group: group.clone(),
                 role: role.clone(),
                 workload: Box::new(scale.workload.clone()),
                 replicas: scale.to,
                 then: vec![then],
-            };
-            self.begin(&scale.workload.uid, || Action::Step(step()));
+            }));
         }
     }
 
     pub(in crate::plan) fn mark(&mut self, mark: Mark) -> bool {
         let uid = mark.pod.uid.clone();
-        let begins = self.begin(&uid, || Action::Mark(mark));
-        if !begins && self.memory.tries.is_under_way(&uid) {
+        let begins = self.begin(Action::Mark(mark));
+        if !begins && self.memory.tries.is_under_way(&Try::Object(uid.clone())) {
             self.memory.pods.unmarked.insert(uid);
         }
         begins

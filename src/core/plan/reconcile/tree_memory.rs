@@ -11,7 +11,7 @@ use crate::plan::reconcile::lasting::Ledger;
 use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::presence::Presence;
-use crate::plan::reconcile::tries::Tries;
+use crate::plan::reconcile::tries::{Tries, Try};
 use crate::plan::reconcile::uptime::Uptime;
 
 #[derive(Debug, Default)]
@@ -45,9 +45,7 @@ pub(in crate::plan) enum Stage {
 impl TreeMemory {
     /// Reports whether no write or question is under way.
     pub(in crate::plan) fn is_idle(&self) -> bool {
-        self.tries.under_way().is_empty()
-            && !self.presence.is_asking()
-            && !matches!(self.plan, Some((_, Stage::Committing(_))))
+        self.tries.is_idle() && !matches!(self.plan, Some((_, Stage::Committing(_))))
     }
 
     /// Returns the number of remembered objects.
@@ -58,7 +56,7 @@ impl TreeMemory {
     /// Removes what is remembered of pods that are gone.
     pub(in crate::plan) fn forget_gone(&mut self, snapshot: &TreeSnapshot) {
         let uids: HashSet<_> = snapshot.pods.iter().map(|pod| &*pod.pod.uid).collect();
-        self.tries.keep_only(|uid| uids.contains(uid));
+        self.tries.keep_only(|one| matches!(one, Try::Object(uid) if uids.contains(&**uid)));
         self.unbound.retain(|uid, _| uids.contains(&**uid));
         if snapshot.tree.is_some() {
             (self.was_there, self.presence.missing_since) = (true, None);
@@ -76,8 +74,8 @@ impl TreeMemory {
 
     /// Notes a result; returns when to look again.
     pub(in crate::plan) fn ended(&mut self, ended: &Ended, now: Uptime) -> Uptime {
+        let at = ended.key().map_or(now, |key| self.tries.end(key, ended.failure(), now));
         match ended {
-            Ended::Written { target: Target::Object(uid), failure } => self.tries.end(uid, failure.as_deref(), now),
             Ended::Written { target: Target::Status, failure } => {
                 let failed = failure.is_some();
                 self.commit_failures = if failed { self.commit_failures + 1 } else { 0 };
@@ -97,7 +95,7 @@ impl TreeMemory {
                 self.presence.answered(*gone, now);
                 now
             }
-            _ => now,
+            _ => at,
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::plan::reconcile::lasting::News;
 use crate::plan::reconcile::options::{LoopOptions, MissingGroup};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::tree_memory::{Stage, TreeMemory};
-use crate::plan::reconcile::tries::Begin;
+use crate::plan::reconcile::tries::{Begin, Read, Try};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::PodRef;
 
@@ -82,7 +82,7 @@ impl TreePass<'_> {
     }
 
     fn release(&mut self, pod: &PodRef, pin: Pin) {
-        match self.memory.tries.begin(&pod.uid, self.now) {
+        match self.memory.tries.begin(Try::Object(pod.uid.clone()), self.now) {
             Begin::At(at) => self.pass_again(at),
             Begin::Now => {
                 self.actions.push(Action::Release { pod: pod.clone(), labels: None, pin, queued: Queued::Not });
@@ -115,7 +115,7 @@ impl TreePass<'_> {
             self.pass_again(at);
         } else if verified {
             self.let_go(snapshot);
-        } else if self.memory.presence.ask() {
+        } else if self.memory.tries.begin(Try::Read(Read::Gone), self.now) == Begin::Now {
             self.actions.push(Action::Read(Question::Gone { carrier: None }));
         }
     }
@@ -232,7 +232,7 @@ impl TreePass<'_> {
             let pods = snapshot.held().cloned().collect();
             return Some(TreeHeld { reason: HoldReason::PatchFailed, message, pods });
         }
-        let failed = |uid: &Arc<str>| self.memory.tries.has_failed(uid);
+        let failed = |uid: &Arc<str>| self.memory.tries.has_failed(&Try::Object(uid.clone()));
         let pods: Vec<_> = snapshot.held().filter(|pod| failed(&pod.uid)).cloned().collect();
         let message = "the API server refuses to lift the gate, or does not answer".to_owned();
         (!pods.is_empty()).then_some(TreeHeld { reason: HoldReason::PatchFailed, message, pods })
