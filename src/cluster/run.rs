@@ -16,7 +16,7 @@ use crate::cluster::write::executor::Executor;
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::elastic::SegmentCounts;
 use crate::plan::recovery::entry::Phase;
-use crate::plan::{Action, BatchState, Ended, Reconciler, Uptime};
+use crate::plan::{Action, BatchState, Ended, Reconciler, Subject, Uptime};
 
 pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
 
@@ -143,20 +143,18 @@ impl GateLoop {
     fn pass_due(&mut self) {
         let now = self.now();
         while let Some(key) = self.reconciler.take_due(now) {
-            if let Some(tree) = key.pod_group() {
-                self.pass_tree(&key, &tree, now);
-                continue;
-            }
-            let started = Instant::now();
-            let snapshot = self.index.read().snapshot(&key);
-            let (reconciler, now_text) = (&mut self.reconciler, now_text());
-            let actions = match &self.capacity {
-                Some(capacity) => capacity.look(|sight| reconciler.pass(&key, &snapshot, Some(sight), now, &now_text)),
-                None => reconciler.pass(&key, &snapshot, None, now, &now_text),
+            let actions = if let Some(tree) = key.pod_group() {
+                let snapshot = self.index.read().tree_snapshot(&tree);
+                self.pass(&key, &snapshot, now)
+            } else {
+                let started = Instant::now();
+                let snapshot = self.index.read().snapshot(&key);
+                let actions = self.pass(&key, &snapshot, now);
+                if snapshot.claims.is_some() {
+                    self.metrics.plan_seconds.observe(started.elapsed().as_secs_f64());
+                }
+                actions
             };
-            if snapshot.claims.is_some() {
-                self.metrics.plan_seconds.observe(started.elapsed().as_secs_f64());
-            }
             actions.into_iter().for_each(|action| self.act(&key, action));
         }
         if let Some(capacity) = &self.capacity {
@@ -174,14 +172,12 @@ impl GateLoop {
         self.is_uncounted.then(|| self.counted.map_or(Uptime::ZERO, |last| last + COUNT_EVERY))
     }
 
-    fn pass_tree(&mut self, key: &GroupKey, tree: &GroupKey, now: Uptime) {
-        let snapshot = self.index.read().tree_snapshot(tree);
-        let reconciler = &mut self.reconciler;
-        let actions = match &self.capacity {
-            Some(capacity) => capacity.look(|sight| reconciler.pass_tree(key, &snapshot, Some(sight), now)),
-            None => reconciler.pass_tree(key, &snapshot, None, now),
-        };
-        actions.into_iter().for_each(|action| self.act(key, action));
+    fn pass<'a>(&mut self, key: &GroupKey, subject: impl Into<Subject<'a>>, now: Uptime) -> Vec<Action> {
+        let (reconciler, now_text) = (&mut self.reconciler, now_text());
+        match &self.capacity {
+            Some(capacity) => capacity.look(|sight| reconciler.pass(key, subject, Some(sight), now, &now_text)),
+            None => reconciler.pass(key, subject, None, now, &now_text),
+        }
     }
 
     fn act(&self, key: &GroupKey, action: Action) {

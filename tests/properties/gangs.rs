@@ -254,7 +254,7 @@ impl World {
         self.reconciler.changed([key.of_pod_group()], self.now);
         let snapshot = self.index.tree_snapshot(&key);
         let sight = Some(Sight::Known(&mut self.room.capacity));
-        let actions = self.reconciler.pass_tree(&key.of_pod_group(), &snapshot, sight, self.now);
+        let actions = self.reconciler.pass(&key.of_pod_group(), &snapshot, sight, self.now, "");
         let before = self.asked.len();
         let asked = actions.into_iter().filter(|action| !matches!(action, Action::Publish { .. }));
         self.asked.extend(asked.map(|action| (tree, action)));

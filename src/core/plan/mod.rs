@@ -38,6 +38,7 @@ pub use reconcile::action::{
 pub use reconcile::dropped::StatusCarrier;
 pub use reconcile::options::{IncompleteBatch, LoopOptions, MissingGroup};
 pub use reconcile::reconciler::Reconciler;
+pub use reconcile::subject::Subject;
 pub use reconcile::uptime::Uptime;
 pub use recovery::{BatchId, Deletion, Judged, Loss, RecoveryContext, RecoveryPlan, Suspect, Verdict};
 pub use simulate::{Run, decide_once, simulate};

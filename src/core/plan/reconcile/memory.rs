@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::api::pod_group::POD_GROUP;
 use crate::model::{Group, RolledWorkload};
 use crate::plan::decide::lacking::Lacking;
 use crate::plan::decide::placed::PlacedWait;
@@ -25,13 +27,14 @@ use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::scales::ElasticMemory;
 use crate::plan::reconcile::status_writes::StatusWrites;
+use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::tries::{Tries, Try};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::{GroupPods, HeldPod, PodRef, Snapshot};
 
-/// What the loop remembers of one group.
-#[derive(Debug)]
+/// The memory of one group, or of a PodGroup that places its pods.
+#[derive(Debug, Default)]
 pub(in crate::plan) struct Memory {
     pub(in crate::plan) last_pass: Option<Uptime>,
     pub(in crate::plan) tries: Tries,
@@ -51,6 +54,7 @@ pub(in crate::plan) struct Memory {
     pub(in crate::plan) elastic: ElasticMemory,
     /// Batches that are, or may be, broken.
     pub(in crate::plan) recovery: RecoveryMemory,
+    pub(in crate::plan) tree: TreeMemory,
 }
 
 /// Writes to pods that a watch may not show yet, by unique id.
@@ -102,45 +106,37 @@ pub(in crate::plan) struct Probes {
 
 impl Memory {
     pub(in crate::plan) fn new(now: Uptime) -> Self {
-        Self {
-            last_pass: None,
-            tries: Tries::default(),
-            pod_groups: PodGroupMemory::default(),
-            status: StatusWrites::default(),
-            presence: Presence::default(),
-            pods: PodWrites::default(),
-            looks: Looks::default(),
-            movement: Movement::since(now),
-            decided: Decided::default(),
-            told: Told::default(),
-            rounds: Rounds::default(),
-            waits: Waits::default(),
-            probes: Probes::default(),
-            elastic: ElasticMemory::default(),
-            recovery: RecoveryMemory::default(),
-        }
+        Self { movement: Movement::since(now), ..Self::default() }
+    }
+
+    /// Returns when the next pass is due, some time after the last.
+    pub(in crate::plan) fn pass_after(&self, pause: Duration, now: Uptime) -> Uptime {
+        self.last_pass.map_or(now, |last| now.max(last + pause))
     }
 
     /// Returns the number of remembered objects.
     pub(in crate::plan) fn len(&self) -> usize {
         let Waits { given_up, refusing, unclaimed, .. } = &self.waits;
-        let waits = given_up.len() + refusing.len() + unclaimed.len();
+        let waits = given_up.len() + refusing.len() + unclaimed.len() + self.tree.unbound.len();
         self.recovery.len() + self.tries.len() + self.pod_groups.len() + self.pods.given.len() + waits
     }
 
     /// Clears the last decision: a replica that does not lead reports none.
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.decided = Decided::default();
+        self.tree.clear();
+        // A later leader verifies it again.
+        self.presence.take_gone();
     }
 
     /// Reports whether no write or read is under way.
     pub(in crate::plan) fn is_idle(&self) -> bool {
         let Probes { missing_pods, surges } = &self.probes;
         let asks = missing_pods.is_asking() || surges.is_asking();
-        self.tries.is_idle() && !self.status.is_under_way && !asks
+        self.tries.is_idle() && !self.status.is_under_way && !self.tree.commits() && !asks
     }
 
-    pub(in crate::plan) fn note_presence(&mut self, group: Option<&Group>, now: Uptime) {
+    fn note_presence(&mut self, group: Option<&Group>, now: Uptime) {
         match group {
             // A failure of one object does not hold its successor up.
             Some(group) if self.presence.note(group.carrier.kind, &group.carrier.uid) => self.status.failures = 0,
@@ -150,7 +146,7 @@ impl Memory {
     }
 
     /// Removes the ordinals of pods that are no longer held.
-    pub(in crate::plan) fn note_pods(&mut self, pods: &GroupPods) {
+    fn note_pods(&mut self, pods: &GroupPods) {
         if self.pods.given.is_empty() {
             return;
         }
@@ -218,8 +214,25 @@ impl Memory {
         }
     }
 
+    /// Notes what is there, and removes what is remembered of objects that no longer exist.
+    pub(in crate::plan) fn note(&mut self, subject: Subject<'_>, now: Uptime) {
+        match subject {
+            Subject::Group(snapshot) => {
+                self.forget_gone(snapshot);
+                self.note_pods(&snapshot.pods);
+                self.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
+            }
+            Subject::PodGroup(snapshot) => {
+                let uids: HashSet<_> = snapshot.pods.iter().map(|pod| &*pod.pod.uid).collect();
+                self.tries.keep_only(|one| matches!(one, Try::Object(uid) if uids.contains(&**uid)));
+                self.tree.unbound.retain(|uid, _| uids.contains(&**uid));
+                snapshot.tree.iter().for_each(|tree| _ = self.presence.note(POD_GROUP, &tree.uid));
+            }
+        }
+    }
+
     /// Removes what is remembered of objects that no longer exist.
-    pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
+    fn forget_gone(&mut self, snapshot: &Snapshot) {
         let owner = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.as_str());
         owner.into_iter().for_each(|owner| self.pod_groups.keep_only(owner));
         let others = snapshot.claims.iter().flat_map(|claims| &claims.others).map(|other| other.carrier.uid.as_str());

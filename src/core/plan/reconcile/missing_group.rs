@@ -16,7 +16,8 @@ use crate::plan::reconcile::options::MissingGroup;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::tries::Try;
-use crate::plan::view::{PodFacts, Snapshot};
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::view::{PodFacts, Snapshot, count};
 
 /// The reason of the Event on pods that are released without their group.
 pub const UNCOORDINATED: &str = "ReleasedWithoutGroup";
@@ -38,35 +39,49 @@ impl Pass<'_> {
         }
         let carrier =
             self.memory.presence.carrier.as_ref().map(|(kind, _)| *kind).or_else(|| stamped_carrier(snapshot));
-        let grace = match (carrier, self.options.missing_group) {
-            (Some(_), _) => self.options.vanished_grace,
-            (None, MissingGroup::ReleaseAfter(time)) => time,
-            (None, MissingGroup::Hold) => return,
-        };
         let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
         let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
+        let pods = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid);
+        let workloads = snapshot.workloads.iter().filter(|workload| workload.is_open()).map(|workload| &workload.uid);
+        if self.is_gone(carrier, returned, verified_gone, pods.chain(workloads)) {
+            self.tell_uncoordinated(snapshot, carrier.is_some());
+            self.release_all(snapshot);
+        }
+    }
+
+    /// Reports whether a group or PodGroup is certainly gone: a live read has confirmed that after its grace, which does not
+    /// begin before `returned`. `carrier` is the kind of its object, if it was ever there, and `waiting` are the uids of the
+    /// objects that wait for it.
+    pub(in crate::plan) fn is_gone<'a>(
+        &mut self,
+        carrier: Option<ObjectKind>,
+        returned: Uptime,
+        verified_gone: bool,
+        waiting: impl Iterator<Item = &'a Arc<str>>,
+    ) -> bool {
+        let grace = match self.options.missing_group {
+            _ if carrier.is_some() => self.options.vanished_grace,
+            MissingGroup::ReleaseAfter(time) => time,
+            MissingGroup::Hold => return false,
+        };
         let since = returned.max(*self.memory.presence.missing_since.get_or_insert(self.now));
         // A verified group waits as well: it may have existed in between.
         if since + grace > self.now {
-            return self.pass_again(since + grace);
+            self.pass_again(since + grace);
+            return false;
         }
         if verified_gone {
-            self.tell_uncoordinated(snapshot, carrier.is_some());
-            return self.release_all(snapshot);
+            return true;
         }
-        // The grace period of the group is over: new pods are released as soon as a live read confirms again that it is gone.
-        let pods = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid);
-        let workloads = snapshot.workloads.iter().filter(|workload| workload.is_open()).map(|workload| &workload.uid);
-        let idle = pods
-            .chain(workloads)
-            .map(|uid| Try::Object(uid.clone()))
-            .filter(|one| !self.memory.tries.is_under_way(one));
-        match idle.map(|one| self.memory.tries.due(&one).unwrap_or(self.now)).min() {
-            None => return,
-            Some(at) if at > self.now => return self.pass_again(at),
-            Some(_) => {}
+        // The grace period is over: new pods are released as soon as a live read confirms again that it is gone.
+        let tries = &self.memory.tries;
+        let idle = waiting.map(|uid| Try::Object(uid.clone())).filter(|one| !tries.is_under_way(one));
+        match idle.map(|one| tries.due(&one).unwrap_or(self.now)).min() {
+            Some(at) if at > self.now => self.pass_again(at),
+            Some(_) => _ = self.begin(Action::Read(Question::Gone { carrier })),
+            None => {}
         }
-        self.begin(Action::Read(Question::Gone { carrier }));
+        false
     }
 
     /// Publishes an Event on the first pod of each role that is released without its group: nothing else shows a misspelt name.
@@ -109,7 +124,7 @@ impl Pass<'_> {
 
     pub(in crate::plan) fn release_all(&mut self, snapshot: &Snapshot) {
         for pod in snapshot.pods.iter().filter(|pod| pod.held) {
-            self.release(pod, None, Pin::new());
+            self.release(&pod.pod, None, Pin::new(), pod.queued);
         }
         snapshot.workloads.iter().filter(|workload| workload.is_open()).for_each(|workload| self.thaw(workload));
     }
@@ -117,8 +132,7 @@ impl Pass<'_> {
 
 /// Counts the running pods that were held for the missing group.
 fn uncoordinated(snapshot: &Snapshot) -> u32 {
-    let pods = snapshot.pods.iter().filter(|pod| !pod.held && pod.stamp.held).count();
-    u32::try_from(pods).unwrap_or(u32::MAX)
+    count(snapshot.pods.iter().filter(|pod| !pod.held && pod.stamp.held).count())
 }
 
 /// Returns the kind of the carrier on the youngest held pod, for a group that this process has never seen.

@@ -35,6 +35,7 @@ pub mod rounds;
 pub mod scales;
 mod scaling;
 mod status_writes;
+pub mod subject;
 mod timing;
 mod tree_memory;
 mod trees;

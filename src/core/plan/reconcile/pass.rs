@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::moment::Moment;
-use crate::model::{Group, GroupKey, HoldReason};
+use crate::model::{Group, GroupKey, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
@@ -22,17 +22,18 @@ use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
+use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::tries::{Begin, Try};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::{BrakeContext, RecoveryContext, RecoveryPlan, Tally};
 use crate::plan::status::{conditions, has_ours, transition_times};
-use crate::plan::view::{GroupView, PodFacts, Snapshot, count};
+use crate::plan::view::{GroupView, PodFacts, PodRef, Snapshot, count};
 
 /// The minimum interval between writes of a status that differs only in counts.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
 
 /// The pause before a group that waits for others is looked at again.
-const NEXT_TURN: Duration = Duration::from_millis(10);
+pub(in crate::plan) const NEXT_TURN: Duration = Duration::from_millis(10);
 
 /// Reports whether no recovery may begin: the group is being deleted, is faulty or is scaled in, or running pods do not name
 /// it, so that their successors might not be seen.
@@ -60,11 +61,17 @@ pub(in crate::plan) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    pub(in crate::plan) fn run(&mut self, snapshot: &Snapshot) {
+    pub(in crate::plan) fn run(&mut self, subject: Subject<'_>) {
         let Memory { decided, recovery, .. } = &mut *self.memory;
         (decided.needs_room, decided.is_blind, decided.uncoordinated, decided.paused) = (false, false, 0, 0);
         (recovery.tally, recovery.braked) = (Tally::default(), false);
-        self.decide(snapshot);
+        // The verification counts for this pass only, whatever the pass handles: later pods are verified again.
+        let verified_gone = self.memory.presence.take_gone();
+        let snapshot = match subject {
+            Subject::Group(snapshot) => snapshot,
+            Subject::PodGroup(snapshot) => return self.tree(snapshot, verified_gone),
+        };
+        self.decide(snapshot, verified_gone);
         if let Some(placer) = self.placer.take() {
             // A pod whose release is in flight may have gone by now, to its place.
             let stays =
@@ -73,9 +80,7 @@ impl Pass<'_> {
         }
     }
 
-    fn decide(&mut self, snapshot: &Snapshot) {
-        // The verification counts for this pass only, whatever the pass handles: later pods are verified again.
-        let verified_gone = self.memory.presence.take_gone();
+    fn decide(&mut self, snapshot: &Snapshot, verified_gone: bool) {
         match &snapshot.claims {
             _ if snapshot.rests => {}
             _ if snapshot.lets_go().is_some() => self.let_go(snapshot),
@@ -167,9 +172,7 @@ impl Pass<'_> {
             again.into_iter().for_each(|at| self.pass_again(at));
         }
         events.extend(self.memory.status.events(group));
-        if !events.is_empty() {
-            self.actions.push(Action::Publish { about: About::Group(group.clone()), events });
-        }
+        self.publish(About::Group(group.clone()), events);
         self.tell_pods(group, view, decision);
         let waits = !decision.held.is_empty() || !rollouts.roles.is_empty() || !conditions::is_ready(&view.roles);
         self.memory.movement.rests = !waits;
@@ -196,7 +199,8 @@ impl Pass<'_> {
                 self.look_at_group(snapshot);
                 continue;
             }
-            if self.release(&pod.facts, MissingLabels::of(group, pod), release.pin.clone()) {
+            let labels = MissingLabels::of(group, pod);
+            if self.release(&pod.pod, labels, release.pin.clone(), pod.queued) {
                 self.memory.give(pod);
             }
         }
@@ -214,6 +218,12 @@ impl Pass<'_> {
         let silent = count(plan.unknown.len());
         self.memory.decided.paused = if plan.brake.is_paused() { plan.brake.own.unready } else { silent };
         self.memory.recovery.braked = plan.brake.stop.is_some();
+    }
+
+    pub(in crate::plan) fn publish(&mut self, about: About, events: Vec<EventNote>) {
+        if !events.is_empty() {
+            self.actions.push(Action::Publish { about, events });
+        }
     }
 
     /// Publishes an Event on the first pod of each batch with the reason why it is held. A surplus is left out while it is
@@ -302,9 +312,8 @@ impl Pass<'_> {
     /// Writes on an object that another one controls its group.
     fn write_conflicted(&mut self, other: &Arc<Group>, controls: &Group) {
         let status = transition_times::set(conditions::conflicted(other, controls), &other.status, self.now_text);
-        if let Some(event) = self.memory.status.dropped.event(other) {
-            self.actions.push(Action::Publish { about: About::Group(other.clone()), events: vec![event] });
-        }
+        let event = self.memory.status.dropped.event(other);
+        self.publish(About::Group(other.clone()), event.into_iter().collect());
         if status != other.status && !self.drops_writes(other) {
             self.begin(Action::WriteStatus(StatusWrite::Conflicted { other: other.clone(), status }));
         }
@@ -349,9 +358,14 @@ impl Pass<'_> {
     }
 
     /// Releases a pod; returns whether that begins now.
-    pub(in crate::plan) fn release(&mut self, facts: &PodFacts, labels: Option<MissingLabels>, pin: Pin) -> bool {
-        let PodFacts { pod, queued, .. } = facts;
-        self.begin(Action::Release { pod: pod.clone(), labels, pin, queued: *queued })
+    pub(in crate::plan) fn release(
+        &mut self,
+        pod: &PodRef,
+        labels: Option<MissingLabels>,
+        pin: Pin,
+        queued: Queued,
+    ) -> bool {
+        self.begin(Action::Release { pod: pod.clone(), labels, pin, queued })
     }
 
     /// Begins a write or read, unless the last one is under way, or has failed and must wait; returns whether it begins now.

@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::decide::batches::BatchState;
 use crate::plan::elastic::SegmentCounts;
-use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::{Line, Placer, Sight};
 use crate::plan::reconcile::action::{Action, Ended, Target};
 use crate::plan::reconcile::braking::Braking;
@@ -15,12 +14,10 @@ use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::queue::Queue;
-use crate::plan::reconcile::tree_memory::TreeMemory;
-use crate::plan::reconcile::trees::TreePass;
+use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::Tally;
 use crate::plan::recovery::entry::Phase;
-use crate::plan::view::Snapshot;
 
 /// Events of one group within this time are planned together; the first is planned at once.
 const COALESCE: Duration = Duration::from_millis(10);
@@ -31,9 +28,8 @@ const ROOM_EVERY: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Reconciler {
     options: LoopOptions,
+    /// Groups, and PodGroups that place their pods by their keys beside groups.
     groups: HashMap<GroupKey, Memory>,
-    /// PodGroups that place their pods, by their keys beside groups.
-    trees: HashMap<GroupKey, TreeMemory>,
     queue: Queue,
     leads: bool,
     synced: bool,
@@ -59,7 +55,6 @@ impl Reconciler {
         Self {
             options,
             groups: HashMap::new(),
-            trees: HashMap::new(),
             queue: Queue::default(),
             leads: false,
             synced: false,
@@ -119,30 +114,16 @@ impl Reconciler {
 
     pub fn changed(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         for key in keys {
-            if key.pod_group().is_some() {
-                let at = self.last_pass(&key).map_or(now, |last| now.max(last + COALESCE));
-                self.schedule(key, at, now);
-                continue;
-            }
             let memory = self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
             memory.decided.release_timer.changed(now);
-            let at = memory.last_pass.map_or(now, |last| now.max(last + COALESCE));
-            self.schedule(key, at, now);
+            let at = memory.pass_after(COALESCE, now);
+            self.queue.schedule(key, at);
         }
     }
 
     fn schedule(&mut self, key: GroupKey, at: Uptime, now: Uptime) {
-        if key.pod_group().is_some() {
-            self.trees.entry(key.clone()).or_default();
-        } else {
-            self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
-        }
+        self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
         self.queue.schedule(key, at);
-    }
-
-    fn last_pass(&self, key: &GroupKey) -> Option<Uptime> {
-        let of_group = || self.groups.get(key).and_then(|memory| memory.last_pass);
-        self.trees.get(key).and_then(|memory| memory.last_pass).or_else(of_group)
     }
 
     /// Returns when the next group is due.
@@ -162,8 +143,8 @@ impl Reconciler {
         let waiting = if freed == self.freed { Vec::new() } else { self.line.in_order() };
         self.freed = freed;
         for key in blind.into_iter().chain(waiting) {
-            let last = self.last_pass(&key);
-            self.schedule(key, last.map_or(now, |last| now.max(last + ROOM_EVERY)), now);
+            let at = self.groups.get(&key).map_or(now, |memory| memory.pass_after(ROOM_EVERY, now));
+            self.schedule(key, at, now);
         }
     }
 
@@ -172,23 +153,24 @@ impl Reconciler {
         self.leads && self.decided().any(|decided| decided.needs_room)
     }
 
-    /// Reconciles a group. The returned actions are under way until `ended` reports their results. `sight` is `None` if nothing
-    /// is placed; `now_text` is RFC 3339.
-    pub fn pass(
+    /// Reconciles a group, or a PodGroup that places its pods, by its key beside groups. The returned actions are under way
+    /// until `ended` reports their results. `sight` is `None` if nothing is placed; `now_text` is RFC 3339.
+    pub fn pass<'a>(
         &mut self,
         key: &GroupKey,
-        snapshot: &Snapshot,
+        subject: impl Into<Subject<'a>>,
         sight: Option<Sight<'_>>,
         now: Uptime,
         now_text: &str,
     ) -> Vec<Action> {
+        let subject = subject.into();
         let Some(memory) = self.groups.get_mut(key) else { return Vec::new() };
         memory.last_pass = Some(now);
-        if snapshot.is_empty() && memory.is_idle() {
+        let was = memory.recovery.tally;
+        if subject.is_empty() && memory.is_idle() {
             // Room may have been kept for pods that will not be created.
             let gone = sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, false, now));
             gone.into_iter().for_each(|placer| placer.finish(HashSet::new));
-            let was = memory.recovery.tally;
             self.groups.remove(key);
             self.line.leaves(key);
             self.unkept.remove(key);
@@ -197,18 +179,13 @@ impl Reconciler {
             self.schedule_all(go_on, now);
             return Vec::new();
         }
-        memory.forget_gone(snapshot);
-        memory.note_pods(&snapshot.pods);
-        memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
+        memory.note(subject, now);
         if !self.leads || !self.synced {
             memory.decided_nothing();
-            // A later leader verifies it again.
-            memory.presence.take_gone();
             return Vec::new();
         }
         let others_first = self.unkept.iter().any(|other| other != key);
         let sees = matches!(sight, Some(Sight::Known(_)));
-        let was = memory.recovery.tally;
         let mut pass = Pass {
             key,
             brake: self.braking.context(key, was, self.options.max_recoveries),
@@ -221,9 +198,16 @@ impl Reconciler {
             placer: sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, others_first, now)),
             released: None,
         };
-        pass.run(snapshot);
+        pass.run(subject);
         let Pass { actions, again, released, .. } = pass;
-        note_sight(key, &memory.decided, sees, &mut self.unkept, &mut self.blind);
+        if sees || !memory.decided.needs_room {
+            self.unkept.remove(key);
+        }
+        if memory.decided.waits_to_see() {
+            self.blind.insert(key.clone());
+        } else {
+            self.blind.remove(key);
+        }
         self.released.extend(released);
         let go_on = self.braking.note(key, was, (memory.recovery.tally, memory.recovery.braked));
         self.schedule_all(go_on, now);
@@ -233,55 +217,8 @@ impl Reconciler {
         actions
     }
 
-    /// Reconciles a PodGroup that places its pods. `key` is its key beside groups.
-    pub fn pass_tree(
-        &mut self,
-        key: &GroupKey,
-        snapshot: &TreeSnapshot,
-        sight: Option<Sight<'_>>,
-        now: Uptime,
-    ) -> Vec<Action> {
-        let Some(memory) = self.trees.get_mut(key) else { return Vec::new() };
-        memory.last_pass = Some(now);
-        if snapshot.pods.is_empty() && memory.is_idle() {
-            self.trees.remove(key);
-            self.line.leaves(key);
-            self.unkept.remove(key);
-            self.blind.remove(key);
-            return Vec::new();
-        }
-        memory.forget_gone(snapshot);
-        if !self.leads || !self.synced {
-            memory.decided_nothing();
-            return Vec::new();
-        }
-        let sees = matches!(sight, Some(Sight::Known(_)));
-        let others_first = self.unkept.iter().any(|other| other != key);
-        let mut pass = TreePass {
-            key,
-            memory,
-            options: self.options,
-            now,
-            actions: Vec::new(),
-            again: None,
-            line: &mut self.line,
-            others_first,
-        };
-        pass.run(snapshot, sight);
-        let TreePass { actions, again, memory, .. } = pass;
-        note_sight(key, &memory.decided, sees, &mut self.unkept, &mut self.blind);
-        if let Some(at) = again {
-            self.schedule(key.clone(), at, now);
-        }
-        actions
-    }
-
     /// Notes a result, and plans another pass if one is due.
     pub fn ended(&mut self, key: GroupKey, ended: Ended, now: Uptime) {
-        if let Some(memory) = self.trees.get_mut(&key) {
-            let again = memory.ended(&ended, now);
-            return self.schedule(key, again, now);
-        }
         let Some(memory) = self.groups.get_mut(&key) else { return };
         let at = ended.key().map_or(now, |key| memory.tries.end(key, ended.failure(), now));
         let again = match ended {
@@ -294,7 +231,7 @@ impl Reconciler {
                 } else {
                     self.released.extend(memory.decided.release_timer.released(&uid, now));
                     // The watch may show no further change of it.
-                    is_unmarked.then(|| memory.last_pass.map_or(now, |last| now.max(last + COALESCE)))
+                    (is_unmarked || memory.tree.plan.is_some()).then(|| memory.pass_after(COALESCE, now))
                 }
             }
             Ended::Written { target: Target::Status, failure } => {
@@ -304,6 +241,7 @@ impl Reconciler {
                     memory.looks.show_group(seen);
                 }
                 memory.status.note(failure);
+                memory.tree.committed(memory.status.again_after_failure(now));
                 Some(now)
             }
             Ended::Written { target: Target::PodGroup { id, members }, failure } => {
@@ -336,8 +274,7 @@ impl Reconciler {
 
     /// The last decisions on all groups and PodGroups.
     fn decided(&self) -> impl Iterator<Item = &Decided> {
-        let of_groups = self.groups.values().map(|memory| &memory.decided);
-        of_groups.chain(self.trees.values().map(|memory| &memory.decided))
+        self.groups.values().map(|memory| &memory.decided)
     }
 
     /// Returns the last decided number of batches of all groups by state.
@@ -363,11 +300,11 @@ impl Reconciler {
 
     /// Returns the number of entries of each map; entries for single objects are counted together.
     pub fn sizes(&self) -> [(&'static str, usize); 7] {
-        let of_groups = self.groups.values().map(Memory::len).sum::<usize>();
+        let trees = self.groups.keys().filter(|key| key.pod_group().is_some()).count();
         [
-            ("groups", self.groups.len()),
-            ("pod_groups", self.trees.len()),
-            ("objects", of_groups + self.trees.values().map(TreeMemory::len).sum::<usize>()),
+            ("groups", self.groups.len() - trees),
+            ("pod_groups", trees),
+            ("objects", self.groups.values().map(Memory::len).sum()),
             ("planned", self.queue.len()),
             ("waiting_for_room", self.line.len()),
             ("blind", self.blind.len()),
@@ -407,20 +344,33 @@ impl Reconciler {
     }
 }
 
-/// Notes whether a group has still to be looked at since this process leads, and whether it waits to see nodes.
-fn note_sight(
-    key: &GroupKey,
-    decided: &Decided,
-    sees: bool,
-    unkept: &mut HashSet<GroupKey>,
-    blind: &mut HashSet<GroupKey>,
-) {
-    if sees || !decided.needs_room {
-        unkept.remove(key);
-    }
-    if decided.waits_to_see() {
-        blind.insert(key.clone());
-    } else {
-        blind.remove(key);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Stance;
+    use crate::plan::gangs::{TreePod, TreeSnapshot};
+    use crate::plan::view::PodRef;
+
+    #[test]
+    fn recoveries_do_not_wait_for_a_pod_group_that_was_looked_at() {
+        let (group, name) = (GroupKey::new("ns", "pd"), GroupKey::new("ns", "job"));
+        let tree = name.of_pod_group();
+        let pod = PodRef { name: "a".into(), uid: "a".into() };
+        let snapshot = TreeSnapshot {
+            key: name,
+            tree: None,
+            pods: vec![TreePod { pod, leaf: None, held: true, scheduled: false }],
+            keys: BTreeMap::new(),
+            stance: Stance::default(),
+            rests: false,
+            served: true,
+        };
+        let mut reconciler = Reconciler::new(LoopOptions::default());
+        reconciler.lead(true, [group.clone(), tree.clone()], Uptime::ZERO);
+        reconciler.sync([], Uptime::ZERO);
+        let waits = |reconciler: &Reconciler| reconciler.braking.context(&group, Tally::default(), None).unseen;
+        assert!(waits(&reconciler));
+        reconciler.pass(&tree, &snapshot, None, Uptime::ZERO, "");
+        assert!(!waits(&reconciler));
     }
 }

@@ -73,7 +73,7 @@ impl World {
         let key = self.snapshot.key.of_pod_group();
         self.reconciler.changed([key.clone()], self.now);
         let sight = Some(Sight::Known(&mut self.capacity));
-        let actions = self.reconciler.pass_tree(&key, &self.snapshot, sight, self.now);
+        let actions = self.reconciler.pass(&key, &self.snapshot, sight, self.now, "");
         let kind = |action: &Action| match action {
             Action::Release { .. } => "release",
             Action::WriteStatus(StatusWrite::Placement { .. }) => "commit",
