@@ -12,7 +12,7 @@ use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::decide::placed::Moved;
 use crate::plan::elastic::{ineffective, taken_away};
 use crate::plan::evaluate::Evaluation;
-use crate::plan::reconcile::lasting::{Lasting, Ledger};
+use crate::plan::reconcile::lasting::{LASTS, Ledger, Timed};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::conditions;
 use crate::plan::view::RoleView;
@@ -49,7 +49,7 @@ type Domains = BTreeMap<String, BTreeMap<String, String>>;
 #[derive(Debug, Default)]
 pub struct Reported {
     held: BTreeMap<What, Told>,
-    waiting: Lasting<What>,
+    waiting: Timed<What>,
     /// The last text on missing pods of a role.
     missing_pods: BTreeMap<(String, WhyMissing), String>,
     /// `None` before the first pass: releases before the start of this process are not reported.
@@ -76,7 +76,7 @@ impl Reported {
         events.extend(self.missing_pods(&seen.decision));
         events.extend(self.stall(&seen.status));
         events.extend(self.elastic(group, now));
-        (events, self.waiting.again().into_iter().chain(self.ignored.again()).min())
+        (events, self.waiting.next(LASTS, Uptime::ZERO).into_iter().chain(self.ignored.again()).min())
     }
 
     /// Returns Events on stored releases: a release is certain only then. A status that takes in running replicas releases
@@ -138,7 +138,7 @@ impl Reported {
         let mut events: Vec<_> = over.collect();
         let mut told_before = std::mem::take(&mut self.held);
         let is_new = |(what, held): &(&What, &&Held)| told_before.get(*what).is_none_or(|told| lacks_more(told, held));
-        let lasted = self.waiting.note(held.iter().filter(is_new).map(|(what, _)| what.clone()), now);
+        let lasted = self.waiting.lasted(held.iter().filter(is_new).map(|(what, _)| what.clone()), now);
         // A batch that goes without a place, since nodes may not be read, waits for nothing: it is reported at once.
         let goes =
             |held: &Held| held.reason == HoldReason::RoomUnknown && held.pods.is_empty() && group.scaled().is_none();

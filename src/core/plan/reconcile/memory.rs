@@ -1,11 +1,12 @@
 //! Memory of the loop on one group between passes. All of it may be lost: the cluster holds the truth.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::pod_group::POD_GROUP;
-use crate::model::{Group, RolledWorkload};
+use crate::model::Group;
+use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::lacking::Lacking;
 use crate::plan::decide::placed::PlacedWait;
 use crate::plan::marks::Label;
@@ -13,13 +14,13 @@ use crate::plan::reconcile::action::Answer;
 use crate::plan::reconcile::ahead::ReportedAhead;
 use crate::plan::reconcile::decided::Decided;
 use crate::plan::reconcile::events::Reported;
-use crate::plan::reconcile::lasting::LASTS;
+use crate::plan::reconcile::lasting::Timed;
 use crate::plan::reconcile::look::Looks;
 use crate::plan::reconcile::movement::Movement;
 use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::pod_group_memory::{PodGroupId, PodGroupMemory};
 use crate::plan::reconcile::presence::Presence;
-use crate::plan::reconcile::probes::{GivenUpUntil, IncompleteSince, MissingPodsProbe, Since, SurgeProbe};
+use crate::plan::reconcile::probes::{GivenUpUntil, MissingPodsProbe, SurgeProbe};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::recovery_memory::RecoveryMemory;
 use crate::plan::reconcile::refusing::Refusing;
@@ -82,17 +83,17 @@ pub(in crate::plan) struct Told {
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Waits {
     /// Batches and replicas that lack pods.
-    pub(in crate::plan) incomplete: IncompleteSince,
+    pub(in crate::plan) incomplete: Timed<AllOrNothing>,
     /// Batches with a domain whose pods have no node.
-    pub(in crate::plan) placed: Since<PlacedWait>,
+    pub(in crate::plan) placed: Timed<PlacedWait>,
     /// Domains in which batches got no node in time.
     pub(in crate::plan) given_up: GivenUpUntil,
     /// Nodes whose kubelets refuse pods.
     pub(in crate::plan) refusing: Refusing,
     /// Workloads with an open rollout and without their claim, by unique id.
-    unclaimed: HashMap<Arc<str>, Uptime>,
+    pub(in crate::plan) unclaimed: Timed<Arc<str>>,
     /// Roles that lack something of their workloads.
-    lacking: BTreeMap<Lacking, Uptime>,
+    pub(in crate::plan) lacking: Timed<Lacking>,
 }
 
 /// Questions to the API server.
@@ -155,29 +156,6 @@ impl Memory {
         self.pods.given.retain(|uid, _| held.contains(uid));
     }
 
-    /// Notes since when workloads with an open rollout lack their claim.
-    pub(in crate::plan) fn note_unclaimed(&mut self, workloads: &[RolledWorkload], now: Uptime) {
-        let unclaimed = workloads.iter().filter(|workload| workload.unclaimed).map(|workload| &workload.uid);
-        note_since(&mut self.waits.unclaimed, unclaimed, now);
-    }
-
-    /// Returns since when a workload lacks its claim.
-    pub(in crate::plan) fn unclaimed_since(&self, workload: &RolledWorkload) -> Option<Uptime> {
-        self.waits.unclaimed.get(&workload.uid).copied()
-    }
-
-    /// Notes what roles lack of their workloads; returns the entries that are not reported yet, and when they are.
-    pub(in crate::plan) fn note_lacking(&mut self, found: Vec<Lacking>, now: Uptime) -> (Vec<Lacking>, Option<Uptime>) {
-        let since = |lacks: Lacking| {
-            let since = self.waits.lacking.get(&lacks).copied().unwrap_or(now);
-            (lacks, since)
-        };
-        self.waits.lacking = found.into_iter().map(since).collect();
-        let young = || self.waits.lacking.iter().filter(|(_, since)| now < **since + LASTS);
-        let due = young().map(|(_, since)| *since + LASTS).min();
-        (young().map(|(lacks, _)| lacks.clone()).collect(), due)
-    }
-
     /// Notes the counts of open rollouts.
     pub(in crate::plan) fn note_rollouts(&mut self, rollouts: &Rollouts, now: Uptime) {
         self.movement.note_rollouts(rollouts, now);
@@ -225,7 +203,7 @@ impl Memory {
             Subject::PodGroup(snapshot) => {
                 let uids: HashSet<_> = snapshot.pods.iter().map(|pod| &*pod.pod.uid).collect();
                 self.tries.keep_only(|one| matches!(one, Try::Object(uid) if uids.contains(&**uid)));
-                self.tree.unbound.retain(|uid, _| uids.contains(&**uid));
+                self.tree.unbound.0.retain(|uid, _| uids.contains(&**uid));
                 snapshot.tree.iter().for_each(|tree| _ = self.presence.note(POD_GROUP, &tree.uid));
             }
         }
@@ -254,25 +232,6 @@ impl Memory {
             Try::PodGroup(PodGroupId { owner: of, .. }) | Try::PodGroupsOf(of) => owner == Some(of),
             Try::Read(_) => true,
         });
-    }
-}
-
-/// Notes since when each of these objects is in its state, and removes all others. Most passes find no change.
-fn note_since<'a>(
-    since: &mut HashMap<Arc<str>, Uptime>,
-    uids: impl Iterator<Item = &'a Arc<str>> + Clone,
-    now: Uptime,
-) {
-    let mut present = 0;
-    for uid in uids.clone() {
-        present += 1;
-        if !since.contains_key(uid) {
-            since.insert(uid.clone(), now);
-        }
-    }
-    if since.len() > present {
-        let present: HashSet<_> = uids.collect();
-        since.retain(|uid, _| present.contains(uid));
     }
 }
 

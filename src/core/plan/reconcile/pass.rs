@@ -18,6 +18,7 @@ use crate::plan::placement::Placer;
 use crate::plan::reconcile::action::{About, Action, Extent, MissingLabels, Question, StatusWrite};
 use crate::plan::reconcile::behind::behind;
 use crate::plan::reconcile::events::EventNote;
+use crate::plan::reconcile::lasting::LASTS;
 use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
@@ -111,9 +112,13 @@ impl Pass<'_> {
             IncompleteBatch::ReleaseAfter(time) => self.memory.waits.incomplete.overdue(time, self.now),
         };
         let drained = self.drained(group, &observation.view);
-        let refused_by_nodes = self.memory.waits.refusing.note(group, &snapshot.refused, self.now);
+        let refused_by_nodes = self.memory.waits.refusing.avoid(group, &snapshot.refused, self.now);
         let waited = self.memory.waits.placed.overdue(self.options.bind_timeout, self.now);
-        let (not_yet_told, again) = self.memory.note_lacking(lacking(group), self.now);
+        let lacking = lacking(group);
+        self.memory.waits.lacking.note(lacking.iter().cloned(), self.now);
+        let told = self.memory.waits.lacking.overdue(LASTS, self.now);
+        let not_yet_told: Vec<_> = lacking.into_iter().filter(|lacks| !told.contains(lacks)).collect();
+        let again = self.memory.waits.lacking.next(LASTS, self.now);
         again.into_iter().for_each(|at| self.pass_again(at));
         let (judged, overdue_recoveries) = self.memory.recovery.known(self.now);
         let recovery = RecoveryContext {
@@ -267,10 +272,10 @@ impl Pass<'_> {
                 self.actions.push(Action::Read(Question::MissingPods { group: group.clone(), missing }));
             }
         }
-        if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete
-            && let Some(at) = self.memory.waits.incomplete.note(&decision.incomplete, time, self.now)
-        {
-            self.pass_again(at);
+        if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete {
+            self.memory.waits.incomplete.note(decision.incomplete.iter().cloned(), self.now);
+            let again = self.memory.waits.incomplete.next(time, self.now);
+            again.into_iter().for_each(|at| self.pass_again(at));
         }
     }
 
@@ -290,9 +295,10 @@ impl Pass<'_> {
     fn placed(&mut self, decision: &Decision) {
         let Placed { waits, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
+        self.memory.waits.placed.note(waits.iter().cloned(), self.now);
         let again = [
-            self.memory.waits.placed.note(waits, self.options.bind_timeout, self.now),
-            self.memory.waits.given_up.note(given_up, self.options.bind_timeout, self.now),
+            self.memory.waits.placed.next(self.options.bind_timeout, self.now),
+            self.memory.waits.given_up.give_up(given_up, self.options.bind_timeout, self.now),
         ];
         again.into_iter().flatten().for_each(|at| self.pass_again(at));
         if *is_next {

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::placed::GivenUp;
 use crate::plan::decide::surplus::Surplus;
+use crate::plan::reconcile::lasting::Timed;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::PodRef;
 
@@ -131,46 +131,9 @@ impl SurgeProbe {
     }
 }
 
-/// Since when units that are released as a whole lack pods.
-pub(in crate::plan) type IncompleteSince = Since<AllOrNothing>;
-
-/// Since when each entry is in its state.
-#[derive(Debug)]
-pub(in crate::plan) struct Since<T>(BTreeMap<T, Uptime>);
-
-impl<T> Default for Since<T> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
-
-impl<T: Ord + Clone> Since<T> {
-    /// Returns the entries that have been in their state for this long.
-    pub(in crate::plan) fn overdue(&self, after: Duration, now: Uptime) -> Vec<T> {
-        self.0.iter().filter(|(_, since)| **since + after <= now).map(|(what, _)| what.clone()).collect()
-    }
-
-    /// Notes the current entries; returns when the next of them will have been in its state for this long.
-    pub(in crate::plan) fn note<'a>(
-        &mut self,
-        now_so: impl IntoIterator<Item = &'a T>,
-        after: Duration,
-        now: Uptime,
-    ) -> Option<Uptime>
-    where
-        T: 'a,
-    {
-        let mut before = std::mem::take(&mut self.0);
-        let since = |what: &T| (what.clone(), before.remove(what).unwrap_or(now));
-        self.0 = now_so.into_iter().map(since).collect();
-        self.0.values().map(|since| *since + after).filter(|at| *at > now).min()
-    }
-}
-
 /// Domains in which pods of batches got no node in time, each with the number of times, and the end of the time for which the
 /// batch avoids it.
-#[derive(Debug, Default)]
-pub(in crate::plan) struct GivenUpUntil(BTreeMap<(usize, u32), (GivenUp, u32, Uptime)>);
+pub(in crate::plan) type GivenUpUntil = Timed<(usize, u32), (GivenUp, u32)>;
 
 /// The maximum number of times that the time is doubled.
 const DOUBLINGS: u32 = 6;
@@ -178,30 +141,26 @@ const DOUBLINGS: u32 = 6;
 impl GivenUpUntil {
     /// Returns the domains to avoid now.
     pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<((usize, u32), GivenUp)> {
-        let all = self.0.iter().filter(|(_, (_, _, until))| *until > now);
-        all.map(|(id, (given_up, _, _))| (*id, given_up.clone())).collect()
-    }
-
-    pub(in crate::plan) fn len(&self) -> usize {
-        self.0.len()
+        let all = self.0.iter().filter(|(_, (until, _))| *until > now);
+        all.map(|(id, (_, (given_up, _)))| (*id, given_up.clone())).collect()
     }
 
     /// Notes the domains found now, with pods that got no node for `after`; returns when the next domain may be tried again.
-    pub(in crate::plan) fn note(
+    pub(in crate::plan) fn give_up(
         &mut self,
         found: &BTreeMap<(usize, u32), GivenUp>,
         after: Duration,
         now: Uptime,
     ) -> Option<Uptime> {
-        self.0.retain(|_, (_, _, until)| *until + after * (1 << DOUBLINGS) > now);
+        self.0.retain(|_, (until, _)| *until + after * (1 << DOUBLINGS) > now);
         for (id, given_up) in found {
             let known = self.0.get(id);
-            if known.is_none_or(|(before, _, until)| before.domain != given_up.domain || *until <= now) {
-                let times = known.map_or(0, |(_, times, _)| *times).saturating_add(1).min(DOUBLINGS);
-                self.0.insert(*id, (given_up.clone(), times, now + after * (1 << times)));
+            if known.is_none_or(|(until, (before, _))| before.domain != given_up.domain || *until <= now) {
+                let times = known.map_or(0, |(_, (_, times))| *times).saturating_add(1).min(DOUBLINGS);
+                self.0.insert(*id, (now + after * (1 << times), (given_up.clone(), times)));
             }
         }
-        self.0.values().map(|(_, _, until)| *until).filter(|until| *until > now).min()
+        self.next(Duration::ZERO, now)
     }
 }
 

@@ -37,10 +37,11 @@ impl Pass<'_> {
 
     /// Lowers partitions, and restores them if a rollout is over or no longer coordinated.
     pub(in crate::plan) fn roll(&mut self, group: &Group, rollouts: &Rollouts, decision: &Decision) {
-        self.memory.note_unclaimed(&rollouts.strays, self.now);
+        let unclaimed = rollouts.strays.iter().filter(|workload| workload.unclaimed);
+        self.memory.waits.unclaimed.note(unclaimed.map(|workload| workload.uid.clone()), self.now);
         for workload in &rollouts.strays {
             // A removed claim may come back at once.
-            match self.memory.unclaimed_since(workload).map(|since| since + self.options.settle) {
+            match self.memory.waits.unclaimed.since(&workload.uid).map(|since| since + self.options.settle) {
                 Some(at) if at > self.now => self.pass_again(at),
                 _ => self.thaw(workload),
             }

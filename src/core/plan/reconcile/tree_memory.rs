@@ -1,18 +1,17 @@
 //! Memory of a KAI PodGroup that places its pods, between passes, beyond that of a group.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::model::HoldReason;
 use crate::plan::gangs::TreePlan;
-use crate::plan::reconcile::lasting::Ledger;
+use crate::plan::reconcile::lasting::{Ledger, Timed};
 use crate::plan::reconcile::uptime::Uptime;
 
 #[derive(Debug, Default)]
 pub(in crate::plan) struct TreeMemory {
     pub(in crate::plan) plan: Option<(TreePlan, Stage)>,
     /// Since when released pods have no node.
-    pub(in crate::plan) unbound: BTreeMap<Arc<str>, Uptime>,
+    pub(in crate::plan) unbound: Timed<Arc<str>>,
     /// Messages by reason, each with the number of pods.
     pub(in crate::plan) told: Ledger<HoldReason, (String, u32)>,
 }
@@ -50,7 +49,7 @@ impl TreeMemory {
     /// Forgets all, since another replica decides.
     pub(in crate::plan) fn clear(&mut self) {
         self.told.clear();
-        self.unbound.clear();
+        self.unbound = Timed::default();
         self.plan = None;
     }
 }

@@ -175,16 +175,11 @@ impl Pass<'_> {
 
     /// Frees the room of placed pods that had no node for too long.
     fn not_bound(&mut self, snapshot: &TreeSnapshot, capacity: &mut Capacity) -> Vec<TreeHeld> {
-        let mut late = Vec::new();
-        for pod in snapshot.pods.iter().filter(|pod| !pod.held) {
-            if pod.scheduled {
-                self.memory.tree.unbound.remove(&pod.pod.uid);
-                continue;
-            }
-            let since = *self.memory.tree.unbound.entry(pod.pod.uid.clone()).or_insert(self.now);
-            let at = since + self.options.bind_timeout;
-            if at > self.now { self.pass_again(at) } else { late.push(pod.pod.uid.clone()) }
-        }
+        let unbound = snapshot.pods.iter().filter(|pod| !pod.held && !pod.scheduled);
+        self.memory.tree.unbound.note(unbound.map(|pod| pod.pod.uid.clone()), self.now);
+        let late = self.memory.tree.unbound.overdue(self.options.bind_timeout, self.now);
+        let again = self.memory.tree.unbound.next(self.options.bind_timeout, self.now);
+        again.into_iter().for_each(|at| self.pass_again(at));
         if late.is_empty() {
             return Vec::new();
         }
