@@ -15,6 +15,7 @@ use crate::cluster::metrics::{LoopMetrics, Of, Reason, State};
 use crate::cluster::write::executor::Executor;
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::elastic::SegmentCounts;
+use crate::plan::reconcile::decided::Decided;
 use crate::plan::recovery::entry::Phase;
 use crate::plan::{Action, BatchState, Ended, Reconciler, Subject, Uptime};
 
@@ -196,27 +197,31 @@ impl GateLoop {
     /// Sets the gauges of held pods and groups and of batches. A replica that does not lead knows neither.
     fn count(&mut self) {
         (self.counted, self.is_uncounted) = (Some(self.now()), false);
-        self.metrics.show_rollouts(self.reconciler.updated());
         let metrics = &self.metrics;
+        let updated = self.reconciler.decided().map(|(key, decided)| (key, &decided.updated));
+        metrics.show_rollouts(updated.filter(|(_, updated)| !updated.is_empty()));
+        let decided = || self.reconciler.decided().map(|(_, decided)| decided);
+        let sum = |of: fn(&Decided) -> u32| i64::from(decided().map(of).fold(0, u32::saturating_add));
         let held = self.reconciler.held().map(|(reason, pods)| (reason, i64::from(pods)));
         for (reason, pods) in sums(HoldReason::ALL, held) {
             metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
         }
-        for (reason, groups) in sums(HoldReason::ALL, self.reconciler.held_groups().map(|reason| (reason, 1))) {
+        for (reason, groups) in sums(HoldReason::ALL, decided().flat_map(Decided::reasons).map(|reason| (reason, 1))) {
             metrics.held_groups.get_or_create(&Reason { reason: reason.as_str() }).set(groups);
         }
-        metrics.uncoordinated.set(i64::from(self.reconciler.uncoordinated()));
-        metrics.stalled.set(i64::try_from(self.reconciler.stalled()).unwrap_or(i64::MAX));
-        let batches = self.reconciler.batches().map(|(state, batches)| (state, i64::from(batches)));
+        metrics.uncoordinated.set(sum(|decided| decided.uncoordinated));
+        metrics.stalled.set(sum(|decided| decided.stalled.into()));
+        let batches =
+            decided().flat_map(|decided| &decided.batches).map(|(state, batches)| (*state, i64::from(*batches)));
         for (state, batches) in sums(BatchState::ALL, batches) {
             metrics.batches.get_or_create(&State { state: state.as_str() }).set(batches);
         }
-        let recoveries = self.reconciler.recoveries().map(|phase| (phase, 1));
+        let recoveries = decided().flat_map(|decided| &decided.recoveries).map(|phase| (*phase, 1));
         for (phase, batches) in sums(Phase::ALL, recoveries) {
             metrics.recoveries.get_or_create(&State { state: phase.as_str() }).set(batches);
         }
-        metrics.recoveries.get_or_create(&State { state: "Paused" }).set(i64::from(self.reconciler.paused()));
-        let of_segments = self.reconciler.segments().fold([0_i64; 5], |sums, counts| {
+        metrics.recoveries.get_or_create(&State { state: "Paused" }).set(sum(|decided| decided.paused));
+        let of_segments = decided().map(|decided| decided.segments).fold([0_i64; 5], |sums, counts| {
             let SegmentCounts { wanted, released, present, draining, deferred } = counts;
             let all = [wanted, released, present, draining, deferred];
             std::array::from_fn(|at| sums.get(at).copied().unwrap_or(0) + i64::from(all.get(at).copied().unwrap_or(0)))

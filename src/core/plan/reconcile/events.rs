@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::status::{CoordinationState, Draining, GroupStatus};
+use crate::api::status::{Condition, CoordinationState, Draining, GroupStatus};
 use crate::model::wording::{counted, ordinals};
 use crate::model::{Batching, Coordination, Group, HoldReason, names};
 use crate::plan::decide::decision::Decision;
@@ -169,13 +169,7 @@ impl Reported {
             EventNote::over(format!("{} {role}", why.as_str()), note, BTreeSet::from([role.clone()]))
         });
         let begun = now.iter().filter(|(what, _)| !self.missing_pods.contains_key(*what));
-        let begun = begun.map(|((role, why), note)| EventNote {
-            reason: why.as_str().to_owned(),
-            subject: role.clone(),
-            note: note.clone(),
-            warning: true,
-            roles: BTreeSet::from([role.clone()]),
-        });
+        let begun = begun.map(|((role, why), note)| EventNote::new(why.as_str(), role, note, true).of_roles([role]));
         let events = over.chain(begun).collect();
         self.missing_pods = now;
         events
@@ -201,20 +195,10 @@ impl Reported {
         let found = status.conditions.iter().find(|condition| condition.reason == conditions::DEADLINE_EXCEEDED);
         let was = std::mem::replace(&mut self.stalled, found.is_some());
         match found {
-            Some(condition) if !was => Some(EventNote {
-                reason: conditions::DEADLINE_EXCEEDED.to_owned(),
-                subject: condition.message.clone(),
-                note: format!("nothing moves: {}", condition.message),
-                warning: true,
-                roles: BTreeSet::new(),
-            }),
-            None if was => Some(EventNote {
-                reason: RESUMED.to_owned(),
-                subject: String::new(),
-                note: "the group moves again".to_owned(),
-                warning: false,
-                roles: BTreeSet::new(),
-            }),
+            Some(Condition { reason, message, .. }) if !was => {
+                Some(EventNote::new(reason, message, format!("nothing moves: {message}"), true))
+            }
+            None if was => Some(EventNote::new(RESUMED, "", "the group moves again", false)),
             _ => None,
         }
     }
@@ -253,6 +237,16 @@ pub struct EventNote {
 }
 
 impl EventNote {
+    /// Returns an Event of the object itself.
+    pub fn new(reason: &str, subject: impl Into<String>, note: impl Into<String>, warning: bool) -> Self {
+        Self { reason: reason.to_owned(), subject: subject.into(), note: note.into(), warning, roles: BTreeSet::new() }
+    }
+
+    /// Returns the Event for the workloads of these roles as well.
+    pub fn of_roles(self, roles: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { roles: roles.into_iter().map(Into::into).collect(), ..self }
+    }
+
     /// Returns an Event such as `segment 2 is held: prefill 3/10 ready (15 pods; segment 2 is rolegate.dev/segment=1)`.
     fn held(group: &Group, what: &What, held: &Held, roles: BTreeSet<String>) -> Self {
         let batching = held.coordination.as_ref().and_then(|of| group.coordination(of.index)?.batching());
@@ -261,19 +255,18 @@ impl EventNote {
         let more = pods.into_iter().chain(label).collect::<Vec<_>>().join("; ");
         let note = if more.is_empty() { held.message.clone() } else { format!("{} ({more})", held.message) };
         let subject = if is_lack(held) { note.clone() } else { subject(what) };
-        Self { reason: held.reason.to_string(), subject, note, warning: is_warning(held.reason), roles }
+        Self::new(held.reason.as_str(), subject, note, is_warning(held.reason)).of_roles(roles)
     }
 
     /// Returns an Event on a pod, with the reason why it is held.
     pub(super) fn of_pod(what: &What, note: String) -> Self {
-        let (reason, warning) = (what.1.to_string(), is_warning(what.1));
-        Self { reason, subject: subject(what), note, warning, roles: BTreeSet::new() }
+        Self::new(what.1.as_str(), subject(what), note, is_warning(what.1))
     }
 
     /// Returns an Event on the wanted segments, also for the roles with segments.
     fn of_elastic(group: &Group, reason: &str, subject: String, note: String, warning: bool) -> Self {
-        let roles = group.batched().flat_map(|(_, batching)| batching.sizes.keys().cloned()).collect();
-        Self { reason: reason.to_owned(), subject, note, warning, roles }
+        let roles = group.batched().flat_map(|(_, batching)| batching.sizes.keys());
+        Self::new(reason, subject, note, warning).of_roles(roles)
     }
 
     fn cleared(what: &What, told: &Told) -> Self {
@@ -281,7 +274,7 @@ impl EventNote {
     }
 
     fn over(subject: String, note: &str, roles: BTreeSet<String>) -> Self {
-        Self { reason: CLEARED.to_owned(), subject, note: format!("no longer so: {note}"), warning: false, roles }
+        Self::new(CLEARED, subject, format!("no longer so: {note}"), false).of_roles(roles)
     }
 
     /// Returns an Event such as `segment 2 (rolegate.dev/segment=1) is released: decode 5-9, prefill 10-19`; `None` if no count
@@ -309,8 +302,7 @@ impl EventNote {
             let (words, label) = (batching.kind.words(), names::SEGMENT);
             format!("{words} {} to {} ({label}={first} to {last}) are released: {ranges}", first + 1, last + 1)
         };
-        let subject = format!("{coordination} {ranges}");
-        Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
+        Some(Self::new(RELEASED, format!("{coordination} {ranges}"), note, false).of_roles(roles))
     }
 
     /// Returns an Event such as `step 2 (rolegate.dev/segment=1) is released in rack-b: decode 2-3, prefill 4-7`.
@@ -330,20 +322,14 @@ impl EventNote {
             }
         }
         let note = format!("{} is released in {domain}: {}", batching.labelled_name(index), ranges.join(", "));
-        let subject = format!("{} {index}", coordination.display_name());
-        Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
+        Some(Self::new(RELEASED, format!("{} {index}", coordination.display_name()), note, false).of_roles(roles))
     }
 
     /// Returns an Event on a batch that leaves its committed domain.
     pub(in crate::plan) fn moved(group: &Group, moved: &Moved) -> Self {
         let roles = group.coordination(moved.coordination.index).map(Coordination::role_names).unwrap_or_default();
-        Self {
-            reason: DOMAIN_LOST.to_owned(),
-            subject: format!("{} {}", moved.coordination.name, moved.index),
-            note: moved.message.clone(),
-            warning: true,
-            roles: roles.into_iter().map(str::to_owned).collect(),
-        }
+        let subject = format!("{} {}", moved.coordination.name, moved.index);
+        Self::new(DOMAIN_LOST, subject, &moved.message, true).of_roles(roles)
     }
 }
 

@@ -20,18 +20,25 @@ impl<K, V> Default for Timed<K, V> {
 }
 
 impl<K: Ord + Clone, V: Default> Timed<K, V> {
-    /// Notes all current states. Known ones stay as they are; a state that ends begins anew when it comes back.
-    pub(in crate::plan) fn note(&mut self, states: impl IntoIterator<Item = K>, now: Uptime) {
+    /// Notes all current states; returns when the next of them will have lasted this long. Known ones stay as they are; a
+    /// state that ends begins anew when it comes back.
+    pub(in crate::plan) fn note(
+        &mut self,
+        states: impl IntoIterator<Item = K>,
+        after: Duration,
+        now: Uptime,
+    ) -> Option<Uptime> {
         let mut before = std::mem::take(&mut self.0);
         for key in states {
             let known = before.remove(&key);
             self.0.entry(key).or_insert_with(|| known.unwrap_or_else(|| (now, V::default())));
         }
+        self.next(after, now)
     }
 
     /// Notes all current unreported states; removes and returns those that have lasted and are to be reported now.
     pub(in crate::plan) fn lasted(&mut self, states: impl IntoIterator<Item = K>, now: Uptime) -> BTreeSet<K> {
-        self.note(states, now);
+        self.note(states, LASTS, now);
         let lasted: BTreeSet<K> = self.overdue(LASTS, now).into_iter().collect();
         self.0.retain(|key, _| !lasted.contains(key));
         lasted

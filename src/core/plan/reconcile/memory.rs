@@ -65,6 +65,8 @@ pub(in crate::plan) struct PodWrites {
     given: HashMap<Arc<str>, u32>,
     /// Labels of their place that pods were last given: a label that somebody takes away is not written again.
     pub(in crate::plan) placed: HashMap<Arc<str>, Vec<Label>>,
+    /// Pods that were deleted, until a watch shows it.
+    pub(in crate::plan) deleted: HashSet<Arc<str>>,
     /// Pods to be labelled when the write that is under way has ended.
     pub(in crate::plan) unmarked: HashSet<Arc<str>>,
 }
@@ -119,7 +121,12 @@ impl Memory {
     pub(in crate::plan) fn len(&self) -> usize {
         let Waits { given_up, refusing, unclaimed, .. } = &self.waits;
         let waits = given_up.len() + refusing.len() + unclaimed.len() + self.tree.unbound.len();
-        self.recovery.len() + self.tries.len() + self.pod_groups.len() + self.pods.given.len() + waits
+        self.recovery.len()
+            + self.tries.len()
+            + self.pod_groups.len()
+            + self.pods.given.len()
+            + self.pods.deleted.len()
+            + waits
     }
 
     /// Clears the last decision: a replica that does not lead reports none.
@@ -215,10 +222,11 @@ impl Memory {
         owner.into_iter().for_each(|owner| self.pod_groups.keep_only(owner));
         let others = snapshot.claims.iter().flat_map(|claims| &claims.others).map(|other| other.carrier.uid.as_str());
         self.status.dropped.keep_only(&others.clone().chain(owner).collect());
-        self.recovery.forget_gone(snapshot);
-        if !self.pods.placed.is_empty() {
-            let present: HashSet<_> = snapshot.pods.iter().map(|pod| &*pod.pod.uid).collect();
-            self.pods.placed.retain(|uid, _| present.contains(&**uid));
+        let PodWrites { placed, deleted, .. } = &mut self.pods;
+        if !(placed.is_empty() && deleted.is_empty()) {
+            let present: HashSet<_> = snapshot.pods.iter().map(|pod| &pod.pod.uid).collect();
+            placed.retain(|uid, _| present.contains(uid));
+            deleted.retain(|uid| present.contains(uid));
         }
         if !self.tries.have_failed() {
             return;

@@ -1,6 +1,6 @@
 //! The pass over a missing group: its held pods are released once it is certainly gone, and an Event reports it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::api::ObjectKind;
@@ -104,9 +104,7 @@ impl Pass<'_> {
                 "group {group:?} {why}: {} of role {role:?} go, and nothing coordinates them",
                 counted(pods, "pod")
             );
-            let (reason, subject) = (UNCOORDINATED.to_owned(), String::new());
-            let event = EventNote { reason, subject, note, warning: !was_there, roles: BTreeSet::new() };
-            Action::of_pod((pod.pod.clone(), event))
+            Action::of_pod((pod.pod.clone(), EventNote::new(UNCOORDINATED, "", note, !was_there)))
         };
         let events: Vec<_> = roles.into_iter().map(event).collect();
         self.actions.extend(events);

@@ -5,7 +5,7 @@ pub mod action;
 mod ahead;
 mod behind;
 mod braking;
-mod decided;
+pub mod decided;
 pub mod dropped;
 pub mod events;
 mod lasting;

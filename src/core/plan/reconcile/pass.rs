@@ -95,8 +95,10 @@ impl Pass<'_> {
         }
     }
 
-    pub(in crate::plan) fn pass_again(&mut self, at: Uptime) {
-        self.again = Some(self.again.map_or(at, |again| again.min(at)));
+    /// Plans another pass at this time, if it is to come.
+    pub(in crate::plan) fn pass_again(&mut self, at: impl Into<Option<Uptime>>) {
+        let at = at.into().filter(|at| *at > self.now);
+        self.again = self.again.into_iter().chain(at).min();
     }
 
     fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
@@ -115,11 +117,10 @@ impl Pass<'_> {
         let refused_by_nodes = self.memory.waits.refusing.avoid(group, &snapshot.refused, self.now);
         let waited = self.memory.waits.placed.overdue(self.options.bind_timeout, self.now);
         let lacking = lacking(group);
-        self.memory.waits.lacking.note(lacking.iter().cloned(), self.now);
+        let again = self.memory.waits.lacking.note(lacking.iter().cloned(), LASTS, self.now);
+        self.pass_again(again);
         let told = self.memory.waits.lacking.overdue(LASTS, self.now);
         let not_yet_told: Vec<_> = lacking.into_iter().filter(|lacks| !told.contains(lacks)).collect();
-        let again = self.memory.waits.lacking.next(LASTS, self.now);
-        again.into_iter().for_each(|at| self.pass_again(at));
         let (judged, overdue_recoveries) = self.memory.recovery.known(self.now);
         let recovery = RecoveryContext {
             off: !self.options.allowed.recovery,
@@ -174,15 +175,14 @@ impl Pass<'_> {
         let mut events: Vec<_> = decision.placed.moved.iter().map(|moved| EventNote::moved(group, moved)).collect();
         for (report, again) in reports {
             events.extend(report);
-            again.into_iter().for_each(|at| self.pass_again(at));
+            self.pass_again(again);
         }
         events.extend(self.memory.status.events(group));
         self.publish(About::Group(group.clone()), events);
         self.tell_pods(group, view, decision);
         let waits = !decision.held.is_empty() || !rollouts.roles.is_empty() || !conditions::is_ready(&view.roles);
         self.memory.movement.rests = !waits;
-        let again = self.memory.movement.stalled_at(deadline).filter(|at| waits && *at > self.now);
-        again.into_iter().for_each(|at| self.pass_again(at));
+        self.pass_again(self.memory.movement.stalled_at(deadline).filter(|_| waits));
         self.roll(group, rollouts, decision);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);
@@ -242,7 +242,7 @@ impl Pass<'_> {
 
     pub(in crate::plan) fn publish_of_pods(&mut self, holds: impl Iterator<Item = PodHold>) {
         let (events, again) = self.memory.told.pods.events(holds, self.now);
-        again.into_iter().for_each(|at| self.pass_again(at));
+        self.pass_again(again);
         self.actions.extend(events.into_iter().map(Action::of_pod));
     }
 
@@ -273,9 +273,8 @@ impl Pass<'_> {
             }
         }
         if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete {
-            self.memory.waits.incomplete.note(decision.incomplete.iter().cloned(), self.now);
-            let again = self.memory.waits.incomplete.next(time, self.now);
-            again.into_iter().for_each(|at| self.pass_again(at));
+            let again = self.memory.waits.incomplete.note(decision.incomplete.iter().cloned(), time, self.now);
+            self.pass_again(again);
         }
     }
 
@@ -295,15 +294,12 @@ impl Pass<'_> {
     fn placed(&mut self, decision: &Decision) {
         let Placed { waits, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
-        self.memory.waits.placed.note(waits.iter().cloned(), self.now);
-        let again = [
-            self.memory.waits.placed.next(self.options.bind_timeout, self.now),
-            self.memory.waits.given_up.give_up(given_up, self.options.bind_timeout, self.now),
-        ];
-        again.into_iter().flatten().for_each(|at| self.pass_again(at));
-        if *is_next {
-            self.pass_again(self.now + NEXT_TURN);
-        }
+        let (after, now) = (self.options.bind_timeout, self.now);
+        let again = self.memory.waits.placed.note(waits.iter().cloned(), after, now);
+        self.pass_again(again);
+        let again = self.memory.waits.given_up.give_up(given_up, after, now);
+        self.pass_again(again);
+        self.pass_again(is_next.then(|| now + NEXT_TURN));
     }
 
     /// Recreates pods with the wrong stamp, and placed pods that got no node.
@@ -357,9 +353,7 @@ impl Pass<'_> {
     /// Reports whether the object has not kept a written status, and would not now.
     fn drops_writes(&mut self, group: &Group) -> bool {
         let barred = self.memory.status.dropped.bar(group, self.now);
-        if let Some(at) = self.memory.status.dropped.again(group).filter(|_| barred) {
-            self.pass_again(at);
-        }
+        self.pass_again(self.memory.status.dropped.again(group).filter(|_| barred));
         barred
     }
 

@@ -88,7 +88,7 @@ impl ReportedPods {
         now: Uptime,
     ) -> (Vec<(PodRef, EventNote)>, Option<Uptime>) {
         let holds: Vec<_> = holds.collect();
-        self.note(holds.iter().map(|hold| hold.what.clone()), now);
+        self.note(holds.iter().map(|hold| hold.what.clone()), LASTS, now);
         let mut events = Vec::new();
         for PodHold { what, first, message } in holds {
             let Some((since, told)) = self.0.get_mut(&what) else { continue };

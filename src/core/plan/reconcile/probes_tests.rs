@@ -64,16 +64,12 @@ fn what_lacks_pods_is_overdue_when_that_has_lasted_and_forgotten_when_it_has_the
     let whole = AllOrNothing::Replica { role: "decode".to_owned(), ordinal: 0 };
     let incomplete = std::slice::from_ref(&whole);
     let (mut since, after) = (Timed::default(), SECOND * 5);
-    let noted = |since: &mut Timed<AllOrNothing>, incomplete: &[AllOrNothing], now| {
-        since.note(incomplete.iter().cloned(), now);
-        since.next(after, now)
-    };
     for now in 0..5 {
-        assert_eq!(noted(&mut since, incomplete, SECOND * now), Some(after));
+        assert_eq!(since.note(incomplete.iter().cloned(), after, SECOND * now), Some(after));
         assert!(since.overdue(after, SECOND * now).is_empty());
     }
     assert_eq!(since.overdue(after, after), incomplete);
-    assert_eq!(noted(&mut since, &[], SECOND * 6), None);
+    assert_eq!(since.note([], after, SECOND * 6), None);
     assert!(since.overdue(after, SECOND * 60).is_empty());
 }
 

@@ -1,11 +1,9 @@
 //! The reconciler: takes changes and the results of writes, and returns the next group to reconcile and the actions for it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use crate::model::{GroupKey, HoldReason};
-use crate::plan::decide::batches::BatchState;
-use crate::plan::elastic::SegmentCounts;
 use crate::plan::placement::{Line, Placer, Sight};
 use crate::plan::reconcile::action::{Action, Ended, Target};
 use crate::plan::reconcile::braking::Braking;
@@ -17,7 +15,6 @@ use crate::plan::reconcile::queue::Queue;
 use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::Tally;
-use crate::plan::recovery::entry::Phase;
 
 /// Events of one group within this time are planned together; the first is planned at once.
 const COALESCE: Duration = Duration::from_millis(10);
@@ -150,7 +147,7 @@ impl Reconciler {
 
     /// Reports whether pods of any group are to be placed: nodes need not be watched before.
     pub fn needs_room(&self) -> bool {
-        self.leads && self.decided().any(|decided| decided.needs_room)
+        self.leads && self.decided().any(|(_, decided)| decided.needs_room)
     }
 
     /// Reconciles a group, or a PodGroup that places its pods, by its key beside groups. The returned actions are under way
@@ -225,7 +222,7 @@ impl Reconciler {
             Ended::Written { target: Target::Object(uid), failure } => {
                 let is_unmarked = memory.pods.unmarked.remove(&uid);
                 if failure.is_some() {
-                    memory.recovery.not_deleted(&uid);
+                    memory.pods.deleted.remove(&uid);
                     memory.pods.placed.remove(&uid);
                     Some(at)
                 } else {
@@ -272,14 +269,9 @@ impl Reconciler {
         }
     }
 
-    /// The last decisions on all groups and PodGroups.
-    fn decided(&self) -> impl Iterator<Item = &Decided> {
-        self.groups.values().map(|memory| &memory.decided)
-    }
-
-    /// Returns the last decided number of batches of all groups by state.
-    pub fn batches(&self) -> impl Iterator<Item = (BatchState, u32)> {
-        self.decided().flat_map(|decided| decided.batches.iter().map(|(state, batches)| (*state, *batches)))
+    /// Returns the last decisions on all groups and PodGroups.
+    pub fn decided(&self) -> impl Iterator<Item = (&GroupKey, &Decided)> {
+        self.groups.iter().map(|(key, memory)| (key, &memory.decided))
     }
 
     /// Returns the durations of the batches released since the last call: from the first change that no pass had seen when the
@@ -290,12 +282,7 @@ impl Reconciler {
 
     /// Returns the last decided number of held pods of all groups by reason.
     pub fn held(&self) -> impl Iterator<Item = (HoldReason, u32)> {
-        self.decided().flat_map(|decided| decided.held.iter().copied())
-    }
-
-    /// Returns the last decided reasons of holds, each once for each group and PodGroup.
-    pub fn held_groups(&self) -> impl Iterator<Item = HoldReason> {
-        self.decided().flat_map(Decided::reasons)
+        self.decided().flat_map(|(_, decided)| decided.held.iter().copied())
     }
 
     /// Returns the number of entries of each map; entries for single objects are counted together.
@@ -311,41 +298,12 @@ impl Reconciler {
             ("unkept", self.unkept.len()),
         ]
     }
-
-    /// Returns the segments of all groups whose workloads are scaled together.
-    pub fn segments(&self) -> impl Iterator<Item = SegmentCounts> {
-        self.decided().map(|decided| decided.segments)
-    }
-
-    /// Returns the phases of the recoveries of all groups.
-    pub fn recoveries(&self) -> impl Iterator<Item = Phase> {
-        self.decided().flat_map(|decided| decided.recoveries.iter().copied())
-    }
-
-    /// Returns the number of batches of all groups that look broken and are not recreated for now.
-    pub fn paused(&self) -> u32 {
-        self.decided().map(|decided| decided.paused).fold(0, u32::saturating_add)
-    }
-
-    /// Returns the number of running pods that were held for groups which do not exist.
-    pub fn uncoordinated(&self) -> u32 {
-        self.decided().map(|decided| decided.uncoordinated).fold(0, u32::saturating_add)
-    }
-
-    /// Returns the number of groups that reported a stall in their last decision.
-    pub fn stalled(&self) -> usize {
-        self.decided().filter(|decided| decided.stalled).count()
-    }
-
-    /// Returns updated and desired replicas of the roles of each group with open rollouts, as last seen.
-    pub fn updated(&self) -> impl Iterator<Item = (&GroupKey, &BTreeMap<String, (u32, u32)>)> {
-        let updated = self.groups.iter().map(|(key, memory)| (key, &memory.decided.updated));
-        updated.filter(|(_, updated)| !updated.is_empty())
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::model::Stance;
     use crate::plan::gangs::{TreePod, TreeSnapshot};

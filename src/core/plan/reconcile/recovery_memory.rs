@@ -1,12 +1,10 @@
 //! Memory of recoveries between passes. All of it may be lost.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::{BatchId, Judged, RecoveryPlan, Tally, Verdict};
-use crate::plan::view::{PodRef, Snapshot};
 
 /// The interval between two reads of a batch that may or may not be broken.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -19,8 +17,6 @@ pub(in crate::plan) struct RecoveryMemory {
     again: Option<Uptime>,
     /// Since when batches have unready replicas, and after which time these are lost.
     unready: BTreeMap<BatchId, (Uptime, Duration)>,
-    /// The uids of deleted pods that the watch still shows.
-    deleted: HashSet<Arc<str>>,
     /// Batches as the limits on recoveries of all groups count them.
     pub(in crate::plan) tally: Tally,
     /// A recovery waits for batches of other groups.
@@ -37,7 +33,7 @@ impl RecoveryMemory {
     }
 
     pub(in crate::plan) fn len(&self) -> usize {
-        self.judged.len() + self.unready.len() + self.deleted.len()
+        self.judged.len() + self.unready.len()
     }
 
     /// Notes the result of a read.
@@ -45,28 +41,6 @@ impl RecoveryMemory {
         self.judged.extend(judged.into_iter().flatten());
         if self.judged.iter().any(is_unknown) {
             self.again = Some(now + LOOK_AGAIN);
-        }
-    }
-
-    /// Reports whether the pod was deleted although the watch still shows it.
-    pub(in crate::plan) fn has_deleted(&self, pod: &PodRef) -> bool {
-        self.deleted.contains(&pod.uid)
-    }
-
-    pub(in crate::plan) fn deletes(&mut self, pod: &PodRef) {
-        self.deleted.insert(pod.uid.clone());
-    }
-
-    /// Notes that the deletion of a pod was refused: it is tried again.
-    pub(in crate::plan) fn not_deleted(&mut self, uid: &str) {
-        self.deleted.remove(uid);
-    }
-
-    /// Removes pods that are gone.
-    pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
-        if !self.deleted.is_empty() {
-            let there: HashSet<_> = snapshot.pods.iter().map(|pod| &pod.pod.uid).collect();
-            self.deleted.retain(|uid| there.contains(uid));
         }
     }
 

@@ -54,17 +54,12 @@ impl Refusing {
             let newest = refusals.iter().filter(is_new).max_by_key(|refusal| refusal.times);
             let Some(NodeRefusal { node, times, reason, role, .. }) = newest else { continue };
             let left_out = FIRST * (1 << (times - OFTEN).min(DOUBLINGS));
-            events.push(EventNote {
-                reason: REFUSES.to_owned(),
-                subject: format!("{name} {node}"),
-                note: format!(
-                    "node {node} has refused a pod of {name} {} ({reason}): the batch is not placed there for {}",
-                    counted(*times, "time"),
-                    time(left_out),
-                ),
-                warning: true,
-                roles: [role.to_string()].into(),
-            });
+            let note = format!(
+                "node {node} has refused a pod of {name} {} ({reason}): the batch is not placed there for {}",
+                counted(*times, "time"),
+                time(left_out),
+            );
+            events.push(EventNote::new(REFUSES, format!("{name} {node}"), note, true).of_roles([&**role]));
             let pods = refusals.iter().map(|refusal| refusal.pod.uid.clone()).collect();
             self.0.insert(key, (now + left_out, pods));
         }

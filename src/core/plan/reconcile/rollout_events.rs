@@ -110,7 +110,7 @@ fn is_worth(role: &RoleRollout, reported: u32) -> bool {
 }
 
 fn event(reason: &str, note: String, warning: bool, roles: BTreeSet<String>) -> EventNote {
-    EventNote { reason: reason.to_owned(), subject: note.clone(), note, warning, roles }
+    EventNote::new(reason, note.clone(), note, warning).of_roles(roles)
 }
 
 #[cfg(test)]

@@ -24,21 +24,20 @@ impl Pass<'_> {
         // The pods may be gone before that is stored.
         seen.view.remember(group, &self.memory.status.succeeded);
         self.memory.status.succeeded.clone_from(&seen.view.succeeded);
-        let counts_in = seen.view.counts_at.zip(moment).map(|(at, now)| now.until(at));
-        counts_in.into_iter().for_each(|time| self.pass_again(self.now + time));
+        self.pass_again(seen.view.counts_at.zip(moment).map(|(at, moment)| now + moment.until(at)));
         let rollouts = &mut seen.rollouts;
         self.memory.note_rollouts(rollouts, now);
         let stuck_at = self.memory.movement.stuck_at(settle);
         rollouts.roles.values_mut().for_each(|role| role.stuck = stuck_at <= now);
         let open = !rollouts.roles.is_empty();
-        waits.into_iter().chain(open.then_some(stuck_at)).filter(|at| *at > now).for_each(|at| self.pass_again(at));
+        waits.into_iter().chain(open.then_some(stuck_at)).for_each(|at| self.pass_again(at));
         seen
     }
 
     /// Lowers partitions, and restores them if a rollout is over or no longer coordinated.
     pub(in crate::plan) fn roll(&mut self, group: &Group, rollouts: &Rollouts, decision: &Decision) {
         let unclaimed = rollouts.strays.iter().filter(|workload| workload.unclaimed);
-        self.memory.waits.unclaimed.note(unclaimed.map(|workload| workload.uid.clone()), self.now);
+        self.memory.waits.unclaimed.note(unclaimed.map(|workload| workload.uid.clone()), self.options.settle, self.now);
         for workload in &rollouts.strays {
             // A removed claim may come back at once.
             match self.memory.waits.unclaimed.since(&workload.uid).map(|since| since + self.options.settle) {

@@ -1,6 +1,5 @@
 //! The part of a pass on the scale of workloads.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,9 +36,7 @@ impl Pass<'_> {
         };
         memory.marked = Some((draining, since));
         let at = since.saturating_add(Duration::from_secs(elastic.drain_seconds()));
-        if at > self.now {
-            self.pass_again(at);
-        }
+        self.pass_again(at);
         at <= self.now
     }
 
@@ -113,12 +110,6 @@ impl EventNote {
         } else {
             (SCALED, format!("{name} is scaled from {from} to {to}"))
         };
-        Self {
-            reason: reason.to_owned(),
-            subject: format!("{role} {to}"),
-            note,
-            warning: foreign,
-            roles: BTreeSet::from([role.to_owned()]),
-        }
+        Self::new(reason, format!("{role} {to}"), note, foreign).of_roles([role])
     }
 }

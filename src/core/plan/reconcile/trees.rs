@@ -1,7 +1,7 @@
 //! The pass over a KAI PodGroup that places its pods: it plans the pods that may go, commits the plan on the PodGroup, and
 //! carries it out; or explains why they wait.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::model::wording::counted;
@@ -176,10 +176,10 @@ impl Pass<'_> {
     /// Frees the room of placed pods that had no node for too long.
     fn not_bound(&mut self, snapshot: &TreeSnapshot, capacity: &mut Capacity) -> Vec<TreeHeld> {
         let unbound = snapshot.pods.iter().filter(|pod| !pod.held && !pod.scheduled);
-        self.memory.tree.unbound.note(unbound.map(|pod| pod.pod.uid.clone()), self.now);
-        let late = self.memory.tree.unbound.overdue(self.options.bind_timeout, self.now);
-        let again = self.memory.tree.unbound.next(self.options.bind_timeout, self.now);
-        again.into_iter().for_each(|at| self.pass_again(at));
+        let after = self.options.bind_timeout;
+        let again = self.memory.tree.unbound.note(unbound.map(|pod| pod.pod.uid.clone()), after, self.now);
+        self.pass_again(again);
+        let late = self.memory.tree.unbound.overdue(after, self.now);
         if late.is_empty() {
             return Vec::new();
         }
@@ -208,15 +208,15 @@ impl Pass<'_> {
         let pods = |held: &TreeHeld| count(held.pods.len());
         let states = reasons.iter().filter(is_known).map(|held| (held.reason, (held.message.clone(), pods(held))));
         let News { begun, over } = self.memory.tree.told.note(states, self.now);
-        self.memory.tree.told.again().into_iter().for_each(|at| self.pass_again(at));
+        self.pass_again(self.memory.tree.told.again());
         self.memory.decided.held.extend(reasons.iter().map(|held| (held.reason, pods(held))));
         let begun = begun.into_iter().map(|(reason, (message, pods))| {
             let pods = if pods == 0 { String::new() } else { format!(" ({})", counted(pods, "pod")) };
-            event(reason.as_str(), reason.as_str(), message + &pods, is_warning(reason))
+            EventNote::new(reason.as_str(), reason.as_str(), message + &pods, is_warning(reason))
         });
-        let over = over
-            .into_iter()
-            .map(|(reason, (message, _))| event(CLEARED, reason.as_str(), format!("no longer so: {message}"), false));
+        let over = over.into_iter().map(|(reason, (message, _))| {
+            EventNote::new(CLEARED, reason.as_str(), format!("no longer so: {message}"), false)
+        });
         let mut events: Vec<_> = begun.chain(over).collect();
         events.extend(self.actions.iter().find_map(|action| match action {
             Action::WriteStatus(StatusWrite::Placement { tree, placement }) => Some(released(tree, placement)),
@@ -236,11 +236,6 @@ fn blind(snapshot: &TreeSnapshot, why: &str) -> Vec<TreeHeld> {
     if held.pods.is_empty() { Vec::new() } else { vec![held] }
 }
 
-fn event(reason: &str, subject: &str, note: String, warning: bool) -> EventNote {
-    let (reason, subject) = (reason.to_owned(), subject.to_owned());
-    EventNote { reason, subject, note, warning, roles: BTreeSet::new() }
-}
-
 /// Returns the Event on the pods that a commit releases.
 fn released(tree: &GangTree, placement: &Placement) -> EventNote {
     let new = placement.0.iter().filter(|(leaf, of)| tree.placement.of(leaf) != Some(*of));
@@ -251,7 +246,7 @@ fn released(tree: &GangTree, placement: &Placement) -> EventNote {
         format!("{name}{} pods{within}", of.pods)
     };
     let note = new.map(text).collect::<Vec<_>>().join("; ");
-    event(RELEASED, &note, format!("released: {note}"), false)
+    EventNote::new(RELEASED, &note, format!("released: {note}"), false)
 }
 
 #[cfg(test)]
