@@ -169,9 +169,9 @@ impl Executor {
     }
 
     async fn write_status(&self, key: &GroupKey, write: &StatusWrite) -> Result<Done, ActionError> {
-        let (group, status, then) = match write {
-            StatusWrite::Group { group, status, then } => (group, status, then.as_slice()),
-            StatusWrite::Conflicted { other, status } => (other, status, [].as_slice()),
+        let (group, status, then): (_, _, &[EventNote]) = match write {
+            StatusWrite::Group { group, status, then } => (group, status, then),
+            StatusWrite::Conflicted { other, status } => (other, status, &[]),
             StatusWrite::Placement { tree, placement } => {
                 let noted = self.writer.note_placement(tree, placement).await?;
                 return Ok(if noted { ("written", write.ended(None)) } else { ("conflict", write.ended(Some(""))) });

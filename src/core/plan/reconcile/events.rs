@@ -12,7 +12,7 @@ use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::decide::placed::Moved;
 use crate::plan::elastic::{ineffective, taken_away};
 use crate::plan::evaluate::Evaluation;
-use crate::plan::reconcile::lasting::{LASTS, Ledger, Timed};
+use crate::plan::reconcile::lasting::{LASTS, Ledger, News, Timed};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::conditions;
 use crate::plan::view::RoleView;
@@ -51,7 +51,7 @@ pub struct Reported {
     held: BTreeMap<What, Told>,
     waiting: Timed<What>,
     /// The last text on missing pods of a role.
-    missing_pods: BTreeMap<(String, WhyMissing), String>,
+    missing_pods: Ledger<(String, WhyMissing), String>,
     /// `None` before the first pass: releases before the start of this process are not reported.
     released: Option<(Counts, Domains)>,
     stalled: bool,
@@ -164,15 +164,14 @@ impl Reported {
     fn missing_pods(&mut self, decision: &Decision) -> Vec<EventNote> {
         let now: BTreeMap<_, _> =
             decision.diagnosis_texts().map(|(of, note)| ((of.role.clone(), of.why), note)).collect();
-        let over = self.missing_pods.iter().filter(|(what, _)| !now.contains_key(*what));
-        let over = over.map(|((role, why), note)| {
-            EventNote::over(format!("{} {role}", why.as_str()), note, BTreeSet::from([role.clone()]))
+        let News { begun, over } = self.missing_pods.at_once(now);
+        let over = over.into_iter().map(|((role, why), note)| {
+            EventNote::over(format!("{} {role}", why.as_str()), &note, BTreeSet::from([role]))
         });
-        let begun = now.iter().filter(|(what, _)| !self.missing_pods.contains_key(*what));
-        let begun = begun.map(|((role, why), note)| EventNote::new(why.as_str(), role, note, true).of_roles([role]));
-        let events = over.chain(begun).collect();
-        self.missing_pods = now;
-        events
+        let begun = begun
+            .into_iter()
+            .map(|((role, why), note)| EventNote::new(why.as_str(), &role, note, true).of_roles([&role]));
+        over.chain(begun).collect()
     }
 
     /// Returns Events on a scale-in, and on wanted segments without effect.

@@ -1,5 +1,5 @@
-//! States with the time of their beginning, and those that are reported only if they last: a wait or a fault of a moment deserves no Event, and often comes from one watch
-//! being ahead of another.
+//! States with the time of their beginning, and those that are reported only if they last: a wait or a fault of a moment
+//! deserves no Event, and often comes from one watch being ahead of another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -91,19 +91,18 @@ impl<K: Ord + Clone, V: Clone> Ledger<K, V> {
     /// Takes all current states, and returns what to report.
     pub(in crate::plan) fn note(&mut self, states: impl IntoIterator<Item = (K, V)>, now: Uptime) -> News<K, V> {
         let states: Vec<_> = states.into_iter().collect();
-        let before = std::mem::take(&mut self.told);
-        let new: BTreeSet<_> = states.iter().map(|(key, _)| key).filter(|key| !before.contains_key(key)).collect();
-        let lasted = self.waiting.lasted(new.into_iter().cloned(), now);
-        let mut begun = Vec::new();
-        for (key, value) in states {
-            if !before.contains_key(&key) {
-                if !lasted.contains(&key) {
-                    continue;
-                }
-                begun.push((key.clone(), value.clone()));
-            }
-            self.told.insert(key, value);
-        }
+        let new = states.iter().map(|(key, _)| key).filter(|key| !self.told.contains_key(key));
+        let lasted = self.waiting.lasted(new.cloned(), now);
+        let told = states.into_iter().filter(|(key, _)| self.told.contains_key(key) || lasted.contains(key));
+        let told = told.collect::<Vec<_>>();
+        self.at_once(told)
+    }
+
+    /// The same, for states that are reported even if they do not last.
+    pub(in crate::plan) fn at_once(&mut self, states: impl IntoIterator<Item = (K, V)>) -> News<K, V> {
+        let states: Vec<_> = states.into_iter().collect();
+        let begun = states.iter().filter(|(key, _)| !self.told.contains_key(key)).cloned().collect();
+        let before = std::mem::replace(&mut self.told, states.into_iter().collect());
         let over = before.into_iter().filter(|(key, _)| !self.told.contains_key(key)).collect();
         News { begun, over }
     }
@@ -125,7 +124,7 @@ mod tests {
 
     #[test]
     fn what_ends_within_the_time_begins_anew() {
-        let mut lasting = Timed::<u32>::default();
+        let mut lasting: Timed<u32> = Timed::default();
         let mut at = |millis: u64, what: &[u32]| {
             let lasted = lasting.lasted(what.iter().copied(), Uptime::from_millis(millis));
             (lasted.into_iter().collect::<Vec<_>>(), lasting.next(LASTS, Uptime::ZERO).map(|at| at.as_millis()))

@@ -29,6 +29,7 @@ use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::scales::ElasticMemory;
 use crate::plan::reconcile::status_writes::StatusWrites;
 use crate::plan::reconcile::subject::Subject;
+use crate::plan::reconcile::tree_memory::TreeMemory;
 use crate::plan::reconcile::tries::{Tries, Try};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Rollouts;
@@ -50,7 +51,10 @@ pub(in crate::plan) struct Memory {
     /// Roles that were edited together.
     pub(in crate::plan) rounds: Rounds,
     pub(in crate::plan) waits: Waits,
-    pub(in crate::plan) probes: Probes,
+    /// Why pods do not appear.
+    pub(in crate::plan) missing_pods: MissingPodsProbe,
+    /// Whether a rollout created the replicas beyond the desired ones.
+    pub(in crate::plan) surges: SurgeProbe,
     /// Scales of its workloads.
     pub(in crate::plan) elastic: ElasticMemory,
     /// Batches that are, or may be, broken.
@@ -98,15 +102,6 @@ pub(in crate::plan) struct Waits {
     pub(in crate::plan) lacking: Timed<Lacking>,
 }
 
-/// Questions to the API server.
-#[derive(Debug, Default)]
-pub(in crate::plan) struct Probes {
-    /// Why pods do not appear.
-    pub(in crate::plan) missing_pods: MissingPodsProbe,
-    /// Whether a rollout made the replicas beyond the desired ones.
-    pub(in crate::plan) surges: SurgeProbe,
-}
-
 impl Memory {
     pub(in crate::plan) fn new(now: Uptime) -> Self {
         Self { movement: Movement::since(now), ..Self::default() }
@@ -139,8 +134,7 @@ impl Memory {
 
     /// Reports whether no write or read is under way.
     pub(in crate::plan) fn is_idle(&self) -> bool {
-        let Probes { missing_pods, surges } = &self.probes;
-        let asks = missing_pods.is_asking() || surges.is_asking();
+        let asks = self.missing_pods.is_asking() || self.surges.is_asking();
         self.tries.is_idle() && !self.status.is_under_way && !self.tree.commits() && !asks
     }
 
@@ -193,8 +187,8 @@ impl Memory {
                 found.into_iter().for_each(|found| self.pod_groups.found(owner.clone(), found));
             }
             Answer::Losses(judged) => self.recovery.looked(judged, now),
-            Answer::MissingPods(diagnoses) => self.probes.missing_pods.answered(diagnoses, now),
-            Answer::Surge(proven) => self.probes.surges.answered(proven, now),
+            Answer::MissingPods(diagnoses) => self.missing_pods.answered(diagnoses, now),
+            Answer::Surge(proven) => self.surges.answered(proven, now),
             Answer::Gone(gone) => self.presence.answered(gone, now),
         }
     }
@@ -210,7 +204,6 @@ impl Memory {
             Subject::PodGroup(snapshot) => {
                 let uids: HashSet<_> = snapshot.pods.iter().map(|pod| &*pod.pod.uid).collect();
                 self.tries.keep_only(|one| matches!(one, Try::Object(uid) if uids.contains(&**uid)));
-                self.tree.unbound.0.retain(|uid, _| uids.contains(&**uid));
                 snapshot.tree.iter().for_each(|tree| _ = self.presence.note(POD_GROUP, &tree.uid));
             }
         }
@@ -237,7 +230,7 @@ impl Memory {
         let present: HashSet<_> = pods.chain(workloads).chain(scaled).chain(others).collect();
         self.tries.keep_only(|one| match one {
             Try::Object(uid) => present.contains(&**uid),
-            Try::PodGroup(PodGroupId { owner: of, .. }) | Try::PodGroupsOf(of) => owner == Some(of),
+            Try::PodGroup(PodGroupId { owner: of, .. }) | Try::PodGroupsOf(of) => owner == Some(of.as_str()),
             Try::Read(_) => true,
         });
     }

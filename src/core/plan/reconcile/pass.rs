@@ -141,9 +141,9 @@ impl Pass<'_> {
             refused: Some(&refused),
             in_flight: Some(&in_flight),
             missing_pod_groups: &self.memory.pod_groups.missing(&group.carrier.uid),
-            diagnoses: self.memory.probes.missing_pods.diagnoses(),
+            diagnoses: self.memory.missing_pods.diagnoses(),
             overdue: &overdue,
-            surge: self.memory.probes.surges.proven(),
+            surge: self.memory.surges.proven(),
             not_yet_told: &not_yet_told,
             frees_unknown_roles: self.options.frees_unknown_roles,
             elastic: ElasticContext {
@@ -167,7 +167,7 @@ impl Pass<'_> {
         self.released = self.memory.decided.release_timer.decided(view, decision, self.now);
         let reports = [
             refused_by_nodes,
-            self.memory.told.group.events(group, &seen, self.memory.probes.surges.is_asking(), self.now),
+            self.memory.told.group.events(group, &seen, self.memory.surges.is_asking(), self.now),
             self.memory.told.ahead.events(group, view, self.now),
             self.memory.told.rollouts.events(rollouts, &decision.rollout, stalled, self.now),
             self.memory.told.recoveries.events(group, &decision.recovery, self.now),
@@ -234,7 +234,7 @@ impl Pass<'_> {
     /// Publishes an Event on the first pod of each batch with the reason why it is held. A surplus is left out while it is
     /// examined.
     fn tell_pods(&mut self, group: &Group, view: &GroupView, decision: &Decision) {
-        let asks = self.memory.probes.surges.is_asking();
+        let asks = self.memory.surges.is_asking();
         let is_known = |held: &&Held| !(asks && held.reason == HoldReason::BeyondDesired);
         let holds = decision.held.iter().filter(is_known).filter_map(|held| PodHold::of(group, view, held));
         self.publish_of_pods(holds);
@@ -264,14 +264,8 @@ impl Pass<'_> {
 
     /// Reads why pods do not appear if that has lasted, and notes since when batches lack them.
     fn missing_pods(&mut self, group: &Arc<Group>, decision: &Decision) {
-        match self.memory.probes.missing_pods.note(&decision.missing_pods, self.now) {
-            ProbeStep::Rest => {}
-            ProbeStep::Wait(until) => self.pass_again(until),
-            ProbeStep::Ask => {
-                let missing = decision.missing_pods.clone();
-                self.actions.push(Action::Read(Question::MissingPods { group: group.clone(), missing }));
-            }
-        }
+        let step = self.memory.missing_pods.note(&decision.missing_pods, self.now);
+        self.probe(step, || Question::MissingPods { group: group.clone(), missing: decision.missing_pods.clone() });
         if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete {
             let again = self.memory.waits.incomplete.note(decision.incomplete.iter().cloned(), time, self.now);
             self.pass_again(again);
@@ -280,13 +274,15 @@ impl Pass<'_> {
 
     /// Reads whether a rollout created the pods beyond the desired replicas.
     fn surplus(&mut self, group: &Arc<Group>, decision: &Decision) {
-        match self.memory.probes.surges.note(&decision.surplus, self.now) {
+        let step = self.memory.surges.note(&decision.surplus, self.now);
+        self.probe(step, || Question::Surge { group: group.clone(), surplus: decision.surplus.clone() });
+    }
+
+    fn probe(&mut self, step: ProbeStep, question: impl FnOnce() -> Question) {
+        match step {
             ProbeStep::Rest => {}
             ProbeStep::Wait(until) => self.pass_again(until),
-            ProbeStep::Ask => {
-                let surplus = decision.surplus.clone();
-                self.actions.push(Action::Read(Question::Surge { group: group.clone(), surplus }));
-            }
+            ProbeStep::Ask => self.actions.push(Action::Read(question())),
         }
     }
 

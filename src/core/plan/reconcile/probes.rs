@@ -25,6 +25,31 @@ pub(in crate::plan) enum ProbeStep {
     Ask,
 }
 
+/// The pace of reads of one kind: a pause before each further read, which doubles up to [`LONGEST_PAUSE`].
+#[derive(Debug, Default)]
+struct Pace {
+    due: Uptime,
+    pause: Duration,
+    asking: bool,
+}
+
+impl Pace {
+    fn step(&mut self, now: Uptime) -> ProbeStep {
+        match () {
+            () if self.asking => ProbeStep::Rest,
+            () if self.due > now => ProbeStep::Wait(self.due),
+            () => {
+                self.asking = true;
+                ProbeStep::Ask
+            }
+        }
+    }
+
+    fn answered(&mut self, now: Uptime) {
+        (self.asking, self.due, self.pause) = (false, now + self.pause, (self.pause * 2).min(LONGEST_PAUSE));
+    }
+}
+
 /// The time without a change before the first read on missing pods: workloads need a moment to create them.
 const FIRST_QUESTION: Duration = Duration::from_secs(3);
 
@@ -33,10 +58,7 @@ const FIRST_QUESTION: Duration = Duration::from_secs(3);
 pub(in crate::plan) struct MissingPodsProbe {
     /// The last missing replicas: role and number.
     missing: Vec<(String, u32)>,
-    /// The time of the next read while replicas are missing.
-    due: Uptime,
-    pause: Duration,
-    asking: bool,
+    pace: Pace,
     diagnoses: Vec<Diagnosis>,
 }
 
@@ -48,7 +70,7 @@ impl MissingPodsProbe {
 
     /// Reports whether a read is under way.
     pub(in crate::plan) fn is_asking(&self) -> bool {
-        self.asking
+        self.pace.asking
     }
 
     /// Notes the missing pods. The diagnosis of a role is removed when the role is complete.
@@ -56,28 +78,19 @@ impl MissingPodsProbe {
         self.diagnoses.retain(|diagnosis| missing.iter().any(|missing| missing.role == diagnosis.role));
         let missing: Vec<_> = missing.iter().map(|missing| (missing.role.clone(), missing.missing)).collect();
         if missing != self.missing {
-            (self.missing, self.due, self.pause) = (missing, now + FIRST_QUESTION, FIRST_QUESTION);
+            self.missing = missing;
+            (self.pace.due, self.pace.pause) = (now + FIRST_QUESTION, FIRST_QUESTION * 2);
         }
-        match () {
-            () if self.missing.is_empty() || self.asking => ProbeStep::Rest,
-            () if self.due > now => ProbeStep::Wait(self.due),
-            () => {
-                self.asking = true;
-                ProbeStep::Ask
-            }
-        }
+        if self.missing.is_empty() { ProbeStep::Rest } else { self.pace.step(now) }
     }
 
-    /// Takes the answer; the next read waits longer.
     pub(in crate::plan) fn answered(&mut self, diagnoses: Vec<Diagnosis>, now: Uptime) {
-        self.asking = false;
         self.diagnoses = diagnoses;
-        self.pause = (self.pause * 2).clamp(FIRST_QUESTION, LONGEST_PAUSE);
-        self.due = now + self.pause;
+        self.pace.answered(now);
     }
 }
 
-/// The pause before the next read on the same surplus pods; it doubles up to `LONGEST_PAUSE`.
+/// The pause before the second read on the same surplus pods.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The probe of replicas beyond the desired ones.
@@ -87,9 +100,7 @@ pub(in crate::plan) struct SurgeProbe {
     proven: Vec<PodRef>,
     /// Pods that were read.
     asked: BTreeSet<PodRef>,
-    due: Uptime,
-    pause: Duration,
-    asking: bool,
+    pace: Pace,
 }
 
 impl SurgeProbe {
@@ -100,34 +111,25 @@ impl SurgeProbe {
 
     /// Reports whether a read is under way.
     pub(in crate::plan) fn is_asking(&self) -> bool {
-        self.asking
+        self.pace.asking
     }
 
     /// Notes the surplus: new pods are read at once.
     pub(in crate::plan) fn note(&mut self, surplus: &[Surplus], now: Uptime) -> ProbeStep {
         let pods: BTreeSet<_> = surplus.iter().flat_map(|surplus| &surplus.pods).cloned().collect();
         self.asked.retain(|pod| pods.contains(pod));
-        let is_new = !pods.is_subset(&self.asked);
-        match () {
-            () if pods.is_empty() || self.asking => ProbeStep::Rest,
-            () if !is_new && self.due > now => ProbeStep::Wait(self.due),
-            () => {
-                if is_new {
-                    self.pause = FIRST_PAUSE;
-                }
-                self.asked = pods;
-                self.asking = true;
-                ProbeStep::Ask
-            }
+        if pods.is_empty() {
+            return ProbeStep::Rest;
         }
+        if !(self.pace.asking || pods.is_subset(&self.asked)) {
+            (self.asked, self.pace.due, self.pace.pause) = (pods, now, FIRST_PAUSE);
+        }
+        self.pace.step(now)
     }
 
-    /// Takes the pods that a rollout created.
     pub(in crate::plan) fn answered(&mut self, proven: Vec<PodRef>, now: Uptime) {
-        self.asking = false;
         self.proven = proven;
-        self.due = now + self.pause;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        self.pace.answered(now);
     }
 }
 

@@ -63,7 +63,7 @@ fn new_pods_are_asked_about_at_once_and_the_same_ones_more_and_more_seldom() {
 fn what_lacks_pods_is_overdue_when_that_has_lasted_and_forgotten_when_it_has_them() {
     let whole = AllOrNothing::Replica { role: "decode".to_owned(), ordinal: 0 };
     let incomplete = std::slice::from_ref(&whole);
-    let (mut since, after) = (Timed::default(), SECOND * 5);
+    let (mut since, after): (Timed<AllOrNothing>, _) = (Timed::default(), SECOND * 5);
     for now in 0..5 {
         assert_eq!(since.note(incomplete.iter().cloned(), after, SECOND * now), Some(after));
         assert!(since.overdue(after, SECOND * now).is_empty());

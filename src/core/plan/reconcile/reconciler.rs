@@ -22,7 +22,7 @@ const COALESCE: Duration = Duration::from_millis(10);
 const ROOM_EVERY: Duration = Duration::from_millis(50);
 
 /// The memory of every group, and when each is due.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reconciler {
     options: LoopOptions,
     /// Groups, and PodGroups that place their pods by their keys beside groups.
@@ -49,20 +49,7 @@ pub struct Reconciler {
 impl Reconciler {
     /// Returns the reconciler of a replica that does not lead and knows nothing.
     pub fn new(options: LoopOptions) -> Self {
-        Self {
-            options,
-            groups: HashMap::new(),
-            queue: Queue::default(),
-            leads: false,
-            synced: false,
-            redefined: None,
-            unkept: HashSet::new(),
-            blind: HashSet::new(),
-            line: Line::default(),
-            freed: 0,
-            braking: Braking::default(),
-            released: Vec::new(),
-        }
+        Self { options, ..Self::default() }
     }
 
     /// Reports whether all objects were listed.

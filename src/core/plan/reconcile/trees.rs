@@ -89,30 +89,41 @@ impl Pass<'_> {
         capacity: &mut Capacity,
         (line, others_first): (&mut Line, bool),
     ) -> Vec<TreeHeld> {
-        let mut reasons = self.not_bound(snapshot, capacity);
+        let late = self.not_bound(snapshot, capacity);
         self.follow(tree, snapshot);
         self.give_back(snapshot, capacity);
-        if self.memory.tree.plan.is_some() {
-            // The next pass comes with the end of each write, or with an event of a watch.
-            reasons.extend(self.refused(snapshot));
-            return reasons;
+        let mut reasons: Vec<_> = late.into_iter().collect();
+        // While a plan is carried out, the next pass comes with the end of each write, or with an event of a watch.
+        if self.memory.tree.plan.is_none() {
+            reasons.extend(self.plan(tree, snapshot, capacity, (line, others_first)));
         }
-        let waiting: Vec<_> = snapshot.held().collect();
-        if waiting.is_empty() {
+        if self.memory.tree.plan.is_some() {
+            reasons.extend(self.refused(snapshot));
+        }
+        reasons
+    }
+
+    /// Plans the held pods, and commits the plan.
+    fn plan(
+        &mut self,
+        tree: &Arc<GangTree>,
+        snapshot: &TreeSnapshot,
+        capacity: &mut Capacity,
+        (line, others_first): (&mut Line, bool),
+    ) -> Vec<TreeHeld> {
+        if snapshot.held().next().is_none() {
             line.leaves(self.key);
-            return reasons;
+            return Vec::new();
         }
         if others_first && snapshot.pods.iter().all(|pod| pod.held) {
-            reasons.extend(blind(snapshot, OTHERS_FIRST));
-            return reasons;
+            return blind(snapshot, OTHERS_FIRST);
         }
-        let needs = |uid: &Arc<str>| capacity.needs(uid).map(|needs| needs.load.priority);
-        let priority = waiting.iter().filter_map(|pod| needs(&pod.uid)).max().unwrap_or_default();
+        let priority = |pod: &PodRef| Some(capacity.needs(&pod.uid)?.load.priority);
+        let priority = snapshot.held().filter_map(priority).max().unwrap_or_default();
         let Turn::Now { closed } = line.turn(self.key, priority, self.now, capacity.freed()) else {
             line.joins(self.key, priority, self.now);
             self.pass_again(self.now + NEXT_TURN);
-            reasons.extend(blind(snapshot, OTHERS_FIRST));
-            return reasons;
+            return blind(snapshot, OTHERS_FIRST);
         };
         let closed = closed.as_ref().map(|closed| (closed.key.as_str(), closed.domain.as_str()));
         let TreeDecision { plan, held, best } = decide(snapshot, capacity, closed);
@@ -121,12 +132,8 @@ impl Pass<'_> {
         } else {
             line.leaves(self.key);
         }
-        reasons.extend(held);
-        if let Some(plan) = plan {
-            self.commit(tree, plan, capacity);
-            reasons.extend(self.refused(snapshot));
-        }
-        reasons
+        plan.into_iter().for_each(|plan| self.commit(tree, plan, capacity));
+        held
     }
 
     /// Takes the room for a plan, and commits it.
@@ -145,23 +152,21 @@ impl Pass<'_> {
     /// Continues a plan; ends it when its pods are released, and the watch shows the commit.
     fn follow(&mut self, tree: &Arc<GangTree>, snapshot: &TreeSnapshot) {
         let Some((plan, stage)) = self.memory.tree.plan.take() else { return };
-        match &stage {
-            Stage::Committing(_) => self.memory.tree.plan = Some((plan, stage)),
-            Stage::Due(at) if *at > self.now => {
+        let goes_on = match &stage {
+            Stage::Committing(_) => true,
+            // When it is due, it is planned again: the observed state has changed.
+            Stage::Due(at) => {
                 self.pass_again(*at);
-                self.memory.tree.plan = Some((plan, stage));
+                *at > self.now
             }
-            // It is planned again: the observed state has changed.
-            Stage::Due(_) => {}
             Stage::Committed(over) => {
                 let held: HashSet<_> = snapshot.held().collect();
                 let left = || plan.pods.iter().filter(|(pod, _, _)| held.contains(pod));
                 left().for_each(|(pod, _, pin)| _ = self.release(pod, None, pin.clone(), Queued::Not));
-                if left().next().is_some() || tree.resource_version == *over {
-                    self.memory.tree.plan = Some((plan, stage));
-                }
+                left().next().is_some() || tree.resource_version == *over
             }
-        }
+        };
+        self.memory.tree.plan = goes_on.then_some((plan, stage));
     }
 
     /// Gives back the places of held pods that are in no plan.
@@ -174,18 +179,18 @@ impl Pass<'_> {
     }
 
     /// Frees the room of placed pods that had no node for too long.
-    fn not_bound(&mut self, snapshot: &TreeSnapshot, capacity: &mut Capacity) -> Vec<TreeHeld> {
+    fn not_bound(&mut self, snapshot: &TreeSnapshot, capacity: &mut Capacity) -> Option<TreeHeld> {
         let unbound = snapshot.pods.iter().filter(|pod| !pod.held && !pod.scheduled);
         let after = self.options.bind_timeout;
         let again = self.memory.tree.unbound.note(unbound.map(|pod| pod.pod.uid.clone()), after, self.now);
         self.pass_again(again);
         let late = self.memory.tree.unbound.overdue(after, self.now);
         if late.is_empty() {
-            return Vec::new();
+            return None;
         }
         capacity.give_up(&late);
         let message = format!("it was placed, and {} of its pods have no node", late.len());
-        vec![TreeHeld { reason: HoldReason::PlacedNotBound, message, pods: Vec::new() }]
+        Some(TreeHeld { reason: HoldReason::PlacedNotBound, message, pods: Vec::new() })
     }
 
     /// Returns the entry for pods whose release, or the commit before it, fails.

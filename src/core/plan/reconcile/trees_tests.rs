@@ -1,16 +1,17 @@
 //! Passes over a PodGroup whose writes fail, whose pods get no node, or which is gone.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::*;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, PodGroup};
-use crate::model::Out;
-use crate::plan::Reconciler;
+use crate::model::{GroupKey, Out};
 use crate::plan::gangs::TreePod;
-use crate::plan::reconcile::action::{Answer, Ended, Target};
+use crate::plan::reconcile::action::{Answer, Ended, Question, Target};
+use crate::plan::{LoopOptions, PodRef, Reconciler};
 
 const SECOND: Duration = Duration::from_secs(1);
 
