@@ -15,8 +15,9 @@ use crate::cluster::metrics::{LoopMetrics, Of, Reason, State};
 use crate::cluster::write::executor::Executor;
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::elastic::SegmentCounts;
+use crate::plan::reconcile::decided::Decided;
 use crate::plan::recovery::entry::Phase;
-use crate::plan::{Action, BatchState, Ended, Reconciler, Uptime};
+use crate::plan::{Action, BatchState, Ended, Reconciler, Subject, Uptime};
 
 pub use crate::plan::{IncompleteBatch, LoopOptions, MissingGroup};
 
@@ -143,20 +144,18 @@ impl GateLoop {
     fn pass_due(&mut self) {
         let now = self.now();
         while let Some(key) = self.reconciler.take_due(now) {
-            if let Some(tree) = key.pod_group() {
-                self.pass_tree(&key, &tree, now);
-                continue;
-            }
-            let started = Instant::now();
-            let snapshot = self.index.read().snapshot(&key);
-            let (reconciler, now_text) = (&mut self.reconciler, now_text());
-            let actions = match &self.capacity {
-                Some(capacity) => capacity.look(|sight| reconciler.pass(&key, &snapshot, Some(sight), now, &now_text)),
-                None => reconciler.pass(&key, &snapshot, None, now, &now_text),
+            let actions = if let Some(tree) = key.pod_group() {
+                let snapshot = self.index.read().tree_snapshot(&tree);
+                self.pass(&key, &snapshot, now)
+            } else {
+                let started = Instant::now();
+                let snapshot = self.index.read().snapshot(&key);
+                let actions = self.pass(&key, &snapshot, now);
+                if snapshot.claims.is_some() {
+                    self.metrics.plan_seconds.observe(started.elapsed().as_secs_f64());
+                }
+                actions
             };
-            if snapshot.claims.is_some() {
-                self.metrics.plan_seconds.observe(started.elapsed().as_secs_f64());
-            }
             actions.into_iter().for_each(|action| self.act(&key, action));
         }
         if let Some(capacity) = &self.capacity {
@@ -174,14 +173,12 @@ impl GateLoop {
         self.is_uncounted.then(|| self.counted.map_or(Uptime::ZERO, |last| last + COUNT_EVERY))
     }
 
-    fn pass_tree(&mut self, key: &GroupKey, tree: &GroupKey, now: Uptime) {
-        let snapshot = self.index.read().tree_snapshot(tree);
-        let reconciler = &mut self.reconciler;
-        let actions = match &self.capacity {
-            Some(capacity) => capacity.look(|sight| reconciler.pass_tree(key, &snapshot, Some(sight), now)),
-            None => reconciler.pass_tree(key, &snapshot, None, now),
-        };
-        actions.into_iter().for_each(|action| self.act(key, action));
+    fn pass<'a>(&mut self, key: &GroupKey, subject: impl Into<Subject<'a>>, now: Uptime) -> Vec<Action> {
+        let (reconciler, now_text) = (&mut self.reconciler, now_text());
+        match &self.capacity {
+            Some(capacity) => capacity.look(|sight| reconciler.pass(key, subject, Some(sight), now, &now_text)),
+            None => reconciler.pass(key, subject, None, now, &now_text),
+        }
     }
 
     fn act(&self, key: &GroupKey, action: Action) {
@@ -200,27 +197,31 @@ impl GateLoop {
     /// Sets the gauges of held pods and groups and of batches. A replica that does not lead knows neither.
     fn count(&mut self) {
         (self.counted, self.is_uncounted) = (Some(self.now()), false);
-        self.metrics.show_rollouts(self.reconciler.updated());
         let metrics = &self.metrics;
+        let updated = self.reconciler.decided().map(|(key, decided)| (key, &decided.updated));
+        metrics.show_rollouts(updated.filter(|(_, updated)| !updated.is_empty()));
+        let decided = || self.reconciler.decided().map(|(_, decided)| decided);
+        let sum = |of: fn(&Decided) -> u32| i64::from(decided().map(of).fold(0, u32::saturating_add));
         let held = self.reconciler.held().map(|(reason, pods)| (reason, i64::from(pods)));
         for (reason, pods) in sums(HoldReason::ALL, held) {
             metrics.held.get_or_create(&Reason { reason: reason.as_str() }).set(pods);
         }
-        for (reason, groups) in sums(HoldReason::ALL, self.reconciler.held_groups().map(|reason| (reason, 1))) {
+        for (reason, groups) in sums(HoldReason::ALL, decided().flat_map(Decided::reasons).map(|reason| (reason, 1))) {
             metrics.held_groups.get_or_create(&Reason { reason: reason.as_str() }).set(groups);
         }
-        metrics.uncoordinated.set(i64::from(self.reconciler.uncoordinated()));
-        metrics.stalled.set(i64::try_from(self.reconciler.stalled()).unwrap_or(i64::MAX));
-        let batches = self.reconciler.batches().map(|(state, batches)| (state, i64::from(batches)));
+        metrics.uncoordinated.set(sum(|decided| decided.uncoordinated));
+        metrics.stalled.set(sum(|decided| decided.stalled.into()));
+        let batches =
+            decided().flat_map(|decided| &decided.batches).map(|(state, batches)| (*state, i64::from(*batches)));
         for (state, batches) in sums(BatchState::ALL, batches) {
             metrics.batches.get_or_create(&State { state: state.as_str() }).set(batches);
         }
-        let recoveries = self.reconciler.recoveries().map(|phase| (phase, 1));
+        let recoveries = decided().flat_map(|decided| &decided.recoveries).map(|phase| (*phase, 1));
         for (phase, batches) in sums(Phase::ALL, recoveries) {
             metrics.recoveries.get_or_create(&State { state: phase.as_str() }).set(batches);
         }
-        metrics.recoveries.get_or_create(&State { state: "Paused" }).set(i64::from(self.reconciler.paused()));
-        let of_segments = self.reconciler.segments().fold([0_i64; 5], |sums, counts| {
+        metrics.recoveries.get_or_create(&State { state: "Paused" }).set(sum(|decided| decided.paused));
+        let of_segments = decided().map(|decided| decided.segments).fold([0_i64; 5], |sums, counts| {
             let SegmentCounts { wanted, released, present, draining, deferred } = counts;
             let all = [wanted, released, present, draining, deferred];
             std::array::from_fn(|at| sums.get(at).copied().unwrap_or(0) + i64::from(all.get(at).copied().unwrap_or(0)))

@@ -144,9 +144,9 @@ pub fn pass(
                 tells_of_all(replica, status, stored, (snapshot, &places))?;
                 lockstep::says(status, group, snapshot, stored)?;
             }
-            Request::Ensure { owner, gang } => {
-                let is_present = group.is_some_and(|group| group.carrier.uid == *owner);
-                hold!(is_present, "PodGroup {} is made for {owner}, which carries nothing", gang.name);
+            Request::Ensure { id, .. } => {
+                let is_present = group.is_some_and(|group| group.carrier.uid == id.owner);
+                hold!(is_present, "PodGroup {} is made for {}, which carries nothing", id.name, id.owner);
             }
             Request::SetPartition { workload, partition, ends, .. } => {
                 let stored = stored.map(|stored| &**stored);

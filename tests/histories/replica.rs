@@ -13,8 +13,8 @@ use rolegate::plan::marks::Mark;
 use rolegate::plan::reconcile::events::EventNote;
 use rolegate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 use rolegate::plan::{
-    Action, BatchPodGroup, Ended, Judged, LoopOptions, MissingGroup, MissingLabels, Pin, PodRef, Reconciler, Snapshot,
-    Suspect,
+    About, Action, Answer as Found, BatchPodGroup, Extent, Judged, LoopOptions, MissingGroup, MissingLabels, Pin,
+    PodGroupWrite, PodRef, Question, Reconciler, Snapshot, StatusWrite, Step, Suspect,
 };
 
 use crate::broken::{Broken, hold};
@@ -42,9 +42,9 @@ pub enum Request {
         group: Arc<Group>,
         status: Box<GroupStatus>,
     },
-    /// Creates the PodGroup of a batch, owned by the object with this uid.
+    /// Creates the PodGroup of a batch.
     Ensure {
-        owner: String,
+        id: PodGroupId,
         gang: BatchPodGroup,
     },
     /// Finds the PodGroups owned by the object with this uid.
@@ -83,7 +83,7 @@ pub enum Request {
     ConfirmPods,
     Verify,
     /// Diagnoses missing or surplus pods; finds nothing.
-    Look(Ended),
+    Look(Found),
 }
 
 /// An answer that has not reached the replica.
@@ -102,7 +102,7 @@ pub enum Answer {
     },
     Marked(PodRef, Answered<Option<Arc<Pod>>>),
     /// Whether the PodGroup exists.
-    Ensured(String, BatchPodGroup, Answered<bool>),
+    Ensured(PodGroupId, BatchPodGroup, Answered<bool>),
     /// The PodGroups of an owner; an error when they cannot be read.
     FoundPodGroups(String, Answered<Vec<FoundPodGroup>>),
     PodGroupRemoved(PodGroupId, Answered<()>),
@@ -110,7 +110,7 @@ pub enum Answer {
     Confirmed(LiveRead),
     /// Unique ids of the existing pods, and the version of the list; an error when it cannot be read.
     ConfirmedPods(Result<(HashSet<String>, u64), ()>),
-    Looked(Ended),
+    Looked(Found),
     Deleted(PodRef, Answered<()>),
     Recreated(PodRef, Answered<bool>),
     LossesSeen(LiveRead, Option<Vec<Judged>>),
@@ -358,47 +358,40 @@ impl Replica {
                 let labels = labels.map(late);
                 Some(Request::Release { pod, labels: labels.unwrap_or_default(), pin })
             }
-            Action::WriteStatus { group, status, .. } => Some(Request::Write { group, status: Box::new(status) }),
-            Action::EnsurePodGroup { group, gang } => Some(Request::Ensure { owner: group.carrier.uid.clone(), gang }),
-            Action::FindPodGroups { group } => Some(Request::FindPodGroups(group.carrier.uid.clone())),
-            Action::RemovePodGroup { id, .. } => Some(Request::RemovePodGroup(id)),
-            Action::Delete { pod, with_dependents } => Some(Request::Delete { pod, with_dependents }),
-            Action::LookAtLosses { suspects, .. } => Some(Request::LookAtLosses(suspects)),
-            Action::VerifyGone { .. } => Some(Request::Verify),
-            Action::ConfirmGroup => Some(Request::Confirm),
-            Action::ConfirmPods => Some(Request::ConfirmPods),
-            Action::DiagnoseMissingPods { .. } => Some(Request::Look(Ended::Diagnosed { diagnoses: Vec::new() })),
-            Action::FindSurge { .. } => Some(Request::Look(Ended::Surge { proven: Vec::new() })),
-            Action::Publish { events, .. } => {
+            Action::WriteStatus(StatusWrite::Group { group, status, .. }) => {
+                Some(Request::Write { group, status: Box::new(status) })
+            }
+            Action::WritePodGroup { id, write: PodGroupWrite::Ensure(gang), .. } => Some(Request::Ensure { id, gang }),
+            Action::WritePodGroup { id, .. } => Some(Request::RemovePodGroup(id)),
+            Action::Delete { pod, extent: Extent::Unscheduled } => Some(Request::Recreate(pod)),
+            Action::Delete { pod, extent } => {
+                Some(Request::Delete { pod, with_dependents: extent == Extent::Dependents })
+            }
+            Action::Read(question) => Some(asked(question)),
+            Action::Publish { about, events } => {
                 self.warned.extend(events.iter().filter(|event| event.warning).map(told));
-                self.said.extend(events.into_iter().map(|event| event.reason));
+                if matches!(about, About::Group(_)) {
+                    self.said.extend(events.into_iter().map(|event| event.reason));
+                }
                 None
             }
-            Action::PublishOfPods { events } => {
-                self.warned.extend(events.iter().map(|(_, event)| event).filter(|event| event.warning).map(told));
-                None
-            }
-            Action::Scale { group, role, workload, replicas, .. } => {
+            Action::Step(Step::Replicas { group, role, workload, replicas, .. }) => {
                 Some(Request::Scale { group, role, workload, replicas })
             }
-            Action::Mark { mark } => Some(Request::Mark(mark)),
-            Action::SetPartition { workload, partition, ends } => {
+            Action::Mark(mark) => Some(Request::Mark(mark)),
+            Action::Step(Step::Partition { workload, partition, ends }) => {
                 let carrier = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.clone());
                 Some(Request::SetPartition { workload, partition, ends, carrier })
             }
-            Action::Recreate { pod } => Some(Request::Recreate(pod)),
-            Action::WriteConflicted { .. } => unreachable!("there is one carrier"),
-            Action::CommitPlacement { .. } | Action::VerifyPodGroupGone | Action::PublishOfPodGroup { .. } => {
-                unreachable!("no PodGroup places its pods here")
-            }
+            Action::WriteStatus(StatusWrite::Conflicted { .. }) => unreachable!("there is one carrier"),
+            Action::WriteStatus(StatusWrite::Placement { .. }) => unreachable!("no PodGroup places its pods here"),
         }
     }
 
     /// Reports whether a PodGroup is being created, by these requests or earlier ones, or will be retried.
     pub fn makes_pod_group(&self, owner: &str, name: &str, now: &[Request]) -> bool {
-        let asks =
-            |one: &Request| matches!(one, Request::Ensure { owner: uid, gang } if uid == owner && gang.name == name);
-        let answered = |one: &Answer| matches!(one, Answer::Ensured(uid, gang, _) if uid == owner && gang.name == name);
+        let asks = |one: &Request| matches!(one, Request::Ensure { id, .. } if id.owner == owner && id.name == name);
+        let answered = |one: &Answer| matches!(one, Answer::Ensured(id, ..) if id.owner == owner && id.name == name);
         now.iter().chain(&self.requests).any(asks)
             || self.answers.iter().any(answered)
             || self.without_pod_group.contains(&(owner.to_owned(), name.to_owned()))
@@ -409,7 +402,7 @@ impl Replica {
         let asks = |one: &Request| matches!(one, Request::Confirm | Request::ConfirmPods);
         now.iter().chain(&self.requests).any(asks)
             || self.answers.iter().any(|one| {
-                matches!(one, Answer::Confirmed(_) | Answer::ConfirmedPods(_) | Answer::Looked(Ended::Confirmed { .. }))
+                matches!(one, Answer::Confirmed(_) | Answer::ConfirmedPods(_) | Answer::Looked(Found::Group { .. }))
             })
             || self.confirm_failed
             || self.confirm_pods_failed
@@ -429,5 +422,18 @@ impl Replica {
     pub fn is_under_way(&self, uid: &str) -> bool {
         let asked = self.requests.iter().any(|one| matches!(one, Request::Release { pod, .. } if *pod.uid == *uid));
         asked || self.answers.iter().any(|one| matches!(one, Answer::Released(pod, _) if *pod.uid == *uid))
+    }
+}
+
+/// Returns the request of a live read. Missing and surplus pods are not diagnosed.
+fn asked(question: Question) -> Request {
+    match question {
+        Question::Group => Request::Confirm,
+        Question::Pods => Request::ConfirmPods,
+        Question::PodGroups { group } => Request::FindPodGroups(group.carrier.uid.clone()),
+        Question::Losses { suspects, .. } => Request::LookAtLosses(suspects),
+        Question::Gone { .. } => Request::Verify,
+        Question::MissingPods { .. } => Request::Look(Found::MissingPods(Vec::new())),
+        Question::Surge { .. } => Request::Look(Found::Surge(Vec::new())),
     }
 }

@@ -9,8 +9,7 @@ use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::cluster::write::writer::{Written, release_patch, released, status_patch, written};
 use rolegate::model::{Queued, ScaledWorkload, WorkloadKind};
 use rolegate::mutate::rollout::partition_patch;
-use rolegate::plan::reconcile::scales::ScaleOutcome;
-use rolegate::plan::{Ended, Judged, Loss, PodRef, Suspect, Verdict};
+use rolegate::plan::{Answer as Found, Ended, Judged, Loss, PodRef, Suspect, Target, Verdict};
 use serde_json::json;
 
 use crate::broken::Broken;
@@ -49,9 +48,9 @@ impl Replica {
                 let done = answered(fault, || invariants::write(server, &group, &patch))?;
                 Answer::Written(done)
             }
-            Request::Ensure { owner, gang } => {
-                let made = answered(fault, || Ok(Ok(server.ensure_pod_group(&owner, &gang.name))))?;
-                Answer::Ensured(owner, gang, made)
+            Request::Ensure { id, gang } => {
+                let made = answered(fault, || Ok(Ok(server.ensure_pod_group(&id.owner, &id.name))))?;
+                Answer::Ensured(id, gang, made)
             }
             Request::FindPodGroups(owner) => {
                 let found = answered(fault, || Ok(Ok(server.pod_groups_of(&owner))))?;
@@ -93,7 +92,7 @@ impl Replica {
             }
             Request::Reread => Answer::Reread(self.read(fault, server)),
             Request::Confirm if self.sabotage == Some(Sabotage::ConfirmsUnread) => {
-                Answer::Looked(Ended::Confirmed { failed: false })
+                Answer::Looked(Found::Group { failed: false })
             }
             Request::Confirm => Answer::Confirmed(self.read(fault, server)),
             Request::ConfirmPods => {
@@ -101,7 +100,7 @@ impl Replica {
                 let uids = there.filter_map(|pod| pod.metadata.uid.clone()).collect();
                 Answer::ConfirmedPods(if fault == Fault::None { Ok((uids, server.version)) } else { Err(()) })
             }
-            Request::Look(ended) => Answer::Looked(ended),
+            Request::Look(found) => Answer::Looked(found),
             Request::Delete { pod, with_dependents } => {
                 let done = answered(fault, || {
                     server.delete_by_uid(&pod, with_dependents);
@@ -140,16 +139,14 @@ impl Replica {
                     Ok(Written::Done(object)) => {
                         answer.iter().for_each(|stored| self.seen.read_group(stored));
                         object.into_iter().for_each(|object| self.index.apply_carrier(None, object));
-                        Ended::Written { failure: None }
+                        status_written(false)
                     }
                     Ok(Written::Conflict) => {
                         self.requests.push(Request::Reread);
                         return true;
                     }
-                    Ok(Written::Gone) => Ended::Written { failure: Some(String::new()) },
-                    Err(_) => {
-                        Ended::Written { failure: (self.sabotage != Some(Sabotage::ForgetsFailures)).then(String::new) }
-                    }
+                    Ok(Written::Gone) => status_written(true),
+                    Err(_) => status_written(self.sabotage != Some(Sabotage::ForgetsFailures)),
                 }
             }
             Answer::PartitionSet(object, answer) => {
@@ -160,30 +157,34 @@ impl Replica {
                 } else {
                     self.frozen.insert(object.uid.clone());
                 }
-                Ended::Tried { object, failure: failed.then(String::new) }
+                Ended::Written { target: Target::Object(object.uid), failure: failed.then(String::new) }
             }
             Answer::Scaled { role, workload, replicas, answer, read } => {
                 self.take_read(&read);
                 self.scaled(role, &workload, replicas, answer)
             }
             Answer::Marked(object, answer) => self.marked(object, answer),
-            Answer::Ensured(owner, gang, made) => {
+            Answer::Ensured(id, gang, made) => {
                 let failed = made.map_or(true, |made| !made && self.sabotage != Some(Sabotage::TakesOldPodGroups));
-                let id = (owner.clone(), gang.name.clone());
+                let named = (id.owner.clone(), id.name.clone());
                 if failed {
-                    self.without_pod_group.insert(id)
+                    self.without_pod_group.insert(named)
                 } else {
-                    self.without_pod_group.remove(&id)
+                    self.without_pod_group.remove(&named)
                 };
-                Ended::PodGroupEnsured { owner, gang, failure: failed.then(|| "refused".to_owned()) }
+                let target = Target::PodGroup { id, members: Some(gang.min_member) };
+                Ended::Written { target, failure: failed.then(|| "refused".to_owned()) }
             }
-            Answer::FoundPodGroups(owner, found) => Ended::PodGroupsFound { owner, found: found.ok() },
-            Answer::PodGroupRemoved(id, done) => Ended::PodGroupRemoved { id, failed: done.is_err() },
-            Answer::Reread(read) => Ended::Written { failure: (!self.take_read(&read)).then(String::new) },
+            Answer::FoundPodGroups(owner, found) => Ended::Read(Found::PodGroups { owner, found: found.ok() }),
+            Answer::PodGroupRemoved(id, done) => {
+                let target = Target::PodGroup { id, members: None };
+                Ended::Written { target, failure: done.is_err().then(String::new) }
+            }
+            Answer::Reread(read) => status_written(!self.take_read(&read)),
             Answer::Confirmed(read) => {
                 let failed = !self.take_read(&read);
                 self.confirm_failed = failed;
-                Ended::Confirmed { failed }
+                Ended::Read(Found::Group { failed })
             }
             Answer::ConfirmedPods(read) => {
                 self.confirm_pods_failed = read.is_err();
@@ -191,24 +192,24 @@ impl Replica {
                     self.seen.running_pods(uids, *at);
                     self.index.running_pods_read(&key(), uids, Some(*at));
                 }
-                Ended::PodsConfirmed { failed: read.is_err() }
+                Ended::Read(Found::Pods { failed: read.is_err() })
             }
-            Answer::Looked(ended) => ended,
+            Answer::Looked(found) => Ended::Read(found),
             Answer::Deleted(object, done) => self.deleted(object, done.is_err()),
             Answer::Recreated(object, done) => self.deleted(object, done.is_err()),
             Answer::LossesSeen(read, judged) => {
                 let judged = judged.filter(|_| self.take_read(&read));
                 self.look_failed = judged.is_none();
-                Ended::LossesSeen { judged }
+                Ended::Read(Found::Losses(judged))
             }
             Answer::Verified { read, absent } => {
                 let gone = self.take_read(&read) && self.index.group(&key()).is_none();
                 // A group that was read but is gone was deleted since, according to the watch.
                 self.absence.verified = gone && (absent || matches!(read.found, Ok(Some(_))));
-                Ended::Verified { gone }
+                Ended::Read(Found::Gone(gone))
             }
         };
-        if let Ended::Written { failure } = &ended {
+        if let Ended::Written { target: Target::Status, failure } = &ended {
             self.write_failed = failure.is_some();
         }
         self.reconciler.ended(key(), ended, self.clock(now));
@@ -234,7 +235,7 @@ impl Replica {
         } else {
             self.refused.remove(&object.uid)
         };
-        Ended::Tried { object, failure: failed.then(String::new) }
+        Ended::Written { target: Target::Object(object.uid), failure: failed.then(String::new) }
     }
 
     fn deleted(&mut self, object: PodRef, failed: bool) -> Ended {
@@ -243,7 +244,7 @@ impl Replica {
         } else {
             self.undeleted.remove(&object.uid)
         };
-        Ended::Tried { object, failure: failed.then(String::new) }
+        Ended::Written { target: Target::Object(object.uid), failure: failed.then(String::new) }
     }
 
     fn scaled(
@@ -253,21 +254,21 @@ impl Replica {
         replicas: u32,
         answer: Option<Answered<String>>,
     ) -> Ended {
-        let outcome = match answer {
-            None => ScaleOutcome::Again,
+        let failure = match answer {
+            None => Some(String::new()),
             Some(Ok(version)) => {
                 self.index.workload_scaled(workload, replicas, &version);
-                ScaleOutcome::Done(replicas)
+                None
             }
-            Some(Err(status)) if [404, 409].contains(&status.code) => ScaleOutcome::Again,
-            Some(Err(status)) => ScaleOutcome::Failed(status.code.to_string()),
+            Some(Err(status)) if [404, 409].contains(&status.code) => Some(String::new()),
+            Some(Err(status)) => Some(status.code.to_string()),
         };
-        if matches!(outcome, ScaleOutcome::Done(_)) {
+        if failure.is_none() {
             self.unscaled.remove(&workload.uid)
         } else {
             self.unscaled.insert(workload.uid.clone())
         };
-        Ended::Scaled { role, uid: workload.uid.clone(), outcome }
+        Ended::Written { target: Target::Replicas { role, uid: workload.uid.clone(), replicas }, failure }
     }
 
     fn marked(&mut self, object: PodRef, answer: Answered<Option<Arc<Pod>>>) -> Ended {
@@ -281,7 +282,7 @@ impl Replica {
         } else {
             self.unscaled.remove(&object.uid)
         };
-        Ended::Tried { object, failure: failed.then(String::new) }
+        Ended::Written { target: Target::Object(object.uid), failure: failed.then(String::new) }
     }
 
     /// Judges which replicas are lost, from the workloads.
@@ -331,6 +332,10 @@ impl Replica {
         }
         read.found.is_ok()
     }
+}
+
+fn status_written(failed: bool) -> Ended {
+    Ended::Written { target: Target::Status, failure: failed.then(String::new) }
 }
 
 /// Returns the answer to a request under a fault.

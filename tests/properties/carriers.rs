@@ -9,7 +9,7 @@ use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::{CarrierObject, Change, Index};
 use rolegate::model::{GroupKey, names};
-use rolegate::plan::{Action, Ended, LoopOptions, MissingGroup, PodRef, Reconciler};
+use rolegate::plan::{Action, Answer, Ended, LoopOptions, MissingGroup, Question, Reconciler, StatusWrite, Target};
 use serde_json::json;
 
 const PODS: u32 = 6;
@@ -161,9 +161,7 @@ impl World {
         for action in &actions {
             Self::judge(action, controlling.as_ref())?;
         }
-        let asked = actions
-            .into_iter()
-            .filter(|action| !matches!(action, Action::Publish { .. } | Action::PublishOfPods { .. }));
+        let asked = actions.into_iter().filter(|action| !matches!(action, Action::Publish { .. }));
         let before = self.asked.len();
         self.asked.extend(asked);
         Ok(self.asked.len() > before)
@@ -172,14 +170,14 @@ impl World {
     fn judge(action: &Action, controlling: Option<&(String, GroupStatus)>) -> Result<(), TestCaseError> {
         let oldest = controlling.map(|(name, _)| name.as_str());
         match action {
-            Action::WriteStatus { group, .. } => {
+            Action::WriteStatus(StatusWrite::Group { group, .. }) => {
                 prop_assert!(
                     oldest.is_none_or(|oldest| group.carrier.name == oldest),
                     "{} controls",
                     group.carrier.name
                 );
             }
-            Action::WriteConflicted { other, status } => {
+            Action::WriteStatus(StatusWrite::Conflicted { other, status }) => {
                 prop_assert!(oldest.is_some_and(|oldest| other.carrier.name != oldest), "{oldest:?} is told so");
                 prop_assert_eq!(&status.coordination_state, &other.status.coordination_state);
                 prop_assert!(says_conflicted(status));
@@ -212,30 +210,30 @@ impl World {
                     self.pods[ordinal as usize].0 = false;
                     self.tell_pod(ordinal);
                 }
-                Ended::Tried { object: pod, failure: failed.then(String::new) }
+                Ended::Written { target: Target::Object(pod.uid), failure: failed.then(String::new) }
             }
-            Action::WriteStatus { group, status, .. } => {
+            Action::WriteStatus(StatusWrite::Group { group, status, .. }) => {
                 self.store(&group.carrier.uid, &group.carrier.resource_version, status, succeeds);
-                Ended::Written { failure: failed.then(String::new) }
+                Ended::Written { target: Target::Status, failure: failed.then(String::new) }
             }
-            Action::WriteConflicted { other, status } => {
+            Action::WriteStatus(StatusWrite::Conflicted { other, status }) => {
                 self.store(&other.carrier.uid, &other.carrier.resource_version, status, succeeds);
-                let (name, uid) = (other.carrier.name.as_str().into(), other.carrier.uid.as_str().into());
-                Ended::Tried { object: PodRef { name, uid }, failure: failed.then(String::new) }
+                let target = Target::Object(other.carrier.uid.as_str().into());
+                Ended::Written { target, failure: failed.then(String::new) }
             }
-            Action::ConfirmGroup => Ended::Confirmed { failed },
-            Action::ConfirmPods => {
+            Action::Read(Question::Group) => Ended::Read(Answer::Group { failed }),
+            Action::Read(Question::Pods) => {
                 let all: HashSet<_> = (0..PODS).map(|ordinal| format!("p-{ordinal}")).collect();
                 if succeeds {
                     self.index.running_pods_read(&key(), &all, Some(self.version));
                 }
-                Ended::PodsConfirmed { failed }
+                Ended::Read(Answer::Pods { failed })
             }
-            Action::VerifyGone { .. } => Ended::Verified { gone: false },
-            Action::DiagnoseMissingPods { .. } => Ended::Diagnosed { diagnoses: Vec::new() },
-            Action::FindSurge { .. } => Ended::Surge { proven: Vec::new() },
+            Action::Read(Question::Gone { .. }) => Ended::Read(Answer::Gone(false)),
+            Action::Read(Question::MissingPods { .. }) => Ended::Read(Answer::MissingPods(Vec::new())),
+            Action::Read(Question::Surge { .. }) => Ended::Read(Answer::Surge(Vec::new())),
             // Its pods came without labels of their place.
-            Action::Mark { mark } => Ended::Tried { object: mark.pod, failure: None },
+            Action::Mark(mark) => Ended::Written { target: Target::Object(mark.pod.uid), failure: None },
             other => panic!("nobody asks for {other:?} here"),
         };
         self.reconciler.ended(key(), ended, self.now);

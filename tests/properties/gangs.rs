@@ -11,7 +11,7 @@ use rolegate::api::pod_group::POD_GROUP;
 use rolegate::cluster::index::{Change, Index, LookedUp};
 use rolegate::model::{GangTree, GroupKey, Placement, names};
 use rolegate::plan::placement::Sight;
-use rolegate::plan::{Action, Ended, LoopOptions, Pin, Reconciler};
+use rolegate::plan::{Action, Ended, LoopOptions, Pin, Reconciler, StatusWrite, Target};
 use serde_json::{Value, json};
 
 use crate::late_room::{LateRoom, Other, Told, left, object_of};
@@ -253,11 +253,9 @@ impl World {
         self.reconciler.changed([key.of_pod_group()], self.now);
         let snapshot = self.index.tree_snapshot(&key);
         let sight = Some(Sight::Known(&mut self.room.capacity));
-        let actions = self.reconciler.pass_tree(&key.of_pod_group(), &snapshot, sight, self.now);
+        let actions = self.reconciler.pass(&key.of_pod_group(), &snapshot, sight, self.now, "");
         let before = self.asked.len();
-        let asked = actions
-            .into_iter()
-            .filter(|action| !matches!(action, Action::PublishOfPodGroup { .. } | Action::PublishOfPods { .. }));
+        let asked = actions.into_iter().filter(|action| !matches!(action, Action::Publish { .. }));
         self.asked.extend(asked.map(|action| (tree, action)));
         self.asked.len() > before
     }
@@ -283,9 +281,9 @@ impl World {
                     self.pods.insert(uid.clone(), Pod { held: false, pin, ..found });
                     self.tell_pod(&uid);
                 }
-                Ended::Tried { object: pod, failure: failed.then(String::new) }
+                Ended::Written { target: Target::Object(pod.uid), failure: failed.then(String::new) }
             }
-            Action::CommitPlacement { tree, placement } => {
+            Action::WriteStatus(StatusWrite::Placement { tree, placement }) => {
                 let is_current = tree.resource_version == self.placements[of].0.to_string();
                 if succeeds && is_current {
                     let shape = &self.shape.trees[of];
@@ -299,7 +297,8 @@ impl World {
                     self.placements[of].1 = placement;
                     self.tell_tree(of);
                 }
-                Ended::PlacementCommitted { failed: failed || !is_current }
+                let failed = failed || !is_current;
+                Ended::Written { target: Target::Status, failure: failed.then(String::new) }
             }
             other => panic!("nobody asks for {other:?} here"),
         };

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::plan::{Action, Ended, LoopOptions, MissingGroup, Reconciler};
+use crate::plan::{Action, Answer, Ended, LoopOptions, MissingGroup, Question, Reconciler, StatusWrite};
 
 const LIST: u64 = 9;
 
@@ -48,8 +48,10 @@ fn pass(reconciler: &mut Reconciler, index: &Index, second: u64) -> Vec<Option<u
     let actions =
         reconciler.pass(&key(), &index.snapshot(&key()), None, Duration::from_secs(second), "2026-01-01T00:00:00Z");
     let written = |action: &Action| match action {
-        Action::ConfirmPods => Some(None),
-        Action::WriteStatus { status, .. } => Some(status.coordination_state[0].progress["prefill"].released),
+        Action::Read(Question::Pods) => Some(None),
+        Action::WriteStatus(StatusWrite::Group { status, .. }) => {
+            Some(status.coordination_state[0].progress["prefill"].released)
+        }
         _ => None,
     };
     actions.iter().filter_map(written).collect()
@@ -64,10 +66,10 @@ fn what_runs_counts_for_a_new_group_when_it_is_seen_to_be_there() {
     let (mut index, mut reconciler) = (with_pods(), leader());
     assert_eq!(pass(&mut reconciler, &index, 0), [None]);
     assert!(pass(&mut reconciler, &index, 1).is_empty(), "it is asked once, and nothing is decided meanwhile");
-    reconciler.ended(key(), Ended::PodsConfirmed { failed: true }, Duration::from_secs(1));
+    reconciler.ended(key(), Ended::Read(Answer::Pods { failed: true }), Duration::from_secs(1));
     assert_eq!(pass(&mut reconciler, &index, 2), [None], "it is asked again");
     index.running_pods_read(&key(), &uids(0..4, 1), Some(LIST));
-    reconciler.ended(key(), Ended::PodsConfirmed { failed: false }, Duration::from_secs(2));
+    reconciler.ended(key(), Ended::Read(Answer::Pods { failed: false }), Duration::from_secs(2));
     assert_eq!(pass(&mut reconciler, &index, 3), [Some(4)]);
 }
 
@@ -76,7 +78,7 @@ fn pods_of_an_earlier_group_open_nothing_to_those_of_a_new_one() {
     let (mut index, mut reconciler) = (with_pods(), leader());
     assert_eq!(pass(&mut reconciler, &index, 0), [None]);
     index.running_pods_read(&key(), &HashSet::new(), Some(LIST));
-    reconciler.ended(key(), Ended::PodsConfirmed { failed: false }, Duration::from_secs(1));
+    reconciler.ended(key(), Ended::Read(Answer::Pods { failed: false }), Duration::from_secs(1));
     assert_eq!(pass(&mut reconciler, &index, 2), [Some(2)], "the first segment goes, and no other");
 }
 

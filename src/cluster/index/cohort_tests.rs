@@ -6,7 +6,7 @@ use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::status::GroupStatus;
 use crate::api::workload::StatefulSet;
 use crate::cluster::index::workloads::SeenWorkload;
-use crate::plan::{Action, Reconciler};
+use crate::plan::{Action, Reconciler, StatusWrite, Step};
 
 fn with_group(index: &mut Index, version: u32, status: &GroupStatus) {
     let rolling = json!({ "rollingUpdate": { "maxSkew": "50%" } });
@@ -59,8 +59,8 @@ fn pass(reconciler: &mut Reconciler, index: &Index, second: u64) -> (Option<Grou
     let (mut written, mut lowered) = (None, Vec::new());
     for action in actions {
         match action {
-            Action::WriteStatus { status, .. } => written = Some(status),
-            Action::SetPartition { workload, .. } => lowered.push(workload.claim.role),
+            Action::WriteStatus(StatusWrite::Group { status, .. }) => written = Some(status),
+            Action::Step(Step::Partition { workload, .. }) => lowered.push(workload.claim.role),
             _ => {}
         }
     }

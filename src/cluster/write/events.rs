@@ -22,8 +22,8 @@ use crate::cluster::failure::{namespace_is_gone, short, unless};
 use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::write::event_limit::{Asked, EventLimit};
 use crate::cluster::write::writer::{MANAGER, Writer, params};
-use crate::model::{GangTree, Group, Workload};
-use crate::plan::PodRef;
+use crate::model::Workload;
+use crate::plan::About;
 use crate::plan::reconcile::events::{DRAINING, EventNote, RELEASED};
 use crate::plan::reconcile::scales::{SCALED, SCALED_BACK};
 
@@ -83,28 +83,24 @@ impl Events {
         Self { queue, identity: identity.to_owned(), metrics }
     }
 
-    /// Publishes Events on a group, and on the workloads of the roles that they name. A lost Event does no harm.
-    pub fn publish(&self, group: &Group, events: &[EventNote], workload: impl Fn(&str) -> Option<Arc<Workload>>) {
+    /// Publishes Events on an object, and on the workloads of the roles that they name. A lost Event does no harm.
+    pub fn publish(
+        &self,
+        namespace: &str,
+        about: &About,
+        events: &[EventNote],
+        workload: impl Fn(&str) -> Option<Arc<Workload>>,
+    ) {
+        let object = match about {
+            About::Group(group) => reference(group.carrier.kind, namespace, &group.carrier.name, &group.carrier.uid),
+            About::PodGroup(tree) => reference(POD_GROUP, namespace, &tree.key.name, &tree.uid),
+            About::Pod(pod) => reference(POD, namespace, &pod.name, &pod.uid),
+        };
         for note in events {
             let workloads = note.roles.iter().filter_map(|role| Some(of_workload(&*workload(role)?)));
-            let carrier = reference(group.carrier.kind, &group.key.namespace, &group.carrier.name, &group.carrier.uid);
-            for regarding in std::iter::once(carrier).chain(workloads) {
-                self.send(&group.key.namespace, regarding, note);
+            for regarding in std::iter::once(object.clone()).chain(workloads) {
+                self.send(namespace, regarding, note);
             }
-        }
-    }
-
-    /// Publishes Events on a PodGroup.
-    pub fn publish_of_pod_group(&self, tree: &GangTree, events: &[EventNote]) {
-        for note in events {
-            let regarding = reference(POD_GROUP, &tree.key.namespace, &tree.key.name, &tree.uid);
-            self.send(&tree.key.namespace, regarding, note);
-        }
-    }
-
-    pub fn publish_of_pods(&self, namespace: &str, events: &[(PodRef, EventNote)]) {
-        for (pod, note) in events {
-            self.send(namespace, reference(POD, namespace, &pod.name, &pod.uid), note);
         }
     }
 

@@ -1,9 +1,9 @@
 //! Carries out the decisions of the loop. Each action reports its end to the reconciler, whatever the API server does: an
 //! action without an answer, or with a panic, has failed.
 
-use crate::api::status::GroupStatus;
+use crate::api::Pod;
 use crate::cluster::failure::{namespace_is_gone, short};
-use crate::cluster::index::{CarrierObject, SharedIndex};
+use crate::cluster::index::SharedIndex;
 use crate::cluster::metrics::{LoopMetrics, Outcome};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::cluster::read::pod_groups::TAKEN;
@@ -17,9 +17,11 @@ use crate::mutate::late_labels;
 use crate::plan::marks::Mark;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::pod_group_memory::PodGroupId;
-use crate::plan::reconcile::scales::ScaleOutcome;
 use crate::plan::status::dropped;
-use crate::plan::{Action, BatchPodGroup, Ended, MissingLabels, MissingPods, PodRef, StatusCarrier, Suspect};
+use crate::plan::{
+    About, Action, Answer, Ended, Extent, MissingLabels, MissingPods, PodGroupWrite, PodRef, Question, StatusCarrier,
+    StatusWrite, Step,
+};
 
 #[derive(Clone)]
 pub struct Executor {
@@ -65,8 +67,8 @@ impl ActionError {
 
 /// Result of an action: a word for the metrics, and a report to the reconciler.
 type Done = (&'static str, Option<Ended>);
-/// Result of a deletion: a word for the metrics, and why nothing was deleted.
-type Deleted = (&'static str, Option<&'static str>);
+/// Result of a write: a word for the metrics, and why nothing was written; empty if another client was faster.
+type Wrote = (&'static str, Option<&'static str>);
 
 impl Executor {
     /// Returns an executor that writes with `writer`, and applies the results to the index of `lookup`.
@@ -106,17 +108,17 @@ impl Executor {
 
     /// Queues the Events of an action; `false` for an action of another kind.
     pub fn publish(&self, key: &GroupKey, action: &Action) -> bool {
-        match action {
-            Action::Publish { group, events } => self.publish_of_group(group, events),
-            Action::PublishOfPodGroup { tree, events } => self.events.publish_of_pod_group(tree, events),
-            Action::PublishOfPods { events } => self.events.publish_of_pods(&key.namespace, events),
-            _ => return false,
-        }
+        let Action::Publish { about, events } = action else { return false };
+        self.publish_about(key, about, events);
         true
     }
 
-    fn publish_of_group(&self, group: &Group, events: &[EventNote]) {
-        self.events.publish(group, events, |role| self.index().read().workload_of(group, role));
+    fn publish_about(&self, key: &GroupKey, about: &About, events: &[EventNote]) {
+        let workload = |role: &str| match about {
+            About::Group(group) => self.index().read().workload_of(group, role),
+            About::PodGroup(_) | About::Pod(_) => None,
+        };
+        self.events.publish(&key.namespace, about, events, workload);
     }
 
     async fn act(&self, key: &GroupKey, action: &Action) -> Result<Done, ActionError> {
@@ -125,149 +127,169 @@ impl Executor {
                 let late = |of: &MissingLabels| {
                     late_labels(&of.group, &of.role, of.ordinal, of.size_only, of.revision.as_deref())
                 };
-                let labels = labels.as_ref().map(late);
-                match self.writer.release(&key.namespace, pod, &labels.unwrap_or_default(), pin, *queued).await? {
-                    Some(pod) => {
-                        self.index().write(|index| index.pod_written(&pod));
-                        ("released", None)
-                    }
-                    None => ("gone", None),
-                }
+                let labels = labels.as_ref().map(late).unwrap_or_default();
+                let released = self.writer.release(&key.namespace, pod, &labels, pin, *queued).await?;
+                (self.pod_written(released, "released"), None)
             }
-            Action::WriteStatus { group, status, then } => match self.writer.write_status(group, status).await? {
-                Written::Done(object) => {
-                    self.publish_of_group(group, then);
-                    return Ok(self.status_written(action, group, status, object));
-                }
-                // Another writer was faster: plan again from the current object.
-                Written::Conflict => ("conflict", self.reread(group).await.is_err().then_some("it cannot be read")),
-                // The watch will report it; a read now gains nothing.
-                Written::Gone => ("gone", Some("it is gone")),
-            },
-            Action::WriteConflicted { other, status } => {
-                if let Written::Done(object) = self.writer.write_status(other, status).await? {
-                    return Ok(self.status_written(action, other, status, object));
-                }
-                ("written", None)
-            }
-            Action::EnsurePodGroup { group, gang } => {
-                let made = self.ensure_pod_group(key, group, gang).await?;
-                ("written", (!made).then_some(TAKEN))
-            }
-            Action::FindPodGroups { group } => return self.find_pod_groups(group).await,
-            Action::RemovePodGroup { group, id } => (self.remove_pod_group(key, group, id).await?, None),
-            Action::SetPartition { workload, partition, ends } => {
-                match self.writer.set_partition(workload, *partition, *ends).await? {
-                    Some(seen) => {
-                        self.index().write(|index| index.apply_workload(None, seen));
-                        ("written", None)
-                    }
-                    None => ("conflict", Some("somebody was faster")),
-                }
-            }
-            Action::Scale { group, role, workload, replicas, then } => {
-                return self.scale(group, role, workload, *replicas, then).await;
-            }
-            Action::Mark { mark } => (self.mark(key, mark).await?, None),
-            Action::Recreate { pod } => self.recreate(key, pod).await?,
-            Action::Delete { pod, with_dependents } => self.delete(key, pod, *with_dependents).await?,
-            Action::LookAtLosses { group, suspects } => return self.look_at_losses(key, group, suspects).await,
-            Action::DiagnoseMissingPods { group, missing } => {
-                let roles = missing.iter().map(|missing| &*missing.role);
-                let makers = missing_pods::makers(&self.index().read(), group, roles);
-                let adopted = self.adopt(key, group, missing).await?;
-                let mut diagnoses = missing_pods::find(&self.writer.client, group, missing, &makers).await?;
-                // The watch will report the adopted pods.
-                diagnoses.retain(|diagnosis| !adopted.contains(&diagnosis.role));
-                return Ok(("found", Some(Ended::Diagnosed { diagnoses })));
-            }
-            Action::FindSurge { group, surplus } => {
-                let proven = surge::find(&self.writer.client, self.index(), group, surplus).await?;
-                return Ok(("found", Some(Ended::Surge { proven })));
-            }
-            Action::ConfirmGroup => {
-                self.lookup.read_live(key).await?;
-                ("found", None)
-            }
-            Action::ConfirmPods => {
-                let found = running_pods::list(&self.writer.client, key).await?;
-                self.index().write(|index| index.running_pods_read(key, &found.uids, found.at));
-                ("found", None)
-            }
-            Action::VerifyGone { carrier } => {
-                let gone = self.lookup.is_gone(key, *carrier).await?;
-                return Ok(("found", Some(Ended::Verified { gone })));
-            }
-            Action::CommitPlacement { tree, placement } => {
-                let noted = self.writer.note_placement(tree, placement).await?;
-                if noted { ("written", None) } else { ("conflict", Some("somebody was faster")) }
-            }
-            Action::VerifyPodGroupGone => {
-                let gone = match key.pod_group() {
-                    Some(key) => self.lookup.is_pod_group_gone(&key).await?,
-                    None => false,
-                };
-                return Ok(("found", Some(Ended::Verified { gone })));
-            }
-            Action::Publish { .. } | Action::PublishOfPodGroup { .. } | Action::PublishOfPods { .. } => {
-                self.publish(key, action);
+            Action::Mark(mark) => (self.mark(key, mark).await?, None),
+            Action::Delete { pod, extent } => self.delete(key, pod, *extent).await?,
+            Action::WriteStatus(write) => return self.write_status(key, write).await,
+            Action::Step(step) => self.step(key, step).await?,
+            Action::WritePodGroup { group, id, write } => self.write_pod_group(key, group, id, write).await?,
+            Action::Read(question) => return Ok(("found", Some(Ended::Read(self.read(key, question).await?)))),
+            Action::Publish { about, events } => {
+                self.publish_about(key, about, events);
                 return Ok(("queued", None));
             }
         };
         Ok((outcome, action.ended(failure)))
     }
 
-    async fn ensure_pod_group(&self, key: &GroupKey, group: &Group, gang: &BatchPodGroup) -> Result<bool, ActionError> {
-        let made = self.writer.ensure_pod_group(group, gang).await?;
-        if !made {
-            tracing::info!(group = %key, name = gang.name, "PodGroup of a batch is not made: {TAKEN}");
+    async fn mark(&self, key: &GroupKey, mark: &Mark) -> Result<&'static str, ActionError> {
+        let marked = self.writer.mark(&key.namespace, mark).await?;
+        Ok(self.pod_written(marked, "written"))
+    }
+
+    fn pod_written(&self, written: Option<Pod>, done: &'static str) -> &'static str {
+        let Some(pod) = written else { return "gone" };
+        self.index().write(|index| index.pod_written(&pod));
+        done
+    }
+
+    async fn delete(&self, key: &GroupKey, pod: &PodRef, extent: Extent) -> Result<Wrote, ActionError> {
+        if extent != Extent::Unscheduled {
+            self.writer.delete(&key.namespace, pod, extent == Extent::Dependents).await?;
+            tracing::info!(group = %key, name = %pod.name, "deleted: its batch is made anew");
+            return Ok(("deleted", None));
         }
-        Ok(made)
+        let deleted = self.writer.delete_without_node(&key.namespace, pod).await?;
+        if deleted {
+            tracing::info!(group = %key, name = %pod.name, "deleted: it is made again for its batch and its place");
+        }
+        Ok(("deleted", (!deleted).then_some("nobody would make it again, or it runs")))
     }
 
-    async fn find_pod_groups(&self, group: &Group) -> Result<Done, ActionError> {
-        let (owner, found) = (group.carrier.uid.clone(), self.writer.find_pod_groups(group).await?);
-        Ok(("found", Some(Ended::PodGroupsFound { owner, found: Some(found) })))
+    async fn write_status(&self, key: &GroupKey, write: &StatusWrite) -> Result<Done, ActionError> {
+        let (group, status, then): (_, _, &[EventNote]) = match write {
+            StatusWrite::Group { group, status, then } => (group, status, then),
+            StatusWrite::Conflicted { other, status } => (other, status, &[]),
+            StatusWrite::Placement { tree, placement } => {
+                let noted = self.writer.note_placement(tree, placement).await?;
+                return Ok(if noted { ("written", write.ended(None)) } else { ("conflict", write.ended(Some(""))) });
+            }
+        };
+        let (outcome, failure) = match self.writer.write_status(group, status).await? {
+            Written::Done(object) => {
+                self.publish_about(key, &About::Group(group.clone()), then);
+                let fields = object.as_ref().map(|object| dropped(status, object.status())).unwrap_or_default();
+                object.into_iter().for_each(|object| self.index().write(|index| index.apply_carrier(None, object)));
+                if !fields.is_empty() {
+                    return Ok(("dropped", Some(status_dropped(write, group, fields))));
+                }
+                ("written", None)
+            }
+            _ if matches!(write, StatusWrite::Conflicted { .. }) => ("conflict", None),
+            // Another writer was faster: plan again from the current object.
+            Written::Conflict => ("conflict", self.reread(group).await.is_err().then_some("it cannot be read")),
+            // The watch will report it; a read now gains nothing.
+            Written::Gone => ("gone", Some("it is gone")),
+        };
+        Ok((outcome, write.ended(failure)))
     }
 
-    async fn remove_pod_group(
+    async fn reread(&self, group: &Group) -> Result<(), LookupError> {
+        let read = self.lookup.read_live(&group.key).await;
+        read.inspect_err(|error| tracing::warn!(group = %group.key, %error, "group cannot be read after a conflict"))
+    }
+
+    async fn step(&self, key: &GroupKey, step: &Step) -> Result<Wrote, ActionError> {
+        let is_done = match step {
+            Step::Partition { workload, partition, ends } => {
+                let seen = self.writer.set_partition(workload, *partition, *ends).await?;
+                let is_done = seen.is_some();
+                seen.into_iter().for_each(|seen| self.index().write(|index| index.apply_workload(None, seen)));
+                is_done
+            }
+            Step::Replicas { group, workload, replicas, then, .. } => {
+                let scaled = self.scale(group, workload, *replicas).await?;
+                if scaled {
+                    self.publish_about(key, &About::Group(group.clone()), then);
+                }
+                scaled
+            }
+        };
+        Ok(if is_done { ("written", None) } else { ("conflict", Some("")) })
+    }
+
+    /// Scales a workload by the committed status of its group; `false` if it was changed. A stale group would scale it to an
+    /// earlier number.
+    async fn scale(&self, group: &Group, workload: &ScaledWorkload, replicas: u32) -> Result<bool, ActionError> {
+        self.lookup.read_live(&group.key).await?;
+        let now = self.index().read().group(&group.key);
+        if !now.is_some_and(|now| now.has_committed_like(group)) {
+            return Ok(false);
+        }
+        let Some(version) = self.writer.scale(workload, replicas).await? else { return Ok(false) };
+        self.index().write(|index| index.workload_scaled(workload, replicas, &version));
+        Ok(true)
+    }
+
+    async fn write_pod_group(
         &self,
         key: &GroupKey,
         group: &Group,
         id: &PodGroupId,
-    ) -> Result<&'static str, ActionError> {
-        self.writer.remove_pod_group(group, id).await?;
-        tracing::info!(group = %key, name = id.name, "PodGroup removed: its batch is no more");
-        Ok("deleted")
-    }
-
-    /// Scales a workload by the committed status of its group. A stale group would scale it to an earlier number.
-    async fn scale(
-        &self,
-        group: &Group,
-        role: &str,
-        workload: &ScaledWorkload,
-        replicas: u32,
-        then: &[EventNote],
-    ) -> Result<Done, ActionError> {
-        let ended = |outcome| Some(Ended::Scaled { role: role.to_owned(), uid: workload.uid.clone(), outcome });
-        self.lookup.read_live(&group.key).await?;
-        let now = self.index().read().group(&group.key);
-        if !now.is_some_and(|now| now.has_committed_like(group)) {
-            return Ok(("conflict", ended(ScaleOutcome::Again)));
-        }
-        let Some(version) = self.writer.scale(workload, replicas).await? else {
-            return Ok(("conflict", ended(ScaleOutcome::Again)));
+        write: &PodGroupWrite,
+    ) -> Result<Wrote, ActionError> {
+        let PodGroupWrite::Ensure(gang) = write else {
+            self.writer.remove_pod_group(group, id).await?;
+            tracing::info!(group = %key, name = id.name, "PodGroup removed: its batch is no more");
+            return Ok(("deleted", None));
         };
-        self.index().write(|index| index.workload_scaled(workload, replicas, &version));
-        self.publish_of_group(group, then);
-        Ok(("written", ended(ScaleOutcome::Done(replicas))))
+        let made = self.writer.ensure_pod_group(group, gang).await?;
+        if !made {
+            tracing::info!(group = %key, name = id.name, "PodGroup of a batch is not made: {TAKEN}");
+        }
+        Ok(("written", (!made).then_some(TAKEN)))
     }
 
-    async fn mark(&self, key: &GroupKey, mark: &Mark) -> Result<&'static str, ActionError> {
-        let Some(pod) = self.writer.mark(&key.namespace, mark).await? else { return Ok("gone") };
-        self.index().write(|index| index.pod_written(&pod));
-        Ok("written")
+    async fn read(&self, key: &GroupKey, question: &Question) -> Result<Answer, ActionError> {
+        let client = &self.writer.client;
+        Ok(match question {
+            Question::Group => {
+                self.lookup.read_live(key).await?;
+                Answer::Group { failed: false }
+            }
+            Question::Pods => {
+                let found = running_pods::list(client, key).await?;
+                self.index().write(|index| index.running_pods_read(key, &found.uids, found.at));
+                Answer::Pods { failed: false }
+            }
+            Question::PodGroups { group } => {
+                let (owner, found) = (group.carrier.uid.clone(), self.writer.find_pod_groups(group).await?);
+                Answer::PodGroups { owner, found: Some(found) }
+            }
+            Question::Losses { group, suspects } => {
+                self.lookup.read_live(key).await?;
+                Answer::Losses(Some(losses::look(client, self.index(), group, suspects).await?))
+            }
+            Question::MissingPods { group, missing } => {
+                let roles = missing.iter().map(|missing| &*missing.role);
+                let makers = missing_pods::makers(&self.index().read(), group, roles);
+                let adopted = self.adopt(key, group, missing).await?;
+                let mut diagnoses = missing_pods::find(client, group, missing, &makers).await?;
+                // The watch will report the adopted pods.
+                diagnoses.retain(|diagnosis| !adopted.contains(&diagnosis.role));
+                Answer::MissingPods(diagnoses)
+            }
+            Question::Surge { group, surplus } => {
+                Answer::Surge(surge::find(client, self.index(), group, surplus).await?)
+            }
+            Question::Gone { carrier } => Answer::Gone(match key.pod_group() {
+                Some(key) => self.lookup.is_pod_group_gone(&key).await?,
+                None => self.lookup.is_gone(key, *carrier).await?,
+            }),
+        })
     }
 
     /// Labels running pods of roles that lack some and do not name the group: their workload made them before it could. They
@@ -289,92 +311,62 @@ impl Executor {
         Ok(adopted)
     }
 
-    async fn recreate(&self, key: &GroupKey, pod: &PodRef) -> Result<Deleted, ActionError> {
-        let deleted = self.writer.delete_without_node(&key.namespace, pod).await?;
-        if deleted {
-            tracing::info!(group = %key, name = %pod.name, "deleted: it is made again for its batch and its place");
-        }
-        Ok(("deleted", (!deleted).then_some("nobody would make it again, or it runs")))
-    }
-
-    async fn delete(&self, key: &GroupKey, pod: &PodRef, with_dependents: bool) -> Result<Deleted, ActionError> {
-        self.writer.delete(&key.namespace, pod, with_dependents).await?;
-        tracing::info!(group = %key, name = %pod.name, "deleted: its batch is made anew");
-        Ok(("deleted", None))
-    }
-
-    async fn look_at_losses(&self, key: &GroupKey, group: &Group, suspects: &[Suspect]) -> Result<Done, ActionError> {
-        self.lookup.read_live(key).await?;
-        let judged = losses::look(&self.writer.client, self.index(), group, suspects).await?;
-        Ok(("found", Some(Ended::LossesSeen { judged: Some(judged) })))
-    }
-
-    /// Applies a status as the write returned it, and reports whether all its fields were stored.
-    fn status_written(
-        &self,
-        action: &Action,
-        group: &Group,
-        status: &GroupStatus,
-        object: Option<CarrierObject>,
-    ) -> Done {
-        let Some(object) = object else { return ("written", action.ended(None)) };
-        let fields = dropped(status, object.status());
-        self.index().write(|index| index.apply_carrier(None, object));
-        if fields.is_empty() {
-            return ("written", action.ended(None));
-        }
-        let carrier = &group.carrier;
-        let (kind, name, fields_text) = (carrier.kind.full_name(), &carrier.name, fields.join(", "));
-        tracing::warn!(group = %group.key, kind, name, "status does not keep {fields_text}: not written again");
-        ("dropped", Some(Ended::StatusDropped { object: StatusCarrier::of(group), fields }))
-    }
-
-    async fn reread(&self, group: &Group) -> Result<(), LookupError> {
-        let read = self.lookup.read_live(&group.key).await;
-        read.inspect_err(|error| tracing::warn!(group = %group.key, %error, "group cannot be read after a conflict"))
-    }
-
     fn count(&self, action: &Action, outcome: &'static str) {
         let counter = match action {
             Action::Release { .. } => &self.metrics.releases,
-            Action::WriteStatus { .. } => &self.metrics.status_writes,
-            Action::SetPartition { .. } => &self.metrics.partitions,
-            Action::Scale { .. } => &self.metrics.scales,
-            Action::Delete { .. } => &self.metrics.recovery_deletions,
+            Action::WriteStatus(StatusWrite::Group { .. }) => &self.metrics.status_writes,
+            Action::Step(Step::Partition { .. }) => &self.metrics.partitions,
+            Action::Step(Step::Replicas { .. }) => &self.metrics.scales,
+            Action::Delete { extent: Extent::Pod | Extent::Dependents, .. } => &self.metrics.recovery_deletions,
             _ => return,
         };
         counter.get_or_create(&Outcome { outcome }).inc();
     }
 }
 
+/// Logs and reports a status that was not stored in full.
+fn status_dropped(write: &StatusWrite, group: &Group, fields: Vec<&'static str>) -> Ended {
+    let carrier = &group.carrier;
+    let (kind, name, fields_text) = (carrier.kind.full_name(), &carrier.name, fields.join(", "));
+    tracing::warn!(group = %group.key, kind, name, "status does not keep {fields_text}: not written again");
+    Ended::StatusDropped { target: write.target(), object: StatusCarrier::of(group), fields }
+}
+
 /// Reports whether the action writes a pod. Hundreds of pods may be due at a time.
 const fn is_of_pod(action: &Action) -> bool {
-    matches!(action, Action::Release { .. } | Action::Recreate { .. } | Action::Delete { .. } | Action::Mark { .. })
+    matches!(action, Action::Release { .. } | Action::Delete { .. } | Action::Mark(_))
 }
 
 /// Returns a description of an action for people, and the name of its object; empty where that is the group.
 fn described(action: &Action) -> (&'static str, &str) {
     match action {
         Action::Release { pod, .. } => ("release of a pod", &pod.name),
-        Action::WriteStatus { .. } => ("status of the group", ""),
-        Action::WriteConflicted { other, .. } => ("status of an object that controls nothing", &other.carrier.name),
-        Action::EnsurePodGroup { gang, .. } => ("PodGroup of a batch", &gang.name),
-        Action::FindPodGroups { .. } => ("look at which PodGroups are there", ""),
-        Action::RemovePodGroup { id, .. } => ("removal of the PodGroup of a batch that is no more", &id.name),
-        Action::SetPartition { workload, .. } => ("partition of a workload", &workload.key.name),
-        Action::Scale { workload, .. } => ("scale of a workload", &workload.key.name),
-        Action::Mark { mark } => ("labels of a pod", &mark.pod.name),
-        Action::Recreate { pod } => ("deletion of a pod without a node", &pod.name),
+        Action::Mark(mark) => ("labels of a pod", &mark.pod.name),
+        Action::Delete { pod, extent: Extent::Unscheduled } => ("deletion of a pod without a node", &pod.name),
         Action::Delete { pod, .. } => ("deletion of a pod of a batch that is made anew", &pod.name),
-        Action::LookAtLosses { .. } => ("look at whether replicas are lost", ""),
-        Action::DiagnoseMissingPods { .. } => ("look at why pods do not appear", ""),
-        Action::FindSurge { .. } => ("look at whether a rollout made what is too many", ""),
-        Action::ConfirmGroup => ("look at the group", ""),
-        Action::ConfirmPods => ("look at which pods are there", ""),
-        Action::VerifyGone { .. } => ("look at whether the group is gone", ""),
-        Action::CommitPlacement { .. } => ("note of where the pods of a PodGroup go", ""),
-        Action::VerifyPodGroupGone => ("look at whether the PodGroup is gone", ""),
-        Action::Publish { .. } | Action::PublishOfPodGroup { .. } | Action::PublishOfPods { .. } => ("Events", ""),
+        Action::WriteStatus(StatusWrite::Group { .. }) => ("status of the group", ""),
+        Action::WriteStatus(StatusWrite::Conflicted { other, .. }) => {
+            ("status of an object that controls nothing", &other.carrier.name)
+        }
+        Action::WriteStatus(StatusWrite::Placement { .. }) => ("note of where the pods of a PodGroup go", ""),
+        Action::Step(Step::Partition { workload, .. }) => ("partition of a workload", &workload.key.name),
+        Action::Step(Step::Replicas { workload, .. }) => ("scale of a workload", &workload.key.name),
+        Action::WritePodGroup { id, write: PodGroupWrite::Ensure(_), .. } => ("PodGroup of a batch", &id.name),
+        Action::WritePodGroup { id, .. } => ("removal of the PodGroup of a batch that is no more", &id.name),
+        Action::Read(question) => (asked(question), ""),
+        Action::Publish { .. } => ("Events", ""),
+    }
+}
+
+const fn asked(question: &Question) -> &'static str {
+    match question {
+        Question::Group => "look at the group",
+        Question::Pods => "look at which pods are there",
+        Question::PodGroups { .. } => "look at which PodGroups are there",
+        Question::Losses { .. } => "look at whether replicas are lost",
+        Question::MissingPods { .. } => "look at why pods do not appear",
+        Question::Surge { .. } => "look at whether a rollout made what is too many",
+        Question::Gone { .. } => "look at whether the group is gone",
     }
 }
 

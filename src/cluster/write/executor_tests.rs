@@ -82,21 +82,19 @@ fn all() -> Vec<Action> {
     };
     let surplus = Surplus { role: "prefill".to_owned(), desired: 4, pods: vec![pod("prefill-4")] };
     let status = GroupStatus::default();
+    let id = |name: &str| PodGroupId { owner: "group".to_owned(), kind: KUBE_POD_GROUP, name: name.to_owned() };
     vec![
         Action::Release { pod: pod("prefill-0"), labels: None, pin: BTreeMap::new(), queued: Queued::Not },
-        Action::WriteStatus { group: group.clone(), status: status.clone(), then: Vec::new() },
-        Action::WriteConflicted { other: group.clone(), status },
-        Action::EnsurePodGroup { group: group.clone(), gang },
-        Action::FindPodGroups { group: group.clone() },
-        Action::RemovePodGroup {
-            group: group.clone(),
-            id: PodGroupId { owner: "group".to_owned(), kind: KUBE_POD_GROUP, name: "pd-c0-1".to_owned() },
-        },
-        Action::SetPartition { workload: Box::new(workload()), partition: 0, ends: true },
-        Action::Recreate { pod: pod("prefill-1") },
-        Action::DiagnoseMissingPods { group: group.clone(), missing: vec![absent] },
-        Action::FindSurge { group: group.clone(), surplus: vec![surplus] },
-        Action::VerifyGone { carrier: Some(ROLE_COORDINATION) },
+        Action::WriteStatus(StatusWrite::Group { group: group.clone(), status: status.clone(), then: Vec::new() }),
+        Action::WriteStatus(StatusWrite::Conflicted { other: group.clone(), status }),
+        Action::WritePodGroup { group: group.clone(), id: id("pd-c0-0"), write: PodGroupWrite::Ensure(gang) },
+        Action::Read(Question::PodGroups { group: group.clone() }),
+        Action::WritePodGroup { group: group.clone(), id: id("pd-c0-1"), write: PodGroupWrite::Remove },
+        Action::Step(Step::Partition { workload: Box::new(workload()), partition: 0, ends: true }),
+        Action::Delete { pod: pod("prefill-1"), extent: Extent::Unscheduled },
+        Action::Read(Question::MissingPods { group: group.clone(), missing: vec![absent] }),
+        Action::Read(Question::Surge { group: group.clone(), surplus: vec![surplus] }),
+        Action::Read(Question::Gone { carrier: Some(ROLE_COORDINATION) }),
     ]
 }
 
@@ -145,7 +143,7 @@ async fn an_event_without_an_answer_makes_way_for_the_next() {
         warning: false,
         roles: BTreeSet::new(),
     };
-    let action = Action::Publish { group: group(), events: vec![note.clone(), note] };
+    let action = Action::Publish { about: About::Group(group()), events: vec![note.clone(), note] };
     assert!(executor.carry_out(&group().key, action).await.is_none());
     tokio::time::sleep(2 * TIMEOUT + Duration::from_millis(1)).await;
     assert_eq!(metrics.events.get_or_create(&Outcome { outcome: "failed" }).get(), 2);
@@ -176,7 +174,7 @@ async fn what_is_to_be_said_of_a_written_status_is_not_said_when_somebody_was_fa
             roles: BTreeSet::new(),
         };
         let (group, status) = (group(), GroupStatus::default());
-        let action = Action::WriteStatus { group: group.clone(), status, then: vec![note] };
+        let action = Action::WriteStatus(StatusWrite::Group { group: group.clone(), status, then: vec![note] });
         assert!(executor.carry_out(&group.key, action).await.is_some());
         tokio::time::sleep(TIMEOUT).await;
         let written = ["written", "failed"].map(|outcome| metrics.events.get_or_create(&Outcome { outcome }).get());

@@ -32,10 +32,13 @@ pub use decide::progression::{CoordinationTarget, Targets, targets};
 pub use decide::waits::{Missing, waits_for};
 pub use evaluate::{Evaluation, Observation, evaluate};
 pub use placement::Sight;
-pub use reconcile::action::{Action, Ended, MissingLabels};
+pub use reconcile::action::{
+    About, Action, Answer, Ended, Extent, MissingLabels, PodGroupWrite, Question, StatusWrite, Step, Target,
+};
 pub use reconcile::dropped::StatusCarrier;
 pub use reconcile::options::{IncompleteBatch, LoopOptions, MissingGroup};
 pub use reconcile::reconciler::Reconciler;
+pub use reconcile::subject::Subject;
 pub use reconcile::uptime::Uptime;
 pub use recovery::{BatchId, Deletion, Judged, Loss, RecoveryContext, RecoveryPlan, Suspect, Verdict};
 pub use simulate::{Run, decide_once, simulate};

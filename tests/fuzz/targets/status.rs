@@ -10,7 +10,7 @@ use rolegate::api::{Pod, RoleBasedGroup, RoleCoordination};
 use rolegate::cluster::index::{CarrierObject, Change, Index};
 use rolegate::model::GroupKey;
 use rolegate::plan::status::dropped;
-use rolegate::plan::{Action, LoopOptions, MissingGroup, Reconciler};
+use rolegate::plan::{Action, LoopOptions, MissingGroup, Question, Reconciler, StatusWrite};
 use serde_json::{Value, json};
 
 use super::plan::carriers;
@@ -137,11 +137,11 @@ impl World {
             let mut written = false;
             for action in reconciler.pass(key, &self.index.snapshot(key), None, now, NOW) {
                 match &action {
-                    Action::WriteStatus { status, .. } if is_ours(&action) => {
+                    Action::WriteStatus(StatusWrite::Group { status, .. }) if is_ours(&action) => {
                         written = true;
                         assert!(self.tell(status, true), "what is written can be read: {status:?}");
                     }
-                    Action::ConfirmPods => {
+                    Action::Read(Question::Pods) => {
                         let all = self.index.snapshot(key).pods.iter().map(|pod| pod.pod.uid.to_string()).collect();
                         self.index.running_pods_read(key, &all, None);
                     }
@@ -158,5 +158,5 @@ impl World {
 }
 
 fn is_ours(action: &Action) -> bool {
-    matches!(action, Action::WriteStatus { group, .. } if group.carrier.uid == "carrier")
+    matches!(action, Action::WriteStatus(StatusWrite::Group { group, .. }) if group.carrier.uid == "carrier")
 }

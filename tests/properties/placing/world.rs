@@ -10,7 +10,7 @@ use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::{CarrierObject, Change, Index};
 use rolegate::model::{GroupKey, names};
 use rolegate::plan::placement::Sight;
-use rolegate::plan::{Action, Ended, LoopOptions, Pin, Reconciler};
+use rolegate::plan::{Action, Answer, Ended, LoopOptions, Pin, Question, Reconciler, StatusWrite, Target};
 use serde_json::{Value, json};
 
 use crate::late_room::{LateRoom, Other, Told, left, object_of};
@@ -210,9 +210,7 @@ impl World {
         let sight = Some(Sight::Known(&mut self.room.capacity));
         let actions = self.reconciler.pass(&key, &snapshot, sight, self.now, NOW);
         let before = self.asked.len();
-        let asked = actions
-            .into_iter()
-            .filter(|action| !matches!(action, Action::Publish { .. } | Action::PublishOfPods { .. }));
+        let asked = actions.into_iter().filter(|action| !matches!(action, Action::Publish { .. }));
         self.asked.extend(asked.map(|action| (group, action)));
         self.asked.len() > before
     }
@@ -243,21 +241,21 @@ impl World {
                         self.tell_pod(&uid);
                     }
                 }
-                Ended::Tried { object: pod, failure: failed.then(String::new) }
+                Ended::Written { target: Target::Object(pod.uid), failure: failed.then(String::new) }
             }
-            Action::WriteStatus { group, status, .. } => {
+            Action::WriteStatus(StatusWrite::Group { group, status, .. }) => {
                 if succeeds && group.carrier.resource_version == self.statuses[of].0.to_string() {
                     self.statuses[of].1 = status;
                     self.tell_group(of);
                 }
-                Ended::Written { failure: failed.then(String::new) }
+                Ended::Written { target: Target::Status, failure: failed.then(String::new) }
             }
-            Action::ConfirmGroup => Ended::Confirmed { failed },
-            Action::ConfirmPods => Ended::PodsConfirmed { failed },
-            Action::DiagnoseMissingPods { .. } => Ended::Diagnosed { diagnoses: Vec::new() },
-            Action::FindSurge { .. } => Ended::Surge { proven: Vec::new() },
+            Action::Read(Question::Group) => Ended::Read(Answer::Group { failed }),
+            Action::Read(Question::Pods) => Ended::Read(Answer::Pods { failed }),
+            Action::Read(Question::MissingPods { .. }) => Ended::Read(Answer::MissingPods(Vec::new())),
+            Action::Read(Question::Surge { .. }) => Ended::Read(Answer::Surge(Vec::new())),
             // Its pods came without labels of their place.
-            Action::Mark { mark } => Ended::Tried { object: mark.pod, failure: None },
+            Action::Mark(mark) => Ended::Written { target: Target::Object(mark.pod.uid), failure: None },
             other => panic!("nobody asks for {other:?} here"),
         };
         self.reconciler.ended(key(of), ended, self.now);

@@ -106,6 +106,11 @@ impl<'a> Placer<'a> {
         Self { group, sight, line, now, others_first, stay: HashSet::new(), waits: false }
     }
 
+    /// Returns the nodes, the line, and whether other groups go first, for pods that are not placed in batches.
+    pub fn into_parts(self) -> (Sight<'a>, &'a mut Line, bool) {
+        (self.sight, self.line, self.others_first)
+    }
+
     /// Returns why nodes may not be read.
     pub fn refused(&self) -> Option<&str> {
         if let Sight::Refused(why) = self.sight { Some(why) } else { None }

@@ -13,11 +13,11 @@ use crate::plan::marks::Mark;
 use crate::plan::reconcile::dropped::StatusCarrier;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
-use crate::plan::reconcile::scales::ScaleOutcome;
+use crate::plan::reconcile::tries::{Read, Try};
 use crate::plan::recovery::{Judged, Suspect};
 use crate::plan::view::{HeldPod, LabelledPlace, PodRef};
 
-/// An action of the loop. The result of each is reported to the reconciler, except for actions that publish.
+/// An action of the loop. The result of each is reported to the reconciler, except for Events.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// Lift the gate of rolegate from a pod.
@@ -29,47 +29,74 @@ pub enum Action {
         pin: Pin,
         queued: Queued,
     },
-    /// Write the status of the group, if the object has not changed since it was read.
-    WriteStatus {
+    /// Set or remove labels of a pod, and its deletion cost.
+    Mark(Mark),
+    /// Delete a pod, so that it is recreated.
+    Delete { pod: PodRef, extent: Extent },
+    /// Write the state of an object, if the object has not changed since it was read.
+    WriteStatus(StatusWrite),
+    /// Change a workload by one step, if the workload has not changed since it was read.
+    Step(Step),
+    /// Write the PodGroup of a batch.
+    WritePodGroup {
+        /// The group, whose object owns the PodGroup.
+        group: Arc<Group>,
+        id: PodGroupId,
+        write: PodGroupWrite,
+    },
+    /// Read live what the watches do not show.
+    Read(Question),
+    /// Publish Events of an object.
+    Publish { about: About, events: Vec<EventNote> },
+}
+
+/// The pods that a deletion takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The pod, if it still has no node.
+    Unscheduled,
+    /// The pod of a batch that is recreated.
+    Pod,
+    /// The same, with the other pods of its replica, which are deleted before it.
+    Dependents,
+}
+
+#[derive(Clone, Debug)]
+pub enum StatusWrite {
+    /// The status of the group.
+    Group {
         /// The group as it was read.
         group: Arc<Group>,
         status: GroupStatus,
         /// Events to publish after the write: they were true of the version that was read.
         then: Vec<EventNote>,
     },
-    /// Write on an object that another one controls its group.
-    WriteConflicted {
+    /// The status of an object whose group another object controls.
+    Conflicted {
         /// The group as that object carries it.
         other: Arc<Group>,
         status: GroupStatus,
     },
-    /// Create the PodGroup of a batch, or relax it.
-    EnsurePodGroup {
-        group: Arc<Group>,
-        /// The PodGroup with its minimum of members.
-        gang: BatchPodGroup,
+    /// The placement of pods on their PodGroup.
+    Placement {
+        /// The PodGroup as it was read.
+        tree: Arc<GangTree>,
+        placement: Placement,
     },
-    /// Find the PodGroups that were created for batches of the group.
-    FindPodGroups {
-        /// The group, whose object owns the PodGroups.
-        group: Arc<Group>,
-    },
-    /// Delete the PodGroup of a batch that no longer exists.
-    RemovePodGroup {
-        group: Arc<Group>,
-        /// The PodGroup, which no pod names any longer.
-        id: PodGroupId,
-    },
-    /// Set the partition of a workload with an open rollout, if the workload has not changed since it was read.
-    SetPartition {
+}
+
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Set the partition of a workload with an open rollout.
+    Partition {
         /// The workload as it was read.
         workload: Box<RolledWorkload>,
         partition: u32,
         /// Whether the rollout is over: the partition belongs to the user again.
         ends: bool,
     },
-    /// Scale a workload, if neither the workload nor the commits of its group have changed since they were read.
-    Scale {
+    /// Scale a workload, if the commits of its group have not changed either.
+    Replicas {
         /// The group as it was read.
         group: Arc<Group>,
         role: String,
@@ -79,112 +106,213 @@ pub enum Action {
         /// Events to publish after the write.
         then: Vec<EventNote>,
     },
-    /// Set or remove labels of a pod.
-    Mark {
-        /// The pod, its labels and its deletion cost.
-        mark: Mark,
-    },
-    /// Delete a pod if it still has no node, so that it is recreated.
-    Recreate {
-        /// The pod, held or placed without a node.
-        pod: PodRef,
-    },
-    /// Delete a pod of a batch that is recreated.
-    Delete {
-        pod: PodRef,
-        /// Whether the other pods of its replica are deleted with it, and before it.
-        with_dependents: bool,
-    },
-    /// Read live whether replicas that look lost are lost.
-    LookAtLosses {
+}
+
+#[derive(Clone, Debug)]
+pub enum PodGroupWrite {
+    /// Create it, or relax it to this minimum of members.
+    Ensure(BatchPodGroup),
+    /// Delete it: its batch no longer exists, and no pod names it.
+    Remove,
+}
+
+/// A live read.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// The group: the watched state may be older than pods that are to be released.
+    Group,
+    /// The running pods, before they count for a group that has never committed anything.
+    Pods,
+    /// The PodGroups that were created for batches of the group, whose object owns them.
+    PodGroups { group: Arc<Group> },
+    /// Whether replicas that look lost are lost.
+    Losses {
         group: Arc<Group>,
         /// The batches that look broken.
         suspects: Vec<Suspect>,
     },
-    /// Read live why pods do not appear.
-    DiagnoseMissingPods {
+    /// Why pods do not appear.
+    MissingPods {
         group: Arc<Group>,
         /// The replicas that lack pods.
         missing: Vec<MissingPods>,
     },
-    /// Read live which pods beyond the desired replicas a rollout created.
-    FindSurge {
+    /// Which pods beyond the desired replicas a rollout created.
+    Surge {
         group: Arc<Group>,
         /// The held pods beyond the desired replicas, by role.
         surplus: Vec<Surplus>,
     },
-    /// Read the group live: the watched state may be older than pods that are to be released.
-    ConfirmGroup,
-    /// Read live which running pods exist, before they count for a group that has never committed anything.
-    ConfirmPods,
-    /// Ask the API server whether the group is gone.
-    VerifyGone {
-        /// The kind of the object that carried it, if known.
+    /// Whether the group or PodGroup is gone.
+    Gone {
+        /// The kind of the object that carried the group, if known.
         carrier: Option<ObjectKind>,
-    },
-    /// Write the placement of pods on their PodGroup, if it has not changed since it was read.
-    CommitPlacement {
-        /// The PodGroup as it was read.
-        tree: Arc<GangTree>,
-        placement: Placement,
-    },
-    /// Ask the API server whether a PodGroup is gone.
-    VerifyPodGroupGone,
-    /// Publish Events of a PodGroup.
-    PublishOfPodGroup {
-        tree: Arc<GangTree>,
-        /// The Events, published on the PodGroup only.
-        events: Vec<EventNote>,
-    },
-    /// Publish Events of pods.
-    PublishOfPods {
-        /// The Events, each with its pod.
-        events: Vec<(PodRef, EventNote)>,
-    },
-    /// Publish Events of a group.
-    Publish {
-        group: Arc<Group>,
-        /// The Events, published on the group and on the workloads of their roles.
-        events: Vec<EventNote>,
     },
 }
 
+/// The object that Events are about.
+#[derive(Clone, Debug)]
+pub enum About {
+    /// The object that carries the group, and the workloads of the roles that an Event names.
+    Group(Arc<Group>),
+    PodGroup(Arc<GangTree>),
+    Pod(PodRef),
+}
+
+/// The result of a write or a read.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    Written {
+        target: Target,
+        /// The error, as text; the write is tried again. Empty if the error is not known.
+        failure: Option<String>,
+    },
+    /// A status was written, and stored only in part.
+    StatusDropped {
+        target: Target,
+        object: StatusCarrier,
+        /// The fields that were not stored as written.
+        fields: Vec<&'static str>,
+    },
+    Read(Answer),
+}
+
+/// The target of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The status of the group, or the placement of the PodGroup, that is reconciled.
+    Status,
+    /// A pod, the partition of a workload, or the status of an object that controls nothing, by uid.
+    Object(Arc<str>),
+    /// The replicas of a workload.
+    Replicas { role: String, uid: Arc<str>, replicas: u32 },
+    PodGroup {
+        id: PodGroupId,
+        /// The minimum of members; `None` for a PodGroup that is deleted.
+        members: Option<u32>,
+    },
+}
+
+/// The answer to a [`Question`].
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The index is no older than the question, unless the read has failed and is to be tried again.
+    Group { failed: bool },
+    /// The index knows all pods that run, unless the read has failed and is to be tried again.
+    Pods { failed: bool },
+    PodGroups {
+        /// The uid of the object that carries the group.
+        owner: String,
+        /// The PodGroups; `None` if the read is to be tried again.
+        found: Option<Vec<FoundPodGroup>>,
+    },
+    /// The verdicts; `None` if the read is to be tried again.
+    Losses(Option<Vec<Judged>>),
+    /// The reasons, at most one for each role.
+    MissingPods(Vec<Diagnosis>),
+    /// The pods that a rollout created.
+    Surge(Vec<PodRef>),
+    /// Whether the group or PodGroup is certainly gone.
+    Gone(bool),
+}
+
 impl Action {
-    /// Returns the result of an action without findings: done, or failed and to be tried again. Actions that publish have none.
+    /// Returns the result of an action without findings: done, or failed and to be tried again. Events have none.
     pub fn ended(&self, failure: Option<&str>) -> Option<Ended> {
-        let failed = failure.is_some();
-        let why = || failure.map(str::to_owned);
-        let tried = |name: &str, uid: &Arc<str>| Ended::Tried {
-            object: PodRef { name: name.into(), uid: uid.clone() },
-            failure: why(),
+        let target = match self {
+            Self::Release { pod, .. } | Self::Delete { pod, .. } | Self::Mark(Mark { pod, .. }) => {
+                Target::Object(pod.uid.clone())
+            }
+            Self::WriteStatus(write) => write.target(),
+            Self::Step(Step::Partition { workload, .. }) => Target::Object(workload.uid.clone()),
+            Self::Step(Step::Replicas { role, workload, replicas, .. }) => {
+                Target::Replicas { role: role.clone(), uid: workload.uid.clone(), replicas: *replicas }
+            }
+            Self::WritePodGroup { id, write, .. } => Target::PodGroup { id: id.clone(), members: write.members() },
+            Self::Read(question) => return Some(Ended::Read(question.without_findings(failure.is_some()))),
+            Self::Publish { .. } => return None,
         };
+        Some(Ended::Written { target, failure: failure.map(str::to_owned) })
+    }
+}
+
+impl Action {
+    /// Returns the key among the writes and reads under way.
+    pub(in crate::plan) fn key(&self) -> Option<Try> {
+        self.ended(None)?.key()
+    }
+
+    /// Publishes an Event of a pod.
+    pub(in crate::plan) fn of_pod((pod, event): (PodRef, EventNote)) -> Self {
+        Self::Publish { about: About::Pod(pod), events: vec![event] }
+    }
+}
+
+impl Ended {
+    /// Returns the key among the writes and reads under way; `None` for a result that has a record of its own.
+    pub(in crate::plan) fn key(&self) -> Option<Try> {
         Some(match self {
-            Self::LookAtLosses { .. } => Ended::LossesSeen { judged: None },
-            Self::Release { pod, .. } | Self::Recreate { pod } | Self::Delete { pod, .. } => {
-                Ended::Tried { object: pod.clone(), failure: why() }
-            }
-            Self::WriteStatus { .. } => Ended::Written { failure: why() },
-            Self::WriteConflicted { other, .. } => tried(&other.carrier.name, &other.carrier.uid.as_str().into()),
-            Self::EnsurePodGroup { group, gang } => {
-                let (owner, failure) = (group.carrier.uid.clone(), why());
-                Ended::PodGroupEnsured { owner, gang: gang.clone(), failure }
-            }
-            Self::FindPodGroups { group } => Ended::PodGroupsFound { owner: group.carrier.uid.clone(), found: None },
-            Self::RemovePodGroup { id, .. } => Ended::PodGroupRemoved { id: id.clone(), failed },
-            Self::Scale { role, workload, replicas, .. } => {
-                let outcome = failure.map_or(ScaleOutcome::Done(*replicas), |why| ScaleOutcome::Failed(why.to_owned()));
-                Ended::Scaled { role: role.clone(), uid: workload.uid.clone(), outcome }
-            }
-            Self::Mark { mark } => Ended::Tried { object: mark.pod.clone(), failure: why() },
-            Self::SetPartition { workload, .. } => tried(&workload.key.name, &workload.uid),
-            Self::DiagnoseMissingPods { .. } => Ended::Diagnosed { diagnoses: Vec::new() },
-            Self::FindSurge { .. } => Ended::Surge { proven: Vec::new() },
-            Self::ConfirmGroup => Ended::Confirmed { failed },
-            Self::ConfirmPods => Ended::PodsConfirmed { failed },
-            Self::VerifyGone { .. } | Self::VerifyPodGroupGone => Ended::Verified { gone: false },
-            Self::CommitPlacement { .. } => Ended::PlacementCommitted { failed },
-            Self::Publish { .. } | Self::PublishOfPodGroup { .. } | Self::PublishOfPods { .. } => return None,
+            Self::Written { target, .. } | Self::StatusDropped { target, .. } => match target {
+                Target::Status => return None,
+                Target::Object(uid) | Target::Replicas { uid, .. } => Try::Object(uid.clone()),
+                Target::PodGroup { id, .. } => Try::PodGroup(id.clone()),
+            },
+            Self::Read(answer) => match answer {
+                Answer::Group { .. } => Try::Read(Read::Group),
+                Answer::Pods { .. } => Try::Read(Read::Pods),
+                Answer::PodGroups { owner, .. } => Try::PodGroupsOf(owner.clone()),
+                Answer::Losses(_) => Try::Read(Read::Losses),
+                Answer::Gone(_) => Try::Read(Read::Gone),
+                Answer::MissingPods(_) | Answer::Surge(_) => return None,
+            },
         })
+    }
+
+    /// Returns the error, if it failed and is tried again.
+    pub(in crate::plan) fn failure(&self) -> Option<&str> {
+        match self {
+            Self::Written { failure, .. } => failure.as_deref(),
+            Self::Read(
+                Answer::Group { failed: true }
+                | Answer::Pods { failed: true }
+                | Answer::PodGroups { found: None, .. }
+                | Answer::Losses(None),
+            ) => Some(""),
+            _ => None,
+        }
+    }
+}
+
+impl StatusWrite {
+    pub fn ended(&self, failure: Option<&str>) -> Option<Ended> {
+        Some(Ended::Written { target: self.target(), failure: failure.map(str::to_owned) })
+    }
+
+    pub fn target(&self) -> Target {
+        match self {
+            Self::Group { .. } | Self::Placement { .. } => Target::Status,
+            Self::Conflicted { other, .. } => Target::Object(other.carrier.uid.as_str().into()),
+        }
+    }
+}
+
+impl PodGroupWrite {
+    fn members(&self) -> Option<u32> {
+        if let Self::Ensure(gang) = self { Some(gang.min_member) } else { None }
+    }
+}
+
+impl Question {
+    fn without_findings(&self, failed: bool) -> Answer {
+        match self {
+            Self::Group => Answer::Group { failed },
+            Self::Pods => Answer::Pods { failed },
+            Self::PodGroups { group } => Answer::PodGroups { owner: group.carrier.uid.clone(), found: None },
+            Self::Losses { .. } => Answer::Losses(None),
+            Self::MissingPods { .. } => Answer::MissingPods(Vec::new()),
+            Self::Surge { .. } => Answer::Surge(Vec::new()),
+            Self::Gone { .. } => Answer::Gone(false),
+        }
     }
 }
 
@@ -211,89 +339,4 @@ impl MissingLabels {
         let (role, revision) = (pod.role().to_owned(), pod.revision.clone());
         Some(Self { group: group.clone(), role, ordinal: pod.ordinal, size_only, revision })
     }
-}
-
-/// The result of a write or a read.
-#[derive(Clone, Debug)]
-pub enum Ended {
-    /// One try of a write on one object: a release, or the status of an object that controls nothing.
-    Tried {
-        object: PodRef,
-        /// The error, as text; the write is tried again.
-        failure: Option<String>,
-    },
-    /// The status of the group was written, or another client was faster.
-    Written {
-        /// The error, as text; the write is tried again.
-        failure: Option<String>,
-    },
-    /// A status was written, and stored only in part.
-    StatusDropped {
-        object: StatusCarrier,
-        /// The fields that were not stored as written.
-        fields: Vec<&'static str>,
-    },
-    /// The PodGroup of a batch was created, or existed.
-    PodGroupEnsured {
-        /// The uid of the object that carries the group.
-        owner: String,
-        gang: BatchPodGroup,
-        /// The error, as text; the write is tried again. `None` if the PodGroup exists.
-        failure: Option<String>,
-    },
-    /// The PodGroups of the batches of a group were listed.
-    PodGroupsFound {
-        /// The uid of the object that carries the group.
-        owner: String,
-        /// The PodGroups; `None` if the read is to be tried again.
-        found: Option<Vec<FoundPodGroup>>,
-    },
-    /// The PodGroup of a batch was deleted, or did not exist.
-    PodGroupRemoved {
-        id: PodGroupId,
-        /// Whether it is to be tried again.
-        failed: bool,
-    },
-    /// A workload was scaled, or not.
-    Scaled {
-        role: String,
-        /// The uid of the workload.
-        uid: Arc<str>,
-        outcome: ScaleOutcome,
-    },
-    /// Replicas that look lost were read live.
-    LossesSeen {
-        /// The verdicts; `None` if the read is to be tried again.
-        judged: Option<Vec<Judged>>,
-    },
-    /// The reasons why pods do not appear were read live.
-    Diagnosed {
-        /// The reasons, at most one for each role.
-        diagnoses: Vec<Diagnosis>,
-    },
-    /// Pods beyond the desired replicas were read live.
-    Surge {
-        /// The pods that a rollout created.
-        proven: Vec<PodRef>,
-    },
-    /// The group was read: the index is no older than the question.
-    Confirmed {
-        /// Whether it is to be tried again.
-        failed: bool,
-    },
-    /// The pods were read: the index knows all that run.
-    PodsConfirmed {
-        /// Whether it is to be tried again.
-        failed: bool,
-    },
-    /// The placement was written on a PodGroup, or another client was faster.
-    PlacementCommitted {
-        /// Whether nothing was written.
-        failed: bool,
-    },
-    /// The API server was asked whether the group is gone.
-    Verified {
-        /// Whether the group is certainly gone.
-        gone: bool,
-    },
 }

@@ -54,17 +54,12 @@ impl ReportedAhead {
         let subject: Vec<_> =
             self.0.iter().map(|(name, ahead)| format!("{name} {}", numbers(&ahead.ordinals))).collect();
         let (subject, run) = (subject.join(", "), if count == 1 { "runs" } else { "run" });
-        EventNote {
-            reason: AHEAD.to_owned(),
-            note: format!(
-                "{} {run} ahead of the batch: {subject}. Something else has lifted gate rolegate.dev/hold; what comes before \
-                 waits for its turn all the same",
-                counted(count as u64, "replica"),
-            ),
-            subject,
-            warning: true,
-            roles: self.0.keys().cloned().collect(),
-        }
+        let note = format!(
+            "{} {run} ahead of the batch: {subject}. Something else has lifted gate rolegate.dev/hold; what comes before \
+             waits for its turn all the same",
+            counted(count as u64, "replica"),
+        );
+        EventNote::new(AHEAD, subject, note, true).of_roles(self.0.keys())
     }
 }
 

@@ -28,19 +28,14 @@ fn lifted(group: &Group, view: &GroupView) -> Option<EventNote> {
         let pods = role.replicas.pods().filter(|(_, pod)| is_lifted(pod)).count();
         (pods > 0).then(|| (name.clone(), format!("{} of {name}", counted(pods as u64, "pod"))))
     };
-    let (roles, pods): (_, Vec<_>) = view.roles.iter().filter_map(of_role).unzip();
-    (!pods.is_empty()).then(|| EventNote {
-        reason: AHEAD.to_owned(),
-        note: format!(
-            "{} {} before anything was released. Something else has lifted gate rolegate.dev/hold, another webhook perhaps: \
-             `rolegate doctor` tries it",
-            pods.join(", "),
-            if pods.len() == 1 && pods.iter().all(|text| text.starts_with("1 ")) { "runs" } else { "run" },
-        ),
-        subject: String::new(),
-        warning: true,
-        roles,
-    })
+    let (roles, pods): (Vec<_>, Vec<_>) = view.roles.iter().filter_map(of_role).unzip();
+    let run = if pods.len() == 1 && pods.iter().all(|text| text.starts_with("1 ")) { "runs" } else { "run" };
+    let note = format!(
+        "{} {run} before anything was released. Something else has lifted gate rolegate.dev/hold, another webhook perhaps: \
+         `rolegate doctor` tries it",
+        pods.join(", "),
+    );
+    (!pods.is_empty()).then(|| EventNote::new(AHEAD, "", note, true).of_roles(roles))
 }
 
 fn status_behind(group: &Group, view: &GroupView) -> Option<EventNote> {
@@ -56,15 +51,10 @@ fn status_behind(group: &Group, view: &GroupView) -> Option<EventNote> {
         (committed..running).any(was_held).then_some(())?;
         Some((name.clone(), format!("{name} {committed} of the {running} that run")))
     };
-    let (roles, counts): (_, Vec<_>) = view.roles.iter().filter_map(of_role).unzip();
+    let (roles, counts): (Vec<_>, Vec<_>) = view.roles.iter().filter_map(of_role).unzip();
     let counts = counts.join(", ");
-    (!counts.is_empty()).then(|| EventNote {
-        reason: BEHIND.to_owned(),
-        note: format!("the status had committed only {counts}: what runs stays, and counts as released"),
-        subject: counts,
-        warning: true,
-        roles,
-    })
+    let note = format!("the status had committed only {counts}: what runs stays, and counts as released");
+    (!counts.is_empty()).then(|| EventNote::new(BEHIND, counts, note, true).of_roles(roles))
 }
 
 #[cfg(test)]

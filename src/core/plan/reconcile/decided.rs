@@ -10,24 +10,24 @@ use crate::plan::recovery::entry::Phase;
 
 /// The last decision. A replica that does not lead decides nothing.
 #[derive(Debug, Default)]
-pub(in crate::plan) struct Decided {
+pub struct Decided {
     /// Held pods by reason.
-    pub(in crate::plan) held: Vec<(HoldReason, u32)>,
+    pub held: Vec<(HoldReason, u32)>,
     /// Pods are to be placed.
     pub(in crate::plan) needs_room: bool,
     /// Batches would be made if the room were known.
     pub(in crate::plan) is_blind: bool,
     /// The status says that nothing moves.
-    pub(in crate::plan) stalled: bool,
-    pub(in crate::plan) batches: BTreeMap<BatchState, u32>,
-    pub(in crate::plan) segments: SegmentCounts,
-    pub(in crate::plan) recoveries: Vec<Phase>,
+    pub stalled: bool,
+    pub batches: BTreeMap<BatchState, u32>,
+    pub segments: SegmentCounts,
+    pub recoveries: Vec<Phase>,
     /// Batches that look broken and are not made anew for now.
-    pub(in crate::plan) paused: u32,
+    pub paused: u32,
     /// Pods that run without the group for which they were held.
-    pub(in crate::plan) uncoordinated: u32,
+    pub uncoordinated: u32,
     /// Updated and desired replicas of roles with an open rollout.
-    pub(in crate::plan) updated: BTreeMap<String, (u32, u32)>,
+    pub updated: BTreeMap<String, (u32, u32)>,
     pub(in crate::plan) release_timer: ReleaseTimer,
 }
 
@@ -37,8 +37,8 @@ impl Decided {
         self.is_blind || self.held.iter().any(|(reason, _)| *reason == HoldReason::RoomUnknown)
     }
 
-    /// The reasons, each once.
-    pub(in crate::plan) fn reasons(&self) -> impl Iterator<Item = HoldReason> {
+    /// Returns the reasons of holds, each once.
+    pub fn reasons(&self) -> impl Iterator<Item = HoldReason> {
         let is_first = |place: usize, reason| !self.held.iter().take(place).any(|(before, _)| *before == reason);
         let reasons = self.held.iter().map(|(reason, _)| *reason).enumerate();
         reasons.filter(move |(place, reason)| is_first(*place, *reason)).map(|(_, reason)| reason)

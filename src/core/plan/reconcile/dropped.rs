@@ -1,7 +1,7 @@
 //! Objects whose status does not keep what is written to it. They get one Event and no more writes: another write would differ
 //! again, forever.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use crate::model::Group;
@@ -80,16 +80,11 @@ impl DroppedStatuses {
         let dropped = self.0.get_mut(&group.carrier.uid).filter(|dropped| !dropped.said)?;
         dropped.said = true;
         let fields = dropped.fields.join(", ");
-        Some(EventNote {
-            reason: DROPPED.to_owned(),
-            note: format!(
-                "the status does not keep {fields}: nothing is written here before the spec or the \
-                 CustomResourceDefinition is changed; a RoleCoordination with groupRef coordinates the group without it"
-            ),
-            subject: fields,
-            warning: true,
-            roles: BTreeSet::new(),
-        })
+        let note = format!(
+            "the status does not keep {fields}: nothing is written here before the spec or the CustomResourceDefinition is \
+             changed; a RoleCoordination with groupRef coordinates the group without it"
+        );
+        Some(EventNote::new(DROPPED, fields, note, true))
     }
 
     /// Removes objects that no longer exist.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::api::status::{CoordinationState, Draining, GroupStatus};
+use crate::api::status::{Condition, CoordinationState, Draining, GroupStatus};
 use crate::model::batching::PlacedIn;
 use crate::model::wording::{counted, ordinals};
 use crate::model::{Batching, Coordination, Group, HoldReason, names};
@@ -13,7 +13,7 @@ use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::decide::placed::Moved;
 use crate::plan::elastic::{ineffective, taken_away};
 use crate::plan::evaluate::Evaluation;
-use crate::plan::reconcile::lasting::{Lasting, Ledger};
+use crate::plan::reconcile::lasting::{LASTS, Ledger, News, Timed};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::status::conditions;
 use crate::plan::view::RoleView;
@@ -50,9 +50,9 @@ type Domains = BTreeMap<String, BTreeMap<String, String>>;
 #[derive(Debug, Default)]
 pub struct Reported {
     held: BTreeMap<What, Told>,
-    waiting: Lasting<What>,
+    waiting: Timed<What>,
     /// The last text on missing pods of a role.
-    missing_pods: BTreeMap<(String, WhyMissing), String>,
+    missing_pods: Ledger<(String, WhyMissing), String>,
     /// `None` before the first pass: releases before the start of this process are not reported.
     released: Option<(Counts, Domains)>,
     stalled: bool,
@@ -77,7 +77,7 @@ impl Reported {
         events.extend(self.missing_pods(&seen.decision));
         events.extend(self.stall(&seen.status));
         events.extend(self.elastic(group, now));
-        (events, self.waiting.again().into_iter().chain(self.ignored.again()).min())
+        (events, self.waiting.next(LASTS, Uptime::ZERO).into_iter().chain(self.ignored.again()).min())
     }
 
     /// Returns Events on stored releases: a release is certain only then. A status that takes in running replicas releases
@@ -139,7 +139,7 @@ impl Reported {
         let mut events: Vec<_> = over.collect();
         let mut told_before = std::mem::take(&mut self.held);
         let is_new = |(what, held): &(&What, &&Held)| told_before.get(*what).is_none_or(|told| lacks_more(told, held));
-        let lasted = self.waiting.note(held.iter().filter(is_new).map(|(what, _)| what.clone()), now);
+        let lasted = self.waiting.lasted(held.iter().filter(is_new).map(|(what, _)| what.clone()), now);
         // A batch that goes without a place, since nodes may not be read, waits for nothing: it is reported at once.
         let goes =
             |held: &Held| held.reason == HoldReason::RoomUnknown && held.pods.is_empty() && group.scaled().is_none();
@@ -165,21 +165,14 @@ impl Reported {
     fn missing_pods(&mut self, decision: &Decision) -> Vec<EventNote> {
         let now: BTreeMap<_, _> =
             decision.diagnosis_texts().map(|(of, note)| ((of.role.clone(), of.why), note)).collect();
-        let over = self.missing_pods.iter().filter(|(what, _)| !now.contains_key(*what));
-        let over = over.map(|((role, why), note)| {
-            EventNote::over(format!("{} {role}", why.as_str()), note, BTreeSet::from([role.clone()]))
+        let News { begun, over } = self.missing_pods.at_once(now);
+        let over = over.into_iter().map(|((role, why), note)| {
+            EventNote::over(format!("{} {role}", why.as_str()), &note, BTreeSet::from([role]))
         });
-        let begun = now.iter().filter(|(what, _)| !self.missing_pods.contains_key(*what));
-        let begun = begun.map(|((role, why), note)| EventNote {
-            reason: why.as_str().to_owned(),
-            subject: role.clone(),
-            note: note.clone(),
-            warning: true,
-            roles: BTreeSet::from([role.clone()]),
-        });
-        let events = over.chain(begun).collect();
-        self.missing_pods = now;
-        events
+        let begun = begun
+            .into_iter()
+            .map(|((role, why), note)| EventNote::new(why.as_str(), &role, note, true).of_roles([&role]));
+        over.chain(begun).collect()
     }
 
     /// Returns Events on a scale-in, and on wanted segments without effect.
@@ -202,20 +195,10 @@ impl Reported {
         let found = status.conditions.iter().find(|condition| condition.reason == conditions::DEADLINE_EXCEEDED);
         let was = std::mem::replace(&mut self.stalled, found.is_some());
         match found {
-            Some(condition) if !was => Some(EventNote {
-                reason: conditions::DEADLINE_EXCEEDED.to_owned(),
-                subject: condition.message.clone(),
-                note: format!("nothing moves: {}", condition.message),
-                warning: true,
-                roles: BTreeSet::new(),
-            }),
-            None if was => Some(EventNote {
-                reason: RESUMED.to_owned(),
-                subject: String::new(),
-                note: "the group moves again".to_owned(),
-                warning: false,
-                roles: BTreeSet::new(),
-            }),
+            Some(Condition { reason, message, .. }) if !was => {
+                Some(EventNote::new(reason, message, format!("nothing moves: {message}"), true))
+            }
+            None if was => Some(EventNote::new(RESUMED, "", "the group moves again", false)),
             _ => None,
         }
     }
@@ -254,6 +237,16 @@ pub struct EventNote {
 }
 
 impl EventNote {
+    /// Returns an Event of the object itself.
+    pub fn new(reason: &str, subject: impl Into<String>, note: impl Into<String>, warning: bool) -> Self {
+        Self { reason: reason.to_owned(), subject: subject.into(), note: note.into(), warning, roles: BTreeSet::new() }
+    }
+
+    /// Returns the Event for the workloads of these roles as well.
+    pub fn of_roles(self, roles: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { roles: roles.into_iter().map(Into::into).collect(), ..self }
+    }
+
     /// Returns an Event such as `segment 2 is held: prefill 3/10 ready (15 pods; segment 2 is rolegate.dev/segment=1)`.
     fn held(group: &Group, what: &What, held: &Held, roles: BTreeSet<String>) -> Self {
         let batching = held.coordination.as_ref().and_then(|of| group.coordination(of.index)?.batching());
@@ -262,19 +255,18 @@ impl EventNote {
         let more = pods.into_iter().chain(label).collect::<Vec<_>>().join("; ");
         let note = if more.is_empty() { held.message.clone() } else { format!("{} ({more})", held.message) };
         let subject = if is_lack(held) { note.clone() } else { subject(what) };
-        Self { reason: held.reason.to_string(), subject, note, warning: is_warning(held.reason), roles }
+        Self::new(held.reason.as_str(), subject, note, is_warning(held.reason)).of_roles(roles)
     }
 
     /// Returns an Event on a pod, with the reason why it is held.
     pub(super) fn of_pod(what: &What, note: String) -> Self {
-        let (reason, warning) = (what.1.to_string(), is_warning(what.1));
-        Self { reason, subject: subject(what), note, warning, roles: BTreeSet::new() }
+        Self::new(what.1.as_str(), subject(what), note, is_warning(what.1))
     }
 
     /// Returns an Event on the wanted segments, also for the roles with segments.
     fn of_elastic(group: &Group, reason: &str, subject: String, note: String, warning: bool) -> Self {
-        let roles = group.batched().flat_map(|(_, batching)| batching.sizes.keys().cloned()).collect();
-        Self { reason: reason.to_owned(), subject, note, warning, roles }
+        let roles = group.batched().flat_map(|(_, batching)| batching.sizes.keys());
+        Self::new(reason, subject, note, warning).of_roles(roles)
     }
 
     fn cleared(what: &What, told: &Told) -> Self {
@@ -282,7 +274,7 @@ impl EventNote {
     }
 
     fn over(subject: String, note: &str, roles: BTreeSet<String>) -> Self {
-        Self { reason: CLEARED.to_owned(), subject, note: format!("no longer so: {note}"), warning: false, roles }
+        Self::new(CLEARED, subject, format!("no longer so: {note}"), false).of_roles(roles)
     }
 
     /// Returns an Event such as `segment 2 (rolegate.dev/segment=1) is released: decode 5-9, prefill 10-19`; `None` if no count
@@ -310,8 +302,7 @@ impl EventNote {
             let (words, label) = (batching.kind.words(), names::SEGMENT);
             format!("{words} {} to {} ({label}={first} to {last}) are released: {ranges}", first + 1, last + 1)
         };
-        let subject = format!("{coordination} {ranges}");
-        Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
+        Some(Self::new(RELEASED, format!("{coordination} {ranges}"), note, false).of_roles(roles))
     }
 
     /// Returns an Event such as `step 2 (rolegate.dev/segment=1) is released in rack-b: decode 2-3, prefill 4-7`.
@@ -335,20 +326,14 @@ impl EventNote {
             _ => format!(" in {domain}"),
         };
         let note = format!("{} is released{within}: {}", batching.labelled_name(index), ranges.join(", "));
-        let subject = format!("{} {index}", coordination.display_name());
-        Some(Self { reason: RELEASED.to_owned(), subject, note, warning: false, roles })
+        Some(Self::new(RELEASED, format!("{} {index}", coordination.display_name()), note, false).of_roles(roles))
     }
 
     /// Returns an Event on a batch that leaves its committed domain.
     pub(in crate::plan) fn moved(group: &Group, moved: &Moved) -> Self {
         let roles = group.coordination(moved.coordination.index).map(Coordination::role_names).unwrap_or_default();
-        Self {
-            reason: DOMAIN_LOST.to_owned(),
-            subject: format!("{} {}", moved.coordination.name, moved.index),
-            note: moved.message.clone(),
-            warning: true,
-            roles: roles.into_iter().map(str::to_owned).collect(),
-        }
+        let subject = format!("{} {}", moved.coordination.name, moved.index);
+        Self::new(DOMAIN_LOST, subject, &moved.message, true).of_roles(roles)
     }
 }
 

@@ -1,5 +1,5 @@
-//! States that are reported only if they last: a wait or a fault of a moment deserves no Event, and often comes from one watch
-//! being ahead of another.
+//! States with the time of their beginning, and those that are reported only if they last: a wait or a fault of a moment
+//! deserves no Event, and often comes from one watch being ahead of another.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,35 +9,59 @@ use crate::plan::reconcile::uptime::Uptime;
 /// The time after which a state is reported: by then the pods of a batch, and objects that are applied together, exist.
 pub(super) const LASTS: Duration = Duration::from_secs(1);
 
-/// The states that were not reported yet, each with its beginning.
+/// Entries with a time: since when a state is as it is, or until when something counts.
 #[derive(Debug)]
-pub(in crate::plan) struct Lasting<K>(BTreeMap<K, Uptime>);
+pub(in crate::plan) struct Timed<K, V = ()>(pub(super) BTreeMap<K, (Uptime, V)>);
 
-impl<K> Default for Lasting<K> {
+impl<K, V> Default for Timed<K, V> {
     fn default() -> Self {
         Self(BTreeMap::new())
     }
 }
 
-impl<K: Ord + Clone> Lasting<K> {
-    /// Notes all current unreported states; returns those that have lasted and are to be reported now. A state that ends
-    /// earlier starts anew when it comes back.
-    pub(in crate::plan) fn note(&mut self, what: impl IntoIterator<Item = K>, now: Uptime) -> BTreeSet<K> {
-        let before = std::mem::take(&mut self.0);
-        self.0 = what
-            .into_iter()
-            .map(|key| (before.get(&key).copied().unwrap_or(now), key))
-            .map(|(at, key)| (key, at))
-            .collect();
-        let lasted: BTreeSet<K> =
-            self.0.iter().filter(|(_, since)| **since + LASTS <= now).map(|(key, _)| key.clone()).collect();
+impl<K: Ord + Clone, V: Default> Timed<K, V> {
+    /// Notes all current states; returns when the next of them will have lasted this long. Known ones stay as they are; a
+    /// state that ends begins anew when it comes back.
+    pub(in crate::plan) fn note(
+        &mut self,
+        states: impl IntoIterator<Item = K>,
+        after: Duration,
+        now: Uptime,
+    ) -> Option<Uptime> {
+        let mut before = std::mem::take(&mut self.0);
+        for key in states {
+            let known = before.remove(&key);
+            self.0.entry(key).or_insert_with(|| known.unwrap_or_else(|| (now, V::default())));
+        }
+        self.next(after, now)
+    }
+
+    /// Notes all current unreported states; removes and returns those that have lasted and are to be reported now.
+    pub(in crate::plan) fn lasted(&mut self, states: impl IntoIterator<Item = K>, now: Uptime) -> BTreeSet<K> {
+        self.note(states, LASTS, now);
+        let lasted: BTreeSet<K> = self.overdue(LASTS, now).into_iter().collect();
         self.0.retain(|key, _| !lasted.contains(key));
         lasted
     }
+}
 
-    /// Returns when the next of the other states will have lasted.
-    pub(in crate::plan) fn again(&self) -> Option<Uptime> {
-        self.0.values().min().map(|since| *since + LASTS)
+impl<K: Ord + Clone, V> Timed<K, V> {
+    pub(in crate::plan) fn since(&self, key: &K) -> Option<Uptime> {
+        self.0.get(key).map(|(since, _)| *since)
+    }
+
+    /// Returns the states that have lasted this long.
+    pub(in crate::plan) fn overdue(&self, after: Duration, now: Uptime) -> Vec<K> {
+        self.0.iter().filter(|(_, (since, _))| *since + after <= now).map(|(key, _)| key.clone()).collect()
+    }
+
+    /// Returns when the next of the other states will have lasted this long.
+    pub(in crate::plan) fn next(&self, after: Duration, now: Uptime) -> Option<Uptime> {
+        self.0.values().map(|(since, _)| *since + after).filter(|at| *at > now).min()
+    }
+
+    pub(in crate::plan) fn len(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -45,7 +69,7 @@ impl<K: Ord + Clone> Lasting<K> {
 #[derive(Debug)]
 pub(in crate::plan) struct Ledger<K, V = ()> {
     told: BTreeMap<K, V>,
-    waiting: Lasting<K>,
+    waiting: Timed<K>,
 }
 
 /// The difference between two looks at a [`Ledger`].
@@ -59,7 +83,7 @@ pub(in crate::plan) struct News<K, V> {
 
 impl<K, V> Default for Ledger<K, V> {
     fn default() -> Self {
-        Self { told: BTreeMap::new(), waiting: Lasting::default() }
+        Self { told: BTreeMap::new(), waiting: Timed::default() }
     }
 }
 
@@ -67,26 +91,25 @@ impl<K: Ord + Clone, V: Clone> Ledger<K, V> {
     /// Takes all current states, and returns what to report.
     pub(in crate::plan) fn note(&mut self, states: impl IntoIterator<Item = (K, V)>, now: Uptime) -> News<K, V> {
         let states: Vec<_> = states.into_iter().collect();
-        let before = std::mem::take(&mut self.told);
-        let new: BTreeSet<_> = states.iter().map(|(key, _)| key).filter(|key| !before.contains_key(key)).collect();
-        let lasted = self.waiting.note(new.into_iter().cloned(), now);
-        let mut begun = Vec::new();
-        for (key, value) in states {
-            if !before.contains_key(&key) {
-                if !lasted.contains(&key) {
-                    continue;
-                }
-                begun.push((key.clone(), value.clone()));
-            }
-            self.told.insert(key, value);
-        }
+        let new = states.iter().map(|(key, _)| key).filter(|key| !self.told.contains_key(key));
+        let lasted = self.waiting.lasted(new.cloned(), now);
+        let told = states.into_iter().filter(|(key, _)| self.told.contains_key(key) || lasted.contains(key));
+        let told = told.collect::<Vec<_>>();
+        self.at_once(told)
+    }
+
+    /// The same, for states that are reported even if they do not last.
+    pub(in crate::plan) fn at_once(&mut self, states: impl IntoIterator<Item = (K, V)>) -> News<K, V> {
+        let states: Vec<_> = states.into_iter().collect();
+        let begun = states.iter().filter(|(key, _)| !self.told.contains_key(key)).cloned().collect();
+        let before = std::mem::replace(&mut self.told, states.into_iter().collect());
         let over = before.into_iter().filter(|(key, _)| !self.told.contains_key(key)).collect();
         News { begun, over }
     }
 
     /// Returns when the next state will have lasted.
     pub(in crate::plan) fn again(&self) -> Option<Uptime> {
-        self.waiting.again()
+        self.waiting.next(LASTS, Uptime::ZERO)
     }
 
     /// Forgets what was reported.
@@ -101,10 +124,10 @@ mod tests {
 
     #[test]
     fn what_ends_within_the_time_begins_anew() {
-        let mut lasting = Lasting::default();
+        let mut lasting: Timed<u32> = Timed::default();
         let mut at = |millis: u64, what: &[u32]| {
-            let lasted = lasting.note(what.iter().copied(), Uptime::from_millis(millis));
-            (lasted.into_iter().collect::<Vec<_>>(), lasting.again().map(|at| at.as_millis()))
+            let lasted = lasting.lasted(what.iter().copied(), Uptime::from_millis(millis));
+            (lasted.into_iter().collect::<Vec<_>>(), lasting.next(LASTS, Uptime::ZERO).map(|at| at.as_millis()))
         };
         assert_eq!(at(0, &[1]), (vec![], Some(1000)));
         assert_eq!(at(500, &[1, 2]), (vec![], Some(1000)));

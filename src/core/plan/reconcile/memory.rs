@@ -1,36 +1,42 @@
 //! Memory of the loop on one group between passes. All of it may be lost: the cluster holds the truth.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::model::{Group, RolledWorkload};
+use crate::api::pod_group::POD_GROUP;
+use crate::model::Group;
+use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::lacking::Lacking;
 use crate::plan::decide::placed::PlacedWait;
 use crate::plan::marks::Label;
+use crate::plan::reconcile::action::Answer;
 use crate::plan::reconcile::ahead::ReportedAhead;
 use crate::plan::reconcile::decided::Decided;
 use crate::plan::reconcile::events::Reported;
-use crate::plan::reconcile::lasting::LASTS;
-use crate::plan::reconcile::look::{GROUP_READ, Looks, PODS_READ};
+use crate::plan::reconcile::lasting::Timed;
+use crate::plan::reconcile::look::Looks;
 use crate::plan::reconcile::movement::Movement;
 use crate::plan::reconcile::pod_events::ReportedPods;
-use crate::plan::reconcile::pod_group_memory::{PodGroupMemory, writes_of};
+use crate::plan::reconcile::pod_group_memory::{PodGroupId, PodGroupMemory};
 use crate::plan::reconcile::presence::Presence;
-use crate::plan::reconcile::probes::{GivenUpUntil, IncompleteSince, MissingPodsProbe, Since, SurgeProbe};
+use crate::plan::reconcile::probes::{GivenUpUntil, MissingPodsProbe, SurgeProbe};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
-use crate::plan::reconcile::recovery_memory::{LOSSES_READ, RecoveryMemory};
+use crate::plan::reconcile::recovery_memory::RecoveryMemory;
 use crate::plan::reconcile::refusing::Refusing;
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::scales::ElasticMemory;
 use crate::plan::reconcile::status_writes::StatusWrites;
-use crate::plan::reconcile::tries::Tries;
+use crate::plan::reconcile::subject::Subject;
+use crate::plan::reconcile::tree_memory::TreeMemory;
+use crate::plan::reconcile::tries::{Tries, Try};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::{GroupPods, HeldPod, PodRef, Snapshot};
 
-/// What the loop remembers of one group.
-#[derive(Debug)]
+/// The memory of one group, or of a PodGroup that places its pods.
+#[derive(Debug, Default)]
 pub(in crate::plan) struct Memory {
     pub(in crate::plan) last_pass: Option<Uptime>,
     pub(in crate::plan) tries: Tries,
@@ -45,11 +51,15 @@ pub(in crate::plan) struct Memory {
     /// Roles that were edited together.
     pub(in crate::plan) rounds: Rounds,
     pub(in crate::plan) waits: Waits,
-    pub(in crate::plan) probes: Probes,
+    /// Why pods do not appear.
+    pub(in crate::plan) missing_pods: MissingPodsProbe,
+    /// Whether a rollout created the replicas beyond the desired ones.
+    pub(in crate::plan) surges: SurgeProbe,
     /// Scales of its workloads.
     pub(in crate::plan) elastic: ElasticMemory,
     /// Batches that are, or may be, broken.
     pub(in crate::plan) recovery: RecoveryMemory,
+    pub(in crate::plan) tree: TreeMemory,
 }
 
 /// Writes to pods that a watch may not show yet, by unique id.
@@ -59,6 +69,8 @@ pub(in crate::plan) struct PodWrites {
     given: HashMap<Arc<str>, u32>,
     /// Labels of their place that pods were last given: a label that somebody takes away is not written again.
     pub(in crate::plan) placed: HashMap<Arc<str>, Vec<Label>>,
+    /// Pods that were deleted, until a watch shows it.
+    pub(in crate::plan) deleted: HashSet<Arc<str>>,
     /// Pods to be labelled when the write that is under way has ended.
     pub(in crate::plan) unmarked: HashSet<Arc<str>>,
 }
@@ -77,70 +89,56 @@ pub(in crate::plan) struct Told {
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Waits {
     /// Batches and replicas that lack pods.
-    pub(in crate::plan) incomplete: IncompleteSince,
+    pub(in crate::plan) incomplete: Timed<AllOrNothing>,
     /// Batches with a domain whose pods have no node.
-    pub(in crate::plan) placed: Since<PlacedWait>,
+    pub(in crate::plan) placed: Timed<PlacedWait>,
     /// Domains in which batches got no node in time.
     pub(in crate::plan) given_up: GivenUpUntil,
     /// Nodes whose kubelets refuse pods.
     pub(in crate::plan) refusing: Refusing,
     /// Workloads with an open rollout and without their claim, by unique id.
-    unclaimed: HashMap<Arc<str>, Uptime>,
+    pub(in crate::plan) unclaimed: Timed<Arc<str>>,
     /// Roles that lack something of their workloads.
-    lacking: BTreeMap<Lacking, Uptime>,
-}
-
-/// Questions to the API server.
-#[derive(Debug, Default)]
-pub(in crate::plan) struct Probes {
-    /// Why pods do not appear.
-    pub(in crate::plan) missing_pods: MissingPodsProbe,
-    /// Whether a rollout made the replicas beyond the desired ones.
-    pub(in crate::plan) surges: SurgeProbe,
+    pub(in crate::plan) lacking: Timed<Lacking>,
 }
 
 impl Memory {
     pub(in crate::plan) fn new(now: Uptime) -> Self {
-        Self {
-            last_pass: None,
-            tries: Tries::default(),
-            pod_groups: PodGroupMemory::default(),
-            status: StatusWrites::default(),
-            presence: Presence::default(),
-            pods: PodWrites::default(),
-            looks: Looks::default(),
-            movement: Movement::since(now),
-            decided: Decided::default(),
-            told: Told::default(),
-            rounds: Rounds::default(),
-            waits: Waits::default(),
-            probes: Probes::default(),
-            elastic: ElasticMemory::default(),
-            recovery: RecoveryMemory::default(),
-        }
+        Self { movement: Movement::since(now), ..Self::default() }
+    }
+
+    /// Returns when the next pass is due, some time after the last.
+    pub(in crate::plan) fn pass_after(&self, pause: Duration, now: Uptime) -> Uptime {
+        self.last_pass.map_or(now, |last| now.max(last + pause))
     }
 
     /// Returns the number of remembered objects.
     pub(in crate::plan) fn len(&self) -> usize {
         let Waits { given_up, refusing, unclaimed, .. } = &self.waits;
-        let waits = given_up.len() + refusing.len() + unclaimed.len();
-        self.recovery.len() + self.tries.len() + self.pod_groups.len() + self.pods.given.len() + waits
+        let waits = given_up.len() + refusing.len() + unclaimed.len() + self.tree.unbound.len();
+        self.recovery.len()
+            + self.tries.len()
+            + self.pod_groups.len()
+            + self.pods.given.len()
+            + self.pods.deleted.len()
+            + waits
     }
 
     /// Clears the last decision: a replica that does not lead reports none.
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.decided = Decided::default();
+        self.tree.clear();
+        // A later leader verifies it again.
+        self.presence.take_gone();
     }
 
     /// Reports whether no write or read is under way.
     pub(in crate::plan) fn is_idle(&self) -> bool {
-        let Probes { missing_pods, surges } = &self.probes;
-        let asks = missing_pods.is_asking() || surges.is_asking() || self.recovery.is_asking();
-        let looks = self.presence.is_asking() || self.looks.are_under_way();
-        self.tries.under_way().is_empty() && !self.status.is_under_way && !asks && !looks
+        let asks = self.missing_pods.is_asking() || self.surges.is_asking();
+        self.tries.is_idle() && !self.status.is_under_way && !self.tree.commits() && !asks
     }
 
-    pub(in crate::plan) fn note_presence(&mut self, group: Option<&Group>, now: Uptime) {
+    fn note_presence(&mut self, group: Option<&Group>, now: Uptime) {
         match group {
             // A failure of one object does not hold its successor up.
             Some(group) if self.presence.note(group.carrier.kind, &group.carrier.uid) => self.status.failures = 0,
@@ -150,36 +148,13 @@ impl Memory {
     }
 
     /// Removes the ordinals of pods that are no longer held.
-    pub(in crate::plan) fn note_pods(&mut self, pods: &GroupPods) {
+    fn note_pods(&mut self, pods: &GroupPods) {
         if self.pods.given.is_empty() {
             return;
         }
         let unnumbered = pods.roles().flat_map(|(_, role)| role.unnumbered.values());
         let held: HashSet<_> = unnumbered.filter(|pod| pod.held).map(|pod| &pod.pod.uid).collect();
         self.pods.given.retain(|uid, _| held.contains(uid));
-    }
-
-    /// Notes since when workloads with an open rollout lack their claim.
-    pub(in crate::plan) fn note_unclaimed(&mut self, workloads: &[RolledWorkload], now: Uptime) {
-        let unclaimed = workloads.iter().filter(|workload| workload.unclaimed).map(|workload| &workload.uid);
-        note_since(&mut self.waits.unclaimed, unclaimed, now);
-    }
-
-    /// Returns since when a workload lacks its claim.
-    pub(in crate::plan) fn unclaimed_since(&self, workload: &RolledWorkload) -> Option<Uptime> {
-        self.waits.unclaimed.get(&workload.uid).copied()
-    }
-
-    /// Notes what roles lack of their workloads; returns the entries that are not reported yet, and when they are.
-    pub(in crate::plan) fn note_lacking(&mut self, found: Vec<Lacking>, now: Uptime) -> (Vec<Lacking>, Option<Uptime>) {
-        let since = |lacks: Lacking| {
-            let since = self.waits.lacking.get(&lacks).copied().unwrap_or(now);
-            (lacks, since)
-        };
-        self.waits.lacking = found.into_iter().map(since).collect();
-        let young = || self.waits.lacking.iter().filter(|(_, since)| now < **since + LASTS);
-        let due = young().map(|(_, since)| *since + LASTS).min();
-        (young().map(|(lacks, _)| lacks.clone()).collect(), due)
     }
 
     /// Notes the counts of open rollouts.
@@ -202,26 +177,49 @@ impl Memory {
         self.pods.given.get(&pod.uid).copied()
     }
 
-    /// Ends a live read; returns when to try again if it failed.
-    pub(in crate::plan) fn looked(&mut self, at: &'static str, failed: bool, now: Uptime) -> Uptime {
-        if at == GROUP_READ {
-            self.looks.end_at_group(failed);
-        } else {
-            self.looks.end_at_pods(failed);
+    /// Notes the answer to a live read.
+    pub(in crate::plan) fn answered(&mut self, answer: Answer, now: Uptime) {
+        match answer {
+            Answer::Group { failed: false } => self.looks.show_group(self.looks.group),
+            Answer::Pods { failed: false } => self.looks.show_pods(),
+            Answer::Group { failed: true } | Answer::Pods { failed: true } => {}
+            Answer::PodGroups { owner, found } => {
+                found.into_iter().for_each(|found| self.pod_groups.found(owner.clone(), found));
+            }
+            Answer::Losses(judged) => self.recovery.looked(judged, now),
+            Answer::MissingPods(diagnoses) => self.missing_pods.answered(diagnoses, now),
+            Answer::Surge(proven) => self.surges.answered(proven, now),
+            Answer::Gone(gone) => self.presence.answered(gone, now),
         }
-        self.tries.end(at, failed.then_some(""), now)
+    }
+
+    /// Notes what is there, and removes what is remembered of objects that no longer exist.
+    pub(in crate::plan) fn note(&mut self, subject: Subject<'_>, now: Uptime) {
+        match subject {
+            Subject::Group(snapshot) => {
+                self.forget_gone(snapshot);
+                self.note_pods(&snapshot.pods);
+                self.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
+            }
+            Subject::PodGroup(snapshot) => {
+                let uids: HashSet<_> = snapshot.pods.iter().map(|pod| &*pod.pod.uid).collect();
+                self.tries.keep_only(|one| matches!(one, Try::Object(uid) if uids.contains(&**uid)));
+                snapshot.tree.iter().for_each(|tree| _ = self.presence.note(POD_GROUP, &tree.uid));
+            }
+        }
     }
 
     /// Removes what is remembered of objects that no longer exist.
-    pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
+    fn forget_gone(&mut self, snapshot: &Snapshot) {
         let owner = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.as_str());
         owner.into_iter().for_each(|owner| self.pod_groups.keep_only(owner));
         let others = snapshot.claims.iter().flat_map(|claims| &claims.others).map(|other| other.carrier.uid.as_str());
         self.status.dropped.keep_only(&others.clone().chain(owner).collect());
-        self.recovery.forget_gone(snapshot);
-        if !self.pods.placed.is_empty() {
-            let present: HashSet<_> = snapshot.pods.iter().map(|pod| &*pod.pod.uid).collect();
-            self.pods.placed.retain(|uid, _| present.contains(&**uid));
+        let PodWrites { placed, deleted, .. } = &mut self.pods;
+        if !(placed.is_empty() && deleted.is_empty()) {
+            let present: HashSet<_> = snapshot.pods.iter().map(|pod| &pod.pod.uid).collect();
+            placed.retain(|uid, _| present.contains(uid));
+            deleted.retain(|uid| present.contains(uid));
         }
         if !self.tries.have_failed() {
             return;
@@ -230,29 +228,11 @@ impl Memory {
         let workloads = snapshot.workloads.iter().map(|workload| &*workload.uid);
         let scaled = snapshot.scaled.iter().map(|workload| &*workload.uid);
         let present: HashSet<_> = pods.chain(workloads).chain(scaled).chain(others).collect();
-        let pod_groups = owner.map(writes_of);
-        let is_pod_group = |id: &str| pod_groups.as_ref().is_some_and(|begin| id.starts_with(begin));
-        let is_read = |id: &str| [GROUP_READ, PODS_READ, LOSSES_READ].contains(&id);
-        self.tries.keep_only(|id| present.contains(id) || is_pod_group(id) || is_read(id));
-    }
-}
-
-/// Notes since when each of these objects is in its state, and removes all others. Most passes find no change.
-fn note_since<'a>(
-    since: &mut HashMap<Arc<str>, Uptime>,
-    uids: impl Iterator<Item = &'a Arc<str>> + Clone,
-    now: Uptime,
-) {
-    let mut present = 0;
-    for uid in uids.clone() {
-        present += 1;
-        if !since.contains_key(uid) {
-            since.insert(uid.clone(), now);
-        }
-    }
-    if since.len() > present {
-        let present: HashSet<_> = uids.collect();
-        since.retain(|uid, _| present.contains(uid));
+        self.tries.keep_only(|one| match one {
+            Try::Object(uid) => present.contains(&**uid),
+            Try::PodGroup(PodGroupId { owner: of, .. }) | Try::PodGroupsOf(of) => owner == Some(of.as_str()),
+            Try::Read(_) => true,
+        });
     }
 }
 
@@ -265,7 +245,6 @@ mod tests {
     use crate::api::pod_group::KUBE_POD_GROUP;
     use crate::model::Claims;
     use crate::model::{identify, names};
-    use crate::plan::reconcile::pod_group_memory::PodGroupId;
     use crate::plan::test_support::mk_group;
     use crate::plan::view::PodFacts;
 
@@ -286,11 +265,12 @@ mod tests {
     fn what_failed_is_forgotten_with_its_object() {
         let mut memory = Memory::new(Uptime::ZERO);
         let id = |owner: &str| PodGroupId { owner: owner.to_owned(), kind: KUBE_POD_GROUP, name: "pd-c0-0".to_owned() };
-        let failed = ["a".into(), "b".into(), id("old").in_flight(), id("new").in_flight()];
-        failed.iter().for_each(|uid| _ = memory.tries.end(uid, Some(""), Uptime::ZERO));
-        [id("old"), id("new")].into_iter().for_each(|id| memory.pod_groups.ensured(id, 4, None));
+        let object = |uid: &str| Try::Object(uid.into());
+        let failed = [object("a"), object("b"), Try::PodGroup(id("old")), Try::PodGroup(id("new"))];
+        failed.iter().for_each(|one| _ = memory.tries.end(one.clone(), Some(""), Uptime::ZERO));
+        [id("old"), id("new")].into_iter().for_each(|id| memory.pod_groups.ended(id, Some(4), None));
         memory.forget_gone(&snapshot("new", &["b"]));
-        let left = failed.each_ref().map(|uid| memory.tries.has_failed(uid));
+        let left = failed.each_ref().map(|one| memory.tries.has_failed(one));
         assert_eq!(left, [false, true, false, true]);
         assert_eq!([id("old"), id("new")].map(|id| memory.pod_groups.members(&id)), [None, Some(4)]);
     }

@@ -1,6 +1,6 @@
 //! The pass over a missing group: its held pods are released once it is certainly gone, and an Event reports it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::api::ObjectKind;
@@ -9,13 +9,15 @@ use crate::model::wording::counted;
 use crate::plan::decide::placed::Pin;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::marks::Mark;
-use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::action::{Action, Question};
 use crate::plan::reconcile::decided::Decided;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::options::MissingGroup;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::pod_events::PodHold;
-use crate::plan::view::{PodFacts, Snapshot};
+use crate::plan::reconcile::tries::Try;
+use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::view::{PodFacts, Snapshot, count};
 
 /// The reason of the Event on pods that are released without their group.
 pub const UNCOORDINATED: &str = "ReleasedWithoutGroup";
@@ -37,42 +39,57 @@ impl Pass<'_> {
         }
         let carrier =
             self.memory.presence.carrier.as_ref().map(|(kind, _)| *kind).or_else(|| stamped_carrier(snapshot));
-        let grace = match (carrier, self.options.missing_group) {
-            (Some(_), _) => self.options.vanished_grace,
-            (None, MissingGroup::ReleaseAfter(time)) => time,
-            (None, MissingGroup::Hold) => return,
-        };
         let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
         let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
+        let pods = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid);
+        let workloads = snapshot.workloads.iter().filter(|workload| workload.is_open()).map(|workload| &workload.uid);
+        if self.is_gone(carrier, returned, verified_gone, pods.chain(workloads)) {
+            self.tell_uncoordinated(snapshot, carrier.is_some());
+            self.release_all(snapshot);
+        }
+    }
+
+    /// Reports whether a group or PodGroup is certainly gone: a live read has confirmed that after its grace, which does not
+    /// begin before `returned`. `carrier` is the kind of its object, if it was ever there, and `waiting` are the uids of the
+    /// objects that wait for it.
+    pub(in crate::plan) fn is_gone<'a>(
+        &mut self,
+        carrier: Option<ObjectKind>,
+        returned: Uptime,
+        verified_gone: bool,
+        waiting: impl Iterator<Item = &'a Arc<str>>,
+    ) -> bool {
+        let grace = match self.options.missing_group {
+            _ if carrier.is_some() => self.options.vanished_grace,
+            MissingGroup::ReleaseAfter(time) => time,
+            MissingGroup::Hold => return false,
+        };
         let since = returned.max(*self.memory.presence.missing_since.get_or_insert(self.now));
         // A verified group waits as well: it may have existed in between.
         if since + grace > self.now {
-            return self.pass_again(since + grace);
+            self.pass_again(since + grace);
+            return false;
         }
         if verified_gone {
-            self.tell_uncoordinated(snapshot, carrier.is_some());
-            return self.release_all(snapshot);
+            return true;
         }
-        // The grace period of the group is over: new pods are released as soon as a live read confirms again that it is gone.
-        let pods = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid);
-        let workloads = snapshot.workloads.iter().filter(|workload| workload.is_open()).map(|workload| &workload.uid);
-        let idle: Vec<_> = pods.chain(workloads).filter(|uid| !self.memory.tries.is_under_way(uid)).collect();
-        let due_at = |uid: &Arc<str>| self.memory.tries.due(uid).unwrap_or(self.now);
-        match idle.into_iter().map(due_at).min() {
-            None => return,
-            Some(at) if at > self.now => return self.pass_again(at),
-            Some(_) => {}
+        // The grace period is over: new pods are released as soon as a live read confirms again that it is gone.
+        let tries = &self.memory.tries;
+        let idle = waiting.map(|uid| Try::Object(uid.clone())).filter(|one| !tries.is_under_way(one));
+        match idle.map(|one| tries.due(&one).unwrap_or(self.now)).min() {
+            Some(at) if at > self.now => self.pass_again(at),
+            Some(_) => _ = self.begin(Action::Read(Question::Gone { carrier })),
+            None => {}
         }
-        if self.memory.presence.ask() {
-            self.actions.push(Action::VerifyGone { carrier });
-        }
+        false
     }
 
     /// Publishes an Event on the first pod of each role that is released without its group: nothing else shows a misspelt name.
     /// `was_there` says that the group was deleted.
     fn tell_uncoordinated(&mut self, snapshot: &Snapshot, was_there: bool) {
         let mut roles: BTreeMap<&str, (&Arc<PodFacts>, u32)> = BTreeMap::new();
-        let goes = |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&pod.pod.uid);
+        let goes =
+            |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&Try::Object(pod.pod.uid.clone()));
         for pod in snapshot.pods.iter().filter(goes) {
             let (first, pods) = roles.entry(pod.identity.role.as_deref().unwrap_or_default()).or_insert((pod, 0));
             *pods += 1;
@@ -87,14 +104,10 @@ impl Pass<'_> {
                 "group {group:?} {why}: {} of role {role:?} go, and nothing coordinates them",
                 counted(pods, "pod")
             );
-            let (reason, subject) = (UNCOORDINATED.to_owned(), String::new());
-            let event = EventNote { reason, subject, note, warning: !was_there, roles: BTreeSet::new() };
-            (pod.pod.clone(), event)
+            Action::of_pod((pod.pod.clone(), EventNote::new(UNCOORDINATED, "", note, !was_there)))
         };
         let events: Vec<_> = roles.into_iter().map(event).collect();
-        if !events.is_empty() {
-            self.actions.push(Action::PublishOfPods { events });
-        }
+        self.actions.extend(events);
     }
 
     /// Releases what was held in a namespace that holds nothing, and writes nothing else.
@@ -109,7 +122,7 @@ impl Pass<'_> {
 
     pub(in crate::plan) fn release_all(&mut self, snapshot: &Snapshot) {
         for pod in snapshot.pods.iter().filter(|pod| pod.held) {
-            self.release(pod, None, Pin::new());
+            self.release(&pod.pod, None, Pin::new(), pod.queued);
         }
         snapshot.workloads.iter().filter(|workload| workload.is_open()).for_each(|workload| self.thaw(workload));
     }
@@ -117,8 +130,7 @@ impl Pass<'_> {
 
 /// Counts the running pods that were held for the missing group.
 fn uncoordinated(snapshot: &Snapshot) -> u32 {
-    let pods = snapshot.pods.iter().filter(|pod| !pod.held && pod.stamp.held).count();
-    u32::try_from(pods).unwrap_or(u32::MAX)
+    count(snapshot.pods.iter().filter(|pod| !pod.held && pod.stamp.held).count())
 }
 
 /// Returns the kind of the carrier on the youngest held pod, for a group that this process has never seen.

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use crate::model::{GroupKey, Out, Stance};
 use crate::plan::Reconciler;
-use crate::plan::reconcile::action::{Action, Ended};
+use crate::plan::reconcile::action::{Action, Answer, Ended, Question};
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::test_support::mk_pod;
 use crate::plan::view::Snapshot;
@@ -14,7 +14,7 @@ fn pass(reconciler: &mut Reconciler, snapshot: &Snapshot, second: u64) -> Vec<&'
     let actions = reconciler.pass(&key, snapshot, None, now, "2026-01-01T00:00:00Z");
     let kind = |action: &Action| match action {
         Action::Release { .. } => Some("release"),
-        Action::VerifyGone { .. } => Some("verify"),
+        Action::Read(Question::Gone { .. }) => Some("verify"),
         _ => None,
     };
     actions.iter().filter_map(kind).collect()
@@ -35,10 +35,10 @@ fn that_a_group_is_gone_is_verified_again_after_a_pass_over_something_else() {
         // Without an open workload the empty group would be forgotten.
         let mut between = between;
         between.workloads.push(crate::plan::test_support::mk_workload("prefill", "p1"));
-        reconciler.ended(key, Ended::Verified { gone: true }, Duration::from_secs(100));
+        reconciler.ended(key, Ended::Read(Answer::Gone(true)), Duration::from_secs(100));
         assert_eq!(pass(&mut reconciler, &between, 100), [""; 0]);
         assert_eq!(pass(&mut reconciler, &missing, 200), ["verify"], "nobody has looked since its pods came");
-        reconciler.ended(GroupKey::new("ns", "pd"), Ended::Verified { gone: true }, Duration::from_secs(200));
+        reconciler.ended(GroupKey::new("ns", "pd"), Ended::Read(Answer::Gone(true)), Duration::from_secs(200));
         assert_eq!(pass(&mut reconciler, &missing, 200), ["release"]);
     }
 }

@@ -7,7 +7,7 @@ use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::{GroupView, RoleView};
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::plan) struct Movement {
     /// Desired, present and ready pods of each role, and released counts, at the last pass.
     counts: Vec<u32>,
@@ -23,7 +23,7 @@ pub(in crate::plan) struct Movement {
 
 impl Movement {
     pub(in crate::plan) fn since(now: Uptime) -> Self {
-        Self { counts: Vec::new(), moved: now, rolling: Vec::new(), rolled: now, rests: false, stall_is_over: false }
+        Self { moved: now, rolled: now, ..Self::default() }
     }
 
     pub(in crate::plan) fn note(&mut self, view: &GroupView, decision: &Decision, now: Uptime) {

@@ -1,7 +1,6 @@
 //! Statuses that another client overwrites. Two writers of one status would never stop, so rolegate writes it at growing
 //! intervals, and an Event reports it. New content is written at once all the same.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,16 +64,9 @@ impl Overwritten {
             return None;
         }
         self.told = true;
-        Some(EventNote {
-            reason: OVERWRITTEN.to_owned(),
-            note:
-                "something else takes away what is written to the status: it is written again more and more seldom; a \
-                   RoleCoordination with groupRef coordinates the group without it"
-                    .to_owned(),
-            subject: String::new(),
-            warning: true,
-            roles: BTreeSet::new(),
-        })
+        let note = "something else takes away what is written to the status: it is written again more and more seldom; a \
+                    RoleCoordination with groupRef coordinates the group without it";
+        Some(EventNote::new(OVERWRITTEN, "", note, true))
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::moment::Moment;
-use crate::model::{Group, GroupKey, HoldReason};
+use crate::model::{Group, GroupKey, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
@@ -15,25 +15,26 @@ use crate::plan::decide::pod_groups::pod_group_of;
 use crate::plan::elastic::{ElasticContext, ElasticPlan};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
-use crate::plan::reconcile::action::{Action, MissingLabels};
+use crate::plan::reconcile::action::{About, Action, Extent, MissingLabels, Question, StatusWrite};
 use crate::plan::reconcile::behind::behind;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
+use crate::plan::reconcile::lasting::LASTS;
 use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
-use crate::plan::reconcile::tries::Begin;
+use crate::plan::reconcile::subject::Subject;
+use crate::plan::reconcile::tries::{Begin, Try};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::{BrakeContext, RecoveryContext, RecoveryPlan, Tally};
 use crate::plan::status::{conditions, has_ours, transition_times};
-use crate::plan::view::{GroupView, PodFacts, Snapshot, count};
+use crate::plan::view::{GroupView, PodFacts, PodRef, Snapshot, count};
 
 /// The minimum interval between writes of a status that differs only in counts.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
 
 /// The pause before a group that waits for others is looked at again.
-const NEXT_TURN: Duration = Duration::from_millis(10);
+pub(in crate::plan) const NEXT_TURN: Duration = Duration::from_millis(10);
 
 /// Reports whether no recovery may begin: the group is being deleted, is faulty or is scaled in, or running pods do not name
 /// it, so that their successors might not be seen.
@@ -61,21 +62,26 @@ pub(in crate::plan) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    pub(in crate::plan) fn run(&mut self, snapshot: &Snapshot) {
+    pub(in crate::plan) fn run(&mut self, subject: Subject<'_>) {
         let Memory { decided, recovery, .. } = &mut *self.memory;
         (decided.needs_room, decided.is_blind, decided.uncoordinated, decided.paused) = (false, false, 0, 0);
         (recovery.tally, recovery.braked) = (Tally::default(), false);
-        self.decide(snapshot);
+        // The verification counts for this pass only, whatever the pass handles: later pods are verified again.
+        let verified_gone = self.memory.presence.take_gone();
+        let snapshot = match subject {
+            Subject::Group(snapshot) => snapshot,
+            Subject::PodGroup(snapshot) => return self.tree(snapshot, verified_gone),
+        };
+        self.decide(snapshot, verified_gone);
         if let Some(placer) = self.placer.take() {
             // A pod whose release is in flight may have gone by now, to its place.
-            let stays = |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&pod.pod.uid);
+            let stays =
+                |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&Try::Object(pod.pod.uid.clone()));
             placer.finish(|| snapshot.pods.iter().filter(stays).map(|pod| pod.pod.uid.clone()).collect());
         }
     }
 
-    fn decide(&mut self, snapshot: &Snapshot) {
-        // The verification counts for this pass only, whatever the pass handles: later pods are verified again.
-        let verified_gone = self.memory.presence.take_gone();
+    fn decide(&mut self, snapshot: &Snapshot, verified_gone: bool) {
         match &snapshot.claims {
             _ if snapshot.rests => {}
             _ if snapshot.lets_go().is_some() => self.let_go(snapshot),
@@ -89,14 +95,16 @@ impl Pass<'_> {
         }
     }
 
-    pub(in crate::plan) fn pass_again(&mut self, at: Uptime) {
-        self.again = Some(self.again.map_or(at, |again| again.min(at)));
+    /// Plans another pass at this time, if it is to come.
+    pub(in crate::plan) fn pass_again(&mut self, at: impl Into<Option<Uptime>>) {
+        let at = at.into().filter(|at| *at > self.now);
+        self.again = self.again.into_iter().chain(at).min();
     }
 
     fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
         let deadline = self.options.progress_deadline;
         let stalled = self.memory.movement.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
-        let refused = self.memory.tries.refused();
+        let (refused, in_flight) = (self.memory.tries.refused(), self.memory.tries.objects());
         let observation = self.observe(group, snapshot);
         if observation.view.adopts_pods(group) && !self.memory.looks.show_pods_of(&group.carrier.uid) {
             return self.look_at_pods(&group.carrier.uid);
@@ -106,10 +114,13 @@ impl Pass<'_> {
             IncompleteBatch::ReleaseAfter(time) => self.memory.waits.incomplete.overdue(time, self.now),
         };
         let drained = self.drained(group, &observation.view);
-        let refused_by_nodes = self.memory.waits.refusing.note(group, &snapshot.refused, self.now);
+        let refused_by_nodes = self.memory.waits.refusing.avoid(group, &snapshot.refused, self.now);
         let waited = self.memory.waits.placed.overdue(self.options.bind_timeout, self.now);
-        let (not_yet_told, again) = self.memory.note_lacking(lacking(group), self.now);
-        again.into_iter().for_each(|at| self.pass_again(at));
+        let lacking = lacking(group);
+        let again = self.memory.waits.lacking.note(lacking.iter().cloned(), LASTS, self.now);
+        self.pass_again(again);
+        let told = self.memory.waits.lacking.overdue(LASTS, self.now);
+        let not_yet_told: Vec<_> = lacking.into_iter().filter(|lacks| !told.contains(lacks)).collect();
         let (judged, overdue_recoveries) = self.memory.recovery.known(self.now);
         let recovery = RecoveryContext {
             off: !self.options.allowed.recovery,
@@ -128,11 +139,11 @@ impl Pass<'_> {
             refusing: &self.memory.waits.refusing.now(self.now),
             stalled,
             refused: Some(&refused),
-            in_flight: Some(self.memory.tries.under_way()),
+            in_flight: Some(&in_flight),
             missing_pod_groups: &self.memory.pod_groups.missing(&group.carrier.uid),
-            diagnoses: self.memory.probes.missing_pods.diagnoses(),
+            diagnoses: self.memory.missing_pods.diagnoses(),
             overdue: &overdue,
-            surge: self.memory.probes.surges.proven(),
+            surge: self.memory.surges.proven(),
             not_yet_told: &not_yet_told,
             frees_unknown_roles: self.options.frees_unknown_roles,
             elastic: ElasticContext {
@@ -156,7 +167,7 @@ impl Pass<'_> {
         self.released = self.memory.decided.release_timer.decided(view, decision, self.now);
         let reports = [
             refused_by_nodes,
-            self.memory.told.group.events(group, &seen, self.memory.probes.surges.is_asking(), self.now),
+            self.memory.told.group.events(group, &seen, self.memory.surges.is_asking(), self.now),
             self.memory.told.ahead.events(group, view, self.now),
             self.memory.told.rollouts.events(rollouts, &decision.rollout, stalled, self.now),
             self.memory.told.recoveries.events(group, &decision.recovery, self.now),
@@ -164,17 +175,14 @@ impl Pass<'_> {
         let mut events: Vec<_> = decision.placed.moved.iter().map(|moved| EventNote::moved(group, moved)).collect();
         for (report, again) in reports {
             events.extend(report);
-            again.into_iter().for_each(|at| self.pass_again(at));
+            self.pass_again(again);
         }
         events.extend(self.memory.status.events(group));
-        if !events.is_empty() {
-            self.actions.push(Action::Publish { group: group.clone(), events });
-        }
+        self.publish(About::Group(group.clone()), events);
         self.tell_pods(group, view, decision);
         let waits = !decision.held.is_empty() || !rollouts.roles.is_empty() || !conditions::is_ready(&view.roles);
         self.memory.movement.rests = !waits;
-        let again = self.memory.movement.stalled_at(deadline).filter(|at| waits && *at > self.now);
-        again.into_iter().for_each(|at| self.pass_again(at));
+        self.pass_again(self.memory.movement.stalled_at(deadline).filter(|_| waits));
         self.roll(group, rollouts, decision);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);
@@ -196,7 +204,8 @@ impl Pass<'_> {
                 self.look_at_group(snapshot);
                 continue;
             }
-            if self.release(&pod.facts, MissingLabels::of(group, pod), release.pin.clone()) {
+            let labels = MissingLabels::of(group, pod);
+            if self.release(&pod.pod, labels, release.pin.clone(), pod.queued) {
                 self.memory.give(pod);
             }
         }
@@ -216,10 +225,16 @@ impl Pass<'_> {
         self.memory.recovery.braked = plan.brake.stop.is_some();
     }
 
+    pub(in crate::plan) fn publish(&mut self, about: About, events: Vec<EventNote>) {
+        if !events.is_empty() {
+            self.actions.push(Action::Publish { about, events });
+        }
+    }
+
     /// Publishes an Event on the first pod of each batch with the reason why it is held. A surplus is left out while it is
     /// examined.
     fn tell_pods(&mut self, group: &Group, view: &GroupView, decision: &Decision) {
-        let asks = self.memory.probes.surges.is_asking();
+        let asks = self.memory.surges.is_asking();
         let is_known = |held: &&Held| !(asks && held.reason == HoldReason::BeyondDesired);
         let holds = decision.held.iter().filter(is_known).filter_map(|held| PodHold::of(group, view, held));
         self.publish_of_pods(holds);
@@ -227,61 +242,47 @@ impl Pass<'_> {
 
     pub(in crate::plan) fn publish_of_pods(&mut self, holds: impl Iterator<Item = PodHold>) {
         let (events, again) = self.memory.told.pods.events(holds, self.now);
-        again.into_iter().for_each(|at| self.pass_again(at));
-        if !events.is_empty() {
-            self.actions.push(Action::PublishOfPods { events });
-        }
+        self.pass_again(again);
+        self.actions.extend(events.into_iter().map(Action::of_pod));
     }
 
     /// Reads the group live before a pod is released that is younger than the last read: the watched state may be older than
     /// the pod, from a time when another object carried the group or no coordination batched the role.
     pub(in crate::plan) fn look_at_group(&mut self, snapshot: &Snapshot) {
-        if self.may_look(GROUP_READ) && self.memory.looks.group.begin(snapshot.seen) {
-            self.actions.push(Action::ConfirmGroup);
+        if self.begin(Action::Read(Question::Group)) {
+            self.memory.looks.group = Some(snapshot.seen);
         }
     }
 
     /// Reads the pods live before running ones count for a group that has never committed anything: they may belong to an
     /// earlier group, and be gone.
     fn look_at_pods(&mut self, carrier: &str) {
-        if self.may_look(PODS_READ) && self.memory.looks.pods.begin(carrier.to_owned()) {
-            self.actions.push(Action::ConfirmPods);
+        if self.begin(Action::Read(Question::Pods)) {
+            self.memory.looks.pods = Some(carrier.to_owned());
         }
-    }
-
-    /// Returns false while a failed read has to wait.
-    pub(in crate::plan) fn may_look(&mut self, what: &str) -> bool {
-        let later = self.memory.tries.due(what).filter(|at| *at > self.now);
-        later.into_iter().for_each(|at| self.pass_again(at));
-        later.is_none()
     }
 
     /// Reads why pods do not appear if that has lasted, and notes since when batches lack them.
     fn missing_pods(&mut self, group: &Arc<Group>, decision: &Decision) {
-        match self.memory.probes.missing_pods.note(&decision.missing_pods, self.now) {
-            ProbeStep::Rest => {}
-            ProbeStep::Wait(until) => self.pass_again(until),
-            ProbeStep::Ask => {
-                let missing = decision.missing_pods.clone();
-                self.actions.push(Action::DiagnoseMissingPods { group: group.clone(), missing });
-            }
-        }
-        if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete
-            && let Some(at) = self.memory.waits.incomplete.note(&decision.incomplete, time, self.now)
-        {
-            self.pass_again(at);
+        let step = self.memory.missing_pods.note(&decision.missing_pods, self.now);
+        self.probe(step, || Question::MissingPods { group: group.clone(), missing: decision.missing_pods.clone() });
+        if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete {
+            let again = self.memory.waits.incomplete.note(decision.incomplete.iter().cloned(), time, self.now);
+            self.pass_again(again);
         }
     }
 
     /// Reads whether a rollout created the pods beyond the desired replicas.
     fn surplus(&mut self, group: &Arc<Group>, decision: &Decision) {
-        match self.memory.probes.surges.note(&decision.surplus, self.now) {
+        let step = self.memory.surges.note(&decision.surplus, self.now);
+        self.probe(step, || Question::Surge { group: group.clone(), surplus: decision.surplus.clone() });
+    }
+
+    fn probe(&mut self, step: ProbeStep, question: impl FnOnce() -> Question) {
+        match step {
             ProbeStep::Rest => {}
             ProbeStep::Wait(until) => self.pass_again(until),
-            ProbeStep::Ask => {
-                let surplus = decision.surplus.clone();
-                self.actions.push(Action::FindSurge { group: group.clone(), surplus });
-            }
+            ProbeStep::Ask => self.actions.push(Action::Read(question())),
         }
     }
 
@@ -289,14 +290,12 @@ impl Pass<'_> {
     fn placed(&mut self, decision: &Decision) {
         let Placed { waits, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
-        let again = [
-            self.memory.waits.placed.note(waits, self.options.bind_timeout, self.now),
-            self.memory.waits.given_up.note(given_up, self.options.bind_timeout, self.now),
-        ];
-        again.into_iter().flatten().for_each(|at| self.pass_again(at));
-        if *is_next {
-            self.pass_again(self.now + NEXT_TURN);
-        }
+        let (after, now) = (self.options.bind_timeout, self.now);
+        let again = self.memory.waits.placed.note(waits.iter().cloned(), after, now);
+        self.pass_again(again);
+        let again = self.memory.waits.given_up.give_up(given_up, after, now);
+        self.pass_again(again);
+        self.pass_again(is_next.then(|| now + NEXT_TURN));
     }
 
     /// Recreates pods with the wrong stamp, and placed pods that got no node.
@@ -304,19 +303,17 @@ impl Pass<'_> {
         let remakes = self.options.recreate_mis_stamped;
         let mis_stamped = decision.mis_stamped.iter().filter(|_| remakes);
         for pod in mis_stamped.chain(&decision.placed.made_again) {
-            self.begin(&pod.uid, || Action::Recreate { pod: pod.clone() });
+            self.begin(Action::Delete { pod: pod.clone(), extent: Extent::Unscheduled });
         }
     }
 
     /// Writes on an object that another one controls its group.
     fn write_conflicted(&mut self, other: &Arc<Group>, controls: &Group) {
         let status = transition_times::set(conditions::conflicted(other, controls), &other.status, self.now_text);
-        if let Some(event) = self.memory.status.dropped.event(other) {
-            self.actions.push(Action::Publish { group: other.clone(), events: vec![event] });
-        }
+        let event = self.memory.status.dropped.event(other);
+        self.publish(About::Group(other.clone()), event.into_iter().collect());
         if status != other.status && !self.drops_writes(other) {
-            let uid = other.carrier.uid.as_str().into();
-            self.begin(&uid, || Action::WriteConflicted { other: other.clone(), status });
+            self.begin(Action::WriteStatus(StatusWrite::Conflicted { other: other.clone(), status }));
         }
     }
 
@@ -346,29 +343,32 @@ impl Pass<'_> {
         self.memory.status.overwritten.writes(group, &status, self.now);
         let is_first = self.memory.status.begin(snapshot.seen, self.now);
         let then = behind(group, &seen.view, !is_first).into_iter().collect();
-        self.actions.push(Action::WriteStatus { group: group.clone(), status, then });
+        self.actions.push(Action::WriteStatus(StatusWrite::Group { group: group.clone(), status, then }));
     }
 
     /// Reports whether the object has not kept a written status, and would not now.
     fn drops_writes(&mut self, group: &Group) -> bool {
         let barred = self.memory.status.dropped.bar(group, self.now);
-        if let Some(at) = self.memory.status.dropped.again(group).filter(|_| barred) {
-            self.pass_again(at);
-        }
+        self.pass_again(self.memory.status.dropped.again(group).filter(|_| barred));
         barred
     }
 
     /// Releases a pod; returns whether that begins now.
-    pub(in crate::plan) fn release(&mut self, facts: &PodFacts, labels: Option<MissingLabels>, pin: Pin) -> bool {
-        let PodFacts { pod, queued, .. } = facts;
-        self.begin(&pod.uid, || Action::Release { pod: pod.clone(), labels, pin, queued: *queued })
+    pub(in crate::plan) fn release(
+        &mut self,
+        pod: &PodRef,
+        labels: Option<MissingLabels>,
+        pin: Pin,
+        queued: Queued,
+    ) -> bool {
+        self.begin(Action::Release { pod: pod.clone(), labels, pin, queued })
     }
 
-    /// Begins a write on an object, unless one is in flight, or has failed and must wait; returns whether it begins now.
-    pub(in crate::plan) fn begin(&mut self, object: &Arc<str>, action: impl FnOnce() -> Action) -> bool {
-        let begin = self.memory.tries.begin(object, self.now);
+    /// Begins a write or read, unless the last one is under way, or has failed and must wait; returns whether it begins now.
+    pub(in crate::plan) fn begin(&mut self, action: Action) -> bool {
+        let begin = action.key().map_or(Begin::Now, |key| self.memory.tries.begin(key, self.now));
         match begin {
-            Begin::Now => self.actions.push(action()),
+            Begin::Now => self.actions.push(action),
             Begin::UnderWay => {}
             Begin::At(at) => self.pass_again(at),
         }

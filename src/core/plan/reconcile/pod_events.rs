@@ -1,7 +1,6 @@
 //! Events on held pods: the first pod of each batch, once the hold has lasted. So `kubectl describe pod` answers a user who
 //! does not know of groups, even while no group exists.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,25 +8,16 @@ use crate::model::{Coordination, Group};
 use crate::plan::decide::held::Held;
 use crate::plan::gangs::TreeHeld;
 use crate::plan::reconcile::events::{EventNote, What};
-use crate::plan::reconcile::lasting::LASTS;
+use crate::plan::reconcile::lasting::{LASTS, Timed};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::{GroupView, HeldPod, PodRef};
 
-/// The reported holds, so that no Event is repeated.
-#[derive(Debug, Default)]
-pub(in crate::plan) struct ReportedPods(BTreeMap<What, Told>);
-
-#[derive(Debug)]
-struct Told {
-    /// When the hold first had a pod, or when the pod with the Event was gone.
-    since: Uptime,
-    /// The pod with the Event.
-    pod: Option<FirstPod>,
-}
+/// The holds, so that no Event is repeated: since when each has a pod without an Event before it, and the pod with the Event.
+pub(in crate::plan) type ReportedPods = Timed<What, Option<FirstPod>>;
 
 /// The first pod of a batch: by ordinal, role and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct FirstPod {
+pub(in crate::plan) struct FirstPod {
     ordinal: u32,
     role: String,
     pod: PodRef,
@@ -97,26 +87,22 @@ impl ReportedPods {
         holds: impl Iterator<Item = PodHold>,
         now: Uptime,
     ) -> (Vec<(PodRef, EventNote)>, Option<Uptime>) {
-        let (mut events, mut again) = (Vec::new(), None::<Uptime>);
-        let mut before = std::mem::take(&mut self.0);
+        let holds: Vec<_> = holds.collect();
+        self.note(holds.iter().map(|hold| hold.what.clone()), LASTS, now);
+        let mut events = Vec::new();
         for PodHold { what, first, message } in holds {
-            let mut told = before.remove(&what).unwrap_or(Told { since: now, pod: None });
-            if told.pod.as_ref().is_some_and(|known| first.follows(known)) {
+            let Some((since, told)) = self.0.get_mut(&what) else { continue };
+            if told.as_ref().is_some_and(|known| first.follows(known)) {
                 // If pods are released one after the other, not each of them gets an Event while it is the first.
-                told = Told { since: now, pod: None };
+                (*since, *told) = (now, None);
             }
-            if told.pod.is_none() {
-                let at = told.since + LASTS;
-                if at <= now {
-                    events.push((first.pod.clone(), EventNote::of_pod(&what, message)));
-                    told.pod = Some(first);
-                } else {
-                    again = Some(again.map_or(at, |again| again.min(at)));
-                }
+            if told.is_none() && *since + LASTS <= now {
+                events.push((first.pod.clone(), EventNote::of_pod(&what, message)));
+                *told = Some(first);
             }
-            self.0.insert(what, told);
         }
-        (events, again)
+        let untold = self.0.values().filter(|(_, told)| told.is_none());
+        (events, untold.map(|(since, _)| *since + LASTS).min())
     }
 }
 

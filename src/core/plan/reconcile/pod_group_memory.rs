@@ -1,7 +1,6 @@
 //! Memory of the PodGroups of a group's batches.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use crate::api::ObjectKind;
 use crate::plan::decide::pod_groups::MissingPodGroup;
@@ -15,18 +14,6 @@ pub struct PodGroupId {
     /// The kind: each scheduler has its own.
     pub kind: ObjectKind,
     pub name: String,
-}
-
-impl PodGroupId {
-    /// Returns the key among the objects with a write in flight, where the keys of pods are their uids.
-    pub(in crate::plan) fn in_flight(&self) -> Arc<str> {
-        format!("{}{}/{}", writes_of(&self.owner), self.kind.group, self.name).into()
-    }
-}
-
-/// Returns the prefix of the keys of all PodGroups of an owner, which is also the key of the read of all of them.
-pub(in crate::plan) fn writes_of(owner: &str) -> String {
-    format!("podgroup/{owner}/")
 }
 
 /// An existing PodGroup.
@@ -61,14 +48,17 @@ impl PodGroupMemory {
         self.made.get(id).copied()
     }
 
-    /// Notes a try to create a PodGroup, or to change its members.
-    pub(in crate::plan) fn ensured(&mut self, id: PodGroupId, min_member: u32, failure: Option<String>) {
-        if let Some(why) = failure {
-            self.failed.insert(id, why);
-            return;
+    /// Notes a try to create a PodGroup or to change its members, or to delete it where `members` is `None`.
+    pub(in crate::plan) fn ended(&mut self, id: PodGroupId, members: Option<u32>, failure: Option<String>) {
+        match (failure, members) {
+            (None, members) => {
+                self.going.remove(&id);
+                self.failed.remove(&id);
+                members.into_iter().for_each(|members| _ = self.made.insert(id.clone(), members));
+            }
+            (Some(why), Some(_)) => _ = self.failed.insert(id, why),
+            (Some(_), None) => {}
         }
-        self.forget(&id);
-        self.made.insert(id, min_member);
     }
 
     /// Notes the listed PodGroups. Those created or written meanwhile are kept as known.
@@ -80,12 +70,6 @@ impl PodGroupMemory {
             }
         }
         self.looked = Some(owner);
-    }
-
-    /// Removes a PodGroup that is gone.
-    pub(in crate::plan) fn forget(&mut self, id: &PodGroupId) {
-        self.going.remove(id);
-        self.failed.remove(id);
     }
 
     /// Notes the deletion of a PodGroup: a batch that comes back waits for a new one.

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::api::ObjectKind;
 use crate::model::Group;
 use crate::plan::decide::pod_groups::{batch_pod_groups, lasting_pod_groups};
-use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::action::{Action, PodGroupWrite, Question};
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::reconcile::pod_group_memory::{PodGroupId, PodGroupMemory, writes_of};
+use crate::plan::reconcile::pod_group_memory::{PodGroupId, PodGroupMemory};
 use crate::plan::view::{GroupView, Snapshot};
 
 impl Pass<'_> {
@@ -32,11 +32,15 @@ impl Pass<'_> {
             } else if known.is_some_and(|known| known <= gang.min_member) {
                 continue;
             }
-            self.begin(&id.in_flight(), || Action::EnsurePodGroup { group: group.clone(), gang });
+            self.write_pod_group(group, id, PodGroupWrite::Ensure(gang));
         }
         if may_be_left && !group.deleting {
             self.remove_left_over(group, view, snapshot);
         }
+    }
+
+    fn write_pod_group(&mut self, group: &Arc<Group>, id: PodGroupId, write: PodGroupWrite) -> bool {
+        self.begin(Action::WritePodGroup { group: group.clone(), id, write })
     }
 
     /// Lists the PodGroups once for each object: a new process does not know which ones exist.
@@ -44,7 +48,7 @@ impl Pass<'_> {
         let owner = &group.carrier.uid;
         let has_policy = || group.batched().any(|(_, batching)| batching.pod_group.is_some());
         if self.memory.pod_groups.looked.as_ref() != Some(owner) && has_policy() {
-            self.begin(&writes_of(owner).into(), || Action::FindPodGroups { group: group.clone() });
+            self.begin(Action::Read(Question::PodGroups { group: group.clone() }));
         }
     }
 
@@ -62,7 +66,7 @@ impl Pass<'_> {
         }
         let named: HashSet<_> = snapshot.pods.iter().flat_map(|pod| &pod.pod_groups).map(|name| &**name).collect();
         for id in left.into_iter().filter(|id| !named.contains(&*id.name)) {
-            if self.begin(&id.in_flight(), || Action::RemovePodGroup { group: group.clone(), id: id.clone() }) {
+            if self.write_pod_group(group, id.clone(), PodGroupWrite::Remove) {
                 self.memory.pod_groups.goes(&id);
             }
         }

@@ -8,17 +8,8 @@ pub(in crate::plan) struct Presence {
     pub(in crate::plan) missing_since: Option<Uptime>,
     /// Kind and unique id of the object when it was last there.
     pub(in crate::plan) carrier: Option<(ObjectKind, String)>,
-    read: LiveRead,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum LiveRead {
-    /// None is under way, or the object was there.
-    #[default]
-    Rest,
-    UnderWay,
-    /// The object is gone, which counts for one pass.
-    Gone,
+    /// A live read has found the object gone, which counts for one pass.
+    gone: bool,
 }
 
 impl Presence {
@@ -32,18 +23,9 @@ impl Presence {
         is_new
     }
 
-    /// Begins a live read; false while one is under way.
-    pub(in crate::plan) fn ask(&mut self) -> bool {
-        std::mem::replace(&mut self.read, LiveRead::UnderWay) != LiveRead::UnderWay
-    }
-
-    pub(in crate::plan) fn is_asking(&self) -> bool {
-        self.read == LiveRead::UnderWay
-    }
-
-    /// Notes the end of a live read.
+    /// Notes the answer to a live read.
     pub(in crate::plan) fn answered(&mut self, gone: bool, now: Uptime) {
-        self.read = if gone { LiveRead::Gone } else { LiveRead::Rest };
+        self.gone = gone;
         if !gone {
             // The time counts from when all could be seen again.
             self.missing_since = Some(now);
@@ -52,10 +34,6 @@ impl Presence {
 
     /// Reports whether a live read has found the object gone, once.
     pub(in crate::plan) fn take_gone(&mut self) -> bool {
-        let is_gone = self.read == LiveRead::Gone;
-        if is_gone {
-            self.read = LiveRead::Rest;
-        }
-        is_gone
+        std::mem::take(&mut self.gone)
     }
 }

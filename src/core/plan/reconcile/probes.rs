@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::placed::GivenUp;
 use crate::plan::decide::surplus::Surplus;
+use crate::plan::reconcile::lasting::Timed;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::PodRef;
 
@@ -25,6 +25,31 @@ pub(in crate::plan) enum ProbeStep {
     Ask,
 }
 
+/// The pace of reads of one kind: a pause before each further read, which doubles up to [`LONGEST_PAUSE`].
+#[derive(Debug, Default)]
+struct Pace {
+    due: Uptime,
+    pause: Duration,
+    asking: bool,
+}
+
+impl Pace {
+    fn step(&mut self, now: Uptime) -> ProbeStep {
+        match () {
+            () if self.asking => ProbeStep::Rest,
+            () if self.due > now => ProbeStep::Wait(self.due),
+            () => {
+                self.asking = true;
+                ProbeStep::Ask
+            }
+        }
+    }
+
+    fn answered(&mut self, now: Uptime) {
+        (self.asking, self.due, self.pause) = (false, now + self.pause, (self.pause * 2).min(LONGEST_PAUSE));
+    }
+}
+
 /// The time without a change before the first read on missing pods: workloads need a moment to create them.
 const FIRST_QUESTION: Duration = Duration::from_secs(3);
 
@@ -33,10 +58,7 @@ const FIRST_QUESTION: Duration = Duration::from_secs(3);
 pub(in crate::plan) struct MissingPodsProbe {
     /// The last missing replicas: role and number.
     missing: Vec<(String, u32)>,
-    /// The time of the next read while replicas are missing.
-    due: Uptime,
-    pause: Duration,
-    asking: bool,
+    pace: Pace,
     diagnoses: Vec<Diagnosis>,
 }
 
@@ -48,7 +70,7 @@ impl MissingPodsProbe {
 
     /// Reports whether a read is under way.
     pub(in crate::plan) fn is_asking(&self) -> bool {
-        self.asking
+        self.pace.asking
     }
 
     /// Notes the missing pods. The diagnosis of a role is removed when the role is complete.
@@ -56,28 +78,19 @@ impl MissingPodsProbe {
         self.diagnoses.retain(|diagnosis| missing.iter().any(|missing| missing.role == diagnosis.role));
         let missing: Vec<_> = missing.iter().map(|missing| (missing.role.clone(), missing.missing)).collect();
         if missing != self.missing {
-            (self.missing, self.due, self.pause) = (missing, now + FIRST_QUESTION, FIRST_QUESTION);
+            self.missing = missing;
+            (self.pace.due, self.pace.pause) = (now + FIRST_QUESTION, FIRST_QUESTION * 2);
         }
-        match () {
-            () if self.missing.is_empty() || self.asking => ProbeStep::Rest,
-            () if self.due > now => ProbeStep::Wait(self.due),
-            () => {
-                self.asking = true;
-                ProbeStep::Ask
-            }
-        }
+        if self.missing.is_empty() { ProbeStep::Rest } else { self.pace.step(now) }
     }
 
-    /// Takes the answer; the next read waits longer.
     pub(in crate::plan) fn answered(&mut self, diagnoses: Vec<Diagnosis>, now: Uptime) {
-        self.asking = false;
         self.diagnoses = diagnoses;
-        self.pause = (self.pause * 2).clamp(FIRST_QUESTION, LONGEST_PAUSE);
-        self.due = now + self.pause;
+        self.pace.answered(now);
     }
 }
 
-/// The pause before the next read on the same surplus pods; it doubles up to `LONGEST_PAUSE`.
+/// The pause before the second read on the same surplus pods.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The probe of replicas beyond the desired ones.
@@ -87,9 +100,7 @@ pub(in crate::plan) struct SurgeProbe {
     proven: Vec<PodRef>,
     /// Pods that were read.
     asked: BTreeSet<PodRef>,
-    due: Uptime,
-    pause: Duration,
-    asking: bool,
+    pace: Pace,
 }
 
 impl SurgeProbe {
@@ -100,77 +111,31 @@ impl SurgeProbe {
 
     /// Reports whether a read is under way.
     pub(in crate::plan) fn is_asking(&self) -> bool {
-        self.asking
+        self.pace.asking
     }
 
     /// Notes the surplus: new pods are read at once.
     pub(in crate::plan) fn note(&mut self, surplus: &[Surplus], now: Uptime) -> ProbeStep {
         let pods: BTreeSet<_> = surplus.iter().flat_map(|surplus| &surplus.pods).cloned().collect();
         self.asked.retain(|pod| pods.contains(pod));
-        let is_new = !pods.is_subset(&self.asked);
-        match () {
-            () if pods.is_empty() || self.asking => ProbeStep::Rest,
-            () if !is_new && self.due > now => ProbeStep::Wait(self.due),
-            () => {
-                if is_new {
-                    self.pause = FIRST_PAUSE;
-                }
-                self.asked = pods;
-                self.asking = true;
-                ProbeStep::Ask
-            }
+        if pods.is_empty() {
+            return ProbeStep::Rest;
         }
+        if !(self.pace.asking || pods.is_subset(&self.asked)) {
+            (self.asked, self.pace.due, self.pace.pause) = (pods, now, FIRST_PAUSE);
+        }
+        self.pace.step(now)
     }
 
-    /// Takes the pods that a rollout created.
     pub(in crate::plan) fn answered(&mut self, proven: Vec<PodRef>, now: Uptime) {
-        self.asking = false;
         self.proven = proven;
-        self.due = now + self.pause;
-        self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
-/// Since when units that are released as a whole lack pods.
-pub(in crate::plan) type IncompleteSince = Since<AllOrNothing>;
-
-/// Since when each entry is in its state.
-#[derive(Debug)]
-pub(in crate::plan) struct Since<T>(BTreeMap<T, Uptime>);
-
-impl<T> Default for Since<T> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
-
-impl<T: Ord + Clone> Since<T> {
-    /// Returns the entries that have been in their state for this long.
-    pub(in crate::plan) fn overdue(&self, after: Duration, now: Uptime) -> Vec<T> {
-        self.0.iter().filter(|(_, since)| **since + after <= now).map(|(what, _)| what.clone()).collect()
-    }
-
-    /// Notes the current entries; returns when the next of them will have been in its state for this long.
-    pub(in crate::plan) fn note<'a>(
-        &mut self,
-        now_so: impl IntoIterator<Item = &'a T>,
-        after: Duration,
-        now: Uptime,
-    ) -> Option<Uptime>
-    where
-        T: 'a,
-    {
-        let mut before = std::mem::take(&mut self.0);
-        let since = |what: &T| (what.clone(), before.remove(what).unwrap_or(now));
-        self.0 = now_so.into_iter().map(since).collect();
-        self.0.values().map(|since| *since + after).filter(|at| *at > now).min()
+        self.pace.answered(now);
     }
 }
 
 /// Domains in which pods of batches got no node in time, each with the number of times, and the end of the time for which the
 /// batch avoids it.
-#[derive(Debug, Default)]
-pub(in crate::plan) struct GivenUpUntil(BTreeMap<(usize, u32), (GivenUp, u32, Uptime)>);
+pub(in crate::plan) type GivenUpUntil = Timed<(usize, u32), (GivenUp, u32)>;
 
 /// The maximum number of times that the time is doubled.
 const DOUBLINGS: u32 = 6;
@@ -178,30 +143,26 @@ const DOUBLINGS: u32 = 6;
 impl GivenUpUntil {
     /// Returns the domains to avoid now.
     pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<((usize, u32), GivenUp)> {
-        let all = self.0.iter().filter(|(_, (_, _, until))| *until > now);
-        all.map(|(id, (given_up, _, _))| (*id, given_up.clone())).collect()
-    }
-
-    pub(in crate::plan) fn len(&self) -> usize {
-        self.0.len()
+        let all = self.0.iter().filter(|(_, (until, _))| *until > now);
+        all.map(|(id, (_, (given_up, _)))| (*id, given_up.clone())).collect()
     }
 
     /// Notes the domains found now, with pods that got no node for `after`; returns when the next domain may be tried again.
-    pub(in crate::plan) fn note(
+    pub(in crate::plan) fn give_up(
         &mut self,
         found: &BTreeMap<(usize, u32), GivenUp>,
         after: Duration,
         now: Uptime,
     ) -> Option<Uptime> {
-        self.0.retain(|_, (_, _, until)| *until + after * (1 << DOUBLINGS) > now);
+        self.0.retain(|_, (until, _)| *until + after * (1 << DOUBLINGS) > now);
         for (id, given_up) in found {
             let known = self.0.get(id);
-            if known.is_none_or(|(before, _, until)| before.domain != given_up.domain || *until <= now) {
-                let times = known.map_or(0, |(_, times, _)| *times).saturating_add(1).min(DOUBLINGS);
-                self.0.insert(*id, (given_up.clone(), times, now + after * (1 << times)));
+            if known.is_none_or(|(until, (before, _))| before.domain != given_up.domain || *until <= now) {
+                let times = known.map_or(0, |(_, (_, times))| *times).saturating_add(1).min(DOUBLINGS);
+                self.0.insert(*id, (now + after * (1 << times), (given_up.clone(), times)));
             }
         }
-        self.0.values().map(|(_, _, until)| *until).filter(|until| *until > now).min()
+        self.next(Duration::ZERO, now)
     }
 }
 

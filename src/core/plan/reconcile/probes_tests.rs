@@ -1,4 +1,5 @@
 use super::*;
+use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::test_support::{mk_diagnosis, mk_missing};
 
@@ -62,13 +63,13 @@ fn new_pods_are_asked_about_at_once_and_the_same_ones_more_and_more_seldom() {
 fn what_lacks_pods_is_overdue_when_that_has_lasted_and_forgotten_when_it_has_them() {
     let whole = AllOrNothing::Replica { role: "decode".to_owned(), ordinal: 0 };
     let incomplete = std::slice::from_ref(&whole);
-    let (mut since, after) = (IncompleteSince::default(), SECOND * 5);
+    let (mut since, after): (Timed<AllOrNothing>, _) = (Timed::default(), SECOND * 5);
     for now in 0..5 {
-        assert_eq!(since.note(incomplete, after, SECOND * now), Some(after));
+        assert_eq!(since.note(incomplete.iter().cloned(), after, SECOND * now), Some(after));
         assert!(since.overdue(after, SECOND * now).is_empty());
     }
     assert_eq!(since.overdue(after, after), incomplete);
-    assert_eq!(since.note(&[], after, SECOND * 6), None);
+    assert_eq!(since.note([], after, SECOND * 6), None);
     assert!(since.overdue(after, SECOND * 60).is_empty());
 }
 
@@ -78,11 +79,11 @@ fn a_domain_is_given_up_for_twice_as_long_each_time_and_forgotten_after_a_while(
     let of = |domain: &str| GivenUp { domain: domain.to_owned(), pods: ["1".into()].into() };
     let found = |domain: &str| BTreeMap::from([((0, 1), of(domain))]);
     let (minute, at) = (Duration::from_secs(60), Uptime::from_secs);
-    assert_eq!(given_up.note(&found("r1"), minute, at(0)), Some(at(120)));
+    assert_eq!(given_up.give_up(&found("r1"), minute, at(0)), Some(at(120)));
     assert_eq!(given_up.now(at(119)), [((0, 1), of("r1"))]);
-    assert_eq!(given_up.note(&found("r1"), minute, at(60)), Some(at(120)), "it is one and the same time");
-    assert_eq!((given_up.now(at(120)), given_up.note(&found("r1"), minute, at(120))), (vec![], Some(at(360))));
-    assert_eq!(given_up.note(&found("r2"), minute, at(130)), Some(at(610)), "another domain");
-    given_up.note(&BTreeMap::new(), minute, at(610 + 60 * 64));
+    assert_eq!(given_up.give_up(&found("r1"), minute, at(60)), Some(at(120)), "it is one and the same time");
+    assert_eq!((given_up.now(at(120)), given_up.give_up(&found("r1"), minute, at(120))), (vec![], Some(at(360))));
+    assert_eq!(given_up.give_up(&found("r2"), minute, at(130)), Some(at(610)), "another domain");
+    given_up.give_up(&BTreeMap::new(), minute, at(610 + 60 * 64));
     assert_eq!(given_up.len(), 0);
 }

@@ -1,29 +1,20 @@
 //! The reconciler: takes changes and the results of writes, and returns the next group to reconcile and the actions for it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use crate::model::{GroupKey, HoldReason};
-use crate::plan::decide::batches::BatchState;
-use crate::plan::elastic::SegmentCounts;
-use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::{Line, Placer, Sight};
-use crate::plan::reconcile::action::{Action, Ended};
+use crate::plan::reconcile::action::{Action, Ended, Target};
 use crate::plan::reconcile::braking::Braking;
 use crate::plan::reconcile::decided::Decided;
-use crate::plan::reconcile::look::{GROUP_READ, PODS_READ};
 use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::reconcile::pod_group_memory::{PodGroupId, writes_of};
 use crate::plan::reconcile::queue::Queue;
-use crate::plan::reconcile::recovery_memory::LOSSES_READ;
-use crate::plan::reconcile::tree_memory::TreeMemory;
-use crate::plan::reconcile::trees::TreePass;
+use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::Tally;
-use crate::plan::recovery::entry::Phase;
-use crate::plan::view::Snapshot;
 
 /// Events of one group within this time are planned together; the first is planned at once.
 const COALESCE: Duration = Duration::from_millis(10);
@@ -31,12 +22,11 @@ const COALESCE: Duration = Duration::from_millis(10);
 const ROOM_EVERY: Duration = Duration::from_millis(50);
 
 /// The memory of every group, and when each is due.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Reconciler {
     options: LoopOptions,
+    /// Groups, and PodGroups that place their pods by their keys beside groups.
     groups: HashMap<GroupKey, Memory>,
-    /// PodGroups that place their pods, by their keys beside groups.
-    trees: HashMap<GroupKey, TreeMemory>,
     queue: Queue,
     leads: bool,
     synced: bool,
@@ -59,21 +49,7 @@ pub struct Reconciler {
 impl Reconciler {
     /// Returns the reconciler of a replica that does not lead and knows nothing.
     pub fn new(options: LoopOptions) -> Self {
-        Self {
-            options,
-            groups: HashMap::new(),
-            trees: HashMap::new(),
-            queue: Queue::default(),
-            leads: false,
-            synced: false,
-            redefined: None,
-            unkept: HashSet::new(),
-            blind: HashSet::new(),
-            line: Line::default(),
-            freed: 0,
-            braking: Braking::default(),
-            released: Vec::new(),
-        }
+        Self { options, ..Self::default() }
     }
 
     /// Reports whether all objects were listed.
@@ -122,30 +98,16 @@ impl Reconciler {
 
     pub fn changed(&mut self, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
         for key in keys {
-            if key.pod_group().is_some() {
-                let at = self.last_pass(&key).map_or(now, |last| now.max(last + COALESCE));
-                self.schedule(key, at, now);
-                continue;
-            }
             let memory = self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
             memory.decided.release_timer.changed(now);
-            let at = memory.last_pass.map_or(now, |last| now.max(last + COALESCE));
-            self.schedule(key, at, now);
+            let at = memory.pass_after(COALESCE, now);
+            self.queue.schedule(key, at);
         }
     }
 
     fn schedule(&mut self, key: GroupKey, at: Uptime, now: Uptime) {
-        if key.pod_group().is_some() {
-            self.trees.entry(key.clone()).or_default();
-        } else {
-            self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
-        }
+        self.groups.entry(key.clone()).or_insert_with(|| Memory::new(now));
         self.queue.schedule(key, at);
-    }
-
-    fn last_pass(&self, key: &GroupKey) -> Option<Uptime> {
-        let of_group = || self.groups.get(key).and_then(|memory| memory.last_pass);
-        self.trees.get(key).and_then(|memory| memory.last_pass).or_else(of_group)
     }
 
     /// Returns when the next group is due.
@@ -165,33 +127,34 @@ impl Reconciler {
         let waiting = if freed == self.freed { Vec::new() } else { self.line.in_order() };
         self.freed = freed;
         for key in blind.into_iter().chain(waiting) {
-            let last = self.last_pass(&key);
-            self.schedule(key, last.map_or(now, |last| now.max(last + ROOM_EVERY)), now);
+            let at = self.groups.get(&key).map_or(now, |memory| memory.pass_after(ROOM_EVERY, now));
+            self.schedule(key, at, now);
         }
     }
 
     /// Reports whether pods of any group are to be placed: nodes need not be watched before.
     pub fn needs_room(&self) -> bool {
-        self.leads && self.decided().any(|decided| decided.needs_room)
+        self.leads && self.decided().any(|(_, decided)| decided.needs_room)
     }
 
-    /// Reconciles a group. The returned actions are under way until `ended` reports their results. `sight` is `None` if nothing
-    /// is placed; `now_text` is RFC 3339.
-    pub fn pass(
+    /// Reconciles a group, or a PodGroup that places its pods, by its key beside groups. The returned actions are under way
+    /// until `ended` reports their results. `sight` is `None` if nothing is placed; `now_text` is RFC 3339.
+    pub fn pass<'a>(
         &mut self,
         key: &GroupKey,
-        snapshot: &Snapshot,
+        subject: impl Into<Subject<'a>>,
         sight: Option<Sight<'_>>,
         now: Uptime,
         now_text: &str,
     ) -> Vec<Action> {
+        let subject = subject.into();
         let Some(memory) = self.groups.get_mut(key) else { return Vec::new() };
         memory.last_pass = Some(now);
-        if snapshot.is_empty() && memory.is_idle() {
+        let was = memory.recovery.tally;
+        if subject.is_empty() && memory.is_idle() {
             // Room may have been kept for pods that will not be created.
             let gone = sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, false, now));
             gone.into_iter().for_each(|placer| placer.finish(HashSet::new));
-            let was = memory.recovery.tally;
             self.groups.remove(key);
             self.line.leaves(key);
             self.unkept.remove(key);
@@ -200,18 +163,13 @@ impl Reconciler {
             self.schedule_all(go_on, now);
             return Vec::new();
         }
-        memory.forget_gone(snapshot);
-        memory.note_pods(&snapshot.pods);
-        memory.note_presence(snapshot.claims.as_ref().map(|claims| &*claims.group), now);
+        memory.note(subject, now);
         if !self.leads || !self.synced {
             memory.decided_nothing();
-            // A later leader verifies it again.
-            memory.presence.take_gone();
             return Vec::new();
         }
         let others_first = self.unkept.iter().any(|other| other != key);
         let sees = matches!(sight, Some(Sight::Known(_)));
-        let was = memory.recovery.tally;
         let mut pass = Pass {
             key,
             brake: self.braking.context(key, was, self.options.max_recoveries),
@@ -224,9 +182,16 @@ impl Reconciler {
             placer: sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, others_first, now)),
             released: None,
         };
-        pass.run(snapshot);
+        pass.run(subject);
         let Pass { actions, again, released, .. } = pass;
-        note_sight(key, &memory.decided, sees, &mut self.unkept, &mut self.blind);
+        if sees || !memory.decided.needs_room {
+            self.unkept.remove(key);
+        }
+        if memory.decided.waits_to_see() {
+            self.blind.insert(key.clone());
+        } else {
+            self.blind.remove(key);
+        }
         self.released.extend(released);
         let go_on = self.braking.note(key, was, (memory.recovery.tally, memory.recovery.braked));
         self.schedule_all(go_on, now);
@@ -236,81 +201,44 @@ impl Reconciler {
         actions
     }
 
-    /// Reconciles a PodGroup that places its pods. `key` is its key beside groups.
-    pub fn pass_tree(
-        &mut self,
-        key: &GroupKey,
-        snapshot: &TreeSnapshot,
-        sight: Option<Sight<'_>>,
-        now: Uptime,
-    ) -> Vec<Action> {
-        let Some(memory) = self.trees.get_mut(key) else { return Vec::new() };
-        memory.last_pass = Some(now);
-        if snapshot.pods.is_empty() && memory.is_idle() {
-            self.trees.remove(key);
-            self.line.leaves(key);
-            self.unkept.remove(key);
-            self.blind.remove(key);
-            return Vec::new();
-        }
-        memory.forget_gone(snapshot);
-        if !self.leads || !self.synced {
-            memory.decided_nothing();
-            return Vec::new();
-        }
-        let sees = matches!(sight, Some(Sight::Known(_)));
-        let others_first = self.unkept.iter().any(|other| other != key);
-        let mut pass = TreePass {
-            key,
-            memory,
-            options: self.options,
-            now,
-            actions: Vec::new(),
-            again: None,
-            line: &mut self.line,
-            others_first,
-        };
-        pass.run(snapshot, sight);
-        let TreePass { actions, again, memory, .. } = pass;
-        note_sight(key, &memory.decided, sees, &mut self.unkept, &mut self.blind);
-        if let Some(at) = again {
-            self.schedule(key.clone(), at, now);
-        }
-        actions
-    }
-
     /// Notes a result, and plans another pass if one is due.
     pub fn ended(&mut self, key: GroupKey, ended: Ended, now: Uptime) {
-        if let Some(memory) = self.trees.get_mut(&key) {
-            let again = memory.ended(&ended, now);
-            return self.schedule(key, again, now);
-        }
         let Some(memory) = self.groups.get_mut(&key) else { return };
+        let at = ended.key().map_or(now, |key| memory.tries.end(key, ended.failure(), now));
         let again = match ended {
-            Ended::Tried { object, failure } => {
-                let at = memory.tries.end(&object.uid, failure.as_deref(), now);
-                let is_unmarked = memory.pods.unmarked.remove(&object.uid);
+            Ended::Written { target: Target::Object(uid), failure } => {
+                let is_unmarked = memory.pods.unmarked.remove(&uid);
                 if failure.is_some() {
-                    memory.recovery.not_deleted(&object.uid);
-                    memory.pods.placed.remove(&object.uid);
+                    memory.pods.deleted.remove(&uid);
+                    memory.pods.placed.remove(&uid);
                     Some(at)
                 } else {
-                    self.released.extend(memory.decided.release_timer.released(&object.uid, now));
+                    self.released.extend(memory.decided.release_timer.released(&uid, now));
                     // The watch may show no further change of it.
-                    is_unmarked.then(|| memory.last_pass.map_or(now, |last| now.max(last + COALESCE)))
+                    (is_unmarked || memory.tree.plan.is_some()).then(|| memory.pass_after(COALESCE, now))
                 }
             }
-            Ended::Written { failure } => {
+            Ended::Written { target: Target::Status, failure } => {
                 let seen = memory.status.end();
                 if failure.is_none() {
                     // Also after a conflict: the group was read again.
                     memory.looks.show_group(seen);
                 }
                 memory.status.note(failure);
+                memory.tree.committed(memory.status.again_after_failure(now));
                 Some(now)
             }
-            Ended::StatusDropped { object, fields } => {
-                if !memory.tries.drop(&object.uid) {
+            Ended::Written { target: Target::PodGroup { id, members }, failure } => {
+                memory.pod_groups.ended(id, members, failure);
+                // Also after a failure: the waiting pods are told.
+                Some(if members.is_some() { now } else { at })
+            }
+            Ended::Written { target: Target::Replicas { role, replicas, .. }, failure } => {
+                memory.elastic.ended(role, replicas, failure.as_deref());
+                Some(at)
+            }
+            Ended::StatusDropped { target, object, fields } => {
+                if target == Target::Status {
                     // The write was based on the current version.
                     let seen = memory.status.end();
                     memory.looks.show_group(seen);
@@ -318,51 +246,9 @@ impl Reconciler {
                 memory.status.dropped.note(object, fields, self.redefined, now);
                 Some(now)
             }
-            Ended::PodGroupEnsured { owner, gang, failure } => {
-                let id = gang.policy.kind().map(|kind| PodGroupId { owner, kind, name: gang.name });
-                if let Some(id) = id {
-                    memory.tries.end(&id.in_flight(), failure.as_ref().map(|_| ""), now);
-                    memory.pod_groups.ensured(id, gang.min_member, failure);
-                }
-                // Also after a failure: the waiting pods are told.
-                Some(now)
-            }
-            Ended::PodGroupsFound { owner, found } => {
-                let again = memory.tries.end(&writes_of(&owner), found.is_none().then_some(""), now);
-                found.into_iter().for_each(|found| memory.pod_groups.found(owner.clone(), found));
-                Some(again)
-            }
-            Ended::PodGroupRemoved { id, failed } => {
-                let again = memory.tries.end(&id.in_flight(), failed.then_some(""), now);
-                if !failed {
-                    memory.pod_groups.forget(&id);
-                }
-                Some(again)
-            }
-            Ended::Scaled { role, uid, outcome } => {
-                let failed = memory.elastic.ended(role, outcome);
-                Some(memory.tries.end(&uid, failed.then_some(""), now))
-            }
-            Ended::Diagnosed { diagnoses } => {
-                memory.probes.missing_pods.answered(diagnoses, now);
-                Some(now)
-            }
-            Ended::LossesSeen { judged } => {
-                let failed = judged.is_none();
-                memory.recovery.looked(judged, now);
-                Some(memory.tries.end(LOSSES_READ, failed.then_some(""), now))
-            }
-            Ended::Surge { proven } => {
-                memory.probes.surges.answered(proven, now);
-                Some(now)
-            }
-            Ended::Confirmed { failed } => Some(memory.looked(GROUP_READ, failed, now)),
-            Ended::PodsConfirmed { failed } => Some(memory.looked(PODS_READ, failed, now)),
-            // Results of a PodGroup go to its own memory.
-            Ended::PlacementCommitted { .. } => None,
-            Ended::Verified { gone } => {
-                memory.presence.answered(gone, now);
-                Some(now)
+            Ended::Read(answer) => {
+                memory.answered(answer, now);
+                Some(at)
             }
         };
         if let Some(at) = again {
@@ -370,15 +256,9 @@ impl Reconciler {
         }
     }
 
-    /// The last decisions on all groups and PodGroups.
-    fn decided(&self) -> impl Iterator<Item = &Decided> {
-        let of_groups = self.groups.values().map(|memory| &memory.decided);
-        of_groups.chain(self.trees.values().map(|memory| &memory.decided))
-    }
-
-    /// Returns the last decided number of batches of all groups by state.
-    pub fn batches(&self) -> impl Iterator<Item = (BatchState, u32)> {
-        self.decided().flat_map(|decided| decided.batches.iter().map(|(state, batches)| (*state, *batches)))
+    /// Returns the last decisions on all groups and PodGroups.
+    pub fn decided(&self) -> impl Iterator<Item = (&GroupKey, &Decided)> {
+        self.groups.iter().map(|(key, memory)| (key, &memory.decided))
     }
 
     /// Returns the durations of the batches released since the last call: from the first change that no pass had seen when the
@@ -389,74 +269,53 @@ impl Reconciler {
 
     /// Returns the last decided number of held pods of all groups by reason.
     pub fn held(&self) -> impl Iterator<Item = (HoldReason, u32)> {
-        self.decided().flat_map(|decided| decided.held.iter().copied())
-    }
-
-    /// Returns the last decided reasons of holds, each once for each group and PodGroup.
-    pub fn held_groups(&self) -> impl Iterator<Item = HoldReason> {
-        self.decided().flat_map(Decided::reasons)
+        self.decided().flat_map(|(_, decided)| decided.held.iter().copied())
     }
 
     /// Returns the number of entries of each map; entries for single objects are counted together.
     pub fn sizes(&self) -> [(&'static str, usize); 7] {
-        let of_groups = self.groups.values().map(Memory::len).sum::<usize>();
+        let trees = self.groups.keys().filter(|key| key.pod_group().is_some()).count();
         [
-            ("groups", self.groups.len()),
-            ("pod_groups", self.trees.len()),
-            ("objects", of_groups + self.trees.values().map(TreeMemory::len).sum::<usize>()),
+            ("groups", self.groups.len() - trees),
+            ("pod_groups", trees),
+            ("objects", self.groups.values().map(Memory::len).sum()),
             ("planned", self.queue.len()),
             ("waiting_for_room", self.line.len()),
             ("blind", self.blind.len()),
             ("unkept", self.unkept.len()),
         ]
     }
-
-    /// Returns the segments of all groups whose workloads are scaled together.
-    pub fn segments(&self) -> impl Iterator<Item = SegmentCounts> {
-        self.decided().map(|decided| decided.segments)
-    }
-
-    /// Returns the phases of the recoveries of all groups.
-    pub fn recoveries(&self) -> impl Iterator<Item = Phase> {
-        self.decided().flat_map(|decided| decided.recoveries.iter().copied())
-    }
-
-    /// Returns the number of batches of all groups that look broken and are not recreated for now.
-    pub fn paused(&self) -> u32 {
-        self.decided().map(|decided| decided.paused).fold(0, u32::saturating_add)
-    }
-
-    /// Returns the number of running pods that were held for groups which do not exist.
-    pub fn uncoordinated(&self) -> u32 {
-        self.decided().map(|decided| decided.uncoordinated).fold(0, u32::saturating_add)
-    }
-
-    /// Returns the number of groups that reported a stall in their last decision.
-    pub fn stalled(&self) -> usize {
-        self.decided().filter(|decided| decided.stalled).count()
-    }
-
-    /// Returns updated and desired replicas of the roles of each group with open rollouts, as last seen.
-    pub fn updated(&self) -> impl Iterator<Item = (&GroupKey, &BTreeMap<String, (u32, u32)>)> {
-        let updated = self.groups.iter().map(|(key, memory)| (key, &memory.decided.updated));
-        updated.filter(|(_, updated)| !updated.is_empty())
-    }
 }
 
-/// Notes whether a group has still to be looked at since this process leads, and whether it waits to see nodes.
-fn note_sight(
-    key: &GroupKey,
-    decided: &Decided,
-    sees: bool,
-    unkept: &mut HashSet<GroupKey>,
-    blind: &mut HashSet<GroupKey>,
-) {
-    if sees || !decided.needs_room {
-        unkept.remove(key);
-    }
-    if decided.waits_to_see() {
-        blind.insert(key.clone());
-    } else {
-        blind.remove(key);
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::model::Stance;
+    use crate::plan::gangs::{TreePod, TreeSnapshot};
+    use crate::plan::view::PodRef;
+
+    #[test]
+    fn recoveries_do_not_wait_for_a_pod_group_that_was_looked_at() {
+        let (group, name) = (GroupKey::new("ns", "pd"), GroupKey::new("ns", "job"));
+        let tree = name.of_pod_group();
+        let pod = PodRef { name: "a".into(), uid: "a".into() };
+        let snapshot = TreeSnapshot {
+            key: name,
+            tree: None,
+            pods: vec![TreePod { pod, leaf: None, held: true, scheduled: false }],
+            keys: BTreeMap::new(),
+            stance: Stance::default(),
+            rests: false,
+            served: true,
+        };
+        let mut reconciler = Reconciler::new(LoopOptions::default());
+        reconciler.lead(true, [group.clone(), tree.clone()], Uptime::ZERO);
+        reconciler.sync([], Uptime::ZERO);
+        let waits = |reconciler: &Reconciler| reconciler.braking.context(&group, Tally::default(), None).unseen;
+        assert!(waits(&reconciler));
+        reconciler.pass(&tree, &snapshot, None, Uptime::ZERO, "");
+        assert!(!waits(&reconciler));
     }
 }

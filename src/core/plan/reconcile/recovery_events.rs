@@ -101,6 +101,5 @@ fn subject(entry: &RecoveryState) -> String {
 }
 
 fn note(reason: &str, subject: String, note: String, warning: bool, group: &Group, coordination: &str) -> EventNote {
-    let roles = roles_of(group, coordination).map(str::to_owned).collect();
-    EventNote { reason: reason.to_owned(), subject, note, warning, roles }
+    EventNote::new(reason, subject, note, warning).of_roles(roles_of(group, coordination))
 }

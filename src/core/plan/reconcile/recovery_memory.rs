@@ -1,15 +1,10 @@
 //! Memory of recoveries between passes. All of it may be lost.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::{BatchId, Judged, RecoveryPlan, Tally, Verdict};
-use crate::plan::view::{PodRef, Snapshot};
-
-/// The key of the live read of losses among retries.
-pub(in crate::plan) const LOSSES_READ: &str = "losses";
 
 /// The interval between two reads of a batch that may or may not be broken.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
@@ -17,15 +12,11 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// The memory of batches that are, or may be, broken.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct RecoveryMemory {
-    /// Whether a read is under way.
-    asking: bool,
     judged: Vec<Judged>,
     /// When batches that may or may not be broken are read again.
     again: Option<Uptime>,
     /// Since when batches have unready replicas, and after which time these are lost.
     unready: BTreeMap<BatchId, (Uptime, Duration)>,
-    /// The uids of deleted pods that the watch still shows.
-    deleted: HashSet<Arc<str>>,
     /// Batches as the limits on recoveries of all groups count them.
     pub(in crate::plan) tally: Tally,
     /// A recovery waits for batches of other groups.
@@ -41,47 +32,15 @@ impl RecoveryMemory {
         (self.judged.iter().filter(stands).cloned().collect(), overdue.collect())
     }
 
-    pub(in crate::plan) fn is_asking(&self) -> bool {
-        self.asking
-    }
-
     pub(in crate::plan) fn len(&self) -> usize {
-        self.judged.len() + self.unready.len() + self.deleted.len()
+        self.judged.len() + self.unready.len()
     }
 
     /// Notes the result of a read.
     pub(in crate::plan) fn looked(&mut self, judged: Option<Vec<Judged>>, now: Uptime) {
-        self.asking = false;
         self.judged.extend(judged.into_iter().flatten());
         if self.judged.iter().any(is_unknown) {
             self.again = Some(now + LOOK_AGAIN);
-        }
-    }
-
-    /// Begins a read; returns false while one is under way.
-    pub(in crate::plan) fn ask(&mut self) -> bool {
-        !std::mem::replace(&mut self.asking, true)
-    }
-
-    /// Reports whether the pod was deleted although the watch still shows it.
-    pub(in crate::plan) fn has_deleted(&self, pod: &PodRef) -> bool {
-        self.deleted.contains(&pod.uid)
-    }
-
-    pub(in crate::plan) fn deletes(&mut self, pod: &PodRef) {
-        self.deleted.insert(pod.uid.clone());
-    }
-
-    /// Notes that the deletion of a pod was refused: it is tried again.
-    pub(in crate::plan) fn not_deleted(&mut self, uid: &str) {
-        self.deleted.remove(uid);
-    }
-
-    /// Removes pods that are gone.
-    pub(in crate::plan) fn forget_gone(&mut self, snapshot: &Snapshot) {
-        if !self.deleted.is_empty() {
-            let there: HashSet<_> = snapshot.pods.iter().map(|pod| &pod.pod.uid).collect();
-            self.deleted.retain(|uid| there.contains(uid));
         }
     }
 

@@ -1,7 +1,5 @@
 //! Groups whose status the API server refuses. Nothing is released without a commit, so all held pods wait for it.
 
-use std::collections::BTreeSet;
-
 use crate::model::wording::answer;
 use crate::plan::reconcile::events::EventNote;
 
@@ -28,13 +26,8 @@ impl RefusedStatus {
     pub(in crate::plan) fn event(&mut self) -> Option<EventNote> {
         let why = self.why.as_ref().filter(|_| !self.told)?;
         self.told = true;
-        Some(EventNote {
-            reason: REFUSED.to_owned(),
-            note: format!("the status cannot be written, and nothing more is released before that: {}", answer(why)),
-            subject: String::new(),
-            warning: true,
-            roles: BTreeSet::new(),
-        })
+        let note = format!("the status cannot be written, and nothing more is released before that: {}", answer(why));
+        Some(EventNote::new(REFUSED, "", note, true))
     }
 }
 

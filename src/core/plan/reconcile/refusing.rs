@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::model::Group;
 use crate::model::wording::{counted, time};
 use crate::plan::reconcile::events::EventNote;
+use crate::plan::reconcile::lasting::Timed;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::NodeRefusal;
 
@@ -19,32 +20,19 @@ const FIRST: Duration = Duration::from_secs(60);
 const DOUBLINGS: u32 = 6;
 
 /// A batch, as the position of its coordination in the list of the group and its number from 0, and a node.
-type Key = ((usize, u32), Arc<str>);
+pub(in crate::plan) type Key = ((usize, u32), Arc<str>);
 
-/// A node that a batch avoids.
-#[derive(Debug)]
-struct LeftOut {
-    until: Uptime,
-    /// The uids of the refused pods: each counts once.
-    for_pods: BTreeSet<Arc<str>>,
-}
-
-/// Nodes that batches avoid.
-#[derive(Debug, Default)]
-pub(in crate::plan) struct Refusing(BTreeMap<Key, LeftOut>);
+/// Nodes that batches avoid, each until a time, with the uids of the refused pods: each counts once.
+pub(in crate::plan) type Refusing = Timed<Key, BTreeSet<Arc<str>>>;
 
 impl Refusing {
     /// Returns the nodes to avoid now.
     pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<Key> {
-        self.0.iter().filter(|(_, known)| known.until > now).map(|(key, _)| key.clone()).collect()
-    }
-
-    pub(in crate::plan) fn len(&self) -> usize {
-        self.0.len()
+        self.0.iter().filter(|(_, (until, _))| *until > now).map(|(key, _)| key.clone()).collect()
     }
 
     /// Notes refusals; returns new Events, and when the next node is no longer avoided.
-    pub(in crate::plan) fn note(
+    pub(in crate::plan) fn avoid(
         &mut self,
         group: &Group,
         refusals: &[NodeRefusal],
@@ -58,29 +46,24 @@ impl Refusing {
                 of_batches.entry(key).or_insert_with(|| (name, Vec::new())).1.push(refusal);
             }
         }
-        self.0.retain(|key, known| known.until > now || of_batches.contains_key(key));
+        self.0.retain(|key, (until, _)| *until > now || of_batches.contains_key(key));
         let mut events = Vec::new();
         for (key, (name, refusals)) in of_batches {
             let known = self.0.get(&key);
-            let is_new = |refusal: &&&NodeRefusal| known.is_none_or(|known| !known.for_pods.contains(&refusal.pod.uid));
+            let is_new = |refusal: &&&NodeRefusal| known.is_none_or(|(_, pods)| !pods.contains(&refusal.pod.uid));
             let newest = refusals.iter().filter(is_new).max_by_key(|refusal| refusal.times);
             let Some(NodeRefusal { node, times, reason, role, .. }) = newest else { continue };
             let left_out = FIRST * (1 << (times - OFTEN).min(DOUBLINGS));
-            events.push(EventNote {
-                reason: REFUSES.to_owned(),
-                subject: format!("{name} {node}"),
-                note: format!(
-                    "node {node} has refused a pod of {name} {} ({reason}): the batch is not placed there for {}",
-                    counted(*times, "time"),
-                    time(left_out),
-                ),
-                warning: true,
-                roles: [role.to_string()].into(),
-            });
-            let for_pods = refusals.iter().map(|refusal| refusal.pod.uid.clone()).collect();
-            self.0.insert(key, LeftOut { until: now + left_out, for_pods });
+            let note = format!(
+                "node {node} has refused a pod of {name} {} ({reason}): the batch is not placed there for {}",
+                counted(*times, "time"),
+                time(left_out),
+            );
+            events.push(EventNote::new(REFUSES, format!("{name} {node}"), note, true).of_roles([&**role]));
+            let pods = refusals.iter().map(|refusal| refusal.pod.uid.clone()).collect();
+            self.0.insert(key, (now + left_out, pods));
         }
-        (events, self.0.values().map(|known| known.until).filter(|until| *until > now).min())
+        (events, self.next(Duration::ZERO, now))
     }
 }
 
@@ -104,18 +87,18 @@ mod tests {
         let refused = |times| [refused_of(3, times)];
         let mut refusing = Refusing::default();
         let at = Uptime::from_secs;
-        assert_eq!((refusing.note(&group, &refused(1), at(0)).1, refusing.len()), (None, 0), "once is no time");
-        let (events, due) = refusing.note(&group, &refused(2), at(0));
+        assert_eq!((refusing.avoid(&group, &refused(1), at(0)).1, refusing.len()), (None, 0), "once is no time");
+        let (events, due) = refusing.avoid(&group, &refused(2), at(0));
         let told = "node n1 has refused a pod of segment 2 2 times (OutOfcpu): the batch is not placed there for 1m";
         assert_eq!((events[0].note.as_str(), due), (told, Some(at(60))));
         assert_eq!(refusing.now(at(59)), [((0, 1), "n1".into())]);
-        let (events, _) = refusing.note(&group, &refused(2), at(60));
+        let (events, _) = refusing.avoid(&group, &refused(2), at(60));
         assert_eq!((events.len(), refusing.now(at(60))), (0, vec![]), "it is tried again");
-        let (events, due) = refusing.note(&group, &refused(3), at(70));
+        let (events, due) = refusing.avoid(&group, &refused(3), at(70));
         assert_eq!((events.len(), due), (1, Some(at(190))));
-        let (events, _) = refusing.note(&group, &[refused_of(3, 3), refused_of(2, 2)], at(190));
+        let (events, _) = refusing.avoid(&group, &[refused_of(3, 3), refused_of(2, 2)], at(190));
         assert_eq!((events.len(), refusing.now(at(249)).len()), (1, 1), "another pod of the batch, after that");
-        refusing.note(&group, &[], at(250));
+        refusing.avoid(&group, &[], at(250));
         assert_eq!(refusing.len(), 0);
     }
 }

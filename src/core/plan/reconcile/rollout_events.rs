@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::ProgressState;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::reconcile::lasting::Lasting;
+use crate::plan::reconcile::lasting::{LASTS, Timed};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::{RoleRollout, RolloutPlan, Rollouts, Wait, WaitReason, waits_for};
 use crate::plan::status::STALLED;
@@ -22,7 +22,7 @@ pub struct ReportedRollouts {
     partitions: Option<BTreeMap<String, u32>>,
     /// The waits reported since the rollout of the role began.
     waits: BTreeSet<RoleWait>,
-    waiting: Lasting<RoleWait>,
+    waiting: Timed<RoleWait>,
     /// Roles whose rollout was over when it was last seen open.
     complete: BTreeSet<String>,
     stalled: bool,
@@ -62,7 +62,7 @@ impl ReportedRollouts {
         };
         let key = |(name, _, wait): &(&String, ProgressState, &Wait)| ((*name).clone(), wait.reason, wait.role.clone());
         let new = waits.iter().filter(is_told).map(key).filter(|key| !self.waits.contains(key));
-        let lasted = self.waiting.note(new.collect::<Vec<_>>(), now);
+        let lasted = self.waiting.lasted(new.collect::<Vec<_>>(), now);
         let told = waits.iter().filter(|wait| lasted.contains(&key(wait)));
         events.extend(told.map(|(name, _, wait)| event(HELD, waits_for(name, wait, roles), false, one(name))));
         self.waits.extend(lasted);
@@ -72,7 +72,7 @@ impl ReportedRollouts {
             );
         }
         self.stalled = stalled;
-        (events, self.waiting.again())
+        (events, self.waiting.next(LASTS, Uptime::ZERO))
     }
 }
 
@@ -110,7 +110,7 @@ fn is_worth(role: &RoleRollout, reported: u32) -> bool {
 }
 
 fn event(reason: &str, note: String, warning: bool, roles: BTreeSet<String>) -> EventNote {
-    EventNote { reason: reason.to_owned(), subject: note.clone(), note, warning, roles }
+    EventNote::new(reason, note.clone(), note, warning).of_roles(roles)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::model::moment::Moment;
 use crate::model::{Group, ProgressState, RolledWorkload, RollingBounds};
 use crate::plan::decide::decision::Decision;
 use crate::plan::evaluate::Observation;
-use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::action::{Action, Step};
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::rollout::Rollouts;
 use crate::plan::view::Snapshot;
@@ -24,23 +24,23 @@ impl Pass<'_> {
         // The pods may be gone before that is stored.
         seen.view.remember(group, &self.memory.status.succeeded);
         self.memory.status.succeeded.clone_from(&seen.view.succeeded);
-        let counts_in = seen.view.counts_at.zip(moment).map(|(at, now)| now.until(at));
-        counts_in.into_iter().for_each(|time| self.pass_again(self.now + time));
+        self.pass_again(seen.view.counts_at.zip(moment).map(|(at, moment)| now + moment.until(at)));
         let rollouts = &mut seen.rollouts;
         self.memory.note_rollouts(rollouts, now);
         let stuck_at = self.memory.movement.stuck_at(settle);
         rollouts.roles.values_mut().for_each(|role| role.stuck = stuck_at <= now);
         let open = !rollouts.roles.is_empty();
-        waits.into_iter().chain(open.then_some(stuck_at)).filter(|at| *at > now).for_each(|at| self.pass_again(at));
+        waits.into_iter().chain(open.then_some(stuck_at)).for_each(|at| self.pass_again(at));
         seen
     }
 
     /// Lowers partitions, and restores them if a rollout is over or no longer coordinated.
     pub(in crate::plan) fn roll(&mut self, group: &Group, rollouts: &Rollouts, decision: &Decision) {
-        self.memory.note_unclaimed(&rollouts.strays, self.now);
+        let unclaimed = rollouts.strays.iter().filter(|workload| workload.unclaimed);
+        self.memory.waits.unclaimed.note(unclaimed.map(|workload| workload.uid.clone()), self.options.settle, self.now);
         for workload in &rollouts.strays {
             // A removed claim may come back at once.
-            match self.memory.unclaimed_since(workload).map(|since| since + self.options.settle) {
+            match self.memory.waits.unclaimed.since(&workload.uid).map(|since| since + self.options.settle) {
                 Some(at) if at > self.now => self.pass_again(at),
                 _ => self.thaw(workload),
             }
@@ -61,8 +61,7 @@ impl Pass<'_> {
     }
 
     fn set_partition(&mut self, workload: &RolledWorkload, partition: u32, ends: bool) {
-        let set = || Action::SetPartition { workload: Box::new(workload.clone()), partition, ends };
-        self.begin(&workload.uid, set);
+        self.begin(Action::Step(Step::Partition { workload: Box::new(workload.clone()), partition, ends }));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Memory of the scale of a group's workloads, and results of scales.
+//! Memory of the scale of a group's workloads.
 
 use std::collections::BTreeMap;
 
@@ -21,31 +21,16 @@ pub(in crate::plan) struct ElasticMemory {
     pub(in crate::plan) failures: BTreeMap<String, String>,
 }
 
-/// The result of a scale of a workload.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScaleOutcome {
-    /// The workload has this many replicas now.
-    Done(u32),
-    /// Another client was faster: the scale is planned again.
-    Again,
-    /// The error, as text.
-    Failed(String),
-}
-
 impl ElasticMemory {
-    /// Notes the result of a scale; returns whether it is to be tried again.
-    pub(in crate::plan) fn ended(&mut self, role: String, outcome: ScaleOutcome) -> bool {
-        match outcome {
-            ScaleOutcome::Done(replicas) => {
+    /// Notes the result of a scale. Without an error as text another client was faster.
+    pub(in crate::plan) fn ended(&mut self, role: String, replicas: u32, failure: Option<&str>) {
+        match failure {
+            None => {
                 self.failures.remove(&role);
                 self.left.insert(role, replicas);
-                false
             }
-            ScaleOutcome::Again => true,
-            ScaleOutcome::Failed(why) => {
-                self.failures.insert(role, why);
-                true
-            }
+            Some("") => {}
+            Some(why) => _ = self.failures.insert(role, why.to_owned()),
         }
     }
 

@@ -1,6 +1,5 @@
 //! The part of a pass on the scale of workloads.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +7,11 @@ use crate::model::Group;
 use crate::plan::decide::decision::Decision;
 use crate::plan::elastic::{Scale, scale_pods, stray_marks};
 use crate::plan::marks::{Mark, misplaced};
-use crate::plan::reconcile::action::Action;
+use crate::plan::reconcile::action::{Action, Step};
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::scales::{SCALED, SCALED_BACK};
+use crate::plan::reconcile::tries::Try;
 use crate::plan::view::{GroupView, Snapshot};
 
 impl Pass<'_> {
@@ -36,9 +36,7 @@ impl Pass<'_> {
         };
         memory.marked = Some((draining, since));
         let at = since.saturating_add(Duration::from_secs(elastic.drain_seconds()));
-        if at > self.now {
-            self.pass_again(at);
-        }
+        self.pass_again(at);
         at <= self.now
     }
 
@@ -58,7 +56,7 @@ impl Pass<'_> {
         };
         plan.marks.iter().cloned().for_each(|mark| _ = self.mark(mark));
         // While pods are released or marked, the first running pod may change in a moment.
-        if self.memory.tries.under_way().is_empty() {
+        if !self.memory.tries.writes() {
             plan.scale_pods.iter().cloned().for_each(|mark| _ = self.mark(mark));
         }
         for workload in &snapshot.scaled {
@@ -71,21 +69,20 @@ impl Pass<'_> {
         for (role, scale) in &plan.scales {
             let foreign = self.memory.elastic.is_foreign(role, scale);
             let then = EventNote::scaled(role, scale, foreign);
-            let begin = || Action::Scale {
+            self.begin(Action::Step(Step::Replicas {
                 group: group.clone(),
                 role: role.clone(),
                 workload: Box::new(scale.workload.clone()),
                 replicas: scale.to,
                 then: vec![then],
-            };
-            self.begin(&scale.workload.uid, begin);
+            }));
         }
     }
 
     pub(in crate::plan) fn mark(&mut self, mark: Mark) -> bool {
         let uid = mark.pod.uid.clone();
-        let begins = self.begin(&uid, || Action::Mark { mark });
-        if !begins && self.memory.tries.is_under_way(&uid) {
+        let begins = self.begin(Action::Mark(mark));
+        if !begins && self.memory.tries.is_under_way(&Try::Object(uid.clone())) {
             self.memory.pods.unmarked.insert(uid);
         }
         begins
@@ -113,12 +110,6 @@ impl EventNote {
         } else {
             (SCALED, format!("{name} is scaled from {from} to {to}"))
         };
-        Self {
-            reason: reason.to_owned(),
-            subject: format!("{role} {to}"),
-            note,
-            warning: foreign,
-            roles: BTreeSet::from([role.to_owned()]),
-        }
+        Self::new(reason, format!("{role} {to}"), note, foreign).of_roles([role])
     }
 }

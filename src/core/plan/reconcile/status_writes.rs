@@ -45,6 +45,11 @@ impl StatusWrites {
         self.last_seen
     }
 
+    /// Returns when a write that failed last may be tried again.
+    pub(in crate::plan) fn again_after_failure(&self, now: Uptime) -> Option<Uptime> {
+        (self.failures > 0).then(|| now + pause(self.failures))
+    }
+
     /// Counts a failure, or forgets those before.
     pub(in crate::plan) fn note(&mut self, failure: Option<String>) {
         self.failures = if failure.is_some() { self.failures + 1 } else { 0 };

@@ -1,16 +1,17 @@
 //! Passes over a PodGroup whose writes fail, whose pods get no node, or which is gone.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::*;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, PodGroup};
-use crate::model::Out;
-use crate::plan::Reconciler;
+use crate::model::{GroupKey, Out};
 use crate::plan::gangs::TreePod;
-use crate::plan::reconcile::action::Ended;
+use crate::plan::reconcile::action::{Answer, Ended, Question, Target};
+use crate::plan::{LoopOptions, PodRef, Reconciler};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -73,13 +74,13 @@ impl World {
         let key = self.snapshot.key.of_pod_group();
         self.reconciler.changed([key.clone()], self.now);
         let sight = Some(Sight::Known(&mut self.capacity));
-        let actions = self.reconciler.pass_tree(&key, &self.snapshot, sight, self.now);
+        let actions = self.reconciler.pass(&key, &self.snapshot, sight, self.now, "");
         let kind = |action: &Action| match action {
             Action::Release { .. } => "release",
-            Action::CommitPlacement { .. } => "commit",
-            Action::VerifyPodGroupGone => "verify",
-            Action::PublishOfPodGroup { .. } => "tell",
-            Action::PublishOfPods { .. } => "tell a pod",
+            Action::WriteStatus(StatusWrite::Placement { .. }) => "commit",
+            Action::Read(Question::Gone { .. }) => "verify",
+            Action::Publish { about: About::PodGroup(_), .. } => "tell",
+            Action::Publish { about: About::Pod(_), .. } => "tell a pod",
             _ => "else",
         };
         actions.iter().map(kind).collect()
@@ -98,18 +99,22 @@ impl World {
     }
 }
 
+fn placed(succeeds: bool) -> Ended {
+    Ended::Written { target: Target::Status, failure: (!succeeds).then(String::new) }
+}
+
 #[test]
 fn nothing_goes_before_it_is_noted_and_a_note_that_fails_again_and_again_is_told() {
     let mut world = World::new();
     for _ in 0..3 {
         assert_eq!(world.pass(100), ["commit", "tell"]);
         assert_eq!(world.pass(1), Vec::<&str>::new(), "it is on its way");
-        world.ended(Ended::PlacementCommitted { failed: true });
+        world.ended(placed(false));
         assert!(!world.pass(0).contains(&"release"));
     }
     assert!(world.held().contains(&(HoldReason::PatchFailed, 2)), "{:?}", world.held());
     assert_eq!(world.pass(100)[0], "commit");
-    world.ended(Ended::PlacementCommitted { failed: false });
+    world.ended(placed(true));
     assert_eq!(world.pass(1), ["release", "release", "tell"]);
     assert_eq!(world.pass(1), Vec::<&str>::new());
 }
@@ -118,11 +123,10 @@ fn nothing_goes_before_it_is_noted_and_a_note_that_fails_again_and_again_is_told
 fn a_release_that_fails_is_tried_again_and_told() {
     let mut world = World::new();
     world.pass(1);
-    world.ended(Ended::PlacementCommitted { failed: false });
+    world.ended(placed(true));
     world.pass(1);
     for pod in ["a", "b"] {
-        let object = PodRef { name: pod.into(), uid: pod.into() };
-        world.ended(Ended::Tried { object, failure: Some("no".to_owned()) });
+        world.ended(Ended::Written { target: Target::Object(pod.into()), failure: Some("no".to_owned()) });
     }
     assert_eq!(world.pass(0), Vec::<&str>::new(), "it may be a moment's");
     assert_eq!(world.held(), [(HoldReason::PatchFailed, 2)]);
@@ -133,7 +137,7 @@ fn a_release_that_fails_is_tried_again_and_told() {
 fn pods_that_get_no_node_lose_their_room_after_a_while() {
     let mut world = World::new();
     world.pass(1);
-    world.ended(Ended::PlacementCommitted { failed: false });
+    world.ended(placed(true));
     world.pass(1);
     world.released();
     world.pass(1);
@@ -152,10 +156,10 @@ fn pods_of_a_pod_group_that_is_gone_go_when_that_is_certain() {
     assert_eq!(world.pass(1), Vec::<&str>::new());
     assert_eq!(world.held(), [(HoldReason::GroupMissing, 2)]);
     assert_eq!(world.pass(40), ["verify"]);
-    world.ended(Ended::Verified { gone: false });
+    world.ended(Ended::Read(Answer::Gone(false)));
     assert_eq!(world.pass(1), Vec::<&str>::new(), "its time begins again");
     assert_eq!(world.pass(40), ["verify"]);
-    world.ended(Ended::Verified { gone: true });
+    world.ended(Ended::Read(Answer::Gone(true)));
     assert_eq!(world.pass(0), ["release", "release"]);
 }
 
@@ -174,7 +178,7 @@ fn that_a_pod_group_is_gone_is_verified_again_after_a_pass_over_something_else()
         let missing = world.snapshot.clone();
         world.released();
         interruption(&mut world.snapshot);
-        world.ended(Ended::Verified { gone: true });
+        world.ended(Ended::Read(Answer::Gone(true)));
         assert_eq!(world.pass(0), Vec::<&str>::new());
         world.snapshot = missing;
         assert_eq!(world.pass(40), ["verify"], "nobody has looked since these pods came");

@@ -1,17 +1,38 @@
-//! Writes and live reads that are under way, and the pauses after those that failed. The key is the unique id of the object that is
-//! written, or the name of a read.
+//! Writes and live reads that are under way, and the pauses after those that failed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::plan::reconcile::pauses::pause;
+use crate::plan::reconcile::pod_group_memory::PodGroupId;
 use crate::plan::reconcile::uptime::Uptime;
+
+/// A write or live read, of which one at a time is under way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(in crate::plan) enum Try {
+    /// A write on the object with this uid.
+    Object(Arc<str>),
+    /// A write of the PodGroup of a batch.
+    PodGroup(PodGroupId),
+    /// The list of the PodGroups of the object with this uid.
+    PodGroupsOf(String),
+    /// A read.
+    Read(Read),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(in crate::plan) enum Read {
+    Group,
+    Pods,
+    Losses,
+    Gone,
+}
 
 /// Writes and reads of one group or PodGroup.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Tries {
-    under_way: HashSet<Arc<str>>,
-    failed: HashMap<Arc<str>, Failed>,
+    under_way: HashSet<Try>,
+    failed: HashMap<Try, Failed>,
 }
 
 #[derive(Debug)]
@@ -22,66 +43,67 @@ struct Failed {
     why: Arc<str>,
 }
 
-/// Whether a write begins.
+/// Whether a write or read begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::plan) enum Begin {
     Now,
-    /// Another write of the object is under way.
+    /// The last one is under way.
     UnderWay,
     /// The last one failed: not before this time.
     At(Uptime),
 }
 
 impl Tries {
-    /// Begins a write, unless one is under way or the pause after a failure lasts.
-    pub(in crate::plan) fn begin(&mut self, id: &Arc<str>, now: Uptime) -> Begin {
-        match self.due(id) {
+    /// Begins a write or read, unless one is under way or the pause after a failure lasts.
+    pub(in crate::plan) fn begin(&mut self, one: Try, now: Uptime) -> Begin {
+        match self.due(&one) {
             Some(at) if at > now => Begin::At(at),
-            _ if self.under_way.insert(id.clone()) => Begin::Now,
+            _ if self.under_way.insert(one) => Begin::Now,
             _ => Begin::UnderWay,
         }
     }
 
-    /// Keys of what is under way.
-    pub(in crate::plan) fn under_way(&self) -> &HashSet<Arc<str>> {
-        &self.under_way
+    pub(in crate::plan) fn is_idle(&self) -> bool {
+        self.under_way.is_empty()
     }
 
-    pub(in crate::plan) fn is_under_way(&self, id: &str) -> bool {
-        self.under_way.contains(id)
+    /// Reports whether a write is under way, or the list of PodGroups before one.
+    pub(in crate::plan) fn writes(&self) -> bool {
+        self.under_way.iter().any(|one| !matches!(one, Try::Read(_)))
     }
 
-    /// Notes the end of a write; returns when the next pass is due. `why` is the answer to one that failed, if known.
-    pub(in crate::plan) fn end(&mut self, id: &str, why: Option<&str>, now: Uptime) -> Uptime {
-        self.under_way.remove(id);
-        let Some(why) = why else {
-            self.failed.remove(id);
-            return now;
-        };
-        let before = self.failed.remove_entry(id);
-        let (id, times) = before.map_or_else(|| (id.into(), 0), |(id, failed)| (id, failed.times));
-        let again = now + pause(times + 1);
-        self.failed.insert(id, Failed { times: times + 1, again, why: why.into() });
+    /// Returns the uids of objects with a write under way.
+    pub(in crate::plan) fn objects(&self) -> HashSet<Arc<str>> {
+        self.under_way.iter().filter_map(Try::uid).cloned().collect()
+    }
+
+    pub(in crate::plan) fn is_under_way(&self, one: &Try) -> bool {
+        self.under_way.contains(one)
+    }
+
+    /// Notes an end; returns when the next pass is due. `why` is the answer to one that failed, if known.
+    pub(in crate::plan) fn end(&mut self, one: Try, why: Option<&str>, now: Uptime) -> Uptime {
+        self.under_way.remove(&one);
+        let before = self.failed.remove(&one);
+        let Some(why) = why else { return now };
+        let times = before.map_or(1, |failed| failed.times + 1);
+        let again = now + pause(times);
+        self.failed.insert(one, Failed { times, again, why: why.into() });
         again
     }
 
-    /// Notes the end of a write that counts neither as taken nor as failed; false if none was under way.
-    pub(in crate::plan) fn drop(&mut self, id: &str) -> bool {
-        self.under_way.remove(id)
+    /// Returns when one that failed may be tried again; `None` if it did not fail.
+    pub(in crate::plan) fn due(&self, one: &Try) -> Option<Uptime> {
+        self.failed.get(one).map(|failed| failed.again)
     }
 
-    /// When a write that failed may be tried again; `None` if none failed.
-    pub(in crate::plan) fn due(&self, id: &str) -> Option<Uptime> {
-        self.failed.get(id).map(|failed| failed.again)
-    }
-
-    /// Keys of the writes that failed last, each with the answer.
+    /// Returns the uids of objects whose last write failed, each with the answer.
     pub(in crate::plan) fn refused(&self) -> BTreeMap<Arc<str>, Arc<str>> {
-        self.failed.iter().map(|(id, failed)| (id.clone(), failed.why.clone())).collect()
+        self.failed.iter().filter_map(|(one, failed)| Some((one.uid()?.clone(), failed.why.clone()))).collect()
     }
 
-    pub(in crate::plan) fn has_failed(&self, id: &str) -> bool {
-        self.failed.contains_key(id)
+    pub(in crate::plan) fn has_failed(&self, one: &Try) -> bool {
+        self.failed.contains_key(one)
     }
 
     pub(in crate::plan) fn have_failed(&self) -> bool {
@@ -89,11 +111,17 @@ impl Tries {
     }
 
     /// Forgets failures of objects that are gone.
-    pub(in crate::plan) fn keep_only(&mut self, is_there: impl Fn(&str) -> bool) {
-        self.failed.retain(|id, _| is_there(id));
+    pub(in crate::plan) fn keep_only(&mut self, is_there: impl Fn(&Try) -> bool) {
+        self.failed.retain(|one, _| is_there(one));
     }
 
     pub(in crate::plan) fn len(&self) -> usize {
         self.under_way.len() + self.failed.len()
+    }
+}
+
+impl Try {
+    fn uid(&self) -> Option<&Arc<str>> {
+        if let Self::Object(uid) = self { Some(uid) } else { None }
     }
 }
