@@ -57,15 +57,13 @@ async fn play() -> Result<(), StageError> {
     let mut scene = Scene::watch(&stage.client, 10, 5);
     scene
         .until("nine segments serve", |scene| {
-            scene.condition("Ready") == Some(("False", "PartialDeployment", "140/150 pods ready"))
+            scene.condition("Ready") == Some(("False", "PartialDeployment", "135/150 pods ready"))
                 && scene.condition("MinimumSegmentsAvailable")
                     == Some(("True", "MinimumSegmentReady", "9/10 segments ready (135/150 pods)"))
         })
         .await?;
     scene.only_last_segment_is_pending()?;
-    println!(
-        "\n   Nine segments serve with 135 pods; of the tenth, five run and ten wait for room. Nobody else is affected."
-    );
+    println!("\n   Nine segments serve with 135 pods; the tenth waits as a whole and leaves its places to others.");
     println!("{}", stage.kubectl(&["get", "rolebasedgroup", "llm-service"])?);
 
     screen::title("A node is added: room for ten more");

@@ -8,7 +8,7 @@ use crate::cli::draw::{self, ROOM};
 use crate::cli::terminal::{Style, shown};
 use crate::fit::Fitted;
 use crate::model::Batching;
-use crate::plan::placement::{NotModelled, Placement, Remedy, Stop};
+use crate::plan::placement::{NotModelled, Placement, Remedy};
 
 pub(super) fn print(out: &mut impl Write, groups: &[FittedGroup], wide: bool) -> io::Result<()> {
     let style = Style::of_stdout();
@@ -71,10 +71,9 @@ pub fn details(coordination: &Fitted) -> Vec<String> {
     let fits = answer.outlook.fits.iter();
     let mut lines: Vec<_> =
         fits.map(|(index, placement)| format!("  {}: {}", named(coordination, *index), place(placement))).collect();
-    if let Some(Stop { index, no_fit, remedies }) = &answer.outlook.stop {
-        let why = no_fit.describe(coordination.domains(), &coordination.batching.batch_name(*index));
-        lines.push(format!("  {}: {why}", named(coordination, *index)));
-        lines.extend(remedies.iter().map(|remedy| format!("    it would fit if {}", would(remedy))));
+    if let Some(stop) = &answer.outlook.stop {
+        lines.push(format!("  {}: {}", named(coordination, stop.index), coordination.why(stop)));
+        lines.extend(stop.remedies.iter().map(|remedy| format!("    it would fit if {}", would(remedy))));
     }
     if !answer.not_modelled.is_empty() {
         let what: Vec<_> = answer.not_modelled.iter().map(NotModelled::describe).collect();

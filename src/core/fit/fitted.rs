@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::cluster::{Cluster, NoAnswer};
 use crate::model::{Batching, Coordination, Domain, Group};
-use crate::plan::placement::{Amounts, BatchPods, NotModelled, Outlook, not_modelled, outlook, total};
+use crate::plan::placement::{Amounts, BatchPods, NotModelled, Outlook, Stop, not_modelled, outlook, total};
 use crate::rules::Shortage;
 
 /// Node labels of the domains of coordinations that name a layer, by index of the coordination.
@@ -18,6 +18,9 @@ pub fn domain_keys(group: &Group, find: impl Fn(&str, &str) -> Option<String>) -
     };
     group.batched().filter_map(key).collect()
 }
+
+/// Advice on a batch that fits in part.
+const GOES_IN_PART: &str = "what fits of it goes, unless `whole: true` keeps it back";
 
 /// The fit of one coordination.
 #[derive(Debug)]
@@ -63,7 +66,7 @@ pub fn shortages(fitted: &[Fitted]) -> Vec<Shortage> {
             coordination: fitted.index,
             fits: u32::try_from(outlook.fits.len()).unwrap_or(u32::MAX),
             of: fitted.total - fitted.bound,
-            why: stop.no_fit.describe(fitted.domains(), &fitted.batching.batch_name(stop.index)),
+            why: fitted.why(stop),
         })
     };
     fitted.iter().filter_map(of).collect()
@@ -104,6 +107,12 @@ impl Fitted {
             Domain::Layer { layer, .. } => self.key.is_some().then_some(layer),
             Domain::Key(_) => self.key.as_deref(),
         }
+    }
+
+    /// Returns why a batch does not fit, and advice where its pods go one by one all the same.
+    pub fn why(&self, stop: &Stop) -> String {
+        let why = stop.no_fit.describe(self.domains(), &self.batching.batch_name(stop.index));
+        if self.batching.is_all_or_nothing() { why } else { format!("{why}; {GOES_IN_PART}") }
     }
 
     /// Returns the answer; sets the key and the bound batches on the way.

@@ -19,3 +19,4 @@ mod schemes;
 mod shapes;
 pub mod support;
 mod volumes;
+mod whole;

@@ -1,0 +1,33 @@
+//! Segments that go only when the cluster has room for all of their pods.
+
+use kube::api::PostParams;
+use serde_json::json;
+
+use crate::common::pods::Pod;
+use crate::common::stage::typed;
+use crate::common::{Group, Stage};
+
+#[tokio::test]
+async fn a_segment_without_room_for_all_of_it_takes_no_place() {
+    let stage = Stage::new("whole").await;
+    stage.add_node("small", 8).await;
+    let _rolegate = stage.launch().start().await;
+    let group = Group::new("llm").role("prefill", 6, 2).role("decode", 3, 1);
+    let statuses = stage.statuses(&group);
+    let segments = json!({ "segmentSize": { "prefill": 2, "decode": 1 }, "whole": true });
+    let mut object = group.object();
+    object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "segmentPlacement": segments } }]);
+    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create_sets(&group).await;
+    let waits = statuses.until("the third segment waits", |status| status.0["summary"]["reason"] == "NoRoom").await;
+    let why = "segment 3 does not fit: there is room for 2 of 3 pods, its nodes have no more room for pods or their host ports";
+    let summary = json!({ "segments": "2/3", "ready": "6/9", "held": 3, "reason": "NoRoom", "message": why });
+    assert_eq!(waits.0["summary"], summary);
+    stage.pods.now(|now| {
+        assert_eq!(now.count_all(Pod::is_scheduled), 6, "no pod of the third segment takes a place: {now}");
+        assert_eq!(now.count_all(Pod::is_held), 3, "{now}");
+    });
+
+    stage.add_node("more", 1).await;
+    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 9/9 pods ready").await;
+}
