@@ -4,22 +4,18 @@
 //! everything, and each answer tells its caller to close the connection. Then the port closes, and requests in flight are
 //! finished.
 
-use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::Router;
 use futures::FutureExt;
-use http::{Request, Response};
-use hyper::body::Incoming;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tower::Service;
 
 use crate::server::http::connection;
 use crate::server::http::connection::{Phase, Shared};
@@ -51,22 +47,17 @@ pub struct Drained {
 }
 
 /// One port: its socket, protocol and application.
-pub struct Listener<S> {
+pub struct Listener {
     pub socket: TcpListener,
     /// HTTPS with it, plain HTTP without (for the admin port).
     pub tls: Option<Arc<ServerConfig>>,
-    /// The application, such as an [`axum::Router`].
-    pub app: S,
+    pub app: Router,
     pub limits: Limits,
     pub metrics: ServerMetrics,
     pub drain: Drain,
 }
 
-impl<S> Listener<S>
-where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
+impl Listener {
     /// Serves until `draining` is cancelled, then drains and returns. Dropping the future cuts every connection.
     pub async fn run(self, draining: CancellationToken) -> Drained {
         let Self { socket, tls, app, limits, metrics, drain } = self;
@@ -96,20 +87,16 @@ where
     }
 }
 
-struct Connections<S> {
+struct Connections {
     places: Places,
     /// True after the log has reported that the places of newcomers are taken.
     are_taken: bool,
     tasks: JoinSet<()>,
-    shared: Arc<Shared<S>>,
+    shared: Arc<Shared>,
     phase: watch::Sender<Phase>,
 }
 
-impl<S> Connections<S>
-where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
+impl Connections {
     async fn accept_until(&mut self, socket: &TcpListener, end: impl Future<Output = ()>) {
         let mut end = std::pin::pin!(end);
         let mut backoff = Backoff::default();

@@ -121,20 +121,12 @@ impl OldestTls {
     }
 }
 
-/// Returns a configuration with TLS 1.3 and HTTP/1.1 only, as API servers speak to every Service. A caller that offers only
-/// HTTP/2 fails the handshake. With `client`, callers must show an allowed certificate.
+/// Returns a configuration with HTTP/1.1 only, as API servers speak to every Service. A caller that offers only HTTP/2 fails
+/// the handshake. With `client`, callers must show an allowed certificate.
 ///
 /// # Errors
 /// [`ClientAuthError`] if the client CA can't be used.
-pub fn server_config(store: &CertStore, client: Option<ClientAuth>) -> Result<ServerConfig, ClientAuthError> {
-    server_config_since(OldestTls::default(), store, client)
-}
-
-/// Returns the same configuration with an older version of TLS.
-///
-/// # Errors
-/// [`ClientAuthError`] if the client CA can't be used.
-pub fn server_config_since(
+pub fn server_config(
     oldest: OldestTls,
     store: &CertStore,
     client: Option<ClientAuth>,
@@ -203,9 +195,12 @@ mod tests {
         let cas = ClientCas::default();
         cas.set(ca.as_bytes()).unwrap();
         let client = ClientAuth { cas, allowed_names: vec!["kube-apiserver".to_owned()], own: None };
-        assert_eq!(server_config(&CertStore::empty(), Some(client.clone())).unwrap().send_tls13_tickets, 0);
+        assert_eq!(
+            server_config(OldestTls::default(), &CertStore::empty(), Some(client.clone())).unwrap().send_tls13_tickets,
+            0
+        );
         let unnamed = ClientAuth { allowed_names: Vec::new(), ..client.clone() };
-        let error = server_config(&CertStore::empty(), Some(unnamed)).unwrap_err().to_string();
+        let error = server_config(OldestTls::default(), &CertStore::empty(), Some(unnamed)).unwrap_err().to_string();
         assert!(error.contains("at least one"), "{error}");
         let error = client.cas.set(b"nothing").unwrap_err().to_string();
         assert!(error.contains("client CA"), "{error}");
