@@ -2,7 +2,7 @@
 //!
 //! The rooms, in the order in which they may import each other:
 //!
-//! `api` → `model` → `rules` → `mutate` → `plan` → `fit` → `report` → `cluster` → `server` → `cli`
+//! `api` → `model` → `rules` → `mutate` → `plan` → `fit` → `report` → `tls` → `cluster` → `server` → `cli`
 //!
 //! `docs/architecture.md` describes the flows and the invariants, and has a glossary.
 
@@ -16,3 +16,4 @@ pub mod plan;
 pub mod report;
 pub mod rules;
 pub mod server;
+pub mod tls;

@@ -15,7 +15,7 @@ use rolegate::server::http::accept::{Drain, Listener};
 use rolegate::server::http::body::Bodies;
 use rolegate::server::http::limits::Limits;
 use rolegate::server::http::metrics;
-use rolegate::server::tls::acceptor::{CertStore, OldestTls, server_config};
+use rolegate::tls::acceptor::{CertStore, OldestTls, server_config};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

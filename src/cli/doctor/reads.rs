@@ -26,6 +26,7 @@ use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
+use crate::cluster::certificates::read_secret;
 use crate::cluster::read::installations::installations;
 use crate::cluster::read::listing::list_cluster;
 use crate::cluster::told;
@@ -33,7 +34,6 @@ use crate::model::{Group, names};
 use crate::model::{Installation, Serving};
 use crate::plan::Held;
 use crate::report::Picture;
-use crate::server::tls::certificates::read_secret;
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 /// Requests in flight at a time.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::settings::{Settings, port};
-use crate::server::admission::registration::SERVICE_PORT;
+use crate::cluster::registration::SERVICE_PORT;
 
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let Settings { name, namespace, .. } = settings;

@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{ReachArg, ServeArgs, WebhooksArg};
 use super::{Parts, ServeError};
-use crate::server::admission::registration::{Reach, Registration};
-use crate::server::admission::webhooks::{Keep, Webhooks};
+use crate::cluster::certificates::{Certificates, Policy};
+use crate::cluster::registration::webhooks::{Keep, Webhooks};
+use crate::cluster::registration::{Reach, Registration};
 use crate::server::http::self_dial::SelfIdentity;
-use crate::server::tls::acceptor::{CertStore, ClientAuth, ClientCas};
-use crate::server::tls::authority::LeafSpec;
-use crate::server::tls::cert_files::cert_files;
-use crate::server::tls::certificates::{Certificates, Policy};
+use crate::tls::acceptor::{CertStore, ClientAuth, ClientCas};
+use crate::tls::authority::LeafSpec;
+use crate::tls::cert_files::cert_files;
 
 /// Returns the allowed callers and the client certificate of the process itself; `None` when anybody may call.
 pub(super) async fn callers(

@@ -56,9 +56,9 @@ use crate::server::http::metrics;
 use crate::server::http::process::{ProcessUsage, open_files};
 use crate::server::http::self_dial::SelfDial;
 use crate::server::page::{self, Access, Feeds, Source, TokenError};
-use crate::server::tls::acceptor::{CertStore, ClientAuthError, server_config};
-use crate::server::tls::cert_info::CertError;
-use crate::server::tls::files::FilesError;
+use crate::tls::acceptor::{CertStore, ClientAuthError, server_config};
+use crate::tls::cert_info::CertError;
+use crate::tls::files::FilesError;
 
 /// The error when `serve` cannot start, or ends by itself.
 #[derive(Debug, thiserror::Error)]

@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Timeout of the webhooks in the configurations.
-pub const TIMEOUT: Duration = Duration::from_secs(3);
-/// Time limit, from the first byte, of a review without a timeout in its query. The rest of [`TIMEOUT`] is for the network.
+/// Time limit, from the first byte, of a review without a timeout in its query. The rest of the webhook's 3 s is for the network.
 const UNSAID: Duration = Duration::from_millis(2250);
 /// Longest timeout that a webhook configuration may have.
 const LONGEST: Duration = Duration::from_secs(30);

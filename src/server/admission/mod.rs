@@ -6,11 +6,8 @@ pub mod deadline;
 pub mod decode;
 pub mod metrics;
 mod pods;
-pub mod registration;
 mod response;
 mod rollout;
-pub mod table;
-pub mod webhooks;
 
 use std::sync::Arc;
 
@@ -30,6 +27,7 @@ use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::read::live_world::{LiveWorld, LiveWorldError};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::cluster::read::shortages::Shortages;
+use crate::cluster::registration::table::{Endpoint, Handling, Row};
 use crate::model::{Mode, names};
 use crate::mutate::{PodSettings, protect_topology};
 use crate::rules::decode::decode as decode_object;
@@ -41,7 +39,6 @@ use crate::server::admission::deadline::deadline;
 use crate::server::admission::decode::{DecodedReview, decode};
 use crate::server::admission::metrics::AdmissionMetrics;
 use crate::server::admission::response::Answer;
-use crate::server::admission::table::{Endpoint, Handling, Row};
 use crate::server::http::Proven;
 use crate::server::http::body::{Bodies, BodyError};
 

@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::sync::watch;
 
-use crate::server::tls::cert_info::CertInfo;
+use crate::tls::cert_info::CertInfo;
 
 /// Upper bounds of the duration histogram in seconds, 50 µs to 5 s. The API server's own histogram starts at 5 ms, more than
 /// this server should need.
@@ -85,11 +85,6 @@ struct PathLabels {
     path: Path,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FailureLabels {
-    reason: HandshakeFailure,
-}
-
 /// Metrics of one listener. Clones count into the same numbers.
 #[derive(Debug, Clone)]
 pub struct ServerMetrics {
@@ -97,7 +92,7 @@ pub struct ServerMetrics {
     pub(crate) accept_errors: Counter,
     pub(crate) displaced: Counter,
     pub(crate) handshakes: Counter,
-    handshake_failures: Family<FailureLabels, Counter>,
+    handshake_failures: Family<[(&'static str, HandshakeFailure); 1], Counter>,
     requests: Family<RequestLabels, Counter>,
     in_flight: Gauge,
     duration: Family<PathLabels, Histogram, fn() -> Histogram>,
@@ -178,7 +173,7 @@ impl ServerMetrics {
     }
 
     fn handshakes_failed(&self, reason: HandshakeFailure) -> Counter {
-        self.handshake_failures.get_or_create(&FailureLabels { reason }).clone()
+        self.handshake_failures.get_or_create(&[("reason", reason)]).clone()
     }
 
     /// Counts a request as in flight until the returned guard is dropped.

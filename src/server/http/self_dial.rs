@@ -19,9 +19,9 @@ use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::http::admin::Check;
-use crate::server::tls::acceptor::CertStore;
-use crate::server::tls::cert_info::CertInfo;
-use crate::server::tls::crypto::{provider, signatures_are_verified_by};
+use crate::tls::acceptor::CertStore;
+use crate::tls::cert_info::CertInfo;
+use crate::tls::crypto::{provider, signatures_are_verified_by};
 
 /// The requested path; the webhook's router must answer it with 200.
 pub const SELF_DIAL_PATH: &str = "/livez";
@@ -64,7 +64,7 @@ impl SelfIdentity {
         Ok(Self { cert: cert.der().clone(), key: key.serialize_der().into() })
     }
 
-    /// Returns the value of [`ClientAuth::own`](crate::server::tls::acceptor::ClientAuth::own).
+    /// Returns the value of [`ClientAuth::own`](crate::tls::acceptor::ClientAuth::own).
     pub fn certificate(&self) -> CertificateDer<'static> {
         self.cert.clone()
     }

@@ -11,9 +11,9 @@ use crate::api::pod_group::POD_GROUP;
 use crate::api::selector::LabelSelector;
 use crate::cli::doctor::facts::{Facts, Probe, ServedNamespaces};
 use crate::cli::doctor::finding::Findings;
+use crate::cluster::registration::{KAI_PODS, Reach, Registration};
 use crate::cluster::write::writer::MANAGER;
 use crate::model::{LetGo, Mode};
-use crate::server::admission::registration::{KAI_PODS, Reach, Registration};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ours {

@@ -15,9 +15,9 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{CertificateError, DistinguishedName, Error, RootCertStore};
 
-use crate::server::tls::cert_info::dns_names;
-use crate::server::tls::crypto::{provider, signatures_are_verified_by};
-use crate::server::tls::files::PolledFiles;
+use crate::tls::cert_info::dns_names;
+use crate::tls::crypto::{provider, signatures_are_verified_by};
+use crate::tls::files::PolledFiles;
 
 /// Reason for which client certificates can't be checked.
 #[derive(Debug, thiserror::Error)]
@@ -74,14 +74,8 @@ impl ClientCas {
     }
 }
 
-impl fmt::Debug for ClientCas {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ClientCas").finish_non_exhaustive()
-    }
-}
-
 /// The accepted callers.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ClientAuth {
     /// CAs of the callers' certificates.
     pub cas: ClientCas,

@@ -11,9 +11,9 @@ use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SupportedProtocolVersion};
 use tokio::sync::watch;
 
-use crate::server::tls::cert_info::{CertError, CertInfo};
-pub use crate::server::tls::client_auth::{ClientAuth, ClientAuthError, ClientCas};
-use crate::server::tls::crypto::provider;
+use crate::tls::cert_info::{CertError, CertInfo};
+pub use crate::tls::client_auth::{ClientAuth, ClientAuthError, ClientCas};
+use crate::tls::crypto::provider;
 
 /// Reads a chain (leaf first) and a key that must be the leaf's.
 fn pair(chain_pem: &[u8], key_pem: &[u8]) -> Result<(CertifiedKey, CertInfo), CertError> {
