@@ -5,9 +5,8 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use arc_swap::ArcSwapOption;
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -42,9 +41,7 @@ pub enum ClientAuthError {
 /// CAs of the callers' certificates, exchangeable while connections run. Initially none, so that no caller is accepted.
 /// Clones share them.
 #[derive(Clone, Default)]
-pub struct ClientCas(Arc<ArcSwapOption<Chain>>);
-
-struct Chain(Arc<dyn ClientCertVerifier>);
+pub struct ClientCas(Arc<RwLock<Option<Arc<dyn ClientCertVerifier>>>>);
 
 impl ClientCas {
     /// Trusts only these CAs from the next handshake on. Open connections stay open.
@@ -59,7 +56,7 @@ impl ClientCas {
         let chain = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
             .build()
             .map_err(ClientAuthError::Verifier)?;
-        self.0.store(Some(Arc::new(Chain(chain))));
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(chain);
         Ok(())
     }
 
@@ -132,9 +129,9 @@ impl ClientCertVerifier for NamedClients {
         if self.own.as_ref() == Some(end_entity) {
             return Ok(ClientCertVerified::assertion());
         }
-        let cas = self.cas.0.load();
-        let chain = cas.as_ref().ok_or(Error::InvalidCertificate(CertificateError::UnknownIssuer))?;
-        let verified = chain.0.verify_client_cert(end_entity, intermediates, now)?;
+        let chain = self.cas.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let chain = chain.ok_or(Error::InvalidCertificate(CertificateError::UnknownIssuer))?;
+        let verified = chain.verify_client_cert(end_entity, intermediates, now)?;
         if self.allows(end_entity) {
             Ok(verified)
         } else {

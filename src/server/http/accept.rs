@@ -99,7 +99,7 @@ struct Connections {
 impl Connections {
     async fn accept_until(&mut self, socket: &TcpListener, end: impl Future<Output = ()>) {
         let mut end = std::pin::pin!(end);
-        let mut backoff = Backoff::default();
+        let mut next_pause = FIRST_PAUSE;
         loop {
             // First a place, then a connection: a connection that cannot be served waits in the kernel, under its caller's
             // own timeout, and is not dropped.
@@ -115,12 +115,12 @@ impl Connections {
             };
             match accepted {
                 Ok((stream, _)) => {
-                    backoff = Backoff::default();
+                    next_pause = FIRST_PAUSE;
                     self.start(stream);
                 }
                 Err(error) => {
                     self.shared.metrics.accept_errors.inc();
-                    let Some(pause) = backoff.after(&error) else { continue };
+                    let Some(pause) = pause_after(&error, &mut next_pause) else { continue };
                     tracing::warn!(%error, ?pause, "accept failed");
                     tokio::select! {
                         () = &mut end => return,
@@ -180,27 +180,18 @@ impl Drop for Open {
     }
 }
 
-/// The pause after an error of `accept`.
-struct Backoff(Duration);
+/// First pause after an error of `accept`.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
-impl Default for Backoff {
-    fn default() -> Self {
-        Self(Duration::from_millis(10))
+/// Returns the pause after an error of `accept`, and doubles the next one; `None` for an error of one connection. Other errors,
+/// such as too many open files, last, and an immediate retry would only burn the processor.
+fn pause_after(error: &io::Error, next: &mut Duration) -> Option<Duration> {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
+        return None;
     }
-}
-
-impl Backoff {
-    /// Returns `None` for an error of one connection. Other errors, such as too many open files, last, and an immediate retry
-    /// would only burn the processor.
-    fn after(&mut self, error: &io::Error) -> Option<Duration> {
-        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
-            return None;
-        }
-        let pause = self.0;
-        self.0 = (pause * 2).min(Duration::from_secs(1));
-        Some(pause)
-    }
+    let doubled = (*next * 2).min(Duration::from_secs(1));
+    Some(std::mem::replace(next, doubled))
 }
 
 #[cfg(test)]
@@ -209,10 +200,10 @@ mod tests {
 
     #[test]
     fn lasting_errors_back_off_and_passing_ones_do_not() {
-        let mut backoff = Backoff::default();
-        assert_eq!(backoff.after(&io::ErrorKind::ConnectionAborted.into()), None);
+        let mut next = FIRST_PAUSE;
+        assert_eq!(pause_after(&io::ErrorKind::ConnectionAborted.into(), &mut next), None);
         // EMFILE
-        let pauses: Vec<_> = (0..9).filter_map(|_| backoff.after(&io::Error::from_raw_os_error(24))).collect();
+        let pauses: Vec<_> = (0..9).filter_map(|_| pause_after(&io::Error::from_raw_os_error(24), &mut next)).collect();
         assert_eq!(pauses.first(), Some(&Duration::from_millis(10)));
         assert_eq!(pauses.last(), Some(&Duration::from_secs(1)));
         assert!(pauses.is_sorted());

@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::sync::watch;
 
-use crate::tls::cert_info::CertInfo;
+use crate::tls::acceptor::Loaded;
 
 /// Upper bounds of the duration histogram in seconds, 50 µs to 5 s. The API server's own histogram starts at 5 ms, more than
 /// this server should need.
@@ -157,11 +157,10 @@ pub fn register(registry: &mut Registry) -> ServerMetrics {
 
 impl ServerMetrics {
     /// Updates the expiry gauge until the certificate store is gone.
-    pub async fn follow_certificate(self, mut changes: watch::Receiver<Option<CertInfo>>) {
+    pub async fn follow_certificate(self, mut changes: watch::Receiver<Option<Loaded>>) {
         loop {
-            let expiry =
-                changes.borrow_and_update().as_ref().map_or(0.0, |info| info.not_after.as_duration().as_secs_f64());
-            self.certificate_expiry.set(expiry);
+            let expires = |loaded: &Loaded| loaded.info.not_after.as_duration().as_secs_f64();
+            self.certificate_expiry.set(changes.borrow_and_update().as_ref().map_or(0.0, expires));
             if changes.changed().await.is_err() {
                 return;
             }
