@@ -267,6 +267,11 @@ fn labels(settings: &Settings) -> Value {
     json!({ OWN_LABEL: settings.name, "+": settings.common_labels })
 }
 
+/// Returns the metadata of an object in our namespace; `null` for no annotations.
+fn metadata(settings: &Settings, name: &str, annotations: &Value) -> Value {
+    json!({ "name": name, "namespace": settings.namespace, "labels": labels(settings), "annotations": annotations })
+}
+
 /// Returns the labels that select the pods.
 fn selector(settings: &Settings) -> Value {
     json!({ OWN_LABEL: settings.name })

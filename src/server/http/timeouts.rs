@@ -158,11 +158,8 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimedIo<I> {
         if buf.filled().len() > before {
             this.timeouts.bytes_arrived();
         }
-        match result {
-            // An empty read is the end of the stream.
-            Poll::Pending => this.poll_overdue(cx).map(Ok),
-            read => read,
-        }
+        // An empty read is the end of the stream.
+        if result.is_pending() { this.poll_overdue(cx).map(Ok) } else { result }
     }
 }
 
@@ -229,7 +226,7 @@ mod tests {
             ours.read_exact(&mut [0]).await.unwrap();
             tokio::time::advance(Duration::from_secs(2)).await;
         }
-        assert_eq!(ends(&mut ours).await, limits.header - Duration::from_secs(4));
+        assert_eq!(ends(&mut ours).await + Duration::from_secs(4), limits.header);
     }
 
     #[tokio::test(start_paused = true)]
