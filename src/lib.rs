@@ -1,13 +1,14 @@
 //! rolegate holds pods at admission and releases them in a loop.
 //!
-//! The rooms, in the order in which they may import each other; all but the last three are `rolegate_core`:
+//! The rooms, in the order in which they may import each other; all but the last four are `rolegate_core`:
 //!
-//! `api` → `model` → `rules` → `mutate` → `plan` → `fit` → `report` → `cluster` → `server` → `cli`
+//! `api` → `model` → `rules` → `mutate` → `plan` → `fit` → `report` → `tls` → `cluster` → `server` → `cli`
 //!
 //! `docs/architecture.md` describes the flows and the invariants, and has a glossary.
 
 pub mod cli;
 pub mod cluster;
 pub mod server;
+pub mod tls;
 
 pub use rolegate_core::{api, fit, model, mutate, plan, report, rules};

@@ -15,8 +15,9 @@ use rolegate::server::http::accept::{Drain, Listener};
 use rolegate::server::http::body::Bodies;
 use rolegate::server::http::limits::Limits;
 use rolegate::server::http::metrics;
-use rolegate::server::tls::acceptor::{CertStore, server_config};
+use rolegate::tls::acceptor::{CertStore, OldestTls, server_config};
 use tokio::net::TcpListener;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// An answer as long as rolegate's to the pod of the benchmark.
@@ -50,7 +51,7 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
     };
     let store = CertStore::empty();
     store.set(&std::fs::read(certificate)?, &std::fs::read(key)?)?;
-    let tls = server_config(&store, None)?;
+    let tls = server_config(OldestTls::default(), &store, None)?;
     let socket = TcpListener::bind("127.0.0.1:0").await?;
     println!("serving webhook=https://{}", socket.local_addr()?);
     let listener = Listener {
@@ -66,7 +67,7 @@ async fn serve() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 async fn answer(State(bodies): State<Bodies>, body: Body) -> Response {
-    match bodies.read(body).await {
+    match bodies.read(body, Instant::now() + Limits::default().body_time).await {
         Ok(_) => ([(header::CONTENT_TYPE, "application/json")], ANSWER).into_response(),
         Err(_) => StatusCode::BAD_REQUEST.into_response(),
     }

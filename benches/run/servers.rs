@@ -10,7 +10,7 @@ use base64::Engine as _;
 use bytes::Bytes;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::api::PostParams;
-use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
+use rolegate::tls::authority::{LeafSpec, new_ca, new_leaf};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::terminal::print;
 use crate::api::crd;
 
 /// Options of `crds`.
@@ -21,7 +22,7 @@ pub struct CrdsArgs {
 pub fn run(args: &CrdsArgs) -> ExitCode {
     for (name, yaml) in crd::files(args.optional) {
         let Some(folder) = &args.output else {
-            print!("---\n{yaml}");
+            print(&format!("---\n{yaml}"));
             continue;
         };
         if let Err(error) = std::fs::write(folder.join(&name), yaml) {

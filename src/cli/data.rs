@@ -23,6 +23,24 @@ impl Data {
     }
 }
 
+/// Escapes a text for XML, attributes included. XML cannot represent control characters.
+pub fn xml(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => written.push_str("&amp;"),
+            '<' => written.push_str("&lt;"),
+            '>' => written.push_str("&gt;"),
+            '"' => written.push_str("&quot;"),
+            '\n' => written.push_str("&#10;"),
+            '\t' => written.push_str("&#9;"),
+            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => written.push('\u{fffd}'),
+            letter => written.push(letter),
+        }
+    }
+    written
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};

@@ -169,7 +169,10 @@ impl Documents {
             if path.as_os_str() == "-" {
                 self.add("-", read_text(io::stdin().lock(), self.largest()));
             } else if path.is_dir() {
-                self.add_directory(path);
+                walk(path, &["yaml", "yml", "json"], &mut |path, read| match read {
+                    Ok(()) => self.add_file(path),
+                    Err(error) => self.refuse(&path.display().to_string(), None, &error.to_string()),
+                });
             } else {
                 self.add_file(path);
             }
@@ -202,23 +205,6 @@ impl Documents {
 
     fn largest(&self) -> u64 {
         if self.at_once { LARGEST_DUMP } else { LARGEST }
-    }
-
-    fn add_directory(&mut self, directory: &Path) {
-        let entries = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-        let mut paths: Vec<_> = match entries {
-            Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
-            Err(error) => return self.refuse(&directory.display().to_string(), None, &error.to_string()),
-        };
-        paths.sort();
-        for path in paths {
-            // Symbolic links to directories are skipped: they may form a cycle.
-            if path.is_dir() && !path.is_symlink() {
-                self.add_directory(&path);
-            } else if path.is_file() && path.extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json") {
-                self.add_file(&path);
-            }
-        }
     }
 
     fn add_file(&mut self, path: &Path) {
@@ -316,6 +302,25 @@ impl Documents {
 
     fn refuse(&mut self, file: &str, at: Option<Position>, message: &str) {
         self.unreadable.push(Unreadable { file: file.to_owned(), at, message: in_words(message) });
+    }
+}
+
+/// Visits the files of a folder with these extensions, sorted, and the folders that cannot be read.
+pub fn walk(folder: &Path, extensions: &[&str], visit: &mut impl FnMut(&Path, io::Result<()>)) {
+    let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut paths: Vec<_> = match entries {
+        Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
+        Err(error) => return visit(folder, Err(error)),
+    };
+    paths.sort();
+    for path in paths {
+        let is_wanted = || path.extension().is_some_and(|found| extensions.iter().any(|wanted| found == *wanted));
+        // Symbolic links to folders are skipped: they may form a cycle.
+        if path.is_dir() && !path.is_symlink() {
+            walk(&path, extensions, visit);
+        } else if path.is_file() && is_wanted() {
+            visit(&path, Ok(()));
+        }
     }
 }
 

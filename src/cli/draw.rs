@@ -70,7 +70,6 @@ pub fn legend(style: &Style, sorts: &[Cell], is_seen: impl Fn(usize) -> bool) ->
     let mut text = String::new();
     for (_, cell) in sorts.iter().enumerate().filter(|(sort, _)| is_seen(*sort)) {
         let space = if text.is_empty() { "" } else { "  " };
-        // Writing to a string does not fail.
         _ = write!(text, "{space}{}{}{} {}", (cell.paint)(style), cell.letter(style), style.end, cell.word);
     }
     text

@@ -229,7 +229,6 @@ impl Examples {
         for (does, line) in self.examples {
             let comment = if does.is_empty() { String::new() } else { format!("  # {does}\n") };
             let line = line.replace("rolegate ", &format!("{program} "));
-            // Writing to a string does not fail.
             _ = writeln!(text, "{comment}  {line}");
         }
         text.push_str("\nExit codes:\n");

@@ -1,10 +1,11 @@
 //! Completions for kubectl, which runs `kubectl_complete-rolegate` from the path: this program under another name. The
 //! output follows the protocol of cobra: a line for each completion, then a directive for the shell.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, Command};
+
+use super::terminal::print;
 
 /// The file name that kubectl looks for.
 pub const NAME: &str = "kubectl_complete-rolegate";
@@ -20,8 +21,7 @@ pub fn run() -> ExitCode {
     let words: Vec<_> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let mut command = super::command();
     command.build();
-    // A closed pipe is not a failure.
-    _ = io::stdout().lock().write_all(completions(&command, &words).as_bytes());
+    print(&completions(&command, &words));
     ExitCode::SUCCESS
 }
 

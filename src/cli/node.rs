@@ -157,10 +157,6 @@ impl<'de> Visitor<'de> for KindVisitor {
         Ok(Kind::Scalar(value.into()))
     }
 
-    fn visit_string<E>(self, value: String) -> Result<Kind, E> {
-        Ok(Kind::Scalar(value.into()))
-    }
-
     fn visit_unit<E>(self) -> Result<Kind, E> {
         Ok(Kind::Scalar(Value::Null))
     }

@@ -1,7 +1,6 @@
 //! `rolegate release`: lifts our gates and thaws rollouts by hand in an emergency, regardless of the planner.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -12,7 +11,7 @@ use serde::Serialize;
 use super::connection::{Connection, Failure, LiveArgs, block_on};
 use super::live;
 use super::options::{Output, Subject};
-use super::terminal::{says_yes, shown};
+use super::terminal::{report, says_yes, shown};
 use crate::api::workload::{LEADER_WORKER_SET, LeaderWorkerSet, STATEFUL_SET, StatefulSet};
 use crate::cluster::watch::watched::api;
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
@@ -106,12 +105,7 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
         }
     }
     let text = args.output.data().map_or_else(|| outcome.text(), |data| data.text(&outcome));
-    // A closed pipe does not change the outcome.
-    _ = io::stdout().lock().write_all(text.as_bytes());
-    for Failed { object, error } in &outcome.failed {
-        eprintln!("rolegate: {}: {error}", shown(object));
-    }
-    Ok(if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(report(&text, outcome.failed.iter().map(|Failed { object, error }| shown(object) + ": " + error)))
 }
 
 /// Returns the selected pods with our gate.
@@ -168,7 +162,6 @@ fn confirm(pods: &[PodRef], workloads: &[RolledWorkload], namespace: &str) -> bo
     if pods.len() > NAMED {
         named.push("…".to_owned());
     }
-    // Writing to a string does not fail.
     let mut question = String::new();
     if !pods.is_empty() {
         _ = write!(

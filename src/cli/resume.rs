@@ -1,6 +1,5 @@
 //! `rolegate resume`: continues groups that wait for a user.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -9,7 +8,7 @@ use serde::Serialize;
 use super::connection::{Failure, LiveArgs, block_on};
 use super::live;
 use super::options::Output;
-use super::terminal::shown;
+use super::terminal::{report, shown};
 use crate::cluster::write::resumed;
 use crate::model::Group;
 use crate::model::moment::Moment;
@@ -84,12 +83,8 @@ async fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         }
     }
     let text = args.output.data().map_or_else(|| outcome.text(), |data| data.text(&outcome));
-    // A closed pipe does not change the outcome.
-    _ = io::stdout().lock().write_all(text.as_bytes());
-    for Failed { namespace, group, error } in &outcome.failed {
-        eprintln!("rolegate: {}: {error}", shown(&format!("{namespace}/{group}")));
-    }
-    Ok(if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let failed = |Failed { namespace, group, error }: &Failed| shown(&format!("{namespace}/{group}")) + ": " + error;
+    Ok(report(&text, outcome.failed.iter().map(failed)))
 }
 
 /// Returns the conditions by which a group waits for a user, and their times.

@@ -1,7 +1,28 @@
 //! Text output of commands: tables and colours, as far as the terminal supports them.
 
 use std::fmt::Write as _;
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::process::ExitCode;
+
+/// Prints the text to standard output.
+pub fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let printed = out.write_all(text.as_bytes());
+    end(&mut out, printed);
+}
+
+/// Ends the output of a command. A closed pipe, such as that of `head`, does not change the exit code.
+pub fn end(out: &mut impl Write, printed: io::Result<()>) {
+    _ = printed.and_then(|()| out.flush());
+}
+
+/// Prints the outcome of writes, then the failed ones to standard error. The exit code is 1 if one failed.
+pub fn report(outcome: &str, failed: impl ExactSizeIterator<Item = String>) -> ExitCode {
+    print(outcome);
+    let code = if failed.len() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    failed.for_each(|failed| eprintln!("rolegate: {failed}"));
+    code
+}
 
 /// Reports whether standard output is a terminal with colours, and `NO_COLOR` is not set.
 pub fn use_color() -> bool {

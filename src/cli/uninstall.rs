@@ -1,6 +1,5 @@
 //! `rolegate uninstall`: removes rolegate from a cluster, so that nothing is held any more.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use tokio::time::Instant;
 
 use super::connection::{Connection, ConnectionArgs, Failure, LiveArgs, block_on};
 use super::options::Output;
-use super::terminal::{Table, says_yes, shown};
+use super::terminal::{self, Table, says_yes, shown};
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::cluster::write::removal::{Item, Removal, RemovalAction, RemovalError};
 use crate::cluster::write::writer::Writer;
@@ -168,12 +167,8 @@ fn report(args: &UninstallArgs, outcome: &Outcome) -> ExitCode {
     let left =
         format!("what is in namespaces of {} is left alone, and ClusterTopologies are\n", outcome.left_to.join(", "));
     let text = if outcome.left_to.is_empty() || args.output.data().is_some() { text } else { text + &left };
-    // A closed pipe does not change the outcome.
-    _ = io::stdout().lock().write_all(text.as_bytes());
-    for Failed { item, error } in &outcome.failed {
-        eprintln!("rolegate: {} {}: {error}", item.kind, shown(&item.name));
-    }
-    if outcome.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let failed = |Failed { item, error }: &Failed| format!("{} {}: {error}", item.kind, shown(&item.name));
+    terminal::report(&text, outcome.failed.iter().map(failed))
 }
 
 /// Held pods to name; further ones are counted.

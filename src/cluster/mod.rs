@@ -5,6 +5,7 @@
 #![allow(clippy::missing_errors_doc, reason = "said once, above")]
 
 pub mod capacity;
+pub mod certificates;
 pub mod entries;
 pub mod failure;
 pub mod index;
@@ -12,6 +13,7 @@ pub mod lease;
 pub mod metrics;
 pub mod objects;
 pub mod read;
+pub mod registration;
 pub mod requests;
 pub mod run;
 pub mod stances;

@@ -1,6 +1,5 @@
-//! The server side: HTTP, TLS and certificates, admission reviews, the status page.
+//! The server side: HTTP, admission reviews, the status page.
 
 pub mod admission;
 pub mod http;
 pub mod page;
-pub mod tls;

@@ -11,8 +11,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
-use rolegate::server::tls::acceptor::{CertStore, server_config};
-use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
+use rolegate::tls::acceptor::{CertStore, OldestTls, server_config};
+use rolegate::tls::authority::{LeafSpec, new_ca, new_leaf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
@@ -38,7 +38,7 @@ impl TlsListener {
         let leaf = new_leaf(&ca, &leaf, now).unwrap();
         let store = CertStore::empty();
         store.set(leaf.cert_pem.as_bytes(), leaf.key_pem.as_bytes()).unwrap();
-        let config = server_config(&store, None).unwrap();
+        let config = server_config(OldestTls::default(), &store, None).unwrap();
         Self { address, listener, acceptor: TlsAcceptor::from(Arc::new(config)), ca: ca.cert_pem }
     }
 

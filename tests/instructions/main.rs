@@ -23,8 +23,8 @@ use std::hint::black_box;
 use std::process::{Command, ExitCode};
 
 use planning::Loop;
+use rolegate::cluster::registration::table::Endpoint;
 use rolegate::server::admission::decode;
-use rolegate::server::admission::table::Endpoint;
 use webhook::Webhook;
 
 /// Something that is done again and again.

@@ -9,7 +9,6 @@ pub(in crate::cli) mod target;
 mod text;
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -27,7 +26,7 @@ use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
 use crate::cli::duration;
 use crate::cli::options::Output;
-use crate::cli::terminal::{is_asked, says_yes, shown};
+use crate::cli::terminal::{is_asked, print, says_yes, shown};
 use crate::cluster::watch::sources::NAMESPACE;
 use crate::cluster::write::adoption::Adoption;
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
@@ -84,11 +83,9 @@ async fn adopt(args: &AdoptArgs) -> Result<ExitCode, Failure> {
     if let Some(object) = &plan.coordination {
         api.create(object, true).await.map_err(|error| connection.write_failure(&error))?;
     }
-    let mut out = io::stdout().lock();
     let data = args.output.data();
-    // A closed pipe is not a failure.
     if data.is_none() {
-        _ = out.write_all(text::before(&plan).as_bytes());
+        print(&text::before(&plan));
     }
     let asks = !args.yes && !args.dry_run && is_asked();
     if asks && !says_yes("Do all this?") {
@@ -96,17 +93,12 @@ async fn adopt(args: &AdoptArgs) -> Result<ExitCode, Failure> {
     }
     if !args.dry_run {
         let tell = |line: &str| if data.is_none() { println!("{}", shown(line)) } else { eprintln!("{}", shown(line)) };
-        drop(out);
         Steps { connection: &connection, api: &api, plan: &plan, timeout: args.timeout, tell: &tell }.all().await?;
-        out = io::stdout().lock();
     }
-    _ = out.write_all(
-        match data {
-            Some(data) => data.text(&text::account(&plan, args.dry_run)),
-            None => text::after(&plan, args.dry_run),
-        }
-        .as_bytes(),
-    );
+    print(&match data {
+        Some(data) => data.text(&text::account(&plan, args.dry_run)),
+        None => text::after(&plan, args.dry_run),
+    });
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,6 +7,7 @@ use super::coordination::coordination;
 use super::running::{Carrier, Running, has_labels};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{ObjectKind, Pod};
+use crate::cli::check::of_shape;
 use crate::model::{Group, WorkloadKind, names};
 use crate::plan::PodRef;
 use crate::rules::{Judged, Operation, Options, World, judge_json, read_group};
@@ -218,12 +219,8 @@ fn role_names(running: &[Running], group: &str, carrier: Option<&Carrier>) -> Re
 fn judged(object: &Value, is_there: bool, world: &World) -> (Judged, Option<Group>) {
     let (kind, text) = (ROLE_COORDINATION, object.to_string());
     let (operation, old) = if is_there { (Operation::Update, Some(text.as_str())) } else { (Operation::Create, None) };
-    let judged = match judge_json(&kind.api_version(), kind.kind, operation, &text, old, world) {
-        None => Judged::default(),
-        Some(Ok(judged)) => judged,
-        Some(Err(error)) => Judged { errors: vec![error.violation()], ..Judged::default() },
-    };
-    (judged, read_group(kind, &text, world).ok())
+    let judged = judge_json(&kind.api_version(), kind.kind, operation, &text, old, world);
+    (of_shape(judged), read_group(kind, &text, world).ok())
 }
 
 fn role_of(

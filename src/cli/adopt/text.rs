@@ -79,7 +79,6 @@ pub fn before(plan: &Plan) -> String {
     let Plan { namespace, group, .. } = plan;
     let mut text = format!("group {}\n{}", shown(&format!("{namespace}/{group}")), table.text(2));
     for (number, step) in steps(plan).iter().enumerate() {
-        // Writing to a string does not fail.
         _ = writeln!(text, "{}. {}", number + 1, shown(step));
     }
     if let Some(object) = &plan.coordination {

@@ -30,7 +30,7 @@ struct Object<'a> {
 }
 
 #[derive(Serialize)]
-struct Finding<'a> {
+pub(in crate::cli) struct Finding<'a> {
     rule: &'a str,
     field: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,7 @@ fn object<'a>(checked: &'a Checked<'_>) -> Object<'a> {
     }
 }
 
-fn finding(violation: &Violation, with_reason: bool) -> Finding<'_> {
+pub(in crate::cli) fn finding(violation: &Violation, with_reason: bool) -> Finding<'_> {
     Finding {
         rule: violation.rule,
         field: violation.path.to_string(),

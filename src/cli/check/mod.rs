@@ -1,7 +1,7 @@
 //! `rolegate check`: judges files by the rules of the webhook.
 
 mod github;
-mod json;
+pub(in crate::cli) mod json;
 mod sarif;
 mod text;
 
@@ -21,10 +21,11 @@ use crate::cli::fit::FileCluster;
 use crate::cli::node::Position;
 use crate::cli::options::{Color, KaiDialectArg};
 use crate::cli::serving::ModeArgs;
+use crate::cli::terminal::end;
 use crate::cluster::watch::sources::NAMESPACE;
 use crate::fit::shortages;
 use crate::model::{Allowed, FieldPath, Mode, Serving};
-use crate::rules::{Judged, Operation, Options, Violation, World, judge_json, judged_kinds, read_group};
+use crate::rules::{DecodeError, Judged, Operation, Options, Violation, World, judge_json, judged_kinds, read_group};
 
 /// Arguments of `check`.
 #[derive(Args, Debug)]
@@ -75,6 +76,16 @@ enum Weight {
     Error,
     Warning,
     Note,
+}
+
+impl Weight {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
 }
 
 /// An object and its verdict.
@@ -148,8 +159,7 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
         Output::Github => github::print(out, &checks),
         Output::Sarif => sarif::print(out, &checks),
     };
-    // A closed pipe does not change the verdict.
-    let _ = printed.and_then(|()| out.flush());
+    end(out, printed);
     let fails = |judged: &Judged| !judged.is_allowed() || (args.fail_on_warning && !judged.warnings.is_empty());
     if !checks.unreadable.is_empty() {
         ExitCode::from(2)
@@ -200,7 +210,12 @@ fn add_shortages(world: &mut World, files: &[Document], cluster: &FileCluster) {
 
 /// Judges an object. An object without the shape of its kind is refused.
 pub(in crate::cli) fn judge(document: &Document, operation: Operation, old: Option<&str>, world: &World) -> Judged {
-    match judge_json(&document.api_version, &document.kind, operation, &document.stored(), old, world) {
+    of_shape(judge_json(&document.api_version, &document.kind, operation, &document.stored(), old, world))
+}
+
+/// Returns the verdict of the rules, or a refusal of the shape.
+pub(in crate::cli) fn of_shape(judged: Option<Result<Judged, DecodeError>>) -> Judged {
+    match judged {
         None => Judged::default(),
         Some(Ok(judged)) => judged,
         Some(Err(error)) => Judged { errors: vec![error.violation()], ..Judged::default() },

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::{Checks, Weight};
+use super::Checks;
 use crate::cli::node::Position;
 use crate::rules::{Level, catalogue};
 
@@ -21,12 +21,7 @@ pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>) -> io::Result<()>
     });
     let found = checks.objects.iter().flat_map(|checked| {
         checked.findings().into_iter().map(|(weight, violation, at)| {
-            let level = match weight {
-                Weight::Error => "error",
-                Weight::Warning => "warning",
-                Weight::Note => "note",
-            };
-            result(violation.rule, level, &violation.to_string(), &checked.document.source.name, at)
+            result(violation.rule, weight.word(), &violation.to_string(), &checked.document.source.name, at)
         })
     });
     let results: Vec<_> = unreadable.chain(found).collect();

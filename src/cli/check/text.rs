@@ -33,11 +33,11 @@ const COLORED: Style = Style {
 };
 
 impl Style {
-    const fn of(&self, weight: Weight) -> (&'static str, &'static str) {
+    const fn of(&self, weight: Weight) -> &'static str {
         match weight {
-            Weight::Error => (self.error, "error"),
-            Weight::Warning => (self.warning, "warning"),
-            Weight::Note => (self.note, "note"),
+            Weight::Error => self.error,
+            Weight::Warning => self.warning,
+            Weight::Note => self.note,
         }
     }
 }
@@ -62,7 +62,7 @@ pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>, color: bool) -> i
         }
     }
     for note in folded(&checks.objects) {
-        let (paint, word) = style.of(Weight::Note);
+        let (paint, word) = (style.of(Weight::Note), Weight::Note.word());
         writeln!(out, "{paint}{word}{}: {}", style.end, shown(&note))?;
     }
     writeln!(out, "{}", counts.summary(checks.unreadable.len()))
@@ -92,7 +92,7 @@ fn finding(
     at: Position,
     style: &Style,
 ) -> io::Result<()> {
-    let (paint, word) = style.of(weight);
+    let (paint, word) = (style.of(weight), weight.word());
     let source = &checked.document.source;
     let end = style.end;
     writeln!(

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::api::ObjectKind;
 use crate::cli::allow::Allow;
+use crate::cluster::certificates::Stored;
 use crate::model::{HoldReason, Mode, Serving, Stance};
-use crate::server::tls::certificates::Stored;
 
 /// A fact, or why it could not be read.
 pub type Read<T> = Result<T, String>;

@@ -8,7 +8,6 @@ mod rights;
 mod warned;
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::Args;
@@ -19,7 +18,7 @@ use crate::cli::doctor::facts::Target;
 use crate::cli::doctor::finding::{Finding, Level};
 use crate::cli::doctor::reads::Reader;
 use crate::cli::options::Output;
-use crate::cli::terminal::{Style, shown};
+use crate::cli::terminal::{Style, print, shown};
 use crate::model::wording::counted;
 
 /// Arguments of `doctor`.
@@ -78,8 +77,7 @@ pub fn run(args: &DoctorArgs) -> ExitCode {
             None => crate::cli::as_called(&text(&findings, Style::of_stdout())).into_owned(),
             Some(data) => data.text(&DoctorReport { level, findings: &findings }),
         };
-        // A closed pipe is not a failure.
-        _ = io::stdout().lock().write_all(text.as_bytes());
+        print(&text);
         Ok(if level == Level::Error { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     })
 }
@@ -101,7 +99,6 @@ fn text(findings: &[Finding], style: Style) -> String {
             Level::Warning => (style.moving, "warning"),
             Level::Error => (style.bad, "error"),
         };
-        // Writing to a string does not fail.
         _ = writeln!(text, "{color}{word:<8}{} {:<20} {}", style.end, finding.check, shown(&finding.what));
         if let Some(hint) = &finding.hint {
             _ = writeln!(text, "{:30}{}{}{}", "", style.faint, shown(hint), style.end);

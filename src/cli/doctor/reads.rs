@@ -26,6 +26,7 @@ use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
+use crate::cluster::certificates::read_secret;
 use crate::cluster::read::installations::installations;
 use crate::cluster::read::listing::list_cluster;
 use crate::cluster::told;
@@ -33,7 +34,6 @@ use crate::model::{Group, names};
 use crate::model::{Installation, Serving};
 use crate::plan::Held;
 use crate::report::Picture;
-use crate::server::tls::certificates::read_secret;
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 /// Requests in flight at a time.
@@ -280,49 +280,39 @@ impl Reader<'_> {
         if let [first, ..] = seen.forbidden.as_slice() {
             return Err(format!("{} may not be read", first.crd_name()));
         }
-        let OfGroups {
-            mut orphans,
-            mut held,
-            mut uncoordinated,
-            mut strangers,
-            mut gangs,
-            mut wanted,
-            mut scaled,
-            mut addressed,
-            ..
-        } = OfGroups::default();
         let stances = seen.index.stances().map(|(name, stance)| (name.to_string(), stance)).collect();
-        let mut served = ServedNamespaces { told, stances, ..ServedNamespaces::default() };
+        let served = ServedNamespaces { told, stances, ..ServedNamespaces::default() };
+        let mut all = OfGroups { served, ..OfGroups::default() };
         for picture in pictures(&seen.index) {
             let group = picture.key.to_string();
             if picture.group().is_some_and(|group| !group.coordinations.is_empty()) {
-                *served.groups.entry(picture.key.namespace.to_string()).or_default() += 1;
+                *all.served.groups.entry(picture.key.namespace.to_string()).or_default() += 1;
             }
             let batched = picture.group().into_iter().flat_map(|group| group.batched());
             let kinds = batched.filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
-            gangs.extend(kinds.map(|kind| Gang { group: group.clone(), kind }));
-            scaled.extend(picture.group().filter(|group| group.scaled().is_some()).cloned());
+            all.gangs.extend(kinds.map(|kind| Gang { group: group.clone(), kind }));
+            all.scaled.extend(picture.group().filter(|group| group.scaled().is_some()).cloned());
             let gets_addresses = |group: &&Arc<Group>| group.discovery && !group.coordinations.is_empty();
-            addressed.extend(picture.group().filter(gets_addresses).cloned());
+            all.addressed.extend(picture.group().filter(gets_addresses).cloned());
             let recovers = |known: &Arc<Group>| known.batched().any(|(_, batching)| batching.recovers().is_some());
             let asks = [
                 (Allow::Scale, picture.group().is_some_and(|known| known.elastic.is_some())),
                 (Allow::Recovery, picture.group().is_some_and(recovers)),
             ];
             for (what, _) in asks.iter().filter(|(_, asks)| *asks) {
-                wanted.entry(what.word()).or_default().push(group.clone());
+                all.wanted.entry(what.word()).or_default().push(group.clone());
             }
-            held.extend(HeldGroup::all_of(&picture));
+            all.held.extend(HeldGroup::all_of(&picture));
             match (picture.group(), picture.held_pods()) {
-                (None, 0) => uncoordinated.extend(Uncoordinated::of(&picture)),
-                (None, pods) => orphans.push(Orphans { group, pods }),
-                (Some(_), _) => strangers.extend(picture.seen.view.strangers.into_iter().map(|(role, pods)| {
+                (None, 0) => all.uncoordinated.extend(Uncoordinated::of(&picture)),
+                (None, pods) => all.orphans.push(Orphans { group, pods }),
+                (Some(_), _) => all.strangers.extend(picture.seen.view.strangers.into_iter().map(|(role, pods)| {
                     let group = group.clone();
                     Strangers { group, role, pods }
                 })),
             }
         }
-        Ok(OfGroups { orphans, held, uncoordinated, strangers, gangs, served, wanted, scaled, addressed })
+        Ok(all)
     }
 }
 

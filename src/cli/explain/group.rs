@@ -60,7 +60,6 @@ pub fn text(picture: &Picture) -> String {
     let style = Style::of_stdout();
     let mut text = status::one(picture);
     for found in explanations(picture) {
-        // Writing to a string does not fail.
         let name = found.coordination.map_or_else(String::new, |name| format!("coordination {name:?}: "));
         _ = writeln!(text, "\n{}{}{}{}", style.strong, shown(&name), found.reason, style.end);
         let pods = if found.pods == 0 { String::new() } else { format!(" ({} held)", counted(found.pods, "pod")) };

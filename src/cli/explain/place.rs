@@ -68,7 +68,6 @@ impl Place {
 
     pub(super) fn text(&self) -> String {
         let mut text = format!("group {}", self.group);
-        // Writing to a string does not fail.
         _ = self.carrier.as_ref().map(|carrier| write!(text, " ({carrier})"));
         _ = self.role.as_ref().map(|role| write!(text, ", role {role}"));
         _ = self.ordinal.map(|ordinal| write!(text, ", replica {}", ordinals(&(ordinal..=ordinal))));

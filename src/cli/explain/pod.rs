@@ -276,7 +276,6 @@ impl Story {
         let since = self.age_seconds.map(|seconds| format!(", {} old", age(seconds))).unwrap_or_default();
         let mut text = format!("pod {}{name}{}: {head}{since}\n", style.strong, style.end);
         let mut line = |word: &str, content: &str| {
-            // Writing to a string does not fail.
             _ = writeln!(text, "  {word:<9}{}", shown(content));
         };
         for (position, gate) in self.gates.iter().enumerate() {

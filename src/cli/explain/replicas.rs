@@ -56,7 +56,6 @@ pub fn lines(awaited: &[Awaited], indent: usize) -> String {
     }
     let mut text = table.text(indent);
     if awaited.len() > MOST {
-        // Writing to a string does not fail.
         _ = writeln!(text, "{:indent$}and {} more", "", awaited.len() - MOST);
     }
     text

@@ -249,7 +249,6 @@ impl Story {
         let style = Style::of_stdout();
         let Self { kind, namespace, name, replicas, pods, .. } = self;
         let replicas = counted(*replicas as usize, "replica");
-        // Writing to a string does not fail.
         let mut text = String::new();
         let title = shown(&format!("{kind} {namespace}/{name}"));
         _ = writeln!(text, "{}{title}{}  {replicas}", style.strong, style.end);

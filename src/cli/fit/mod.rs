@@ -22,6 +22,7 @@ use crate::cli::connection::{LiveArgs, block_on};
 use crate::cli::documents::{Document, Documents};
 use crate::cli::options::WideOutput;
 use crate::cli::progress::Progress;
+use crate::cli::terminal::end;
 use crate::fit::{Cluster, Fitted, Rooms};
 use crate::model::Group;
 use crate::rules::{Violation, judge_group};
@@ -135,8 +136,7 @@ fn answer(fitted: &[FittedGroup], output: WideOutput, out: &mut impl Write) -> E
         None => text::print(out, fitted, output == WideOutput::Wide),
         Some(data) => out.write_all(data.text(&json::answer(fitted)).as_bytes()),
     };
-    // A closed pipe does not change the verdict.
-    _ = printed.and_then(|()| out.flush());
+    end(out, printed);
     ExitCode::from(verdict(fitted))
 }
 

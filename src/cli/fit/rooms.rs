@@ -27,7 +27,6 @@ pub(super) fn drawn(rooms: &Rooms, fitted: &Fitted, style: &Style, wide: bool) -
     let mut line = |name: &str, sums: &Sums, batches: &[u32]| {
         let cells = proportion(&[sums.used, sums.taken, sums.closed, sums.free], WIDTH);
         let says = says(rooms, fitted, sums, batches);
-        // Writing to a string does not fail.
         _ = writeln!(text, "    {name:<width$}  {}  {says}", bar(style, ROOM, &cells, WIDTH));
     };
     for domain in shown_domains {

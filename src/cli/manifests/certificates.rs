@@ -19,7 +19,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             "#": comment,
             "apiVersion": "cert-manager.io/v1",
             "kind": kind,
-            "metadata": { "name": named, "namespace": namespace, "labels": super::labels(settings) },
+            "metadata": super::metadata(settings, named, &Value::Null),
             "spec": spec,
         })
     };

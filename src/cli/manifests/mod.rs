@@ -35,6 +35,7 @@ use crate::cli::manifests::settings::{PodValues, Spread, socket_host, when_unsat
 use crate::cli::manifests::yaml::{Target, documents};
 use crate::cli::serve::LogFormat;
 use crate::cli::serving::{ModeArgs, parse_selector, selector_text};
+use crate::cli::terminal::print;
 use crate::model::Mode;
 
 /// The label of our objects and pods; its value is the name of the installation.
@@ -239,7 +240,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         if args.part.is_empty() { !matches!(part, Part::Doctor | Part::Uninstall) } else { args.part.contains(part) }
     };
     for part in all.iter().filter(is_asked_for) {
-        print!("{}", part.print(&settings, Target::Cluster(&choices)));
+        print(&part.print(&settings, Target::Cluster(&choices)));
     }
     ExitCode::SUCCESS
 }
@@ -264,6 +265,11 @@ fn namespace(settings: &Settings) -> Value {
 /// Returns the labels of every object.
 fn labels(settings: &Settings) -> Value {
     json!({ OWN_LABEL: settings.name, "+": settings.common_labels })
+}
+
+/// Returns the metadata of an object in our namespace; `null` for no annotations.
+fn metadata(settings: &Settings, name: &str, annotations: &Value) -> Value {
+    json!({ "name": name, "namespace": settings.namespace, "labels": labels(settings), "annotations": annotations })
 }
 
 /// Returns the labels that select the pods.

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::settings::{Settings, port};
-use crate::server::admission::registration::SERVICE_PORT;
+use crate::cluster::registration::SERVICE_PORT;
 
 pub fn objects(settings: &Settings) -> Vec<Value> {
-    let Settings { name, namespace, .. } = settings;
+    let name = &settings.name;
     let metrics = format!("{name}-metrics");
-    let metadata = |name: &str| json!({ "name": name, "namespace": namespace, "labels": super::labels(settings) });
+    let metadata = |name: &str| super::metadata(settings, name, &Value::Null);
     let selector = super::selector(settings);
     let service = |name: &str, port: Value| {
         json!({

@@ -34,12 +34,7 @@ impl Once<'_> {
             "#": comment,
             "apiVersion": "v1",
             "kind": "ServiceAccount",
-            "metadata": {
-                "name": self.name,
-                "namespace": settings.namespace,
-                "labels": super::labels(settings),
-                "annotations": self.hook(settings, -2),
-            },
+            "metadata": super::metadata(settings, self.name, &self.hook(settings, -2)),
             "automountServiceAccountToken": false,
         })
     }

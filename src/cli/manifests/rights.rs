@@ -11,12 +11,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
     let account = json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": {
-            "name": settings.name,
-            "namespace": settings.namespace,
-            "labels": super::labels(settings),
-            "annotations": settings.more.account_annotations,
-        },
+        "metadata": super::metadata(settings, &settings.name, &settings.more.account_annotations),
         "#automountServiceAccountToken": "Whoever else runs under this account gets no token by accident.",
         "automountServiceAccountToken": false,
     });

@@ -33,12 +33,7 @@ fn job(settings: &Settings, once: &Once<'_>) -> Value {
         "?": once.when,
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {
-            "name": once.name,
-            "namespace": settings.namespace,
-            "labels": super::labels(settings),
-            "annotations": once.hook(settings, 0),
-        },
+        "metadata": super::metadata(settings, once.name, &once.hook(settings, 0)),
         "spec": {
             "#backoffLimit": "It may be called again: rights reach the API server a moment later.",
             "backoffLimit": 5,

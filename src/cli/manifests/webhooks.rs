@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::settings::{PodValues, Settings};
-use crate::server::admission::registration::{KAI_PODS, Reach, Registration, SERVICE_PORT};
+use crate::cluster::registration::{KAI_PODS, Reach, Registration, SERVICE_PORT};
 
 /// Returns both configurations, without the `caBundle`, which is filled in later.
 pub fn objects(settings: &Settings) -> Vec<Value> {

@@ -9,7 +9,7 @@ use super::settings::{Settings, port};
 const MOUNT: &str = "/certificates";
 
 pub fn objects(settings: &Settings) -> Vec<Value> {
-    let metadata = json!({ "name": settings.name, "namespace": settings.namespace, "labels": super::labels(settings) });
+    let metadata = super::metadata(settings, &settings.name, &Value::Null);
     let selector = json!({ "matchLabels": super::selector(settings) });
     let [max_surge, max_unavailable] = &settings.surge;
     let deployment = json!({

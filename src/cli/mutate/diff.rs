@@ -28,6 +28,22 @@ pub(in crate::cli) fn diff_lines(before: &str, after: &str) -> Vec<String> {
     shown
 }
 
+/// Colours a text on a terminal.
+pub(in crate::cli) fn painted(text: &str, code: &str, coloured: bool) -> String {
+    if coloured { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+}
+
+/// Colours a line of a diff by its prefix.
+pub(in crate::cli) fn painted_line(line: &str, coloured: bool) -> String {
+    let code = match line.get(..1) {
+        Some("+") => "32",
+        Some("-") => "31",
+        Some("@") => "36",
+        _ => return line.to_owned(),
+    };
+    painted(line, code, coloured)
+}
+
 #[cfg(test)]
 mod tests {
     use super::diff_lines;

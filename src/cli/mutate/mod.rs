@@ -6,7 +6,7 @@ pub(in crate::cli) mod mutated;
 mod print;
 
 use std::collections::BTreeMap;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -16,6 +16,7 @@ use mutated::Mutated;
 
 use crate::cli::documents::{Documents, Unreadable};
 use crate::cli::options::{Color, PodArgs};
+use crate::cli::terminal;
 
 /// Arguments of `mutate`.
 #[derive(Args, Debug)]
@@ -71,16 +72,15 @@ pub fn run(args: &MutateArgs) -> ExitCode {
     unreadable.extend(misshapen.iter().map(|(document, error)| document.unreadable(error)));
     let settings = args.pods.settings();
     let objects = mutated::all(&files.documents, &old.documents, &known, &settings, &mut unreadable);
-    let terminal = io::stdout().is_terminal();
-    let output = args.output.unwrap_or(if terminal { Output::Diff } else { Output::Yaml });
+    let is_read = io::stdout().is_terminal();
+    let output = args.output.unwrap_or(if is_read { Output::Diff } else { Output::Yaml });
     let text = match output {
         Output::Yaml => print::yaml(&objects),
         Output::Json => print::json(&objects),
         Output::Patch => print::patches(&objects),
         Output::Diff => print::diff(&objects, args.color.is_used()),
     };
-    // A closed pipe, such as that of `head`, is not a failure.
-    let _ = io::stdout().lock().write_all(text.as_bytes());
+    terminal::print(&text);
     complain(&objects, &unreadable);
     match (unreadable.is_empty(), objects.iter().all(|object| object.refused.is_empty())) {
         (false, _) => ExitCode::from(UNREADABLE),
@@ -99,13 +99,10 @@ fn complain(objects: &[Mutated], unreadable: &[Unreadable]) {
             }
         }
     }
-    let mut stderr = io::stderr().lock();
     for ((level, text), objects) in texts {
         let first = objects.first().map(|object| object.title()).unwrap_or_default();
         let more = if objects.len() > 1 { format!(" and {} more", objects.len() - 1) } else { String::new() };
-        let _ = writeln!(stderr, "{level}: {first}{more}: {text}");
+        eprintln!("{level}: {first}{more}: {text}");
     }
-    for unreadable in unreadable {
-        let _ = writeln!(stderr, "{unreadable}");
-    }
+    unreadable.iter().for_each(|unreadable| eprintln!("{unreadable}"));
 }

@@ -75,7 +75,6 @@ fn chart(stairs: &Stairs<'_>, margin: Margin, cells: usize, style: &Style) -> St
         text += &(margin.line(RELEASE, "", " ") + &numbers(stairs, column) + "\n");
     }
     if let Some(scale) = stairs.scale() {
-        // Writing to a string does not fail.
         _ = writeln!(text, "  {scale}");
     }
     for role in &stairs.free {

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::Planned;
 use crate::api::status::{Condition, RecoveryState};
+use crate::cli::check::json::{Finding, finding};
 use crate::fit::Fitted;
 use crate::report::{Segments, coordination};
-use crate::rules::Violation;
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -66,14 +66,6 @@ struct Batch {
     reason: Option<&'static str>,
 }
 
-#[derive(Serialize)]
-struct Finding<'a> {
-    rule: &'a str,
-    field: String,
-    reason: &'a str,
-    message: String,
-}
-
 pub(super) fn answer<'a>(planned: &'a [Planned<'_>]) -> impl Serialize + 'a {
     Answer { groups: planned.iter().map(group).collect() }
 }
@@ -92,7 +84,7 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
         elastic: group.zip(run).and_then(|(group, run)| Segments::of(group, &run.seen)),
         recoveries: run.map(|run| run.seen.status.recoveries.as_slice()).unwrap_or_default(),
         fit: planned.fitted().iter().map(coordination).collect(),
-        violations: planned.judged.errors.iter().map(finding).collect(),
+        violations: planned.judged.errors.iter().map(|error| finding(error, true)).collect(),
         error: planned.error().map(ToString::to_string),
     }
 }
@@ -137,13 +129,4 @@ fn all_batches(group: &crate::model::Group, run: &crate::plan::Run, fitted: &[Fi
             reason: batch.reason.map(crate::model::HoldReason::as_str),
         })
         .collect()
-}
-
-fn finding(violation: &Violation) -> Finding<'_> {
-    Finding {
-        rule: violation.rule,
-        field: violation.path.to_string(),
-        reason: violation.cause.as_str(),
-        message: violation.message(),
-    }
 }

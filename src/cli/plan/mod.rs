@@ -26,6 +26,7 @@ use crate::cli::data::Data;
 use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::fit::FileCluster;
 use crate::cli::progress::Progress;
+use crate::cli::terminal::end;
 use crate::fit::Fitted;
 use crate::model::{Claims, Group};
 use crate::plan::simulate::RunError;
@@ -172,11 +173,8 @@ pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
         Output::Svg if planned.is_empty() => Ok(()),
         Output::Svg => out.write_all(svg::picture(&planned).as_bytes()),
     };
-    // A closed pipe does not change the verdict.
-    _ = printed.and_then(|()| out.flush());
-    for unreadable in &read.unreadable {
-        eprintln!("{unreadable}");
-    }
+    end(out, printed);
+    read.unreadable.iter().for_each(|unreadable| eprintln!("{unreadable}"));
     ExitCode::from(if read.unreadable.is_empty() { verdict(&planned, args.state.is_some()) } else { 2 })
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::stairs::{RoleStairs, Stairs};
 use super::{Plan, Planned, text};
+use crate::cli::data::xml;
 use crate::cli::terminal::{PLAIN, shown};
 use crate::model::wording::counted;
 
@@ -134,7 +135,6 @@ impl Picture {
         for (number, (before, after)) in (0_u32..).zip(role.steps()) {
             let (from, to) = (edge(number, column), edge(number + 1, column));
             let (low, high) = (role.part(before, ROW), role.part(after, ROW));
-            // Writing to a string does not fail.
             if low > 0 {
                 _ = write!(before_shape, "M{from} {base}V{}H{to}V{base}z", base - low);
             }
@@ -224,20 +224,8 @@ fn elided(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Escapes a text for XML, without the characters that XML forbids.
 fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in shown(text).chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
+    xml(&shown(text))
 }
 
 #[cfg(test)]

@@ -13,12 +13,12 @@ use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
 use crate::cli::options::{KaiDialectArg, PodArgs};
 use crate::cli::serving::{ModeArgs, parse_selector, serving};
+use crate::cluster::registration::SERVICE_PORT;
 use crate::cluster::run::{IncompleteBatch, LoopOptions, MissingGroup};
 use crate::model::Others;
 use crate::model::object_name::label_fault;
 use crate::model::{Mode, Serving};
-use crate::server::admission::registration::SERVICE_PORT;
-use crate::server::tls::acceptor::OldestTls;
+use crate::tls::acceptor::OldestTls;
 
 /// Options of `serve`.
 #[derive(Debug, Args)]

@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::args::{ReachArg, ServeArgs, WebhooksArg};
 use super::{Parts, ServeError};
-use crate::server::admission::registration::{Reach, Registration};
-use crate::server::admission::webhooks::{Keep, Webhooks};
+use crate::cluster::certificates::{Certificates, Policy};
+use crate::cluster::registration::webhooks::{Keep, Webhooks};
+use crate::cluster::registration::{Reach, Registration};
 use crate::server::http::self_dial::SelfIdentity;
-use crate::server::tls::acceptor::{CertStore, ClientAuth, ClientCas};
-use crate::server::tls::authority::LeafSpec;
-use crate::server::tls::cert_files::cert_files;
-use crate::server::tls::certificates::{Certificates, Policy};
+use crate::tls::acceptor::{CertStore, ClientAuth, ClientCas};
+use crate::tls::authority::LeafSpec;
+use crate::tls::cert_files::cert_files;
 
 /// Returns the allowed callers and the client certificate of the process itself; `None` when anybody may call.
 pub(super) async fn callers(
@@ -48,21 +48,24 @@ pub(super) async fn start(
         parts.add("certificate files", files.run(stop.clone()));
         return Ok(());
     }
-    let service = match &args.reach {
-        ReachArg::Service { name, .. } => name.as_str(),
-        ReachArg::Loopback | ReachArg::Url(_) => "rolegate",
+    let of_url = |url: String| {
+        let mut leaf = LeafSpec::for_service("rolegate", &args.namespace);
+        if let Some((host, _)) = url.strip_prefix("https://").and_then(|authority| authority.rsplit_once(':')) {
+            match host.trim_matches(['[', ']']).parse() {
+                Ok(ip) => leaf.addresses.push(ip),
+                Err(_) => leaf.names.push(host.to_owned()),
+            }
+        }
+        (leaf, Reach::Url(url))
     };
-    let mut leaf = LeafSpec::for_service(service, &args.namespace);
-    let host = |url: &str| url.strip_prefix("https://")?.rsplit_once(':').map(|(host, _)| host.to_owned());
-    match &args.reach {
-        ReachArg::Loopback => leaf.addresses.push(address.ip()),
-        ReachArg::Url(url) => match host(url).map(|host| host.parse().map_err(|_| host)) {
-            Some(Ok(ip)) => leaf.addresses.push(ip),
-            Some(Err(name)) => leaf.names.push(name),
-            None => {}
-        },
-        ReachArg::Service { .. } => {}
-    }
+    let (leaf, reach) = match &args.reach {
+        ReachArg::Service { name, port } => {
+            let (namespace, name) = (args.namespace.clone(), name.clone());
+            (LeafSpec::for_service(&name, &namespace), Reach::Service { namespace, name, port: *port })
+        }
+        ReachArg::Loopback => of_url(format!("https://{address}")),
+        ReachArg::Url(url) => of_url(url.clone()),
+    };
     let secret = format!("{}-certificates", args.name);
     let settle = SignedDuration::try_from(args.ca_settle).unwrap_or(SignedDuration::MAX);
     let policy = Policy { settle, ..Policy::for_leaf(leaf) };
@@ -73,13 +76,6 @@ pub(super) async fn start(
         WebhooksArg::All => Keep::All,
         WebhooksArg::CaBundle => Keep::CaBundle,
         WebhooksArg::Off => return Ok(()),
-    };
-    let reach = match &args.reach {
-        ReachArg::Service { name, port } => {
-            Reach::Service { namespace: args.namespace.clone(), name: name.clone(), port: *port }
-        }
-        ReachArg::Loopback => Reach::Url(format!("https://{address}")),
-        ReachArg::Url(url) => Reach::Url(url.clone()),
     };
     let registration = Registration {
         name: args.name.clone(),

@@ -55,9 +55,9 @@ use crate::server::http::metrics;
 use crate::server::http::process::{ProcessUsage, open_files};
 use crate::server::http::self_dial::SelfDial;
 use crate::server::page::{self, Access, Feeds, Source, TokenError};
-use crate::server::tls::acceptor::{CertStore, ClientAuthError, server_config_since};
-use crate::server::tls::cert_info::CertError;
-use crate::server::tls::files::FilesError;
+use crate::tls::acceptor::{CertStore, ClientAuthError, server_config};
+use crate::tls::cert_info::CertError;
+use crate::tls::files::FilesError;
 
 /// The error when `serve` cannot start, or ends by itself.
 #[derive(Debug, thiserror::Error)]
@@ -126,7 +126,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let repairs = admission_metrics.webhook_repairs.clone();
     certificates::start(&args, &client, &store, (webhook.address, repairs), &mut parts, &stop).await?;
     let (callers, own) = certificates::callers(&args, &mut parts, &stop).await?;
-    let tls = server_config_since(args.tls_min.into(), &store, callers);
+    let tls = server_config(args.tls_min.into(), &store, callers);
     let tls = tls.map_err(|error| ServeError::Tls(error.to_string()))?;
     let dial = SelfDial::new(webhook.address, store, own).map_err(|error| ServeError::Tls(error.to_string()))?;
     parts.add("self dial", dial.run(readiness.register("tls"), stop.clone()));
@@ -277,7 +277,7 @@ fn status_page(args: &ServeArgs, source: Source, stop: &CancellationToken) -> Re
     Ok(Some(page::router(Feeds::new(source), access, stop.clone())))
 }
 
-async fn run_listener(listener: Listener<axum::Router>, stop: CancellationToken) {
+async fn run_listener(listener: Listener, stop: CancellationToken) {
     listener.run(stop).await;
 }
 

@@ -12,7 +12,6 @@ pub(super) fn one(group: &PodGroupStatus<'_>, style: Style) -> String {
     let name = shown(&format!("{}/{}", group.namespace, group.name));
     let mut text = format!("{}{name}{}  PodGroup  {scheduled}/{pods} pods have a node", style.strong, style.end);
     let count = |count: usize| counted(u32::try_from(count).unwrap_or(u32::MAX), "pod");
-    // Writing to a string does not fail.
     if *held > 0 {
         _ = write!(text, "  {} held", count(*held));
     }

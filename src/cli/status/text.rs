@@ -118,7 +118,6 @@ fn bar(picture: &Picture, coordination: &Coordination, batching: &Batching, styl
         batching.kind.word(),
         counts.join(", "),
     );
-    // Writing to a string does not fail.
     _ = write!(line, "  {}{}", style.faint, batching.progression());
     if let Some(target) = target {
         _ = write!(line, ", {}", target.state.as_str());

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::Report;
 use super::outcome::{Outcome, Verdict};
+use crate::cli::data::xml;
 
 #[derive(Default)]
 struct Suite {
@@ -37,7 +38,7 @@ pub(super) fn text(report: &Report<'_>) -> String {
     );
     for (file, suite) in &suites {
         let counts = counts(suite.tests, suite.failures, suite.errors);
-        _ = writeln!(text, "  <testsuite name=\"{}\" {counts}>\n{}  </testsuite>", escaped(file), suite.cases);
+        _ = writeln!(text, "  <testsuite name=\"{}\" {counts}>\n{}  </testsuite>", xml(file), suite.cases);
     }
     text + "</testsuites>\n"
 }
@@ -67,29 +68,11 @@ fn add(suite: &mut Suite, outcome: &Outcome<'_>) {
 
 fn open(suite: &mut Suite, file: &str, line: u64, name: &str) {
     suite.tests += 1;
-    let (file, name) = (escaped(file), escaped(name));
+    let (file, name) = (xml(file), xml(name));
     _ = writeln!(suite.cases, "    <testcase classname=\"{file}\" name=\"{name}\" file=\"{file}\" line=\"{line}\">");
 }
 
 fn child(suite: &mut Suite, kind: &str, message: &str, text: &str) {
-    let (message, text) = (escaped(message), escaped(text).replace("&#10;", "\n"));
+    let (message, text) = (xml(message), xml(text).replace("&#10;", "\n"));
     _ = writeln!(suite.cases, "      <{kind} message=\"{message}\">{text}</{kind}>\n    </testcase>");
-}
-
-/// Escapes a text for an attribute. XML cannot represent control characters.
-fn escaped(text: &str) -> String {
-    let mut written = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => written.push_str("&amp;"),
-            '<' => written.push_str("&lt;"),
-            '>' => written.push_str("&gt;"),
-            '"' => written.push_str("&quot;"),
-            '\n' => written.push_str("&#10;"),
-            '\t' => written.push_str("&#9;"),
-            letter if letter.is_control() || matches!(letter, '\u{fffe}' | '\u{ffff}') => written.push('\u{fffd}'),
-            letter => written.push(letter),
-        }
-    }
-    written
 }

@@ -24,6 +24,7 @@ use crate::cli::data::Data;
 use crate::cli::documents::Unreadable;
 use crate::cli::options::Color;
 use crate::cli::progress::Progress;
+use crate::cli::terminal::end;
 use crate::rules::{RuleInfo, catalogue};
 pub use case::Case;
 use outcome::{Difference, Outcome, Verdict};
@@ -159,8 +160,7 @@ pub fn write(args: &TestArgs, out: &mut impl Write) -> ExitCode {
         Output::Json => out.write_all(Data::Json.text(&json::answer(&report)).as_bytes()),
         Output::Junit => out.write_all(junit::text(&report).as_bytes()),
     };
-    // A closed pipe does not change the verdict.
-    _ = printed.and_then(|()| out.flush());
+    end(out, printed);
     report.unreadable.iter().for_each(|unreadable| eprintln!("{unreadable}"));
     if !report.unreadable.is_empty() || report.errors() > 0 {
         ExitCode::from(2)

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_path_to_error::Segment;
 
 use super::case::{API_VERSION, Asked, Case, Expect, Expected, Input, KIND, TestFile, WrittenCase};
-use crate::cli::documents::{Documents, Unreadable};
+use crate::cli::documents::{Documents, Unreadable, walk};
 use crate::cli::node::{Node, Position};
 use crate::cli::parse::parse;
 use crate::cli::terminal::in_words;
@@ -29,7 +29,10 @@ pub fn read<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Suite {
     let mut reader = Reader::default();
     for path in paths {
         if path.is_dir() {
-            reader.folder(path);
+            walk(path, &["yaml", "yml"], &mut |path, read| match read {
+                Ok(()) => reader.file(path, false),
+                Err(error) => reader.refuse(path, None, &error.to_string()),
+            });
         } else {
             reader.file(path, true);
         }
@@ -48,23 +51,6 @@ struct Reader {
 type Steps = Vec<(bool, String)>;
 
 impl Reader {
-    fn folder(&mut self, folder: &Path) {
-        let entries = fs::read_dir(folder).and_then(Iterator::collect::<std::io::Result<Vec<_>>>);
-        let mut paths: Vec<_> = match entries {
-            Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
-            Err(error) => return self.refuse(folder, None, &error.to_string()),
-        };
-        paths.sort();
-        for path in paths {
-            // Symbolic links to folders are skipped: they may form a cycle.
-            if path.is_dir() && !path.is_symlink() {
-                self.folder(&path);
-            } else if path.is_file() && path.extension().is_some_and(|e| e == "yaml" || e == "yml") {
-                self.file(&path, false);
-            }
-        }
-    }
-
     /// Reads a file. Files in a folder may be unrelated; a named file must be a test.
     fn file(&mut self, path: &Path, named: bool) {
         let text = match fs::read_to_string(path) {

@@ -5,13 +5,12 @@ use std::io::{self, Write};
 
 use super::Report;
 use super::outcome::{Outcome, Verdict};
+use crate::cli::mutate::diff::{painted, painted_line};
 use crate::cli::terminal::shown;
+use crate::model::wording::counted;
 
 /// Prints the failed cases, or all cases, and a summary.
 pub(super) fn print(out: &mut impl Write, report: &Report<'_>, all: bool, coloured: bool) -> io::Result<()> {
-    let paint = |text: &str, code: &str| {
-        if coloured { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
-    };
     for outcome in &report.outcomes {
         let is_told = all || !matches!(outcome.verdict, Verdict::Passed);
         if is_told {
@@ -21,10 +20,10 @@ pub(super) fn print(out: &mut impl Write, report: &Report<'_>, all: bool, colour
                 Verdict::Failed(_) | Verdict::Broken(_) => "31",
             };
             let case = outcome.case;
-            let word = paint(&format!("{:<7}", outcome.verdict.word()), code);
+            let word = painted(&format!("{:<7}", outcome.verdict.word()), code, coloured);
             writeln!(out, "{word} {}:{}: {}", shown(&case.file), case.line, shown(&case.name))?;
         }
-        details(out, outcome, &paint)?;
+        details(out, outcome, coloured)?;
     }
     if let Some(coverage) = &report.coverage {
         let without: Vec<_> = coverage.iter().filter(|(_, cases)| *cases == 0).collect();
@@ -36,29 +35,20 @@ pub(super) fn print(out: &mut impl Write, report: &Report<'_>, all: bool, colour
     writeln!(out, "{}", sum(report))
 }
 
-fn details(out: &mut impl Write, outcome: &Outcome<'_>, paint: &dyn Fn(&str, &str) -> String) -> io::Result<()> {
+fn details(out: &mut impl Write, outcome: &Outcome<'_>, coloured: bool) -> io::Result<()> {
     match &outcome.verdict {
         Verdict::Passed | Verdict::Updated => Ok(()),
         Verdict::Broken(faults) => faults.iter().try_for_each(|fault| writeln!(out, "  {}", shown(fault))),
         Verdict::Failed(differences) => differences.iter().try_for_each(|difference| {
             writeln!(out, "  {}: - expected, + found", difference.asked.name())?;
-            difference.lines().iter().try_for_each(|line| {
-                let line = shown(line);
-                let painted = match line.get(..1) {
-                    Some("+") => paint(&line, "32"),
-                    Some("-") => paint(&line, "31"),
-                    Some("@") => paint(&line, "36"),
-                    _ => line,
-                };
-                writeln!(out, "    {painted}")
-            })
+            let mut lines = difference.lines().into_iter();
+            lines.try_for_each(|line| writeln!(out, "    {}", painted_line(&shown(&line), coloured)))
         }),
     }
 }
 
 fn sum(report: &Report<'_>) -> String {
     let files: BTreeSet<_> = report.outcomes.iter().map(|outcome| &outcome.case.file).collect();
-    let number = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let counts = [
         (report.passed(), "passed"),
         (report.failed(), "failed"),
@@ -71,7 +61,7 @@ fn sum(report: &Report<'_>) -> String {
         parts.push(format!("{} not chosen", report.left_out));
     }
     if report.others > 0 {
-        parts.push(format!("{} of YAML without cases", number(report.others, "file")));
+        parts.push(format!("{} of YAML without cases", counted(report.others, "file")));
     }
-    format!("{} in {}: {}", number(report.outcomes.len(), "case"), number(files.len(), "file"), parts.join("; "))
+    format!("{} in {}: {}", counted(report.outcomes.len(), "case"), counted(files.len(), "file"), parts.join("; "))
 }

@@ -2,29 +2,16 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use tokio::time::Instant;
 
-/// Timeout of the webhooks in the configurations.
-pub const TIMEOUT: Duration = Duration::from_secs(3);
-/// Time limit, from the first byte, of a review without a timeout in its query. The rest of [`TIMEOUT`] is for the network.
+/// Time limit, from the first byte, of a review without a timeout in its query. The rest of the webhook's 3 s is for the network.
 const UNSAID: Duration = Duration::from_millis(2250);
 /// Longest timeout that a webhook configuration may have.
 const LONGEST: Duration = Duration::from_secs(30);
 /// Margin for the network: a tenth of the timeout, within these limits.
 const LEAST_MARGIN: Duration = Duration::from_millis(50);
 const MOST_MARGIN: Duration = Duration::from_millis(500);
-
-/// Units of Go durations in nanoseconds. A unit that ends with another one comes first.
-const UNITS: &[(&str, f64)] = &[
-    ("ns", 1.0),
-    ("us", 1e3),
-    ("\u{b5}s", 1e3),
-    ("\u{3bc}s", 1e3),
-    ("ms", 1e6),
-    ("s", 1e9),
-    ("m", 6e10),
-    ("h", 3.6e12),
-];
 
 /// Returns the deadline of a request with this query that begins to arrive now.
 pub(super) fn deadline(query: Option<&str>) -> Instant {
@@ -39,20 +26,11 @@ fn time_for(query: Option<&str>) -> Duration {
     said.map_or(UNSAID, |timeout| timeout.saturating_sub((timeout / 10).clamp(LEAST_MARGIN, MOST_MARGIN)))
 }
 
-/// Parses a Go duration: decimal numbers, each with its unit, as in `1m30s`, `1.5s` or `500ms`.
+/// Parses a Go duration: decimal numbers, each with its unit, as in `1m30s`, `1.5s` or `500ms`. jiff reads these, and more.
 fn go_duration(text: &str) -> Option<Duration> {
-    let (mut rest, mut nanoseconds) = (text, 0.0);
-    while !rest.is_empty() {
-        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').map(|end| rest.split_at(end));
-        let (number, unit) = number?;
-        let end = unit.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(unit.len());
-        let (unit, next) = unit.split_at(end);
-        let (_, size) = UNITS.iter().find(|(known, _)| *known == unit)?;
-        nanoseconds += number.parse::<f64>().ok()? * size;
-        rest = next;
-    }
-    let said = !text.is_empty();
-    said.then(|| Duration::try_from_secs_f64(nanoseconds / 1e9).ok()).flatten()
+    let is_go = text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(|c| c.is_alphanumeric() || c == '.');
+    let said = text.parse::<SignedDuration>().ok().filter(|_| is_go)?;
+    Duration::try_from(said).ok()
 }
 
 #[cfg(test)]

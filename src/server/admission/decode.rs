@@ -2,8 +2,8 @@
 
 use crate::api::Pod;
 use crate::api::review::{Request, Review};
-use crate::server::admission::table;
-use crate::server::admission::table::{Endpoint, Handling, Row};
+use crate::cluster::registration::table;
+use crate::cluster::registration::table::{Endpoint, Handling, Row};
 
 /// Reason for which a body is not a review, as shown to the sender.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

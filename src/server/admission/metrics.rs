@@ -6,9 +6,9 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 use crate::api::review::Request;
+use crate::cluster::registration::table::Row;
 use crate::model::Mode;
 use crate::rules::Judged;
-use crate::server::admission::table::Row;
 use crate::server::http::body::BodyError;
 
 /// Label for requests without a row.
@@ -29,17 +29,11 @@ struct Found {
     verdict: &'static str,
 }
 
-/// Label of an unread body.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct RefusedBody {
-    reason: &'static str,
-}
-
 #[derive(Clone, Debug, Default)]
 pub struct AdmissionMetrics {
     answered: Family<Answered, Counter>,
     findings: Family<Found, Counter>,
-    refused_bodies: Family<RefusedBody, Counter>,
+    refused_bodies: Family<[(&'static str, &'static str); 1], Counter>,
     /// Bodies that were not reviews.
     pub unreadable: Counter,
     /// Reviews of objects or operations without a row.
@@ -89,7 +83,7 @@ impl AdmissionMetrics {
     }
 
     fn refused_bodies(&self, reason: &'static str) -> Counter {
-        self.refused_bodies.get_or_create(&RefusedBody { reason }).clone()
+        self.refused_bodies.get_or_create(&[("reason", reason)]).clone()
     }
 
     /// Counts an answer by the names of its row: those of the caller are unbounded.

@@ -6,11 +6,8 @@ pub mod deadline;
 pub mod decode;
 pub mod metrics;
 mod pods;
-pub mod registration;
 mod response;
 mod rollout;
-pub mod table;
-pub mod webhooks;
 
 use std::sync::Arc;
 
@@ -29,6 +26,7 @@ use crate::api::review::Request;
 use crate::api::{ClusterTopology, ObjectKind, Pod};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::cluster::read::shortages::Shortages;
+use crate::cluster::registration::table::{Endpoint, Handling, Row};
 use crate::model::{Mode, names};
 use crate::mutate::{PodSettings, protect_topology};
 use crate::rules::decode::decode as decode_object;
@@ -39,8 +37,7 @@ use crate::server::admission::beside::{Beside, LIGHT};
 use crate::server::admission::deadline::deadline;
 use crate::server::admission::decode::{DecodedReview, decode};
 use crate::server::admission::metrics::AdmissionMetrics;
-use crate::server::admission::response::{Answer, plain};
-use crate::server::admission::table::{Endpoint, Handling, Row};
+use crate::server::admission::response::Answer;
 use crate::server::http::Proven;
 use crate::server::http::body::{Bodies, BodyError};
 
@@ -98,10 +95,11 @@ impl Admission {
 
     async fn answer(self: Arc<Self>, endpoint: Endpoint, uri: &Uri, headers: &HeaderMap, body: Body) -> Response {
         if !is_json(headers) {
-            return plain(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json");
+            return Answer::text(StatusCode::UNSUPPORTED_MEDIA_TYPE, "Content-Type must be application/json")
+                .into_response();
         }
         let deadline = deadline(uri.query());
-        let body = match self.bodies.read_by(body, deadline).await {
+        let body = match self.bodies.read(body, deadline).await {
             Ok(body) => body,
             Err(error) => return self.refuse(&error),
         };
@@ -116,23 +114,21 @@ impl Admission {
             }
         };
         let Answer { status, content_type, text } = answer;
+        // A sender of reviews has proven its connection.
+        let proven = (status != StatusCode::BAD_REQUEST).then_some(Extension(Proven));
         match body.answered(text) {
-            // A sender of reviews has proven its connection.
-            Ok(text) if status != StatusCode::BAD_REQUEST => {
-                (status, Extension(Proven), [(header::CONTENT_TYPE, content_type)], Body::new(text)).into_response()
-            }
-            Ok(text) => (status, [(header::CONTENT_TYPE, content_type)], Body::new(text)).into_response(),
+            Ok(text) => (status, proven, [(header::CONTENT_TYPE, content_type)], Body::new(text)).into_response(),
             Err(error) => self.refuse(&error),
         }
     }
 
     fn refuse(&self, error: &BodyError) -> Response {
         self.metrics.refuse_body(error);
-        if error.status() != StatusCode::SERVICE_UNAVAILABLE {
-            return plain(error.status(), error.to_string());
-        }
-        let Answer { status, content_type, text } = Answer::unavailable(&error.to_string());
-        (status, [(header::CONTENT_TYPE, content_type)], text).into_response()
+        let answer = match error.status() {
+            StatusCode::SERVICE_UNAVAILABLE => Answer::unavailable(&error.to_string()),
+            status => Answer::text(status, error.to_string()),
+        };
+        answer.into_response()
     }
 
     async fn review(&self, endpoint: Endpoint, body: &[u8], deadline: Instant) -> Answer {

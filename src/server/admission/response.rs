@@ -1,13 +1,8 @@
 //! Answers and responses.
 
 use axum::response::{IntoResponse, Response};
-use http::StatusCode;
+use http::{StatusCode, header};
 use serde_json::json;
-
-/// Returns a plain-text response.
-pub(super) fn plain(status: StatusCode, text: impl Into<String>) -> Response {
-    (status, text.into()).into_response()
-}
 
 /// Status, media type and text of a response.
 pub(super) struct Answer {
@@ -34,7 +29,13 @@ impl Answer {
         Self { status: StatusCode::SERVICE_UNAVAILABLE, ..Self::json(status.to_string()) }
     }
 
-    pub(super) fn text(status: StatusCode, text: String) -> Self {
-        Self { status, content_type: "text/plain; charset=utf-8", text }
+    pub(super) fn text(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, content_type: "text/plain; charset=utf-8", text: text.into() }
+    }
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        (self.status, [(header::CONTENT_TYPE, self.content_type)], self.text).into_response()
     }
 }

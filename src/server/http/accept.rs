@@ -4,22 +4,18 @@
 //! everything, and each answer tells its caller to close the connection. Then the port closes, and requests in flight are
 //! finished.
 
-use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::Router;
 use futures::FutureExt;
-use http::{Request, Response};
-use hyper::body::Incoming;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tower::Service;
 
 use crate::server::http::connection;
 use crate::server::http::connection::{Phase, Shared};
@@ -51,22 +47,17 @@ pub struct Drained {
 }
 
 /// One port: its socket, protocol and application.
-pub struct Listener<S> {
+pub struct Listener {
     pub socket: TcpListener,
     /// HTTPS with it, plain HTTP without (for the admin port).
     pub tls: Option<Arc<ServerConfig>>,
-    /// The application, such as an [`axum::Router`].
-    pub app: S,
+    pub app: Router,
     pub limits: Limits,
     pub metrics: ServerMetrics,
     pub drain: Drain,
 }
 
-impl<S> Listener<S>
-where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
+impl Listener {
     /// Serves until `draining` is cancelled, then drains and returns. Dropping the future cuts every connection.
     pub async fn run(self, draining: CancellationToken) -> Drained {
         let Self { socket, tls, app, limits, metrics, drain } = self;
@@ -96,23 +87,19 @@ where
     }
 }
 
-struct Connections<S> {
+struct Connections {
     places: Places,
     /// True after the log has reported that the places of newcomers are taken.
     are_taken: bool,
     tasks: JoinSet<()>,
-    shared: Arc<Shared<S>>,
+    shared: Arc<Shared>,
     phase: watch::Sender<Phase>,
 }
 
-impl<S> Connections<S>
-where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
+impl Connections {
     async fn accept_until(&mut self, socket: &TcpListener, end: impl Future<Output = ()>) {
         let mut end = std::pin::pin!(end);
-        let mut backoff = Backoff::default();
+        let mut next_pause = FIRST_PAUSE;
         loop {
             // First a place, then a connection: a connection that cannot be served waits in the kernel, under its caller's
             // own timeout, and is not dropped.
@@ -128,12 +115,12 @@ where
             };
             match accepted {
                 Ok((stream, _)) => {
-                    backoff = Backoff::default();
+                    next_pause = FIRST_PAUSE;
                     self.start(stream);
                 }
                 Err(error) => {
                     self.shared.metrics.accept_errors.inc();
-                    let Some(pause) = backoff.after(&error) else { continue };
+                    let Some(pause) = pause_after(&error, &mut next_pause) else { continue };
                     tracing::warn!(%error, ?pause, "accept failed");
                     tokio::select! {
                         () = &mut end => return,
@@ -193,27 +180,18 @@ impl Drop for Open {
     }
 }
 
-/// The pause after an error of `accept`.
-struct Backoff(Duration);
+/// First pause after an error of `accept`.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
 
-impl Default for Backoff {
-    fn default() -> Self {
-        Self(Duration::from_millis(10))
+/// Returns the pause after an error of `accept`, and doubles the next one; `None` for an error of one connection. Other errors,
+/// such as too many open files, last, and an immediate retry would only burn the processor.
+fn pause_after(error: &io::Error, next: &mut Duration) -> Option<Duration> {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
+    if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
+        return None;
     }
-}
-
-impl Backoff {
-    /// Returns `None` for an error of one connection. Other errors, such as too many open files, last, and an immediate retry
-    /// would only burn the processor.
-    fn after(&mut self, error: &io::Error) -> Option<Duration> {
-        use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
-        if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted) {
-            return None;
-        }
-        let pause = self.0;
-        self.0 = (pause * 2).min(Duration::from_secs(1));
-        Some(pause)
-    }
+    let doubled = (*next * 2).min(Duration::from_secs(1));
+    Some(std::mem::replace(next, doubled))
 }
 
 #[cfg(test)]
@@ -222,10 +200,10 @@ mod tests {
 
     #[test]
     fn lasting_errors_back_off_and_passing_ones_do_not() {
-        let mut backoff = Backoff::default();
-        assert_eq!(backoff.after(&io::ErrorKind::ConnectionAborted.into()), None);
+        let mut next = FIRST_PAUSE;
+        assert_eq!(pause_after(&io::ErrorKind::ConnectionAborted.into(), &mut next), None);
         // EMFILE
-        let pauses: Vec<_> = (0..9).filter_map(|_| backoff.after(&io::Error::from_raw_os_error(24))).collect();
+        let pauses: Vec<_> = (0..9).filter_map(|_| pause_after(&io::Error::from_raw_os_error(24), &mut next)).collect();
         assert_eq!(pauses.first(), Some(&Duration::from_millis(10)));
         assert_eq!(pauses.last(), Some(&Duration::from_secs(1)));
         assert!(pauses.is_sorted());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use axum::Router;
 use axum::extract::{RawQuery, State};
@@ -28,7 +28,7 @@ type Checks = BTreeMap<String, Result<(), String>>;
 pub struct Readiness {
     checks: Arc<Mutex<Checks>>,
     /// Mode shown by `?verbose`.
-    mode: Arc<Mutex<&'static str>>,
+    mode: Arc<OnceLock<&'static str>>,
 }
 
 impl Readiness {
@@ -51,7 +51,7 @@ impl Readiness {
 
     /// Sets the mode that `?verbose` shows.
     pub fn tell_mode(&self, mode: &'static str) {
-        *self.mode.lock().unwrap_or_else(PoisonError::into_inner) = mode;
+        _ = self.mode.set(mode);
     }
 
     /// Registers the checks as metrics.
@@ -75,8 +75,7 @@ impl Readiness {
                 Err(why) => writeln!(text, "{name}: {why}"),
             };
         }
-        let mode = *self.mode.lock().unwrap_or_else(PoisonError::into_inner);
-        if verbose && !mode.is_empty() {
+        if let Some(mode) = self.mode.get().filter(|_| verbose) {
             _ = writeln!(text, "mode {mode}");
         }
         if ready {

@@ -1,18 +1,16 @@
 //! Request bodies, read within limits of size, time, and total memory.
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::body::{Body, Frame, SizeHint};
-use tokio::time::Instant;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Body;
+use tokio::time::{Instant, timeout_at};
 
 use crate::server::http::limits::Limits;
 
@@ -92,35 +90,23 @@ impl Bodies {
     }
 
     /// Reads a whole body. Memory grows only with received bytes, never with announced ones. The bytes count until the body
-    /// is dropped.
+    /// is dropped. It is not read for longer than until `deadline`.
     ///
     /// A refused body that may end soon is first read and discarded: a caller that is still sending would lose the answer
     /// with the connection.
     ///
     /// # Errors
     /// [`BodyError`], one kind for each limit.
-    pub async fn read<B>(&self, body: B) -> Result<BufferedBody, BodyError>
-    where
-        B: Body<Data = Bytes>,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        self.read_by(body, Instant::now() + self.time).await
-    }
-
-    /// Reads a whole body as [`Self::read`] does, but no longer than until `deadline`.
-    ///
-    /// # Errors
-    /// [`BodyError`], one kind for each limit.
-    pub async fn read_by<B>(&self, body: B, deadline: Instant) -> Result<BufferedBody, BodyError>
+    pub async fn read<B>(&self, body: B, deadline: Instant) -> Result<BufferedBody, BodyError>
     where
         B: Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let deadline = deadline.min(Instant::now() + self.time);
         let mut body = std::pin::pin!(body);
-        let read = within(deadline, self.collect(body.as_mut())).await;
+        let read = timeout_at(deadline, self.collect(body.as_mut())).await.unwrap_or(Err(BodyError::TooSlow));
         if matches!(read, Err(BodyError::NoMemory | BodyError::TooLarge { .. })) {
-            _ = tokio::time::timeout_at(deadline.min(Instant::now() + DISCARD), self.discard(body)).await;
+            _ = timeout_at(deadline.min(Instant::now() + DISCARD), self.discard(body)).await;
         }
         read
     }
@@ -225,36 +211,20 @@ impl BufferedBody {
     ///
     /// # Errors
     /// [`BodyError::NoMemory`] if there is no room for an answer that is longer than the body.
-    pub fn answered(mut self, answer: impl Into<Bytes>) -> Result<HeldAnswer, BodyError> {
-        let answer = answer.into();
-        self.bytes = Bytes::new();
-        self.reservation.become_of(answer.len())?;
-        Ok(HeldAnswer { answer: Some(answer), _reservation: self.reservation })
+    pub fn answered(self, answer: impl Into<Bytes>) -> Result<impl Body<Data = Bytes, Error = Infallible>, BodyError> {
+        let (answer, Self { bytes, mut reservation }) = (answer.into(), self);
+        drop(bytes);
+        reservation.become_of(answer.len())?;
+        Ok(holding(Full::new(answer), reservation))
     }
 }
 
-/// A response body whose memory counts until it is sent.
-#[derive(Debug)]
-pub struct HeldAnswer {
-    answer: Option<Bytes>,
-    _reservation: Reservation,
-}
-
-impl Body for HeldAnswer {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Ready(self.answer.take().map(|answer| Ok(Frame::data(answer))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.answer.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.answer.as_ref().map_or(0, |answer| answer.len() as u64))
-    }
+/// Returns a body that keeps `guard` until it is dropped, which is when all of it is sent.
+pub(super) fn holding<B: Body, G>(body: B, guard: G) -> impl Body<Data = B::Data, Error = B::Error> {
+    body.map_frame(move |frame| {
+        _ = &guard;
+        frame
+    })
 }
 
 impl Deref for BufferedBody {
@@ -265,14 +235,11 @@ impl Deref for BufferedBody {
     }
 }
 
-async fn within<T>(deadline: Instant, work: impl Future<Output = Result<T, BodyError>>) -> Result<T, BodyError> {
-    tokio::time::timeout_at(deadline, work).await.unwrap_or(Err(BodyError::TooSlow))
-}
-
 #[cfg(test)]
 mod tests {
     use futures::{FutureExt, StreamExt, stream};
-    use http_body_util::{Empty, Full, StreamBody};
+    use http_body_util::{Empty, StreamBody};
+    use hyper::body::Frame;
 
     use super::*;
 
@@ -285,21 +252,25 @@ mod tests {
         Bodies::new(&Limits { body_bytes: body_memory / 10, body_memory, ..Limits::default() })
     }
 
+    fn late() -> Instant {
+        Instant::now() + Duration::from_secs(3600)
+    }
+
     fn frames(sizes: Vec<usize>) -> impl Body<Data = Bytes, Error = Infallible> {
         StreamBody::new(stream::iter(sizes).map(|size| Ok(Frame::data(Bytes::from(vec![b'x'; size])))))
     }
 
     #[tokio::test]
     async fn bodies_up_to_the_limit_are_read() {
-        assert_eq!(bodies(0).read(Empty::<Bytes>::new()).await.unwrap()[..], *b"");
-        assert_eq!(bodies(4).read(Full::new(Bytes::from("1234"))).await.unwrap()[..], *b"1234");
-        assert_eq!(bodies(9).read(frames(vec![3, 0, 4, 2])).await.unwrap()[..], *b"xxxxxxxxx");
+        assert_eq!(bodies(0).read(Empty::<Bytes>::new(), late()).await.unwrap()[..], *b"");
+        assert_eq!(bodies(4).read(Full::new(Bytes::from("1234")), late()).await.unwrap()[..], *b"1234");
+        assert_eq!(bodies(9).read(frames(vec![3, 0, 4, 2]), late()).await.unwrap()[..], *b"xxxxxxxxx");
     }
 
     #[tokio::test]
     async fn one_byte_more_is_refused() {
         for body in [frames(vec![9]), frames(vec![4, 5])] {
-            let error = bodies(8).read(body).await.unwrap_err();
+            let error = bodies(8).read(body, late()).await.unwrap_err();
             assert!(matches!(error, BodyError::TooLarge { limit: 8 }), "{error}");
         }
     }
@@ -307,14 +278,14 @@ mod tests {
     #[tokio::test]
     async fn an_announced_length_is_refused_before_reading() {
         let body = Full::new(Bytes::from("12345"));
-        assert_eq!(bodies(4).read(body).await.unwrap_err().status(), 413);
+        assert_eq!(bodies(4).read(body, late()).await.unwrap_err().status(), 413);
     }
 
     #[tokio::test]
     async fn an_endless_body_ends_at_the_limit() {
         let endless =
             StreamBody::new(stream::repeat_with(|| Ok::<_, Infallible>(Frame::data(Bytes::from_static(&[0; 1024])))));
-        assert!(matches!(bodies(1 << 20).read(endless).await, Err(BodyError::TooLarge { .. })));
+        assert!(matches!(bodies(1 << 20).read(endless, late()).await, Err(BodyError::TooLarge { .. })));
     }
 
     #[tokio::test(start_paused = true)]
@@ -323,14 +294,14 @@ mod tests {
             stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from("{")))]).chain(stream::pending()),
         );
         let start = Instant::now();
-        let error = bodies(8).read(stuck).await.unwrap_err();
+        let error = bodies(8).read(stuck, late()).await.unwrap_err();
         assert_eq!((error.status().as_u16(), start.elapsed()), (408, Duration::from_secs(3)));
     }
 
     #[tokio::test]
     async fn a_broken_body_is_told_apart() {
         let broken = StreamBody::new(stream::iter([Err::<Frame<Bytes>, _>(std::io::Error::other("cut"))]));
-        assert_eq!(bodies(8).read(broken).await.unwrap_err().status(), 400);
+        assert_eq!(bodies(8).read(broken, late()).await.unwrap_err().status(), 400);
     }
 
     /// Sends some bytes and then nothing, so that they stay buffered.
@@ -342,13 +313,13 @@ mod tests {
     #[tokio::test]
     async fn all_bodies_together_take_no_more_than_their_memory() {
         let bodies = scarce(1 << 20);
-        let mut waiting: Vec<_> = (0..7).map(|_| Box::pin(bodies.read(unfinished(100_000)))).collect();
+        let mut waiting: Vec<_> = (0..7).map(|_| Box::pin(bodies.read(unfinished(100_000), late()))).collect();
         assert!(waiting.iter_mut().all(|read| read.as_mut().now_or_never().is_none()));
-        assert_eq!(bodies.read(frames(vec![100_000])).await.unwrap_err().status(), 503);
+        assert_eq!(bodies.read(frames(vec![100_000]), late()).await.unwrap_err().status(), 503);
         assert_eq!(bodies.used(), 700_000);
         drop(waiting);
         assert_eq!(bodies.used(), 0, "whoever goes gives back what was buffered");
-        let whole = bodies.read(Full::new(Bytes::from(vec![b'x'; 100_000]))).await.unwrap();
+        let whole = bodies.read(Full::new(Bytes::from(vec![b'x'; 100_000])), late()).await.unwrap();
         assert_eq!(bodies.used(), 100_000, "what is being answered still counts");
         drop(whole);
         assert_eq!(bodies.used(), 0);
@@ -357,14 +328,14 @@ mod tests {
     #[tokio::test]
     async fn an_answer_counts_until_it_is_taken() {
         let bodies = scarce(1 << 20);
-        let read = async || bodies.read(Full::new(Bytes::from(vec![b'x'; 100_000]))).await.unwrap();
+        let read = async || bodies.read(Full::new(Bytes::from(vec![b'x'; 100_000])), late()).await.unwrap();
         let mut answer = read().await.answered(vec![b'y'; 300]).unwrap();
         assert_eq!(bodies.used(), 300);
         assert_eq!(answer.frame().await.unwrap().unwrap().into_data().unwrap().len(), 300);
         assert!(answer.is_end_stream() && answer.frame().await.is_none());
         drop(answer);
         assert_eq!(bodies.used(), 0);
-        assert_eq!(read().await.answered(vec![b'y'; 1 << 20]).unwrap_err().status(), 503);
+        assert_eq!(read().await.answered(vec![b'y'; 1 << 20]).err().unwrap().status(), 503);
         assert_eq!(bodies.used(), 0);
     }
 
@@ -383,7 +354,7 @@ mod tests {
     async fn what_is_refused_is_read_to_its_end_but_no_more_than_a_body_of_it() {
         for (frames, taken) in [(15, 15), (1000, 22)] {
             let (body, counter) = counted(frames, 100);
-            assert_eq!(bodies(1000).read(body).await.unwrap_err().status(), 413);
+            assert_eq!(bodies(1000).read(body, late()).await.unwrap_err().status(), 413);
             assert_eq!(counter.load(Ordering::Relaxed), taken);
         }
     }
@@ -391,9 +362,9 @@ mod tests {
     #[tokio::test]
     async fn small_bodies_pass_while_large_ones_take_all_that_they_may() {
         let bodies = scarce(1 << 20);
-        let mut large: Vec<_> = (0..7).map(|_| Box::pin(bodies.read(unfinished(100_000)))).collect();
+        let mut large: Vec<_> = (0..7).map(|_| Box::pin(bodies.read(unfinished(100_000), late()))).collect();
         assert!(large.iter_mut().all(|read| read.as_mut().now_or_never().is_none()));
-        assert_eq!(bodies.read(frames(vec![100_000])).await.unwrap_err().status(), 503);
-        assert!(bodies.read(frames(vec![8_000, 8_000])).await.is_ok());
+        assert_eq!(bodies.read(frames(vec![100_000]), late()).await.unwrap_err().status(), 503);
+        assert!(bodies.read(frames(vec![8_000, 8_000]), late()).await.is_ok());
     }
 }

@@ -3,29 +3,30 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
+use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode, header};
-use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
+use hyper::body::{Body as HttpBody, Incoming};
 use hyper::server::conn::http1::Builder;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
-use tower::{Service, ServiceExt};
+use tower::ServiceExt;
 
+use crate::server::http::body::holding;
 use crate::server::http::limits::Limits;
 use crate::server::http::metrics::{HandshakeFailure, ServerMetrics};
 use crate::server::http::places::{Place, Proven};
-use crate::server::http::timeouts::{Busy, Overdue, TimedIo, Timeouts};
+use crate::server::http::timeouts::{Busy, TimedIo, Timeouts};
 
 /// The phase of a listener, for its connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,20 +43,16 @@ pub(crate) enum Phase {
 pub(crate) struct Peer(pub(crate) SocketAddr);
 
 /// Common state of the connections of one listener.
-pub(crate) struct Shared<S> {
+pub(crate) struct Shared {
     pub(crate) tls: Option<Arc<ServerConfig>>,
-    pub(crate) app: S,
+    pub(crate) app: Router,
     pub(crate) limits: Limits,
     pub(crate) metrics: ServerMetrics,
     pub(crate) phase: watch::Receiver<Phase>,
 }
 
 /// Serves one accepted connection to its end, or until another one needs its place.
-pub(crate) async fn serve<S>(stream: TcpStream, shared: Arc<Shared<S>>, timeouts: Timeouts, place: Place)
-where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
+pub(crate) async fn serve(stream: TcpStream, shared: Arc<Shared>, timeouts: Timeouts, place: Place) {
     let ended = place.ended().clone();
     let place = Arc::new(place);
     // The answer to a review is one small write: a delay to fill a packet only costs.
@@ -63,11 +60,7 @@ where
     ended.run_until_cancelled(to_its_end(stream, shared, timeouts, place)).await;
 }
 
-async fn to_its_end<S>(stream: TcpStream, shared: Arc<Shared<S>>, timeouts: Timeouts, place: Arc<Place>)
-where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
-{
+async fn to_its_end(stream: TcpStream, shared: Arc<Shared>, timeouts: Timeouts, place: Arc<Place>) {
     // Later states are boxed: a connection that never reaches them does not pay for them.
     let Some(tls) = shared.tls.clone() else {
         let peer = stream.peer_addr().ok().map(Peer);
@@ -113,10 +106,8 @@ fn failure(error: &io::Error) -> HandshakeFailure {
     use rustls::{AlertDescription as Alert, Error};
     match error.get_ref().and_then(|error| error.downcast_ref::<Error>()) {
         Some(Error::NoCertificatesPresented | Error::InvalidCertificate(_)) => HandshakeFailure::client_certificate,
-        // The error of rustls when the resolver has no certificate.
-        Some(Error::General(why)) if why.contains("no server certificate chain resolved") => {
-            HandshakeFailure::no_certificate
-        }
+        // rustls has no kind of error for a resolver without a certificate. The others of this kind are of keys that cannot sign.
+        Some(Error::General(_)) => HandshakeFailure::no_certificate,
         // Some libraries send the last one when a CA of the right name did not sign the certificate.
         Some(Error::AlertReceived(
             Alert::BadCertificate
@@ -130,85 +121,40 @@ fn failure(error: &io::Error) -> HandshakeFailure {
     }
 }
 
-async fn requests<I, S>(stream: I, peer: Option<Peer>, timeouts: Timeouts, place: Arc<Place>, shared: &Arc<Shared<S>>)
+async fn requests<I>(stream: I, peer: Option<Peer>, timeouts: Timeouts, place: Arc<Place>, shared: &Arc<Shared>)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + Sync + 'static,
-    S::Future: Send,
 {
-    let limits = &shared.limits;
+    let stream = TokioIo::new(TimedIo::new(stream, timeouts.clone(), &shared.limits));
     let service = service_fn({
-        let (shared, timeouts) = (Arc::clone(shared), timeouts.clone());
+        let shared = Arc::clone(shared);
         move |mut request: Request<Incoming>| {
             peer.map(|peer| request.extensions_mut().insert(peer));
             respond(request, Arc::clone(&shared), Arc::clone(&place), timeouts.begin())
         }
     });
-    let stream = TokioIo::new(TimedIo::new(stream, timeouts.clone(), limits.write));
-    let mut connection = pin!(protocol().serve_connection(stream, service));
+    let mut protocol = Builder::new();
+    // The buffer bounds headers, and unread parts of a body. `timeouts` limits the time for headers.
+    protocol.header_read_timeout(None).max_buf_size(16 << 10);
+    let mut connection = pin!(protocol.serve_connection(stream, service));
     let mut phase = shared.phase.clone();
-    let mut timer = pin!(sleep_until(Instant::now()));
-    let mut ended_since = None;
-    loop {
-        let now = *phase.borrow_and_update();
+    tokio::select! {
+        biased;
+        _ = connection.as_mut() => return,
         // Closing an idle connection may cross with a request. So while draining the connection waits for a request and
         // answers it with `Connection: close`.
-        if ended_since.is_none() && now == Phase::Closing {
-            connection.as_mut().graceful_shutdown();
-            ended_since = Some(Instant::now());
-        }
-        let overdue = {
-            let watch = std::future::poll_fn(|cx| {
-                if connection.as_mut().poll(cx).is_ready() {
-                    return Poll::Ready(None);
-                }
-                loop {
-                    let (deadline, overdue) = timeouts.deadline(limits);
-                    // After the shutdown began, a peer has some time left to close.
-                    let deadline = ended_since.map_or(deadline, |since: Instant| deadline.max(since + limits.write));
-                    // A later deadline is found when the timer fires, so that a busy connection does not reset it each time.
-                    if deadline < timer.deadline() || timer.is_elapsed() {
-                        timer.as_mut().reset(deadline);
-                    }
-                    if timer.as_mut().poll(cx).is_pending() {
-                        return Poll::Pending;
-                    }
-                    if deadline <= Instant::now() && overdue.is_some() {
-                        return Poll::Ready(overdue);
-                    }
-                }
-            });
-            tokio::select! {
-                biased;
-                overdue = watch => match overdue { Some(overdue) => overdue, None => return },
-                changed = phase.changed() => match changed { Ok(()) => continue, Err(_) => return },
-            }
-        };
-        // An idle connection is closed gracefully once; then it is cut.
-        if overdue != Overdue::Idle || ended_since.is_some() {
-            return;
-        }
-        connection.as_mut().graceful_shutdown();
-        ended_since = Some(Instant::now());
+        _ = phase.wait_for(|phase| *phase == Phase::Closing) => {}
     }
+    connection.as_mut().graceful_shutdown();
+    _ = connection.await;
 }
 
-fn protocol() -> Builder {
-    let mut builder = Builder::new();
-    // The buffer bounds headers, and unread parts of a body. `timeouts` limits the time for headers.
-    builder.timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(16 << 10);
-    builder
-}
-
-async fn respond<S>(
+async fn respond(
     request: Request<Incoming>,
-    shared: Arc<Shared<S>>,
+    shared: Arc<Shared>,
     place: Arc<Place>,
     busy: Busy,
-) -> Result<Response<HeldBody>, Infallible>
-where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone,
-{
+) -> Result<Response<impl HttpBody<Data = Bytes, Error = axum::Error>>, Infallible> {
     let counted = shared.metrics.start(request.uri().path());
     let is_framed_oddly = is_framed_oddly(&request);
     let mut response = if is_framed_oddly { not_implemented() } else { shared.app.clone().oneshot(request).await? };
@@ -219,7 +165,7 @@ where
     if is_framed_oddly || *shared.phase.borrow() >= Phase::Draining {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(response.map(|inner| HeldBody { inner, _busy: busy }))
+    Ok(response.map(|body| holding(body, busy)))
 }
 
 /// Reports whether a body has another transfer coding than `chunked`: it is framed, but not decoded here (RFC 9112, 6.1).
@@ -232,27 +178,4 @@ fn not_implemented() -> Response<Body> {
     let mut response = Response::new(Body::from("Transfer-Encoding may only be chunked\n"));
     *response.status_mut() = StatusCode::NOT_IMPLEMENTED;
     response
-}
-
-/// A response body that keeps its request in flight until all of it is sent.
-struct HeldBody {
-    inner: Body,
-    _busy: Busy,
-}
-
-impl HttpBody for HeldBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.inner).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
 }

@@ -11,7 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::sync::watch;
 
-use crate::server::tls::cert_info::CertInfo;
+use crate::tls::acceptor::Loaded;
 
 /// Upper bounds of the duration histogram in seconds, 50 µs to 5 s. The API server's own histogram starts at 5 ms, more than
 /// this server should need.
@@ -85,11 +85,6 @@ struct PathLabels {
     path: Path,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct FailureLabels {
-    reason: HandshakeFailure,
-}
-
 /// Metrics of one listener. Clones count into the same numbers.
 #[derive(Debug, Clone)]
 pub struct ServerMetrics {
@@ -97,7 +92,7 @@ pub struct ServerMetrics {
     pub(crate) accept_errors: Counter,
     pub(crate) displaced: Counter,
     pub(crate) handshakes: Counter,
-    handshake_failures: Family<FailureLabels, Counter>,
+    handshake_failures: Family<[(&'static str, HandshakeFailure); 1], Counter>,
     requests: Family<RequestLabels, Counter>,
     in_flight: Gauge,
     duration: Family<PathLabels, Histogram, fn() -> Histogram>,
@@ -162,11 +157,10 @@ pub fn register(registry: &mut Registry) -> ServerMetrics {
 
 impl ServerMetrics {
     /// Updates the expiry gauge until the certificate store is gone.
-    pub async fn follow_certificate(self, mut changes: watch::Receiver<Option<CertInfo>>) {
+    pub async fn follow_certificate(self, mut changes: watch::Receiver<Option<Loaded>>) {
         loop {
-            let expiry =
-                changes.borrow_and_update().as_ref().map_or(0.0, |info| info.not_after.as_duration().as_secs_f64());
-            self.certificate_expiry.set(expiry);
+            let expires = |loaded: &Loaded| loaded.info.not_after.as_duration().as_secs_f64();
+            self.certificate_expiry.set(changes.borrow_and_update().as_ref().map_or(0.0, expires));
             if changes.changed().await.is_err() {
                 return;
             }
@@ -178,7 +172,7 @@ impl ServerMetrics {
     }
 
     fn handshakes_failed(&self, reason: HandshakeFailure) -> Counter {
-        self.handshake_failures.get_or_create(&FailureLabels { reason }).clone()
+        self.handshake_failures.get_or_create(&[("reason", reason)]).clone()
     }
 
     /// Counts a request as in flight until the returned guard is dropped.

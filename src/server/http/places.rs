@@ -9,10 +9,10 @@
 //! the time of one, and the API server itself causes such bursts. So the time passes no faster than the server looks.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,7 @@ pub struct Proven;
 pub(crate) struct Places {
     taken: Arc<Mutex<Taken>>,
     freed: Arc<Notify>,
+    proven: Arc<Semaphore>,
     limits: Limits,
 }
 
@@ -42,7 +43,6 @@ struct Taken {
     next: u64,
     /// In order of arrival.
     newcomers: BTreeMap<u64, Newcomer>,
-    proven: usize,
     /// Time during which all places of newcomers were taken. Each pause counts for at most [`LATE`].
     waited: Duration,
 }
@@ -57,7 +57,8 @@ struct Newcomer {
 
 impl Places {
     pub(crate) fn new(limits: &Limits) -> Self {
-        Self { taken: Arc::default(), freed: Arc::default(), limits: *limits }
+        let proven = Arc::new(Semaphore::new(limits.connections.saturating_sub(limits.newcomers)));
+        Self { taken: Arc::default(), freed: Arc::default(), proven, limits: *limits }
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -94,7 +95,7 @@ impl Places {
         if let Some(displaced) = &displaced {
             displaced.ended.cancel();
         }
-        (Place { places: self.clone(), number, ended, proven: Mutex::new(false) }, displaced.is_some())
+        (Place { places: self.clone(), number, ended, proven: OnceLock::new() }, displaced.is_some())
     }
 }
 
@@ -114,24 +115,19 @@ pub(crate) struct Place {
     places: Places,
     number: u64,
     ended: CancellationToken,
-    proven: Mutex<bool>,
+    proven: OnceLock<OwnedSemaphorePermit>,
 }
 
 impl Place {
     /// Protects the connection from displacement, unless there are too many proven ones.
     pub(crate) fn prove(&self) {
-        let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
-        if *proven {
+        if self.proven.get().is_some() {
             return;
         }
-        let limits = &self.places.limits;
-        let mut taken = self.places.taken();
-        let room = taken.proven < limits.connections.saturating_sub(limits.newcomers);
+        let Ok(permit) = Arc::clone(&self.places.proven).try_acquire_owned() else { return };
         // A displaced connection is no longer among them.
-        if room && taken.newcomers.remove(&self.number).is_some() {
-            taken.proven += 1;
-            *proven = true;
-            drop(taken);
+        if self.places.taken().newcomers.remove(&self.number).is_some() {
+            _ = self.proven.set(permit);
             self.places.freed.notify_one();
         }
     }
@@ -144,14 +140,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let proven = *self.proven.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let mut taken = self.places.taken();
-        if proven {
-            taken.proven = taken.proven.saturating_sub(1);
-        } else {
-            taken.newcomers.remove(&self.number);
-        }
-        drop(taken);
+        self.places.taken().newcomers.remove(&self.number);
         self.places.freed.notify_one();
     }
 }
@@ -199,10 +188,7 @@ mod tests {
         assert!(displaced && second.ended().is_cancelled() && !first.ended().is_cancelled());
         second.prove();
         drop(first);
-        let taken = places.taken();
-        assert_eq!((taken.proven, taken.newcomers.len()), (0, 2));
-        // The remaining places are freed after this.
-        drop(taken);
+        assert_eq!((places.proven.available_permits(), places.taken().newcomers.len()), (1, 2));
     }
 
     #[tokio::test(start_paused = true)]

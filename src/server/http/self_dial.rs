@@ -1,9 +1,9 @@
 //! Calls the own webhook port over TLS, as the API server would: readiness requires it.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
 
 use jiff::Timestamp;
 use rcgen::{CertificateParams, KeyPair};
@@ -19,9 +19,9 @@ use tokio_rustls::TlsConnector;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::http::admin::Check;
-use crate::server::tls::acceptor::CertStore;
-use crate::server::tls::cert_info::CertInfo;
-use crate::server::tls::crypto::{provider, signatures_are_verified_by};
+use crate::tls::acceptor::CertStore;
+use crate::tls::cert_info::CertInfo;
+use crate::tls::crypto::{provider, signatures_are_verified_by};
 
 /// The requested path; the webhook's router must answer it with 200.
 pub const SELF_DIAL_PATH: &str = "/livez";
@@ -64,25 +64,18 @@ impl SelfIdentity {
         Ok(Self { cert: cert.der().clone(), key: key.serialize_der().into() })
     }
 
-    /// Returns the value of [`ClientAuth::own`](crate::server::tls::acceptor::ClientAuth::own).
+    /// Returns the value of [`ClientAuth::own`](crate::tls::acceptor::ClientAuth::own).
     pub fn certificate(&self) -> CertificateDer<'static> {
         self.cert.clone()
     }
 }
 
-impl fmt::Debug for SelfIdentity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SelfIdentity").finish_non_exhaustive()
-    }
-}
-
 /// Calls the own port, and trusts only the served certificate in the store.
-#[derive(Debug)]
 pub struct SelfDial {
     /// The first one that accepts a connection is called.
     addresses: Vec<SocketAddr>,
     store: CertStore,
-    connector: TlsConnectorDebug,
+    connector: TlsConnector,
 }
 
 impl SelfDial {
@@ -104,7 +97,7 @@ impl SelfDial {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         // Each call must see the certificate.
         config.resumption = Resumption::disabled();
-        let connector = TlsConnectorDebug(TlsConnector::from(Arc::new(config)));
+        let connector = TlsConnector::from(Arc::new(config));
         Ok(Self { addresses: reachable(bound), store, connector })
     }
 
@@ -130,7 +123,7 @@ impl SelfDial {
         let stream = TcpStream::connect(&*self.addresses).await?;
         stream.set_nodelay(true)?;
         let name = ServerName::IpAddress(stream.peer_addr()?.ip().into());
-        let mut stream = self.connector.0.connect(name, stream).await?;
+        let mut stream = self.connector.connect(name, stream).await?;
         let request = format!("GET {SELF_DIAL_PATH} HTTP/1.1\r\nHost: rolegate\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         stream.flush().await?;
@@ -170,15 +163,6 @@ impl SelfDial {
                 () = tokio::time::sleep(PERIOD) => {}
             }
         }
-    }
-}
-
-#[derive(Clone)]
-struct TlsConnectorDebug(TlsConnector);
-
-impl fmt::Debug for TlsConnectorDebug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TlsConnector")
     }
 }
 

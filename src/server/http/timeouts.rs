@@ -1,6 +1,6 @@
 //! Timeouts of a connection, by its state.
 //!
-//! hyper starts its header timer while a kept-alive connection is idle, so it can't tell a slow request from no request.
+//! hyper's timer for headers also runs while a kept-alive connection is idle, so it can't tell a slow request from no request.
 //! Arriving bytes distinguish the two.
 
 use std::io;
@@ -10,24 +10,24 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::server::http::limits::Limits;
 
-/// The limit that a connection has exceeded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overdue {
-    /// The headers of a request did not end.
-    Header,
-    Idle,
-}
-
 #[derive(Debug)]
 struct ConnectionState {
-    in_flight: usize,
-    busy_since: Instant,
-    quiet_since: Instant,
+    /// True while a request is in flight.
+    busy: bool,
+    /// Start of the request in flight, or of the time without one.
+    since: Instant,
+    /// Arrival of the first byte of the next request.
     head_since: Option<Instant>,
+}
+
+impl ConnectionState {
+    fn new(busy: bool) -> Self {
+        Self { busy, since: Instant::now(), head_since: None }
+    }
 }
 
 /// The state of one connection. Clones share it.
@@ -36,13 +36,7 @@ pub(crate) struct Timeouts(Arc<Mutex<ConnectionState>>);
 
 impl Timeouts {
     pub(crate) fn new() -> Self {
-        let now = Instant::now();
-        Self(Arc::new(Mutex::new(ConnectionState {
-            in_flight: 0,
-            busy_since: now,
-            quiet_since: now,
-            head_since: None,
-        })))
+        Self(Arc::new(Mutex::new(ConnectionState::new(false))))
     }
 
     fn state(&self) -> MutexGuard<'_, ConnectionState> {
@@ -51,38 +45,29 @@ impl Timeouts {
 
     /// Begins a request after its headers; it lasts until the guard is dropped.
     pub(crate) fn begin(&self) -> Busy {
-        let mut state = self.state();
-        if state.in_flight == 0 {
-            state.busy_since = Instant::now();
-        }
-        state.in_flight += 1;
-        state.head_since = None;
+        *self.state() = ConnectionState::new(true);
         Busy(self.clone())
     }
 
-    /// Reports whether requests have been in flight for longer than `time`, or none for a quarter of it; any time counts for
+    /// Reports whether a request has been in flight for longer than `time`, or none for a quarter of it; any time counts for
     /// at most `most`.
     pub(crate) fn waits_longer_than(&self, time: Duration, most: Duration) -> bool {
         let state = self.state();
-        let (since, time) = if state.in_flight > 0 { (state.busy_since, time) } else { (state.quiet_since, time / 4) };
-        since.elapsed().min(most) > time
+        state.since.elapsed().min(most) > if state.busy { time } else { time / 4 }
     }
 
     fn bytes_arrived(&self) {
         let mut state = self.state();
-        if state.in_flight == 0 && state.head_since.is_none() {
-            state.head_since = Some(Instant::now());
+        if !state.busy {
+            state.head_since.get_or_insert_with(Instant::now);
         }
     }
 
-    /// Returns the time of the next check, and what is overdue then without a change.
-    pub(crate) fn deadline(&self, limits: &Limits) -> (Instant, Option<Overdue>) {
+    /// Returns the time at which the peer counts as gone, unless something happens.
+    fn deadline(&self, limits: &Limits) -> Instant {
         let state = self.state();
-        match state.head_since {
-            _ if state.in_flight > 0 => (Instant::now() + limits.idle, None),
-            Some(since) => (since + limits.header, Some(Overdue::Header)),
-            None => (state.quiet_since + limits.idle, Some(Overdue::Idle)),
-        }
+        let quiet_since = if state.busy { Instant::now() } else { state.since };
+        state.head_since.map_or(quiet_since + limits.idle, |since| since + limits.header)
     }
 }
 
@@ -91,10 +76,7 @@ pub(crate) struct Busy(Timeouts);
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.in_flight = state.in_flight.saturating_sub(1);
-        state.quiet_since = Instant::now();
-        state.head_since = None;
+        *self.0.state() = ConnectionState::new(false);
     }
 }
 
@@ -103,22 +85,38 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Number of consecutive reads of discarded bytes before other tasks run.
 const READS: usize = 16;
 
-/// A stream that reports arriving bytes to its [`Timeouts`], and gives up on a peer that does not read.
+/// A stream that ends for a peer that is overdue, and fails for one that does not read.
 ///
 /// After its shutdown it waits for the peer to close as well, for at most [`LINGER`]. Data sent to a closed socket is
-/// answered with a reset, which discards what the peer has not read yet. A caller with another request in flight would then
-/// fail it, though it was told to use another connection.
+/// answered with a reset, which discards what the peer has not read yet: the answer to a request that was not read to its end.
 pub(crate) struct TimedIo<I> {
     inner: I,
     timeouts: Timeouts,
-    write_limit: Duration,
+    limits: Limits,
+    overdue: Option<Pin<Box<Sleep>>>,
     stalled: Option<Pin<Box<Sleep>>>,
     lingers: Option<Pin<Box<Sleep>>>,
 }
 
 impl<I> TimedIo<I> {
-    pub(crate) fn new(inner: I, timeouts: Timeouts, write_limit: Duration) -> Self {
-        Self { inner, timeouts, write_limit, stalled: None, lingers: None }
+    pub(crate) fn new(inner: I, timeouts: Timeouts, limits: &Limits) -> Self {
+        Self { inner, timeouts, limits: *limits, overdue: None, stalled: None, lingers: None }
+    }
+
+    /// Waits until the peer is overdue.
+    fn poll_overdue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let deadline = self.timeouts.deadline(&self.limits);
+            let timer = self.overdue.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+            // A later deadline is found when the timer fires, so that a busy connection does not reset it each time.
+            if deadline < timer.deadline() || timer.is_elapsed() {
+                timer.as_mut().reset(deadline);
+            }
+            ready!(timer.as_mut().poll(cx));
+            if deadline <= Instant::now() {
+                return Poll::Ready(());
+            }
+        }
     }
 
     fn writing<T>(&mut self, cx: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -126,8 +124,8 @@ impl<I> TimedIo<I> {
             self.stalled = None;
             return result;
         }
-        let limit = self.write_limit;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        let limit = self.limits.write;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(stalled.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "peer does not read")))
     }
@@ -136,7 +134,7 @@ impl<I> TimedIo<I> {
 impl<I: AsyncRead + Unpin> TimedIo<I> {
     /// Discards arriving bytes until the peer has closed.
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let lingers = self.lingers.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+        let lingers = self.lingers.get_or_insert_with(|| Box::pin(sleep(LINGER)));
         for _ in 0..READS {
             let mut thrown = [0; 4 << 10];
             let mut thrown = ReadBuf::new(&mut thrown);
@@ -160,7 +158,8 @@ impl<I: AsyncRead + Unpin> AsyncRead for TimedIo<I> {
         if buf.filled().len() > before {
             this.timeouts.bytes_arrived();
         }
-        result
+        // An empty read is the end of the stream.
+        if result.is_pending() { this.poll_overdue(cx).map(Ok) } else { result }
     }
 }
 
@@ -203,40 +202,53 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<I> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
     use super::*;
 
+    /// Returns the time until the stream ends.
+    async fn ends(ours: &mut TimedIo<DuplexStream>) -> Duration {
+        let start = Instant::now();
+        assert_eq!(ours.read(&mut [0; 8]).await.unwrap(), 0);
+        start.elapsed()
+    }
+
     #[tokio::test(start_paused = true)]
     async fn slow_headers_and_no_request_are_told_apart() {
-        let (limits, timeouts) = (Limits::default(), Timeouts::new());
-        let start = Instant::now();
-        assert_eq!(timeouts.deadline(&limits), (start + limits.idle, Some(Overdue::Idle)));
+        let (ours, mut theirs) = tokio::io::duplex(8);
+        let limits = Limits::default();
+        let mut ours = TimedIo::new(ours, Timeouts::new(), &limits);
+        assert_eq!(ends(&mut ours).await, limits.idle);
+        ours.timeouts = Timeouts::new();
         tokio::time::advance(Duration::from_secs(60)).await;
-        timeouts.bytes_arrived();
-        let first = Instant::now();
-        tokio::time::advance(Duration::from_secs(2)).await;
-        timeouts.bytes_arrived();
-        assert_eq!(timeouts.deadline(&limits), (first + limits.header, Some(Overdue::Header)));
+        for _ in 0..2 {
+            theirs.write_all(b"a").await.unwrap();
+            ours.read_exact(&mut [0]).await.unwrap();
+            tokio::time::advance(Duration::from_secs(2)).await;
+        }
+        assert_eq!(ends(&mut ours).await + Duration::from_secs(4), limits.header);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_request_in_flight_is_never_overdue_and_restarts_the_wait() {
-        let (limits, timeouts) = (Limits::default(), Timeouts::new());
-        timeouts.bytes_arrived();
-        let (one, two) = (timeouts.begin(), timeouts.begin());
-        tokio::time::advance(Duration::from_secs(500)).await;
-        timeouts.bytes_arrived();
-        drop(one);
-        assert_eq!(timeouts.deadline(&limits).1, None);
-        drop(two);
-        assert_eq!(timeouts.deadline(&limits), (Instant::now() + limits.idle, Some(Overdue::Idle)));
+        let (ours, mut theirs) = tokio::io::duplex(8);
+        let limits = Limits::default();
+        let mut ours = TimedIo::new(ours, Timeouts::new(), &limits);
+        theirs.write_all(b"a").await.unwrap();
+        ours.read_exact(&mut [0]).await.unwrap();
+        let request = ours.timeouts.begin();
+        theirs.write_all(b"a").await.unwrap();
+        ours.read_exact(&mut [0]).await.unwrap();
+        let waited = tokio::time::timeout(Duration::from_secs(500), ours.read(&mut [0])).await;
+        assert!(waited.is_err(), "{waited:?}");
+        drop(request);
+        assert_eq!(ends(&mut ours).await, limits.idle);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_a_peer_still_sends_to_what_is_closed_is_taken() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut ours = TimedIo::new(ours, Timeouts::new(), Duration::from_secs(10));
+        let mut ours = TimedIo::new(ours, Timeouts::new(), &Limits::default());
         let closing = tokio::spawn(async move {
             let start = Instant::now();
             ours.shutdown().await.map(|()| start.elapsed())
@@ -248,14 +260,14 @@ mod tests {
         // A peer that does not close is not awaited longer.
         let (ours, _theirs) = tokio::io::duplex(8);
         let start = Instant::now();
-        TimedIo::new(ours, Timeouts::new(), Duration::from_secs(10)).shutdown().await.unwrap();
+        TimedIo::new(ours, Timeouts::new(), &Limits::default()).shutdown().await.unwrap();
         assert_eq!(start.elapsed(), LINGER);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_does_not_read_is_given_up() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut ours = TimedIo::new(ours, Timeouts::new(), Duration::from_secs(10));
+        let mut ours = TimedIo::new(ours, Timeouts::new(), &Limits::default());
         ours.write_all(b"12345678").await.unwrap();
         let start = Instant::now();
         let error = ours.write_all(b"9").await.unwrap_err();

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kube::api::PostParams;
-use rolegate::server::tls::authority::{Issued, LeafSpec, new_ca, new_leaf};
+use rolegate::tls::authority::{Issued, LeafSpec, new_ca, new_leaf};
 use serde_json::json;
 
 use crate::common::control_plane::SYSTEM;

@@ -8,13 +8,13 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::DynamicObject;
-use rolegate::cluster::lease::{Election, LeaseOptions, Record};
-use rolegate::server::tls::acceptor::{CertStore, check_pair};
-use rolegate::server::tls::authority::{LeafSpec, issued_by, new_ca, new_leaf};
-use rolegate::server::tls::cert_info::CertInfo;
-use rolegate::server::tls::certificates::{
+use rolegate::cluster::certificates::{
     CertificateAction, Policy, Published, SecretState, Stored, carry_out, plan_certificates, read_secret,
 };
+use rolegate::cluster::lease::{Election, LeaseOptions, Record};
+use rolegate::tls::acceptor::{CertStore, check_pair};
+use rolegate::tls::authority::{LeafSpec, issued_by, new_ca, new_leaf};
+use rolegate::tls::cert_info::CertInfo;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

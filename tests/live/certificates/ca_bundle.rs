@@ -8,7 +8,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
-use rolegate::server::tls::authority::new_ca;
+use rolegate::tls::authority::new_ca;
 use serde_json::json;
 
 use crate::certificates::held_dry_run;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use rolegate::server::tls::authority::new_ca;
+use rolegate::tls::authority::new_ca;
 
 use crate::certificates::held_dry_run;
 use crate::common::control_plane::scratch_dir;

@@ -9,7 +9,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
-use rolegate::server::tls::authority::issued_by;
+use rolegate::tls::authority::issued_by;
 use serde_json::json;
 
 use crate::certificates::held_dry_run;

@@ -5,9 +5,9 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
-use rolegate::server::tls::acceptor::CertStore;
-use rolegate::server::tls::authority::{LeafSpec, issued_by};
-use rolegate::server::tls::certificates::{CaBundle, Certificates, Policy, Publication};
+use rolegate::cluster::certificates::{CaBundle, Certificates, Policy, Publication};
+use rolegate::tls::acceptor::CertStore;
+use rolegate::tls::authority::{LeafSpec, issued_by};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -58,7 +58,7 @@ async fn three_replicas_share_one_secret_through_its_life() {
     let replicas: Vec<_> = (0..3).map(|_| Replica::start(&client, policy.clone(), &stop)).collect();
     let agree = async || {
         let Ok(secret) = secrets.get("rolegate-tls").await else { return false };
-        let served = rolegate::server::tls::acceptor::check_pair(
+        let served = rolegate::tls::acceptor::check_pair(
             text(&secret, "tls.crt").as_bytes(),
             text(&secret, "tls.key").as_bytes(),
         );

@@ -25,9 +25,10 @@ const ROOMS: &[Row] = &[
     ("plan", &["api", "model", "rules"]),
     ("fit", &["api", "model", "mutate", "plan", "rules"]),
     ("report", &["api", "fit", "model", "plan"]),
-    ("cluster", &["api", "fit", "model", "mutate", "plan", "rules"]),
-    ("server", &["api", "cluster", "fit", "model", "mutate", "plan", "report", "rules"]),
-    ("cli", &["api", "cluster", "fit", "model", "mutate", "plan", "report", "rules", "server"]),
+    ("tls", &[]),
+    ("cluster", &["api", "fit", "model", "mutate", "plan", "rules", "tls"]),
+    ("server", &["api", "cluster", "fit", "model", "mutate", "plan", "report", "rules", "tls"]),
+    ("cli", &["api", "cluster", "fit", "model", "mutate", "plan", "report", "rules", "server", "tls"]),
 ];
 
 /// The rooms whose modules have such a table.
@@ -79,10 +80,12 @@ const WITHIN: &[(&str, &[Row])] = &[
             ("told", &["lease", "read"]),
             ("entries", &["capacity", "read"]),
             ("write", &["failure", "index", "lease", "metrics", "objects", "read", "watch"]),
+            ("certificates", &["write"]),
+            ("registration", &["certificates", "write"]),
             ("run", &["capacity", "index", "metrics", "write"]),
         ],
     ),
-    ("server", &[("tls", &[]), ("http", &["tls"]), ("admission", &["http", "tls"]), ("page", &["http"])]),
+    ("server", &[("http", &[]), ("admission", &["http"]), ("page", &["http"])]),
 ];
 
 /// Files that name a kind of workload, each with the reason. Other differences between kinds are in the rows of kinds.
@@ -108,8 +111,8 @@ const WRITERS: &[(&str, &str)] = &[
     ("cluster/lease.rs", "its deadlines are those of leadership, shorter than a write's"),
     ("cluster/read/lookup/world.rs", "asks what an author may do, which is said by creating a review"),
     ("cluster/write", "the writer"),
-    ("server/admission/webhooks.rs", "our own webhook configurations, which every replica keeps"),
-    ("server/tls/certificates/mod.rs", "our own Secret, which every replica keeps"),
+    ("cluster/registration/webhooks.rs", "our own webhook configurations, which every replica keeps"),
+    ("cluster/certificates/mod.rs", "our own Secret, which every replica keeps"),
 ];
 
 /// Modules that use kube's APIs directly, without checks of names: their names come from rolegate itself.
@@ -121,8 +124,8 @@ const NAMES_UNCHECKED: &[(&str, &str)] = &[
     ("cluster/read/lookup/gone.rs", "definitions of kinds that we know"),
     ("cluster/read/lookup/world.rs", "creates a review, which has no name"),
     ("cluster/write/events.rs", "Events, which we name ourselves"),
-    ("server/admission/webhooks.rs", "our own webhook configurations"),
-    ("server/tls/certificates/mod.rs", "our own Secret"),
+    ("cluster/registration/webhooks.rs", "our own webhook configurations"),
+    ("cluster/certificates/mod.rs", "our own Secret"),
 ];
 
 /// Names used by every module that opens a connection.

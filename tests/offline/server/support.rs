@@ -20,15 +20,15 @@ use rolegate::server::http::accept::{Drain, Drained, Listener};
 use rolegate::server::http::body::Bodies;
 use rolegate::server::http::limits::Limits;
 use rolegate::server::http::metrics;
-use rolegate::server::tls::acceptor::{CertStore, ClientAuth, server_config};
-use rolegate::server::tls::authority::{Issued, LeafSpec, new_ca, new_leaf};
+use rolegate::tls::acceptor::{CertStore, ClientAuth, OldestTls, server_config};
+use rolegate::tls::authority::{Issued, LeafSpec, new_ca, new_leaf};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
@@ -97,7 +97,7 @@ pub async fn within<T>(work: impl Future<Output = T>) -> T {
 }
 
 pub async fn echo(limits: Limits, request: AxumRequest) -> Response {
-    match Bodies::new(&limits).read(request.into_body()).await {
+    match Bodies::new(&limits).read(request.into_body(), Instant::now() + limits.body_time).await {
         Ok(body) => body.to_vec().into_response(),
         Err(error) => (error.status(), error.to_string()).into_response(),
     }
@@ -127,7 +127,7 @@ impl Server {
         tokio::spawn(metrics.clone().follow_certificate(store.changes()));
         let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = socket.local_addr().unwrap();
-        let tls = Some(Arc::new(server_config(&store, options.client).unwrap()));
+        let tls = Some(Arc::new(server_config(OldestTls::default(), &store, options.client).unwrap()));
         let draining = CancellationToken::new();
         let listener = Listener { socket, tls, app, limits, metrics, drain: options.drain };
         let running = tokio::spawn(listener.run(draining.clone()));

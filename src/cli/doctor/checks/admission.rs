@@ -11,9 +11,9 @@ use crate::api::pod_group::POD_GROUP;
 use crate::api::selector::LabelSelector;
 use crate::cli::doctor::facts::{Facts, Probe, ServedNamespaces};
 use crate::cli::doctor::finding::Findings;
+use crate::cluster::registration::{KAI_PODS, Reach, Registration};
 use crate::cluster::write::writer::MANAGER;
 use crate::model::{LetGo, Mode};
-use crate::server::admission::registration::{KAI_PODS, Reach, Registration};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ours {
@@ -38,34 +38,28 @@ fn is_kept(metadata: &ObjectMeta) -> bool {
     metadata.managed_fields.iter().flatten().any(applies)
 }
 
+/// Returns the webhooks of a configuration. Both kinds have these fields, but no trait with them.
+macro_rules! webhooks_of {
+    ($configuration:expr, $kind:literal) => {
+        $configuration.webhooks.iter().flatten().map(|hook| Ours {
+            title: format!(concat!($kind, " webhook {}"), hook.name),
+            client: hook.client_config.clone(),
+            rules: hook.rules.clone(),
+            conditions: hook.match_conditions.clone(),
+            objects: hook.object_selector.clone().unwrap_or_default(),
+            failure_policy: hook.failure_policy.clone(),
+            namespaces: hook.namespace_selector.clone(),
+            kept: is_kept(&$configuration.metadata),
+        })
+    };
+}
+
 fn of_mutating(configuration: &MutatingWebhookConfiguration) -> Vec<Ours> {
-    let webhooks = configuration.webhooks.iter().flatten();
-    let ours = webhooks.map(|hook| Ours {
-        title: format!("mutating webhook {}", hook.name),
-        client: hook.client_config.clone(),
-        rules: hook.rules.clone(),
-        conditions: hook.match_conditions.clone(),
-        objects: hook.object_selector.clone().unwrap_or_default(),
-        failure_policy: hook.failure_policy.clone(),
-        namespaces: hook.namespace_selector.clone(),
-        kept: is_kept(&configuration.metadata),
-    });
-    ours.collect()
+    webhooks_of!(configuration, "mutating").collect()
 }
 
 fn of_validating(configuration: &ValidatingWebhookConfiguration) -> Vec<Ours> {
-    let webhooks = configuration.webhooks.iter().flatten();
-    let ours = webhooks.map(|hook| Ours {
-        title: format!("validating webhook {}", hook.name),
-        client: hook.client_config.clone(),
-        rules: hook.rules.clone(),
-        conditions: hook.match_conditions.clone(),
-        objects: hook.object_selector.clone().unwrap_or_default(),
-        failure_policy: hook.failure_policy.clone(),
-        namespaces: hook.namespace_selector.clone(),
-        kept: is_kept(&configuration.metadata),
-    });
-    ours.collect()
+    webhooks_of!(configuration, "validating").collect()
 }
 
 /// Returns our webhooks in the cluster, without missing or unreadable configurations.

@@ -10,9 +10,9 @@ use super::admission::ours;
 use crate::cli::doctor::facts::{Facts, Served};
 use crate::cli::doctor::finding::Findings;
 use crate::cli::terminal::age;
-use crate::server::tls::authority::{issued_by, leaf_info, renewal_time};
-use crate::server::tls::cert_info::CertInfo;
-use crate::server::tls::certificates::Stored;
+use crate::cluster::certificates::Stored;
+use crate::tls::authority::{issued_by, leaf_info, renewal_time};
+use crate::tls::cert_info::CertInfo;
 
 /// Fraction of a certificate's life after which it is overdue: renewal is due at 2/3.
 const LATE: f64 = 0.8;

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::api::crd;
 use crate::api::selector::LabelSelector;
 use crate::cli::doctor::facts::{Facts, Probe, Rights, Served, ServedNamespaces, Target};
+use crate::cluster::certificates::{CaBundle, Stored};
+use crate::cluster::registration::{Reach, Registration};
 use crate::model::{Mode, Serving};
-use crate::server::admission::registration::{Reach, Registration};
-use crate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
-use crate::server::tls::certificates::{CaBundle, Stored};
+use crate::tls::authority::{LeafSpec, new_ca, new_leaf};
 
 pub fn typed<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()

@@ -19,7 +19,7 @@ use crate::cli::doctor::facts::{
 };
 use crate::cli::doctor::finding::Level;
 use crate::model::{HoldReason, Mode, Out, Serving, Stance};
-use crate::server::tls::authority::new_ca;
+use crate::tls::authority::new_ca;
 
 fn mutating(facts: &mut Facts) -> &mut MutatingWebhookConfiguration {
     &mut facts.mutating.as_mut().unwrap()[0]

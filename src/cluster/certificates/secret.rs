@@ -6,9 +6,9 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 
-use crate::server::tls::authority::Issued;
-use crate::server::tls::certificates::bundle::CaBundle;
-use crate::server::tls::certificates::plan::Stored;
+use crate::cluster::certificates::bundle::CaBundle;
+use crate::cluster::certificates::plan::Stored;
+use crate::tls::authority::Issued;
 
 /// Reads a Secret. A missing or non-text part becomes an empty text, which no check accepts as a certificate.
 pub fn read(secret: &Secret) -> Stored {

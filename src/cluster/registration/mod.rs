@@ -1,5 +1,10 @@
 //! The webhook configurations, generated from the table that the server dispatches on.
 
+pub mod table;
+pub mod webhooks;
+
+use std::time::Duration;
+
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhook, MutatingWebhookConfiguration, RuleWithOperations, ServiceReference,
@@ -10,10 +15,9 @@ use kube::api::ObjectMeta;
 
 use crate::api::pod::POD;
 use crate::api::selector::LabelSelector as LabelSelectorOfNamespaces;
+use crate::cluster::registration::table::{Endpoint, Handling, Row, TABLE};
 use crate::model::installation::OF_PODS;
 use crate::model::{Mode, WorkloadKind, names};
-use crate::server::admission::deadline::TIMEOUT;
-use crate::server::admission::table::{Endpoint, Handling, Row, TABLE};
 
 /// Name of the webhooks for pods that name a KAI PodGroup, in both configurations.
 pub const KAI_PODS: &str = "kai.pods.rolegate.dev";
@@ -25,6 +29,8 @@ const OF_GROUPS: [(&str, &str); 4] = [
     ("kep75.pods.rolegate.dev", names::KEP75_GROUP),
     ("grove.pods.rolegate.dev", names::GROVE_CLIQUE),
 ];
+/// Time in which the API server wants an answer.
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// Port of a Service in front of the webhook.
 pub const SERVICE_PORT: u16 = 443;
 

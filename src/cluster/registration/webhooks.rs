@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::cluster::certificates::{CaBundle, Publication};
+use crate::cluster::registration::Registration;
 use crate::cluster::write::deadline::{WRITE_TIMEOUT, within};
 use crate::cluster::write::writer::{MANAGER, params};
-use crate::server::admission::registration::Registration;
-use crate::server::tls::certificates::{CaBundle, Publication};
 
 /// The maintained part of the webhook configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,14 +19,14 @@ use kube::{Api, Client};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster::write::deadline::{WRITE_TIMEOUT, within};
-use crate::server::tls::acceptor::CertStore;
-use crate::server::tls::authority::AuthorityError;
-pub use crate::server::tls::certificates::bundle::CaBundle;
-pub use crate::server::tls::certificates::plan::{
+pub use crate::cluster::certificates::bundle::CaBundle;
+pub use crate::cluster::certificates::plan::{
     CertificateAction, Policy, Published, SecretState, Stored, carry_out, plan_certificates,
 };
-pub use crate::server::tls::certificates::secret::read as read_secret;
+pub use crate::cluster::certificates::secret::read as read_secret;
+use crate::cluster::write::deadline::{WRITE_TIMEOUT, within};
+use crate::tls::acceptor::CertStore;
+use crate::tls::authority::AuthorityError;
 
 /// Pause after an error.
 const RETRY: Duration = Duration::from_secs(5);

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use crate::server::tls::authority::{Issued, leaf_info};
+use crate::tls::authority::{Issued, leaf_info};
 
 /// The CAs that callers should trust, PEM, the issuing one first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ fn same(one: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::tls::authority::new_ca;
+    use crate::tls::authority::new_ca;
 
     #[test]
     fn a_bundle_does_not_grow_without_end() {

@@ -6,12 +6,12 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::server::tls::acceptor::check_pair;
-use crate::server::tls::authority::{
+use crate::cluster::certificates::bundle::CaBundle;
+use crate::tls::acceptor::check_pair;
+use crate::tls::authority::{
     AuthorityError, BACKDATE, Issued, LeafSpec, covers, issued_by, new_ca, new_leaf, renewal_time,
 };
-use crate::server::tls::cert_info::CertInfo;
-use crate::server::tls::certificates::bundle::CaBundle;
+use crate::tls::cert_info::CertInfo;
 
 /// Content of the Secret. A missing part is an empty text.
 #[derive(Debug, Clone, PartialEq, Eq)]

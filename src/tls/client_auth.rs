@@ -5,9 +5,8 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use arc_swap::ArcSwapOption;
 use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -15,9 +14,9 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
 use rustls::{CertificateError, DistinguishedName, Error, RootCertStore};
 
-use crate::server::tls::cert_info::dns_names;
-use crate::server::tls::crypto::{provider, signatures_are_verified_by};
-use crate::server::tls::files::PolledFiles;
+use crate::tls::cert_info::dns_names;
+use crate::tls::crypto::{provider, signatures_are_verified_by};
+use crate::tls::files::PolledFiles;
 
 /// Reason for which client certificates can't be checked.
 #[derive(Debug, thiserror::Error)]
@@ -42,9 +41,7 @@ pub enum ClientAuthError {
 /// CAs of the callers' certificates, exchangeable while connections run. Initially none, so that no caller is accepted.
 /// Clones share them.
 #[derive(Clone, Default)]
-pub struct ClientCas(Arc<ArcSwapOption<Chain>>);
-
-struct Chain(Arc<dyn ClientCertVerifier>);
+pub struct ClientCas(Arc<RwLock<Option<Arc<dyn ClientCertVerifier>>>>);
 
 impl ClientCas {
     /// Trusts only these CAs from the next handshake on. Open connections stay open.
@@ -59,7 +56,7 @@ impl ClientCas {
         let chain = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider())
             .build()
             .map_err(ClientAuthError::Verifier)?;
-        self.0.store(Some(Arc::new(Chain(chain))));
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(chain);
         Ok(())
     }
 
@@ -74,14 +71,8 @@ impl ClientCas {
     }
 }
 
-impl fmt::Debug for ClientCas {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ClientCas").finish_non_exhaustive()
-    }
-}
-
 /// The accepted callers.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct ClientAuth {
     /// CAs of the callers' certificates.
     pub cas: ClientCas,
@@ -138,9 +129,9 @@ impl ClientCertVerifier for NamedClients {
         if self.own.as_ref() == Some(end_entity) {
             return Ok(ClientCertVerified::assertion());
         }
-        let cas = self.cas.0.load();
-        let chain = cas.as_ref().ok_or(Error::InvalidCertificate(CertificateError::UnknownIssuer))?;
-        let verified = chain.0.verify_client_cert(end_entity, intermediates, now)?;
+        let chain = self.cas.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let chain = chain.ok_or(Error::InvalidCertificate(CertificateError::UnknownIssuer))?;
+        let verified = chain.verify_client_cert(end_entity, intermediates, now)?;
         if self.allows(end_entity) {
             Ok(verified)
         } else {

@@ -4,9 +4,9 @@
 //! does not see, and the kubelet itself is half a minute or more behind.
 
 use std::error::Error;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
-use std::{fmt, io};
 
 use tokio_util::sync::CancellationToken;
 
@@ -89,11 +89,5 @@ impl<const N: usize, E: Error + Send + 'static> PolledFiles<N, E> {
                 () = tokio::time::sleep(self.period) => {}
             }
         }
-    }
-}
-
-impl<const N: usize, E> fmt::Debug for PolledFiles<N, E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PolledFiles").field("paths", &self.paths).finish_non_exhaustive()
     }
 }

@@ -15,8 +15,8 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::ParsedCertificate;
 use x509_parser::extensions::GeneralName;
 
-use crate::server::tls::cert_info::{CertError, CertInfo};
-use crate::server::tls::crypto::provider;
+use crate::tls::cert_info::{CertError, CertInfo};
+use crate::tls::crypto::provider;
 
 /// Lifetime of a CA.
 pub const CA_LIFE: SignedDuration = SignedDuration::from_hours(10 * 365 * 24);

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::server::tls::acceptor::CertStore;
-use crate::server::tls::cert_info::CertError;
-use crate::server::tls::files::PolledFiles;
+use crate::tls::acceptor::CertStore;
+use crate::tls::cert_info::CertError;
+use crate::tls::files::PolledFiles;
 
 /// Keeps a store equal to a pair of files.
 pub fn cert_files(cert: impl Into<PathBuf>, key: impl Into<PathBuf>, store: CertStore) -> PolledFiles<2, CertError> {

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
@@ -11,9 +10,9 @@ use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SupportedProtocolVersion};
 use tokio::sync::watch;
 
-use crate::server::tls::cert_info::{CertError, CertInfo};
-pub use crate::server::tls::client_auth::{ClientAuth, ClientAuthError, ClientCas};
-use crate::server::tls::crypto::provider;
+use crate::tls::cert_info::{CertError, CertInfo};
+pub use crate::tls::client_auth::{ClientAuth, ClientAuthError, ClientCas};
+use crate::tls::crypto::provider;
 
 /// Reads a chain (leaf first) and a key that must be the leaf's.
 fn pair(chain_pem: &[u8], key_pem: &[u8]) -> Result<(CertifiedKey, CertInfo), CertError> {
@@ -35,24 +34,20 @@ pub fn check_pair(chain_pem: &[u8], key_pem: &[u8]) -> Result<CertInfo, CertErro
     pair(chain_pem, key_pem).map(|(_, info)| info)
 }
 
-struct Loaded {
+/// A served certificate.
+pub struct Loaded {
     key: Arc<CertifiedKey>,
-    info: CertInfo,
-}
-
-struct Shared {
-    loaded: ArcSwapOption<Loaded>,
-    changes: watch::Sender<Option<CertInfo>>,
+    pub info: CertInfo,
 }
 
 /// The certificate of new connections. Clones share it.
 #[derive(Clone)]
-pub struct CertStore(Arc<Shared>);
+pub struct CertStore(Arc<watch::Sender<Option<Loaded>>>);
 
 impl CertStore {
     /// Returns a store that refuses every handshake until [`CertStore::set`] succeeds.
     pub fn empty() -> Self {
-        Self(Arc::new(Shared { loaded: ArcSwapOption::empty(), changes: watch::Sender::new(None) }))
+        Self(Arc::new(watch::Sender::new(None)))
     }
 
     /// Serves this chain (leaf first) and key from the next handshake on. Open connections keep theirs.
@@ -63,37 +58,36 @@ impl CertStore {
     /// [`CertError`] if either can't be read or they are not a pair; then the former certificate stays in use.
     pub fn set(&self, chain_pem: &[u8], key_pem: &[u8]) -> Result<CertInfo, CertError> {
         let (key, info) = pair(chain_pem, key_pem)?;
-        self.0.loaded.store(Some(Arc::new(Loaded { key: Arc::new(key), info: info.clone() })));
-        self.0.changes.send_if_modified(|known| known.replace(info.clone()).as_ref() != Some(&info));
+        let loaded = Loaded { key: Arc::new(key), info: info.clone() };
+        self.0.send_if_modified(|known| known.replace(loaded).is_none_or(|known| known.info != info));
         Ok(info)
     }
 
     /// Returns the served leaf.
     pub fn info(&self) -> Option<CertInfo> {
-        self.0.loaded.load().as_ref().map(|loaded| loaded.info.clone())
+        self.0.borrow().as_ref().map(|loaded| loaded.info.clone())
     }
 
     /// Reports whether there is a certificate to serve.
     pub fn is_loaded(&self) -> bool {
-        self.0.loaded.load().is_some()
+        self.0.borrow().is_some()
     }
 
     /// Returns a receiver of the served leaf.
-    pub fn changes(&self) -> watch::Receiver<Option<CertInfo>> {
-        self.0.changes.subscribe()
+    pub fn changes(&self) -> watch::Receiver<Option<Loaded>> {
+        self.0.subscribe()
     }
 
     /// Reports whether this certificate (DER) is served now.
     pub(crate) fn serves(&self, der: &[u8]) -> bool {
-        self.0.loaded.load().as_ref().and_then(|loaded| loaded.key.cert.first().map(|leaf| leaf.as_ref() == der))
-            == Some(true)
+        self.0.borrow().as_ref().and_then(|loaded| loaded.key.cert.first()).is_some_and(|leaf| leaf.as_ref() == der)
     }
 }
 
 impl ResolvesServerCert for CertStore {
     // The requested name is ignored: callers use a service name, an IP or a URL, and there is one certificate.
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.0.loaded.load().as_ref().map(|loaded| Arc::clone(&loaded.key))
+        self.0.borrow().as_ref().map(|loaded| Arc::clone(&loaded.key))
     }
 }
 
@@ -121,20 +115,12 @@ impl OldestTls {
     }
 }
 
-/// Returns a configuration with TLS 1.3 and HTTP/1.1 only, as API servers speak to every Service. A caller that offers only
-/// HTTP/2 fails the handshake. With `client`, callers must show an allowed certificate.
+/// Returns a configuration with HTTP/1.1 only, as API servers speak to every Service. A caller that offers only HTTP/2 fails
+/// the handshake. With `client`, callers must show an allowed certificate.
 ///
 /// # Errors
 /// [`ClientAuthError`] if the client CA can't be used.
-pub fn server_config(store: &CertStore, client: Option<ClientAuth>) -> Result<ServerConfig, ClientAuthError> {
-    server_config_since(OldestTls::default(), store, client)
-}
-
-/// Returns the same configuration with an older version of TLS.
-///
-/// # Errors
-/// [`ClientAuthError`] if the client CA can't be used.
-pub fn server_config_since(
+pub fn server_config(
     oldest: OldestTls,
     store: &CertStore,
     client: Option<ClientAuth>,
@@ -203,9 +189,12 @@ mod tests {
         let cas = ClientCas::default();
         cas.set(ca.as_bytes()).unwrap();
         let client = ClientAuth { cas, allowed_names: vec!["kube-apiserver".to_owned()], own: None };
-        assert_eq!(server_config(&CertStore::empty(), Some(client.clone())).unwrap().send_tls13_tickets, 0);
+        assert_eq!(
+            server_config(OldestTls::default(), &CertStore::empty(), Some(client.clone())).unwrap().send_tls13_tickets,
+            0
+        );
         let unnamed = ClientAuth { allowed_names: Vec::new(), ..client.clone() };
-        let error = server_config(&CertStore::empty(), Some(unnamed)).unwrap_err().to_string();
+        let error = server_config(OldestTls::default(), &CertStore::empty(), Some(unnamed)).unwrap_err().to_string();
         assert!(error.contains("at least one"), "{error}");
         let error = client.cas.set(b"nothing").unwrap_err().to_string();
         assert!(error.contains("client CA"), "{error}");
