@@ -14,7 +14,8 @@ if ! tests/browser.sh; then
     skip=(--skip page::drawn)
     trap 'echo "NOT RUN, for want of a browser: page::drawn"' EXIT
 fi
-if cargo test --locked --no-fail-fast -- --test-threads="$threads" "${skip[@]}" 2>&1 | tee "$log"; then
+# Neither benches nor examples, which no test runs.
+if cargo test --locked --lib --tests --no-fail-fast -- --test-threads="$threads" "${skip[@]}" 2>&1 | tee "$log"; then
     exit 0
 fi
 targets=$(sed -n '/^error: [0-9]* targets\? failed:$/,$p' "$log" | sed -n 's/^ *`\(.*\)`$/\1/p')

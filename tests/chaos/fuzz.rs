@@ -1,13 +1,12 @@
 //! The targets of `tests/fuzz` under libFuzzer, one after the other: what they find is kept there, smaller.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
 
 use crate::common::figures::record;
+use crate::common::prelude::*;
 
 /// The coverage that libFuzzer reads. Every crate is built with it: what a parser does with its input is as telling as what
 /// is done with what was parsed.

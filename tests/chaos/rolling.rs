@@ -2,21 +2,16 @@
 //! middle of a batch.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
 
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::Api;
-use kube::api::PostParams;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::common::figures::record;
-use crate::common::pods::{GATE, Pod};
+use crate::common::http;
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::common::rolegate::{Launch, Rolegate};
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, http, invariants};
 
 /// Between two looks at who is ready: a kubelet looks every second, but tells of a pod that is ending at once.
 const LOOK: Duration = Duration::from_millis(50);
@@ -30,7 +25,7 @@ struct Service {
     address: SocketAddr,
     replicas: Arc<Mutex<Vec<Replica>>>,
     ready: watch::Receiver<Vec<SocketAddr>>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 #[derive(Clone, Copy)]
@@ -61,7 +56,7 @@ impl Service {
                 tokio::time::sleep(LOOK).await;
             }
         });
-        Self { address, replicas, ready, task }
+        Self { address, replicas, ready, _task: AbortOnDropHandle::new(task) }
     }
 
     fn launch(&self, stage: &Stage) -> Launch {
@@ -86,12 +81,6 @@ impl Service {
         }
         let (status, _) = rolegate.terminate().await;
         assert!(status.success(), "{status}");
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -181,8 +170,7 @@ async fn replace(stage: Stage, rounds: u32, a_second: u32) -> Admitted {
     })
     .await;
     let group = Group::new("llm").role("prefill", 20, 10).role("decode", 10, 5).held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     stage.pods.until("the first segment is released", |now| now.count_all(Pod::is_released) == 15).await;
     let load = Load::start(&stage, a_second);
     for round in 0..rounds {

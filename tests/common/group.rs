@@ -1,6 +1,23 @@
 //! Groups as users write them: a `RoleBasedGroup`, and a `StatefulSet` for each role.
 
+use serde::Serialize;
 use serde_json::{Value, json};
+
+/// An object without a spec.
+pub struct Head(Value);
+
+/// Returns the head of an object.
+pub fn object(api_version: &str, kind: &str, name: &str) -> Head {
+    Head(json!({ "apiVersion": api_version, "kind": kind, "metadata": { "name": name } }))
+}
+
+impl Head {
+    /// Adds the spec.
+    pub fn spec(mut self, spec: impl Serialize) -> Value {
+        self.0["spec"] = json!(spec);
+        self.0
+    }
+}
 
 /// Values of `segmentPlacement.progression`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,31 +127,48 @@ impl Group {
             "segmentSize": sizes.collect::<serde_json::Map<_, _>>(),
             "progression": format!("{:?}", self.progression),
         });
-        json!({
-            "apiVersion": "workloads.x-k8s.io/v1alpha1",
-            "kind": "RoleBasedGroup",
-            "metadata": { "name": self.name },
-            "spec": {
-                "roles": roles.collect::<Vec<_>>(),
-                "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
-            },
-        })
+        object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", &self.name).spec(json!({
+            "roles": roles.collect::<Vec<_>>(),
+            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
+        }))
     }
 
     /// Returns a `RoleCoordination` with the same segments that refers to the StatefulSets.
     pub fn coordination(&self) -> Value {
-        let role = |role: &Role| json!({ "name": role.name, "workloadRef": { "kind": "StatefulSet", "name": self.set_name(&role.name) } });
+        self.coordination_of("StatefulSet", &json!({}))
+    }
+
+    /// Returns a `RoleCoordination` that refers to workloads of this kind; `more` is merged into `segmentPlacement`.
+    pub fn coordination_of(&self, kind: &str, more: &Value) -> Value {
+        let role = |role: &Role| json!({ "name": role.name, "workloadRef": { "kind": kind, "name": self.set_name(&role.name) } });
         let sizes: serde_json::Map<_, _> =
             self.roles.iter().map(|role| (role.name.clone(), json!(role.segment))).collect();
-        json!({
-            "apiVersion": "rolegate.dev/v1alpha1",
-            "kind": "RoleCoordination",
-            "metadata": { "name": self.name },
-            "spec": {
-                "roles": self.roles.iter().map(role).collect::<Vec<_>>(),
-                "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }],
-            },
-        })
+        let mut placement = json!({ "segmentSize": sizes });
+        json_patch::merge(&mut placement, more);
+        object("rolegate.dev/v1alpha1", "RoleCoordination", &self.name).spec(json!({
+            "roles": self.roles.iter().map(role).collect::<Vec<_>>(),
+            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": placement } }],
+        }))
+    }
+
+    /// Returns the `Deployment` of a role; `more` is merged into its spec.
+    pub fn deployment(&self, role: &str, stage: &str, more: &Value) -> Value {
+        let mut object = self.set(self.find(role), stage);
+        object["kind"] = json!("Deployment");
+        json_patch::merge(&mut object["spec"], &json!({ "podManagementPolicy": null, "serviceName": null }));
+        json_patch::merge(&mut object["spec"], more);
+        object
+    }
+
+    /// Returns the `LeaderWorkerSet` of a role with groups of this size; `more` is merged into it.
+    pub fn leader_worker_set(&self, role: &str, size: usize, stage: &str, more: &Value) -> Value {
+        let role = self.find(role);
+        let template = self.set(role, stage)["spec"]["template"].take();
+        let spec =
+            json!({ "replicas": role.replicas, "leaderWorkerTemplate": { "size": size, "workerTemplate": template } });
+        let mut set = object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", &self.set_name(&role.name)).spec(spec);
+        json_patch::merge(&mut set, more);
+        set
     }
 
     /// Returns the `StatefulSet` of a role; its pods use the nodes of one stage.
@@ -142,18 +176,14 @@ impl Group {
         let labels = json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role.name });
         let mut template = pod_template(&labels, stage);
         json_patch::merge(&mut template, &self.template);
-        json!({
-            "apiVersion": "apps/v1",
-            "kind": "StatefulSet",
-            "metadata": { "name": self.set_name(&role.name) },
-            "spec": {
-                "replicas": role.replicas,
-                "podManagementPolicy": "Parallel",
-                "serviceName": self.set_name(&role.name),
-                "selector": { "matchLabels": labels },
-                "template": template,
-            },
-        })
+        let name = self.set_name(&role.name);
+        object("apps/v1", "StatefulSet", &name).spec(json!({
+            "replicas": role.replicas,
+            "podManagementPolicy": "Parallel",
+            "serviceName": name,
+            "selector": { "matchLabels": labels },
+            "template": template,
+        }))
     }
 
     /// Returns a pod of a role without a workload.

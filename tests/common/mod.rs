@@ -29,4 +29,25 @@ pub use control_plane::ControlPlane;
 pub use group::{Group, Progression};
 pub use pods::PodLog;
 pub use stage::Stage;
-pub use wait::{PATIENT, always, eventually};
+pub use wait::{PATIENT, always, eventually, until_found};
+
+/// The names that most tests on the control plane use.
+pub mod prelude {
+    pub use std::collections::{BTreeMap, BTreeSet};
+    pub use std::sync::Arc;
+    pub use std::time::{Duration, Instant};
+
+    pub use k8s_openapi::api::apps::v1::StatefulSet;
+    pub use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
+    pub use kube::Api;
+    pub use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+    pub use serde_json::{Value, json};
+
+    pub use super::control_plane::{SYSTEM, Shared};
+    pub use super::group::{node, object};
+    pub use super::pods::{GATE, Pod, Step, View};
+    pub use super::rolegate::{Launch, Ran, Rolegate, ran, rolegate_command};
+    pub use super::stage::{CORE, GROUPS, typed};
+    pub use super::status::{Status, StatusLog};
+    pub use super::{ControlPlane, Group, PATIENT, Stage, always, eventually, invariants, until_found};
+}

@@ -13,9 +13,9 @@ use kube::runtime::{WatchStreamExt, watcher as watch_pods};
 use kube::{Api, Client};
 use serde::Deserialize;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
-use super::wait::PATIENT;
+use super::wait::{PATIENT, always};
 
 pub const GATE: &str = "rolegate.dev/hold";
 
@@ -169,7 +169,7 @@ struct Log {
 pub struct PodLog {
     log: Arc<Mutex<Log>>,
     changed: watch::Receiver<()>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl PodLog {
@@ -204,7 +204,7 @@ impl PodLog {
             }
         });
         changed.changed().await.unwrap();
-        Self { log, changed, task }
+        Self { log, changed, _task: AbortOnDropHandle::new(task) }
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
@@ -233,6 +233,12 @@ impl PodLog {
         assert!(came, "not within {deadline:?}: {what}\nfound: {}", self.log().now);
     }
 
+    /// Checks the existing pods repeatedly for some time.
+    pub async fn always(&self, time: Duration, what: &str, test: impl Fn(&View) -> bool) {
+        let look = async || self.now(|now| if test(now) { Ok(()) } else { Err(now.to_string()) });
+        always(time, what, look).await;
+    }
+
     /// Returns all events so far, in order.
     pub fn events(&self) -> Vec<Event> {
         self.log().events.clone()
@@ -243,12 +249,6 @@ impl PodLog {
         let log = self.log();
         let born = log.events.iter().filter(|event| event.step == Step::Born).map(|event| &event.pod);
         born.filter(|pod| !log.unwitnessed.contains(&pod.uid)).cloned().collect()
-    }
-}
-
-impl Drop for PodLog {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -21,8 +21,8 @@ use rustls::pki_types::ServerName;
 use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 use tokio_rustls::server::TlsStream;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::control_plane::ControlPlane;
 use super::http::{handshake, tls_to};
@@ -60,7 +60,7 @@ pub struct RequestProxy {
     /// CA certificate of the proxy, as PEM.
     pub ca: String,
     state: Arc<State>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 struct State {
@@ -87,7 +87,7 @@ impl RequestProxy {
         let state = Arc::new(State { target, target_ca, broken: Mutex::default(), cuts: watch::Sender::new(0) });
         let serving = state.clone();
         let task = tokio::spawn(server.accept(move |caller| serving.clone().serve(caller)));
-        Self { address, ca, state, task }
+        Self { address, ca, state, _task: AbortOnDropHandle::new(task) }
     }
 
     /// Loses requests of this kind from now on.
@@ -113,12 +113,6 @@ impl RequestProxy {
     /// Returns the number of requests that were lost or handled in another way.
     pub fn lost(&self) -> usize {
         self.state.broken.lock().unwrap().count
-    }
-}
-
-impl Drop for RequestProxy {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -41,6 +41,27 @@ pub fn rolegate_command(kubeconfig: &Path, arguments: &[&str]) -> Command {
     command
 }
 
+/// The end of a command.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Runs a command of rolegate.
+pub async fn ran(kubeconfig: &Path, arguments: &[&str]) -> Ran {
+    let output = rolegate_command(kubeconfig, arguments).output().await.unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
 /// The parameters of a rolegate; it may be started repeatedly.
 #[derive(Clone)]
 pub struct Launch {

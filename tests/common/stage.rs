@@ -15,7 +15,7 @@ use super::control_plane::ControlPlane;
 use super::group::{Group, node};
 use super::pods::{Pod, PodLog};
 use super::proxy::Proxy;
-use super::rolegate::{Launch, rolegate_command};
+use super::rolegate::{Launch, Rolegate, ran};
 use super::status::StatusLog;
 use super::wait::{PATIENT, eventually};
 
@@ -51,6 +51,18 @@ impl Stage {
     /// Returns a launch of rolegate for this namespace.
     pub fn launch(&self) -> Launch {
         Launch::new(self.plane.clone(), self.client.clone(), &self.namespace)
+    }
+
+    /// Adds a node with room for this number of pods of this stage.
+    pub async fn with_room(self, pods: u32) -> Self {
+        self.add_node("all", pods).await;
+        self
+    }
+
+    /// Starts rolegate.
+    pub async fn serve(self) -> (Self, Rolegate) {
+        let rolegate = self.launch().start().await;
+        (self, rolegate)
     }
 
     /// Returns a proxy in place of a Service, without targets yet, and a launch of its replicas.
@@ -89,7 +101,10 @@ impl Stage {
 
     /// Adds a fake node with room for this number of pods, for pods of this stage only.
     pub async fn add_node(&self, name: &str, room: u32) {
-        let node = node(&format!("{}-{name}", self.namespace), room, &self.namespace);
+        self.create_node(node(&format!("{}-{name}", self.namespace), room, &self.namespace)).await;
+    }
+
+    pub async fn create_node(&self, node: Value) {
         Api::<Node>::all(self.client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
     }
 
@@ -99,14 +114,35 @@ impl Stage {
         self.create_sets(group).await;
     }
 
+    /// Like [`Stage::deploy`], with a watch of the status that starts before.
+    pub async fn deploy_watched(&self, group: &Group) -> StatusLog {
+        let statuses = self.create_watched(group).await;
+        self.create_sets(group).await;
+        statuses
+    }
+
+    /// Creates the group, with a watch of its status that starts before.
+    pub async fn create_watched(&self, group: &Group) -> StatusLog {
+        let statuses = self.statuses(group);
+        self.create_group(group).await;
+        statuses
+    }
+
+    /// Creates an object of any namespaced kind.
+    pub async fn create(&self, object: Value) -> DynamicObject {
+        let text = |field: &str| object[field].as_str().unwrap();
+        let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+        let api = self.objects(group, version, text("kind"));
+        api.create(&PostParams::default(), &typed(object)).await.unwrap()
+    }
+
     pub async fn create_group(&self, group: &Group) {
-        self.groups().create(&PostParams::default(), &typed(group.object())).await.unwrap();
+        self.create(group.object()).await;
     }
 
     pub async fn create_sets(&self, group: &Group) {
         for role in &group.roles {
-            let set = typed(group.set(role, &self.namespace));
-            self.api::<StatefulSet>().create(&PostParams::default(), &set).await.unwrap();
+            self.create(group.set(role, &self.namespace)).await;
         }
     }
 
@@ -115,7 +151,7 @@ impl Stage {
         for role in &group.roles {
             let mut set = group.set(role, &self.namespace);
             set["metadata"]["labels"] = json!({ "rolegate.dev/group": group.name, "rolegate.dev/role": role.name });
-            self.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+            self.create(set).await;
         }
     }
 
@@ -164,8 +200,13 @@ impl Stage {
     /// Returns the output of a rolegate command for this namespace.
     pub async fn said(&self, command: &[&str]) -> String {
         let command = [command, &["-n", &self.namespace]].concat();
-        let output = rolegate_command(&self.plane.kubeconfig, &command).output().await.unwrap();
-        String::from_utf8(output.stdout).unwrap()
+        ran(&self.plane.kubeconfig, &command).await.out
+    }
+
+    /// Returns the output of `rolegate doctor` for the rolegate of this stage.
+    pub async fn doctor(&self) -> String {
+        let arguments = ["doctor", "--name", &self.namespace, "--try-in", &self.namespace];
+        ran(&self.plane.kubeconfig, &arguments).await.out
     }
 
     /// Waits until the output of a rolegate command contains this text.

@@ -11,7 +11,7 @@ use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::wait::PATIENT;
 
@@ -76,7 +76,7 @@ impl fmt::Display for Status {
 pub struct StatusLog {
     all: Arc<Mutex<Vec<Written>>>,
     changed: watch::Receiver<()>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl StatusLog {
@@ -100,7 +100,7 @@ impl StatusLog {
                 }
             }
         });
-        Self { all, changed, task }
+        Self { all, changed, _task: AbortOnDropHandle::new(task) }
     }
 
     /// Returns every version so far, in order.
@@ -145,11 +145,5 @@ impl StatusLog {
         };
         let came = tokio::time::timeout(deadline, waiting).await.ok();
         came.unwrap_or_else(|| panic!("not within {deadline:?}: {what}\nfound: {}", self.now()))
-    }
-}
-
-impl Drop for StatusLog {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 /// First byte of a SOCKS 5 client.
 const SOCKS: u8 = 5;
@@ -16,7 +16,7 @@ pub struct Tunnel {
     /// The listen address.
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<String>>>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Tunnel {
@@ -30,18 +30,12 @@ impl Tunnel {
                 tokio::spawn(serve(BufReader::new(caller), Arc::clone(&told)));
             }
         });
-        Self { address, asked, task }
+        Self { address, asked, _task: AbortOnDropHandle::new(task) }
     }
 
     /// Returns protocol, host and port of each request since the last call.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock().unwrap())
-    }
-}
-
-impl Drop for Tunnel {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Waits for expected states, and checks that unexpected ones do not occur.
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::time::{Duration, Instant};
 
 /// Deadline for events that take a second on an idle machine.
@@ -24,6 +24,15 @@ pub async fn eventually<T, S: Display>(
             Err(_) => tokio::time::sleep(PAUSE).await,
         }
     }
+}
+
+/// Looks until the result passes a test, and returns it.
+pub async fn until_found<T: Debug>(what: &str, mut look: impl AsyncFnMut() -> T, test: impl Fn(&T) -> bool) -> T {
+    eventually(PATIENT, what, async || {
+        let found = look().await;
+        if test(&found) { Ok(found) } else { Err(format!("{found:?}")) }
+    })
+    .await
 }
 
 /// Checks a condition repeatedly for some time.

@@ -1,17 +1,10 @@
 //! Checks groups whose workloads scale together, independently of the planner.
 
-use rolegate::api::Meta;
 use rolegate::cluster::write::writer::mark_patch;
-use rolegate::model::{Group, Progression, ScaledWorkload, names};
-use rolegate::plan::Snapshot;
+use rolegate::model::ScaledWorkload;
 use rolegate::plan::marks::Mark;
-use serde_json::{Value, json};
 
-use crate::broken::{Broken, hold};
-use crate::random::Random;
-use crate::rollouts::{ROLLED, Rolling};
-use crate::server::{Answered, Server, refusal};
-use crate::spec::{Coordination, Maker, ROLES, Setup, Stored, Wish};
+use crate::prelude::*;
 
 impl Setup {
     /// Adds a number of wanted segments of the first two roles.

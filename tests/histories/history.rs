@@ -2,13 +2,10 @@
 //! step can be left out.
 
 use std::fmt;
-use std::time::Duration;
 
+use crate::prelude::*;
 use crate::racks::MachineStep;
-use crate::random::Random;
 use crate::replica::Fault;
-use crate::rollouts::{ROLLED, Rolling, SetStep};
-use crate::spec::{Setup, Wish};
 
 /// A change of a pod; a number selects among the pods to which it applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,24 +1,15 @@
 //! Checks each step, independently of the planner.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::time::Duration;
+use rolegate::model::HoldReason;
 
-use rolegate::api::Pod;
-use rolegate::api::status::GroupStatus;
-use rolegate::model::{Group, HoldReason, Progression, names};
-use rolegate::plan::{Pin, PodFacts, PodRef, Snapshot};
-use serde_json::Value;
-
-use crate::broken::{Broken, hold};
 use crate::elastic;
 use crate::lockstep;
 use crate::places::{Places, Standing, role_of};
+use crate::prelude::*;
 use crate::racks;
 use crate::recoveries;
-use crate::replica::{GRACE, MISSING, Replica, Request};
-use crate::server::{Answered, Server};
-use crate::spec::{Coordination, Maker, ROLES, Stored, Wish, released};
+use crate::replica::{GRACE, MISSING, Request};
+use crate::spec::released;
 
 /// Minimum time before a failed request is retried.
 const PAUSE: Duration = Duration::from_millis(200);

@@ -3,26 +3,12 @@
 //! The skew between roles is checked only while a replica has seen each role at one revision at most since it last saw
 //! no open rollout: only the loop remembers which of several edits belong together.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use rolegate::model::RolledWorkload;
 
-use rolegate::api::Pod;
-use rolegate::api::status::GroupStatus;
-use rolegate::cluster::index::SeenWorkload;
-use rolegate::model::{Group, RolledWorkload, names};
-use rolegate::plan::{PodFacts, Snapshot};
-use serde_json::Value;
-
-use crate::broken::{Broken, hold};
 use crate::history::Step;
-use crate::random::Random;
-use crate::replica::Replica;
-use crate::rollouts::{ROLLED, Rolling, SetStep};
-use crate::server::{Answered, Server};
+use crate::prelude::*;
 use crate::sets::revision_of;
 use crate::settle::settle;
-use crate::spec::{Maker, ROLES, Setup, Stored, Wish};
-use crate::world::World;
 
 /// Committed cohorts by role and revision, while pods of the revision exist.
 #[derive(Default)]

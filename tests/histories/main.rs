@@ -31,6 +31,30 @@ mod watches;
 mod world;
 mod writes;
 
+/// The names that most files use.
+mod prelude {
+    pub use std::collections::{BTreeMap, BTreeSet};
+    pub use std::sync::Arc;
+    pub use std::time::Duration;
+
+    pub use rolegate::api::status::GroupStatus;
+    pub use rolegate::api::{Meta, Pod};
+    pub use rolegate::cluster::index::SeenWorkload;
+    pub use rolegate::model::{Group, Progression, names};
+    pub use rolegate::plan::{Pin, PodFacts, PodRef, Snapshot};
+    pub use serde_json::{Value, json};
+
+    pub(crate) use crate::broken::{Broken, hold};
+    pub use crate::nature::FOREIGN;
+    pub use crate::random::Random;
+    pub use crate::replica::Replica;
+    pub use crate::rollouts::{ROLLED, Rolling, SetStep};
+    pub use crate::sabotage::Sabotage;
+    pub use crate::server::{Answered, Event, Server, refusal};
+    pub use crate::spec::{Coordination, GROUP, Maker, NAMESPACE, ROLES, Setup, Stored, Wish};
+    pub use crate::world::World;
+}
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 

@@ -1,13 +1,11 @@
 //! The cluster without rolegate: controllers create pods, the scheduler binds them, kubelets run them.
 
-use rolegate::api::Pod;
 use rolegate::api::meta::OwnerReference;
 use rolegate::api::pod::{PodCondition, SchedulingGate};
-use rolegate::model::{GroupKey, PodIdentity, Unnumbered, names, place_labels};
+use rolegate::model::{GroupKey, PodIdentity, Unnumbered, place_labels};
 
 use crate::places::{Place, role_of};
-use crate::server::Server;
-use crate::spec::{GROUP, Maker, NAMESPACE, ROLES, Setup};
+use crate::prelude::*;
 
 /// A gate of another project.
 pub const FOREIGN: &str = "example.com/other";

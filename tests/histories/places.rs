@@ -1,15 +1,10 @@
 //! The place of a pod: from its name, or, for the interchangeable pods of a Deployment, from its index label and the
 //! free places.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use rolegate::api::Pod;
-use rolegate::model::names;
 use rolegate::mutate::Entry;
-use rolegate::plan::PodFacts;
 
-use crate::server::{Server, is_held};
-use crate::spec::{Maker, ROLES, Setup};
+use crate::prelude::*;
+use crate::server::is_held;
 
 /// Role, ordinal and member of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,15 +1,9 @@
 //! Histories without faults: workloads are edited and scaled, pods are recreated and become ready, watches lag by less
 //! than a second. No Warning is written.
 
-use std::time::Duration;
-
-use crate::broken::{Broken, hold};
 use crate::history::{Fate, History, Step};
-use crate::random::Random;
-use crate::rollouts::{ROLLED, SetStep};
+use crate::prelude::*;
 use crate::settle::settle;
-use crate::spec::{Setup, Wish};
-use crate::world::World;
 
 /// Returns the history of a seed.
 pub fn history(seed: u64) -> History {

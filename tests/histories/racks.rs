@@ -5,25 +5,14 @@
 //! of others on its pods. P4: no pod of a batch goes to a node that refused one of its pods twice within a minute. P5:
 //! at rest every released pod has a node.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use rolegate::api::Node;
-use rolegate::api::Pod;
 use rolegate::api::scheduling::SchedulingPod;
-use rolegate::model::Progression;
+use rolegate::plan::Sight;
 use rolegate::plan::placement::Capacity;
-use rolegate::plan::{Pin, PodRef, Sight, Snapshot};
-use serde_json::json;
 
-use crate::broken::{Broken, hold};
-use crate::nature::FOREIGN;
 use crate::places::{Place, Places};
-use crate::random::Random;
-use crate::replica::Replica;
-use crate::server::Answered;
-use crate::server::{Event, MACHINES, Server, refusal};
-use crate::spec::{Coordination, Maker, Setup, Stored, Wish};
+use crate::prelude::*;
+use crate::server::MACHINES;
 
 /// The label of racks on nodes.
 pub const RACK: &str = "example.com/rack";

@@ -4,18 +4,11 @@
 //! complete or exhausted. R4: at most one recovery per group is under way, not counting those longer than ten minutes.
 //! R5: no recovery begins while the group reports that recoveries are paused.
 
-use std::collections::BTreeSet;
-
-use rolegate::api::Pod;
-use rolegate::api::status::{GroupStatus, RecoveryState};
+use rolegate::api::status::RecoveryState;
 use rolegate::model::moment::Moment;
-use rolegate::model::names;
-use rolegate::plan::{PodRef, Snapshot};
 
-use crate::broken::{Broken, hold};
 use crate::places::Places;
-use crate::server::Server;
-use crate::spec::{Maker, ROLES, Stored};
+use crate::prelude::*;
 
 /// R1: checks that a deleted pod is of a batch whose recovery is committed, and is not held.
 pub fn deletes(

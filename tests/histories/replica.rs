@@ -1,29 +1,23 @@
 //! A rolegate: the real reconciler and index, and the loop of `cluster::run`, with delayed watches and answers.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashSet;
 
-use rolegate::api::Pod;
-use rolegate::api::status::GroupStatus;
-use rolegate::cluster::index::{CarrierObject, Index, SeenWorkload};
-use rolegate::model::{Allowed, Group, GroupKey, RolledWorkload, ScaledWorkload};
+use rolegate::cluster::index::{CarrierObject, Index};
+use rolegate::model::{Allowed, GroupKey, RolledWorkload, ScaledWorkload};
 use rolegate::mutate::{Entry, late_labels};
 use rolegate::plan::marks::Mark;
 use rolegate::plan::reconcile::events::EventNote;
 use rolegate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 use rolegate::plan::{
-    About, Action, Answer as Found, BatchPodGroup, Extent, Judged, LoopOptions, MissingGroup, MissingLabels, Pin,
-    PodGroupWrite, PodRef, Question, Reconciler, Snapshot, StatusWrite, Step, Suspect,
+    About, Action, Answer as Found, BatchPodGroup, Extent, Judged, LoopOptions, MissingGroup, MissingLabels,
+    PodGroupWrite, Question, Reconciler, StatusWrite, Step, Suspect,
 };
 
-use crate::broken::{Broken, hold};
 use crate::lockstep::Edits;
+use crate::prelude::*;
 use crate::racks::{Refusals, Room};
-use crate::sabotage::Sabotage;
 use crate::seen::Seen;
-use crate::server::{Answered, WATCHES};
-use crate::spec::{GROUP, NAMESPACE, Stored};
+use crate::server::WATCHES;
 
 /// Time for which a group must be gone before its pods are released.
 pub const GRACE: Duration = Duration::from_secs(30);

@@ -1,11 +1,7 @@
 //! Edits of rollouts by users: the bounds of a coordinated rollout (KEP-30) of the first two roles, and changes of the
 //! claimed workloads.
 
-use rolegate::model::Progression;
-use serde_json::{Value, json};
-
-use crate::random::Random;
-use crate::spec::{Coordination, ROLES, Wish};
+use crate::prelude::*;
 
 /// Number of leading roles that are rolled in lockstep.
 pub const ROLLED: usize = 2;

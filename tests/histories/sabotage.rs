@@ -1,11 +1,9 @@
 //! Loops with one fault each, to show that the histories find it.
 
-use rolegate::api::status::{GroupStatus, RecoveryState};
+use rolegate::api::status::RecoveryState;
 use rolegate::model::RolledWorkload;
-use rolegate::plan::{Pin, PodFacts, PodRef, Snapshot};
-use serde_json::{Value, json};
 
-use crate::nature::FOREIGN;
+use crate::prelude::*;
 use crate::racks::RACK;
 use crate::recoveries::says_paused;
 use crate::replica::Request;

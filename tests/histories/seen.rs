@@ -1,17 +1,12 @@
 //! A replica's required knowledge: the newest delivered version of each object. It is kept apart from the index, and
 //! in the simplest way, to check the index.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 
-use rolegate::api::Pod;
 use rolegate::cluster::index::CarrierObject;
-use rolegate::model::names;
-use rolegate::plan::{GroupPods, PodFacts, Snapshot};
+use rolegate::plan::GroupPods;
 
-use crate::broken::{Broken, hold};
-use crate::server::{Event, Server};
-use crate::spec::Stored;
+use crate::prelude::*;
 
 #[derive(Default)]
 pub struct Seen {

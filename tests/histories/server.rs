@@ -1,24 +1,18 @@
 //! The API server: objects with versions and unique ids, and a log of changes for the watches.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::core::{ObjectMeta, Status};
 use rolegate::api::pod_group::KUBE_POD_GROUP;
-use rolegate::api::status::GroupStatus;
-use rolegate::api::{Meta, Pod};
 use rolegate::cluster::read::pod_groups::stays;
-use rolegate::model::names;
-use rolegate::plan::PodRef;
 use rolegate::plan::reconcile::pod_group_memory::FoundPodGroup;
-use serde_json::{Value, json};
 
 use crate::lockstep::Ledger;
+use crate::prelude::*;
 use crate::racks::Machine;
 use crate::sets::Set;
-use crate::spec::{GROUP, Maker, NAMESPACE, Setup, Stored, Wish};
 
 /// An event of a watch.
 #[derive(Clone, Debug)]

@@ -1,19 +1,14 @@
 //! The claimed workloads of roles that roll in lockstep or scale together: as stored after admission, and the actions
 //! of their controllers.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use rolegate::api::Meta;
-use rolegate::cluster::index::SeenWorkload;
 use rolegate::model::workload_object::WithType;
-use rolegate::model::{WorkloadKind, WorkloadObject, former_claim, names, rollout_claim};
+use rolegate::model::{WorkloadKind, WorkloadObject, former_claim, rollout_claim};
 use rolegate::mutate::rollout::{hold_rollout, let_go};
-use serde_json::{Value, json};
 
 use crate::places::Place;
-use crate::rollouts::{ROLLED, SetStep};
-use crate::server::{Answered, Event, Server, refusal};
-use crate::spec::{GROUP, Maker, NAMESPACE, ROLES};
+use crate::prelude::*;
 
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
 const PARTITION: &str = "/spec/updateStrategy/rollingUpdate/partition";

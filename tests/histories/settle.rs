@@ -1,19 +1,13 @@
 //! The end of each history: faults stop, and everything must come to rest in the right state (S7, S8, L1, L2).
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use rolegate::cluster::read::pod_groups::stays;
-use rolegate::model::{HoldReason, names};
+use rolegate::model::HoldReason;
 
-use crate::broken::{Broken, hold};
 use crate::elastic;
 use crate::lockstep;
-use crate::nature::{FOREIGN, is_ready};
-use crate::replica::Replica;
-use crate::server::{Server, is_held};
-use crate::spec::{ROLES, Wish};
-use crate::world::World;
+use crate::nature::is_ready;
+use crate::prelude::*;
+use crate::server::is_held;
 
 /// Maximum number of rounds and of jumps of the clock until rest.
 const ROUNDS: u32 = 300;

@@ -2,11 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::broken::Broken;
 use crate::history::History;
-use crate::sabotage::Sabotage;
+use crate::prelude::*;
 use crate::settle::settle;
-use crate::world::World;
 
 pub fn run(history: &History, sabotage: Option<Sabotage>) -> Result<(), Broken> {
     let run = || {

@@ -1,19 +1,15 @@
 //! The user's specification: roles, replicas and coordinations, and the objects that express it.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
-use rolegate::api::status::{GroupStatus, RecoveryState};
-use rolegate::api::{Meta, RoleBasedGroup, RoleCoordination};
+use rolegate::api::status::RecoveryState;
+use rolegate::api::{RoleBasedGroup, RoleCoordination};
 use rolegate::cluster::index::CarrierObject;
-use rolegate::model::{Group, Progression};
-use serde_json::{Value, json};
 
+use crate::prelude::*;
 use crate::racks::RACK;
-use crate::random::Random;
-use crate::rollouts::{ROLLED, Rolling};
 
 pub const NAMESPACE: &str = "ns";
 pub const GROUP: &str = "pd";

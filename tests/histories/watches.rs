@@ -1,19 +1,16 @@
 //! The watches of a rolegate: each with its own delay, each in order.
 
+use rolegate::api::Object;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
-use rolegate::api::{Meta, Object};
 use rolegate::cluster::index::Change;
-use rolegate::cluster::index::SeenWorkload;
-use rolegate::model::{WorkloadKind, names};
-use serde_json::json;
+use rolegate::model::WorkloadKind;
 
+use crate::prelude::*;
 use crate::racks::note_refusal;
-use crate::replica::Replica;
-use crate::server::{Event, NAMESPACES, Server};
+use crate::server::NAMESPACES;
 use crate::sets::claim;
-use crate::spec::{Maker, NAMESPACE, ROLES, Setup};
 
 /// The namespace, as the watch of namespaces delivers it.
 #[derive(Clone)]

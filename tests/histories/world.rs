@@ -1,18 +1,11 @@
 //! The cluster with its rolegates, and the effect of steps.
 
-use std::time::Duration;
-
-use rolegate::model::names;
-
-use crate::broken::Broken;
 use crate::history::{Fate, Step};
 use crate::invariants;
-use crate::nature::{self, FOREIGN};
-use crate::replica::{Fault, Replica};
-use crate::rollouts::{ROLLED, SetStep};
-use crate::sabotage::Sabotage;
-use crate::server::{Server, WATCHES};
-use crate::spec::{ROLES, Setup, Wish};
+use crate::nature;
+use crate::prelude::*;
+use crate::replica::Fault;
+use crate::server::WATCHES;
 
 /// Longer than unready pods count as existing.
 const UNREADY_FOR: Duration = Duration::from_secs(31);

@@ -1,26 +1,18 @@
 //! Requests of a rolegate to the API server, and the handling of answers, as in `cluster::run`.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use rolegate::api::Pod;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::cluster::write::writer::{Written, release_patch, released, status_patch, written};
 use rolegate::model::{Queued, ScaledWorkload, WorkloadKind};
 use rolegate::mutate::rollout::partition_patch;
-use rolegate::plan::{Answer as Found, Ended, Judged, Loss, PodRef, Suspect, Target, Verdict};
-use serde_json::json;
+use rolegate::plan::{Answer as Found, Ended, Judged, Loss, Suspect, Target, Verdict};
 
-use crate::broken::Broken;
 use crate::elastic;
 use crate::invariants;
 use crate::lockstep;
+use crate::prelude::*;
 use crate::racks;
-use crate::replica::{Answer, Fault, LiveRead, Replica, Request, key};
-use crate::sabotage::Sabotage;
-use crate::server::{Answered, Server, refusal};
-use crate::spec::{GROUP, NAMESPACE, ROLES};
+use crate::replica::{Answer, Fault, LiveRead, Request, key};
 
 impl Replica {
     /// Serves one of the requests; returns false when there is none.

@@ -1,17 +1,7 @@
 //! `rolegate adopt` of workloads that run: nothing stands still, and from then on they are rolled in lockstep.
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::Stage;
 use crate::common::group::pod_template;
-use crate::common::pods::{Pod, Step, View};
-use crate::common::rolegate::rolegate_command;
-use crate::common::stage::typed;
+use crate::common::prelude::*;
 
 const SETS: [(&str, u32); 2] = [("prefill", 8), ("decode", 4)];
 
@@ -88,9 +78,7 @@ async fn rolls_in_lockstep(stage: &Stage, before: &BTreeMap<String, String>, sin
 
 #[tokio::test]
 async fn two_running_stateful_sets_are_adopted_end_to_end_and_then_roll_in_lockstep() {
-    let stage = Stage::new("adopt-sets").await;
-    stage.add_node("all", 30).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("adopt-sets").await.with_room(30).await.serve().await;
     create_sets(&stage).await;
     let before = generation(&stage);
     let adopt = ["adopt", "sts/prefill", "statefulset/decode", "--group", "pd"];
@@ -137,20 +125,12 @@ async fn two_running_stateful_sets_are_adopted_end_to_end_and_then_roll_in_locks
 
 #[tokio::test]
 async fn a_deployment_is_said_to_roll_at_once_and_its_pods_are_of_the_group_afterwards() {
-    let stage = Stage::new("adopt-router").await;
-    stage.add_node("all", 40).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("adopt-router").await.with_room(40).await.serve().await;
     create_sets(&stage).await;
     let labels = json!({ "app": "router" });
-    let router = json!({
-        "metadata": { "name": "router" },
-        "spec": {
-            "replicas": 2,
-            "selector": { "matchLabels": labels },
-            "template": pod_template(&labels, &stage.namespace),
-        },
-    });
-    stage.api::<Deployment>().create(&PostParams::default(), &typed(router)).await.unwrap();
+    let template = pod_template(&labels, &stage.namespace);
+    let spec = json!({ "replicas": 2, "selector": { "matchLabels": labels }, "template": template });
+    stage.create(object("apps/v1", "Deployment", "router").spec(spec)).await;
     stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 14).await;
     let adopt = ["adopt", "deploy/router", "sts/prefill", "sts/decode", "--group", "pd", "--yes"];
     let (code, said) = run(&stage, &adopt).await;
@@ -163,9 +143,7 @@ async fn a_deployment_is_said_to_roll_at_once_and_its_pods_are_of_the_group_afte
 
 #[tokio::test]
 async fn what_would_not_go_well_is_refused_before_anything_is_written() {
-    let stage = Stage::new("adopt-refused").await;
-    stage.add_node("all", 30).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("adopt-refused").await.with_room(30).await.serve().await;
     create_sets(&stage).await;
     let sets: Api<StatefulSet> = stage.api();
     let mut by_hand = set(&stage, "by-hand", 1);
@@ -196,9 +174,7 @@ async fn what_would_not_go_well_is_refused_before_anything_is_written() {
 
 #[tokio::test]
 async fn where_nothing_is_held_nothing_is_adopted() {
-    let stage = Stage::new("adopt-observed").await;
-    stage.add_node("all", 30).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("adopt-observed").await.with_room(30).await.serve().await;
     create_sets(&stage).await;
     stage.plane.must(&["label", "namespace", &stage.namespace, "rolegate.dev/mode=observe"], "");
     let (code, said) = run(&stage, &["adopt", "sts/prefill", "sts/decode", "--group", "pd", "--yes"]).await;

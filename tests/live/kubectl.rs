@@ -4,12 +4,11 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Stdio;
 
-use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::common::control_plane::{rig_binary, rolegate_binary};
-use crate::common::{Group, Stage};
+use crate::common::prelude::*;
 
 /// A folder with the two names under which kubectl looks for a plugin.
 fn plugins() -> TempDir {

@@ -1,14 +1,11 @@
 //! The dashboard and the alerts of `deploy/monitoring`: they use metrics and labels that a running rolegate has, and Prometheus
 //! itself says when each alert fires.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::{Value, json};
-
 use crate::common::control_plane::{rig_binary, scratch_dir, tool};
-use crate::common::{PATIENT, eventually};
+use crate::common::prelude::*;
 use crate::rollouts::support::Duo;
 
 /// Labels that Prometheus adds to what it scrapes.

@@ -3,23 +3,16 @@
 //!
 //! `ROLEGATE_PLACEMENTS=1000` tries as many (`make long`).
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use futures::stream::{self, StreamExt};
-use k8s_openapi::api::core::v1::{Node as ApiNode, Pod as ApiPod};
-use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::Node as ApiNode;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use rolegate::api::Node;
 use rolegate::api::scheduling::SchedulingPod;
 use rolegate::plan::placement::{Fit, Needs, Placement, Question, Room, place};
-use serde_json::{Value, json};
 
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 
 /// Clusters that are tried.
 const CASES: usize = 60;

@@ -7,8 +7,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use kube::config::Kubeconfig;
 
-use crate::common::Stage;
-use crate::common::rolegate::rolegate_command;
+use crate::common::prelude::*;
 use crate::common::tunnel::Tunnel;
 
 /// The API server by a name that nobody here can look up but its proxy.

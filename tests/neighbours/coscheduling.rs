@@ -1,10 +1,8 @@
 //! Coscheduling of scheduler-plugins: its kube-scheduler beside the cluster's own, and its controller of PodGroups.
 
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex};
 
-use serde_json::json;
-
-use crate::common::{ControlPlane, Stage};
+use crate::common::prelude::*;
 use crate::gangs::{self, Gangs, stories};
 use crate::program::{Neighbour, Running};
 

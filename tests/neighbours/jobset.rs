@@ -1,18 +1,8 @@
 //! JobSet's own controllers and webhooks beside ours.
 
-use std::sync::{Arc, LazyLock, Mutex, mpsc};
+use std::sync::{LazyLock, Mutex, mpsc};
 
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
-use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::control_plane::Shared;
-use crate::common::group::node;
-use crate::common::pods::{Pod, View};
-use crate::common::stage::typed;
-use crate::common::status::StatusLog;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::program::{Neighbour, Running};
 
 const JOBSET: Neighbour = Neighbour { name: "jobset", module: "sigs.k8s.io/jobset" };
@@ -68,7 +58,7 @@ async fn stage(namespace: &str) -> Stage {
 
 fn set(name: &str, jobs: &Value) -> Value {
     let spec = json!({ "replicatedJobs": jobs });
-    json!({ "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": { "name": name }, "spec": spec })
+    object("jobset.x-k8s.io/v1alpha2", "JobSet", &name).spec(&spec)
 }
 
 /// A replicatedJob: so many Jobs of so many pods.
@@ -94,14 +84,10 @@ impl Scene {
         placement["segmentSize"] = json!(sizes);
         let roles: Vec<_> = roles.iter().map(|(name, all, _)| json!({ "name": name, "replicas": all })).collect();
         let coordination = json!([{ "name": "segments", "strategy": { "segmentPlacement": placement } }]);
-        let object = json!({
-            "apiVersion": "rolegate.dev/v1alpha1",
-            "kind": "RoleCoordination",
-            "metadata": { "name": "llm" },
-            "spec": { "roles": roles, "coordination": coordination },
-        });
+        let object = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm")
+            .spec(json!({ "roles": roles, "coordination": coordination }));
         let statuses = stage.coordination_statuses("llm");
-        stage.coordinations().create(&PostParams::default(), &typed(object)).await.unwrap();
+        stage.create(object).await;
         Self { stage, group, statuses }
     }
 
@@ -113,8 +99,7 @@ impl Scene {
     }
 
     async fn create(&self, set: &Value) {
-        let made = self.stage.post(API, "jobsets", set).await;
-        assert_eq!(made.code, 201, "{made:?}");
+        self.stage.create(set.clone()).await;
     }
 
     async fn until(&self, what: &str, test: impl Fn(&View) -> bool) {
@@ -168,16 +153,14 @@ async fn add_racks(stage: &Stage, racks: &[&str]) {
         let mut node = node(&format!("{}-{rack}", stage.namespace), 8, &stage.namespace);
         // JobSet keeps its Jobs apart in all namespaces.
         node["metadata"]["labels"][RACK] = json!(format!("{}-{rack}", stage.namespace));
-        Api::<Node>::all(stage.client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
+        stage.create_node(node).await;
     }
 }
 
 #[tokio::test]
 #[ignore = "make neighbours builds jobset"]
 async fn two_jobs_of_a_set_come_up_in_segments() {
-    let stage = stage("jobset-roles").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("jobset-roles").await.with_room(20).await.serve().await;
     let scene = Scene::new(stage, &[("leader", 2, 1), ("worker", 4, 2)], json!({})).await;
     let jobs = json!([template("leader", 1, 2, &scene.pod("leader")), template("worker", 1, 4, &scene.pod("worker")),]);
     scene.create(&set("train", &jobs)).await;
@@ -201,9 +184,7 @@ async fn two_jobs_of_a_set_come_up_in_segments() {
 #[tokio::test]
 #[ignore = "make neighbours builds jobset"]
 async fn several_jobs_of_one_template_are_replicas_where_their_size_is_said() {
-    let stage = stage("jobset-sized").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("jobset-sized").await.with_room(20).await.serve().await;
     let scene = Scene::new(stage, &[("main", 3, 1)], json!({})).await;
     let mut pod = scene.pod("main");
     pod["metadata"]["annotations"][SIZE] = json!("2");
@@ -229,9 +210,7 @@ async fn several_jobs_of_one_template_are_replicas_where_their_size_is_said() {
 #[tokio::test]
 #[ignore = "make neighbours builds jobset"]
 async fn several_jobs_of_one_template_are_single_pods_where_it_is_not_said() {
-    let stage = stage("jobset-unsized").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("jobset-unsized").await.with_room(20).await.serve().await;
     let scene = Scene::new(stage, &[("main", 6, 2)], json!({})).await;
     scene.create(&set("serve", &json!([template("main", 3, 2, &scene.pod("main"))]))).await;
     scene.come_up(&[2, 4, 6]).await;
@@ -245,9 +224,7 @@ async fn several_jobs_of_one_template_are_single_pods_where_it_is_not_said() {
 #[tokio::test]
 #[ignore = "make neighbours builds jobset"]
 async fn what_a_set_makes_again_goes_at_once_and_one_that_has_failed_leaves_nothing_held() {
-    let stage = stage("jobset-restart").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("jobset-restart").await.with_room(20).await.serve().await;
     let scene = Scene::new(stage, &[("main", 4, 2)], json!({})).await;
     let mut object = set("train", &json!([template("main", 1, 4, &scene.pod("main"))]));
     object["spec"]["failurePolicy"] = json!({ "maxRestarts": 1 });
@@ -278,9 +255,7 @@ async fn what_a_set_makes_again_goes_at_once_and_one_that_has_failed_leaves_noth
 #[tokio::test]
 #[ignore = "make neighbours builds jobset"]
 async fn a_set_that_has_succeeded_leaves_nothing_held() {
-    let stage = stage("jobset-success").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("jobset-success").await.with_room(20).await.serve().await;
     let scene = Scene::new(stage, &[("driver", 1, 1), ("worker", 4, 2)], json!({})).await;
     let jobs = json!([template("driver", 1, 1, &scene.pod("driver")), template("worker", 1, 4, &scene.pod("worker")),]);
     let mut object = set("train", &jobs);
@@ -305,9 +280,7 @@ async fn a_set_that_has_succeeded_leaves_nothing_held() {
 #[tokio::test]
 #[ignore = "make neighbours builds jobset"]
 async fn jobs_in_order_come_up_where_one_order_fits_the_other() {
-    let stage = stage("jobset-in-order").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("jobset-in-order").await.with_room(20).await.serve().await;
     let scene = Scene::new(stage, &[("driver", 1, 1), ("worker", 4, 2)], json!({})).await;
     let jobs = json!([template("driver", 1, 1, &scene.pod("driver")), template("worker", 1, 4, &scene.pod("worker")),]);
     let mut object = set("train", &jobs);
@@ -324,9 +297,7 @@ async fn jobs_in_order_come_up_where_one_order_fits_the_other() {
 #[tokio::test]
 #[ignore = "make neighbours builds jobset"]
 async fn jobs_in_order_and_segments_across_them_wait_for_each_other_and_it_is_said() {
-    let stage = stage("jobset-orders").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("jobset-orders").await.with_room(20).await.serve().await;
     let scene = Scene::new(stage, &[("prefill", 4, 2), ("decode", 2, 1)], json!({})).await;
     let jobs =
         json!([template("prefill", 1, 4, &scene.pod("prefill")), template("decode", 1, 2, &scene.pod("decode")),]);

@@ -1,17 +1,10 @@
 //! KAI: its scheduler, binder, podgrouper and the controllers of PodGroups and queues, without GPUs. Its admission webhooks are
 //! not run: they listen on all addresses.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::api::ListParams;
-use serde_json::{Value, json};
-
-use crate::common::control_plane::SYSTEM;
-use crate::common::pods::Pod;
-use crate::common::rolegate::rolegate_command;
-use crate::common::stage::{CORE, make_namespace};
-use crate::common::{ControlPlane, Group, Stage};
+use crate::common::prelude::*;
+use crate::common::stage::make_namespace;
 use crate::gangs::{self, Gangs, stories};
 use crate::program::{Neighbour, Running};
 
@@ -34,10 +27,8 @@ fn begin() -> World {
     let unlimited = json!({ "quota": -1, "limit": -1, "overQuotaWeight": 1 });
     let resources = json!({ "cpu": unlimited, "gpu": unlimited, "memory": unlimited });
     for (name, parent) in [("company", None), ("team", Some("company")), ("default-queue", Some("company"))] {
-        let queue = json!({
-            "apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": { "name": name },
-            "spec": { "parentQueue": parent, "resources": resources },
-        });
+        let queue = object("scheduling.run.ai/v2", "Queue", &name)
+            .spec(json!({ "parentQueue": parent, "resources": resources }));
         plane.must(&["create", "-f", "-"], &queue.to_string());
     }
     let kubeconfig = [("KUBECONFIG", plane.kubeconfig.to_str().unwrap())];
@@ -101,8 +92,7 @@ async fn with_room_for_two(stage: &Stage, gangs: &Gangs) -> Group {
 async fn its_podgrouper_takes_pods_out_of_the_gang_of_their_batch() {
     let plane = WORLD.plane.clone();
     make_namespace(&plane.client().await, "kai-grouped", &json!({ GROUPED: "true" })).await;
-    let stage = Stage::within(plane, "kai-grouped").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::within(plane, "kai-grouped").await.serve().await;
     with_room_for_two(&stage, &gangs()).await;
     let is_theirs = |pod: &Pod| pod.annotations[ANNOTATION].starts_with("pg-llm-");
     stage.pods.until("each StatefulSet has a PodGroup of its own", |now| now.count_all(is_theirs) == 3).await;
@@ -121,8 +111,7 @@ async fn its_podgrouper_takes_pods_out_of_the_gang_of_their_batch() {
 #[tokio::test]
 #[ignore = "make neighbours builds kai"]
 async fn a_queue_that_is_not_there_is_told_by_nobody() {
-    let stage = stage("kai-queue").await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = stage("kai-queue").await.serve().await;
     stage.add_node("a", 6).await;
     let lost = Gangs { policy: json!({ "kai": { "queue": "nobody" } }), ..gangs() };
     let group = lost.group("lost", 1);
@@ -183,8 +172,7 @@ fn a_third_of_a_node() -> Value {
 #[tokio::test]
 #[ignore = "make neighbours builds kai"]
 async fn a_batch_of_a_higher_class_takes_the_place_of_a_lower() {
-    let stage = stage("kai-class").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("kai-class").await.serve().await;
     let (low, high) = (of_class(&stage, "kai-low", 10), of_class(&stage, "kai-high", 90));
     stage.add_node("a", 10).await;
     let first = low.group("low", 1).template(&a_third_of_a_node());
@@ -206,8 +194,7 @@ async fn a_batch_of_a_higher_class_takes_the_place_of_a_lower() {
 #[tokio::test]
 #[ignore = "make neighbours builds kai"]
 async fn a_batch_that_runs_can_lose_single_pods_to_a_higher_class() {
-    let stage = stage("kai-single").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("kai-single").await.serve().await;
     let low = of_class(&stage, "kai-lower", 10);
     of_class(&stage, "kai-higher", 90);
     stage.add_node("a", 10).await;
@@ -215,10 +202,8 @@ async fn a_batch_that_runs_can_lose_single_pods_to_a_higher_class() {
     low.deploy(&stage, &group).await;
     low.until_ready(&stage, &group, 1).await;
     low.until_members(&stage, "it is loosened", &[("low-pd-0", 1)]).await;
-    let single = json!({
-        "apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": { "name": "single" },
-        "spec": { "minMember": 1, "queue": "team", "priorityClassName": "kai-higher" },
-    });
+    let single = object("scheduling.run.ai/v2alpha2", "PodGroup", "single")
+        .spec(json!({ "minMember": 1, "queue": "team", "priorityClassName": "kai-higher" }));
     assert_eq!(stage.post("/apis/scheduling.run.ai/v2alpha2", "podgroups", &single).await.code, 201);
     let mut pod = group.pod("prefill", "single", &stage.namespace);
     json_patch::merge(&mut pod, &a_third_of_a_node());
@@ -237,8 +222,7 @@ async fn a_batch_that_runs_can_lose_single_pods_to_a_higher_class() {
 #[tokio::test]
 #[ignore = "make neighbours builds kai"]
 async fn doctor_tells_how_its_definition_counts() {
-    let stage = stage("kai-doctor").await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = stage("kai-doctor").await.serve().await;
     let group = gangs().group("llm", 1);
     gangs().deploy(&stage, &group).await;
     gangs().until_members(&stage, "a PodGroup of a batch", &[("llm-pd-0", 3)]).await;

@@ -1,17 +1,8 @@
 //! Pods of makers that give no partition, and mostly no numbers: Jobs, workflows, ReplicaSets, DaemonSets, by the controllers of
 //! Kubernetes.
 
-use std::time::Duration;
-
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::group::node;
-use crate::common::pods::{Pod, View};
-use crate::common::stage::{Answer, CORE, typed};
-use crate::common::{Group, PATIENT, Stage, always, eventually};
+use crate::common::prelude::*;
+use crate::common::stage::Answer;
 use crate::in_rig;
 
 const BATCH: &str = "/apis/batch/v1";
@@ -28,6 +19,13 @@ fn fours() -> Group {
     Group::new("llm").role("main", 4, 2).held_back()
 }
 
+/// A stage with this group, which is served.
+async fn serve_fours(namespace: &str) -> (Stage, Rolegate, Group, StatusLog) {
+    let (stage, rolegate) = Stage::new(namespace).await.with_room(8).await.serve().await;
+    let (group, statuses) = (fours(), stage.create_watched(&fours()).await);
+    (stage, rolegate, group, statuses)
+}
+
 /// The template of the group's pods, which run once.
 fn once(group: &Group, stage: &Stage) -> Value {
     let mut template = group.set(group.find("main"), &stage.namespace)["spec"]["template"].clone();
@@ -39,7 +37,7 @@ fn once(group: &Group, stage: &Stage) -> Value {
 fn job(group: &Group, stage: &Stage, spec: &Value) -> Value {
     let mut spec = spec.clone();
     spec["template"] = once(group, stage);
-    json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "work" }, "spec": spec })
+    object("batch/v1", "Job", "work").spec(&spec)
 }
 
 async fn create(stage: &Stage, api: &str, plural: &str, object: &Value) -> Answer {
@@ -76,12 +74,7 @@ async fn until_index(stage: &Stage, what: &str, number: u32, test: impl Fn(&Pod)
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_segment_of_a_job_stays_complete_when_its_pods_have_done_their_work() {
-    let stage = Stage::new("job-done").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
-    let group = fours();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let (stage, _rolegate, group, statuses) = serve_fours("job-done").await;
     let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4 });
     create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
     stage.pods.until("the first segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
@@ -116,12 +109,7 @@ async fn a_segment_of_a_job_stays_complete_when_its_pods_have_done_their_work() 
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_job_of_less_parallelism_makes_the_next_segment_when_the_one_before_is_done() {
-    let stage = Stage::new("job-parallelism").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
-    let group = fours();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let (stage, _rolegate, group, statuses) = serve_fours("job-parallelism").await;
     let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 2 });
     create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
     for number in 0..4 {
@@ -143,8 +131,7 @@ async fn what_a_job_makes_again_goes_at_once() {
         stage.add_node("all", 8).await;
         let _rolegate = stage.launch().start().await;
         let group = fours();
-        let statuses = stage.statuses(&group);
-        stage.create_group(&group).await;
+        let statuses = stage.create_watched(&group).await;
         let spec =
             json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "podReplacementPolicy": policy });
         create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
@@ -185,12 +172,7 @@ async fn what_a_job_makes_again_goes_at_once() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn an_index_that_has_failed_for_good_holds_the_segments_behind_it_and_it_is_said() {
-    let stage = Stage::new("job-index-failed").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
-    let group = fours();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let (stage, _rolegate, group, statuses) = serve_fours("job-index-failed").await;
     let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "backoffLimitPerIndex": 0 });
     create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
     let failed = until_index(&stage, "it runs", 0, Pod::is_scheduled).await;
@@ -212,12 +194,7 @@ async fn an_index_that_has_failed_for_good_holds_the_segments_behind_it_and_it_i
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_job_that_has_failed_leaves_no_held_pod() {
-    let stage = Stage::new("job-given-up").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
-    let group = fours();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let (stage, _rolegate, group, statuses) = serve_fours("job-given-up").await;
     let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "backoffLimit": 0 });
     create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
     let failed = until_index(&stage, "it runs", 0, Pod::is_scheduled).await;
@@ -234,12 +211,7 @@ async fn a_job_that_has_failed_leaves_no_held_pod() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_job_without_numbers_is_a_queue() {
-    let stage = Stage::new("job-queue").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
-    let group = fours();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let (stage, _rolegate, group, statuses) = serve_fours("job-queue").await;
     let spec = json!({ "completions": 4, "parallelism": 4 });
     create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
     for released in [2, 4] {
@@ -261,12 +233,7 @@ async fn a_job_without_numbers_is_a_queue() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_bare_pod_that_has_ended_frees_its_place_for_the_next() {
-    let stage = Stage::new("workflow").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
-    let group = fours();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let (stage, _rolegate, group, statuses) = serve_fours("workflow").await;
     let mut pod = once(&group, &stage);
     for number in 0..4 {
         pod["apiVersion"] = json!("v1");
@@ -292,15 +259,10 @@ async fn a_bare_pod_that_has_ended_frees_its_place_for_the_next() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn pods_of_a_replica_set_are_replaced_in_their_place() {
-    let stage = Stage::new("replica-set").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
-    let group = fours();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let (stage, _rolegate, group, statuses) = serve_fours("replica-set").await;
     let set = group.set(group.find("main"), &stage.namespace);
     let spec = json!({ "replicas": 4, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    let object = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": { "name": "main" }, "spec": spec });
+    let object = object("apps/v1", "ReplicaSet", "main").spec(&spec);
     create(&stage, APPS, "replicasets", &object).await;
     stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
     // A released one of the segment that starts is lost, and one of it fails: what comes instead goes at once.
@@ -331,11 +293,10 @@ async fn pods_of_a_daemon_set_wait_their_turn_on_the_nodes_that_they_are_made_fo
     }
     let _rolegate = stage.launch().start().await;
     let group = fours();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     let set = group.set(group.find("main"), &stage.namespace);
     let spec = json!({ "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    let object = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "main" }, "spec": spec });
+    let object = object("apps/v1", "DaemonSet", "main").spec(&spec);
     create(&stage, APPS, "daemonsets", &object).await;
     stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
     stage.let_ready(Pod::is_scheduled).await;
@@ -369,13 +330,13 @@ async fn pods_of_a_daemon_set_share_no_rack_and_it_is_said() {
     let _rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("main", 2, 2).held_back();
     let statuses = stage.statuses(&group);
-    let mut object = group.object();
-    object["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"] =
+    let mut placed = group.object();
+    placed["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"] =
         json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
-    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create(placed).await;
     let set = group.set(group.find("main"), &stage.namespace);
     let spec = json!({ "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    let object = json!({ "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": { "name": "main" }, "spec": spec });
+    let object = object("apps/v1", "DaemonSet", "main").spec(&spec);
     create(&stage, APPS, "daemonsets", &object).await;
     statuses.until("it is said", |status| status.reason() == "NoRoom").await;
     let pod = stage.pods.now(|now| now.all().next().unwrap().name.clone());
@@ -389,12 +350,9 @@ async fn pods_of_a_daemon_set_share_no_rack_and_it_is_said() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn two_jobs_of_one_role_have_the_same_numbers_and_it_is_said() {
-    let stage = Stage::new("job-twice").await;
-    stage.add_node("all", 16).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("job-twice").await.with_room(16).await.serve().await;
     let group = fours();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     let spec = json!({ "completionMode": "Indexed", "completions": 2, "parallelism": 2 });
     for name in ["one", "two"] {
         let mut object = job(&group, &stage, &spec);

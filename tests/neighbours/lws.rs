@@ -1,22 +1,11 @@
 //! LeaderWorkerSet's own features beside ours: its controllers and webhooks are a part of every control plane of tests.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::control_plane::Shared;
-use crate::common::group::node;
-use crate::common::pods::{Pod, Step, View};
-use crate::common::stage::{Answer, typed};
-use crate::common::status::StatusLog;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
+use crate::common::stage::Answer;
 use crate::in_rig;
 
-const API: &str = "/apis/leaderworkerset.x-k8s.io/v1";
 const OURS: &str = "/apis/rolegate.dev/v1alpha1";
 const EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
 const SUBGROUP_EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology";
@@ -52,42 +41,21 @@ impl Scene {
     }
 
     /// What is asked to coordinate it: segments, with more in their strategy.
-    fn coordination(more: &Value) -> Value {
-        let mut segments = json!({ "segmentSize": { "main": 1 } });
-        json_patch::merge(&mut segments, more);
-        let role = json!({ "name": "main", "workloadRef": { "kind": "LeaderWorkerSet", "name": "main" } });
-        json!({
-            "apiVersion": "rolegate.dev/v1alpha1",
-            "kind": "RoleCoordination",
-            "metadata": { "name": "llm" },
-            "spec": {
-                "roles": [role],
-                "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
-            },
-        })
+    fn coordination(&self, more: &Value) -> Value {
+        self.group.coordination_of("LeaderWorkerSet", more)
     }
 
     /// A set of groups of so many pods; `more` is merged into it.
-    fn set(&self, size: u32, more: &Value) -> Value {
-        let role = self.group.find("main");
-        let template = self.group.set(role, &self.stage.namespace)["spec"]["template"].clone();
-        let mut set = json!({
-            "apiVersion": "leaderworkerset.x-k8s.io/v1",
-            "kind": "LeaderWorkerSet",
-            "metadata": { "name": "main" },
-            "spec": { "replicas": role.replicas, "leaderWorkerTemplate": { "size": size, "workerTemplate": template } },
-        });
-        json_patch::merge(&mut set, more);
-        set
+    fn set(&self, size: usize, more: &Value) -> Value {
+        self.group.leader_worker_set("main", size, &self.stage.namespace, more)
     }
 
     async fn post_coordination(&self, more: &Value) -> Answer {
-        self.stage.post(OURS, "rolecoordinations", &Self::coordination(more)).await
+        self.stage.post(OURS, "rolecoordinations", &self.coordination(more)).await
     }
 
     async fn create_set(&self, set: &Value) {
-        let made = self.stage.post(API, "leaderworkersets", set).await;
-        assert_eq!(made.code, 201, "{made:?}");
+        self.stage.create(set.clone()).await;
     }
 
     async fn deploy(&self, segments: &Value, set: &Value) {
@@ -143,11 +111,10 @@ impl Scene {
 
     /// Nodes in racks, each with room for so many pods.
     async fn add_racks(&self, racks: &[&str], hosts: &[&str], room: u32) {
-        let nodes: Api<Node> = Api::all(self.stage.client.clone());
         for (rack, host) in racks.iter().flat_map(|rack| hosts.iter().map(move |host| (rack, host))) {
             let mut node = node(&format!("{}-{rack}-{host}", self.stage.namespace), room, &self.stage.namespace);
             node["metadata"]["labels"][RACK] = json!(rack);
-            nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+            self.stage.create_node(node).await;
         }
     }
 
@@ -339,7 +306,7 @@ async fn its_own_rolling_update_goes_on_with_surge_beside_segments() {
     })
     .await;
     // In lockstep such a set is refused.
-    let mut lockstep = Scene::coordination(&json!({}));
+    let mut lockstep = scene.coordination(&json!({}));
     let rolling =
         json!({ "name": "roll", "roles": ["main", "other"], "strategy": { "rollingUpdate": { "maxSkew": "50%" } } });
     lockstep["metadata"]["name"] = json!("lockstep");
@@ -360,34 +327,25 @@ async fn its_own_rolling_update_goes_on_with_surge_beside_segments() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn in_lockstep_it_may_have_as_many_away_as_the_coordination_says_and_no_more() {
-    let stage = stage("lws-lockstep").await;
-    stage.add_node("all", 24).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("lws-lockstep").await.with_room(24).await.serve().await;
     let group = Group::new("llm").role("prefill", 4, 1).role("decode", 4, 1);
     let statuses = stage.coordination_statuses("llm");
     let roles = ["prefill", "decode"].map(
         |role| json!({ "name": role, "workloadRef": { "kind": "LeaderWorkerSet", "name": group.set_name(role) } }),
     );
     let rolling = json!({ "rollingUpdate": { "maxSkew": "25%", "maxUnavailable": 1 } });
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "metadata": { "name": "llm" },
-        "spec": { "roles": roles, "coordination": [{ "name": "roll", "roles": ["prefill", "decode"], "strategy": rolling }] },
-    });
-    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    let coordination = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": rolling }]);
+    let spec = json!({ "roles": roles, "coordination": coordination });
+    stage.create(object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(spec)).await;
     for role in &group.roles {
-        let template = group.set(role, &stage.namespace)["spec"]["template"].clone();
-        let labels = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
         let rollout = json!({ "type": "RollingUpdate", "rollingUpdateConfiguration": { "maxUnavailable": 3 } });
-        let set = json!({
-            "apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet",
-            "metadata": { "name": group.set_name(&role.name), "labels": labels },
+        let more = json!({
+            "metadata": { "labels": { "rolegate.dev/group": "llm", "rolegate.dev/role": role.name } },
             "spec": {
-                "replicas": 4, "rolloutStrategy": rollout,
-                "leaderWorkerTemplate": { "size": 2, "workerTemplate": template, "restartPolicy": "RecreateGroupOnPodRestart" },
+                "rolloutStrategy": rollout, "leaderWorkerTemplate": { "restartPolicy": "RecreateGroupOnPodRestart" },
             },
         });
-        let made = stage.post(API, "leaderworkersets", &set).await;
-        assert_eq!(made.code, 201, "{made:?}");
+        stage.create(group.leader_worker_set(&role.name, 2, &stage.namespace, &more)).await;
     }
     statuses.until("it serves", |status| status.ready().starts_with("True")).await;
     let first: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.labels[REVISION].clone()).collect());
@@ -508,19 +466,15 @@ async fn groups_that_grow_are_made_again_and_go_at_once() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_disaggregated_set_comes_up_in_segments_and_rolls_by_its_own_lockstep() {
-    let stage = stage("disaggregated").await;
-    stage.add_node("all", 40).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("disaggregated").await.with_room(40).await.serve().await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1).held_back();
     let statuses = stage.coordination_statuses("llm");
     let roles: Vec<_> =
         group.roles.iter().map(|role| json!({ "name": role.name, "replicas": role.replicas })).collect();
     let segments = json!({ "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "metadata": { "name": "llm" },
-        "spec": { "roles": roles, "coordination": [{ "name": "segments", "strategy": segments }] },
-    });
-    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm")
+        .spec(json!({ "roles": roles, "coordination": [{ "name": "segments", "strategy": segments }] }));
+    stage.create(coordination).await;
     let role = |name: &str, image: &str| {
         let role = group.find(name);
         let mut template = group.set(role, &stage.namespace)["spec"]["template"].clone();
@@ -533,8 +487,7 @@ async fn a_disaggregated_set_comes_up_in_segments_and_rolls_by_its_own_lockstep(
     set["apiVersion"] = json!("disaggregatedset.x-k8s.io/v1");
     set["kind"] = json!("DisaggregatedSet");
     set["metadata"] = json!({ "name": "pd" });
-    let made = stage.post("/apis/disaggregatedset.x-k8s.io/v1", "disaggregatedsets", &set).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(set).await;
     for released in [6, 12] {
         stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == released).await;
         stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));

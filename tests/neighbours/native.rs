@@ -1,17 +1,12 @@
 //! Gangs of Kubernetes itself (KEP-4671, `scheduling.k8s.io/v1alpha2`, off by default): what a PodGroup over pods of several
 //! controllers does while a gate holds some of them. Here is why there is no podGroupPolicy that makes them.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
-use serde_json::{Value, json};
+use kube::api::DynamicObject;
 
-use crate::common::control_plane::Shared;
 use crate::common::figures::record_in;
-use crate::common::pods::{GATE, Pod};
-use crate::common::stage::CORE;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 
 const SCHEDULING: &str = "/apis/scheduling.k8s.io/v1alpha2";
 
@@ -37,9 +32,10 @@ struct Gang {
 }
 
 impl Gang {
-    /// A PodGroup of so many pods.
-    async fn of(namespace: &str, members: u32) -> Self {
+    /// A PodGroup of so many pods, and a node with room for so many.
+    async fn of(namespace: &str, members: u32, room: u32) -> Self {
         let gang = Self { stage: Stage::on(PLANE.clone(), namespace).await, name: "llm-0" };
+        gang.stage.add_node("a", room).await;
         assert_eq!(gang.make(members).await, 201);
         gang
     }
@@ -124,10 +120,8 @@ impl Gang {
 }
 
 fn pod_group(name: &str, members: u32) -> Value {
-    json!({
-        "apiVersion": "scheduling.k8s.io/v1alpha2", "kind": "PodGroup", "metadata": { "name": name },
-        "spec": { "schedulingPolicy": { "gang": { "minCount": members } } },
-    })
+    object("scheduling.k8s.io/v1alpha2", "PodGroup", &name)
+        .spec(json!({ "schedulingPolicy": { "gang": { "minCount": members } } }))
 }
 
 /// Why a pod is not scheduled.
@@ -158,8 +152,7 @@ async fn without_the_feature_gates_the_field_is_dropped_in_silence() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn held_members_are_counted_as_there_and_nothing_is_bound_before_the_last_is_let_go() {
-    let gang = Gang::of("native-held", 3).await;
-    gang.stage.add_node("a", 10).await;
+    let gang = Gang::of("native-held", 3, 10).await;
     gang.member("prefill-0", None).await;
     gang.member("prefill-1", Some(GATE)).await;
     gang.until_later_pod_is_bound().await;
@@ -186,8 +179,7 @@ async fn held_members_are_counted_as_there_and_nothing_is_bound_before_the_last_
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn with_too_little_room_nothing_is_bound() {
-    let gang = Gang::of("native-room", 3).await;
-    gang.stage.add_node("a", 2).await;
+    let gang = Gang::of("native-room", 3, 2).await;
     for pod in ["a", "b", "c"] {
         gang.member(pod, None).await;
     }
@@ -202,8 +194,7 @@ async fn with_too_little_room_nothing_is_bound() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_pod_that_is_made_anew_needs_the_whole_number_again() {
-    let gang = Gang::of("native-again", 3).await;
-    gang.stage.add_node("a", 10).await;
+    let gang = Gang::of("native-again", 3, 10).await;
     for pod in ["a", "b", "c"] {
         gang.member(pod, None).await;
     }
@@ -230,8 +221,7 @@ async fn a_pod_that_is_made_anew_needs_the_whole_number_again() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_batch_that_became_smaller_can_neither_be_told_so_nor_begun_anew() {
-    let gang = Gang::of("native-shrunk", 3).await;
-    gang.stage.add_node("a", 10).await;
+    let gang = Gang::of("native-shrunk", 3, 10).await;
     for pod in ["a", "b", "c"] {
         gang.member(pod, None).await;
     }
@@ -279,8 +269,7 @@ async fn a_batch_that_became_smaller_can_neither_be_told_so_nor_begun_anew() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_stateful_set_that_makes_its_pods_in_order_never_starts() {
-    let gang = Gang::of("native-ordered", 2).await;
-    gang.stage.add_node("a", 10).await;
+    let gang = Gang::of("native-ordered", 2, 10).await;
     let group = Group::new("llm").role("prefill", 2, 2);
     let group = group.template(&json!({ "spec": { "schedulingGroup": { "podGroupName": gang.name } } }));
     let mut set = group.set(group.find("prefill"), &gang.stage.namespace);
@@ -306,9 +295,8 @@ fn by_hand(gang: &Gang) -> Group {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_gang_over_several_batches_waits_for_those_that_wait_for_it() {
-    let gang = Gang::of("native-batches", 6).await;
+    let gang = Gang::of("native-batches", 6, 10).await;
     let _rolegate = gang.stage.launch().start().await;
-    gang.stage.add_node("a", 10).await;
     let group = by_hand(&gang);
     gang.stage.deploy(&group).await;
     gang.stage.pods.until("the first batch is released", |now| now.count_all(Pod::is_released) == 3).await;
@@ -329,9 +317,8 @@ async fn a_gang_over_several_batches_waits_for_those_that_wait_for_it() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_gang_over_one_batch_of_several_controllers_goes() {
-    let gang = Gang::of("native-batch", 6).await;
+    let gang = Gang::of("native-batch", 6, 10).await;
     let _rolegate = gang.stage.launch().start().await;
-    gang.stage.add_node("a", 10).await;
     let mut group = by_hand(&gang);
     for role in &mut group.roles {
         role.segment = role.replicas;
@@ -348,18 +335,15 @@ async fn a_gang_over_one_batch_of_several_controllers_goes() {
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_job_that_is_a_gang_of_its_own_waits_for_its_own_batches() {
-    let gang = Gang::of("native-job", 2).await;
+    let gang = Gang::of("native-job", 2, 10).await;
     let _rolegate = gang.stage.launch().start().await;
-    gang.stage.add_node("a", 10).await;
     let group = Group::new("llm").role("worker", 4, 2);
     gang.stage.create_group(&group).await;
     let mut template = group.pod("worker", "x", &gang.stage.namespace);
     template["metadata"].as_object_mut().unwrap().remove("name");
     template["spec"]["restartPolicy"] = json!("Never");
-    let job = json!({
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": "llm" },
-        "spec": { "completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": template },
-    });
+    let job = object("batch/v1", "Job", "llm")
+        .spec(json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": template }));
     let answer = gang.stage.post("/apis/batch/v1", "jobs", &job).await;
     assert_eq!(answer.code, 201, "{}", answer.body);
     gang.stage.pods.until("the first batch is released", |now| now.count_all(Pod::is_released) == 2).await;

@@ -1,15 +1,12 @@
 //! Volcano: its scheduler beside the cluster's own, its controllers and its webhooks.
 
 use std::path::Path;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{LazyLock, Mutex};
 
 use base64::Engine as _;
-use serde_json::{Value, json};
 
-use crate::common::pods::Pod;
+use crate::common::prelude::*;
 use crate::common::rolegate::free_port;
-use crate::common::status::Status;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
 use crate::gangs::{self, Gangs, stories};
 use crate::program::{Neighbour, Running};
 
@@ -119,18 +116,18 @@ fn gangs(policy: &Value) -> Gangs {
 
 /// A queue that is open, with these fields.
 async fn queue(stage: &Stage, name: &str, spec: &Value) {
-    let object = json!({
-        "apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": { "name": name }, "spec": spec,
-    });
-    eventually(PATIENT, "a queue that its webhooks take", async || {
-        let made = stage.plane.kubectl(&["apply", "-f", "-"], &object.to_string());
-        if made.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&made.stderr).into_owned()) }
-    })
+    let object = object("scheduling.volcano.sh/v1beta1", "Queue", &name).spec(&spec);
+    until_found(
+        "a queue that its webhooks take",
+        async || stage.plane.kubectl(&["apply", "-f", "-"], &object.to_string()),
+        |made| made.status.success(),
+    )
     .await;
-    eventually(PATIENT, "a queue that is open", async || {
-        let found = stage.plane.must(&["get", "queue", name, "-o", "jsonpath={.status.state}"], "");
-        if found == "Open" { Ok(()) } else { Err(found) }
-    })
+    until_found(
+        "a queue that is open",
+        async || stage.plane.must(&["get", "queue", name, "-o", "jsonpath={.status.state}"], ""),
+        |found| *found == "Open",
+    )
     .await;
 }
 
@@ -188,8 +185,7 @@ async fn pod_groups_go_with_their_batches() {
 #[tokio::test]
 #[ignore = "make neighbours builds volcano"]
 async fn a_queue_is_waited_for_and_its_quota_is_kept() {
-    let stage = stage("volcano-queue").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("volcano-queue").await.serve().await;
     let gangs = gangs(&json!({ "queue": "narrow" }));
     let group = gangs.group("llm", 2);
     let statuses = stage.statuses(&group);
@@ -216,8 +212,7 @@ async fn a_queue_is_waited_for_and_its_quota_is_kept() {
 #[tokio::test]
 #[ignore = "make neighbours builds volcano"]
 async fn the_batch_of_the_higher_priority_class_goes_first() {
-    let stage = stage("volcano-priority").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("volcano-priority").await.serve().await;
     let mut groups = Vec::new();
     for (name, value) in [("low", 10), ("high", 1000)] {
         let class = json!({

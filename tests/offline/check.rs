@@ -8,6 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::answers::folder;
+
 const VALID: &str = "\
 apiVersion: workloads.x-k8s.io/v1alpha1
 kind: RoleBasedGroup
@@ -35,16 +37,6 @@ fn check(arguments: &[&str], folder: &Path, input: &str) -> Output {
     // A command that fails over its arguments does not read its input.
     let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
     child.wait_with_output().expect("it ends")
-}
-
-fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
-        fs::write(path, text).expect("a file");
-    }
-    folder
 }
 
 fn text(output: &Output) -> String {

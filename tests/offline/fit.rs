@@ -6,7 +6,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::answers::rolegate;
+use crate::answers::{folder, rolegate};
 
 fn fit(folder: &Path, arguments: &[&str]) -> Output {
     rolegate(folder, "fit", arguments)
@@ -41,13 +41,13 @@ fn node(number: u32) -> Value {
 
 #[test]
 fn what_cannot_be_read_is_named_and_nothing_is_answered() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
-    fs::write(path.join("group.json"), group(8).to_string()).unwrap();
     let mut broken = node(1);
     broken["status"]["allocatable"]["nvidia.com/gpu"] = json!("eight");
-    fs::write(path.join("broken.json"), broken.to_string()).unwrap();
-    fs::write(path.join("half.json"), "{\"kind\": \"List\", \"items\": [").unwrap();
+    let folder = folder(&[
+        ("group.json", &group(8).to_string()),
+        ("broken.json", &broken.to_string()),
+        ("half.json", "{\"kind\": \"List\", \"items\": ["),
+    ]);
     let cases: [(&[&str], &str); 5] = [
         (&["group.json", "--with", "half.json"], "half.json:"),
         (&["group.json"], "no nodes in the files"),
@@ -56,7 +56,7 @@ fn what_cannot_be_read_is_named_and_nothing_is_answered() {
         (&["absent.yaml", "--with", "broken.json"], "absent.yaml"),
     ];
     for (arguments, expected) in cases {
-        let output = fit(path, arguments);
+        let output = fit(folder.path(), arguments);
         let errors = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
         assert!(errors.contains(expected), "{arguments:?}: {errors}");
@@ -105,10 +105,8 @@ fn what_gives_or_takes_an_unknown_amount_of_room_is_named_by_every_command() {
 
 #[test]
 fn the_text_names_batches_domains_and_what_is_short() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("group.json"), group(24).to_string()).unwrap();
     let nodes = [node(1), node(11)].map(|node| node.to_string());
-    fs::write(folder.path().join("nodes.yaml"), nodes.join("\n---\n")).unwrap();
+    let folder = folder(&[("group.json", &group(24).to_string()), ("nodes.yaml", &nodes.join("\n---\n"))]);
     let output = fit(folder.path(), &["group.json", "--with", "nodes.yaml"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(
@@ -127,8 +125,6 @@ fn the_text_names_batches_domains_and_what_is_short() {
 /// The bars show used, taken, closed and free room of each domain, and of its nodes if requested.
 #[test]
 fn domains_and_nodes_are_drawn_with_their_room() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("group.json"), group(8).to_string()).unwrap();
     let mut cordoned = node(2);
     cordoned["spec"] = json!({ "unschedulable": true });
     let asks = json!([{ "name": "main", "resources": { "limits": { "nvidia.com/gpu": 4 } } }]);
@@ -137,7 +133,7 @@ fn domains_and_nodes_are_drawn_with_their_room() {
     });
     let outside = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "no-rack" } });
     let objects = [node(1), cordoned, node(3), node(11), outside, other].map(|object| object.to_string());
-    fs::write(folder.path().join("cluster.yaml"), objects.join("\n---\n")).unwrap();
+    let folder = folder(&[("group.json", &group(8).to_string()), ("cluster.yaml", &objects.join("\n---\n"))]);
     let drawn = |arguments: &[&str]| {
         let output = fit(folder.path(), &[&["group.json", "--with", "cluster.yaml"], arguments].concat());
         assert_eq!(output.status.code(), Some(0));
@@ -163,10 +159,8 @@ fn domains_and_nodes_are_drawn_with_their_room() {
 
 #[test]
 fn many_domains_are_summed_up() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("group.json"), group(8).to_string()).unwrap();
     let nodes: Vec<_> = (0..300).map(|number| node(number).to_string()).collect();
-    fs::write(folder.path().join("nodes.yaml"), nodes.join("\n---\n")).unwrap();
+    let folder = folder(&[("group.json", &group(8).to_string()), ("nodes.yaml", &nodes.join("\n---\n"))]);
     let lines = |arguments: &[&str]| {
         let output = fit(folder.path(), &[&["group.json", "--with", "nodes.yaml"], arguments].concat());
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
@@ -181,8 +175,6 @@ fn many_domains_are_summed_up() {
 
 #[test]
 fn a_cluster_of_thousands_of_nodes_as_kubectl_prints_it_is_read() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("group.json"), group(800).to_string()).unwrap();
     let recorded = include_str!("../fixtures/reviews/sts-parallel/pod-create.json");
     let recorded: Value = serde_json::from_str(recorded).unwrap();
     let pod = |number: u32| {
@@ -193,7 +185,8 @@ fn a_cluster_of_thousands_of_nodes_as_kubectl_prints_it_is_read() {
     };
     let nodes: Vec<_> = (0..5000).map(node).chain((0..500).map(pod)).collect();
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": nodes });
-    fs::write(folder.path().join("cluster.json"), serde_json::to_string_pretty(&list).unwrap()).unwrap();
+    let list = serde_json::to_string_pretty(&list).unwrap();
+    let folder = folder(&[("group.json", &group(800).to_string()), ("cluster.json", &list)]);
     let output = fit(folder.path(), &["group.json", "--with", "cluster.json", "-o", "json"]);
     let answer: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));

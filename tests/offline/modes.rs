@@ -1,10 +1,11 @@
 //! Modes and weights of rules, without a cluster.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
+
+use crate::answers::folder;
 
 /// A group with a partial segment, which is a warning, and two sizes of one role, which is an error.
 const WRONG: &str = "\
@@ -28,8 +29,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// Returns exit code, errors and warnings of `check`, by rule.
 fn check(files: &[(&str, &str)], arguments: &[&str]) -> (i32, Vec<String>, Vec<String>) {
-    let folder = tempfile::tempdir().unwrap();
-    files.iter().for_each(|(name, text)| fs::write(folder.path().join(name), text).unwrap());
+    let folder = folder(files);
     let output = rolegate(folder.path(), &[&["check", "-o", "json", "."], arguments].concat());
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rules = |list: &str| {
@@ -73,7 +73,7 @@ fn a_namespace_among_the_files_says_its_mode() {
 
 #[test]
 fn what_is_no_rule_or_cannot_be_off_ends_it_at_the_start() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder(&[]);
     for (rule, says) in [
         ("segment-size-conflit=off", "did you mean \"segment-size-conflict\"?"),
         ("group-bounds=off", "rule \"group-bounds\" can only be deny: it bounds what one object may cost"),
@@ -93,8 +93,7 @@ fn what_is_no_rule_or_cannot_be_off_ends_it_at_the_start() {
 
 #[test]
 fn what_has_no_effect_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("a.yaml"), WRONG).unwrap();
+    let folder = folder(&[("a.yaml", WRONG)]);
     let output = rolegate(folder.path(), &["check", "a.yaml", "--mode=warn", "--rule=segment-remainder=deny"]);
     let said = text(&output.stderr);
     assert!(said.contains("deny of --rule has an effect only where a namespace's label says enforce"), "{said}");
@@ -102,7 +101,7 @@ fn what_has_no_effect_says_so() {
 
 #[test]
 fn webhooks_of_who_only_observes_fail_open_and_a_selector_leaves_us_out_all_the_same() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder(&[]);
     let print = |arguments: &[&str]| {
         let output = rolegate(folder.path(), &[&["manifests", "--part", "webhooks"], arguments].concat());
         let yaml: Vec<Value> = serde_saphyr::from_multiple(&text(&output.stdout)).unwrap();

@@ -7,7 +7,7 @@ use std::path::Path;
 use roxmltree::{Document, Node};
 use serde_json::Value;
 
-use crate::answers::rolegate;
+use crate::answers::{folder, rolegate};
 
 /// Returns a group of two roles and a router, released in batches of 2 and 1.
 fn group(name: &str, batches: u32) -> String {
@@ -28,9 +28,7 @@ fn plan(folder: &Path, arguments: &[&str]) -> (i32, String) {
 }
 
 fn with_group(text: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("group.yaml"), text).unwrap();
-    folder
+    folder(&[("group.yaml", text)])
 }
 
 /// Returns the text of all elements with this name.
@@ -123,11 +121,9 @@ fn what_is_refused_or_stands_still_is_drawn_as_far_as_it_goes() {
 
 #[test]
 fn a_picture_says_where_batches_go_when_there_are_nodes() {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("group.yaml"), include_str!("../../examples/racks.yaml")).unwrap();
     let node = r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"example.com/rack": "rack-7"}},
         "status": {"allocatable": {"pods": "9", "cpu": "9"}, "conditions": [{"type": "Ready", "status": "True"}]}}"#;
-    fs::write(folder.path().join("node.json"), node).unwrap();
+    let folder = folder(&[("group.yaml", include_str!("../../examples/racks.yaml")), ("node.json", node)]);
     let (code, svg) = plan(folder.path(), &["group.yaml", "--with", "node.json", "-o", "svg"]);
     assert_eq!(code, 0);
     let shown = texts(Document::parse(&svg).unwrap().root_element(), "text");

@@ -1,10 +1,9 @@
 //! `rolegate plan`, as users run it: its text, and messages about unreadable input.
 
-use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use crate::answers::rolegate;
+use crate::answers::{folder, rolegate};
 
 fn plan(folder: &Path, arguments: &[&str]) -> Output {
     rolegate(folder, "plan", arguments)
@@ -21,8 +20,7 @@ spec:
 
 #[test]
 fn people_read_which_replicas_go_in_which_release() {
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("group.yaml"), GROUP).expect("a file");
+    let folder = folder(&[("group.yaml", GROUP)]);
     let output = plan(folder.path(), &["group.yaml"]);
     assert_eq!(output.status.code(), Some(0));
     let expected = "\
@@ -41,13 +39,13 @@ RoleBasedGroup prod/llm: admitted, complete after 2 releases
 
 #[test]
 fn what_cannot_be_read_is_said_and_ends_with_2() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
-    write("group.yaml", GROUP);
-    write("typo.yaml", "roles: {prefill: {redy: 3}}");
-    write("role.yaml", "roles: {prefil: {ready: 3}}");
-    write("service.yaml", "{apiVersion: v1, kind: Service, metadata: {name: x}}");
-    write("huge.yaml", &GROUP.replace("replicas: 4", "replicas: 2147483647"));
+    let folder = folder(&[
+        ("group.yaml", GROUP),
+        ("typo.yaml", "roles: {prefill: {redy: 3}}"),
+        ("role.yaml", "roles: {prefil: {ready: 3}}"),
+        ("service.yaml", "{apiVersion: v1, kind: Service, metadata: {name: x}}"),
+        ("huge.yaml", &GROUP.replace("replicas: 4", "replicas: 2147483647")),
+    ]);
     let cases: &[(&[&str], &str)] = &[
         (&["absent.yaml"], "absent.yaml: unreadable: "),
         (&["group.yaml", "--with", "absent.yaml"], "absent.yaml: unreadable: "),

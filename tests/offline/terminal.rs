@@ -10,14 +10,10 @@ use tempfile::TempDir;
 use crate::pty::Terminal;
 
 fn folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let racks = include_str!("../../examples/racks.yaml");
-    fs::write(folder.path().join("racks.yaml"), racks).unwrap();
-    fs::write(folder.path().join("conflict.yaml"), include_str!("../../examples/conflict.yaml")).unwrap();
     let node = r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"example.com/rack": "r"}},
         "status": {"allocatable": {"pods": "9", "cpu": "9"}, "conditions": [{"type": "Ready", "status": "True"}]}}"#;
-    fs::write(folder.path().join("node.json"), node).unwrap();
-    folder
+    let (racks, conflict) = (include_str!("../../examples/racks.yaml"), include_str!("../../examples/conflict.yaml"));
+    crate::answers::folder(&[("racks.yaml", racks), ("conflict.yaml", conflict), ("node.json", node)])
 }
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {

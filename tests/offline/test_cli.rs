@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::answers::rolegate;
+use crate::answers::{folder, rolegate};
 
 const HEAD: &str = "apiVersion: cli.rolegate.dev/v1alpha1\nkind: Test\n";
 
@@ -37,16 +37,6 @@ fn case_of(name: &str, sizes: &str, expect: &str) -> String {
 
 fn file(cases: &[String]) -> String {
     format!("{HEAD}cases:\n{}", cases.concat())
-}
-
-fn folder(files: &[(&str, &str)]) -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    for (name, text) in files {
-        let path = folder.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    folder
 }
 
 /// Returns exit code, standard output and standard error.

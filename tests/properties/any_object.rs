@@ -1,8 +1,9 @@
 //! Whatever an object holds, judging it neither panics nor takes long: property tests over a grammar of the objects.
 
-use proptest::prelude::*;
 use rolegate::rules::{Operation, Options, World, judge_json, needs};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
+
+use crate::prelude::*;
 
 /// Kinds that are judged or looked at, and one of neither.
 const KINDS: &[(&str, &str)] = &[

@@ -1,15 +1,13 @@
 //! What holds of placements of pods that keep away from others, or are spread: no two are together that may not be, and where
 //! the search says that there is none, trying every way finds none either.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use proptest::prelude::*;
 use rolegate::api::Node;
 use rolegate::api::scheduling::SchedulingPod;
 use rolegate::plan::placement::{Fit, Needs, Question, Room, place};
-use serde_json::{Value, json};
 
+use crate::prelude::*;
 use crate::tried;
 
 const RACK: &str = "rack";

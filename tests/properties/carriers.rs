@@ -1,16 +1,13 @@
 //! Several objects that claim one group come and go, between any two writes of the loop: the oldest controls, the others are
 //! told so and commit nothing, and in the end every pod runs.
 
-use std::collections::{BTreeMap, HashSet};
-use std::time::Duration;
+use std::collections::HashSet;
 
-use proptest::prelude::*;
-use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::status::GroupStatus;
-use rolegate::cluster::index::{CarrierObject, Change, Index};
-use rolegate::model::{GroupKey, names};
-use rolegate::plan::{Action, Answer, Ended, LoopOptions, MissingGroup, Question, Reconciler, StatusWrite, Target};
-use serde_json::json;
+use rolegate::cluster::index::CarrierObject;
+use rolegate::plan::{Answer, MissingGroup, Question, StatusWrite, Target};
+
+use crate::prelude::*;
 
 const PODS: u32 = 6;
 const NOW: &str = "2026-01-01T00:00:00Z";

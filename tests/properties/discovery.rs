@@ -1,15 +1,12 @@
 //! Discovery applied twice is discovery applied once, and what it adds can be taken out again.
 
-use std::collections::BTreeSet;
-
-use proptest::prelude::*;
 use rolegate::api::grove::POD_CLIQUE_SET;
 use rolegate::api::{self, Pod};
 use rolegate::model::{CliquePod, CliqueSet, identify_clique_pod};
 use rolegate::mutate::{Discovery, discover};
-use serde_json::{Value, json};
 
 use crate::objects::name;
+use crate::prelude::*;
 
 const NAMESPACE: &str = "dynamo";
 

@@ -4,10 +4,12 @@
 mod targets;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::{fs, io, panic, thread};
 
 use targets::{TARGETS, Target};
+
+use crate::prelude::*;
 
 /// Longest time that one input may take, on a busy machine.
 const LONGEST: Duration = Duration::from_secs(20);

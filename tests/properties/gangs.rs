@@ -2,19 +2,14 @@
 //! whole has its minimum, no gang is split over racks, nor what shares a block over blocks; what goes is bound as long as
 //! nobody else takes its room; and in the end all of it runs.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use proptest::prelude::*;
-use proptest::test_runner::TestCaseError;
 use rolegate::api::pod_group::POD_GROUP;
-use rolegate::cluster::index::{Change, Index, LookedUp};
-use rolegate::model::{GangTree, GroupKey, Placement, names};
+use rolegate::cluster::index::LookedUp;
+use rolegate::model::{GangTree, Placement};
 use rolegate::plan::placement::Sight;
-use rolegate::plan::{Action, Ended, LoopOptions, Pin, Reconciler, StatusWrite, Target};
-use serde_json::{Value, json};
+use rolegate::plan::{Pin, StatusWrite, Target};
 
-use crate::late_room::{LateRoom, Other, Told, left, object_of};
+use crate::late_room::{LateRoom, Other, left};
+use crate::prelude::*;
 use crate::tried;
 
 const RACK: &str = "rack";

@@ -1,17 +1,14 @@
 //! What holds of every decision, whatever the coordinations, the pods and what was stamped on them: each held pod goes, or
 //! is held for one reason.
 
-use std::collections::BTreeMap;
-
-use proptest::prelude::*;
 use proptest::sample::select;
-use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::status::{CoordinationState, RoleProgress};
-use rolegate::model::{Group, GroupKey, HoldReason, PodIdentity, Queued};
+use rolegate::model::{Group, HoldReason, PodIdentity, Queued};
 use rolegate::plan::rollout::Edit;
 use rolegate::plan::view::{LabelledPlace, Stamp};
 use rolegate::plan::{DecisionContext, Evaluation, Observation, PodFacts, PodRef, Snapshot, evaluate};
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 const ROLES: [&str; 4] = ["prefill", "decode", "router", "nobody's"];
 

@@ -1,7 +1,8 @@
 //! The room of a cluster as a watch tells of it that is behind, and pods of others that take some of it.
 
 use rolegate::plan::placement::Capacity;
-use serde_json::{Value, json};
+
+use crate::prelude::*;
 
 /// Something that the watch has yet to tell.
 pub enum Told {

@@ -26,6 +26,23 @@ mod pods;
 mod rollout;
 mod rules;
 
+/// The names that most files use.
+mod prelude {
+    pub use std::collections::{BTreeMap, BTreeSet};
+    pub use std::time::Duration;
+
+    pub use proptest::prelude::*;
+    pub use proptest::test_runner::TestCaseError;
+    pub use rolegate::api::rbg::ROLE_BASED_GROUP;
+    pub use rolegate::cluster::index::{Change, Index};
+    pub use rolegate::model::rolling::{FROZEN, Unavailable};
+    pub use rolegate::model::{GroupKey, ProgressState, names};
+    pub use rolegate::plan::{Action, Ended, LoopOptions, Reconciler};
+    pub use serde_json::{Value, json};
+
+    pub use crate::late_room::{Told, object_of};
+}
+
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
 

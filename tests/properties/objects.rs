@@ -1,7 +1,6 @@
 //! PodGroups, Grove sets and pods, valid and not.
 
-use proptest::prelude::*;
-use serde_json::{Value, json};
+use crate::prelude::*;
 
 /// Names that often meet each other, and some that no name may be.
 pub fn name() -> impl Strategy<Value = String> {

@@ -1,15 +1,13 @@
 //! What holds of every placement: it is one that the nodes have room for; where the search says that there is none, trying
 //! every way finds none either; and the room kept event by event is the room that a fresh count finds.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use proptest::prelude::*;
 use rolegate::api::Node;
 use rolegate::api::scheduling::SchedulingPod;
 use rolegate::plan::placement::{Fit, Needs, Question, Room, place};
-use serde_json::json;
 
+use crate::prelude::*;
 use crate::tried;
 
 const RACK: &str = "rack";

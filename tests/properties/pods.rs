@@ -1,14 +1,14 @@
 //! What holds of every pod's mutation: it applies, a second time it changes nothing, another webhook in between does no
 //! harm, only what it says is touched, and what it writes fits the API server's limits.
 
-use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use rolegate::api::grove::POD_CLIQUE_SET;
-use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::{Pod, PodCliqueSet, PodGroup, RoleBasedGroup};
 use rolegate::model::{CliqueSet, GangTree, Group};
 use rolegate::mutate::{GroupLookup, Lookups, Patch, PodMutation, PodSettings, Subject, TopologyLookup, mutate_pod};
-use serde_json::{Map, Value, json};
+use serde_json::Map;
+
+use crate::prelude::*;
 
 /// What the pods of a test find.
 #[derive(Clone, Debug)]

@@ -1,10 +1,9 @@
 //! Judging never panics, whatever the object.
 
-use proptest::prelude::*;
 use rolegate::rules::{KaiDialect, Operation, Options, World, judge_json, needs};
-use serde_json::Value;
 
 use crate::objects::object;
+use crate::prelude::*;
 
 proptest! {
     #![proptest_config(crate::tried(500))]

@@ -1,10 +1,6 @@
 //! KEP-32, Story 2: three roles, two coordinations that share one of them, over plain StatefulSets.
 
-use kube::api::PostParams;
-use serde_json::json;
-
-use crate::common::stage::typed;
-use crate::common::{Group, PATIENT, invariants};
+use crate::common::prelude::*;
 
 #[tokio::test]
 async fn prefill_decode_and_router_scale_in_lockstep_to_the_end() {
@@ -19,19 +15,14 @@ async fn prefill_decode_and_router_scale_in_lockstep_to_the_end() {
     let roles = ["prefill", "decode", "router"];
     let role = |name| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": first.set_name(name) } });
     let segments = |name, sizes| json!({ "name": name, "strategy": { "segmentPlacement": { "segmentSize": sizes } } });
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": roles.map(role),
-            "coordination": [
-                segments("prefill-decode", json!({ "prefill": 5, "decode": 3 })),
-                segments("decode-router", json!({ "decode": 3, "router": 2 })),
-            ],
-        },
-    });
-    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(json!({
+        "roles": roles.map(role),
+        "coordination": [
+            segments("prefill-decode", json!({ "prefill": 5, "decode": 3 })),
+            segments("decode-router", json!({ "decode": 3, "router": 2 })),
+        ],
+    }));
+    stage.create(coordination).await;
     stage.create_sets(&first.clone().role("router", 50, 2)).await;
     let ready = "True AllReplicasReady: 450/450 pods ready";
     let done = statuses.until_within(4 * PATIENT, "all ready", |status| status.ready() == ready).await;

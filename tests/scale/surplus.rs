@@ -1,45 +1,20 @@
 //! Pods beyond what a group declares: an update's are let go, others are held and explained.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::{Patch, PatchParams, PostParams};
-use serde_json::json;
 
-use crate::common::pods::{Pod, View};
-use crate::common::stage::typed;
-use crate::common::status::Status;
-use crate::common::{Group, PATIENT, Stage, invariants};
+use crate::common::prelude::*;
 
 /// A group of six routers in segments of three, whose Deployment updates only by pods beyond them.
 async fn deploy(stage: &Stage) {
     let group = Group::new("llm").role("router", 6, 3);
-    let set = group.set(group.find("router"), &stage.namespace);
-    let deployment = json!({
-        "metadata": { "name": "llm-router" },
-        "spec": {
-            "replicas": 6,
-            "selector": set["spec"]["selector"],
-            "template": set["spec"]["template"],
-            "strategy": { "rollingUpdate": { "maxSurge": "20%", "maxUnavailable": 0 } },
-        },
-    });
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [{ "name": "router", "workloadRef": { "kind": "Deployment", "name": "llm-router" } }],
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": { "router": 3 } } } }],
-        },
-    });
-    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
-    stage.api::<Deployment>().create(&PostParams::default(), &typed(deployment)).await.unwrap();
+    let surge = json!({ "strategy": { "rollingUpdate": { "maxSurge": "20%", "maxUnavailable": 0 } } });
+    stage.create(group.coordination_of("Deployment", &json!({}))).await;
+    stage.create(group.deployment("router", &stage.namespace, &surge)).await;
 }
 
 #[tokio::test]
 async fn an_update_by_pods_beyond_the_desired_ones_goes_to_its_end() {
-    let stage = crate::stage("surge").await;
-    stage.add_node("all", 12).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = crate::stage("surge").await.with_room(12).await.serve().await;
     let statuses = stage.coordination_statuses("llm");
     deploy(&stage).await;
     statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
@@ -67,9 +42,7 @@ async fn an_update_by_pods_beyond_the_desired_ones_goes_to_its_end() {
 
 #[tokio::test]
 async fn more_replicas_take_their_turn_although_they_could_be_an_update() {
-    let stage = crate::stage("no-surge").await;
-    stage.add_node("all", 6).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = crate::stage("no-surge").await.with_room(6).await.serve().await;
     let statuses = stage.coordination_statuses("llm");
     deploy(&stage).await;
     statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;

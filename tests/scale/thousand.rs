@@ -1,11 +1,7 @@
 //! A thousand pods in forty segments: what it costs the API server, and the order seen from outside.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
 use crate::common::audit::{Account, Request, count};
-use crate::common::pods::{Pod, Step};
-use crate::common::{Group, PATIENT, Stage, eventually, invariants};
+use crate::common::prelude::*;
 
 const SEGMENTS: u32 = 40;
 const PODS: usize = 1000;

@@ -1,52 +1,22 @@
 //! KEP-32, Story 3: the size of a LeaderWorkerSet changes, with its real controllers.
 
-use kube::api::{Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::pods::{Pod, Step};
-use crate::common::stage::typed;
-use crate::common::{Group, PATIENT, Stage, invariants};
+use crate::common::prelude::*;
 
 /// Number of the instance that a pod belongs to.
 const INSTANCE: &str = "leaderworkerset.sigs.k8s.io/group-index";
 
 /// Creates the coordination and a LeaderWorkerSet, each of whose instances is a segment.
 async fn deploy(stage: &Stage, group: &Group, size: usize, rollout: &Value) {
-    stage.coordinations().create(&PostParams::default(), &typed(coordination())).await.unwrap();
-    let role = group.find("main");
-    let template = group.set(role, &stage.namespace)["spec"]["template"].clone();
-    let set = json!({
-        "apiVersion": "leaderworkerset.x-k8s.io/v1",
-        "kind": "LeaderWorkerSet",
-        "metadata": { "name": "llm-main" },
-        "spec": {
-            "replicas": role.replicas,
-            "leaderWorkerTemplate": { "size": size, "workerTemplate": template },
-            "rolloutStrategy": { "type": "RollingUpdate", "rollingUpdateConfiguration": rollout },
-        },
-    });
-    sets(stage).create(&PostParams::default(), &typed(set)).await.unwrap();
-}
-
-fn coordination() -> Value {
-    json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [{ "name": "main", "workloadRef": { "kind": "LeaderWorkerSet", "name": "llm-main" } }],
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": { "main": 1 } } } }],
-        },
-    })
-}
-
-fn sets(stage: &Stage) -> kube::Api<kube::api::DynamicObject> {
-    stage.objects("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
+    stage.create(group.coordination_of("LeaderWorkerSet", &json!({}))).await;
+    let rollout = json!({ "type": "RollingUpdate", "rollingUpdateConfiguration": rollout });
+    let more = json!({ "spec": { "rolloutStrategy": rollout } });
+    stage.create(group.leader_worker_set("main", size, &stage.namespace, &more)).await;
 }
 
 async fn change(stage: &Stage, spec: Value) {
     let patch = Patch::Merge(json!({ "spec": spec }));
-    sets(stage).patch("llm-main", &PatchParams::default(), &patch).await.unwrap();
+    let sets = stage.objects("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet");
+    sets.patch("llm-main", &PatchParams::default(), &patch).await.unwrap();
 }
 
 /// How many pods each instance has, as its pods say.
@@ -56,9 +26,7 @@ fn sized(pod: &Pod, size: usize) -> bool {
 
 #[tokio::test]
 async fn instances_of_ten_become_instances_of_twelve_one_by_one() {
-    let stage = crate::stage("size-change").await;
-    stage.add_node("all", 120).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = crate::stage("size-change").await.with_room(120).await.serve().await;
     let statuses = stage.coordination_statuses("llm");
     let group = Group::new("llm").role("main", 10, 1);
     deploy(&stage, &group, 10, &json!({ "maxUnavailable": 1, "maxSurge": 0 })).await;
@@ -76,9 +44,7 @@ async fn instances_of_ten_become_instances_of_twelve_one_by_one() {
 
 #[tokio::test]
 async fn a_size_that_changes_while_segments_are_held_stalls_nothing() {
-    let stage = crate::stage("size-change-held").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = crate::stage("size-change-held").await.with_room(20).await.serve().await;
     let statuses = stage.coordination_statuses("llm");
     let group = Group::new("llm").role("main", 4, 1).held_back();
     deploy(&stage, &group, 3, &json!({ "maxUnavailable": 1, "maxSurge": 0 })).await;
@@ -116,9 +82,7 @@ async fn a_size_that_changes_while_segments_are_held_stalls_nothing() {
 
 #[tokio::test]
 async fn an_instance_beyond_the_desired_ones_runs_while_an_update_needs_it() {
-    let stage = crate::stage("lws-surge").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = crate::stage("lws-surge").await.with_room(12).await.serve().await;
     let statuses = stage.coordination_statuses("llm");
     let group = Group::new("llm").role("main", 3, 1);
     deploy(&stage, &group, 2, &json!({ "maxUnavailable": 0, "maxSurge": 1 })).await;

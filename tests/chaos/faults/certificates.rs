@@ -1,18 +1,12 @@
 //! The certificate in the files expires while pods are being made, and is replaced.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::api::PostParams;
 use rolegate::tls::authority::{Issued, LeafSpec, new_ca, new_leaf};
-use serde_json::json;
 
-use crate::common::control_plane::SYSTEM;
+use crate::common::prelude::*;
 use crate::common::rolegate::client_configs;
-use crate::common::stage::typed;
-use crate::common::{PATIENT, Stage, eventually};
 use crate::faults::story::{RECOVERY, Story, tell};
 
 /// How long the first certificate is good for: time for a run to begin.

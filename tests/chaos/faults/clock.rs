@@ -4,11 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
-use crate::common::control_plane::{SYSTEM, scratch_dir};
-use crate::common::rolegate::Launch;
-use crate::common::{PATIENT, Stage, eventually};
+use crate::common::control_plane::scratch_dir;
+use crate::common::prelude::*;
 use crate::faults::story::{Story, tell};
 
 const HOUR: i64 = 3600;

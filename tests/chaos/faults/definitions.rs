@@ -1,10 +1,6 @@
 //! The definitions of groups go with all groups, and come back.
 
-use std::time::{Duration, Instant};
-
-use serde_json::json;
-
-use crate::common::{ControlPlane, Stage, always, eventually};
+use crate::common::prelude::*;
 use crate::faults::story::{RECOVERY, Story, create, tell};
 
 #[tokio::test]

@@ -1,17 +1,8 @@
 //! The replica that leads dies, or stops and comes back, at the worst of moments.
 
-use std::time::{Duration, Instant};
-
-use kube::api::PostParams;
-use serde_json::{Value, json};
-
 use crate::common::figures::record;
-use crate::common::group::Group;
-use crate::common::pods::Pod;
+use crate::common::prelude::*;
 use crate::common::request_proxy::{Fate, Kind, RequestProxy};
-use crate::common::stage::typed;
-use crate::common::status::Status;
-use crate::common::{Stage, eventually, invariants};
 use crate::faults::story::{RECOVERY, Story, leads, seconds, tell};
 
 /// PATCHes of pods: releases.
@@ -93,8 +84,7 @@ async fn it_is_stopped_until_another_leads_and_goes_on() {
 #[tokio::test]
 #[ignore = "minutes: make chaos"]
 async fn it_is_killed_between_two_steps_of_a_rollout() {
-    let stage = Stage::new("faults-rollout").await;
-    stage.add_node("all", 40).await;
+    let stage = Stage::new("faults-rollout").await.with_room(40).await;
     let launch = stage.launch();
     let mut leader = launch.start().await;
     let group = Group::new("llm").role("prefill", 20, 1).role("decode", 10, 1);
@@ -103,7 +93,7 @@ async fn it_is_killed_between_two_steps_of_a_rollout() {
     let bounds = json!({ "maxSkew": "10%", "maxUnavailable": 2 });
     object["spec"]["coordination"] =
         json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }]);
-    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create(object).await;
     stage.create_claimed_sets(&group).await;
     statuses.until("it serves", |status| status.ready().starts_with("True")).await;
     let first: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());

@@ -1,13 +1,6 @@
 //! A node dies with the pods on it.
 
-use std::time::Instant;
-
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
-use kube::Api;
-use kube::api::DeleteParams;
-
-use crate::common::pods::Pod;
-use crate::common::{Stage, eventually};
+use crate::common::prelude::*;
 use crate::faults::story::{RECOVERY, Story, tell};
 
 #[tokio::test]

@@ -1,15 +1,12 @@
 //! Parts of the control plane stop, and watches fall behind what etcd has compacted.
 
-use std::time::{Duration, Instant};
-
 use base64::Engine as _;
 use http_body_util::{BodyExt, Full};
-use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::common::pods::Pod;
+use crate::common::http;
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::common::{ControlPlane, Stage, http};
 use crate::faults::story::{Story, tell};
 
 /// How long a component is paused.

@@ -1,16 +1,8 @@
 //! The webhook configurations go, or become those of another version, while pods wait.
 
-use std::time::{Duration, Instant};
-
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::json;
 
-use crate::common::pods::GATE;
-use crate::common::stage::typed;
-use crate::common::{Stage, eventually};
+use crate::common::prelude::*;
 use crate::faults::story::{RECOVERY, Story, tell};
 
 /// Waits until the API server has a pod held again, and returns how long that took.

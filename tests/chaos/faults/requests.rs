@@ -1,8 +1,6 @@
 //! Requests of the loop that are refused, lost or answered by halves.
 
-use std::time::{Duration, Instant};
-
-use crate::common::Stage;
+use crate::common::prelude::*;
 use crate::common::request_proxy::{Fate, Kind, RequestProxy};
 use crate::faults::story::{Story, tell};
 

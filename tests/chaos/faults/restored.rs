@@ -2,16 +2,11 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Event;
-use kube::api::{ListParams, Patch, PatchParams};
-use serde_json::json;
 
 use crate::common::figures::record;
-use crate::common::pods::Pod;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, always, eventually, invariants};
+use crate::common::prelude::*;
 use crate::faults::story::{Story, seconds, tell};
 
 /// Notes of the Events of a reason on the group.
@@ -23,12 +18,9 @@ async fn told(stage: &Stage, reason: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_status_that_is_put_back_releases_nothing_and_is_said_once() {
-    let stage = Stage::new("faults-put-back").await;
-    stage.add_node("all", 60).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("faults-put-back").await.with_room(60).await.serve().await;
     let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5).held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     for released in [15, 30, 45] {
         stage.pods.until("the next released", |now| now.count_all(Pod::is_released) == released).await;
         if released < 45 {

@@ -2,22 +2,13 @@
 //! observers that ask the API server themselves.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::api::{ListParams, PostParams};
-use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::common::figures::record;
-use crate::common::pods::{GATE, Pod};
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::common::rolegate::{Launch, Rolegate};
-use crate::common::stage::typed;
-use crate::common::status::{Status, StatusLog};
-use crate::common::{Group, Stage, eventually, invariants};
 
 /// Within this time after a fault something must move again, and a run that was disturbed must end.
 pub const RECOVERY: Duration = Duration::from_secs(180);
@@ -56,7 +47,7 @@ pub async fn create(stage: &Stage, [one, two]: &[Group; 2]) {
     let mut object = two.object();
     object["apiVersion"] = json!("rolegate.dev/v1alpha1");
     object["kind"] = json!("RoleCoordination");
-    stage.coordinations().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create(object).await;
 }
 
 /// Observes the status of both.

@@ -1,10 +1,7 @@
 //! Who means harm. Each function is one attack by many at once, and says what they got.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use rustls::pki_types::pem::PemObject;
@@ -20,6 +17,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::target::{Target, review, review_of};
 use crate::common::http::Caller;
+use crate::common::prelude::*;
 
 /// Who attacks one target.
 #[derive(Clone)]

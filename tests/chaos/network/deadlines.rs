@@ -1,15 +1,10 @@
 //! The time that the API server gives is kept: what cannot be answered in it is answered 503 before it is over.
 
-use std::time::{Duration, Instant};
-
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use kube::Api;
-use kube::api::{DeleteParams, PostParams};
-use serde_json::{Value, json};
 
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::common::stage::{Answer, CORE, typed};
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::stage::Answer;
 
 const LATE: &str = "rolegate_late_reviews_total";
 

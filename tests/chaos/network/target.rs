@@ -3,18 +3,15 @@
 use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::common::figures;
 use crate::common::http::Caller;
-use crate::common::rolegate::{Launch, Rolegate};
-use crate::common::{PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 
 /// How much more memory than when nobody calls an attack may make it take.
 const MOST_OVER_IDLE: u64 = 64 << 20;

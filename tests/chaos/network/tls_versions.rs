@@ -1,7 +1,5 @@
 //! Which versions of TLS are spoken: 1.3, and 1.2 where it is asked for.
 
-use std::sync::Arc;
-
 use rustls::pki_types::ServerName;
 use rustls::{ProtocolVersion, SupportedProtocolVersion, version};
 use tokio::net::TcpStream;
@@ -9,7 +7,7 @@ use tokio_rustls::TlsConnector;
 
 use super::attackers::{answered, sent, trusting};
 use super::target::{Target, review};
-use crate::common::Stage;
+use crate::common::prelude::*;
 
 /// The version that a caller who knows these ends up with, once its review is answered.
 async fn spoken(target: &Target, known: &[&'static SupportedProtocolVersion]) -> std::io::Result<ProtocolVersion> {

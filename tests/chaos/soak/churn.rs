@@ -1,12 +1,6 @@
 //! Groups of several kinds, each of which lives through the same steps again and again.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Value, json};
-
-use crate::common::group::node;
-use crate::common::stage::{CORE, GROUPS};
-use crate::common::{Group, Stage};
+use crate::common::prelude::*;
 
 pub const RACK: &str = "example.com/rack";
 /// Name of the ClusterTopology with the layer rack.
@@ -227,12 +221,8 @@ fn count(answers: &mut Answers, code: u16) {
 
 /// Two racks of two nodes, and the ClusterTopology that names them.
 pub async fn add_racks(stage: &Stage) {
-    let topology = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "ClusterTopology",
-        "metadata": { "name": TOPOLOGY },
-        "spec": { "layers": [{ "name": "rack", "key": RACK }] },
-    });
+    let topology = object("rolegate.dev/v1alpha1", "ClusterTopology", &TOPOLOGY)
+        .spec(json!({ "layers": [{ "name": "rack", "key": RACK }] }));
     let made = stage.send("POST", &format!("{OURS}/clustertopologies"), &topology).await;
     assert_eq!(made.code, 201, "{made:?}");
     for (rack, host) in [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")] {

@@ -3,14 +3,11 @@
 mod churn;
 mod sample;
 
-use std::time::{Duration, Instant};
-
 use churn::{Answers, Kind, Slot};
 use sample::Sample;
 
 use crate::common::figures::record;
-use crate::common::rolegate::Rolegate;
-use crate::common::{ControlPlane, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 
 /// Between two samples.
 const SAMPLED_EVERY: Duration = Duration::from_secs(15);

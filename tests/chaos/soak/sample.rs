@@ -1,8 +1,6 @@
 //! What a running rolegate says that it uses and keeps.
 
-use std::collections::BTreeMap;
-
-use crate::common::rolegate::Rolegate;
+use crate::common::prelude::*;
 
 /// What was deleted is remembered in so many entries at most, and stays.
 const MOST_DELETED: i64 = 4096;

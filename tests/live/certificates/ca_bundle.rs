@@ -1,19 +1,14 @@
 //! Somebody overwrites the `caBundle` of the webhook configurations: without it no pod could be made.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
 use rolegate::tls::authority::new_ca;
-use serde_json::json;
 
 use crate::certificates::held_dry_run;
+use crate::common::prelude::*;
 use crate::common::rolegate::client_configs;
-use crate::common::{PATIENT, Stage, eventually};
 
 /// Much less than the minute in which a configuration that is gone comes back.
 const SOON: Duration = Duration::from_secs(10);

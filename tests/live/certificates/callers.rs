@@ -8,8 +8,7 @@ use rolegate::tls::authority::new_ca;
 
 use crate::certificates::held_dry_run;
 use crate::common::control_plane::scratch_dir;
-use crate::common::rolegate::Launch;
-use crate::common::{ControlPlane, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 
 /// The name in the API server's certificate.
 const NAME: &str = "kube-apiserver-webhooks";
@@ -63,21 +62,14 @@ async fn the_api_server_is_let_in_by_its_name_and_its_ca_may_rotate() {
 
     // What is no CA is not taken, and changes nothing.
     write(&cas, "nonsense");
-    eventually(PATIENT, "a complaint in the log", async || {
-        let log = rolegate.log();
-        if log.contains("those before stay in use") { Ok(()) } else { Err(log) }
-    })
-    .await;
+    until_found("a complaint in the log", async || rolegate.log(), |log| log.contains("those before stay in use"))
+        .await;
     plane.command("restart", "kube-apiserver").await;
     until_held(&stage).await;
 
     // Another CA is taken while it runs: the API server, which calls anew, is refused; readiness does not suffer.
     write(&cas, &other);
-    eventually(PATIENT, "the other CA read", async || {
-        let log = rolegate.log();
-        if log.contains("files are good again") { Ok(()) } else { Err(log) }
-    })
-    .await;
+    until_found("the other CA read", async || rolegate.log(), |log| log.contains("files are good again")).await;
     plane.command("restart", "kube-apiserver").await;
     until_refused(&stage).await;
     rolegate.until_ready().await;

@@ -7,12 +7,8 @@ mod rotation;
 mod shared_secret;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::PostParams;
 
-use crate::common::group::Group;
-use crate::common::pods::GATE;
-use crate::common::stage::typed;
+use crate::common::prelude::*;
 
 /// Creates a pod that names a group, as a dry run: it must come back with our gate.
 async fn held_dry_run(pods: &Api<Pod>, namespace: &str) -> Result<(), String> {

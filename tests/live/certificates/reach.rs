@@ -2,7 +2,7 @@
 
 use crate::certificates::held_dry_run;
 use crate::common::proxy::Proxy;
-use crate::common::rolegate::{client_configs, rolegate_command};
+use crate::common::rolegate::client_configs;
 use crate::common::{PATIENT, Stage, eventually};
 
 /// It is asked there, and `doctor` says so.
@@ -11,9 +11,7 @@ async fn is_reached_at(stage: &Stage, address: &str) {
         let url = config.url.unwrap();
         assert!(url.starts_with(&format!("{address}/")) && config.service.is_none(), "{url}");
     }
-    let arguments = ["doctor", "--name", &stage.namespace, "--try-in", &stage.namespace];
-    let output = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
-    let shown = String::from_utf8(output.stdout).unwrap();
+    let shown = stage.doctor().await;
     assert!(shown.contains(&format!("the webhook is called at {address}\n")), "{shown}");
 }
 

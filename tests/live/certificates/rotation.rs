@@ -1,20 +1,14 @@
 //! Certificates and CAs are exchanged under load, and nobody is refused for it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
 use rolegate::tls::authority::issued_by;
-use serde_json::json;
 
 use crate::certificates::held_dry_run;
-use crate::common::control_plane::SYSTEM;
-use crate::common::{PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 
 /// Pods created in a second, if the machine can.
 const RATE: u32 = 500;

@@ -1,15 +1,10 @@
 //! What a page is run on.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::Api;
-use serde_json::Value;
 
-use crate::common::control_plane::SYSTEM;
-use crate::common::rolegate::Rolegate;
-use crate::common::{ControlPlane, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::install::support::Installation;
 use crate::rules::definitions;
 

@@ -7,8 +7,7 @@ mod page;
 mod run;
 mod shell;
 
-use std::collections::BTreeSet;
-
+use crate::common::prelude::*;
 use crate::docs::cluster::Cluster;
 use crate::docs::page::{Step, steps};
 use crate::docs::run::run;

@@ -1,27 +1,16 @@
 //! Pods that do not appear: whoever waits for them is told why, and no longer when it is over.
 
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Event, ResourceQuota};
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
 
-use crate::common::pods::Pod;
-use crate::common::rolegate::rolegate_command;
-use crate::common::stage::typed;
-use crate::common::status::Status;
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 
 fn group() -> Group {
     Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2)
 }
 
 async fn quota(stage: &Stage, pods: u32) {
-    let quota = json!({
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": { "name": "small" },
-        "spec": { "hard": { "pods": pods.to_string() } },
-    });
+    let quota = object("v1", "ResourceQuota", "small").spec(json!({ "hard": { "pods": pods.to_string() } }));
     let apply = PatchParams::apply("test").force();
     let patched = stage.api::<ResourceQuota>().patch("small", &apply, &Patch::Apply(quota)).await.unwrap();
     let hard = pods.to_string();
@@ -30,10 +19,11 @@ async fn quota(stage: &Stage, pods: u32) {
         status.hard.is_some_and(|known| known["pods"].0 == hard) && status.used.is_some()
     };
     if !counted(&patched) {
-        eventually(PATIENT, "a quota that counts", async || {
-            let quota = stage.api::<ResourceQuota>().get("small").await.unwrap();
-            if counted(&quota) { Ok(()) } else { Err(format!("{quota:?}")) }
-        })
+        until_found(
+            "a quota that counts",
+            async || stage.api::<ResourceQuota>().get("small").await.unwrap(),
+            |quota| counted(quota),
+        )
         .await;
     }
 }
@@ -51,9 +41,9 @@ async fn told(stage: &Stage, reason: &str, text: &str) {
 
 async fn explained(stage: &Stage) -> String {
     let arguments = ["explain", "group", "llm", "-n", &stage.namespace];
-    let shown = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
-    assert!(shown.status.success(), "{shown:?}");
-    String::from_utf8(shown.stdout).unwrap()
+    let shown = ran(&stage.plane.kubeconfig, &arguments).await;
+    assert_eq!(shown.code, 0, "{shown:?}");
+    shown.out
 }
 
 fn reason(status: &Status) -> &Value {
@@ -62,13 +52,10 @@ fn reason(status: &Status) -> &Value {
 
 #[tokio::test]
 async fn held_pods_that_use_up_the_quota_of_those_they_wait_for_are_called_a_deadlock() {
-    let stage = Stage::new("quota").await;
-    stage.add_node("all", 8).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("quota").await.with_room(8).await.serve().await;
     quota(&stage, 4).await;
     let group = group();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     // All pods of prefill are made, two of them for a later segment, and none of decode.
     let set = |role| typed::<StatefulSet>(group.set(group.find(role), &stage.namespace));
     stage.api().create(&PostParams::default(), &set("prefill")).await.unwrap();
@@ -96,13 +83,10 @@ async fn held_pods_that_use_up_the_quota_of_those_they_wait_for_are_called_a_dea
 
 #[tokio::test]
 async fn a_deployment_says_itself_that_the_quota_is_used_up_or_that_it_is_paused() {
-    let stage = Stage::new("deployment-says").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("deployment-says").await.with_room(8).await.serve().await;
     quota(&stage, 1).await;
     let group = Group::new("llm").role("router", 2, 2);
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     let set = group.set(group.find("router"), &stage.namespace);
     let spec = json!({
         "replicas": 2,
@@ -128,15 +112,12 @@ async fn a_deployment_says_itself_that_the_quota_is_used_up_or_that_it_is_paused
 
 #[tokio::test]
 async fn fewer_replicas_than_declared_and_no_workload_at_all_are_told_apart() {
-    let stage = Stage::new("fewer").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("fewer").await.with_room(8).await.serve().await;
     let group = group();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     let mut set = group.set(group.find("prefill"), &stage.namespace);
     set["spec"]["replicas"] = json!(1);
-    stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    stage.create(set).await;
     let fewer = r#"role "prefill" lacks 1 of 2 replicas: StatefulSet fewer/llm-prefill has 1 replicas, the group declares more"#;
     let none = r#"role "decode" lacks 2 of 2 replicas: StatefulSet fewer/llm-decode is not there, and no other workload makes such pods"#;
     let both = |status: &Status| [fewer, none].iter().all(|text| status.progressing().contains(text));
@@ -156,15 +137,12 @@ async fn fewer_replicas_than_declared_and_no_workload_at_all_are_told_apart() {
 
 #[tokio::test]
 async fn a_workload_that_makes_its_pods_one_by_one_fills_the_segment_and_says_so() {
-    let stage = Stage::new("one-by-one").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("one-by-one").await.with_room(8).await.serve().await;
     let group = Group::new("llm").role("main", 4, 2).held_back();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     let mut set = group.set(group.find("main"), &stage.namespace);
     set["spec"]["podManagementPolicy"] = json!("OrderedReady");
-    stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    stage.create(set).await;
     let why = "lacks 1 of 2 replicas: StatefulSet one-by-one/llm-main makes each pod when the one before is ready";
     statuses.until("it is told", |status| status.progressing().contains(why)).await;
     told(&stage, "MadeOneByOne", why).await;

@@ -1,13 +1,7 @@
 //! Objects arrive in any order: pods before their group, or just after it.
 
-use std::time::Duration;
-
-use serde_json::json;
-
-use crate::common::pods::{Pod, Step};
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::common::stage::CORE;
-use crate::common::{Group, Stage, always, invariants};
 
 const HELD_BY: &str = "rolegate.dev/held-by";
 const SIZE: &str = "rolebasedgroup.workloads.x-k8s.io/role-subgroup-size";
@@ -15,9 +9,7 @@ const INDEX: &str = "rolebasedgroup.workloads.x-k8s.io/role-instance-index";
 
 #[tokio::test]
 async fn a_workload_that_comes_before_its_group_waits_and_then_runs_by_segments() {
-    let stage = Stage::new("before-group").await;
-    stage.add_node("all", 60).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("before-group").await.with_room(60).await.serve().await;
     let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5);
     stage.create_sets(&group).await;
     stage.pods.until("all pods", |now| now.count_all(|_| true) == 60).await;
@@ -28,8 +20,7 @@ async fn a_workload_that_comes_before_its_group_waits_and_then_runs_by_segments(
     });
     rolegate.until_metric(r#"rolegate_held_pods{reason="GroupMissing"}"#, 60).await;
 
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 60/60 pods ready").await;
     assert_eq!(invariants::all_born_held(&stage.pods), 60);
     invariants::released_in_order(&stage.pods, &group);
@@ -69,9 +60,7 @@ async fn a_group_that_is_not_in_the_cache_yet_is_read_live() {
 
 #[tokio::test]
 async fn one_file_with_group_and_workloads_runs_by_segments() {
-    let stage = Stage::new("one-file").await;
-    stage.add_node("all", 30).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("one-file").await.with_room(30).await.serve().await;
     let group = Group::new("llm").role("prefill", 20, 5).role("decode", 8, 2);
     let statuses = stage.statuses(&group);
     // The workloads first: kubectl applies them in this order.
@@ -86,8 +75,7 @@ async fn one_file_with_group_and_workloads_runs_by_segments() {
 
 #[tokio::test]
 async fn pods_of_a_group_that_never_comes_are_released_after_their_time() {
-    let stage = Stage::new("release-after").await;
-    stage.add_node("all", 10).await;
+    let stage = Stage::new("release-after").await.with_room(10).await;
     let _rolegate = stage.launch().flag("missing-group", "release-after=2s").start().await;
     let group = Group::new("never").role("main", 6, 2);
     stage.create_sets(&group).await;
@@ -101,16 +89,12 @@ async fn pods_of_a_group_that_never_comes_are_released_after_their_time() {
 
 #[tokio::test]
 async fn pods_of_a_group_that_never_comes_are_held_for_ever_if_told_so() {
-    let stage = Stage::new("hold").await;
-    stage.add_node("all", 10).await;
+    let stage = Stage::new("hold").await.with_room(10).await;
     let launch = stage.launch().flag("missing-group", "hold").flag("vanished-grace", "1s");
     let rolegate = launch.start().await;
     let group = Group::new("never").role("main", 6, 2);
     stage.create_sets(&group).await;
     stage.pods.until("all pods", |now| now.count_all(|_| true) == 6).await;
-    always(Duration::from_secs(3), "all are held", async || {
-        stage.pods.now(|now| if now.count_all(Pod::is_held) == 6 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    stage.pods.always(Duration::from_secs(3), "all are held", |now| now.count_all(Pod::is_held) == 6).await;
     assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 6);
 }

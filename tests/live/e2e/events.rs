@@ -1,12 +1,8 @@
 //! Events on a group, its workloads and its pods: one for each batch and reason, each with its own text.
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::api::core::v1::Event;
-use kube::api::ListParams;
 
-use crate::common::pods::Pod;
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 
 /// Events on the group as `kubectl describe` shows them: how often each was said.
 async fn events(stage: &Stage) -> BTreeMap<String, i32> {
@@ -43,11 +39,7 @@ fn times(told: &BTreeMap<[String; 3], i64>) -> i64 {
 /// Waits until these pods were told these notes for these reasons, each once, and no others.
 async fn until_told(stage: &Stage, told: &[[&str; 3]]) {
     let expected = told.iter().map(|texts| (texts.map(str::to_owned), 1)).collect::<BTreeMap<_, _>>();
-    eventually(PATIENT, "these Events on pods", async || {
-        let found = on_pods(stage).await;
-        if found == expected { Ok(()) } else { Err(format!("{found:#?}")) }
-    })
-    .await;
+    until_found("these Events on pods", async || on_pods(stage).await, |found| *found == expected).await;
 }
 
 /// Waits until these begin the Events that there are, in order of their texts, and there are no others.
@@ -65,13 +57,11 @@ async fn until_events(stage: &Stage, begin: &[(&str, i32)]) {
 
 #[tokio::test]
 async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones() {
-    let stage = Stage::new("events").await;
-    stage.add_node("all", 45).await;
+    let stage = Stage::new("events").await.with_room(45).await;
     let launch = stage.launch();
     let rolegate = launch.start().await;
     let group = Group::new("llm").role("prefill", 30, 10).role("decode", 15, 5).held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     stage.pods.until("a segment released", |now| now.count_all(Pod::is_released) == 15).await;
     let first = [
         ("Normal PreviousSegmentNotReady: segment 2 is held: segment 1 has ", 1),
@@ -133,12 +123,9 @@ async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones()
 
 #[tokio::test]
 async fn a_hold_that_is_over_says_so() {
-    let stage = Stage::new("hold-over").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("hold-over").await.with_room(12).await.serve().await;
     let group = Group::new("llm").role("prefill", 8, 8);
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     stage.create_sets(&group.clone().role("prefill", 12, 8)).await;
     // Which of the four is seen first is not for us to say.
     let warning = "Warning BeyondDesired: replica ";
@@ -154,8 +141,7 @@ async fn a_hold_that_is_over_says_so() {
 
 #[tokio::test]
 async fn the_first_held_pod_of_a_segment_says_why_and_the_others_say_nothing() {
-    let stage = Stage::new("events-on-pods").await;
-    stage.add_node("all", 18).await;
+    let stage = Stage::new("events-on-pods").await.with_room(18).await;
     let _rolegate = stage.launch().flag("missing-group", "hold").start().await;
     // Nothing but the pods is there to say it. The first of them is there before any other is.
     let group = Group::three_segments();

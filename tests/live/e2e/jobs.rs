@@ -1,14 +1,6 @@
 //! Work that is done stays done when it is cleaned up.
 
-use std::time::Duration;
-
-use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
-
-use crate::common::pods::Pod;
-use crate::common::{Group, Stage, always};
-
-type ApiPod = k8s_openapi::api::core::v1::Pod;
+use crate::common::prelude::*;
 
 const COMPLETION: &str = "batch.kubernetes.io/job-completion-index";
 
@@ -19,10 +11,8 @@ fn index(pod: &Pod) -> Option<u32> {
 fn job(group: &Group, stage: &Stage, name: &str, spec: &Value) -> Value {
     let mut template = group.set(group.find("work"), &stage.namespace)["spec"]["template"].clone();
     template["spec"]["restartPolicy"] = json!("Never");
-    let mut job = json!({
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": { "name": name },
-        "spec": { "completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": template },
-    });
+    let mut job = object("batch/v1", "Job", &name)
+        .spec(json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": template }));
     json_patch::merge(&mut job["spec"], spec);
     job
 }
@@ -41,15 +31,11 @@ async fn succeed(stage: &Stage, number: u32) {
 
 #[tokio::test]
 async fn what_a_job_has_done_counts_when_the_job_is_cleaned_up() {
-    let stage = Stage::new("job-cleaned").await;
-    stage.add_node("all", 8).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("job-cleaned").await.with_room(8).await.serve().await;
     let group = Group::new("llm").role("work", 4, 2).held_back();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     let spec = json!({ "ttlSecondsAfterFinished": 0 });
-    let made = stage.post("/apis/batch/v1", "jobs", &job(&group, &stage, "first", &spec)).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(job(&group, &stage, "first", &spec)).await;
     for number in 0..4 {
         succeed(&stage, number).await;
     }
@@ -65,7 +51,6 @@ async fn what_a_job_has_done_counts_when_the_job_is_cleaned_up() {
     assert_eq!(statuses.now().0["succeeded"]["work"][0]["replicas"], "0-3");
 
     // Another Job is other work.
-    let made = stage.post("/apis/batch/v1", "jobs", &job(&group, &stage, "second", &json!({}))).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(job(&group, &stage, "second", &json!({}))).await;
     statuses.until("it begins anew", |status| status.ready().contains("0/4 pods ready")).await;
 }

@@ -1,24 +1,12 @@
 //! Pods that are not quite like the others.
 
-use std::time::Duration;
-
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use kube::api::{Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::pods::{GATE, Pod};
-use crate::common::stage::{CORE, GROUPS, typed};
-use crate::common::{Group, Stage, always, invariants};
-
-type ApiPod = k8s_openapi::api::core::v1::Pod;
+use crate::common::prelude::*;
 
 const INDEX: &str = "rolebasedgroup.workloads.x-k8s.io/role-instance-index";
 
 #[tokio::test]
 async fn gates_of_others_stay() {
-    let stage = Stage::new("other-gates").await;
-    stage.add_node("all", 4).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("other-gates").await.with_room(4).await.serve().await;
     let gates = json!({ "spec": { "schedulingGates": [{ "name": "example.com/quota" }] } });
     let group = Group::new("llm").role("main", 4, 2).template(&gates);
     stage.deploy(&group).await;
@@ -43,9 +31,7 @@ async fn gates_of_others_stay() {
 
 #[tokio::test]
 async fn a_pod_that_has_its_node_passes_with_a_warning() {
-    let stage = Stage::new("bound").await;
-    stage.add_node("all", 4).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("bound").await.with_room(4).await.serve().await;
     let group = Group::new("llm").role("main", 4, 2);
     stage.create_group(&group).await;
     let mut pod = group.pod("main", "bound", &stage.namespace);
@@ -59,12 +45,9 @@ async fn a_pod_that_has_its_node_passes_with_a_warning() {
 
 #[tokio::test]
 async fn a_pod_whose_role_the_group_does_not_have_is_held_until_it_has() {
-    let stage = Stage::new("other-role").await;
-    stage.add_node("all", 4).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("other-role").await.with_room(4).await.serve().await;
     let group = Group::new("llm").role("main", 4, 2);
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     let made = stage.post(CORE, "pods", &group.pod("mian", "typo", &stage.namespace)).await;
     assert_eq!(made.code, 201, "{made:?}");
     assert_eq!(made.warnings, [r#"role "mian" is not in group "llm": the pod is held until the group has it"#]);
@@ -82,8 +65,7 @@ async fn a_pod_whose_role_the_group_does_not_have_passes_where_that_is_asked_for
     let stage = Stage::new("other-role-passes").await;
     let _rolegate = stage.launch().flag("unknown-role", "pass").start().await;
     let group = Group::new("llm").role("main", 4, 2);
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     let made = stage.post(CORE, "pods", &group.pod("mian", "typo", &stage.namespace)).await;
     assert_eq!(made.code, 201, "{made:?}");
     assert_eq!(made.warnings, [r#"role "mian" is not in group "llm": the pod is not coordinated"#]);
@@ -93,9 +75,7 @@ async fn a_pod_whose_role_the_group_does_not_have_passes_where_that_is_asked_for
 
 #[tokio::test]
 async fn a_number_that_stands_in_labels_alone_lets_nobody_go() {
-    let stage = Stage::new("forged-numbers").await;
-    stage.add_node("all", 12).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("forged-numbers").await.with_room(12).await.serve().await;
     let group = Group::new("llm").role("main", 4, 2).held_back();
     stage.deploy(&group).await;
     stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) == 2).await;
@@ -119,9 +99,7 @@ async fn a_number_that_stands_in_labels_alone_lets_nobody_go() {
 
 #[tokio::test]
 async fn a_held_pod_is_what_it_was_born_as_whatever_is_written_on_it() {
-    let stage = Stage::new("relabelled").await;
-    stage.add_node("all", 12).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("relabelled").await.with_room(12).await.serve().await;
     let group = Group::new("llm").role("prefill", 4, 4).role("decode", 2, 1).held_back();
     stage.deploy(&group).await;
     stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) == 5).await;
@@ -143,15 +121,13 @@ async fn a_held_pod_is_what_it_was_born_as_whatever_is_written_on_it() {
 
 #[tokio::test]
 async fn replicas_are_counted_from_where_the_workload_starts_to_count() {
-    let stage = Stage::new("start-at-5").await;
-    stage.add_node("all", 6).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("start-at-5").await.with_room(6).await.serve().await;
     let group = Group::new("llm").role("main", 6, 2).held_back();
     let statuses = stage.statuses(&group);
     let mut set = group.set(group.find("main"), &stage.namespace);
     set["spec"]["ordinals"] = json!({ "start": 5 });
     stage.create_group(&group).await;
-    stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    stage.create(set).await;
     stage.pods.until("all pods", |now| now.count_all(|_| true) == 6).await;
     for first in [5, 7, 9] {
         let next = first..first + 2;
@@ -169,16 +145,12 @@ async fn replicas_are_counted_from_where_the_workload_starts_to_count() {
 
 #[tokio::test]
 async fn pods_without_number_or_name_take_their_turn() {
-    let stage = Stage::new("deployment").await;
-    stage.add_node("all", 6).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("deployment").await.with_room(6).await.serve().await;
     let group = Group::new("llm").role("router", 6, 2).held_back();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     let set = group.set(group.find("router"), &stage.namespace);
     let spec = json!({ "replicas": 6, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    let deployment = json!({ "metadata": { "name": "router" }, "spec": spec });
-    stage.api::<Deployment>().create(&PostParams::default(), &typed(deployment)).await.unwrap();
+    stage.create(object("apps/v1", "Deployment", "router").spec(spec)).await;
     for released in [2, 4, 6] {
         let found = |now: &crate::common::pods::View| {
             now.count_all(|_| true) == 6 && now.count_all(Pod::is_released) >= released
@@ -193,12 +165,9 @@ async fn pods_without_number_or_name_take_their_turn() {
 
 #[tokio::test]
 async fn a_dry_run_changes_nothing() {
-    let stage = Stage::new("dry-run").await;
-    stage.add_node("all", 8).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("dry-run").await.with_room(8).await.serve().await;
     let group = Group::new("llm").role("main", 4, 2).held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     stage.pods.until("a segment runs", |now| now.count_all(Pod::is_scheduled) == 2).await;
     statuses.until("the rest is held", |status| status.0["summary"]["held"] == 2).await;
     // By then all is told that there is to tell.

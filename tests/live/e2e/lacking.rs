@@ -1,20 +1,14 @@
 //! Groups of which something is not there, or does not say that it is theirs.
 
-use kube::api::PostParams;
-use serde_json::json;
-
-use crate::common::stage::typed;
-use crate::common::status::Status;
-use crate::common::{Group, Stage};
+use crate::common::prelude::*;
 
 #[tokio::test]
 async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
-    let stage = Stage::new("lacking").await;
-    stage.add_node("all", 6).await;
+    let stage = Stage::new("lacking").await.with_room(6).await;
     let _rolegate = stage.launch().flag("progress-deadline", "4s").start().await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
     let statuses = stage.coordination_statuses("llm");
-    stage.coordinations().create(&PostParams::default(), &typed(group.coordination())).await.unwrap();
+    stage.create(group.coordination()).await;
     let is = |kind: &'static str, reason: &'static str| {
         move |status: &Status| status.condition(kind).starts_with(&format!("False {reason}"))
     };
@@ -72,11 +66,9 @@ async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
 
 #[tokio::test]
 async fn a_group_that_wants_no_replica_has_no_segment() {
-    let stage = Stage::new("no-replica").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("no-replica").await.serve().await;
     let group = Group::new("llm").role("prefill", 0, 2).role("decode", 0, 1);
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     let status = statuses.until("it is told", |status| !status.minimum().is_empty()).await;
     assert!(status.minimum().starts_with("False NoSegmentsReady: 0/0 segments ready"), "{status}");
 }

@@ -1,26 +1,18 @@
 //! The webhook is away, or behind: whatever is made meanwhile is refused or held, never let through.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::Event as ApiEvent;
-use kube::api::ListParams;
-use serde_json::json;
 
-use crate::common::pods::{Event, Pod, Step};
+use crate::common::pods::Event;
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::common::stage::CORE;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
 
 #[tokio::test]
 async fn while_the_webhook_is_down_pods_are_refused_and_none_slips_in() {
-    let stage = Stage::new("webhook-down").await;
-    stage.add_node("all", 46).await;
+    let stage = Stage::new("webhook-down").await.with_room(46).await;
     let launch = stage.launch();
     let rolegate = launch.start().await;
     let group = Group::new("llm").role("prefill", 20, 10).role("decode", 10, 5);
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     statuses.until("deployed", |status| status.ready().starts_with("True")).await;
     rolegate.kill().await;
 
@@ -55,14 +47,12 @@ async fn while_the_webhook_is_down_pods_are_refused_and_none_slips_in() {
 
 #[tokio::test]
 async fn a_scale_up_by_500_with_a_cache_that_lags_lets_no_pod_slip_in() {
-    let stage = Stage::new("lagging").await;
-    stage.add_node("all", 600).await;
+    let stage = Stage::new("lagging").await.with_room(600).await;
     let proxy = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
     let launch = stage.launch().through(&proxy);
     let rolegate = launch.start().await;
     let group = Group::new("llm").role("prefill", 20, 10);
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 20/20 pods ready").await;
 
     // Groups are judged by what is read live, and that would be late: it is not the subject.
@@ -95,13 +85,11 @@ async fn a_scale_up_by_500_with_a_cache_that_lags_lets_no_pod_slip_in() {
 
 #[tokio::test]
 async fn a_run_survives_a_network_that_breaks() {
-    let stage = Stage::new("broken-network").await;
-    stage.add_node("all", 60).await;
+    let stage = Stage::new("broken-network").await.with_room(60).await;
     let proxy = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
     let _rolegate = stage.launch().through(&proxy).start().await;
     let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5).held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     for segment in 1..=4 {
         stage.pods.until("the next released", |now| now.count_all(Pod::is_released) == 15 * segment).await;
         // Every watch breaks, and every request that is on its way.
@@ -131,9 +119,7 @@ async fn while_nobody_answers_the_same_goes_on_as_kubernetes_1_33() {
 }
 
 async fn goes_on_without_us(plane: Arc<ControlPlane>) {
-    let stage = Stage::on(plane, "nobody-answers").await;
-    stage.add_node("all", 10).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::on(plane, "nobody-answers").await.with_room(10).await.serve().await;
     let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1);
     stage.deploy(&group).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;

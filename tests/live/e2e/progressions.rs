@@ -1,10 +1,7 @@
 //! Each progression at full size, its order judged from outside at every event.
 
-use serde_json::json;
-
-use crate::common::pods::Pod;
-use crate::common::status::Status;
-use crate::common::{Group, Progression, Stage, invariants};
+use crate::common::Progression;
+use crate::common::prelude::*;
 
 /// What every run must fulfil that waits for anything.
 fn check(stage: &Stage, group: &Group) {
@@ -15,12 +12,9 @@ fn check(stage: &Stage, group: &Group) {
 
 #[tokio::test]
 async fn ordered_ready_waits_for_the_last_pod_of_each_segment() {
-    let stage = Stage::new("ordered-ready").await;
-    stage.add_node("all", 150).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("ordered-ready").await.with_room(150).await.serve().await;
     let group = Group::story_1("llm").held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     stage.pods.until("all pods", |now| now.count_all(|_| true) == 150).await;
 
     for segment in 0..10 {
@@ -55,12 +49,9 @@ async fn ordered_ready_waits_for_the_last_pod_of_each_segment() {
 
 #[tokio::test]
 async fn ordered_releases_one_segment_after_the_other_and_waits_for_no_readiness() {
-    let stage = Stage::new("ordered").await;
-    stage.add_node("all", 150).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("ordered").await.with_room(150).await.serve().await;
     let group = Group::story_1("llm").progression(Progression::Ordered).held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
 
     stage.pods.until("all released", |now| now.count_all(Pod::is_released) == 150).await;
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 0));
@@ -76,12 +67,9 @@ async fn ordered_releases_one_segment_after_the_other_and_waits_for_no_readiness
 
 #[tokio::test]
 async fn pods_of_parallel_segments_never_wait() {
-    let stage = Stage::new("parallel").await;
-    stage.add_node("all", 150).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("parallel").await.with_room(150).await.serve().await;
     let group = Group::story_1("llm").progression(Progression::Parallel).held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
 
     stage.pods.until("all pods", |now| now.count_all(|_| true) == 150).await;
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 0));
@@ -108,12 +96,9 @@ async fn pods_of_parallel_segments_never_wait() {
 /// Who was born before an edit that makes batches wait runs; who comes after it waits for its turn.
 #[tokio::test]
 async fn an_edit_that_makes_segments_wait_holds_the_pods_that_come_after_it() {
-    let stage = Stage::new("parallel-no-more").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("parallel-no-more").await.with_room(60).await.serve().await;
     let parallel = Group::new("llm").role("decode", 20, 5).progression(Progression::Parallel).held_back();
-    let statuses = stage.statuses(&parallel);
-    stage.create_group(&parallel).await;
+    let statuses = stage.create_watched(&parallel).await;
     // Half of the pods are made; the group wants twice as many.
     stage.create_sets(&parallel.clone().role("decode", 10, 5)).await;
     stage.pods.until("half of them", |now| now.count_all(Pod::is_released) == 10).await;

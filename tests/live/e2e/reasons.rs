@@ -1,18 +1,12 @@
 //! Why pods are held, as the status of their group says it, where other tests do not come by.
 
-use kube::api::PostParams;
-use serde_json::{Value, json};
-
-use crate::common::pods::{Pod, View};
-use crate::common::stage::typed;
-use crate::common::status::Status;
-use crate::common::{Group, Stage};
+use crate::common::prelude::*;
 
 /// The group with these coordinations, and its workloads.
 async fn deploy(stage: &Stage, group: &Group, coordination: Value) {
     let mut object = group.object();
     object["spec"]["coordination"] = coordination;
-    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create(object).await;
     stage.create_sets(group).await;
 }
 
@@ -40,9 +34,7 @@ async fn a_step_waits_until_the_one_before_has_nodes_and_no_longer() {
 
 #[tokio::test]
 async fn a_coordination_that_waits_blocks_one_that_shares_a_role() {
-    let stage = Stage::new("blocked").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("blocked").await.with_room(20).await.serve().await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2).role("router", 4, 2).held_back();
     let statuses = stage.statuses(&group);
     let segments = |name: &str, other: &str| {

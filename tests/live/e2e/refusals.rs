@@ -1,10 +1,6 @@
 //! Wrong groups: refused in plain words, and where they are stored already, brought to light.
 
-use serde_json::{Value, json};
-
-use crate::common::pods::Pod;
-use crate::common::stage::GROUPS;
-use crate::common::{Group, Stage, invariants};
+use crate::common::prelude::*;
 
 const SIZES: &str =
     r#"segment size conflict for role "prefill": coordination has segment size 10, but another coordination has 5"#;
@@ -28,8 +24,7 @@ fn group() -> Group {
 
 #[tokio::test]
 async fn a_conflict_is_refused_with_every_cause() {
-    let stage = Stage::new("conflict").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("conflict").await.serve().await;
     let mut object = group().object();
     object["spec"]["coordination"] = conflicting();
     let refused = stage.post(GROUPS, "rolebasedgroups", &object).await;
@@ -71,9 +66,7 @@ async fn a_conflict_is_refused_with_every_cause() {
 
 #[tokio::test]
 async fn kubectl_shows_why() {
-    let stage = Stage::new("kubectl").await;
-    stage.add_node("all", 30).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("kubectl").await.with_room(30).await.serve().await;
     let group = group();
     let apply = ["apply", "--namespace", "kubectl", "-f", "-"];
     let mut object = group.object();
@@ -94,8 +87,7 @@ async fn kubectl_shows_why() {
 
 #[tokio::test]
 async fn a_stored_fault_holds_what_is_held_and_does_not_stop_other_edits() {
-    let stage = Stage::new("old-fault").await;
-    stage.add_node("all", 30).await;
+    let stage = Stage::new("old-fault").await.with_room(30).await;
     // It was stored when nobody looked.
     let group = group();
     let statuses = stage.statuses(&group);
@@ -135,12 +127,10 @@ async fn a_stored_fault_holds_what_is_held_and_does_not_stop_other_edits() {
 
 #[tokio::test]
 async fn nothing_moves_for_too_long_and_the_group_says_what_it_waits_for() {
-    let stage = Stage::new("stalled").await;
-    stage.add_node("all", 30).await;
+    let stage = Stage::new("stalled").await.with_room(30).await;
     let rolegate = stage.launch().flag("progress-deadline", "2s").start().await;
     let group = group().held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     let status = statuses.until("stalled", |status| status.progressing().starts_with("False")).await;
     assert_eq!(
         status.progressing(),

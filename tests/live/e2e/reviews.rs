@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use http::Method;
-use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::common::{Group, Stage};
+use crate::common::prelude::*;
 
 fn recorded() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/reviews");

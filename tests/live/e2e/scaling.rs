@@ -1,17 +1,12 @@
 //! A group that serves grows by a segment, and shrinks.
 
-use crate::common::pods::Pod;
-use crate::common::status::Status;
-use crate::common::{Group, Stage, invariants};
+use crate::common::prelude::*;
 
 #[tokio::test]
 async fn a_group_grows_by_a_segment_and_shrinks_while_it_serves() {
-    let stage = Stage::new("scaling").await;
-    stage.add_node("all", 150).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("scaling").await.with_room(150).await.serve().await;
     let group = Group::story_1("llm");
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 150/150 pods ready").await;
     let deployed = statuses.all().len();
 
@@ -59,12 +54,9 @@ async fn a_group_grows_by_a_segment_and_shrinks_while_it_serves() {
 
 #[tokio::test]
 async fn pods_beyond_what_the_group_declares_stay_held() {
-    let stage = Stage::new("beyond").await;
-    stage.add_node("all", 30).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("beyond").await.with_room(30).await.serve().await;
     let group = Group::new("llm").role("prefill", 8, 4);
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     // The workload is scaled first, as an autoscaler may do it.
     stage.create_sets(&group.clone().role("prefill", 12, 4)).await;
     let beyond = |status: &Status| status.0["summary"]["held"] == 4 && status.0["summary"]["reason"] == "BeyondDesired";

@@ -1,12 +1,6 @@
 //! Deployments that do not fit serve with what fits: KEP-32, Story 1, and KEP-75, Story 3.
 
-use kube::api::PostParams;
-use serde_json::json;
-
-use crate::common::pods::{Pod, View};
-use crate::common::stage::typed;
-use crate::common::status::Status;
-use crate::common::{Group, Stage, invariants};
+use crate::common::prelude::*;
 
 /// 4P4D in steps of 2P:2D with room for five: whole steps have nodes, and never prefill or decode alone.
 #[tokio::test]
@@ -19,7 +13,7 @@ async fn story_3_of_kep_75_deploys_in_whole_steps_where_room_is_short() {
     let step = json!({ "rollingDeploy": { "roleDeployStep": { "prefill": 2, "decode": 2 } } });
     let mut object = group.object();
     object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": step }]);
-    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create(object).await;
     stage.create_sets(&group).await;
     stage.pods.until("as many as there is room for", |now| now.count_all(Pod::is_scheduled) == 5).await;
     statuses.until("the first step serves", |status| status.ready().ends_with("5/8 pods ready")).await;
@@ -43,8 +37,7 @@ async fn story_1_serves_with_nine_segments_and_completes_when_room_comes() {
     stage.add_node("small", 140).await;
     let _rolegate = stage.launch().start().await;
     let group = Group::story_1("llm");
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
 
     // Room for 140: nine segments are complete, of the tenth 5 of 15 pods have a node.
     let full = statuses.until("140 pods ready", |status| status.ready().ends_with("140/150 pods ready")).await;

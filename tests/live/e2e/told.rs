@@ -1,18 +1,9 @@
 //! What is said is so, and what is so is said: of what comes a moment later nothing, of a name that is misspelt what helps, of
 //! pods that run without their group that they do.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Event, Namespace};
-use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::json;
 
-use crate::common::pods::Pod;
-use crate::common::stage::typed;
-use crate::common::{Group, PATIENT, Stage, always, eventually};
+use crate::common::prelude::*;
 
 /// Events of ours by reason, each with the objects that they are about, type and note.
 async fn told(stage: &Stage) -> BTreeMap<String, Vec<[String; 3]>> {
@@ -29,14 +20,13 @@ async fn told(stage: &Stage) -> BTreeMap<String, Vec<[String; 3]>> {
 /// `kubectl apply -f` of a folder applies one file after the other.
 #[tokio::test]
 async fn what_comes_a_moment_later_is_not_said_to_be_missing() {
-    let stage = Stage::new("second-file").await;
-    stage.add_node("all", 6).await;
+    let stage = Stage::new("second-file").await.with_room(6).await;
     let _rolegate = stage.launch().flag("allow", "scale").start().await;
     let statuses = stage.coordination_statuses("llm");
     let group = Group::new("llm").role("prefill", 0, 2).role("decode", 0, 1).bare_names();
     let mut coordination = group.coordination();
     coordination["spec"]["segments"] = json!(2);
-    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    stage.create(coordination).await;
     statuses.until("it is missed", |status| status.condition("Elastic").starts_with("False")).await;
     stage.create_claimed_sets(&group).await;
     statuses.until("it serves", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
@@ -49,17 +39,14 @@ async fn what_comes_a_moment_later_is_not_said_to_be_missing() {
 /// What `explain` says about a role that the group does not have is tried as it stands.
 #[tokio::test]
 async fn a_role_that_is_misspelt_in_a_template_is_mended_as_it_is_said() {
-    let stage = Stage::new("misspelt-role").await;
-    stage.add_node("all", 4).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("misspelt-role").await.with_room(4).await.serve().await;
     let group = Group::new("llm").role("decode", 4, 2);
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     let mut set = group.set(group.find("decode"), &stage.namespace);
     let labels = json!({ "app": "decode", "rolegate.dev/group": "llm", "rolegate.dev/role": "decoed" });
     set["spec"]["selector"]["matchLabels"] = json!({ "app": "decode" });
     set["spec"]["template"]["metadata"]["labels"] = labels;
-    stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    stage.create(set).await;
     stage.pods.until("all are held", |now| now.count_all(Pod::is_held) == 4).await;
     // Of all four, and not of the first that was seen.
     let note = r#"role "decoed" is held: the group does not have it (4 pods)"#;
@@ -88,8 +75,7 @@ async fn a_role_that_is_misspelt_in_a_template_is_mended_as_it_is_said() {
 /// A misspelt group holds its pods for a while; that they go then is said, and that they run without it.
 #[tokio::test]
 async fn pods_whose_group_never_comes_are_told_of_when_they_go_and_after() {
-    let stage = Stage::new("misspelt-group").await;
-    stage.add_node("all", 4).await;
+    let stage = Stage::new("misspelt-group").await.with_room(4).await;
     let rolegate = stage.launch().flag("missing-group", "release-after=3s").start().await;
     let group = Group::new("lmm").role("main", 4, 2);
     stage.create_sets(&group).await;
@@ -114,8 +100,7 @@ async fn pods_whose_group_never_comes_are_told_of_when_they_go_and_after() {
 /// Whatever is left in a namespace that is being deleted, it is one line in the log.
 #[tokio::test]
 async fn a_namespace_that_is_deleted_is_one_line_in_the_log() {
-    let stage = Stage::new("deleted-namespace").await;
-    stage.add_node("all", 24).await;
+    let stage = Stage::new("deleted-namespace").await.with_room(24).await;
     let rolegate = stage.launch().flag("vanished-grace", "1s").start().await;
     let group = Group::new("llm").role("prefill", 12, 2).role("decode", 12, 2).held_back();
     stage.deploy(&group).await;

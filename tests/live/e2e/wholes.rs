@@ -1,15 +1,6 @@
 //! Batches that are released as a whole: they wait for all their pods, or for so long, and no pod of another batch joins them.
 
-use std::time::Duration;
-
-use kube::api::{DeleteParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::pods::{Pod, Step};
-use crate::common::rolegate::Launch;
-use crate::common::stage::typed;
-use crate::common::status::StatusLog;
-use crate::common::{Group, Stage, always};
+use crate::common::prelude::*;
 
 const BATCH: &str = "rolebasedgroup.workloads.x-k8s.io/deploy-topology-coordination-name";
 
@@ -28,7 +19,7 @@ fn on_one_node(group: &Group, name: &str) -> Value {
 }
 
 async fn create(stage: &Stage, object: &Value) {
-    stage.groups().create(&PostParams::default(), &typed(object.clone())).await.unwrap();
+    stage.create(object.clone()).await;
 }
 
 /// All pods of prefill, and none of decode but one.
@@ -73,10 +64,10 @@ async fn the_pods_of_a_batch_that_lacks_others_go_when_they_have_waited_for_so_l
     let waited = out - last.unwrap();
     assert!(waited > Duration::from_millis(1500) && waited < Duration::from_secs(20), "released after {waited:?}");
     // What comes after it still waits: the segment is not ready without its second decode.
-    always(Duration::from_secs(1), "the second segment is held", async || {
-        stage.pods.now(|now| if now.count_all(Pod::is_held) == 4 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    stage
+        .pods
+        .always(Duration::from_secs(1), "the second segment is held", |now| now.count_all(Pod::is_held) == 4)
+        .await;
     stage.scale_set(&group(), "decode", 4).await;
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 12/12 pods ready").await;
 }
@@ -101,18 +92,14 @@ pub async fn mis_stamped(stage: &Stage) -> StatusLog {
 
 #[tokio::test]
 async fn pods_that_were_made_for_another_batch_are_held_and_a_person_may_delete_them() {
-    let stage = Stage::new("mis-stamped").await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("mis-stamped").await.serve().await;
     let statuses = mis_stamped(&stage).await;
     statuses.until("it is told", |status| status.reason() == "StampMismatch").await;
     rolegate.until_metric(r#"rolegate_held_pods{reason="StampMismatch"}"#, 6).await;
     // Their turn comes, and they stay.
     stage.let_ready(Pod::is_released).await;
     statuses.until("committed", |status| status.released("prefill") == 8).await;
-    always(Duration::from_secs(2), "they are held", async || {
-        stage.pods.now(|now| if now.count_all(Pod::is_held) == 6 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    stage.pods.always(Duration::from_secs(2), "they are held", |now| now.count_all(Pod::is_held) == 6).await;
     let held = stage.pods.now(|now| now.all().filter(|pod| pod.is_held()).cloned().collect::<Vec<_>>());
     for pod in &held {
         assert_eq!(pod.labels[BATCH], "pd-1", "{pod:?}");

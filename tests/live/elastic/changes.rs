@@ -1,14 +1,7 @@
 //! What else happens while a pair is scaled: another target, another hand, a rollout.
 
-use std::collections::BTreeMap;
-
-use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
-
-use crate::common::pods::{Pod, View};
-use crate::common::status::Status;
-use crate::common::{PATIENT, Stage, eventually};
-use crate::elastic::support::{Pair, SIZES, launch};
+use crate::common::prelude::*;
+use crate::elastic::support::{Pair, SIZES, served};
 
 async fn patch(pair: &Pair, role: &str, change: Value) {
     pair.workloads().patch(role, &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
@@ -16,9 +9,7 @@ async fn patch(pair: &Pair, role: &str, change: Value) {
 
 #[tokio::test]
 async fn another_target_is_followed_in_the_middle_of_the_way_up() {
-    let stage = Stage::new("elastic-turn-up").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("elastic-turn-up", 60).await;
     let held_back = json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": "" } } });
     let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 8 }), &held_back).await;
     for segments in 1..=4 {
@@ -42,9 +33,7 @@ async fn another_target_is_followed_in_the_middle_of_the_way_up() {
 
 #[tokio::test]
 async fn what_is_wanted_again_while_it_drains_stays() {
-    let stage = Stage::new("elastic-turn-down").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("elastic-turn-down", 60).await;
     let spec = json!({ "segments": 5, "scaleIn": { "drainSeconds": 5 } });
     let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
     pair.until_scaled(5).await;
@@ -67,9 +56,7 @@ async fn what_is_wanted_again_while_it_drains_stays() {
 
 #[tokio::test]
 async fn what_somebody_else_scales_is_scaled_back_and_told() {
-    let stage = Stage::new("elastic-foreign").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("elastic-foreign", 60).await;
     let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 3 }), &json!({})).await;
     pair.until_scaled(3).await;
     let running: Vec<_> = pair.stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
@@ -94,9 +81,7 @@ async fn what_somebody_else_scales_is_scaled_back_and_told() {
 
 #[tokio::test]
 async fn nothing_is_taken_away_while_a_rollout_is_open() {
-    let stage = Stage::new("elastic-rollout").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("elastic-rollout", 60).await;
     let rolling = json!({ "maxSkew": "50%", "maxUnavailable": 1 });
     let sizes: Value = SIZES.iter().map(|(role, size)| ((*role).to_owned(), json!(size))).collect();
     let spec = json!({ "segments": 4, "coordination": [
@@ -129,8 +114,7 @@ async fn nothing_is_taken_away_while_a_rollout_is_open() {
 
 #[tokio::test]
 async fn nothing_is_made_anew_while_segments_are_taken_away() {
-    let stage = Stage::new("elastic-loss").await;
-    stage.add_node("all", 60).await;
+    let stage = Stage::new("elastic-loss").await.with_room(60).await;
     let _rolegate = stage.launch().flag("allow", "scale,recovery").start().await;
     let sizes: Value = SIZES.iter().map(|(role, size)| ((*role).to_owned(), json!(size))).collect();
     let placement = json!({ "segmentSize": sizes, "recovery": { "policy": "Recreate" } });

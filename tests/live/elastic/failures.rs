@@ -1,25 +1,15 @@
 //! What goes wrong while a pair is scaled.
 
-use std::time::Duration;
-
 use k8s_openapi::api::core::v1::ResourceQuota;
-use kube::api::{DeleteParams, PostParams};
-use serde_json::json;
 
-use crate::common::pods::Pod;
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
 use crate::common::request_proxy::{Kind, RequestProxy};
-use crate::common::rolegate::Rolegate;
-use crate::common::stage::typed;
-use crate::common::wait::always;
-use crate::common::{PATIENT, Stage, eventually};
-use crate::elastic::support::{Pair, SIZES, launch};
+use crate::elastic::support::{Pair, SIZES, launch, served};
 
 #[tokio::test]
 async fn without_the_word_segments_have_no_effect_and_say_so() {
-    let stage = Stage::new("elastic-not-allowed").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("elastic-not-allowed").await.with_room(60).await.serve().await;
     let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
     pair.until_told("False NotAllowed: `segments` has no effect: rolegate runs without `--allow scale`").await;
     eventually(PATIENT, "an Event", async || match pair.scales("SegmentsIgnored").await {
@@ -35,9 +25,7 @@ async fn without_the_word_segments_have_no_effect_and_say_so() {
 
 #[tokio::test]
 async fn a_workload_that_is_not_claimed_is_nobodys_to_scale() {
-    let stage = Stage::new("elastic-unclaimed").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("elastic-unclaimed", 60).await;
     let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
     pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group-"]).await;
@@ -53,16 +41,15 @@ async fn a_workload_that_is_not_claimed_is_nobodys_to_scale() {
 
 #[tokio::test]
 async fn a_quota_that_stops_one_role_stops_the_other_and_is_told() {
-    let stage = Stage::new("elastic-quota").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("elastic-quota", 60).await;
     // Two whole segments, and of the third all but one pod.
     let quota = json!({ "metadata": { "name": "small" }, "spec": { "hard": { "pods": "8" } } });
     stage.api::<ResourceQuota>().create(&PostParams::default(), &typed(quota)).await.unwrap();
-    eventually(PATIENT, "a quota that counts", async || {
-        let status = stage.api::<ResourceQuota>().get("small").await.unwrap().status.unwrap_or_default();
-        if status.used.is_some() { Ok(()) } else { Err("not yet") }
-    })
+    until_found(
+        "a quota that counts",
+        async || stage.api::<ResourceQuota>().get("small").await.unwrap().status.unwrap_or_default(),
+        |status| status.used.is_some(),
+    )
     .await;
     let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 6 }), &json!({})).await;
     pair.stage.pods.until("eight pods", |now| now.count_all(Pod::is_ready) == 8).await;
@@ -81,8 +68,7 @@ async fn a_quota_that_stops_one_role_stops_the_other_and_is_told() {
 /// Scaled from so many segments towards so many, of which one workload knows and the other never learns by this leader; with
 /// the pods that there were.
 async fn half_scaled(namespace: &str, [from, to]: [u32; 2], prefills: u64) -> (RequestProxy, Rolegate, Pair, Vec<Pod>) {
-    let stage = Stage::new(namespace).await;
-    stage.add_node("all", 60).await;
+    let stage = Stage::new(namespace).await.with_room(60).await;
     let proxy = RequestProxy::before(&stage.plane).await;
     let leader = launch(&stage).through_requests(&proxy).start().await;
     let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": from }), &json!({})).await;
@@ -132,8 +118,7 @@ async fn a_leader_that_dies_between_two_scales_on_the_way_down_leaves_the_other_
 
 #[tokio::test]
 async fn while_no_webhook_answers_both_wait() {
-    let stage = Stage::new("elastic-webhook").await;
-    stage.add_node("all", 60).await;
+    let stage = Stage::new("elastic-webhook").await.with_room(60).await;
     let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
     let rolegate = launch(&stage).behind(service.address).start_unready().await;
     service.lead_to(&[rolegate.webhook]);
@@ -143,10 +128,11 @@ async fn while_no_webhook_answers_both_wait() {
     service.lead_to(&["127.0.0.1:1".parse().unwrap()]);
     service.cut();
     pair.want(4).await;
-    eventually(PATIENT, "both are scaled, and no pod is made", async || {
-        let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
-        if replicas == (6, 3) { Ok(()) } else { Err(format!("{replicas:?}")) }
-    })
+    until_found(
+        "both are scaled, and no pod is made",
+        async || (pair.replicas("prefill").await, pair.replicas("decode").await),
+        |replicas| *replicas == (6, 3),
+    )
     .await;
     always(Duration::from_secs(1), "no pod without the webhook, and no further scale", async || {
         let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);

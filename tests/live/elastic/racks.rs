@@ -1,16 +1,8 @@
 //! Segments that share a rack: their pods are made when one has room for them.
 
-use std::time::Duration;
-
-use k8s_openapi::api::core::v1::Node;
-use kube::Api;
-use kube::api::DeleteParams;
-use serde_json::{Value, json};
-
-use crate::common::pods::{Pod, Step};
-use crate::common::{PATIENT, Stage, always, eventually};
+use crate::common::prelude::*;
 use crate::elastic::support::{Pair, SIZES, launch};
-use crate::pods::support::{RACK, add_rack, printed};
+use crate::pods::support::{RACK, add_rack};
 
 /// So many segments, each in one rack.
 fn in_racks(segments: u32) -> Value {
@@ -58,9 +50,9 @@ async fn a_segment_is_made_when_a_rack_has_room_for_it_and_until_then_it_is_told
     assert_eq!(status.0["summary"]["held"], 0, "{status}");
     eventually(PATIENT, "an Event", async || if pair.scales("NoRoom").await > 0 { Ok(()) } else { Err("none") }).await;
     pair.stage.pods.until("the first runs", |now| now.count_all(Pod::is_ready) == 3).await;
-    let told = printed(&pair.stage, &["status", "pd"]).await;
+    let told = pair.stage.said(&["status", "pd"]).await;
     assert!(told.contains("segments: 3 wanted, 1 released, 1 there; no example.com/rack fits segment 2"), "{told}");
-    let explained = printed(&pair.stage, &["explain", "group", "pd"]).await;
+    let explained = pair.stage.said(&["explain", "group", "pd"]).await;
     assert!(explained.contains("NoRoom: no example.com/rack fits segment 2"), "{explained}");
     assert!(explained.contains("which of an elastic group are not made before"), "{explained}");
     always(Duration::from_secs(2), "no pod is made that has no room", async || {

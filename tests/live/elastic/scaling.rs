@@ -1,12 +1,8 @@
 //! Up and down, for each kind of workload.
 
-use std::collections::BTreeSet;
-
-use serde_json::json;
-
-use crate::common::pods::{Pod, View};
-use crate::common::{ControlPlane, PATIENT, Stage, eventually};
-use crate::elastic::support::{Pair, SIZES, launch};
+use crate::common::prelude::*;
+use crate::elastic::support::{Pair, SIZES, launch, served};
+use crate::pods::support::stage as with_leader_worker_sets;
 
 async fn up_and_down(stage: Stage, kind: &'static str) -> Pair {
     stage.add_node("all", 60).await;
@@ -55,16 +51,13 @@ async fn two_deployments_do_as_well_and_lose_the_pods_of_their_last_segments() {
 
 #[tokio::test]
 async fn two_leader_worker_sets_do_as_well() {
-    let plane = ControlPlane::own(|| ControlPlane::start_with_groups("kwok,lws", &[])).await;
-    let pair = up_and_down(Stage::on(plane, "elastic-lws").await, "LeaderWorkerSet").await;
+    let pair = up_and_down(with_leader_worker_sets("elastic-lws").await, "LeaderWorkerSet").await;
     pair.nobody_waited_for_a_turn();
 }
 
 #[tokio::test]
 async fn marked_pods_have_their_time_before_they_go() {
-    let stage = Stage::new("elastic-drain").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("elastic-drain", 60).await;
     let spec = json!({ "segments": 3, "scaleIn": { "drainSeconds": 3 } });
     let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
     pair.until_scaled(3).await;
@@ -82,9 +75,7 @@ async fn marked_pods_have_their_time_before_they_go() {
 
 #[tokio::test]
 async fn no_segments_are_none() {
-    let stage = Stage::new("elastic-none").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("elastic-none", 60).await;
     let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
     pair.want(0).await;
@@ -96,9 +87,7 @@ async fn no_segments_are_none() {
 
 #[tokio::test]
 async fn a_parallel_group_is_scaled_one_segment_at_a_time_as_well() {
-    let stage = Stage::new("elastic-parallel").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("elastic-parallel", 60).await;
     let spec = json!({ "segments": 6, "coordination": [{
         "name": "segments",
         "strategy": { "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 }, "progression": "Parallel" } },
@@ -111,9 +100,7 @@ async fn a_parallel_group_is_scaled_one_segment_at_a_time_as_well() {
 /// Pods that a rollout makes beyond the replicas are held while segments are taken away, and its controller waits for them.
 #[tokio::test]
 async fn a_rollout_of_a_deployment_and_segments_that_are_taken_away_do_not_wait_for_each_other() {
-    let stage = Stage::new("elastic-rolled").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("elastic-rolled", 60).await;
     let pair = Pair::create(stage, "Deployment", &json!({ "segments": 4 }), &json!({})).await;
     pair.until_scaled(4).await;
     for (word, segments) in [("first", 3), ("second", 2)] {

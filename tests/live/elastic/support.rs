@@ -1,15 +1,9 @@
 //! A pair of workloads that is scaled together, and what an observer makes of their pods.
 
 use k8s_openapi::api::core::v1::Event;
-use kube::Api;
-use kube::api::{DynamicObject, ListParams, PostParams};
-use serde_json::{Value, json};
+use kube::api::DynamicObject;
 
-use crate::common::pods::{Pod, Step, View};
-use crate::common::rolegate::Launch;
-use crate::common::stage::typed;
-use crate::common::status::StatusLog;
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 
 /// Replicas of each role in a segment.
 pub const SIZES: [(&str, u32); 2] = [("prefill", 2), ("decode", 1)];
@@ -24,6 +18,13 @@ pub struct Pair {
 /// One that may scale.
 pub fn launch(stage: &Stage) -> Launch {
     stage.launch().flag("allow", "scale")
+}
+
+/// A stage with room for so many pods, and such a rolegate.
+pub async fn served(namespace: &str, room: u32) -> (Stage, Rolegate) {
+    let stage = Stage::new(namespace).await.with_room(room).await;
+    let rolegate = launch(&stage).start().await;
+    (stage, rolegate)
 }
 
 impl Pair {
@@ -44,15 +45,10 @@ impl Pair {
         let reference = |role: &str| json!({ "kind": self.kind, "name": role });
         let roles = SIZES.map(|(role, _)| json!({ "name": role, "workloadRef": reference(role) }));
         let sizes: Value = SIZES.iter().map(|(role, size)| ((*role).to_owned(), json!(size))).collect();
-        let mut object = json!({
-            "apiVersion": "rolegate.dev/v1alpha1",
-            "kind": "RoleCoordination",
-            "metadata": { "name": "pd" },
-            "spec": {
-                "roles": roles,
-                "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }],
-            },
-        });
+        let mut object = object("rolegate.dev/v1alpha1", "RoleCoordination", "pd").spec(json!({
+            "roles": roles,
+            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }],
+        }));
         json_patch::merge(&mut object, &json!({ "spec": spec }));
         object
     }

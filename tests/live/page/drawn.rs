@@ -3,13 +3,9 @@
 
 use std::path::Path;
 
-use serde_json::json;
-
 use super::browser::Browser;
 use super::scene;
-use crate::common::pods::Pod;
-use crate::common::rolegate::Rolegate;
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::rollouts::support::Duo;
 
 const DESK: u32 = 1200;
@@ -43,8 +39,7 @@ async fn is_accessible(browser: &Browser) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_group_comes_up_before_the_eyes_of_who_looks() {
-    let stage = Stage::new("page-story").await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("page-story").await.serve().await;
     scene(&stage).await;
     let browser = Browser::open().await;
     browser.look(DESK, "light").await;
@@ -95,9 +90,7 @@ async fn a_rollout_is_a_bar_with_its_band() {
     let bounds = json!({ "maxSkew": "25%", "maxUnavailable": 2 });
     let duo = Duo::serve("page-rollout", 16, 8, bounds, &[]).await.ready().await;
     // New pods run and are not ready: the rollout stops where the band ends.
-    for role in ["prefill", "decode"] {
-        duo.edit_held_back(role, "registry.invalid/x:2");
-    }
+    duo.edit_both_held_back("registry.invalid/x:2");
     let browser = Browser::open().await;
     browser.look(DESK, "light").await;
     browser.show(&url(&duo.rolegate, "#/page-rollout/llm")).await;

@@ -4,14 +4,7 @@ mod browser;
 mod drawn;
 mod stream;
 
-use k8s_openapi::api::core::v1::Node;
-use kube::Api;
-use kube::api::PostParams;
-use serde_json::json;
-
-use crate::common::group::node;
-use crate::common::stage::typed;
-use crate::common::{Group, Stage};
+use crate::common::prelude::*;
 use crate::rollouts::support::create;
 
 const GPU: &str = "nvidia.com/gpu";

@@ -1,17 +1,13 @@
 //! What the page's streams say, and to whom.
 
-use std::time::Duration;
-
 use ::http::Request;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-use crate::common::pods::Pod;
-use crate::common::rolegate::Rolegate;
-use crate::common::{Group, PATIENT, Stage, eventually, http};
+use crate::common::http;
+use crate::common::prelude::*;
 use crate::page::{RACKS, scene};
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
@@ -76,8 +72,7 @@ fn cells<'a>(picture: &'a Value, role: &str) -> &'a str {
 
 #[tokio::test]
 async fn every_replica_draws_each_pod_as_it_is() {
-    let stage = Stage::new("page-cells").await;
-    stage.add_node("all", 18).await;
+    let stage = Stage::new("page-cells").await.with_room(18).await;
     let group = Group::three_segments();
     let launch = stage.launch();
     let leader = launch.start().await;
@@ -116,8 +111,7 @@ async fn every_replica_draws_each_pod_as_it_is() {
 
 #[tokio::test]
 async fn domains_have_their_room_and_the_next_batch_its_place() {
-    let stage = Stage::new("page-domains").await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("page-domains").await.serve().await;
     scene(&stage).await;
     let (_, mut stream) = ask(&rolegate, "/page/groups/page-domains/llm", &[]).await;
     let amounts = |of: &Value| ["total", "used", "taken", "free"].map(|sort| of[sort].as_i64().unwrap_or(-1));

@@ -1,13 +1,6 @@
 //! Pods of a batch that keep apart from each other, or are spread over nodes, on the real scheduler.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use kube::api::PostParams;
-use serde_json::json;
-
-use crate::common::Group;
-use crate::common::pods::Pod;
-use crate::common::stage::typed;
+use crate::common::prelude::*;
 use crate::pods::room::{group, one_step, only, racks};
 use crate::pods::support::{add_rack, coordinated, stage, stored};
 
@@ -24,7 +17,7 @@ async fn pods_that_keep_apart_go_where_there_is_a_node_for_each() {
     let group = group("llm", 3, 9).template(&json!({ "spec": { "affinity": apart } }));
     let mut bare = group.clone();
     bare.roles.retain(|role| role.name == "prefill");
-    stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &one_step(&group)))).await.unwrap();
+    stage.create(coordinated(&group, &one_step(&group))).await;
     stage.create_sets(&bare).await;
     // Decode keeps apart from prefill as well, which would not fit beside it: it has a template of its own.
     stage.create_sets(&Group::new("llm").role("decode", 9, 9)).await;
@@ -52,7 +45,7 @@ async fn pods_that_are_spread_go_where_they_are_even() {
     let sets =
         Group::new("llm").role("decode", 6, 6).template(&json!({ "spec": { "topologySpreadConstraints": [spread] } }));
     let group = group("llm", 3, 6);
-    stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &one_step(&group)))).await.unwrap();
+    stage.create(coordinated(&group, &one_step(&group))).await;
     stage.create_sets(&sets).await;
     stage.create_sets(&Group::new("llm").role("prefill", 3, 3)).await;
     // Two nodes are fewer than it asks for: there each could have one.

@@ -1,15 +1,7 @@
 //! Pods of a group that opted in find the first pod of each role by their environment.
 
-use std::time::Duration;
-
-use k8s_openapi::api::apps::v1::StatefulSet;
-use kube::api::{Patch, PatchParams, PostParams};
-use serde_json::json;
-
-use crate::common::pods::Pod;
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::common::stage::typed;
-use crate::common::{Group, Stage};
 use crate::pods::support::{stage, stored};
 
 /// Two roles whose pods have variables of their own.
@@ -29,7 +21,7 @@ fn group() -> Group {
 async fn create_coordination(stage: &Stage, annotation: &str) {
     let mut coordination = group().coordination();
     coordination["metadata"]["annotations"] = json!({ "rolegate.dev/discovery": annotation });
-    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    stage.create(coordination).await;
 }
 
 /// The StatefulSets behind one Service, with their pods or yet without. The last role comes first, and only the first has pods.
@@ -40,7 +32,7 @@ async fn create_sets(stage: &Stage, group: &Group, with_pods: bool) {
         set["spec"]["serviceName"] = json!("llm");
         // One that starts to count later: its first pod has another name.
         set["spec"]["ordinals"] = json!({ "start": if role.name == "prefill" { 0 } else { 5 } });
-        stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+        stage.create(set).await;
     }
 }
 
@@ -63,9 +55,7 @@ async fn scale_up(stage: &Stage, group: &Group) {
 
 #[tokio::test]
 async fn pods_of_stateful_sets_know_themselves_and_the_first_of_each_role() {
-    let stage = stage("discovery").await;
-    stage.add_node("all", 4).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("discovery").await.with_room(4).await.serve().await;
     let group = prepare(&stage, "enabled").await;
     scale_up(&stage, &group).await;
     for pod in stored(&stage).await {
@@ -120,8 +110,7 @@ async fn are_left_alone(stage: &Stage, annotation: &str) {
 
 #[tokio::test]
 async fn pods_of_groups_that_did_not_opt_in_are_left_alone() {
-    let stage = stage("no-discovery").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("no-discovery").await.serve().await;
     are_left_alone(&stage, "disabled").await;
 }
 

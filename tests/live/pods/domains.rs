@@ -1,14 +1,8 @@
 //! Where the real scheduler puts batches: affinity as the pods are born with it.
 
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
-use kube::Api;
-use kube::api::{DeleteParams, ListParams};
-use serde_json::json;
-
-use crate::common::pods::{Pod, Step};
-use crate::common::{Group, Stage};
+use crate::common::prelude::*;
 use crate::pods::support::{
-    BATCH, HOST, RACK, add_rack, deploy, domains, each_batch_alone, rack_of, rolling_deploy, stage, stored,
+    BATCH, HOST, RACK, add_rack, deploy, domains, each_batch_alone, rack_of, rolling_deploy, stage, stored, with_rack,
 };
 
 fn host(pod: &Pod) -> Option<String> {
@@ -17,9 +11,7 @@ fn host(pod: &Pod) -> Option<String> {
 
 #[tokio::test]
 async fn kep_30_each_batch_of_two_prefills_and_a_decode_has_a_node() {
-    let stage = stage("kep-30").await;
-    add_rack(&stage, "r1", &["a", "b", "c"], 8).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = with_rack("kep-30", "r1", &["a", "b", "c"], 8).await;
     let group = Group::new("llm").role("prefill", 6, 2).role("decode", 3, 1);
     let affinity = json!({ "topologyKey": HOST, "ratios": { "prefill": 2, "decode": 1 }, "batchMode": "Sequential" });
     let coordination =
@@ -49,8 +41,7 @@ async fn eight_and_four(stage: &Stage, group: &Group) {
 
 #[tokio::test]
 async fn kep_75_each_step_has_a_rack_and_waits_until_the_one_before_is_scheduled() {
-    let stage = stage("kep-75").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("kep-75").await.serve().await;
     eight_and_four(&stage, &Group::new("llm").role("prefill", 8, 4).role("decode", 4, 2).held_back()).await;
     stage.pods.now(|now| {
         assert_eq!(now.count_all(Pod::is_ready), 0);
@@ -69,8 +60,7 @@ async fn kep_75_each_step_has_a_rack_and_waits_until_the_one_before_is_scheduled
 
 #[tokio::test]
 async fn kep_75_story_2_both_roles_serve_on_when_a_rack_is_lost() {
-    let stage = stage("lost-rack").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("lost-rack").await.serve().await;
     eight_and_four(&stage, &Group::new("llm").role("prefill", 8, 4).role("decode", 4, 2)).await;
     stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 12).await;
     let lost = stage.pods.now(|now| now.named("llm-prefill-0").and_then(|pod| rack_of(&stage, pod))).unwrap();
@@ -91,9 +81,7 @@ async fn kep_75_story_2_both_roles_serve_on_when_a_rack_is_lost() {
 
 #[tokio::test]
 async fn two_groups_with_one_coordination_name_do_not_attract_each_other() {
-    let stage = stage("one-name").await;
-    add_rack(&stage, "r1", &["a", "b"], 4).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = with_rack("one-name", "r1", &["a", "b"], 4).await;
     for name in ["one", "two"] {
         let group = Group::new(name).role("prefill", 2, 2).role("decode", 2, 2);
         let step = json!({ "prefill": 2, "decode": 2 });
@@ -111,9 +99,7 @@ async fn two_groups_with_one_coordination_name_do_not_attract_each_other() {
 
 #[tokio::test]
 async fn soft_constraints_give_way_when_they_must() {
-    let stage = stage("soft").await;
-    add_rack(&stage, "r1", &["a", "b", "c"], 2).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = with_rack("soft", "r1", &["a", "b", "c"], 2).await;
     let group = Group::new("llm").role("prefill", 4, 4).role("decode", 2, 2);
     deploy(&stage, &group, &rolling_deploy("host", "soft", &json!({ "prefill": 4, "decode": 2 }))).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;

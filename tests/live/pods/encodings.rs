@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use k8s_openapi::api::core::v1 as core;
 use kube::Client;
-use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::api::Api;
 use rolegate::api::node::NODE;
 use rolegate::api::pod::POD;
 use rolegate::api::protobuf::object;
@@ -17,12 +17,11 @@ use rolegate::cluster::watch::client::client;
 use rolegate::cluster::watch::watch;
 use rolegate::cluster::watch::watched::api;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 
 use crate::common::control_plane::config_of;
-use crate::common::stage::{make_namespace, typed};
-use crate::common::{ControlPlane, PATIENT, eventually};
+use crate::common::prelude::*;
+use crate::common::stage::make_namespace;
 
 const NAMESPACE: &str = "encodings";
 const SELECTOR: &str = "encodings=both";

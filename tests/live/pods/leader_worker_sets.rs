@@ -1,15 +1,6 @@
 //! Pods that the real controllers of LeaderWorkerSets make, with their webhook before and after ours.
 
-use std::collections::BTreeSet;
-
-use kube::Api;
-use kube::api::{DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::json;
-
-use crate::common::pods::{GATE, Pod};
-use crate::common::stage::typed;
-use crate::common::{Group, Stage, invariants};
+use crate::common::prelude::*;
 use crate::pods::support::{BATCH, HOST, INDEX, stage, stored, verdicts};
 
 const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
@@ -21,28 +12,9 @@ const SIZE: usize = 3;
 /// A LeaderWorkerSet of three groups of three, each group a segment of its own.
 async fn deploy(stage: &Stage) {
     let affinity = json!({ "topologyKey": HOST, "strategy": "PreferSegmentAffinity" });
-    let segments = json!({ "segmentSize": { "main": 1 }, "topologyAffinity": affinity });
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [{ "name": "main", "workloadRef": { "kind": "LeaderWorkerSet", "name": "llm-main" } }],
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
-        },
-    });
-    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
     let group = Group::new("llm").role("main", 3, 1).held_back();
-    let template = group.set(group.find("main"), &stage.namespace)["spec"]["template"].clone();
-    let set = json!({
-        "apiVersion": "leaderworkerset.x-k8s.io/v1",
-        "kind": "LeaderWorkerSet",
-        "metadata": { "name": "llm-main" },
-        "spec": { "replicas": REPLICAS, "leaderWorkerTemplate": { "size": SIZE, "workerTemplate": template } },
-    });
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"));
-    let sets: Api<DynamicObject> = Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind);
-    sets.create(&PostParams::default(), &typed(set)).await.unwrap();
+    stage.create(group.coordination_of("LeaderWorkerSet", &json!({ "topologyAffinity": affinity }))).await;
+    stage.create(group.leader_worker_set("main", SIZE, &stage.namespace, &json!({}))).await;
 }
 
 async fn groups_come_up_one_after_another(stage: &Stage) {

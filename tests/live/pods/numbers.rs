@@ -1,18 +1,9 @@
 //! What a pod says of its place is so at every moment at rest, whoever makes it and whatever became of it; and pods that run
 //! without a word of their group count all the same.
 
-use std::collections::BTreeMap;
+use k8s_openapi::api::apps::v1::Deployment;
 
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::pods::{Pod, View};
-use crate::common::stage::{CORE, typed};
-use crate::common::status::StatusLog;
-use crate::common::{Group, PATIENT, Stage, eventually};
-
-type ApiPod = k8s_openapi::api::core::v1::Pod;
+use crate::common::prelude::*;
 
 const SEGMENT: &str = "rolegate.dev/segment";
 /// A role, its replicas, and how many of them make a segment.
@@ -28,16 +19,11 @@ async fn coordinate(stage: &Stage, kinds: [&str; 2]) -> StatusLog {
     let roles: Vec<_> = roles.map(reference).collect();
     let sizes: Value = [PREFILL, DECODE].iter().map(|(name, _, size)| ((*name).to_owned(), json!(size))).collect();
     let statuses = stage.coordination_statuses("pd");
-    let object = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "pd" },
-        "spec": {
-            "roles": roles,
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }],
-        },
-    });
-    stage.coordinations().create(&PostParams::default(), &typed(object)).await.unwrap();
+    let object = object("rolegate.dev/v1alpha1", "RoleCoordination", "pd").spec(json!({
+        "roles": roles,
+        "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }],
+    }));
+    stage.create(object).await;
     statuses
 }
 
@@ -65,7 +51,7 @@ async fn create_deployment(stage: &Stage, role: Role) {
     for field in ["podManagementPolicy", "serviceName"] {
         object["spec"].as_object_mut().unwrap().remove(field);
     }
-    stage.api::<Deployment>().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create(object).await;
 }
 
 /// How many pods of a workload say each segment.
@@ -98,9 +84,7 @@ async fn patch_pod(stage: &Stage, name: &str, patch: Value) {
 
 #[tokio::test]
 async fn pods_of_a_deployment_say_their_segments_through_rollouts_deletions_and_quarantine() {
-    let stage = Stage::new("numbers-deployment").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("numbers-deployment").await.with_room(20).await.serve().await;
     let statuses = coordinate(&stage, ["Deployment", "StatefulSet"]).await;
     create_deployment(&stage, PREFILL).await;
     create_set(&stage, DECODE, true).await;
@@ -134,9 +118,7 @@ async fn pods_of_a_deployment_say_their_segments_through_rollouts_deletions_and_
 
 #[tokio::test]
 async fn pods_say_their_segments_again_when_their_size_is_edited() {
-    let stage = Stage::new("numbers-size").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("numbers-size").await.with_room(20).await.serve().await;
     let statuses = coordinate(&stage, ["StatefulSet", "Deployment"]).await;
     create_set(&stage, PREFILL, true).await;
     create_deployment(&stage, DECODE).await;
@@ -154,9 +136,7 @@ async fn pods_say_their_segments_again_when_their_size_is_edited() {
 
 #[tokio::test]
 async fn a_copy_of_a_pod_takes_no_replicas_place() {
-    let stage = Stage::new("numbers-copy").await;
-    stage.add_node("all", 20).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("numbers-copy").await.with_room(20).await.serve().await;
     let statuses = coordinate(&stage, ["StatefulSet", "StatefulSet"]).await;
     create_set(&stage, PREFILL, true).await;
     create_set(&stage, DECODE, true).await;
@@ -179,10 +159,11 @@ async fn a_copy_of_a_pod_takes_no_replicas_place() {
     // Without a label nobody knows whose it is.
     let labels: Value = original.metadata.labels.unwrap().into_keys().map(|key| (key, Value::Null)).collect();
     patch_pod(&stage, "debug", json!({ "metadata": { "labels": labels } })).await;
-    eventually(PATIENT, "doctor names it", async || {
-        let said = stage.said(&["doctor"]).await;
-        if said.contains("pod numbers-copy/debug carries our gate and names no group") { Ok(()) } else { Err(said) }
-    })
+    until_found(
+        "doctor names it",
+        async || stage.said(&["doctor"]).await,
+        |said| said.contains("pod numbers-copy/debug carries our gate and names no group"),
+    )
     .await;
     assert!(stage.said(&["release", "pod", "debug", "--yes"]).await.contains("debug"));
     stage.pods.until("the advice works", |now| now.named("debug").is_some_and(Pod::is_released)).await;
@@ -190,9 +171,7 @@ async fn a_copy_of_a_pod_takes_no_replicas_place() {
 
 #[tokio::test]
 async fn running_workloads_are_adopted_by_the_labels_of_their_templates() {
-    let stage = Stage::new("numbers-adoption").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("numbers-adoption").await.with_room(20).await.serve().await;
     create_set(&stage, PREFILL, false).await;
     create_set(&stage, DECODE, false).await;
     stage.pods.until("they run", |now| now.count_all(Pod::is_ready) == 9).await;
@@ -218,13 +197,11 @@ async fn running_workloads_are_adopted_by_the_labels_of_their_templates() {
 
 #[tokio::test]
 async fn a_wrong_role_in_a_template_is_corrected_like_any_other_edit() {
-    let stage = Stage::new("numbers-typo").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("numbers-typo").await.with_room(20).await.serve().await;
     let statuses = coordinate(&stage, ["StatefulSet", "StatefulSet"]).await;
     let mut set = workload(&stage, PREFILL, true);
     set["spec"]["template"]["metadata"]["labels"]["rolegate.dev/role"] = json!("prefil");
-    stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    stage.create(set).await;
     create_set(&stage, DECODE, true).await;
     all_ready(&statuses).await;
     let labels = json!({ "rolegate.dev/role": "prefill" });
@@ -237,8 +214,7 @@ async fn a_wrong_role_in_a_template_is_corrected_like_any_other_edit() {
 
 #[tokio::test]
 async fn a_deployment_whose_own_deadline_ends_while_its_pods_are_held_is_told() {
-    let stage = Stage::new("numbers-deadline").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("numbers-deadline").await.serve().await;
     let statuses = coordinate(&stage, ["Deployment", "StatefulSet"]).await;
     create_deployment(&stage, PREFILL).await;
     create_set(&stage, DECODE, true).await;

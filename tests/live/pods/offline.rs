@@ -1,20 +1,16 @@
 //! `rolegate mutate` and the webhook agree: every golden case of pods goes through both, with its objects on a real API server.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
 use base64::Engine as _;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
-use kube::api::PostParams;
 use rolegate::cli::test::case::Asked;
-use serde_json::{Value, json};
 
 use crate::common::control_plane::rolegate_binary;
 use crate::common::http::Caller;
-use crate::common::stage::{Stage, typed};
+use crate::common::prelude::*;
 use crate::golden::{self, expected, file_of};
 use crate::rules::desk::stage;
 

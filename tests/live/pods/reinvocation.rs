@@ -1,14 +1,6 @@
 //! Somebody else changes pods as well, after we did: we are asked again.
 
-use std::time::Duration;
-
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
-
-use crate::common::pods::{GATE, Pod};
-use crate::common::stage::CORE;
-use crate::common::{Group, PATIENT, Stage, always, eventually};
+use crate::common::prelude::*;
 use crate::pods::support::{BATCH, HOST, deploy, rolling_deploy, stage, stored, verdicts};
 
 /// A policy that changes the pods of a stage before we do, and again when it sees that they are held.
@@ -25,32 +17,21 @@ fn meddle(stage: &Stage) {
     );
     let here = json!({ "matchLabels": { "kubernetes.io/metadata.name": name } });
     let pods = json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"] });
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": { "name": name },
-        "spec": {
-            "matchConstraints": { "namespaceSelector": here, "resourceRules": [pods] },
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "IfNeeded",
-            "mutations": [{ "patchType": "ApplyConfiguration", "applyConfiguration": { "expression": change } }],
-        },
-    });
-    let binding = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": { "name": name },
-        "spec": { "policyName": name },
-    });
+    let policy = object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", &name).spec(json!({
+        "matchConstraints": { "namespaceSelector": here, "resourceRules": [pods] },
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "mutations": [{ "patchType": "ApplyConfiguration", "applyConfiguration": { "expression": change } }],
+    }));
+    let binding = object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", &name)
+        .spec(json!({ "policyName": name }));
     stage.plane.must(&["create", "-f", "-"], &policy.to_string());
     stage.plane.must(&["create", "-f", "-"], &binding.to_string());
 }
 
 #[tokio::test]
 async fn a_pod_that_another_changes_meanwhile_is_held_once_and_has_each_term_once() {
-    let stage = stage("meddled").await;
-    stage.add_node("all", 8).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = stage("meddled").await.with_room(8).await.serve().await;
     meddle(&stage);
     let probe = Group::new("probe").pod("main", "probe", &stage.namespace);
     eventually(PATIENT, "the policy is at work", async || {
@@ -79,8 +60,7 @@ async fn a_pod_that_another_changes_meanwhile_is_held_once_and_has_each_term_onc
 
 #[tokio::test]
 async fn a_dry_run_shows_the_pod_as_it_would_be_and_makes_nothing() {
-    let stage = stage("as-it-would-be").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("as-it-would-be").await.serve().await;
     let group = Group::new("llm").role("main", 4, 2);
     deploy(&stage, &group, &rolling_deploy("rack", "hard", &json!({ "main": 2 }))).await;
     stage.pods.until("all pods", |now| now.count_all(|_| true) == 4).await;
@@ -103,8 +83,7 @@ async fn a_dry_run_shows_the_pod_as_it_would_be_and_makes_nothing() {
 
 #[tokio::test]
 async fn a_container_for_debugging_can_be_added_to_a_held_pod() {
-    let stage = stage("debugged").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("debugged").await.serve().await;
     let group = Group::new("llm").role("main", 2, 1);
     let affinity = json!({ "topologyKey": HOST, "ratios": { "main": 1 } });
     deploy(&stage, &group, &json!({ "name": "one", "strategy": { "affinityScheduling": affinity } })).await;

@@ -1,16 +1,12 @@
 //! What is asked of the API server while pods come in: nothing that the caches know, but for the group itself.
 
-use serde_json::json;
-
 use crate::common::audit::Account;
-use crate::common::pods::Pod;
-use crate::common::{Group, PATIENT, eventually};
+use crate::common::prelude::*;
 use crate::pods::support::{BATCH, rolling_deploy, stage};
 
 #[tokio::test]
 async fn a_hundred_new_pods_cost_no_read_but_that_of_their_group() {
-    let stage = stage("no-reads").await;
-    stage.add_node("all", 102).await;
+    let stage = stage("no-reads").await.with_room(102).await;
     let account = Account::of(&stage);
     let _rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("prefill", 1, 10).role("decode", 1, 10);

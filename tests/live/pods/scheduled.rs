@@ -1,20 +1,9 @@
 //! Room as the scheduler counts it, on the real scheduler: what it keeps for pods that preempt, who preempts, what is resized,
 //! and what nobody but the scheduler knows.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::group::node;
-use crate::common::pods::Pod;
-use crate::common::stage::typed;
-use crate::common::{Group, PATIENT, Stage, always, eventually};
+use crate::common::prelude::*;
 use crate::pods::room::{add, asks, group, one_step};
-use crate::pods::support::{RACK, coordinated, deploy, printed, stage, stored};
+use crate::pods::support::{RACK, coordinated, deploy, stage, stored};
 
 /// A pod of nobody's that asks for so many processors, with its finalizers and what else its spec has.
 async fn another(stage: &Stage, name: &str, cpu: u32, spec: &Value, finalizers: &[&str]) {
@@ -23,7 +12,7 @@ async fn another(stage: &Stage, name: &str, cpu: u32, spec: &Value, finalizers: 
     pod["metadata"]["labels"] = json!({});
     pod["metadata"]["finalizers"] = json!(finalizers);
     json_patch::merge(&mut pod["spec"], spec);
-    stage.api::<ApiPod>().create(&PostParams::default(), &typed(pod)).await.unwrap();
+    stage.create(pod).await;
 }
 
 fn priority_class(stage: &Stage, name: &str, value: i32, policy: &str) -> String {
@@ -41,10 +30,7 @@ async fn until_no_room(stage: &Stage, group: &Group) {
 }
 
 async fn nobody_goes(stage: &Stage, held: usize) {
-    always(Duration::from_secs(2), "nobody goes", async || {
-        stage.pods.now(|now| if now.count_all(Pod::is_held) == held { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    stage.pods.always(Duration::from_secs(2), "nobody goes", |now| now.count_all(Pod::is_held) == held).await;
 }
 
 /// One that preempts waits for its victim to end. Meanwhile there is room beside the victim, which is no room.
@@ -98,10 +84,10 @@ async fn pods_that_never_preempt_wait_for_room_under_preempt_as_well() {
     deploy(&stage, &group, &coordination).await;
     until_no_room(&stage, &group).await;
     nobody_goes(&stage, 2).await;
-    let told = printed(&stage, &["fit", "llm"]).await;
+    let told = stage.said(&["fit", "llm"]).await;
     assert!(told.contains("no rack fits step 1") && !told.contains("gave way"), "{told}");
     let why = "pods with preemptionPolicy Never take no other's place";
-    let explained = printed(&stage, &["explain", "group", "llm"]).await;
+    let explained = stage.said(&["explain", "group", "llm"]).await;
     assert!(explained.contains(why), "{explained}");
     stage.api::<ApiPod>().delete("other", &DeleteParams::default().grace_period(0)).await.unwrap();
     stage.pods.until("the batch runs", |now| now.count_all(Pod::is_ready) == 2).await;
@@ -173,14 +159,14 @@ async fn a_resource_that_no_node_has_keeps_no_batch_and_is_told() {
     add(&stage, "r2", "a", 2, &json!({})).await;
     let _rolegate = stage.launch().start().await;
     let group = group("llm", 1, 1).template(&asks(&json!({ "cpu": "1", (device): "1" })));
-    stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &one_step(&group)))).await.unwrap();
+    stage.create(coordinated(&group, &one_step(&group))).await;
     stage.create_sets(&group).await;
     stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 2).await;
     for pod in stored(&stage).await {
         let selector = pod.spec.unwrap().node_selector.unwrap();
         assert_eq!((selector[RACK].as_str(), selector.get("kubernetes.io/hostname")), ("r2", None), "{selector:?}");
     }
-    let told = printed(&stage, &["fit", "llm"]).await;
+    let told = stage.said(&["fit", "llm"]).await;
     let what = format!(
         "the scheduler looks at more than this answer: resource {device}, which no node has in its allocatable"
     );

@@ -1,12 +1,6 @@
 //! Pods of RoleBasedGroups under every scheme of labels, with and without numbers.
 
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use kube::api::PostParams;
-use serde_json::{Value, json};
-
-use crate::common::pods::{GATE, Pod};
-use crate::common::stage::typed;
-use crate::common::{Group, Stage, invariants};
+use crate::common::prelude::*;
 use crate::pods::shapes::SCHEMES;
 use crate::pods::support::{BATCH, INDEX, coordinated, rolling_deploy, stage};
 
@@ -20,9 +14,7 @@ fn labelled(group: &Group, stage: &Stage, (group_key, role_key): (&str, &str)) -
 
 #[tokio::test]
 async fn numbered_pods_are_known_by_each_scheme() {
-    let stage = stage("schemes").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("schemes").await.with_room(12).await.serve().await;
     for (number, scheme) in SCHEMES.into_iter().enumerate() {
         let group = Group::new(&format!("llm-{number}")).role("main", 4, 2).held_back();
         stage.create_group(&group).await;
@@ -30,7 +22,7 @@ async fn numbered_pods_are_known_by_each_scheme() {
         let mut set = group.set(group.find("main"), &stage.namespace);
         set["spec"]["selector"] = selector;
         set["spec"]["template"] = template;
-        stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+        stage.create(set).await;
         let of_group = |pod: &Pod| pod.name.starts_with(&group.name);
         for released in [2, 4] {
             let found = |pod: &Pod| of_group(pod) && pod.is_scheduled();
@@ -52,17 +44,14 @@ async fn numbered_pods_are_known_by_each_scheme() {
 
 #[tokio::test]
 async fn pods_without_numbers_are_numbered_when_they_are_released() {
-    let stage = stage("unnumbered").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("unnumbered").await.with_room(12).await.serve().await;
     for (number, scheme) in SCHEMES.into_iter().enumerate() {
         let group = Group::new(&format!("llm-{number}")).role("main", 4, 2).held_back();
         let strategy = rolling_deploy("host", "soft", &json!({ "main": 2 }));
-        stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &strategy))).await.unwrap();
+        stage.create(coordinated(&group, &strategy)).await;
         let (selector, template) = labelled(&group, &stage, scheme);
         let spec = json!({ "replicas": 4, "selector": selector, "template": template });
-        let deployment = json!({ "metadata": { "name": group.name }, "spec": spec });
-        stage.api::<Deployment>().create(&PostParams::default(), &typed(deployment)).await.unwrap();
+        stage.create(object("apps/v1", "Deployment", &group.name).spec(spec)).await;
     }
     stage.pods.until("all have a node", |now| now.count_all(Pod::is_scheduled) == 12).await;
     assert_eq!(invariants::all_born_held(&stage.pods), 12);

@@ -2,12 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kube::api::PostParams;
-use serde_json::{Value, json};
-
-use crate::common::pods::GATE;
-use crate::common::stage::{CORE, typed};
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::pods::support::{BATCH, HOST, coordinated, stage};
 
 /// Label schemes that tie a pod to a group and a role.
@@ -57,8 +52,7 @@ fn touched(pod: &Value) -> [&Value; 5] {
 
 #[tokio::test]
 async fn recorded_pods_are_accepted_with_what_they_are_given_and_given_nothing_twice() {
-    let stage = stage("recorded").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("recorded").await.serve().await;
     let affinity = json!({ "topologyKey": HOST, "ratios": {} });
     let mut coordinated_pods = 0;
     let shapes = recorded();
@@ -73,7 +67,7 @@ async fn recorded_pods_are_accepted_with_what_they_are_given_and_given_nothing_t
             let strategy = json!({ "name": "near", "strategy": { "affinityScheduling": affinity } });
             let object = coordinated(&Group::new(group).role(role, 50, 2), &strategy);
             _ = stage.groups().delete(group, &kube::api::DeleteParams::default()).await;
-            stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+            stage.create(object).await;
             // The index may still have the one before.
             eventually(PATIENT, "the role is known", async || {
                 let made = stage.post(CORE, "pods?dryRun=All", &pod).await;
@@ -97,14 +91,13 @@ async fn recorded_pods_are_accepted_with_what_they_are_given_and_given_nothing_t
 
 #[tokio::test]
 async fn the_longest_names_make_labels_that_fit() {
-    let stage = stage("long-names").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("long-names").await.serve().await;
     let long = |letter: &str| letter.repeat(63);
     let (group, role, coordination) = (long("g"), long("r"), long("c"));
     let affinity = json!({ "topologyKey": HOST, "ratios": { role.as_str(): 2 } });
     let strategy = json!({ "name": coordination, "strategy": { "affinityScheduling": affinity } });
     let llm = Group::new(&group).role(&role, 4, 2);
-    stage.groups().create(&PostParams::default(), &typed(coordinated(&llm, &strategy))).await.unwrap();
+    stage.create(coordinated(&llm, &strategy)).await;
     let mut batches = std::collections::BTreeSet::new();
     for ordinal in 0..4 {
         let set = "p".repeat(251);

@@ -1,19 +1,8 @@
 //! The control plane of this suite, with LeaderWorkerSets and an audit log, and what its tests put there.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
-use kube::Api;
-use kube::api::{ListParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::control_plane::Shared;
-use crate::common::group::node;
-use crate::common::pods::{Pod, View};
-use crate::common::rolegate::{Rolegate, rolegate_command};
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, Stage};
+use crate::common::prelude::*;
 
 pub const RACK: &str = "example.com/rack";
 pub const HOST: &str = "kubernetes.io/hostname";
@@ -38,34 +27,29 @@ pub async fn stage(namespace: &str) -> Stage {
 
 /// The ClusterTopology of all tests.
 fn layers() -> Value {
-    json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "ClusterTopology",
-        "metadata": { "name": LAYERS },
-        "spec": { "layers": [{ "name": "host", "key": HOST }, { "name": "rack", "key": RACK }] },
-    })
+    object("rolegate.dev/v1alpha1", "ClusterTopology", &LAYERS)
+        .spec(json!({ "layers": [{ "name": "host", "key": HOST }, { "name": "rack", "key": RACK }] }))
 }
 
 /// Adds nodes named after their rack, each with room for so many pods.
 pub async fn add_rack(stage: &Stage, rack: &str, hosts: &[&str], room: u32) {
-    let nodes: Api<Node> = Api::all(stage.client.clone());
     for host in hosts {
         let mut node = node(&format!("{}-{rack}-{host}", stage.namespace), room, &stage.namespace);
         node["metadata"]["labels"][RACK] = json!(rack);
-        nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+        stage.create_node(node).await;
     }
 }
 
-/// What a command of rolegate prints.
-pub async fn printed(stage: &Stage, command: &[&str]) -> String {
-    let command = [command, &["-n", &stage.namespace]].concat();
-    let printed = rolegate_command(&stage.plane.kubeconfig, &command).output().await.unwrap().stdout;
-    String::from_utf8(printed).unwrap()
+/// A stage with one rack, which is served.
+pub async fn with_rack(namespace: &str, rack: &str, hosts: &[&str], room: u32) -> (Stage, Rolegate) {
+    let stage = stage(namespace).await;
+    add_rack(&stage, rack, hosts, room).await;
+    stage.serve().await
 }
 
 /// What `rolegate explain` says of a pod.
 pub async fn explain(stage: &Stage, pod: &str) -> String {
-    printed(stage, &["explain", "pod", pod]).await
+    stage.said(&["explain", "pod", pod]).await
 }
 
 /// The rack of a pod's node.
@@ -83,7 +67,7 @@ pub fn coordinated(group: &Group, coordination: &Value) -> Value {
 
 /// Creates the group with this coordination, and then its workloads.
 pub async fn deploy(stage: &Stage, group: &Group, coordination: &Value) {
-    stage.groups().create(&PostParams::default(), &typed(coordinated(group, coordination))).await.unwrap();
+    stage.create(coordinated(group, coordination)).await;
     stage.create_sets(group).await;
 }
 

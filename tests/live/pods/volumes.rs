@@ -1,13 +1,10 @@
 //! Batches go where their volumes are, on the real scheduler.
 
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as ApiPod};
-use serde_json::{Value, json};
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
-use crate::common::control_plane::SYSTEM;
-use crate::common::pods::Pod;
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::pods::room::{group, one_step, only, racks};
-use crate::pods::support::{RACK, add_rack, deploy, printed, stage, stored};
+use crate::pods::support::{RACK, add_rack, deploy, stage, stored};
 
 fn with_claim(name: &str, claim: &str) -> Group {
     let volumes = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }]);
@@ -28,14 +25,11 @@ fn claim(stage: &Stage, name: &str, spec: &Value) {
 fn bound_claim(stage: &Stage, name: &str, rack: &str) {
     let volume_name = format!("{}-{name}", stage.namespace);
     let is_here = json!({ "key": RACK, "operator": "In", "values": [rack] });
-    let volume = json!({
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": volume_name },
-        "spec": {
-            "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteMany"], "local": { "path": "/data" },
-            "claimRef": { "namespace": stage.namespace, "name": name },
-            "nodeAffinity": { "required": { "nodeSelectorTerms": [{ "matchExpressions": [is_here] }] } },
-        },
-    });
+    let volume = object("v1", "PersistentVolume", &volume_name).spec(json!({
+        "capacity": { "storage": "1Gi" }, "accessModes": ["ReadWriteMany"], "local": { "path": "/data" },
+        "claimRef": { "namespace": stage.namespace, "name": name },
+        "nodeAffinity": { "required": { "nodeSelectorTerms": [{ "matchExpressions": [is_here] }] } },
+    }));
     stage.plane.must(&["create", "-f", "-"], &volume.to_string());
     claim(stage, name, &json!({ "volumeName": volume_name, "storageClassName": "" }));
     let bound = ["wait", "--for=jsonpath={.status.phase}=Bound", "--timeout=60s"];
@@ -72,7 +66,7 @@ async fn a_batch_goes_to_the_rack_in_which_its_volume_is() {
     statuses.until("it waits", |status| status.reason() == "NoRoom").await;
     let why = format!("nodes from which the volume of claim \"{}/away\" cannot be reached", stage.namespace);
     for command in [["fit", "next"].as_slice(), &["explain", "group", "next"]] {
-        let told = printed(&stage, command).await;
+        let told = stage.said(command).await;
         assert!(told.contains(&why), "{told}");
     }
     add_rack(&stage, "r9", &["a"], 2).await;
@@ -103,10 +97,11 @@ async fn where_volumes_may_not_be_read_they_are_not_looked_at_and_it_is_told() {
     role["rules"].as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["storageclasses"]));
     stage.plane.must(&["replace", "-f", "-"], &role.to_string());
     let account = format!("--as=system:serviceaccount:{SYSTEM}:{}", stage.namespace);
-    eventually(PATIENT, "the right is gone", async || {
-        let said = stage.plane.kubectl(&["auth", "can-i", "list", "storageclasses.storage.k8s.io", &account], "");
-        if String::from_utf8_lossy(&said.stdout).starts_with("no") { Ok(()) } else { Err(format!("{said:?}")) }
-    })
+    until_found(
+        "the right is gone",
+        async || stage.plane.kubectl(&["auth", "can-i", "list", "storageclasses.storage.k8s.io", &account], ""),
+        |said| String::from_utf8_lossy(&said.stdout).starts_with("no"),
+    )
     .await;
     let group = with_claim("llm", "data");
     deploy(&stage, &group, &one_step(&group)).await;

@@ -1,11 +1,6 @@
 //! Segments that go only when the cluster has room for all of their pods.
 
-use kube::api::PostParams;
-use serde_json::json;
-
-use crate::common::pods::Pod;
-use crate::common::stage::typed;
-use crate::common::{Group, Stage};
+use crate::common::prelude::*;
 
 #[tokio::test]
 async fn a_segment_without_room_for_all_of_it_takes_no_place() {
@@ -17,7 +12,7 @@ async fn a_segment_without_room_for_all_of_it_takes_no_place() {
     let segments = json!({ "segmentSize": { "prefill": 2, "decode": 1 }, "whole": true });
     let mut object = group.object();
     object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "segmentPlacement": segments } }]);
-    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create(object).await;
     stage.create_sets(&group).await;
     let waits = statuses.until("the third segment waits", |status| status.0["summary"]["reason"] == "NoRoom").await;
     let why = "segment 3 does not fit: there is room for 2 of 3 pods, its nodes have no more room for pods or their host ports";

@@ -1,18 +1,17 @@
 //! A control plane with the policies installed, as a user installs them.
 
 use std::process::Command;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{ApiResource, DynamicObject};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{GroupVersionKind, Status};
-use kube::{Api, Client, Config};
+use kube::{Client, Config};
 use rolegate::api::ObjectKind;
-use serde_json::{Value, json};
 
-use crate::common::control_plane::{ControlPlane, Shared, rolegate_binary};
-use crate::common::stage::typed;
+use crate::common::control_plane::rolegate_binary;
+use crate::common::prelude::*;
 
 /// Where the policies lie, as seen from the crate's root.
 pub const POLICIES: &str = "policies";
@@ -40,17 +39,12 @@ pub fn loose_definition(
     spec["properties"] = spec_fields.clone();
     let mut schema = anything;
     schema["properties"] = json!({"spec": spec});
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group,
-            "scope": scope,
-            "names": {"kind": kind, "plural": plural},
-            "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
-        },
-    })
+    object("apiextensions.k8s.io/v1", "CustomResourceDefinition", &format!("{plural}.{group}")).spec(json!({
+        "group": group,
+        "scope": scope,
+        "names": {"kind": kind, "plural": plural},
+        "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+    }))
 }
 
 /// The definition of KAI's PodGroups, with these fields of its spec known.

@@ -1,17 +1,13 @@
 //! Who may open a hold, and who is not in its way.
 
-use std::sync::Arc;
-
-use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::Eviction;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy};
-use kube::{Api, Client};
-use serde_json::{Value, json};
+use kube::Client;
+use kube::api::PropagationPolicy;
 
 use crate::common::policies::policies_fit_the_types;
-use crate::common::stage::{make_namespace, typed};
-use crate::common::{ControlPlane, PATIENT, eventually};
+use crate::common::prelude::*;
+use crate::common::stage::make_namespace;
 use crate::policies::cluster::{Answer, WITH_POLICIES, client_as, grant};
 
 /// rolegate, as the manifests name it.

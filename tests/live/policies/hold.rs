@@ -1,13 +1,11 @@
 //! Pods are held by the API server itself: there is no webhook here.
 
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ListParams, PostParams};
-use kube::{Api, Client};
-use serde_json::{Value, json};
+use kube::Client;
 
-use crate::common::stage::{make_namespace, typed};
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
+use crate::common::stage::make_namespace;
 use crate::policies::cluster::{WITH_POLICIES, define_ours};
 use crate::policies::labeller;
 
@@ -18,11 +16,8 @@ async fn scene(name: &str) -> Client {
     let client = WITH_POLICIES.client().await;
     make_namespace(&client, name, &json!({"rolegate.dev/hold": "always"})).await;
     let pod = pod(&json!({"rolegate.dev/group": "probe"}), &json!({}));
-    eventually(PATIENT, "the policy is in force", async || {
-        let gates = gates(&client, name, pod.clone()).await;
-        if gates == [GATE] { Ok(()) } else { Err(format!("{gates:?}")) }
-    })
-    .await;
+    until_found("the policy is in force", async || gates(&client, name, pod.clone()).await, |gates| *gates == [GATE])
+        .await;
     client
 }
 
@@ -115,10 +110,11 @@ async fn pods_that_a_webhook_labels_are_held() {
     let webhook = webhook("hold-late", &labeller::serve().await, "Fail");
     WITH_POLICIES.must(&["apply", "-f", "-"], &webhook.to_string());
     let none: [&str; 0] = [];
-    eventually(PATIENT, "a pod that is labelled late and held", async || {
-        let gates = gates(&client, "hold-late", pod(&json!({"late": "yes"}), &json!({}))).await;
-        if gates == [GATE] { Ok(()) } else { Err(format!("{gates:?}")) }
-    })
+    until_found(
+        "a pod that is labelled late and held",
+        async || gates(&client, "hold-late", pod(&json!({"late": "yes"}), &json!({}))).await,
+        |gates| *gates == [GATE],
+    )
     .await;
     assert_eq!(gates(&client, "hold-late", pod(&json!({"app": "web"}), &json!({}))).await, none);
 }
@@ -182,7 +178,7 @@ async fn a_group_comes_up_under_policies_webhook_and_loop() {
     let plain = Group::new("plain").role("router", 2, 0);
     let mut uncoordinated = plain.object();
     uncoordinated["spec"].as_object_mut().unwrap().remove("coordination");
-    stage.groups().create(&PostParams::default(), &typed(uncoordinated)).await.unwrap();
+    stage.create(uncoordinated).await;
     stage.create_sets(&plain).await;
     stage.pods.until("all pods ready", |now| now.count_all(crate::common::pods::Pod::is_ready) == 11).await;
     for pod in stage.pods.births() {

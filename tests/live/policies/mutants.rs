@@ -1,12 +1,10 @@
 //! Golden cases with one field changed: what nobody thought of as a case. Twin and rule must agree there as well.
 
-use std::collections::BTreeMap;
-
 use futures::StreamExt;
 use kube::Client;
 use rolegate::rules::{Operation, Options, World, judge_json};
-use serde_json::{Value, json};
 
+use crate::common::prelude::*;
 use crate::policies::cluster::{AT_ONCE, api_of, may_create};
 use crate::policies::readme::Coverage;
 use crate::policies::trial::Trial;

@@ -1,20 +1,16 @@
 //! A golden case as a request to the API server.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{DeleteParams, DynamicObject, PostParams};
-use kube::{Api, Client};
+use kube::Client;
+use kube::api::DynamicObject;
 use rolegate::api::ObjectKind;
 use rolegate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use rolegate::cli::test::case::{Action, Asked};
 use rolegate::model::Dialect;
 use rolegate::rules::{Judged, KaiDialect, judged_kinds};
-use serde_json::{Value, json};
 
-use crate::common::ControlPlane;
-use crate::common::stage::typed;
+use crate::common::prelude::*;
 use crate::golden::{self, expected, file_of};
 use crate::policies::cluster::{AT_ONCE, Answer, api_of, client_as, may_create};
 

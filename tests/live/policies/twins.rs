@@ -1,15 +1,11 @@
 //! Every golden case, asked of the API server: twin and rule must agree, but for what the README lists.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use futures::StreamExt;
 use kube::Client;
 use rolegate::api::ObjectKind;
 use rolegate::rules::{Judged, KaiDialect, Violation, judged_kinds};
-use serde_json::{Value, json};
 
-use crate::common::{ControlPlane, PATIENT, eventually};
+use crate::common::prelude::*;
 use crate::policies::cluster::{
     AT_ONCE, Answer, api_of, define, define_loosely, define_ours, install, may_create, pod_group_definition,
     refuse_on_error,
@@ -119,7 +115,7 @@ async fn large_objects_are_judged(client: &Client) {
     ];
     for (kind, spec, fault) in large {
         let kind = kind_of(kind);
-        let answer = may_create(&api_of(client, kind, "default"), &object(kind, &spec)).await;
+        let answer = may_create(&api_of(client, kind, "default"), &probe(kind, &spec)).await;
         assert!(matches!(&answer, Answer::Refused(text) if text.contains(fault)), "{}: {answer:?}", kind.kind);
     }
 }
@@ -178,8 +174,8 @@ fn kind_of(name: &str) -> ObjectKind {
     judged_kinds().find(|kind| kind.kind == name).unwrap()
 }
 
-fn object(kind: ObjectKind, spec: &Value) -> Value {
-    json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": "probe"}, "spec": spec})
+fn probe(kind: ObjectKind, spec: &Value) -> Value {
+    object(&kind.api_version(), &kind.kind, "probe").spec(&spec)
 }
 
 /// An object for each policy, which it refuses.
@@ -192,7 +188,7 @@ fn wrong_objects() -> Vec<(ObjectKind, Value)> {
         ("PodGroup", json!({"subGroups": [{"name": ""}]})),
         ("PodCliqueSet", json!({"template": {"cliques": [clique]}})),
     ];
-    rows.into_iter().map(|(kind, spec)| (kind_of(kind), object(kind_of(kind), &spec))).collect()
+    rows.into_iter().map(|(kind, spec)| (kind_of(kind), probe(kind_of(kind), &spec))).collect()
 }
 
 /// An object for each definition of ours, which its schema refuses.
@@ -201,17 +197,18 @@ fn misshapen_objects() -> Vec<(ObjectKind, Value)> {
     let ours = ours.filter(|kind| ["RoleBasedGroup", "RoleCoordination"].contains(&kind.kind));
     let ours = ours.filter(|kind| kind.version == "v1alpha1");
     ours.chain([kind_of("ClusterTopology")])
-        .map(|kind| (kind, object(kind, &json!({"roles": "none", "layers": "none"}))))
+        .map(|kind| (kind, probe(kind, &json!({"roles": "none", "layers": "none"}))))
         .collect()
 }
 
 /// Waits until the API server answers so: definitions and policies reach it by its own watches.
 async fn until(client: &Client, kind: ObjectKind, object: &Value, is_so: impl Fn(&Answer) -> bool) {
     let api = api_of(client, kind, "default");
-    eventually(PATIENT, "the policies and definitions are in force", async || {
-        let answer = may_create(&api, object).await;
-        if is_so(&answer) { Ok(()) } else { Err(format!("{}: {answer:?}", kind.kind)) }
-    })
+    until_found(
+        "the policies and definitions are in force",
+        async || may_create(&api, object).await,
+        |answer| is_so(answer),
+    )
     .await;
 }
 
@@ -233,6 +230,6 @@ async fn serve_dialect(plane: &ControlPlane, client: &Client, dialect: KaiDialec
     let kind = kind_of("PodGroup");
     for (wrong_in, spec) in probes {
         let is_so = |answer: &Answer| matches!(answer, Answer::Refused(_)) == wrong_in.contains(&dialect);
-        until(client, kind, &object(kind, &spec), is_so).await;
+        until(client, kind, &probe(kind, &spec), is_so).await;
     }
 }

@@ -1,21 +1,13 @@
 //! One cause is not taken for many: recoveries are bounded, and pause while much looks broken.
 
-use std::time::Duration;
+use kube::api::Preconditions;
 
-use k8s_openapi::api::core::v1::Node;
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use serde_json::{Value, json};
-
-use super::scene::{ApiPod, Scene, group, launch, object, recreate, two_segments, uids};
-use crate::common::rolegate::Rolegate;
-use crate::common::status::Status;
-use crate::common::{Stage, always};
+use super::scene::{Scene, group, launch, object, recreate, two_segments, uids};
+use crate::common::prelude::*;
 
 /// Three segments, of which a pod that is not ready for so long is lost.
 async fn three_segments(namespace: &str) -> (Rolegate, Scene) {
-    let stage = Stage::new(namespace).await;
-    stage.add_node("all", 12).await;
+    let stage = Stage::new(namespace).await.with_room(12).await;
     let rolegate = launch(&stage).start().await;
     (rolegate, Scene::of(stage, group(6, 3), &json!({ "policy": "Recreate", "unreadyFor": "3s" })).await)
 }

@@ -1,15 +1,7 @@
 //! What is not recovered, and what says so.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
-use k8s_openapi::api::apps::v1::StatefulSet;
-use kube::api::{Patch, PatchParams};
-use serde_json::json;
-
 use super::scene::{Scene, group, launch, recovery, recreate, two_segments, uids};
-use crate::common::pods::{Pod, Step};
-use crate::common::{Stage, always};
+use crate::common::prelude::*;
 
 #[tokio::test]
 async fn a_segment_is_made_anew_so_often_and_then_left_until_all_its_pods_are_ready_again() {
@@ -63,8 +55,7 @@ async fn a_rollout_takes_its_pods_one_by_one_and_nothing_is_recovered() {
 
 #[tokio::test]
 async fn a_scale_in_loses_nothing() {
-    let stage = Stage::new("recovery-scale-in").await;
-    stage.add_node("all", 12).await;
+    let stage = Stage::new("recovery-scale-in").await.with_room(12).await;
     let _rolegate = launch(&stage).start().await;
     let scene = Scene::of(stage, group(6, 3), &recreate()).await;
     // The workloads first: their pods go before the group says so, and in the middle of the last two segments.
@@ -85,9 +76,7 @@ async fn a_scale_in_loses_nothing() {
 
 #[tokio::test]
 async fn a_rolegate_that_may_not_recover_says_so_and_lets_the_pods_come_back_one_by_one() {
-    let stage = Stage::new("recovery-off").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("recovery-off").await.with_room(12).await.serve().await;
     let group = group(4, 2);
     let statuses = stage.statuses(&group);
     let object = super::scene::object(&group, &recreate());
@@ -96,7 +85,7 @@ async fn a_rolegate_that_may_not_recover_says_so_and_lets_the_pods_come_back_one
     let off = "the recovery of coordination \"segments\" has no effect: rolegate runs without `--allow recovery`";
     statuses.until("it is said", |status| status.progressing().contains(off)).await;
     let first = uids(&stage);
-    let pods = stage.api::<super::scene::ApiPod>();
+    let pods = stage.api::<ApiPod>();
     pods.delete("llm-decode-0", &kube::api::DeleteParams::default()).await.unwrap();
     let back = |now: &crate::common::pods::View| {
         now.named("llm-decode-0").is_some_and(|pod| pod.is_ready() && pod.uid != first["llm-decode-0"])

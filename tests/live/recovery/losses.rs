@@ -1,16 +1,7 @@
 //! Replicas are lost in every way that there is.
 
-use std::time::Duration;
-
-use k8s_openapi::api::core::v1::Node;
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
-use serde_json::json;
-
-use super::scene::{ApiPod, Scene, group, launch, recovery, recreate, two_segments, uids};
-use crate::common::pods::Pod;
-use crate::common::rolegate::Rolegate;
-use crate::common::{PATIENT, Stage, always};
+use super::scene::{Scene, group, launch, recovery, recreate, two_segments, uids};
+use crate::common::prelude::*;
 
 #[tokio::test]
 async fn a_segment_that_loses_a_pod_is_made_anew_as_a_whole_and_the_others_stay() {
@@ -123,8 +114,7 @@ async fn a_replica_that_is_not_ready_for_too_long_is_lost_and_no_sooner() {
 
 #[tokio::test]
 async fn two_segments_are_made_anew_at_once_also_the_last_which_is_partial() {
-    let stage = Stage::new("recovery-two").await;
-    stage.add_node("all", 12).await;
+    let stage = Stage::new("recovery-two").await.with_room(12).await;
     let _rolegate = launch(&stage).flag("max-recoveries", "2").start().await;
     // The third segment has one prefill and one decode.
     let at_once = json!({ "policy": "Recreate", "maxConcurrent": 2 });

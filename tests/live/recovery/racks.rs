@@ -1,11 +1,7 @@
 //! A segment that is made anew is placed anew.
 
-use serde_json::json;
-
 use super::scene::{Scene, group, launch, object, recovery, recreate};
-use crate::common::Stage;
-use crate::common::pods::Pod;
-use crate::common::status::Status;
+use crate::common::prelude::*;
 use crate::pods::support::{RACK, add_rack, rack_of};
 
 fn rack(status: &Status, segment: &str) -> String {

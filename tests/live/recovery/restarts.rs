@@ -1,11 +1,8 @@
 //! The leader is killed at each step of a recovery, and the next one finishes it.
 
-use kube::api::DeleteParams;
-
-use super::scene::{ApiPod, behind_a_proxy, launch, recovery, recreate, two_segments, uids};
-use crate::common::pods::Pod;
+use super::scene::{behind_a_proxy, launch, recovery, recreate, two_segments, uids};
+use crate::common::prelude::*;
 use crate::common::request_proxy::Kind;
-use crate::common::status::Status;
 
 fn phase(phase: &'static str) -> impl Fn(&Status) -> bool {
     move |status| recovery(status, 0).is_some_and(|entry| entry["phase"] == phase)

@@ -1,18 +1,7 @@
 //! A group whose segments are made anew when they lose a replica, and what became of its pods.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::pods::{Pod, Step, View};
+use crate::common::prelude::*;
 use crate::common::request_proxy::RequestProxy;
-use crate::common::rolegate::{Launch, Rolegate};
-use crate::common::stage::typed;
-use crate::common::status::{Status, StatusLog};
-use crate::common::{Group, Stage};
-
-pub type ApiPod = k8s_openapi::api::core::v1::Pod;
 
 /// Two prefills and a decode in each segment.
 pub fn group(prefill: u32, decode: u32) -> Group {
@@ -47,16 +36,14 @@ pub fn launch(stage: &Stage) -> Launch {
 
 /// Two segments on one node, made anew by this recovery.
 pub async fn two_segments(namespace: &str, recovery: &Value) -> (Rolegate, Scene) {
-    let stage = Stage::new(namespace).await;
-    stage.add_node("all", 12).await;
+    let stage = Stage::new(namespace).await.with_room(12).await;
     let rolegate = launch(&stage).start().await;
     (rolegate, Scene::of(stage, group(4, 2), recovery).await)
 }
 
 /// The same, behind a proxy that may lose requests.
 pub async fn behind_a_proxy(namespace: &str) -> (RequestProxy, Rolegate, Scene) {
-    let stage = Stage::new(namespace).await;
-    stage.add_node("all", 12).await;
+    let stage = Stage::new(namespace).await.with_room(12).await;
     let proxy = RequestProxy::before(&stage.plane).await;
     let rolegate = launch(&stage).through_requests(&proxy).start().await;
     (proxy, rolegate, Scene::of(stage, group(4, 2), &recreate()).await)
@@ -72,7 +59,7 @@ impl Scene {
     /// The same with an object of its own.
     pub async fn deployed(stage: Stage, group: Group, object: Value) -> Self {
         let statuses = stage.statuses(&group);
-        stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+        stage.create(object).await;
         stage.create_sets(&group).await;
         Self::complete(stage, group, statuses).await
     }

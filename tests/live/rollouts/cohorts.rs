@@ -1,15 +1,7 @@
 //! Which pods were rolled together, as their labels say it to a router.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::json;
-
-use crate::common::pods::Pod;
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::common::stage::typed;
-use crate::common::{Group, PATIENT, Stage, eventually};
 use crate::rollouts::support::{Duo, revision};
 
 const COHORT: &str = "rolegate.dev/cohort";
@@ -47,9 +39,7 @@ fn committed(duo: &Duo, pod: &Pod) -> Option<String> {
 async fn roles_that_are_rolled_together_get_a_cohort_and_old_pods_keep_theirs() {
     let flags = [("cohort-label", "example.com/revision")];
     let duo = Duo::serve("cohorts", 8, 4, json!({ "maxSkew": "25%", "maxUnavailable": 2 }), &flags).await.ready().await;
-    for role in ["prefill", "decode"] {
-        duo.edit_held_back(role, "registry.invalid/x:2");
-    }
+    duo.edit_both_held_back("registry.invalid/x:2");
     duo.until_partition("prefill", 6).await;
     duo.stage.pods.until("new ones", |now| now.count_all(|pod| duo.is_new(pod)) > 0).await;
     for name in ["llm-prefill-0", "llm-decode-0"] {
@@ -100,8 +90,7 @@ async fn a_rollout_id_is_the_cohort() {
 // kubectl is waited for while the proxies go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
-    let stage = Stage::new("cohort-late").await;
-    stage.add_node("all", 12).await;
+    let stage = Stage::new("cohort-late").await.with_room(12).await;
     let (service, launch) = stage.behind_a_service().await;
     let launch = launch.flag("lease-duration", "15s");
     let leader = launch.start_unready().await;
@@ -129,9 +118,7 @@ async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
     let duo = duo.ready().await;
     // What the follower reads live has this behind it as well, and 2.25 s in all.
     behind.delay(Duration::from_millis(700));
-    for role in ["prefill", "decode"] {
-        duo.set_image(role, "registry.invalid/x:2");
-    }
+    duo.set_images("registry.invalid/x:2");
     duo.stage.pods.until("new ones", |now| now.count_all(|pod| duo.is_new(pod)) > 0).await;
     let wipe = Patch::Merge(json!({ "status": { "cohorts": null } }));
     duo.stage.groups().patch_status("llm", &PatchParams::default(), &wipe).await.unwrap();

@@ -1,12 +1,6 @@
 //! Images that never get ready, and the ways back.
 
-use std::time::Duration;
-
-use serde_json::json;
-
-use crate::common::pods::Pod;
-use crate::common::status::Status;
-use crate::common::{Group, PATIENT, Stage, always, eventually};
+use crate::common::prelude::*;
 use crate::rollouts::support::{Duo, revision};
 
 /// KEP-30, story 1: decode never gets ready; prefill stops as well, and both roll back.
@@ -48,9 +42,7 @@ async fn a_broken_decode_stops_prefill_and_both_roll_back() {
 async fn half_way_back_starts_at_the_top() {
     let bounds = json!({ "maxSkew": "10%", "maxUnavailable": 1 });
     let duo = Duo::serve("half-way", 8, 4, bounds, &[]).await.ready().await;
-    for role in ["prefill", "decode"] {
-        duo.edit_held_back(role, "registry.invalid/x:2");
-    }
+    duo.edit_both_held_back("registry.invalid/x:2");
     let half = |pod: &Pod| pod.index >= if pod.role == "prefill" { 4 } else { 2 };
     let ready = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
     duo.let_ready_until(half, |now| now.count("prefill", ready) == 4 && now.count("decode", ready) == 2).await;
@@ -69,9 +61,7 @@ async fn half_way_back_starts_at_the_top() {
 async fn a_second_edit_in_the_middle_freezes_again_and_ends() {
     let bounds = json!({ "maxSkew": "25%", "maxUnavailable": 1 });
     let duo = Duo::serve("second-edit", 8, 4, bounds, &[]).await.ready().await;
-    for role in ["prefill", "decode"] {
-        duo.edit_held_back(role, "registry.invalid/broken:2");
-    }
+    duo.edit_both_held_back("registry.invalid/broken:2");
     duo.stage.pods.until("it has begun", |now| now.count("prefill", |pod| duo.is_new(pod)) == 1).await;
     for role in ["prefill", "decode"] {
         duo.edit_good(role, "registry.invalid/x:3");
@@ -83,8 +73,7 @@ async fn a_second_edit_in_the_middle_freezes_again_and_ends() {
 /// A first version that never gets ready can be replaced: nothing is frozen before the group was ready once.
 #[tokio::test]
 async fn a_first_version_that_is_broken_can_be_replaced() {
-    let stage = Stage::new("broken-first").await;
-    stage.add_node("all", 6).await;
+    let stage = Stage::new("broken-first").await.with_room(6).await;
     let group = Group::new("llm").role("prefill", 4, 1).role("decode", 2, 1).held_back();
     let rolling = json!({ "rollingUpdate": { "maxSkew": "10%" }, "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
     let both = json!([{ "name": "both", "roles": ["prefill", "decode"], "strategy": rolling }]);
@@ -112,8 +101,7 @@ async fn a_first_version_that_is_broken_can_be_replaced() {
 /// Held replicas on top keep a StatefulSet from rolling those below: that is said, and scaling to what runs is the way out.
 #[tokio::test]
 async fn a_rollout_behind_a_held_batch_is_named_and_has_a_way_out() {
-    let stage = Stage::new("behind-held").await;
-    stage.add_node("all", 6).await;
+    let stage = Stage::new("behind-held").await.with_room(6).await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
     let strategy = json!({ "rollingUpdate": { "maxSkew": "50%" }, "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
     let both = json!([{ "name": "both", "roles": ["prefill", "decode"], "strategy": strategy }]);
@@ -122,9 +110,7 @@ async fn a_rollout_behind_a_held_batch_is_named_and_has_a_way_out() {
     let larger = group.clone().role("prefill", 8, 2).role("decode", 4, 1);
     duo.stage.scale(&larger).await;
     duo.stage.pods.until("a segment is held", |now| now.count_all(Pod::is_held) == 3).await;
-    for role in ["prefill", "decode"] {
-        duo.set_image(role, "registry.invalid/x:2");
-    }
+    duo.set_images("registry.invalid/x:2");
     duo.stage.until_event("RolloutBehindHeldBatch", &["prefill", "scale it to 6 replicas"]).await;
     // A held pod that is made anew is away for a moment.
     let says_so = |status: &Status| {

@@ -1,12 +1,6 @@
 //! Rollouts that go well.
 
-use kube::api::PostParams;
-use serde_json::json;
-
-use crate::common::pods::Pod;
-use crate::common::stage::typed;
-use crate::common::status::Status;
-use crate::common::{Group, Stage, always};
+use crate::common::prelude::*;
 use crate::rollouts::support::{Duo, FROZEN};
 
 /// The KEP's example: with 10 of 40 and 3 of 20 updated prefill waits and decode goes on, and both get to the end.
@@ -14,9 +8,7 @@ use crate::rollouts::support::{Duo, FROZEN};
 async fn prefill_waits_until_decode_has_caught_up() {
     let bounds = json!({ "maxSkew": "10%", "maxUnavailable": "10%" });
     let duo = Duo::serve("forty-twenty", 40, 20, bounds, &[]).await.ready().await;
-    for role in ["prefill", "decode"] {
-        duo.edit_held_back(role, "registry.invalid/x:2");
-    }
+    duo.edit_both_held_back("registry.invalid/x:2");
     let may_be = |pod: &Pod| pod.role == "prefill" || pod.index >= 17;
     let ready = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
     duo.let_ready_until(may_be, |now| now.count("prefill", ready) == 10 && now.count("decode", ready) == 3).await;
@@ -80,9 +72,7 @@ async fn workloads_of_any_name_go_together() {
     let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
     let rolling = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }]);
     let duo = Duo::serve_group("any-name", group, &rolling, &[]).await.ready().await;
-    for role in ["prefill", "decode"] {
-        duo.edit_held_back(role, "registry.invalid/x:2");
-    }
+    duo.edit_both_held_back("registry.invalid/x:2");
     for (role, partition) in [("prefill", 6), ("decode", 3)] {
         duo.until_partition(role, partition).await;
     }
@@ -121,9 +111,7 @@ async fn one_rollout_id_on_all_roles_needs_no_pause() {
 async fn a_partition_is_a_pause() {
     let bounds = json!({ "maxSkew": "10%", "maxUnavailable": "20%", "partition": "80%" });
     let duo = Duo::serve("canary", 20, 10, bounds, &[]).await.ready().await;
-    for role in ["prefill", "decode"] {
-        duo.set_image(role, "registry.invalid/x:2");
-    }
+    duo.set_images("registry.invalid/x:2");
     duo.until_partition("prefill", 16).await;
     duo.until_partition("decode", 8).await;
     let paused = |role: &'static str| move |status: &crate::common::status::Status| status.state(role) == "Paused";
@@ -141,15 +129,14 @@ async fn a_partition_is_a_pause() {
 /// The labels in the pod template hold the pods; those on the workload itself are what claims it.
 #[tokio::test]
 async fn a_role_is_not_coordinated_until_its_workload_is_claimed() {
-    let stage = Stage::new("unclaimed").await;
-    stage.add_node("all", 6).await;
+    let stage = Stage::new("unclaimed").await.with_room(6).await;
     let group = Group::new("llm").role("prefill", 4, 1).role("decode", 2, 1);
     let rolling = json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": { "maxSkew": "25%" } } });
     let _rolegate = stage.launch().start().await;
     let statuses = stage.statuses(&group);
     let mut object = group.object();
     object["spec"]["coordination"] = json!([rolling]);
-    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create(object).await;
     stage.create_sets(&group).await;
     let status = statuses.until("it serves", |status| status.ready().starts_with("True")).await;
     assert_eq!((status.state("prefill"), status.state("decode")), ("NotCoordinated", "NotCoordinated"));

@@ -1,14 +1,8 @@
 //! What is said of a group while it is rolled: who waits for it is not told too early.
 
-use std::time::Duration;
-
-use k8s_openapi::api::core::v1::Pod as ApiPod;
 use kube::ResourceExt as _;
-use kube::api::ListParams;
-use serde_json::json;
 
-use crate::common::pods::{Pod, View};
-use crate::common::status::Status;
+use crate::common::prelude::*;
 use crate::rollouts::support::{Duo, REVISION};
 
 /// As a pipeline looks.
@@ -80,9 +74,7 @@ async fn who_waits_for_a_group_is_told_when_the_last_old_pod_is_gone() {
 async fn a_rollout_that_is_paused_where_its_author_asked_leaves_the_group_ready() {
     let bounds = json!({ "maxSkew": "50%", "maxUnavailable": 2, "partition": "50%" });
     let duo = Duo::serve("paused-ready", 4, 2, bounds, &[]).await.ready().await;
-    for role in ["prefill", "decode"] {
-        duo.set_image(role, "registry.invalid/x:2");
-    }
+    duo.set_images("registry.invalid/x:2");
     let paused = |now: &View| {
         let new = |role: &str| now.count(role, |pod: &Pod| duo.is_new(pod) && pod.is_ready());
         (new("prefill"), new("decode")) == (2, 1)

@@ -1,14 +1,6 @@
 //! Edits in the middle of a rollout, claims that come and go, workloads that are made again: both roles still move together.
 
-use std::time::Duration;
-
-use k8s_openapi::api::apps::v1::StatefulSet;
-use kube::api::PostParams;
-use serde_json::json;
-
-use crate::common::always;
-use crate::common::pods::{Pod, View};
-use crate::common::stage::typed;
+use crate::common::prelude::*;
 use crate::rollouts::support::{Duo, FROZEN, claimed};
 
 /// For so long it is looked at that nothing moves.
@@ -18,9 +10,7 @@ const A_WHILE: Duration = Duration::from_secs(3);
 async fn half_way(namespace: &str) -> Duo {
     let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
     let duo = Duo::serve(namespace, 8, 4, bounds, &[("settle", "10m")]).await.ready().await;
-    for role in ["prefill", "decode"] {
-        duo.edit_held_back(role, "registry.invalid/x:2");
-    }
+    duo.edit_both_held_back("registry.invalid/x:2");
     duo.until_partition("prefill", 6).await;
     duo.until_partition("decode", 3).await;
     duo.stage.pods.until("one of each is new", |now| now.count_all(|pod| duo.is_new(pod)) == 2).await;
@@ -100,12 +90,9 @@ async fn a_workload_that_is_made_again_around_its_pods_replaces_none_by_itself()
     let mut set = claimed(&duo.stage, &duo.group, "prefill");
     set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.invalid/x:2");
     set["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "partition": 1 } });
-    duo.stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    duo.stage.create(set).await;
     assert_eq!((duo.partition("prefill").await, duo.user_partition("prefill").await), (FROZEN, Some("1".to_owned())));
-    always(A_WHILE, "no pod is replaced", async || {
-        duo.stage.pods.now(|now| if now.count_all(|pod| duo.is_new(pod)) == 0 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    duo.stage.pods.always(A_WHILE, "no pod is replaced", |now| now.count_all(|pod| duo.is_new(pod)) == 0).await;
     duo.set_image("decode", "registry.invalid/x:2");
     let done = |now: &View| {
         let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();

@@ -1,19 +1,10 @@
 //! A group of two StatefulSets that are claimed for rollouts, and what an observer makes of their pods.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Event;
-use kube::api::{ListParams, PostParams};
 use rolegate::model::names::USER_PARTITIONS;
-use serde_json::{Value, json};
 
-use crate::common::pods::{Pod, View};
-use crate::common::rolegate::Rolegate;
-use crate::common::stage::typed;
-use crate::common::status::StatusLog;
-use crate::common::{Group, PATIENT, Stage, eventually, http, invariants};
+use crate::common::http;
+use crate::common::prelude::*;
 
 pub const FROZEN: i64 = 2_147_483_647;
 pub const USER_PARTITION: &str = "rolegate.dev/user-partition";
@@ -84,6 +75,11 @@ impl Duo {
         self.kubectl(&["set", "image", &self.target(role), &format!("main={image}")], "");
     }
 
+    /// The same of both roles.
+    pub fn set_images(&self, image: &str) {
+        ["prefill", "decode"].iter().for_each(|role| self.set_image(role, image));
+    }
+
     /// `statefulset/llm-prefill`.
     pub fn target(&self, role: &str) -> String {
         format!("statefulset/{}", self.group.set_name(role))
@@ -96,6 +92,11 @@ impl Duo {
             json!({ "metadata": { "annotations": { NOT_READY: "" } }, "spec": { "containers": [container] } });
         let patch = json!({ "spec": { "template": template } }).to_string();
         self.kubectl(&["patch", &self.target(role), "--type=strategic", "-p", &patch], "");
+    }
+
+    /// The same of both roles.
+    pub fn edit_both_held_back(&self, image: &str) {
+        ["prefill", "decode"].iter().for_each(|role| self.edit_held_back(role, image));
     }
 
     /// A new image in the place of one that was held back.
@@ -124,10 +125,11 @@ impl Duo {
     }
 
     pub async fn until_partition(&self, role: &str, partition: i64) {
-        eventually(PATIENT, &format!("partition {partition} of {role}"), async || {
-            let found = self.partition(role).await;
-            if found == partition { Ok(()) } else { Err(format!("{found}\n{}", self.statuses.now())) }
-        })
+        until_found(
+            &format!("partition {partition} of {role}"),
+            async || self.partition(role).await,
+            |found| *found == partition,
+        )
         .await;
     }
 
@@ -219,7 +221,7 @@ pub fn claimed(stage: &Stage, group: &Group, role: &str) -> Value {
 pub async fn create(stage: &Stage, group: &Group, coordination: &Value) {
     let mut object = group.object();
     object["spec"]["coordination"] = coordination.clone();
-    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create(object).await;
     for role in &group.roles {
         let set = typed(claimed(stage, group, &role.name));
         stage.api::<StatefulSet>().create(&PostParams::default(), &set).await.unwrap();

@@ -1,12 +1,8 @@
 //! Whatever ends the coordination gives workloads back to their users (S7).
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
-use serde_json::json;
 
-use crate::common::pods::Pod;
-use crate::common::rolegate::rolegate_command;
+use crate::common::prelude::*;
 use crate::rollouts::support::{Duo, FROZEN};
 
 /// Prefill is edited and waits for decode, for an hour.

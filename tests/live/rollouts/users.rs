@@ -1,21 +1,13 @@
 //! What users do to a workload in the middle of a rollout: the live partition stays, what they asked for is kept.
 
-use k8s_openapi::api::apps::v1::StatefulSet;
-use kube::api::PostParams;
-use serde_json::{Value, json};
-
-use crate::common::pods::Pod;
-use crate::common::stage::typed;
-use crate::common::{Group, Stage};
+use crate::common::prelude::*;
 use crate::rollouts::support::{Duo, FROZEN, claimed};
 
 /// A rollout that stands: one pod of each role is new and does not get ready.
 async fn standing(namespace: &str) -> Duo {
     let bounds = json!({ "maxSkew": "25%", "maxUnavailable": 1 });
     let duo = Duo::serve(namespace, 8, 4, bounds, &[]).await.ready().await;
-    for role in ["prefill", "decode"] {
-        duo.edit_held_back(role, "registry.invalid/x:2");
-    }
+    duo.edit_both_held_back("registry.invalid/x:2");
     duo.until_partition("prefill", 7).await;
     duo.until_partition("decode", 3).await;
     let new = |now: &crate::common::pods::View| now.count_all(|pod| duo.is_new(pod)) == 2;
@@ -144,8 +136,7 @@ async fn rollout_status_takes_a_frozen_workload_for_done() {
 /// KEP-75, Workload Label Example.
 #[tokio::test]
 async fn a_claimed_workload_is_labelled_when_it_is_made() {
-    let stage = Stage::new("workload-labels").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("workload-labels").await.serve().await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
     stage.create_group(&group).await;
     let key = |name: &str| format!("rolebasedgroup.workloads.x-k8s.io/{name}");
@@ -153,7 +144,7 @@ async fn a_claimed_workload_is_labelled_when_it_is_made() {
         let mut set = claimed(&stage, &group, role);
         // Somebody's selector may count on it.
         set["metadata"]["labels"][key("role")] = json!("theirs");
-        let made = stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+        let made = stage.create(set).await;
         let labels = made.metadata.labels.unwrap();
         let expected = [("name", "llm"), ("role", "theirs"), ("role-subgroup-size", size)];
         assert!(expected.iter().all(|(name, value)| labels[&key(name)] == *value), "{labels:?}");

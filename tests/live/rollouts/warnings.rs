@@ -1,10 +1,8 @@
 //! Whom a rollout tells to see to something: nobody while it goes well, and always when it does not.
 
 use k8s_openapi::api::core::v1::Event;
-use kube::api::ListParams;
-use serde_json::json;
 
-use crate::common::Group;
+use crate::common::prelude::*;
 use crate::rollouts::support::Duo;
 
 /// Warnings of ours about anything in the namespace.
@@ -27,9 +25,7 @@ async fn three_clean_rollouts_warn_nobody_and_a_stuck_one_is_told() {
     let flags = [("settle", "2s"), ("progress-deadline", "20s")];
     let duo = Duo::serve_group("clean-rollouts", group, &both, &flags).await.ready().await;
     for image in 2..5 {
-        for role in ["prefill", "decode"] {
-            duo.set_image(role, &format!("registry.invalid/x:{image}"));
-        }
+        duo.set_images(&format!("registry.invalid/x:{image}"));
         duo.until_over().await;
         assert_eq!(warnings(&duo).await, [""; 0], "rollout {image}");
     }

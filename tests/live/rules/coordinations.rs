@@ -1,9 +1,6 @@
 //! RoleCoordinations: what their definition says by itself, and what rolegate adds by looking at other objects.
 
-use serde_json::{Value, json};
-
-use crate::common::stage::{GROUPS, typed};
-use crate::common::{Group, PATIENT, eventually, invariants};
+use crate::common::prelude::*;
 use crate::rules::desk::{apply, coordination, kubectl, put, refused, stage, stateful_set, tied, warned};
 
 fn segments(sizes: &Value) -> Value {
@@ -39,8 +36,7 @@ async fn the_definition_itself_asks_for_exactly_one_of_two() {
 
 #[tokio::test]
 async fn one_that_waits_for_pods_is_listed_by_its_short_name() {
-    let stage = stage("listed").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("listed").await.serve().await;
     let spec = json!({
         "roles": [{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 2 }],
         "coordination": segments(&json!({ "prefill": 2, "decode": 1 })),
@@ -57,8 +53,7 @@ async fn one_that_waits_for_pods_is_listed_by_its_short_name() {
 
 #[tokio::test]
 async fn the_second_to_claim_a_group_is_refused() {
-    let stage = stage("claimed").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("claimed").await.serve().await;
     let group = json!({
         "apiVersion": "workloads.x-k8s.io/v1alpha1",
         "kind": "RoleBasedGroup",
@@ -90,8 +85,7 @@ async fn the_second_to_claim_a_group_is_refused() {
 
 #[tokio::test]
 async fn a_surge_would_run_ahead_of_the_coordination() {
-    let stage = stage("surge").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("surge").await.serve().await;
     let set = |surge: i64| {
         let labels = tied("llm", "prefill");
         json!({
@@ -128,8 +122,7 @@ async fn a_surge_would_run_ahead_of_the_coordination() {
 
 #[tokio::test]
 async fn a_set_that_makes_one_pod_after_another_cannot_fill_a_batch_that_goes_as_a_whole() {
-    let stage = stage("incremental").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("incremental").await.serve().await;
     put(&stage, &stateful_set("prefill", "OrderedReady", &tied("llm", "prefill")));
     let roles = json!([refers_to("StatefulSet", "prefill")]);
     let whole = json!([{ "name": "pd", "strategy": { "affinityScheduling": { "topologyKey": "rack", "ratios": { "prefill": 2 } } } }]);
@@ -151,8 +144,7 @@ async fn a_set_that_makes_one_pod_after_another_cannot_fill_a_batch_that_goes_as
 
 #[tokio::test]
 async fn pods_that_would_not_be_held_are_told_of() {
-    let stage = stage("unlabelled").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("unlabelled").await.serve().await;
     put(&stage, &stateful_set("prefill", "Parallel", &json!({})));
     let spec =
         json!({ "roles": [refers_to("StatefulSet", "prefill")], "coordination": segments(&json!({ "prefill": 2 })) });
@@ -167,14 +159,9 @@ async fn pods_that_would_not_be_held_are_told_of() {
 
 #[tokio::test]
 async fn a_budget_over_held_pods_is_told_of() {
-    let stage = stage("budget").await;
-    let _rolegate = stage.launch().start().await;
-    let budget = json!({
-        "apiVersion": "policy/v1",
-        "kind": "PodDisruptionBudget",
-        "metadata": { "name": "serving" },
-        "spec": { "minAvailable": "50%", "selector": { "matchLabels": { "rolegate.dev/group": "llm" } } },
-    });
+    let (stage, _rolegate) = stage("budget").await.serve().await;
+    let budget = object("policy/v1", "PodDisruptionBudget", "serving")
+        .spec(json!({ "minAvailable": "50%", "selector": { "matchLabels": { "rolegate.dev/group": "llm" } } }));
     put(&stage, &budget);
     let spec = |name: &str| {
         let spec = json!({ "roles": [{ "name": "prefill", "replicas": 4 }], "coordination": segments(&json!({ "prefill": 2 })) });
@@ -192,8 +179,7 @@ async fn a_budget_over_held_pods_is_told_of() {
 
 #[tokio::test]
 async fn batches_with_a_topology_do_not_change_under_their_pods() {
-    let stage = stage("batch-change").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("batch-change").await.serve().await;
     let with = |key: &str, size: i64| {
         let strategy = json!({ "affinityScheduling": { "topologyKey": key, "ratios": { "prefill": size } } });
         let roles = json!([{ "name": "prefill", "replicas": 4 }]);
@@ -221,8 +207,7 @@ async fn batches_with_a_topology_do_not_change_under_their_pods() {
 
 #[tokio::test]
 async fn desired_replicas_come_from_a_group_of_the_newer_version() {
-    let stage = stage("newer-group").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("newer-group").await.serve().await;
     let group = json!({
         "apiVersion": "workloads.x-k8s.io/v1alpha2",
         "kind": "RoleBasedGroup",

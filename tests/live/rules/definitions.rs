@@ -1,11 +1,10 @@
 //! Definitions of other projects' kinds, loose: only what tells releases apart is spelled out.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use serde_json::{Map, Value, json};
+use serde_json::Map;
 
-use crate::common::ControlPlane;
-use crate::common::control_plane::Shared;
+use crate::common::prelude::*;
 
 /// A version of a kind: its name, whether it is the stored one, and the fields of `spec` that are spelled out.
 type Version<'a> = (&'a str, bool, &'a [&'a str]);

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
-
-use crate::common::control_plane::ControlPlane;
-use crate::common::stage::{Answer, Stage};
+use crate::common::prelude::*;
+use crate::common::stage::Answer;
 use crate::rules::definitions;
 
 /// A namespace on the shared control plane, where every kind is defined.
@@ -78,33 +76,23 @@ pub fn cases(file: &str) -> Vec<Value> {
 
 /// A RoleCoordination with this spec.
 pub fn coordination(name: &str, spec: &Value) -> Value {
-    json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": name },
-        "spec": spec,
-    })
+    object("rolegate.dev/v1alpha1", "RoleCoordination", &name).spec(&spec)
 }
 
 /// A StatefulSet without pods; its template bears these labels besides its own.
 pub fn stateful_set(name: &str, policy: &str, labels: &Value) -> Value {
     let mut labels = labels.clone();
     labels["app"] = json!(name);
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": { "name": name },
-        "spec": {
-            "replicas": 0,
-            "serviceName": name,
-            "podManagementPolicy": policy,
-            "selector": { "matchLabels": { "app": name } },
-            "template": {
-                "metadata": { "labels": labels },
-                "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:1" }] },
-            },
+    object("apps/v1", "StatefulSet", &name).spec(json!({
+        "replicas": 0,
+        "serviceName": name,
+        "podManagementPolicy": policy,
+        "selector": { "matchLabels": { "app": name } },
+        "template": {
+            "metadata": { "labels": labels },
+            "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:1" }] },
         },
-    })
+    }))
 }
 
 /// Labels that tie pods to a role of a group.

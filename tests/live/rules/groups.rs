@@ -1,22 +1,15 @@
 //! Wrong groups, as `kubectl` shows them.
 
-use serde_json::{Value, json};
-
-use crate::common::stage::GROUPS;
+use crate::common::prelude::*;
 use crate::rules::desk::{apply, causes, put, refused, stage};
 
 const CONFLICT: &str = r#"spec.coordination[1].strategy.segmentPlacement.segmentSize[prefill]: Invalid value: 10: segment size conflict for role "prefill": coordination has segment size 10, but another coordination has 5"#;
 
 fn group(coordination: &Value) -> Value {
-    json!({
-        "apiVersion": "workloads.x-k8s.io/v1alpha1",
-        "kind": "RoleBasedGroup",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [{ "name": "prefill", "replicas": 20 }, { "name": "decode", "replicas": 10 }],
-            "coordination": coordination,
-        },
-    })
+    object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", "llm").spec(json!({
+        "roles": [{ "name": "prefill", "replicas": 20 }, { "name": "decode", "replicas": 10 }],
+        "coordination": coordination,
+    }))
 }
 
 fn segments(name: &str, sizes: &Value) -> Value {
@@ -28,7 +21,7 @@ fn conflicting() -> Value {
 }
 
 fn broken_deployment(spec: &Value) -> Value {
-    json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "llm" }, "spec": spec })
+    object("apps/v1", "Deployment", "llm").spec(&spec)
 }
 
 /// A text with what differs between two refusals taken out: the kind, and each fault after its reason.
@@ -51,8 +44,7 @@ fn shape(text: &str) -> String {
 
 #[tokio::test]
 async fn one_fault_is_shown_as_the_api_server_shows_one_of_its_own() {
-    let stage = stage("one-fault").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("one-fault").await.serve().await;
     refused(&stage, &group(&conflicting()), CONFLICT);
     let ours = apply(&stage, &group(&conflicting()));
     let pod = json!({ "metadata": { "labels": { "app": "x" } }, "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:1" }] } });
@@ -64,8 +56,7 @@ async fn one_fault_is_shown_as_the_api_server_shows_one_of_its_own() {
 
 #[tokio::test]
 async fn several_faults_are_shown_together_and_sorted_by_path() {
-    let stage = stage("several-faults").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("several-faults").await.serve().await;
     let wrong = group(&json!([
         segments("a", &json!({ "prefill": 5, "decod": 5 })),
         segments("b", &json!({ "prefill": 10, "decode": 0 })),
@@ -92,8 +83,7 @@ async fn several_faults_are_shown_together_and_sorted_by_path() {
 
 #[tokio::test]
 async fn more_faults_than_a_message_holds_are_all_among_the_causes() {
-    let stage = stage("many-faults").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("many-faults").await.serve().await;
     let sizes = (0..14).map(|number| (format!("role-{number:02}"), json!(0))).collect::<serde_json::Map<_, _>>();
     let answer = stage.post(GROUPS, "rolebasedgroups", &group(&json!([segments("a", &json!(sizes))]))).await;
     let causes = causes(&answer);
@@ -107,8 +97,7 @@ async fn more_faults_than_a_message_holds_are_all_among_the_causes() {
 
 #[tokio::test]
 async fn what_is_legal_and_will_surprise_is_a_warning() {
-    let stage = stage("warnings").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("warnings").await.serve().await;
     let shown = apply(&stage, &group(&json!([segments("a", &json!({ "prefill": 6, "decode": 5 }))])));
     assert!(shown.done && shown.out.contains("created"), "{shown:?}");
     let sizes = "spec.coordination[0].strategy.segmentPlacement.segmentSize";

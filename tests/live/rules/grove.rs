@@ -1,8 +1,6 @@
 //! Grove's sets under both names of the kind, and their pods as Grove makes them.
 
-use serde_json::{Value, json};
-
-use crate::common::stage::{CORE, Stage};
+use crate::common::prelude::*;
 use crate::rules::desk::{cases, put, refused, stage, warned};
 
 const GROVE: &str = "/apis/grove.io/v1alpha1";
@@ -13,18 +11,13 @@ fn clique(name: &str, role: &str, replicas: i64) -> Value {
 }
 
 fn set(kind: &str, name: &str, cliques: &Value, scaling_groups: &Value) -> Value {
-    json!({
-        "apiVersion": "grove.io/v1alpha1",
-        "kind": kind,
-        "metadata": { "name": name },
-        "spec": { "replicas": 1, "template": { "cliques": cliques, "podCliqueScalingGroups": scaling_groups } },
-    })
+    object("grove.io/v1alpha1", &kind, &name)
+        .spec(json!({ "replicas": 1, "template": { "cliques": cliques, "podCliqueScalingGroups": scaling_groups } }))
 }
 
 #[tokio::test]
 async fn the_designs_examples_pass() {
-    let stage = stage("grove-examples").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("grove-examples").await.serve().await;
     let accepted: Vec<_> = cases("designs/grove-discovery.yaml")
         .into_iter()
         .filter(|case| case["expect"]["check"]["violations"].is_null())
@@ -47,8 +40,7 @@ async fn the_designs_examples_pass() {
 
 #[tokio::test]
 async fn one_role_twice_in_a_scope_is_refused() {
-    let stage = stage("grove-duplicate").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("grove-duplicate").await.serve().await;
     for (kind, _) in KINDS {
         let cliques = json!([clique("a", "prefill-leader", 1), clique("b", "PREFILL_LEADER", 1)]);
         let together = json!([{ "name": "engine", "cliqueNames": ["a", "b"] }]);
@@ -75,8 +67,7 @@ async fn strict_roles_makes_them_unique_in_the_set() {
 
 #[tokio::test]
 async fn a_member_without_a_role_beside_others_is_told_of() {
-    let stage = stage("grove-roleless").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("grove-roleless").await.serve().await;
     let cliques = json!([clique("leader", "LEADER", 1), { "name": "helper", "spec": { "replicas": 1 } }]);
     let group = json!([{ "name": "engine", "cliqueNames": ["leader", "helper"] }]);
     let shown = crate::rules::desk::apply(&stage, &set("PodCliqueSet", "inf", &cliques, &group));
@@ -127,8 +118,7 @@ async fn environment(stage: &Stage, pod: &Value, container: &str) -> Vec<String>
 
 #[tokio::test]
 async fn pods_find_each_other_by_role() {
-    let stage = stage("grove-pods").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("grove-pods").await.serve().await;
     for (kind, name) in [("PodCliqueSet", "set"), ("PodGangSet", "gang")] {
         let cliques =
             json!([clique("leader", "LEADER", 1), clique("worker", "WORKER", 4), clique("gateway", "GATEWAY", 1)]);
@@ -164,8 +154,7 @@ async fn pods_find_each_other_by_role() {
 
 #[tokio::test]
 async fn discovery_can_be_switched_off_on_a_set() {
-    let stage = stage("grove-off").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("grove-off").await.serve().await;
     let mut off = set("PodCliqueSet", "off", &json!([clique("leader", "LEADER", 1)]), &json!([]));
     off["metadata"]["annotations"] = json!({ "rolegate.dev/discovery": "disabled" });
     put(&stage, &off);

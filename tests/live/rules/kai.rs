@@ -1,9 +1,7 @@
 //! KAI's PodGroups in all dialects, and the pods that name them.
 
-use serde_json::{Value, json};
-
-use crate::common::stage::{Answer, CORE, Stage};
-use crate::common::{ControlPlane, PATIENT, eventually};
+use crate::common::prelude::*;
+use crate::common::stage::Answer;
 use crate::rules::definitions;
 use crate::rules::desk::{cases, causes, put, refused, stage, tied, warned};
 use crate::rules::turn::Turn;
@@ -12,12 +10,7 @@ const POD_GROUPS: &str = "/apis/scheduling.run.ai/v2alpha2";
 const LABEL: &str = "kai.scheduler/subgroup-name";
 
 fn pod_group(name: &str, spec: &Value) -> Value {
-    json!({
-        "apiVersion": "scheduling.run.ai/v2alpha2",
-        "kind": "PodGroup",
-        "metadata": { "name": name },
-        "spec": spec,
-    })
+    object("scheduling.run.ai/v2alpha2", "PodGroup", &name).spec(&spec)
 }
 
 /// The examples of the hierarchical PodGroup design, each under a name of its own.
@@ -71,8 +64,7 @@ async fn the_designs_dialect_is_told_by_the_definition() {
 
 #[tokio::test]
 async fn todays_dialect_is_told_by_the_definition() {
-    let stage = stage("kai-auto-upstream").await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = stage("kai-auto-upstream").await.serve().await;
     let middle = |labels: &Value| {
         let sub_groups =
             json!([{ "name": "decode", "minMember": 1 }, { "name": "workers", "parent": "decode", "minMember": 4 }]);
@@ -115,8 +107,7 @@ async fn releases_that_count_pods_on_every_level_are_told_by_the_definition() {
         definitions::install(&plane, &[definitions::pod_groups_that_count_pods()]);
         plane
     });
-    let stage = Stage::on(plane.await, "kai-auto-pods").await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::on(plane.await, "kai-auto-pods").await.serve().await;
     let sub_groups =
         json!([{ "name": "decode", "minMember": 16 }, { "name": "workers", "parent": "decode", "minMember": 4 }]);
     let group = pod_group("pd", &json!({ "minMember": 32, "subGroups": sub_groups }));
@@ -128,8 +119,7 @@ async fn releases_that_count_pods_on_every_level_are_told_by_the_definition() {
 
 #[tokio::test]
 async fn one_without_subgroups_is_left_alone() {
-    let stage = stage("kai-flat").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("kai-flat").await.serve().await;
     let flat = pod_group("flat", &json!({ "minMember": 1000, "queue": "q", "priorityClassName": "train" }));
     put(&stage, &flat);
     let pod = pod("in-flat", "flat", &json!({}));
@@ -171,8 +161,7 @@ fn subgroup(answer: &Answer) -> &Value {
 
 #[tokio::test]
 async fn a_pod_ends_up_in_exactly_one_leaf() {
-    let stage = stage("kai-pods").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("kai-pods").await.serve().await;
     put_tree(&stage);
     let at = format!("metadata.labels[{LABEL}]");
     let leaves = r#"must name a leaf of PodGroup "pd": decode-workers, decode-leaders, prefill"#;
@@ -202,10 +191,11 @@ async fn an_unknown_podgroup_may_come_later_and_another_namespace_is_never_asked
     let both = "kai-elsewhere,kai-here";
     let _rolegate = here.launch().flag("namespaces", both).start().await;
     // What is asked here is asked there: the rule is in force.
-    eventually(PATIENT, "a refusal where the PodGroup is", async || {
-        let answer = elsewhere.post(CORE, "pods", &pod("there", "pd", &json!({}))).await;
-        if answer.code == 422 { Ok(()) } else { Err(format!("{answer:?}")) }
-    })
+    until_found(
+        "a refusal where the PodGroup is",
+        async || elsewhere.post(CORE, "pods", &pod("there", "pd", &json!({}))).await,
+        |answer| answer.code == 422,
+    )
     .await;
     for (name, labels) in [("unlabelled", json!({})), ("labelled", json!({ LABEL: "whatever" }))] {
         let answer = here.post(CORE, "pods", &pod(name, "pd", &labels)).await;

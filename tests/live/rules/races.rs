@@ -1,9 +1,6 @@
 //! ClusterTopologies under several hands at once.
 
-use serde_json::json;
-
-use crate::common::stage::GROUPS;
-use crate::common::{PATIENT, eventually};
+use crate::common::prelude::*;
 use crate::rules::turn::{OURS, Turn, group_in, topology};
 
 #[tokio::test]

@@ -1,8 +1,6 @@
 //! Groups that refer to a ClusterTopology.
 
-use serde_json::json;
-
-use crate::common::stage::GROUPS;
+use crate::common::prelude::*;
 use crate::rules::desk::{causes, put, refused, warned};
 use crate::rules::turn::{KEP75, OURS, Turn, group_in, topology};
 

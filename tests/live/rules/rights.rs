@@ -1,8 +1,6 @@
 //! Rights of whoever applies an object: rolegate does not do for them what they may not do themselves.
 
-use serde_json::{Value, json};
-
-use crate::common::stage::Stage;
+use crate::common::prelude::*;
 use crate::rules::desk::{Shown, coordination, kubectl, put, stage};
 
 /// Lets a user write RoleCoordinations, and these resources besides.
@@ -39,8 +37,7 @@ fn with_policy(name: &str, policy: &Value, annotations: &Value) -> Value {
 
 #[tokio::test]
 async fn who_may_not_create_a_pod_group_may_not_ask_for_one() {
-    let stage = stage("rights").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("rights").await.serve().await;
     let pod_groups = json!({ "apiGroups": ["scheduling.run.ai"], "resources": ["podgroups"], "verbs": ["create"] });
     allow(&stage, "without", &[]);
     allow(&stage, "with", &[pod_groups]);
@@ -71,8 +68,7 @@ async fn who_may_not_create_a_pod_group_may_not_ask_for_one() {
 
 #[tokio::test]
 async fn the_answer_is_403_and_names_the_field() {
-    let stage = stage("rights-code").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("rights-code").await.serve().await;
     allow(&stage, "without", &[]);
     let object = with_policy("llm", &json!({ "kai": {} }), &json!({})).to_string();
     let create = ["create", "--as", "without", "-f", "-", "-v=8"];

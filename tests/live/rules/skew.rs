@@ -1,23 +1,17 @@
 //! Objects of a schema that rolegate does not know yet.
 
-use serde_json::{Value, json};
-
+use crate::common::prelude::*;
 use crate::rules::desk::{apply, put, refused, stage, warned};
 
 /// Members by name, where a list is known.
 fn newer() -> Value {
-    json!({
-        "apiVersion": "grove.io/v1alpha1",
-        "kind": "PodCliqueSet",
-        "metadata": { "name": "newer" },
-        "spec": { "template": { "cliques": { "leader": { "roleName": "LEADER" } } } },
-    })
+    object("grove.io/v1alpha1", "PodCliqueSet", "newer")
+        .spec(json!({ "template": { "cliques": { "leader": { "roleName": "LEADER" } } } }))
 }
 
 #[tokio::test]
 async fn a_field_of_another_type_passes_with_a_warning_and_is_counted() {
-    let stage = stage("skew").await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = stage("skew").await.serve().await;
     let before = rolegate.metric("rolegate_schema_skew_total").await;
     warned(
         &stage,

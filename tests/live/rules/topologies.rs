@@ -1,8 +1,6 @@
 //! ClusterTopologies, from creation until nothing refers to them any more.
 
-use serde_json::{Value, json};
-
-use crate::common::{PATIENT, eventually};
+use crate::common::prelude::*;
 use crate::rules::desk::{causes, kubectl, put, refused};
 use crate::rules::turn::{KEP75, OURS, Turn, group_in, topology};
 
@@ -10,11 +8,7 @@ const FINALIZER: &str = "rolegate.dev/topology-protection";
 
 /// Waits until the topology at this path passes a test.
 async fn until(turn: &Turn, path: &str, what: &str, test: impl Fn(&Value) -> bool) {
-    eventually(PATIENT, what, async || {
-        let found = turn.get(path).await.unwrap_or_default();
-        if test(&found) { Ok(()) } else { Err(format!("{found:#}")) }
-    })
-    .await;
+    until_found(what, async || turn.get(path).await.unwrap_or_default(), |found| test(found)).await;
 }
 
 fn is_kept(found: &Value) -> bool {

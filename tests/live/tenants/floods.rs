@@ -1,18 +1,13 @@
 //! Objects that name a thousand others, and many of them at a time: what they cost does not grow with what they name, and
 //! others do not wait for them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use serde_json::{Value, json};
 
 use crate::common::audit::Account;
-use crate::common::pods::Pod;
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::common::stage::{CORE, GROUPS, Stage};
-use crate::common::{Group, PATIENT, eventually};
 use crate::tenants::stage;
 
 /// A group of so many roles, all of them in one coordination.
@@ -32,8 +27,7 @@ async fn try_create(stage: &Stage, object: &Value) -> u16 {
 
 #[tokio::test]
 async fn a_thousand_roles_cost_a_handful_of_reads() {
-    let stage = stage("wide").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("wide").await.serve().await;
     let account = Account::of(&stage);
     let reads = || {
         let requests = account.requests();
@@ -45,18 +39,18 @@ async fn a_thousand_roles_cost_a_handful_of_reads() {
     };
     let before = reads().len();
     assert_eq!(try_create(&stage, &wide(1000)).await, 201);
-    let new = eventually(PATIENT, "the workloads are listed", async || {
-        let new = reads().split_off(before);
-        if new.iter().any(|what| what == "list statefulsets") { Ok(new) } else { Err(format!("{new:?}")) }
-    })
+    let new = until_found(
+        "the workloads are listed",
+        async || reads().split_off(before),
+        |new| new.iter().any(|what| what == "list statefulsets"),
+    )
     .await;
     assert!(new.len() <= 8, "{new:?}");
 }
 
 #[tokio::test]
 async fn a_pod_that_is_to_find_a_hundred_roles_costs_one_list() {
-    let stage = stage("many-hosts").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("many-hosts").await.serve().await;
     let account = Account::of(&stage);
     let mut group = wide(100);
     group["metadata"]["annotations"] = json!({ "rolegate.dev/discovery": "enabled" });
@@ -89,8 +83,7 @@ async fn a_review_that_could_not_read_everything_logs_one_line() {
 
 #[tokio::test]
 async fn four_thousand_roles_are_refused_in_time() {
-    let stage = stage("too-wide").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("too-wide").await.serve().await;
     // The API server waits for 3 s, and says 500 then.
     assert_eq!(try_create(&stage, &wide(4000)).await, 422);
 }

@@ -1,12 +1,9 @@
 //! A name is one of the same namespace: what a pod or a group names in another one is neither read nor changed.
 
 use kube::api::DynamicObject;
-use serde_json::{Value, json};
 
 use crate::common::audit::{Account, Request};
-use crate::common::pods::Pod;
-use crate::common::stage::{CORE, GROUPS};
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::tenants::{PLANE, stage};
 
 const OURS: &str = "/apis/rolegate.dev/v1alpha1";
@@ -54,18 +51,14 @@ async fn what_is_named_is_looked_for_in_the_namespace_of_who_names_it() {
     ] {
         let mut spec: Value = fields;
         spec["coordination"] = segments.clone();
-        let object = json!({
-            "apiVersion": "rolegate.dev/v1alpha1",
-            "kind": "RoleCoordination",
-            "metadata": { "name": name },
-            "spec": spec,
-        });
+        let object = object("rolegate.dev/v1alpha1", "RoleCoordination", &name).spec(&spec);
         let made = own.post(OURS, "rolecoordinations", &object).await;
         assert_eq!(made.code, 201, "{made:?}");
-        eventually(PATIENT, "it is told that nothing is there", async || {
-            let told = told(&own, name).await;
-            if told.contains("\"Ready\"") && !told.contains("/2 pods ready") { Ok(()) } else { Err(told) }
-        })
+        until_found(
+            "it is told that nothing is there",
+            async || told(&own, name).await,
+            |told| told.contains("\"Ready\"") && !told.contains("/2 pods ready"),
+        )
         .await;
     }
     // An annotation that hands a group of one's own to a coordination of others.

@@ -1,22 +1,13 @@
 //! A status that somebody wrote by hand: it is as good as lost, and written anew.
 
-use kube::api::{DeleteParams, Patch, PatchParams};
-use serde_json::{Value, json};
-
-use crate::common::pods::Pod;
-use crate::common::{Group, PATIENT, eventually};
+use crate::common::prelude::*;
 use crate::tenants::stage;
-
-type ApiPod = k8s_openapi::api::core::v1::Pod;
 
 #[tokio::test]
 async fn garbage_in_a_status_stops_no_pod_and_is_written_anew() {
-    let stage = stage("garbage").await;
-    stage.add_node("all", 6).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = stage("garbage").await.with_room(6).await.serve().await;
     let group = Group::new("llm").role("prefill", 6, 2).held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     statuses.until("the first segment is committed", |status| status.released("prefill") == 2).await;
     stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) == 2).await;
 

@@ -2,12 +2,8 @@
 
 use base64::Engine as _;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
-use serde_json::json;
 
-use crate::common::control_plane::SYSTEM;
-use crate::common::stage::CORE;
-use crate::common::{Group, Stage};
+use crate::common::prelude::*;
 use crate::tenants::stage;
 
 const VALUE: &str = "a-password-in-the-environment-of-a-pod";
@@ -34,8 +30,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 
 #[tokio::test]
 async fn no_secret_is_logged_even_when_everything_is() {
-    let stage = stage("secrets").await;
-    stage.add_node("all", 10).await;
+    let stage = stage("secrets").await.with_room(10).await;
     let launch = stage.launch().flag("log", "trace");
     let rolegate = launch.start().await;
     let group = Group::new("llm").role("main", 2, 1);

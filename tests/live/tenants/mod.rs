@@ -7,12 +7,9 @@ mod garbage;
 mod log;
 mod names;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use serde_json::json;
-
-use crate::common::control_plane::Shared;
-use crate::common::{ControlPlane, Stage};
+use crate::common::prelude::*;
 
 /// With an audit log, to see what is asked for whom, and a definition of groups that takes every status.
 static PLANE: Shared = LazyLock::new(|| {

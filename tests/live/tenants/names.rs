@@ -1,10 +1,7 @@
 //! Names that no object can have: they never become part of a request.
 
-use serde_json::{Value, json};
-
-use crate::common::Group;
 use crate::common::audit::{Account, Request};
-use crate::common::stage::{CORE, GROUPS};
+use crate::common::prelude::*;
 use crate::tenants::stage;
 
 /// As a path or a query they would be other requests.
@@ -12,8 +9,7 @@ const IMPOSSIBLE: [&str; 4] = ["/", "a?watch=true", "x/status", "My_Group"];
 
 #[tokio::test]
 async fn a_pod_that_names_an_impossible_group_is_refused_before_anything_is_read() {
-    let stage = stage("impossible").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("impossible").await.serve().await;
     let account = Account::of(&stage);
     let is_read = |request: &Request| ["get role", "list role"].iter().any(|read| request.what.starts_with(read));
     let reads = |requests: Vec<Request>| requests.into_iter().filter(is_read).count();
@@ -32,8 +28,7 @@ async fn a_pod_that_names_an_impossible_group_is_refused_before_anything_is_read
 
 #[tokio::test]
 async fn a_pod_of_an_impossible_pod_group_owner_or_set_is_admitted_without_asking_for_them() {
-    let stage = stage("impossible-owner").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("impossible-owner").await.serve().await;
     let account = Account::of(&stage);
     let mut pod = Group::new("llm").pod("prefill", "pod", &stage.namespace);
     json_patch::merge(
@@ -54,8 +49,7 @@ async fn a_pod_of_an_impossible_pod_group_owner_or_set_is_admitted_without_askin
 
 #[tokio::test]
 async fn a_name_in_an_object_is_a_violation_and_no_request() {
-    let stage = stage("impossible-names").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("impossible-names").await.serve().await;
     let constraint = json!({ "clusterTopologyName": "../secrets", "topologyLayerName": "rack" });
     let deploy = json!({ "roleDeployStep": { "prefill": 1 }, "deployTopologyConstraint": constraint });
     let mut group = Group::new("llm").role("prefill", 1, 1).object();
@@ -70,15 +64,10 @@ async fn a_name_in_an_object_is_a_violation_and_no_request() {
     assert_eq!(answer.code, 422, "{answer:?}");
     let topology = "spec.coordination[0].strategy.rollingDeploy.deployTopologyConstraint.clusterTopologyName";
     assert_eq!(fields(&answer.body), ["metadata.annotations[rolegate.dev/group]", topology]);
-    let reference = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [{ "name": "prefill", "workloadRef": { "kind": "StatefulSet", "name": "prefill/scale" } }],
-            "coordination": [{ "name": "s", "strategy": { "segmentPlacement": { "segmentSize": { "prefill": 1 } } } }],
-        },
-    });
+    let reference = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(json!({
+        "roles": [{ "name": "prefill", "workloadRef": { "kind": "StatefulSet", "name": "prefill/scale" } }],
+        "coordination": [{ "name": "s", "strategy": { "segmentPlacement": { "segmentSize": { "prefill": 1 } } } }],
+    }));
     let answer = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &reference).await;
     assert_eq!((answer.code, fields(&answer.body)), (422, vec!["spec.roles[0].workloadRef.name".to_owned()]));
     let requests = Account::of(&stage).requests();

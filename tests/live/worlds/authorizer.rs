@@ -1,12 +1,7 @@
 //! An operator that lets nobody else write to its pods, unless it is told whom.
 
-use std::time::Instant;
-
-use serde_json::{Value, json};
-
 use super::{make_probe, stage, tries_in, until_refused, writes};
-use crate::common::pods::Pod;
-use crate::common::{Group, PATIENT, Stage, eventually, invariants};
+use crate::common::prelude::*;
 
 const REFUSAL: &str = "admission denied: no permission to update managed resource";
 
@@ -24,30 +19,19 @@ fn authorizer(stage: &Stage, exempt: &[String]) -> Value {
         "message": REFUSAL,
         "reason": "Forbidden",
     });
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": { "name": name },
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": { "resourceRules": [rule], "namespaceSelector": here, "objectSelector": managed },
-            "validations": [validation],
-        },
-    });
-    let binding = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": { "name": name },
-        "spec": { "policyName": name, "validationActions": ["Deny"] },
-    });
+    let policy = object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", &name).spec(json!({
+        "failurePolicy": "Fail",
+        "matchConstraints": { "resourceRules": [rule], "namespaceSelector": here, "objectSelector": managed },
+        "validations": [validation],
+    }));
+    let binding = object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", &name)
+        .spec(json!({ "policyName": name, "validationActions": ["Deny"] }));
     json!({ "apiVersion": "v1", "kind": "List", "items": [policy, binding] })
 }
 
 #[tokio::test]
 async fn an_authorizer_that_refuses_releases_is_named_and_asked_more_and_more_seldom() {
-    let stage = stage("authorized").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("authorized").await.with_room(8).await.serve().await;
     let user = format!("system:serviceaccount:rolegate-system:{}", stage.namespace);
     stage.plane.must(&["apply", "-f", "-"], &authorizer(&stage, &[]).to_string());
     let labels = json!({ "app.kubernetes.io/managed-by": "grove-operator" });
@@ -56,8 +40,7 @@ async fn an_authorizer_that_refuses_releases_is_named_and_asked_more_and_more_se
     until_refused(&stage, &user, &release, Some(REFUSAL)).await;
     let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1);
     let group = group.template(&json!({ "metadata": { "labels": labels } }));
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     statuses.until("it is said", |status| status.reason() == "PatchFailed").await;
     stage.until_event("PatchFailed", &[REFUSAL]).await;
     // What only the loop has been told it has written down, for whoever asks.

@@ -2,7 +2,6 @@
 //! is away every conversion fails.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;
@@ -10,9 +9,9 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
+use crate::common::prelude::*;
 use crate::common::tls::TlsListener;
 
 /// The annotation that is lost on the way to v1alpha1 (`rolebasedgroup_conversion.go` of v0.8.0-alpha.5).
@@ -23,7 +22,7 @@ pub struct Converter {
     address: SocketAddr,
     ca: String,
     is_away: Arc<AtomicBool>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Converter {
@@ -32,7 +31,7 @@ impl Converter {
         let (address, ca, is_away) = (server.address, server.ca.clone(), Arc::new(AtomicBool::new(false)));
         let away = is_away.clone();
         let task = tokio::spawn(server.serve(move |request| answer(away.clone(), request)));
-        Self { address, ca, is_away, task }
+        Self { address, ca, is_away, _task: AbortOnDropHandle::new(task) }
     }
 
     /// `spec.conversion` of a definition.
@@ -46,12 +45,6 @@ impl Converter {
     /// From now on it answers with 500, or converts.
     pub fn is_away(&self, is_away: bool) {
         self.is_away.store(is_away, Ordering::SeqCst);
-    }
-}
-
-impl Drop for Converter {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

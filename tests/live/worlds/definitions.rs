@@ -1,15 +1,8 @@
 //! RoleBasedGroups as their own project defines them: a definition that drops what is ours, and one whose stored version is
 //! another than ours.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
-use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
-
 use crate::common::audit::{Account, Request};
-use crate::common::pods::Pod;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
+use crate::common::prelude::*;
 use crate::rules::definitions::namespaced;
 use crate::worlds::converter::{Converter, GROUP_GANG};
 use crate::worlds::coordination_of;
@@ -91,8 +84,7 @@ async fn create(stage: &Stage, version: &str, name: &str, metadata: Value, coord
     if !coordination.is_null() {
         object["spec"]["coordination"] = json!([coordination]);
     }
-    let answer = stage.post(&format!("/apis/{RBG}/{version}"), "rolebasedgroups", &object).await;
-    assert_eq!(answer.code, 201, "{answer:?}");
+    stage.create(object).await;
 }
 
 /// How often the status of each RoleBasedGroup was written.
@@ -109,14 +101,9 @@ fn writes(account: &Account) -> BTreeMap<String, u32> {
 async fn until_all_was_seen(stage: &Stage, name: &str) {
     let role = json!({ "name": "main", "replicas": 1 });
     let segments = json!({ "name": "c", "strategy": { "segmentPlacement": { "segmentSize": { "main": 1 } } } });
-    let object = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": name },
-        "spec": { "roles": [role], "coordination": [segments] },
-    });
-    let answer = stage.post(COORDINATIONS, "rolecoordinations", &object).await;
-    assert_eq!(answer.code, 201, "{answer:?}");
+    let object = object("rolegate.dev/v1alpha1", "RoleCoordination", &name)
+        .spec(json!({ "roles": [role], "coordination": [segments] }));
+    stage.create(object).await;
     stage.coordination_statuses(name).until("it is told", |status| !status.0["summary"].is_null()).await;
 }
 
@@ -124,8 +111,7 @@ async fn until_all_was_seen(stage: &Stage, name: &str) {
 async fn what_is_not_kept_is_said_once_and_what_is_not_ours_is_never_written_to() {
     let versions = json!([version("v1alpha1", true, &upstream_coordination())]);
     let plane = plane(definition(&versions, &json!({ "strategy": "None" }))).await;
-    let stage = Stage::on(plane, "dropped").await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::on(plane, "dropped").await.serve().await;
     let account = Account::of(&stage);
     let roles = json!(["prefill", "decode"]);
     let update = json!({ "maxSkew": "10%" });
@@ -140,11 +126,7 @@ async fn what_is_not_kept_is_said_once_and_what_is_not_ours_is_never_written_to(
         let told = all.items.into_iter().filter(|event| event.data["reason"] == "StatusNotKept");
         told.map(|event| event.data["regarding"]["name"].clone()).collect::<Vec<_>>()
     };
-    eventually(PATIENT, "the Event", async || {
-        let told = told().await;
-        if told == ["ours"] { Ok(()) } else { Err(format!("{told:?}\n{}", rolegate.log())) }
-    })
-    .await;
+    until_found("the Event", async || told().await, |told| *told == ["ours"]).await;
     // Each is seen once more, with the same spec.
     for name in ["none", "theirs", "ours"] {
         let patch = json!({ "metadata": { "labels": { "touched": "" } } });
@@ -189,8 +171,8 @@ async fn neither_what_a_conversion_drops_nor_that_it_fails_is_ever_noticed() {
     let versions =
         json!([version("v1alpha1", false, &upstream_coordination()), version("v1alpha2", true, &Value::Null)]);
     let converter = Converter::start().await;
-    let stage = Stage::on(plane(definition(&versions, &converter.conversion())).await, "converted").await;
-    stage.add_node("all", 8).await;
+    let stage =
+        Stage::on(plane(definition(&versions, &converter.conversion())).await, "converted").await.with_room(8).await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2).held_back();
     // One is there before, and one comes later.
     create(&stage, "v1alpha2", "before", json!({}), &Value::Null).await;
@@ -224,8 +206,7 @@ async fn neither_what_a_conversion_drops_nor_that_it_fails_is_ever_noticed() {
     // Pods of a group that is not known are looked for live, and that is answered as well.
     let mut pod = group.pod("prefill", "stranger", &stage.namespace);
     pod["metadata"]["labels"]["rolegate.dev/group"] = json!("another");
-    let made = stage.post("/api/v1", "pods", &pod).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(pod).await;
     let asked = Account::of(&stage).requests();
     let converted = |asked: &&Request| asked.version == format!("{RBG}/v1alpha1") && asked.what.contains("groups");
     let failed: Vec<_> = asked.iter().filter(|asked| asked.code >= 500 || converted(asked)).collect();
@@ -247,9 +228,12 @@ async fn a_status_that_asks_for_fields_of_its_operator_is_tried_again_until_it_h
     let mut versions = json!([version("v1alpha1", true, &any)]);
     versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = any;
     versions[0]["schema"]["openAPIV3Schema"]["properties"]["status"] = asks;
-    let stage = Stage::on(plane(definition(&versions, &json!({ "strategy": "None" }))).await, "asked-for").await;
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::on(plane(definition(&versions, &json!({ "strategy": "None" }))).await, "asked-for")
+        .await
+        .with_room(8)
+        .await
+        .serve()
+        .await;
     let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1);
     stage.create_group(&group).await;
     stage.create_sets(&group).await;

@@ -1,15 +1,11 @@
 //! What operators were seen to do, each by its name in docs/compatibility.md.
 
-use std::collections::BTreeMap;
-
 use futures::future::BoxFuture;
-use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy};
-use serde_json::{Value, json};
+use kube::api::PropagationPolicy;
 
 use super::operator::World;
-use crate::common::stage::typed;
+use crate::common::prelude::*;
 
 /// Something that an operator does over and over.
 pub struct Habit {

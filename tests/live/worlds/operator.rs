@@ -1,19 +1,16 @@
 //! A stand-in for the operators of other projects: what they were seen to do, habit by habit, over and over against the real
 //! API server, under an account of its own.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::Mutex;
 
 use k8s_openapi::NamespaceResourceScope;
 use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::{Api, Client, Resource};
-use serde_json::Value;
-use tokio::task::JoinHandle;
+use kube::{Client, Resource};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::habits::Habit;
-use crate::common::Stage;
+use crate::common::prelude::*;
 use crate::policies::cluster::{client_as, grant};
 
 /// Between two turns. Operators come when something changes, and not more seldom than this where they fight over it.
@@ -79,7 +76,7 @@ impl Done {
 pub struct Operator {
     world: Arc<World>,
     done: Arc<Mutex<Done>>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Operator {
@@ -95,7 +92,7 @@ impl Operator {
         });
         let done = Arc::new(Mutex::new(Done::default()));
         let task = tokio::spawn(keep(world.clone(), habits.to_vec(), done.clone()));
-        Self { world, done, task }
+        Self { world, done, _task: AbortOnDropHandle::new(task) }
     }
 
     /// Has it want something else.
@@ -106,12 +103,6 @@ impl Operator {
     /// What it has done so far.
     pub fn done(&self) -> Done {
         self.done.lock().unwrap().clone()
-    }
-}
-
-impl Drop for Operator {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

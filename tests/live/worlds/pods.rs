@@ -1,13 +1,9 @@
 //! Pods with gates and labels that their operator keeps as it wants them.
 
-use serde_json::{Value, json};
-
 use super::habits::{GATE_OF_GROVE, GATES_CLEARED, GATES_LISTED, Habit, POD_LABELS_RESET, PODS_MADE, SETS_MADE};
 use super::operator::{Operator, ROLE, Wanted};
 use super::{make_probe, stage, until_at_rest, until_refused, writes};
-use crate::common::pods::{Pod, View};
-use crate::common::stage::CORE;
-use crate::common::{Group, PATIENT, Stage, eventually, invariants};
+use crate::common::prelude::*;
 use crate::policies::cluster::grant;
 
 /// Two segments of one prefill and one decode, of pods that do not get ready by themselves.
@@ -55,9 +51,7 @@ async fn comes_up_with_writes(stage: &Stage, operator: &Operator, patches: u32) 
 
 #[tokio::test]
 async fn an_operator_that_lists_the_gates_that_stay_lifts_its_own_alone() {
-    let stage = stage("gates-listed").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("gates-listed").await.with_room(12).await.serve().await;
     let group = group();
     stage.create_group(&group).await;
     let operator = as_grove(&stage, &group, &GATES_LISTED).await;
@@ -67,9 +61,7 @@ async fn an_operator_that_lists_the_gates_that_stay_lifts_its_own_alone() {
 /// Grove's scaled gangs keep Grove's gate until the base gang has nodes, so that not all pods of the segment can go at once.
 #[tokio::test]
 async fn pods_that_keep_a_gate_of_their_operator_until_others_have_nodes() {
-    let stage = stage("scaled-gang").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("scaled-gang").await.with_room(12).await.serve().await;
     let group = Group::new("llm").role("base", 2, 2).role("scaled", 2, 2);
     stage.create_group(&group).await;
     let in_gangs = |pod: &mut Value, role: &str, _| {
@@ -91,9 +83,7 @@ async fn pods_that_keep_a_gate_of_their_operator_until_others_have_nodes() {
 /// Grove up to v0.1.0-alpha.11. Nothing of rolegate's can keep it from that: what runs is taken as it is, and said.
 #[tokio::test]
 async fn an_operator_that_clears_all_gates_opens_holds_and_that_is_said() {
-    let stage = stage("gates-cleared").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("gates-cleared").await.with_room(12).await.serve().await;
     let group = group();
     stage.create_group(&group).await;
     let operator = as_grove(&stage, &group, &GATES_CLEARED).await;
@@ -106,8 +96,7 @@ async fn an_operator_that_clears_all_gates_opens_holds_and_that_is_said() {
 /// The policy that is shipped does.
 #[tokio::test]
 async fn the_guard_keeps_an_operator_that_clears_all_gates_from_opening_holds() {
-    let stage = stage("gates-guarded").await;
-    stage.add_node("all", 12).await;
+    let stage = stage("gates-guarded").await.with_room(12).await;
     guard(&stage).await;
     let _rolegate = stage.launch().start().await;
     let group = group();
@@ -143,9 +132,7 @@ async fn guard(stage: &Stage) {
 
 #[tokio::test]
 async fn an_operator_that_resets_labels_of_pods_is_not_fought() {
-    let stage = stage("labels-reset").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("labels-reset").await.with_room(12).await.serve().await;
     let group = group();
     stage.create_group(&group).await;
     let statuses = stage.statuses(&group);
@@ -163,9 +150,7 @@ async fn an_operator_that_resets_labels_of_pods_is_not_fought() {
 /// Somebody opens the hold of the last one: those before it wait for their turn all the same.
 #[tokio::test]
 async fn instances_with_a_wrong_index_go_by_their_owner_and_one_that_runs_ahead_is_said() {
-    let stage = stage("misnumbered").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("misnumbered").await.with_room(12).await.serve().await;
     let group = Group::new("llm").role("prefill", 4, 1).held_back();
     stage.create_group(&group).await;
     let statuses = stage.statuses(&group);

@@ -1,16 +1,9 @@
 //! StatefulSets that an operator keeps as it wants them.
 
-use kube::api::PostParams;
-use serde_json::{Value, json};
-
 use super::habits::{ANNOTATIONS_COMPARED, PARTITION_STEPPED, SET_LABELS_RESET, SET_MADE_ANEW, SETS_MADE};
 use super::operator::{Operator, Wanted};
 use super::{coordination_of, stage, until_at_rest, writes};
-use crate::common::pods::Pod;
-use crate::common::rolegate::Rolegate;
-use crate::common::stage::typed;
-use crate::common::status::StatusLog;
-use crate::common::{Group, Stage, invariants};
+use crate::common::prelude::*;
 
 const NEW: &str = "registry.invalid/x:2";
 const OLD: &str = "registry.invalid/x:1";
@@ -37,13 +30,13 @@ impl Kept {
             "metadata": { "name": "llm", "annotations": { "rolegate.dev/group": "llm" } },
             "spec": { "roles": roles },
         });
-        let made = stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+        let made = stage.create(object).await;
         let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
         let segments = group.object()["spec"]["coordination"][0].clone();
         let rolling =
             json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } });
         let coordination = coordination_of(&group, &json!([segments, rolling]));
-        stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+        stage.create(coordination).await;
         let statuses = stage.coordination_statuses("llm");
         let uid = made.metadata.uid.unwrap();
         let sets = group.roles.iter().map(|role| as_rbg(group.set(role, namespace), &group, &role.name, &uid));

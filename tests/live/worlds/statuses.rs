@@ -1,22 +1,14 @@
 //! Groups whose own operator writes to their status.
 
-use std::time::Instant;
-
 use super::habits::{Habit, READY_KEPT, STATUS_REPLACED};
 use super::operator::{Operator, Wanted};
 use super::{stage, tries_in, until_at_rest, writes};
-use crate::common::pods::Pod;
-use crate::common::rolegate::Rolegate;
-use crate::common::status::{Status, StatusLog};
-use crate::common::{Group, Stage, invariants};
+use crate::common::prelude::*;
 
 async fn beside(namespace: &str, habit: &'static Habit) -> (Stage, Rolegate, Group, StatusLog, Operator) {
-    let stage = stage(namespace).await;
-    stage.add_node("all", 12).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = stage(namespace).await.with_room(12).await.serve().await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2);
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     let operator = Operator::start(&stage, "llm", Wanted::default(), &[habit]).await;
     statuses.until("theirs is written", |status| status.ready() == "False RolesReady: 0 of 2 roles").await;
     stage.create_sets(&group).await;

@@ -3,17 +3,11 @@
 
 pub mod stories;
 
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 
-use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::Api;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
+use kube::api::DynamicObject;
 
-use crate::common::pods::{Pod, Step};
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::program::{Neighbour, Running};
 
 /// Its PodGroups, and how pods come to it.
@@ -75,7 +69,7 @@ impl Gangs {
 
     /// Creates the group and then its workloads.
     pub async fn deploy(&self, stage: &Stage, group: &Group) {
-        stage.groups().create(&PostParams::default(), &typed(self.object(group))).await.unwrap();
+        stage.create(self.object(group)).await;
         stage.create_sets(group).await;
     }
 

@@ -1,11 +1,7 @@
 //! The stories, each in a namespace of its own.
 
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::api::DeleteParams;
-
 use super::{Gangs, bound_as_gangs, is_in};
-use crate::common::pods::{Pod, Step};
-use crate::common::{PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 
 /// Three steps, and room for one and a third, then two, then all: each goes as a whole, when there is room for all of it.
 pub async fn steps_are_gangs_one_after_another(gangs: &Gangs, stage: &Stage) {
@@ -82,10 +78,11 @@ pub async fn rollouts_and_recreated_pods_go_one_by_one(gangs: &Gangs, stage: &St
         let events = stage.pods.events();
         events[before..].iter().filter(|event| event.step == Step::Scheduled).count()
     };
-    eventually(PATIENT, "all six are replaced and run", async || {
-        let ready = stage.pods.now(|now| now.count_all(Pod::is_ready));
-        if scheduled() == 6 && ready == 6 { Ok(()) } else { Err(format!("{} bound, {ready} ready", scheduled())) }
-    })
+    until_found(
+        "all six are replaced and run",
+        async || stage.pods.now(|now| now.count_all(Pod::is_ready)),
+        |ready| scheduled() == 6 && *ready == 6,
+    )
     .await;
     gangs.until_members(stage, "their PodGroups", &[("llm-pd-0", 1), ("llm-pd-1", 1)]).await;
     gangs.neighbour.record("a rollout of both roles, no room to spare", "pod by pod to its end");

@@ -1,13 +1,7 @@
 //! Both gates on one pod: whoever comes last to a pod, and whoever lets it go first.
 
-use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::api::{DeleteParams, Patch, PatchParams};
-use serde_json::json;
-
 use super::{ADMISSION, KUEUE, TOPOLOGY, create_queued_sets, drain, explain, is_in_queue, resume, set_quota, stage};
-use crate::common::pods::{GATE, Pod, Step};
-use crate::common::{Group, Stage, invariants};
+use crate::common::prelude::*;
 
 /// Segments one after another, under both gates; the API server asks webhooks in the order of the names of their configurations.
 async fn segments_come_up(stage: &Stage, order: [&str; 3]) {
@@ -63,9 +57,7 @@ fn uids(stage: &Stage) -> std::collections::BTreeSet<String> {
 #[tokio::test]
 #[ignore = "make neighbours builds kueue"]
 async fn what_was_let_go_once_comes_back_whoever_has_taken_it_down() {
-    let stage = stage("kueue-back", 18).await;
-    stage.add_node("all", 40).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("kueue-back", 18).await.with_room(40).await.serve().await;
     let group = Group::new("llm").role("prefill", 12, 4).role("decode", 6, 2);
     stage.create_group(&group).await;
     create_queued_sets(&stage, &group).await;

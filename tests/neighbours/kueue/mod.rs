@@ -5,16 +5,11 @@ mod quota;
 mod server;
 mod topology;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
-use kube::Api;
-use kube::api::{DynamicObject, ListParams, PostParams};
-use serde_json::{Value, json};
+use kube::api::DynamicObject;
 
-use crate::common::control_plane::Shared;
-use crate::common::pods::Pod;
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 
 pub use server::KUEUE;
 
@@ -66,14 +61,11 @@ pub fn queue_of(stage: &Stage, (resource, quota): (&str, u32), flavor: &Value) {
     json_patch::merge(&mut flavor_spec, flavor);
     let quotas = json!([{ "name": name, "resources": [{ "name": resource, "nominalQuota": quota }] }]);
     let objects = [
-        json!({ "apiVersion": api, "kind": "ResourceFlavor", "metadata": { "name": name }, "spec": flavor_spec }),
-        json!({
-            "apiVersion": api, "kind": "ClusterQueue", "metadata": { "name": name },
-            "spec": {
-                "namespaceSelector": {},
-                "resourceGroups": [{ "coveredResources": [resource], "flavors": quotas }],
-            },
-        }),
+        object(&api, "ResourceFlavor", &name).spec(&flavor_spec),
+        object(&api, "ClusterQueue", &name).spec(json!({
+            "namespaceSelector": {},
+            "resourceGroups": [{ "coveredResources": [resource], "flavors": quotas }],
+        })),
         json!({
             "apiVersion": api, "kind": "LocalQueue", "metadata": { "name": TEAM, "namespace": name },
             "spec": { "clusterQueue": name },

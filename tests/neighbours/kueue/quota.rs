@@ -1,13 +1,7 @@
 //! A quota that is too small for all: who holds it, and who waits for whom.
 
-use k8s_openapi::api::apps::v1::StatefulSet;
-use kube::api::{Patch, PatchParams, PostParams};
-use serde_json::json;
-
 use super::{KUEUE, QUEUE, TEAM, create_queued_sets, explain, is_in_queue, set_quota, stage, until_admitted};
-use crate::common::pods::Pod;
-use crate::common::stage::{CORE, typed};
-use crate::common::{Group, PATIENT, Stage, always, eventually};
+use crate::common::prelude::*;
 
 const GATED_BY: &str = "kueue.x-k8s.io/admission-gated-by";
 
@@ -20,8 +14,7 @@ async fn create_queued_pods(stage: &Stage, group: &Group) {
                 "labels": { QUEUE: TEAM }, "annotations": { "kwok.rolegate.dev/not-ready": "" },
             } });
             json_patch::merge(&mut pod, &more);
-            let made = stage.post(CORE, "pods", &pod).await;
-            assert_eq!(made.code, 201, "{made:?}");
+            stage.create(pod).await;
         }
     }
 }
@@ -30,9 +23,7 @@ async fn create_queued_pods(stage: &Stage, group: &Group) {
 #[ignore = "make neighbours builds kueue"]
 async fn pods_that_are_queued_one_by_one_take_a_quota_for_one_segment_after_the_other() {
     // What one segment asks for.
-    let stage = stage("kueue-pods", 6).await;
-    stage.add_node("all", 40).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("kueue-pods", 6).await.with_room(40).await.serve().await;
     let group = Group::three_segments();
     stage.create_group(&group).await;
     create_queued_pods(&stage, &group).await;
@@ -75,9 +66,7 @@ async fn pods_that_are_queued_one_by_one_take_a_quota_for_one_segment_after_the_
 #[tokio::test]
 #[ignore = "make neighbours builds kueue"]
 async fn a_gate_that_is_lifted_by_hand_is_lifted_for_kueue_as_well() {
-    let stage = stage("kueue-hand", 18).await;
-    stage.add_node("all", 40).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("kueue-hand", 18).await.with_room(40).await.serve().await;
     let group = Group::three_segments();
     stage.create_group(&group).await;
     create_queued_pods(&stage, &group).await;
@@ -98,12 +87,9 @@ fn only(group: &Group, role: &str) -> Group {
 #[tokio::test]
 #[ignore = "make neighbours builds kueue"]
 async fn a_quota_that_held_pods_of_a_set_use_up_is_told_of_and_goes_on_with_more() {
-    let stage = stage("kueue-sets", 12).await;
-    stage.add_node("all", 40).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("kueue-sets", 12).await.with_room(40).await.serve().await;
     let group = Group::three_segments();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     // One role after the other: this one gets the quota.
     create_queued_sets(&stage, &only(&group, "prefill")).await;
     until_admitted(&stage, 1).await;
@@ -112,10 +98,11 @@ async fn a_quota_that_held_pods_of_a_set_use_up_is_told_of_and_goes_on_with_more
     statuses.until("it is told", |status| status.reason() == "QuotaDeadlock").await;
     let explained = explain(&stage, "llm-decode-3").await;
     assert!(explained.contains("QuotaDeadlock: segment 2 is held") && explained.contains(why), "{explained}");
-    eventually(PATIENT, "an Event", async || {
-        let events = stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], "");
-        if events.contains(why) { Ok(()) } else { Err(events) }
-    })
+    until_found(
+        "an Event",
+        async || stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], ""),
+        |events| events.contains(why),
+    )
     .await;
     set_quota(&stage, 18);
     for segment in 1..=3 {
@@ -133,21 +120,13 @@ async fn a_quota_that_held_pods_of_a_set_use_up_is_told_of_and_goes_on_with_more
 #[tokio::test]
 #[ignore = "make neighbours builds kueue"]
 async fn a_scale_of_a_queued_set_takes_it_down_and_rolegate_makes_none() {
-    let stage = stage("kueue-scale", 40).await;
-    stage.add_node("all", 40).await;
+    let stage = stage("kueue-scale", 40).await.with_room(40).await;
     let _rolegate = stage.launch().flag("allow", "scale").start().await;
     let group = Group::new("llm").role("main", 4, 4).bare_names();
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [{ "name": "main", "workloadRef": { "kind": "StatefulSet", "name": "main" } }],
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": { "main": 4 } } } }],
-        },
-    });
     let mut set = group.set(group.find("main"), &stage.namespace);
     set["metadata"]["labels"] = json!({ QUEUE: TEAM, "rolegate.dev/group": "llm", "rolegate.dev/role": "main" });
-    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
-    stage.api::<StatefulSet>().create(&PostParams::default(), &typed(set)).await.unwrap();
+    stage.create(group.coordination()).await;
+    stage.create(set).await;
     stage.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 4).await;
 
     let path = format!("/apis/rolegate.dev/v1alpha1/namespaces/{}/rolecoordinations/llm", stage.namespace);
@@ -171,10 +150,12 @@ async fn a_scale_of_a_queued_set_takes_it_down_and_rolegate_makes_none() {
         .pods
         .until("Kueue has taken down what ran", |now| now.count_all(is_down) >= 4 && now.count_all(Pod::is_ready) < 4)
         .await;
-    always(std::time::Duration::from_secs(3), "and does not let all run again", async || {
-        stage.pods.now(|now| if now.count_all(Pod::is_ready) < 4 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    stage
+        .pods
+        .always(std::time::Duration::from_secs(3), "and does not let all run again", |now| {
+            now.count_all(Pod::is_ready) < 4
+        })
+        .await;
     KUEUE.record(
         "`kubectl scale` of a queued StatefulSet",
         "does not work: Kueue's webhook does not see the subresource, its controller takes pods down that run, most often all, and ends the workload; \
@@ -185,26 +166,11 @@ async fn a_scale_of_a_queued_set_takes_it_down_and_rolegate_makes_none() {
 #[tokio::test]
 #[ignore = "make neighbours builds kueue"]
 async fn groups_of_a_leader_worker_set_are_queued_each_by_itself() {
-    let stage = stage("kueue-lws", 6).await;
-    stage.add_node("all", 40).await;
-    let _rolegate = stage.launch().start().await;
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [{ "name": "main", "workloadRef": { "kind": "LeaderWorkerSet", "name": "llm-main" } }],
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": { "main": 1 } } } }],
-        },
-    });
-    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    let (stage, _rolegate) = stage("kueue-lws", 6).await.with_room(40).await.serve().await;
     let group = Group::new("llm").role("main", 3, 1).held_back();
-    let template = group.set(group.find("main"), &stage.namespace)["spec"]["template"].clone();
-    let set = json!({
-        "apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet",
-        "metadata": { "name": "llm-main", "labels": { QUEUE: TEAM } },
-        "spec": { "replicas": 3, "leaderWorkerTemplate": { "size": 3, "workerTemplate": template } },
-    });
-    let sets = stage.objects("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet");
-    sets.create(&PostParams::default(), &typed(set)).await.unwrap();
+    stage.create(group.coordination_of("LeaderWorkerSet", &json!({}))).await;
+    let queue = json!({ "metadata": { "labels": { QUEUE: TEAM } } });
+    stage.create(group.leader_worker_set("main", 3, &stage.namespace, &queue)).await;
     stage.pods.until("all pods", |now| now.count_all(|_| true) == 9).await;
     // A quota for two of three, which Kueue gives to any two of them.
     until_admitted(&stage, 2).await;
@@ -224,6 +190,7 @@ async fn groups_of_a_leader_worker_set_are_queued_each_by_itself() {
     stage.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 9).await;
     set_quota(&stage, 12);
     let more = Patch::Merge(json!({ "spec": { "replicas": 4 } }));
+    let sets = stage.objects("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet");
     sets.patch("llm-main", &PatchParams::default(), &more).await.unwrap();
     stage.pods.until("a fourth group has nodes", |now| now.count_all(Pod::is_scheduled) == 12).await;
     KUEUE.record(

@@ -1,17 +1,13 @@
 //! Kueue's own manager on loopback: scheduler of queues, controllers, and webhooks that the API server asks.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
-
-use serde_json::{Value, json};
 
 use super::ADMISSION;
 use crate::common::control_plane::scratch_dir;
+use crate::common::prelude::*;
 use crate::common::rolegate::free_port;
-use crate::common::{ControlPlane, PATIENT};
 use crate::program::{Neighbour, Running};
 
 /// Kueue, as its module names it.

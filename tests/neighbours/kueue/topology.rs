@@ -1,14 +1,7 @@
 //! Who says on which nodes a pod runs.
 
-use kube::Api;
-use kube::api::PostParams;
-use serde_json::{Value, json};
-
 use super::{KUEUE, QUEUE, TEAM, create_queued_sets, explain, plane, queue, queue_of, set_quota};
-use crate::common::group::node;
-use crate::common::pods::Pod;
-use crate::common::stage::{GROUPS, typed};
-use crate::common::{Group, Stage};
+use crate::common::prelude::*;
 
 const RACK: &str = "example.com/rack";
 
@@ -46,7 +39,7 @@ async fn a_batch_is_placed_on_nodes_of_the_flavor_that_kueue_has_chosen() {
     let _rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("prefill", 4, 4).role("decode", 2, 2);
     let statuses = stage.statuses(&group);
-    stage.groups().create(&PostParams::default(), &typed(in_racks(&group))).await.unwrap();
+    stage.create(in_racks(&group)).await;
     create_queued_sets(&stage, &group).await;
     statuses.until("it waits for Kueue", |status| status.reason() == "GatedByOthers").await;
     let explained = explain(&stage, "llm-prefill-0").await;
@@ -69,10 +62,7 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
     let stage = Stage::on(plane().await, "kueue-tas").await;
     let name = stage.namespace.clone();
     let levels = json!([{ "nodeLabel": RACK }, { "nodeLabel": "kubernetes.io/hostname" }]);
-    let topology = json!({
-        "apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Topology", "metadata": { "name": name },
-        "spec": { "levels": levels },
-    });
+    let topology = object("kueue.x-k8s.io/v1beta2", "Topology", &name).spec(json!({ "levels": levels }));
     stage.plane.must(&["create", "-f", "-"], &topology.to_string());
     queue_of(&stage, ("cpu", 40), &json!({ "topologyName": name }));
     for rack in ["a", "b", "c", "d"] {
@@ -89,13 +79,10 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
     let asks = json!({ "metadata": asks["metadata"], "spec": { "affinity": in_ab } });
     let group = Group::new("one").role("main", 8, 4).template(&asks).template(&cpu());
     create_queued_sets(&stage, &group).await;
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "metadata": { "name": "one" },
-        "spec": {
-            "roles": [{ "name": "main", "workloadRef": { "kind": "StatefulSet", "name": "one-main" } }],
-            "coordination": in_racks(&group)["spec"]["coordination"],
-        },
-    });
+    let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "one").spec(json!({
+        "roles": [{ "name": "main", "workloadRef": { "kind": "StatefulSet", "name": "one-main" } }],
+        "coordination": in_racks(&group)["spec"]["coordination"],
+    }));
     let made = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &coordination).await;
     let warned = made.warnings.iter().any(|warning| warning.contains("ask Kueue for a place as well"));
     assert!(made.code == 201 && warned, "{made:?}");
@@ -116,8 +103,7 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
         let asks = json!({ "kueue.x-k8s.io/podset-required-topology": RACK });
         set["spec"]["template"]["metadata"]["annotations"] = asks;
         set["spec"]["template"]["spec"]["nodeSelector"][RACK] = json!(rack);
-        let made = stage.post("/apis/apps/v1", "statefulsets", &set).await;
-        assert_eq!(made.code, 201, "{made:?}");
+        stage.create(set).await;
     }
     statuses.until("it has no room in one rack", |status| status.reason() == "NoRoom").await;
     let explained = stage.said(&["explain", "group", "two"]).await;

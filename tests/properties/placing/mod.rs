@@ -3,14 +3,8 @@
 
 mod world;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use proptest::prelude::*;
-use proptest::test_runner::TestCaseError;
-
 use self::world::{GroupShape, HOST, Pod, Shape, World};
-use crate::late_room::{Told, object_of};
+use crate::prelude::*;
 use crate::tried;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,19 +1,12 @@
 //! A cluster of nodes in racks, groups whose batches share one, and the loop beside it, step by step.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use proptest::prelude::*;
-use proptest::test_runner::TestCaseError;
-use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::status::GroupStatus;
-use rolegate::cluster::index::{CarrierObject, Change, Index};
-use rolegate::model::{GroupKey, names};
+use rolegate::cluster::index::CarrierObject;
 use rolegate::plan::placement::Sight;
-use rolegate::plan::{Action, Answer, Ended, LoopOptions, Pin, Question, Reconciler, StatusWrite, Target};
-use serde_json::{Value, json};
+use rolegate::plan::{Answer, Pin, Question, StatusWrite, Target};
 
-use crate::late_room::{LateRoom, Other, Told, left, object_of};
+use crate::late_room::{LateRoom, Other, left};
+use crate::prelude::*;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 const RACK: &str = "rack";

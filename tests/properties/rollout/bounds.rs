@@ -1,13 +1,9 @@
 //! Random roles, speeds, failures and edits.
 
-use std::collections::BTreeMap;
-
-use proptest::prelude::*;
-use rolegate::model::ProgressState;
 use rolegate::model::RollingBounds;
-use rolegate::model::rolling::{FROZEN, Unavailable};
 
 use super::world::{Controller, Role, World, mk_bounds};
+use crate::prelude::*;
 
 const NAMES: &[&str] = &["prefill", "decode", "router", "encode"];
 

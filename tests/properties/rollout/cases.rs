@@ -1,12 +1,9 @@
 //! Cases with known answers.
 
-use std::collections::BTreeMap;
-
-use rolegate::model::ProgressState;
-use rolegate::model::rolling::{FROZEN, Unavailable};
 use rolegate::plan::rollout::{Ordinal, RoleRollout, RolloutPlan, WaitReason, plan_rollout};
 
 use super::world::{Controller, Role, World, mk_bounds};
+use crate::prelude::*;
 
 const OLD: Ordinal = Ordinal { updated: false, ready: true, held: false, given_up: false };
 const NEW: Ordinal = Ordinal { updated: true, ..OLD };

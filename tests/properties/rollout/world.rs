@@ -1,13 +1,10 @@
 //! Workloads of several roles with their controllers, as far as a rollout is concerned.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
-
-use rolegate::model::ProgressState;
-use rolegate::model::rolling::{FROZEN, Unavailable};
-use rolegate::model::{GroupKey, RolledWorkload, RollingBounds, RolloutClaim, WorkloadKey, WorkloadKind};
+use rolegate::model::{RolledWorkload, RollingBounds, RolloutClaim, WorkloadKey, WorkloadKind};
 use rolegate::plan::reconcile::rounds::Rounds;
 use rolegate::plan::rollout::{Edit, Ordinal, RoleRollout, RolloutPlan, excess, plan_rollout};
+
+use crate::prelude::*;
 
 /// A pod, or a whole group of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
