@@ -37,16 +37,22 @@ const WAYS: [(&str, &str, &str, bool); 10] = [
     ("pages of 500, JSON", JSON, "limit=500", false),
 ];
 
-/// Lists all pods twice in each way, and prints the cost for the API server with this pid.
+/// Lists all pods twice in each way, and writes the cost of the faster run for the API server with this pid.
 pub async fn compare(out: &mut Section, client: &Client, server: u32) {
-    writeln!(out, "\n| all pods | takes | CPU of the API server | MiB sent |\n|---|---|---|---|").unwrap();
+    let mut runs = Vec::new();
     for (way, accept, query, gzip) in WAYS.into_iter().chain(WAYS) {
         let (started, before) = (Instant::now(), process::cpu(server));
         let sent = all(client, accept, query, gzip).await;
-        let (took, cpu) = (started.elapsed(), process::cpu(server).saturating_sub(before));
-        writeln!(out, "| {way} | {took:.1?} | {cpu:.1?} | {} |", sent >> 20).unwrap();
+        let took = started.elapsed();
+        runs.push((took, process::cpu(server).saturating_sub(before), sent));
         eprintln!("{way}: {took:.1?}");
         tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    let (first, second) = runs.split_at(WAYS.len());
+    writeln!(out, "\n| all pods | takes | CPU of the API server | MiB sent |\n|---|---|---|---|").unwrap();
+    for ((way, ..), (one, other)) in WAYS.iter().zip(first.iter().zip(second)) {
+        let (took, cpu, sent) = one.min(other);
+        writeln!(out, "| {way} | {took:.1?} | {cpu:.1?} | {} |", sent >> 20).unwrap();
     }
 }
 

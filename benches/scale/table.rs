@@ -6,40 +6,40 @@ use std::time::Duration;
 use crate::Row;
 use crate::section::Section;
 
-/// Prints all rows, and the requests of each.
+/// Writes a row for the fastest run of each kind, and prints the requests and the other processors' time of every run.
 pub fn print(out: &mut Section, rows: &[Row]) {
-    writeln!(out, "| pods | | all ready | against the fastest ungated | CPU of the API server | of the others | of rolegate | step p50 | p99 |"
-    ).unwrap();
-    writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
-    for row in rows {
-        let ratio = fastest(rows, "ungated", Some(row.pods)).map_or_else(String::new, |ungated| ratio(row, ungated));
-        let at = |percent: usize| {
-            row.steps.get(row.steps.len() * percent / 100).map_or_else(String::new, |time| format!("{time:.0?}"))
-        };
-        let of_rolegate = row.spent.rolegate.map_or_else(String::new, |cpu| format!("{:.1} s", cpu.as_secs_f64()));
-        writeln!(
-            out,
-            "| {} | {} | {:.1} s | {ratio} | {:.1} s | {:.1} s | {of_rolegate} | {} | {} |",
-            row.pods,
-            row.what,
-            row.time.as_secs_f64(),
-            row.spent.server.as_secs_f64(),
-            row.spent.others.values().sum::<Duration>().as_secs_f64(),
-            at(50),
-            at(99),
-        )
-        .unwrap();
+    writeln!(out, "| pods | | all ready | against the fastest ungated | to bound | requests | CPU of the API server | of the others | of rolegate | step p50 | p99 |").unwrap();
+    writeln!(out, "|{}", "---|".repeat(11)).unwrap();
+    for (number, row) in rows.iter().enumerate() {
+        let is_like = |other: &&Row| other.what == row.what && other.pods == row.pods;
+        if !rows[..number].iter().any(|before| is_like(&before)) {
+            let slowest = rows.iter().filter(is_like).map(|row| row.time).max().unwrap();
+            let row = fastest(rows, &row.what, Some(row.pods)).unwrap();
+            let at = |percent: usize| {
+                row.steps.get(row.steps.len() * percent / 100).map_or_else(String::new, |time| format!("{time:.0?}"))
+            };
+            let cells = [
+                format!("{} | {}", row.pods, row.what),
+                format!("{:.1} to {}", row.time.as_secs_f64(), seconds(slowest)),
+                fastest(rows, "ungated", Some(row.pods)).map_or_else(String::new, |ungated| ratio(row, ungated)),
+                seconds(row.bound),
+                row.spent.requests.values().sum::<u64>().to_string(),
+                seconds(row.spent.server),
+                seconds(row.spent.others.values().sum()),
+                row.spent.rolegate.map_or_else(String::new, seconds),
+                at(50),
+                at(99),
+            ];
+            writeln!(out, "| {} |", cells.join(" | ")).unwrap();
+        }
+        let Row { what, pods, spent, passes, .. } = row;
+        println!("{pods} {what}: {:?}; CPU {:?}; {passes:?}", spent.requests, spent.others);
     }
     writeln!(out).unwrap();
-    for row in rows.iter().filter(|row| !row.spent.requests.is_empty()) {
-        let asked = row.spent.requests.iter().map(|(what, count)| format!("{count} {what}"));
-        let others = row.spent.others.iter().map(|(name, cpu)| format!("{name} {:.1} s", cpu.as_secs_f64()));
-        let (asked, others) = (asked.collect::<Vec<_>>().join(", "), others.collect::<Vec<_>>().join(", "));
-        let passes = row.passes.as_ref().map_or_else(String::new, |passes| format!("; {passes}"));
-        let bound = format!("last pod made to last bound {:.1} s", row.bound.as_secs_f64());
-        writeln!(out, "- {} {}: {bound}; {asked}; CPU of {others}{passes}", row.pods, row.what).unwrap();
-    }
-    writeln!(out).unwrap();
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
 }
 
 /// Writes the figures that have a target, from the fastest runs.
@@ -58,7 +58,7 @@ pub fn enter_figures(out: &mut Section, rows: &[Row]) {
     }
     let Some(ordered) = fastest(rows, "OrderedReady", None) else { return };
     if let Some(cpu) = ordered.spent.rolegate {
-        out.figure("CPU of rolegate meanwhile", format!("{:.1} s at {} pods", cpu.as_secs_f64(), ordered.pods));
+        out.figure("CPU of rolegate meanwhile", format!("{} at {} pods", seconds(cpu), ordered.pods));
     }
     if let Some(step) = ordered.steps.get(ordered.steps.len() * 99 / 100) {
         out.figure("batch ready to last PATCH of the next, p99", format!("{step:.0?}"));

@@ -24,20 +24,20 @@ use crate::plan::PodRef;
 /// Arguments of `release`.
 #[derive(Args, Debug)]
 pub struct ReleaseArgs {
-    /// What is released.
+    /// Kind of the object.
     #[arg(value_enum, required_unless_present = "all", requires = "name")]
     kind: Option<Subject>,
-    /// Its name.
+    /// Name of the object.
     name: Option<String>,
-    /// Every pod of the namespace that carries our gate, and every workload with an open rollout.
+    /// Release every held pod and every frozen workload of the namespace.
     #[arg(long, conflicts_with = "kind", requires = "namespace")]
     all: bool,
     #[command(flatten)]
     live: LiveArgs,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     yes: bool,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -99,7 +99,7 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
         match writer.in_time(thaw).await {
             Ok(Some(_)) => outcome.thawed.push(name),
             Ok(None) => {
-                outcome.failed.push(Failed { error: "it was changed meanwhile, try again".to_owned(), object: name });
+                outcome.failed.push(Failed { error: "it was changed meanwhile: try again".to_owned(), object: name });
             }
             Err(error) => outcome.failed.push(Failed { error: connection.failure(&error).to_string(), object: name }),
         }
@@ -166,7 +166,7 @@ fn confirm(pods: &[PodRef], workloads: &[RolledWorkload], namespace: &str) -> bo
     if !pods.is_empty() {
         _ = write!(
             question,
-            "Lift the gate {} from {} in namespace {namespace:?} ({})?\nThey are scheduled at once, whatever they wait for. ",
+            "Lift the gate {} from {} in namespace {namespace:?} ({})?\nThey are scheduled at once. ",
             names::GATE,
             counted(pods.len(), "pod"),
             named.join(", "),

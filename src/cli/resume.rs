@@ -17,15 +17,15 @@ use crate::plan::status::conditions;
 /// Arguments of `resume`.
 #[derive(Args, Debug)]
 pub struct ResumeArgs {
-    /// The group that goes on.
+    /// Name of the group.
     #[arg(value_name = "GROUP", required_unless_present = "all_recoveries")]
     group: Option<String>,
-    /// Every group of all namespaces whose recovery waits for a person.
+    /// Resume every group of all namespaces whose recovery is paused or exhausted.
     #[arg(long, conflicts_with_all = ["group", "namespace"])]
     all_recoveries: bool,
     #[command(flatten)]
     live: LiveArgs,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -99,7 +99,7 @@ fn waits(group: &Group) -> Vec<(&'static str, Moment)> {
 impl Outcome {
     fn text(&self) -> String {
         if self.resumed.is_empty() && self.failed.is_empty() {
-            return "nothing waits for a person\n".to_owned();
+            return "no group waits\n".to_owned();
         }
         let line = |one: &Resumed| {
             let (namespace, group) = (shown(&one.namespace), shown(&one.group));

@@ -162,7 +162,7 @@ async fn a_copy_of_a_pod_takes_no_replicas_place() {
     until_found(
         "doctor names it",
         async || stage.said(&["doctor"]).await,
-        |said| said.contains("pod numbers-copy/debug carries our gate and names no group"),
+        |said| said.contains("pod numbers-copy/debug has the gate of rolegate and names no group"),
     )
     .await;
     assert!(stage.said(&["release", "pod", "debug", "--yes"]).await.contains("debug"));
