@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use kube::api::DynamicObject;
 
-use crate::common::figures::record_in;
 use crate::common::prelude::*;
+use crate::program;
 
 const SCHEDULING: &str = "/apis/scheduling.k8s.io/v1alpha2";
 
