@@ -10,7 +10,6 @@ use crate::pods::support::explain;
 use crate::rules::definitions;
 use crate::rules::kai::examples;
 
-const POD_GROUPS: &str = "/apis/scheduling.run.ai/v2alpha2";
 const LEAF: &str = "kai.scheduler/subgroup-name";
 
 /// A control plane with the PodGroups of the design.
