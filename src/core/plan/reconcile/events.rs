@@ -244,6 +244,7 @@ impl EventNote {
     }
 
     /// Returns the Event for the workloads of these roles as well.
+    #[must_use]
     pub fn of_roles(self, roles: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { roles: roles.into_iter().map(Into::into).collect(), ..self }
     }

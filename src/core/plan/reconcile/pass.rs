@@ -291,7 +291,7 @@ impl Pass<'_> {
         let Placed { waits, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
         let (after, now) = (self.options.bind_timeout, self.now);
-        let again = self.memory.waits.placed.note(waits.iter().cloned(), after, now);
+        let again = self.memory.waits.placed.note(waits.iter().copied(), after, now);
         self.pass_again(again);
         let again = self.memory.waits.given_up.give_up(given_up, after, now);
         self.pass_again(again);
@@ -313,6 +313,7 @@ impl Pass<'_> {
         let event = self.memory.status.dropped.event(other);
         self.publish(About::Group(other.clone()), event.into_iter().collect());
         if status != other.status && !self.drops_writes(other) {
+            let status = Box::new(status);
             self.begin(Action::WriteStatus(StatusWrite::Conflicted { other: other.clone(), status }));
         }
     }
@@ -323,12 +324,12 @@ impl Pass<'_> {
         if !group.is_claim() && !has_ours(&group.status) {
             return;
         }
-        let status = transition_times::set(seen.status.clone(), &group.status, self.now_text);
+        let status = Box::new(transition_times::set(seen.status.clone(), &group.status, self.now_text));
         // While another status is being written, that one will stand.
         if !self.memory.status.is_under_way && transition_times::says_the_same(&status, &group.status) {
             self.memory.status.overwritten.stands(group);
         }
-        if status == group.status || group.deleting {
+        if *status == group.status || group.deleting {
             return;
         }
         let urgent = seen.needs_commit(group) || transition_times::differs_in_substance(&status, &group.status);
