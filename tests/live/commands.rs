@@ -3,22 +3,14 @@
 use std::process::{Output, Stdio};
 
 use crate::common::control_plane::rolegate_binary;
-use crate::common::pods::{GATE, Pod};
-use crate::common::rolegate::{Rolegate, rolegate_command};
-use crate::common::stage::typed;
+use crate::common::prelude::*;
 use crate::common::terminal::Terminal;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::api::{DeleteParams, PostParams};
-use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{ChildStdout, Command};
 
 /// A stage on which the first segment runs, and is not ready.
 async fn first_segment(name: &str) -> (Stage, Rolegate) {
-    let stage = Stage::new(name).await;
-    stage.add_node("all", 18).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new(name).await.with_room(18).await.serve().await;
     stage.deploy(&Group::three_segments()).await;
     let runs = |now: &crate::common::pods::View| now.count_all(|_| true) == 18 && now.count_all(Pod::is_scheduled) == 6;
     stage.pods.until("the first segment runs", runs).await;
@@ -202,16 +194,16 @@ async fn gates_of_others_are_named_with_their_owners() {
     let mut pod = Group::three_segments().pod("prefill", "two-gates", &stage.namespace);
     pod["spec"]["schedulingGates"] =
         json!([{"name": "kueue.x-k8s.io/admission"}, {"name": "grove.io/podgang-pending-creation"}]);
-    stage.api::<ApiPod>().create(&PostParams::default(), &typed(pod)).await.unwrap();
+    stage.create(pod).await;
     let found = json_of(&stage, &["explain", "pod", "two-gates", "-o", "json"]).await;
     let owners: Vec<_> = found["gates"].as_array().unwrap().iter().map(|gate| gate["owner"].clone()).collect();
     assert_eq!(owners, ["Kueue", "Grove", "rolegate"]);
 
-    let plain = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "of-others"}, "spec": {
+    let plain = object("v1", "Pod", "of-others").spec(json!({
         "schedulingGates": [{"name": "example.com/wait"}],
         "containers": [{"name": "main", "image": "registry.invalid/x:1"}],
-    }});
-    stage.api::<ApiPod>().create(&PostParams::default(), &typed(plain)).await.unwrap();
+    }));
+    stage.create(plain).await;
     let shown = text(&stage, &["explain", "pod", "of-others"]).await;
     assert!(shown.contains(": gated by others, "), "{shown}");
     assert!(shown.contains("  gates    example.com/wait (of unknown)\n"), "{shown}");
@@ -257,7 +249,7 @@ async fn everything_in_a_namespace_is_released_and_other_gates_stay() {
     let (stage, _rolegate) = first_segment("cli-release-all").await;
     let mut pod = Group::three_segments().pod("prefill", "two-gates", &stage.namespace);
     pod["spec"]["schedulingGates"] = json!([{"name": "example.com/wait"}]);
-    stage.api::<ApiPod>().create(&PostParams::default(), &typed(pod)).await.unwrap();
+    stage.create(pod).await;
     let found = json_of(&stage, &["release", "--all", "--yes", "-o", "json"]).await;
     assert_eq!(found["released"].as_array().unwrap().len(), 13, "{found}");
     stage.pods.until("no gate of ours is left", |now| now.count_all(Pod::is_held) == 0).await;
@@ -269,24 +261,17 @@ async fn everything_in_a_namespace_is_released_and_other_gates_stay() {
 #[tokio::test]
 async fn a_release_that_is_refused_is_told_and_fails() {
     let (stage, _rolegate) = first_segment("cli-refused").await;
-    let policy = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": "cli-refused"},
-        "spec": {
-            "matchConstraints": {"resourceRules": [
-                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]},
-            ]},
-            "validations": [{"expression": "object.metadata.name != 'llm-prefill-11'", "message": "not this one"}],
-        },
-    });
-    let binding = json!({
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
-        "metadata": {"name": "cli-refused"},
-        "spec": {
+    let policy = object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "cli-refused").spec(json!({
+        "matchConstraints": {"resourceRules": [
+            {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["pods"]},
+        ]},
+        "validations": [{"expression": "object.metadata.name != 'llm-prefill-11'", "message": "not this one"}],
+    }));
+    let binding =
+        object("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "cli-refused").spec(json!({
             "policyName": "cli-refused", "validationActions": ["Deny"],
             "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "cli-refused"}}},
-        },
-    });
+        }));
     stage.plane.must(&["create", "-f", "-"], &format!("{policy}\n---\n{binding}"));
     eventually(PATIENT, "the policy is in force", async || {
         let patch = r#"{"metadata":{"annotations":{"tried":"yes"}}}"#;
@@ -351,10 +336,10 @@ async fn what_is_not_there_is_said_in_one_line() {
 #[tokio::test]
 async fn a_pod_that_lost_its_group_is_told_how_to_go() {
     let stage = Stage::new("cli-orphan").await;
-    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "orphan"}, "spec": {
+    let pod = object("v1", "Pod", "orphan").spec(json!({
         "schedulingGates": [{"name": GATE}],
         "containers": [{"name": "main", "image": "registry.invalid/x:1"}],
-    }});
+    }));
     let pods = stage.api::<ApiPod>();
     pods.create(&PostParams::default(), &typed(pod)).await.unwrap();
     let shown = text(&stage, &["explain", "pod", "orphan"]).await;
@@ -363,25 +348,15 @@ async fn a_pod_that_lost_its_group_is_told_how_to_go() {
 }
 
 #[tokio::test]
-async fn a_cluster_without_groups_or_without_answer_is_said_in_one_line() {
-    let plane = ControlPlane::start();
-    let output = rolegate_command(&plane.kubeconfig, &["status"]).output().await.unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(
-        errors,
-        "rolegate: this cluster has neither RoleBasedGroups nor RoleCoordinations: `rolegate crds` prints their definitions\n"
-    );
-
+async fn a_cluster_without_answer_is_said_in_one_line() {
+    let plane = ControlPlane::shared();
     let config = std::fs::read_to_string(&plane.kubeconfig).unwrap();
     let dead = plane.kubeconfig.with_extension("dead");
     // Nothing listens on port 1.
     std::fs::write(&dead, config.replace(&plane.server, "https://127.0.0.1:1")).unwrap();
-    let output = rolegate_command(&dead, &["explain", "pod", "x"]).output().await.unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(errors.starts_with("rolegate: cannot reach the API server at https://127.0.0.1:1/: "), "{errors}");
-    assert_eq!(errors.lines().count(), 1, "{errors}");
+    let failed = ran(&dead, &["explain", "pod", "x"]).await;
+    assert_eq!((failed.code, failed.err.lines().count()), (1, 1), "{failed:?}");
+    assert!(failed.err.starts_with("rolegate: cannot reach the API server at https://127.0.0.1:1/: "), "{failed:?}");
 }
 
 #[tokio::test]

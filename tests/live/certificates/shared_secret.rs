@@ -3,8 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, PostParams};
-use kube::{Api, Client};
+use kube::Client;
 use rolegate::server::tls::acceptor::CertStore;
 use rolegate::server::tls::authority::{LeafSpec, issued_by};
 use rolegate::server::tls::certificates::{CaBundle, Certificates, Policy, Publication};
@@ -12,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::common::{ControlPlane, PATIENT, eventually};
+use crate::common::prelude::*;
 
 /// One replica: a process in a cluster, a task here.
 struct Replica {
@@ -49,8 +48,8 @@ fn text(secret: &Secret, key: &str) -> String {
 
 #[tokio::test]
 async fn three_replicas_share_one_secret_through_its_life() {
-    let plane = ControlPlane::own(ControlPlane::start).await;
-    let client = plane.client().await;
+    // Nobody else has Secrets in the default namespace.
+    let client = ControlPlane::shared().client().await;
     let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
     let stop = CancellationToken::new();
     let mut policy = Policy::for_leaf(LeafSpec::for_service("rolegate", "default"));

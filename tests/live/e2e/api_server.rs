@@ -1,28 +1,49 @@
 //! The API server restarts in mid-run.
 
-use crate::common::pods::Pod;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, invariants};
+use crate::common::prelude::*;
+
+/// Of a kind with one watch: pods have three, and the one that is silent for longest counts.
+const SETS_AGE: &str = r#"rolegate_cache_age_seconds{kind="statefulsets.v1.apps"}"#;
+
+/// Waits until what is known of StatefulSets has such an age, in seconds.
+async fn age(rolegate: &Rolegate, what: &str, test: impl Fn(f64) -> bool) {
+    eventually(PATIENT, what, async || match rolegate.seconds(SETS_AGE).await {
+        Some(age) if test(age) => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+}
+
+fn heard_since(start: Instant) -> impl Fn(f64) -> bool {
+    move |age| age < start.elapsed().as_secs_f64()
+}
 
 #[tokio::test]
 async fn a_run_goes_on_after_the_api_server_has_restarted() {
     let plane = ControlPlane::own_with_groups().await;
-    let stage = Stage::on(plane.clone(), "api-server").await;
-    stage.add_node("all", 60).await;
-    let mut rolegate = stage.launch().start().await;
+    let (stage, mut rolegate) = Stage::on(plane.clone(), "api-server").await.with_room(60).await.serve().await;
     rolegate.overlooks_refusals = true;
     let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5).held_back();
     let statuses = stage.statuses(&group);
+    let start = Instant::now();
     stage.deploy(&group).await;
+    age(&rolegate, "young after an event", heard_since(start)).await;
+    // A kind that nobody defines is not waited for.
+    let undefined = r#"rolegate_cache_age_seconds{kind="podgroups.v2alpha2.scheduling.run.ai"}"#;
+    assert_eq!(rolegate.seconds(undefined).await, None);
     for segments in 1..=4 {
-        let released = |now: &crate::common::pods::View| now.count_all(Pod::is_released) == 15 * segments;
+        let released = |now: &View| now.count_all(Pod::is_released) == 15 * segments;
         stage.pods.until_within(2 * PATIENT, "the next released", released).await;
         match segments {
             1 => plane.command("restart", "kube-apiserver").await,
             2 => {
                 // Silent instead of gone: nobody closes a connection.
                 plane.command("pause", "kube-apiserver").await;
-                tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+                age(&rolegate, "older", |age| age > 2.0).await;
+                let start = Instant::now();
                 plane.command("resume", "kube-apiserver").await;
+                stage.let_ready(Pod::is_released).await;
+                age(&rolegate, "young again", heard_since(start)).await;
             }
             3 => {
                 plane.command("kill", "kube-apiserver").await;

@@ -1,24 +1,17 @@
 //! What `/metrics` says while a group comes up, and that the page about it names every metric.
 
-use std::collections::BTreeSet;
-use std::time::Instant;
-
-use crate::common::pods::Pod;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, http};
+use crate::common::http;
+use crate::common::prelude::*;
 
 const PODS_AGE: &str = r#"rolegate_cache_age_seconds{kind="pods"}"#;
-/// Of a kind with one watch: pods have three, and the one that is silent for longest counts.
-const SETS_AGE: &str = r#"rolegate_cache_age_seconds{kind="statefulsets.v1.apps"}"#;
 
 #[tokio::test]
 async fn a_run_is_told_in_metrics() {
-    let stage = Stage::new("metrics").await;
-    stage.add_node("all", 45).await;
+    let stage = Stage::new("metrics").await.with_room(45).await;
     // On a busy machine a short lease is lost now and then, and with it the time of the segment that is being released.
     let rolegate = stage.launch().flag("lease-duration", "15s").start().await;
     let group = Group::new("llm").role("prefill", 30, 10).role("decode", 15, 5).held_back();
-    let statuses = stage.statuses(&group);
-    stage.create_group(&group).await;
+    let statuses = stage.create_watched(&group).await;
     statuses.until("the first is committed", |status| status.released("prefill") == 10).await;
     stage.create_sets(&group).await;
     let batches = async |ready, released, held| {
@@ -51,37 +44,6 @@ async fn a_run_is_told_in_metrics() {
     assert_eq!(http::get(rolegate.webhook, "/").await.unwrap().0, 400);
     rolegate.until_metric(r#"rolegate_server_handshakes_failed_total{reason="plain_http"}"#, 1).await;
     are_documented(&rolegate.metrics().await);
-}
-
-#[tokio::test]
-async fn a_silent_api_server_makes_the_caches_old() {
-    let plane = ControlPlane::own_with_groups().await;
-    let stage = Stage::on(plane.clone(), "silent").await;
-    let rolegate = stage.launch().start().await;
-    let group = Group::new("llm").role("main", 2, 2);
-    let age = async |what: &str, test: &dyn Fn(f64) -> bool| {
-        eventually(PATIENT, what, async || match rolegate.seconds(SETS_AGE).await {
-            Some(age) if test(age) => Ok(()),
-            other => Err(format!("{other:?}")),
-        })
-        .await;
-    };
-    let heard_since = |start: Instant| move |age: f64| age < start.elapsed().as_secs_f64();
-    let start = Instant::now();
-    stage.deploy(&group).await;
-    age("young after an event", &heard_since(start)).await;
-    plane.command("pause", "kube-apiserver").await;
-    age("older", &|age| age > 2.0).await;
-    let start = Instant::now();
-    plane.command("resume", "kube-apiserver").await;
-    stage.add_node("all", 2).await;
-    stage.pods.until("both run", |now| now.count_all(Pod::is_ready) == 2).await;
-    age("young again", &heard_since(start)).await;
-    // A kind that nobody defines is not waited for.
-    assert_eq!(
-        rolegate.seconds(r#"rolegate_cache_age_seconds{kind="podgroups.v2alpha2.scheduling.run.ai"}"#).await,
-        None
-    );
 }
 
 /// The page names each metric, and no other.

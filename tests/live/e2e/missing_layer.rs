@@ -1,48 +1,39 @@
 //! The ClusterTopology that a group names comes after its pods.
 
-use std::time::Duration;
-
-use kube::api::PostParams;
-use serde_json::json;
-
-use crate::common::pods::{Pod, Step, View};
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, Stage, always};
+use crate::common::prelude::*;
+use crate::rules::turn::Turn;
 
 const BATCH: &str = "rolebasedgroup.workloads.x-k8s.io/deploy-topology-coordination-name";
 
 #[tokio::test]
 async fn pods_wait_for_the_layer_that_they_share_and_are_made_again_for_it() {
     // What belongs to the whole cluster is judged by the rolegates of other tests as well.
-    let stage = Stage::on(ControlPlane::own_with_groups().await, "missing-layer").await;
+    let mut turn = Turn::alone("missing-layer").await;
+    turn.start_as(turn.launch().switch("recreate-mis-stamped")).await;
+    let (stage, rolegate) = (&*turn, turn.rolegate());
     for node in ["a", "b"] {
         stage.add_node(node, 6).await;
     }
-    let rolegate = stage.launch().switch("recreate-mis-stamped").start().await;
     let group = Group::new("llm").role("prefill", 8, 4).role("decode", 4, 2);
     let statuses = stage.statuses(&group);
-    let mut object = group.object();
+    let mut placed = group.object();
     let constraint = json!({ "clusterTopologyName": stage.namespace, "topologyLayerName": "host" });
     let deploy = json!({ "roleDeployStep": { "prefill": 4, "decode": 2 }, "deployTopologyConstraint": constraint });
-    object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]);
-    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    placed["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]);
+    stage.create(placed).await;
     stage.create_sets(&group).await;
     rolegate.until_metric(r#"rolegate_held_pods{reason="TopologyMissing"}"#, 12).await;
     let why = format!("layer \"host\" of ClusterTopology {:?} is not there", stage.namespace);
     statuses.until("it is told", |status| status.progressing().contains(&why)).await;
     let all_wait = |now: &View| now.count_all(|pod| pod.is_held() && !pod.labels.contains_key(BATCH)) == 12;
-    always(Duration::from_secs(1), "none goes, and none is made again for nothing", async || {
-        stage.pods.now(|now| if all_wait(now) { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    stage
+        .pods
+        .always(Duration::from_secs(1), "none goes, and none is made again for nothing", |now| all_wait(now))
+        .await;
     assert_eq!(stage.pods.births().len(), 12);
 
-    let layers = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "ClusterTopology",
-        "metadata": { "name": stage.namespace },
-        "spec": { "layers": [{ "name": "host", "key": "kubernetes.io/hostname" }] },
-    });
+    let layers = object("rolegate.dev/v1alpha1", "ClusterTopology", &stage.namespace)
+        .spec(json!({ "layers": [{ "name": "host", "key": "kubernetes.io/hostname" }] }));
     stage.plane.must(&["create", "-f", "-"], &layers.to_string());
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 12/12 pods ready").await;
     let released = stage.pods.events().into_iter().filter(|event| event.step == Step::Released);

@@ -1,18 +1,10 @@
 //! What holds pods goes away: the group, its kind, or rolegate's claim on the namespace. No pod is orphaned (S7), and none
 //! is let go because somebody looked at the wrong moment.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::json;
 
-use crate::common::pods::{Pod, Step};
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, always, eventually, invariants};
+use crate::common::prelude::*;
 
 async fn released(stage: &Stage, count: usize) {
     stage
@@ -23,8 +15,7 @@ async fn released(stage: &Stage, count: usize) {
 
 #[tokio::test]
 async fn held_pods_of_a_deleted_group_are_released_after_the_grace() {
-    let stage = Stage::new("group-deleted").await;
-    stage.add_node("all", 18).await;
+    let stage = Stage::new("group-deleted").await.with_room(18).await;
     let _rolegate = stage.launch().flag("vanished-grace", "2s").start().await;
     let group = Group::three_segments();
     stage.deploy(&group).await;
@@ -40,8 +31,7 @@ async fn held_pods_of_a_deleted_group_are_released_after_the_grace() {
 
 #[tokio::test]
 async fn pods_that_are_made_after_the_grace_of_their_group_go_at_once() {
-    let stage = Stage::new("group-deleted-before").await;
-    stage.add_node("all", 18).await;
+    let stage = Stage::new("group-deleted-before").await.with_room(18).await;
     let grace = Duration::from_secs(30);
     let _rolegate = stage.launch().flag("vanished-grace", "30s").start().await;
     let group = Group::three_segments();
@@ -59,18 +49,14 @@ async fn pods_that_are_made_after_the_grace_of_their_group_go_at_once() {
 
 #[tokio::test]
 async fn a_group_that_is_replaced_within_the_grace_goes_on_where_it_was() {
-    let stage = Stage::new("group-replaced").await;
-    stage.add_node("all", 18).await;
+    let stage = Stage::new("group-replaced").await.with_room(18).await;
     let rolegate = stage.launch().flag("vanished-grace", "10s").start().await;
     let group = Group::three_segments();
     stage.deploy(&group).await;
     released(&stage, 6).await;
     stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
     rolegate.until_metric(r#"rolegate_held_pods{reason="GroupMissing"}"#, 12).await;
-    always(Duration::from_secs(1), "they are held", async || {
-        stage.pods.now(|now| if now.count_all(Pod::is_held) == 12 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    stage.pods.always(Duration::from_secs(1), "they are held", |now| now.count_all(Pod::is_held) == 12).await;
     stage.create_group(&group).await;
     // The status is lost with the old one, and built again from the pods.
     let statuses = stage.statuses(&group);
@@ -83,9 +69,7 @@ async fn a_group_that_is_replaced_within_the_grace_goes_on_where_it_was() {
 
 #[tokio::test]
 async fn a_namespace_that_opts_out_gets_its_held_pods_back() {
-    let stage = Stage::new("opted-out").await;
-    stage.add_node("all", 20).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("opted-out").await.with_room(20).await.serve().await;
     let group = Group::three_segments();
     stage.deploy(&group).await;
     released(&stage, 6).await;
@@ -107,22 +91,26 @@ async fn a_namespace_that_opts_out_gets_its_held_pods_back() {
 
 /// Deleting a `CustomResourceDefinition` deletes all groups with it. That is no word of any of their owners.
 #[tokio::test]
-async fn the_definition_comes_late_goes_and_comes_back_and_opens_no_hold() {
-    const GRACE: Duration = Duration::from_secs(4);
+async fn definitions_that_come_late_go_and_come_back_open_no_hold() {
     let plane = ControlPlane::own(ControlPlane::start).await;
-    let stage = Stage::on(plane.clone(), "definition").await;
-    stage.add_node("all", 18).await;
+    the_definition_comes_late_goes_and_comes_back(plane.clone()).await;
+    the_pods_say_which_definition_must_be_there_before_their_group_counts_as_gone(plane).await;
+}
+
+async fn the_definition_comes_late_goes_and_comes_back(plane: Arc<ControlPlane>) {
+    const GRACE: Duration = Duration::from_secs(4);
+    let stage = Stage::on(plane.clone(), "definition").await.with_room(18).await;
     let launch = stage.launch().flag("vanished-grace", "4s").flag("missing-group", "release-after=4s");
     let rolegate = launch.start().await;
     let group = Group::three_segments();
     let held = async |time, count| {
-        always(time, "no pod is released", async || {
-            stage.pods.now(|now| if now.count_all(Pod::is_released) == count { Ok(()) } else { Err(now.to_string()) })
-        })
-        .await;
+        stage.pods.always(time, "no pod is released", |now| now.count_all(Pod::is_released) == count).await;
     };
 
     // Before there is such a kind nobody can say that the group is not there.
+    let status = ran(&plane.kubeconfig, &["status"]).await;
+    let why = "rolegate: this cluster has neither RoleBasedGroups nor RoleCoordinations: `rolegate crds` prints their definitions\n";
+    assert_eq!((status.code, status.err.as_str()), (1, why));
     stage.create_sets(&group).await;
     released(&stage, 0).await;
     // It comes just before somebody looks for the second time, and then the group takes its time.
@@ -158,11 +146,8 @@ async fn the_definition_comes_late_goes_and_comes_back_and_opens_no_hold() {
 }
 
 /// One that starts now has never seen the group. Its pods say what carried it: that other kinds are there proves nothing.
-#[tokio::test]
-async fn the_pods_say_which_definition_must_be_there_before_their_group_counts_as_gone() {
-    let plane = ControlPlane::own_with_groups().await;
-    let stage = Stage::on(plane.clone(), "carrier").await;
-    stage.add_node("all", 18).await;
+async fn the_pods_say_which_definition_must_be_there_before_their_group_counts_as_gone(plane: Arc<ControlPlane>) {
+    let stage = Stage::on(plane.clone(), "carrier").await.with_room(18).await;
     let launch = stage.launch().flag("vanished-grace", "4s").flag("missing-group", "release-after=1s");
     let rolegate = launch.start().await;
     let group = Group::three_segments();
@@ -175,10 +160,7 @@ async fn the_pods_say_which_definition_must_be_there_before_their_group_counts_a
     undefine(&stage, "rolebasedgroups.workloads.x-k8s.io").await;
     let rolegate = launch.start().await;
     rolegate.until_metric(r#"rolegate_held_pods{reason="GroupMissing"}"#, 12).await;
-    always(Duration::from_secs(6), "no pod is released", async || {
-        stage.pods.now(|now| if now.count_all(Pod::is_released) == 6 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    stage.pods.always(Duration::from_secs(6), "no pod is released", |now| now.count_all(Pod::is_released) == 6).await;
 
     define(&plane).await;
     // The webhook asks for groups to be judged, which takes a moment after their kind is back.

@@ -2,22 +2,13 @@
 //! longer than a write may take.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
-use kube::api::DeleteParams;
-use serde_json::{Value, json};
-
-use crate::common::pods::{Pod, View};
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
 use crate::common::request_proxy::{Kind, RequestProxy};
-use crate::common::rolegate::{Launch, Rolegate, rolegate_command};
-use crate::common::stage::{CORE, GROUPS};
-use crate::common::status::Status;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
 use crate::e2e::wholes::mis_stamped;
 use crate::pods::pod_groups::define as define_pod_groups;
-
-type ApiPod = k8s_openapi::api::core::v1::Pod;
+use crate::rules::turn::Turn;
 
 /// A rolegate behind a proxy, which waits a second for the answer to a write, and leads however long there is none.
 async fn behind_proxy(stage: &Stage) -> (Proxy, Launch) {
@@ -40,13 +31,11 @@ async fn released(stage: &Stage, pods: usize) {
 
 #[tokio::test]
 async fn writes_that_are_never_answered_are_tried_again() {
-    let stage = Stage::new("silence").await;
-    stage.add_node("all", 6).await;
+    let stage = Stage::new("silence").await.with_room(6).await;
     let (proxy, launch) = behind_proxy(&stage).await;
     let rolegate = launch.start().await;
     let group = Group::new("llm").role("prefill", 6, 2).held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) == 2).await;
 
     // The commit of the second segment gets lost.
@@ -82,8 +71,7 @@ async fn writes_that_are_never_answered_are_tried_again() {
 
 #[tokio::test]
 async fn a_look_at_a_group_that_is_gone_is_tried_again() {
-    let stage = Stage::new("silent-look").await;
-    stage.add_node("all", 6).await;
+    let stage = Stage::new("silent-look").await.with_room(6).await;
     let (proxy, launch) = behind_proxy(&stage).await;
     let rolegate = launch.flag("vanished-grace", "1s").start().await;
     let group = Group::new("llm").role("prefill", 6, 2).held_back();
@@ -169,11 +157,7 @@ impl Silence {
     }
 
     async fn until(&self, path: &str, what: &str, test: impl Fn(&Value) -> bool) {
-        eventually(PATIENT, what, async || {
-            let found = self.stage.send("GET", path, &Value::Null).await.body;
-            if test(&found) { Ok(()) } else { Err(found.to_string()) }
-        })
-        .await;
+        until_found(what, async || self.stage.send("GET", path, &Value::Null).await.body, |found| test(found)).await;
     }
 }
 
@@ -230,15 +214,10 @@ async fn an_object_that_controls_nothing_is_told_so_in_the_end() {
     let segments = json!({ "segmentPlacement": { "segmentSize": { "main": 1 } } });
     // Before there is a webhook: it would refuse the second.
     for name in ["first", "second"] {
-        let coordination = json!({
-            "apiVersion": "rolegate.dev/v1alpha1",
-            "kind": "RoleCoordination",
-            "metadata": { "name": name },
-            "spec": {
-                "groupRef": { "name": "llm" },
-                "coordination": [{ "name": "segments", "strategy": segments }],
-            },
-        });
+        let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", &name).spec(json!({
+            "groupRef": { "name": "llm" },
+            "coordination": [{ "name": "segments", "strategy": segments }],
+        }));
         assert_eq!(stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &coordination).await.code, 201);
     }
     let mut object = group.object();
@@ -254,8 +233,7 @@ async fn an_object_that_controls_nothing_is_told_so_in_the_end() {
 
 #[tokio::test]
 async fn why_pods_are_missing_is_found_in_the_end() {
-    let stage = Stage::new("silent-diagnosis").await;
-    stage.add_node("all", 2).await;
+    let stage = Stage::new("silent-diagnosis").await.with_room(2).await;
     let silence = Silence::of(Kind { method: "GET", path: "/statefulsets/llm-main" }, stage, &[]).await;
     let group = Group::new("llm").role("main", 2, 2);
     let statuses = silence.stage.statuses(&group);
@@ -270,8 +248,7 @@ async fn why_pods_are_missing_is_found_in_the_end() {
 
 #[tokio::test]
 async fn what_a_rollout_has_made_is_found_in_the_end() {
-    let stage = Stage::new("silent-surge").await;
-    stage.add_node("all", 4).await;
+    let stage = Stage::new("silent-surge").await.with_room(4).await;
     let silence = Silence::of(Kind { method: "GET", path: "/deployments/router" }, stage, &[]).await;
     let group = Group::new("llm").role("router", 2, 1);
     let statuses = silence.stage.statuses(&group);
@@ -280,9 +257,7 @@ async fn what_a_rollout_has_made_is_found_in_the_end() {
     let rolling = json!({ "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } });
     let (selector, template) = (&set["spec"]["selector"], &set["spec"]["template"]);
     let spec = json!({ "replicas": 2, "strategy": rolling, "selector": selector, "template": template });
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "router" }, "spec": spec,
-    });
+    let deployment = object("apps/v1", "Deployment", "router").spec(&spec);
     assert_eq!(silence.stage.post("/apis/apps/v1", "deployments", &deployment).await.code, 201);
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 2/2 pods ready").await;
     let path = format!("/apis/apps/v1/namespaces/{}/deployments/router", silence.stage.namespace);
@@ -299,18 +274,14 @@ async fn what_a_rollout_has_made_is_found_in_the_end() {
 #[tokio::test]
 async fn topologies_and_pod_groups_whose_writes_are_never_answered_are_kept_and_made_in_the_end() {
     // What belongs to the whole cluster is kept by the rolegates of other tests as well.
-    let plane = ControlPlane::own_with_groups().await;
-    define_pod_groups(&plane);
-    let stage = Stage::on(plane, "silent-topology").await;
+    let turn = Turn::alone("silent-topology").await;
+    define_pod_groups(&turn.plane);
+    let stage = Stage::within(turn.plane.clone(), &turn.namespace).await;
     let status = Kind { method: "PATCH", path: "/clustertopologies/layers/status" };
     let silence = Silence::of(status, stage, &[]).await;
     let (path, stage) = ("/apis/rolegate.dev/v1alpha1/clustertopologies", &silence.stage);
-    let topology = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "ClusterTopology",
-        "metadata": { "name": "layers" },
-        "spec": { "layers": [{ "name": "host", "key": "kubernetes.io/hostname" }] },
-    });
+    let topology = object("rolegate.dev/v1alpha1", "ClusterTopology", "layers")
+        .spec(json!({ "layers": [{ "name": "host", "key": "kubernetes.io/hostname" }] }));
     assert_eq!(stage.send("POST", path, &topology).await.code, 201);
     silence.is_survived("ClusterTopology cannot be kept, will retry").await;
     let layers = format!("{path}/layers");
@@ -365,8 +336,8 @@ async fn a_release_by_hand_that_is_never_answered_ends_and_says_so() {
     let waiting = |now: &View| now.count_all(Pod::is_released) == 1 && now.count_all(Pod::is_held) == 2;
     stage.pods.until("one is released, two are held", waiting).await;
     let release = ["release", "--all", "--yes", "-n", &stage.namespace];
-    let ended = rolegate_command(&silence.kubeconfig, &release).output().await.unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned() + &String::from_utf8_lossy(&ended.stdout);
-    assert!(ended.status.code() == Some(1) && said.contains("no answer within"), "{ended:?}");
+    let ended = ran(&silence.kubeconfig, &release).await;
+    let said = ended.err.contains("no answer within") || ended.out.contains("no answer within");
+    assert!(ended.code == 1 && said, "{ended:?}");
     stage.pods.until("the other is released", |now| now.named("llm-main-2").is_some_and(Pod::is_released)).await;
 }

@@ -3,18 +3,16 @@
 
 use std::io::Error;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use jiff::Timestamp;
-use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
+use crate::common::prelude::*;
 use crate::common::tls::TlsListener;
-use crate::common::{ControlPlane, PATIENT, Stage, eventually};
 use crate::elastic::support::{Pair, launch};
 
 const API: &str = "/apis/external.metrics.k8s.io/v1beta1";
@@ -23,7 +21,7 @@ const API: &str = "/apis/external.metrics.k8s.io/v1beta1";
 struct Metrics {
     address: SocketAddr,
     queued: Arc<AtomicU64>,
-    task: JoinHandle<()>,
+    _task: AbortOnDropHandle<()>,
 }
 
 impl Metrics {
@@ -34,7 +32,7 @@ impl Metrics {
         let task = tokio::spawn(
             server.serve(move |request| std::future::ready(answer(&request, number.load(Ordering::SeqCst)))),
         );
-        Self { address, queued, task }
+        Self { address, queued, _task: AbortOnDropHandle::new(task) }
     }
 
     /// What the API server is told of it.
@@ -61,12 +59,6 @@ impl Metrics {
                 },
             },
         ])
-    }
-}
-
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 
@@ -98,34 +90,35 @@ fn autoscaler() -> Value {
             "target": { "type": "AverageValue", "averageValue": "20" },
         },
     });
-    json!({
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": { "name": "pd" },
-        "spec": {
-            "scaleTargetRef": { "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "name": "pd" },
-            "minReplicas": 1,
-            "maxReplicas": 10,
-            "metrics": [metric],
-            "behavior": { "scaleUp": at_once, "scaleDown": at_once },
-        },
-    })
+    object("autoscaling/v2", "HorizontalPodAutoscaler", "pd").spec(json!({
+        "scaleTargetRef": { "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "name": "pd" },
+        "minReplicas": 1,
+        "maxReplicas": 10,
+        "metrics": [metric],
+        "behavior": { "scaleUp": at_once, "scaleDown": at_once },
+    }))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_autoscaler_takes_a_pair_up_to_ten_segments_and_back_to_three() {
+async fn autoscalers_scale_a_pair_and_do_not_stop_that_of_a_router() {
     let sync = ["--controller-manager-flag", "horizontal-pod-autoscaler-sync-period=1s"];
     let plane = ControlPlane::own(move || ControlPlane::start_with_groups("kwok", &sync)).await;
     let metrics = Metrics::start().await;
     let registration = json!({ "apiVersion": "v1", "kind": "List", "items": metrics.registration() }).to_string();
     plane.must(&["create", "-f", "-"], &registration);
-    eventually(PATIENT, "the API server hands metrics on", async || {
-        let asked = plane.kubectl(&["get", "--raw", &format!("{API}/namespaces/default/queued_requests")], "");
-        if asked.status.success() { Ok(()) } else { Err(format!("{asked:?}")) }
-    })
+    until_found(
+        "the API server hands metrics on",
+        async || plane.kubectl(&["get", "--raw", &format!("{API}/namespaces/default/queued_requests")], ""),
+        |asked| asked.status.success(),
+    )
     .await;
-    let stage = Stage::on(plane, "elastic-autoscaler").await;
-    stage.add_node("all", 60).await;
+    up_to_ten_segments_and_back_to_three(plane.clone(), &metrics).await;
+    metrics.queued.store(40, Ordering::SeqCst);
+    beside_that_of_a_router(plane).await;
+}
+
+async fn up_to_ten_segments_and_back_to_three(plane: Arc<ControlPlane>, metrics: &Metrics) {
+    let stage = Stage::on(plane, "elastic-autoscaler").await.with_room(60).await;
     let _rolegate = launch(&stage).start().await;
     let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
@@ -143,27 +136,15 @@ async fn the_autoscaler_takes_a_pair_up_to_ten_segments_and_back_to_three() {
     assert!(told.contains("20/20 (avg)"), "{told}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_autoscaler_of_the_group_and_one_of_its_router_do_not_stop_each_other() {
-    let sync = ["--controller-manager-flag", "horizontal-pod-autoscaler-sync-period=1s"];
-    let plane = ControlPlane::own(move || ControlPlane::start_with_groups("kwok", &sync)).await;
-    let metrics = Metrics::start().await;
-    metrics.queued.store(40, Ordering::SeqCst);
-    let registration = json!({ "apiVersion": "v1", "kind": "List", "items": metrics.registration() }).to_string();
-    plane.must(&["create", "-f", "-"], &registration);
-    let stage = Stage::on(plane, "elastic-router").await;
-    stage.add_node("all", 60).await;
+async fn beside_that_of_a_router(plane: Arc<ControlPlane>) {
+    let stage = Stage::on(plane, "elastic-router").await.with_room(60).await;
     let _rolegate = launch(&stage).start().await;
     let role = |kind: &str, name: &str| json!({ "name": name, "workloadRef": { "kind": kind, "name": name } });
     let roles = json!([role("Deployment", "router"), role("StatefulSet", "prefill"), role("StatefulSet", "decode")]);
     let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2, "roles": roles }), &json!({})).await;
     let labels = json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": "router" });
-    let mut router = json!({
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": { "name": "router" },
-        "spec": { "replicas": 2, "selector": { "matchLabels": { "rolegate.dev/role": "router" } } },
-    });
+    let mut router = object("apps/v1", "Deployment", "router")
+        .spec(json!({ "replicas": 2, "selector": { "matchLabels": { "rolegate.dev/role": "router" } } }));
     router["spec"]["template"] = crate::common::group::pod_template(&labels, &pair.stage.namespace);
     let mut of_router = autoscaler();
     of_router["metadata"]["name"] = json!("router");

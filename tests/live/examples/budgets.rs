@@ -1,15 +1,8 @@
 //! What disruption budgets make of held pods, as `examples/README.md` has it.
 
-use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::Api;
-use kube::api::{DeleteParams, PostParams};
-use serde_json::{Value, json};
 
-use crate::common::group::node;
-use crate::common::pods::{Pod, View};
-use crate::common::stage::typed;
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::examples::support::stage;
 
 /// A budget over the six prefills, of which two serve, lets so many go. One at a time: a pod is of one budget only.
@@ -17,9 +10,7 @@ async fn allows(stage: &Stage, mut spec: Value, allowed: i32) {
     let api = stage.api::<PodDisruptionBudget>();
     let wanted = spec.to_string();
     spec["selector"] = json!({ "matchLabels": { "rolegate.dev/role": "prefill" } });
-    let budget = json!({
-        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": { "name": "prefill" }, "spec": spec,
-    });
+    let budget = object("policy/v1", "PodDisruptionBudget", "prefill").spec(&spec);
     api.create(&PostParams::default(), &typed(budget)).await.unwrap();
     eventually(PATIENT, &format!("{wanted} lets {allowed} go"), async || {
         let status = api.get("prefill").await.unwrap().status.unwrap_or_default();
@@ -36,7 +27,7 @@ async fn a_number_lets_nodes_be_drained_while_pods_are_held_and_a_share_does_not
     // Room for one segment, and none for pods of the services, which go where they like.
     let mut node = node("example-budgets", 3, &stage.namespace);
     node["spec"] = json!({ "taints": [{ "key": "budgets", "effect": "NoSchedule" }] });
-    Api::<Node>::all(stage.client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
+    stage.create_node(node).await;
     let _rolegate = stage.launch().start().await;
     let tolerates = json!({ "spec": { "tolerations": [{ "key": "budgets", "operator": "Exists" }] } });
     let group = Group::new("llm").role("prefill", 6, 2).role("decode", 3, 1).template(&tolerates);

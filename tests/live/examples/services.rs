@@ -1,10 +1,7 @@
 //! Each service comes up whole; what rolegate adds to it is there.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use crate::common::pods::Pod;
-use crate::common::status::Status;
-use crate::common::{Group, Progression, invariants};
+use crate::common::Progression;
+use crate::common::prelude::*;
 use crate::examples::support::{Example, RACK, Served};
 
 const REVISION: &str = "controller-revision-hash";

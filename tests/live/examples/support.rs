@@ -1,29 +1,20 @@
 //! The control plane of this suite, a service on it, and what is looked at when it serves.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod, Service};
+use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::Api;
-use kube::api::{ListParams, PostParams};
-use serde_json::json;
 
-use crate::common::control_plane::Shared;
-use crate::common::group::node;
-use crate::common::pods::Pod;
-use crate::common::rolegate::Rolegate;
-use crate::common::stage::typed;
-use crate::common::status::{Status, StatusLog};
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
+use crate::common::prelude::*;
 
 pub const RACK: &str = "example.com/rack";
 /// Label of nodes by which the examples choose theirs.
 const GPU: &str = "nvidia.com/gpu.product";
 
+/// One that nobody else uses: routers of the services go to any node.
 static PLANE: Shared = LazyLock::new(|| Arc::new(ControlPlane::start_with_groups("kwok,lws", &[])));
 
 /// A namespace on the control plane that all tests of this suite share.
@@ -85,7 +76,6 @@ impl Example {
     }
 
     async fn add_nodes(&self, stage: &Stage) {
-        let nodes: Api<Node> = Api::all(stage.client.clone());
         for (rack, count) in self.racks {
             for number in 0..*count {
                 let mut node = node(&format!("{}-{rack}-{number}", stage.namespace), 100, &stage.namespace);
@@ -94,7 +84,7 @@ impl Example {
                 for amount in ["allocatable", "capacity"] {
                     node["status"][amount]["nvidia.com/gpu"] = json!("8");
                 }
-                nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+                stage.create_node(node).await;
             }
         }
     }

@@ -1,12 +1,9 @@
 //! `rolegate manifests`, kustomize and the Helm chart say the same, and the API server takes every word of it.
 
-use serde_json::{Value, json};
-
-use crate::common::ControlPlane;
 use crate::common::account::manifests;
-use crate::common::control_plane::SYSTEM;
+use crate::common::prelude::*;
 use crate::install::render::{KEEP, Objects, chart, first, helm, kustomize, objects, root, template};
-use crate::install::support::define;
+use crate::install::support::{DRY, DRY_RUN};
 
 fn same(what: &str, found: &Objects, expected: &Objects) {
     let keys = |objects: &Objects| objects.keys().cloned().collect::<Vec<_>>();
@@ -118,16 +115,13 @@ fn the_hooks_of_the_chart_are_parts_of_the_program() {
 
 #[test]
 fn the_api_server_accepts_every_field_of_every_way() {
-    let plane = ControlPlane::start_with("cert-manager", &[]);
-    define(&plane);
-    let dry_run = ["apply", "--server-side", "--force-conflicts", "--validate=strict", "--dry-run=server", "-f", "-"];
     for (folder, arguments, by_helm) in WAYS {
         for yaml in [manifests(arguments), kustomize(&root().join(folder)), template(by_helm)] {
-            let done = plane.must(&dry_run, &yaml);
+            let done = DRY.must(DRY_RUN, &yaml);
             assert_eq!(done.lines().count(), objects(&yaml).len(), "{folder}: {done}");
         }
     }
     // It would have told: a misspelt field is an error.
     let misspelt = manifests(&["--part", "workload"]).replace("maxUnavailable", "maxUnavailible");
-    assert!(!plane.kubectl(&dry_run, &misspelt).status.success());
+    assert!(!DRY.kubectl(DRY_RUN, &misspelt).status.success());
 }

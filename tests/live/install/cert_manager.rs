@@ -6,16 +6,12 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::DeleteParams;
-use kube::{Api, Client};
+use kube::Client;
 use rustls::pki_types::ServerName;
-use serde_json::json;
 
-use crate::common::control_plane::SYSTEM;
 use crate::common::http::tls_to;
-use crate::common::rolegate::{Rolegate, client_configs};
-use crate::common::stage::{CORE, Stage};
-use crate::common::{ControlPlane, Group, PATIENT, always, eventually};
+use crate::common::prelude::*;
+use crate::common::rolegate::client_configs;
 use crate::install::support::install;
 
 /// The mount of a Secret, as the kubelet keeps it: each version a directory, and a link that is swapped.

@@ -1,10 +1,6 @@
 //! rolegate away altogether, its webhooks registered as shipped: the cluster and rolegate itself can still start.
 
-use serde_json::{Value, json};
-
-use crate::common::control_plane::SYSTEM;
-use crate::common::pods::Pod;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::install::support::{get, install};
 
 #[tokio::test]
@@ -12,8 +8,7 @@ async fn with_all_replicas_gone_nothing_that_is_needed_to_come_back_is_refused()
     let installed = install(ControlPlane::start(), &[]).await;
     installed.plane.define_groups();
     let plane = &installed.plane;
-    let stage = Stage::on(plane.clone(), "llm").await;
-    stage.add_node("all", 60).await;
+    let stage = Stage::on(plane.clone(), "llm").await.with_room(60).await;
     let group = Group::new("llm").role("prefill", 20, 10).role("decode", 10, 5);
     let statuses = stage.statuses(&group);
 
@@ -46,10 +41,11 @@ async fn with_all_replicas_gone_nothing_that_is_needed_to_come_back_is_refused()
     // A namespace that is taken out goes on at once.
     let out = Stage::on(plane.clone(), "left-out").await;
     plane.must(&["label", "namespace", "left-out", "rolegate.dev/ignore="], "");
-    eventually(PATIENT, "pods of groups pass there", async || {
-        let created = out.send("POST", &path("left-out"), &group.pod("prefill", "first", "left-out")).await;
-        if created.code == 201 { Ok(()) } else { Err(created.body.to_string()) }
-    })
+    until_found(
+        "pods of groups pass there",
+        async || out.send("POST", &path("left-out"), &group.pod("prefill", "first", "left-out")).await,
+        |created| created.code == 201,
+    )
     .await;
 
     // Back, and what was refused is made.

@@ -1,18 +1,12 @@
 //! Whoever compares what is stored with what is in a repository, and corrects it, finds nothing to correct.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
 use rolegate::model::WorkloadKind;
-use serde_json::Value;
 
 use crate::common::account::{manifests, token};
-use crate::common::control_plane::SYSTEM;
-use crate::common::rolegate::Launch;
-use crate::common::{ControlPlane, PATIENT, eventually};
+use crate::common::prelude::*;
 use crate::install::agreement::WAYS;
 use crate::install::render::{chart, helm_command, kustomize, root, template};
-use crate::install::support::{apply, define, get};
+use crate::install::support::{DRY, apply, define, get};
 
 const APPLY: &[&str] = &["apply", "--server-side", "--force-conflicts", "-f", "-"];
 
@@ -114,11 +108,8 @@ async fn serve(plane: &Arc<ControlPlane>) -> crate::common::rolegate::Rolegate {
     token(plane, "rolegate");
     let launch = Launch::as_deployed(plane.clone(), plane.client().await, &get(plane, "deployment"));
     let rolegate = launch.start_unready().await;
-    eventually(PATIENT, "its bundle in every webhook", async || {
-        let bundles = bundles(plane);
-        if bundles.iter().all(Value::is_string) { Ok(()) } else { Err(format!("{bundles:?}")) }
-    })
-    .await;
+    until_found("its bundle in every webhook", async || bundles(plane), |bundles| bundles.iter().all(Value::is_string))
+        .await;
     rolegate.until_metric("rolegate_leader", 1).await;
     rolegate
 }
@@ -164,14 +155,12 @@ const FILLED_IN: &[&str] = &[
 
 #[tokio::test]
 async fn the_manifests_say_what_the_api_server_would_fill_in() {
-    let plane = ControlPlane::own(|| ControlPlane::start_with("cert-manager", &[])).await;
-    define(&plane);
     let mut all = BTreeSet::new();
     for (_, by_program, _) in WAYS {
         let program = manifests(by_program);
-        apply(&plane, &manifests(&["--part", "namespace"]));
+        apply(&DRY, &manifests(&["--part", "namespace"]));
         let dry_run = [APPLY, &["--dry-run=server", "-o", "json"][..]].concat();
-        let stored: Value = serde_json::from_str(&plane.must(&dry_run, &program)).unwrap();
+        let stored: Value = serde_json::from_str(&DRY.must(&dry_run, &program)).unwrap();
         let sent: Vec<Value> = serde_saphyr::from_multiple(&program).unwrap();
         let stored = stored["items"].as_array().unwrap();
         assert_eq!(sent.len(), stored.len());

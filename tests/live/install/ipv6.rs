@@ -4,13 +4,12 @@ use std::io::Write;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 use std::process::Stdio;
 
-use serde_json::json;
 use tokio::process::Command;
 
-use crate::common::control_plane::{SYSTEM, rig_binary};
+use crate::common::control_plane::rig_binary;
 use crate::common::http;
-use crate::common::rolegate::{IPV6_SERVICE, rolegate_command};
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
+use crate::common::rolegate::IPV6_SERVICE;
 
 /// Set where this test has started itself again.
 const INSIDE: &str = "ROLEGATE_TEST_WITHOUT_IPV4";
@@ -59,8 +58,7 @@ async fn namespaces() -> Result<&'static [&'static str], String> {
 async fn served() {
     TcpListener::bind("127.0.0.1:0").expect_err("no address is of IPv4");
     let plane = ControlPlane::own(|| ControlPlane::start_with_groups("kwok", &["--ipv6"])).await;
-    let stage = Stage::on(plane, "ipv6").await;
-    stage.add_node("all", 6).await;
+    let stage = Stage::on(plane, "ipv6").await.with_room(6).await;
     let rolegate = stage.launch().flag("allow", "scale").start().await;
 
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1).bare_names();

@@ -1,10 +1,8 @@
 //! What people may do with RoleCoordinations, by the roles that every cluster has for them.
 
-use serde_json::json;
-
 use crate::common::account::manifests;
-use crate::common::{ControlPlane, PATIENT, eventually};
-use crate::install::support::{apply, define};
+use crate::common::prelude::*;
+use crate::install::support::{DRY, apply};
 
 /// A verb and a resource, and whether who may view, edit and administer may do it.
 const MAY: &[(&str, &str, [bool; 3])] = &[
@@ -21,24 +19,22 @@ const MAY: &[(&str, &str, [bool; 3])] = &[
 
 #[tokio::test]
 async fn who_may_make_stateful_sets_may_make_what_coordinates_them_and_nobody_writes_a_status() {
-    let plane = ControlPlane::own(ControlPlane::start).await;
-    define(&plane);
-    plane.must(&["create", "namespace", "team"], "");
+    DRY.must(&["create", "namespace", "team"], "");
     let people = ["view", "edit", "admin"];
     for role in people {
         let bind =
             ["create", "rolebinding", role, "-n", "team", &format!("--clusterrole={role}"), &format!("--user={role}")];
-        plane.must(&bind, "");
+        DRY.must(&bind, "");
     }
     let may = |who: &str, verb: &str, resource: &str| {
         // For kubectl itself a slash stands before a name.
         let (resource, part) = resource.split_once(':').unwrap_or((resource, ""));
         let part = format!("--subresource={part}");
         let asked = ["auth", "can-i", verb, resource, &part, "-n", "team", &format!("--as={who}")];
-        plane.kubectl(&asked, "").status.success()
+        DRY.kubectl(&asked, "").status.success()
     };
     assert!(!may("admin", "list", "rolecoordinations.rolegate.dev"), "nobody may before it is installed");
-    apply(&plane, &manifests(&["--part", "rbac"]));
+    apply(&DRY, &manifests(&["--part", "rbac"]));
     eventually(PATIENT, "the roles are added to those of the cluster", async || {
         let found: Vec<_> = MAY.iter().map(|(verb, resource, _)| people.map(|who| may(who, verb, resource))).collect();
         let expected: Vec<_> = MAY.iter().map(|(.., expected)| *expected).collect();

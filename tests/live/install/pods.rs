@@ -1,11 +1,8 @@
 //! The Deployment's pods come up under the strictest Pod Security Standard, and where platforms limit what pods may say.
 
-use serde_json::{Value, json};
-
 use crate::common::account::manifests;
-use crate::common::control_plane::{SYSTEM, scratch_dir};
-use crate::common::rolegate::rolegate_command;
-use crate::common::{ControlPlane, PATIENT, eventually, group::node};
+use crate::common::control_plane::scratch_dir;
+use crate::common::prelude::*;
 use crate::install::support::{apply, define, get, install};
 
 #[tokio::test]

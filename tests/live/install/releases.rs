@@ -3,19 +3,10 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
-use std::sync::Arc;
-
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::Api;
-use kube::api::PostParams;
-use serde_json::{Value, json};
 
 use crate::common::account::{manifests, token};
-use crate::common::control_plane::{SYSTEM, client_of, scratch_dir};
-use crate::common::pods::GATE;
-use crate::common::rolegate::rolegate_command;
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::common::control_plane::{client_of, scratch_dir};
+use crate::common::prelude::*;
 use crate::install::render::{KEEP, chart, helm_command};
 use crate::install::rights::{granted, used};
 use crate::install::support::{Installation, apply, get_named};

@@ -1,12 +1,10 @@
 //! What the program, kustomize and Helm make of an installation.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use serde_json::Value;
-
-use crate::common::control_plane::{SYSTEM, rig_binary, scratch_dir, tool};
+use crate::common::control_plane::{rig_binary, scratch_dir, tool};
+use crate::common::prelude::*;
 
 /// By kind, namespace and name.
 pub type Objects = BTreeMap<[String; 3], Value>;

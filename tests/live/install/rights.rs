@@ -1,15 +1,8 @@
 //! Least rights: of what is granted everything is used, and nothing is asked for that is not granted.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Value, json};
-
 use crate::common::account::manifests;
-use crate::common::control_plane::SYSTEM;
-use crate::common::pods::{Pod, View};
-use crate::common::stage::{CORE, GROUPS, Stage};
-use crate::common::{ControlPlane, Group, PATIENT, eventually};
-use crate::install::support::install;
+use crate::common::prelude::*;
+use crate::install::support::{WITH_CERT_MANAGER, install};
 use crate::rules::definitions::{install as define, loose, upstream_pod_groups};
 
 /// A verb on a resource, as `patch apps/statefulsets`.
@@ -124,16 +117,11 @@ async fn elastic(stage: &Stage) {
     }
     let by = |role: &str, kind: &str| json!({ "name": role, "workloadRef": { "kind": kind, "name": format!("elastic-{role}") } });
     let segments = json!({ "segmentPlacement": { "segmentSize": { "a": 1, "b": 1, "c": 1 } } });
-    let own = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "elastic" },
-        "spec": {
-            "segments": 1,
-            "roles": [by("a", "StatefulSet"), by("b", "Deployment"), by("c", "LeaderWorkerSet")],
-            "coordination": [{ "name": "segments", "strategy": segments }],
-        },
-    });
+    let own = object("rolegate.dev/v1alpha1", "RoleCoordination", "elastic").spec(json!({
+        "segments": 1,
+        "roles": [by("a", "StatefulSet"), by("b", "Deployment"), by("c", "LeaderWorkerSet")],
+        "coordination": [{ "name": "segments", "strategy": segments }],
+    }));
     let created = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &own).await;
     assert_eq!(created.code, 201, "{created:?}");
 }
@@ -167,12 +155,7 @@ async fn topologies(stage: &Stage) {
     for (group, name) in [("rolegate.dev", "ours"), ("workloads.x-k8s.io", "theirs"), ("rolegate.dev", "unused")] {
         let path = format!("/apis/{group}/v1alpha1/clustertopologies");
         let layers = json!([{ "name": "host", "key": "kubernetes.io/hostname" }]);
-        let topology = json!({
-            "apiVersion": format!("{group}/v1alpha1"),
-            "kind": "ClusterTopology",
-            "metadata": { "name": name },
-            "spec": { "layers": layers },
-        });
+        let topology = object(&format!("{group}/v1alpha1"), "ClusterTopology", &name).spec(json!({ "layers": layers }));
         let created = stage.send("POST", &path, &topology).await;
         assert_eq!(created.code, 201, "{created:?}");
         if name != "ours" {
@@ -203,24 +186,16 @@ async fn pods_that_are_ahead(stage: &Stage) {
     let levels = json!({ "topology": "no-topology", "requiredTopologyLevel": "rack" });
     // One without subgroups is not judged, and nothing is looked up for it.
     let leaf = json!({ "name": "leaf", "minMember": 1 });
-    let pod_group = json!({
-        "apiVersion": "scheduling.run.ai/v2alpha2",
-        "kind": "PodGroup",
-        "metadata": { "name": "by-hand" },
-        "spec": { "minMember": 1, "topologyConstraint": levels, "subGroups": [leaf] },
-    });
+    let pod_group = object("scheduling.run.ai/v2alpha2", "PodGroup", "by-hand")
+        .spec(json!({ "minMember": 1, "topologyConstraint": levels, "subGroups": [leaf] }));
     let created = stage.post("/apis/scheduling.run.ai/v2alpha2", "podgroups", &pod_group).await;
     assert_eq!(created.code, 201, "{created:?}");
 }
 
 /// A KAI PodGroup that has its pods placed, by a level of KAI's Topology.
 async fn placed_by_their_pod_group(stage: &Stage) {
-    let topology = json!({
-        "apiVersion": "kai.scheduler/v1alpha1",
-        "kind": "Topology",
-        "metadata": { "name": "levels" },
-        "spec": { "levels": [{ "nodeLabel": "kubernetes.io/hostname", "alias": "host" }] },
-    });
+    let topology = object("kai.scheduler/v1alpha1", "Topology", "levels")
+        .spec(json!({ "levels": [{ "nodeLabel": "kubernetes.io/hostname", "alias": "host" }] }));
     let created = stage.send("POST", "/apis/kai.scheduler/v1alpha1/topologies", &topology).await;
     assert_eq!(created.code, 201, "{created:?}");
     let constraint = json!({ "topology": "levels", "requiredTopologyLevel": "host" });
@@ -279,8 +254,7 @@ async fn every_right_is_used_and_none_is_missing() {
     define(&plane, &definitions);
     let installed = install(plane, &["--allow", "scale"]).await;
     let plane = &installed.plane;
-    let stage = Stage::on(plane.clone(), "broad").await;
-    stage.add_node("all", 60).await;
+    let stage = Stage::on(plane.clone(), "broad").await.with_room(60).await;
     let rolegate = installed.serve(&stage).await;
 
     topologies(&stage).await;
@@ -325,8 +299,7 @@ async fn every_right_is_used_and_none_is_missing() {
     stage.create_group(&Group::new("few").role("main", 4, 2)).await;
     stage.create_sets(&Group::new("few").role("main", 1, 2)).await;
     let slow = Group::new("slow").role("main", 2, 1).held_back();
-    let statuses = stage.statuses(&slow);
-    stage.deploy(&slow).await;
+    let statuses = stage.deploy_watched(&slow).await;
     statuses
         .until("its second segment is held", |status| status.0["summary"]["reason"] == "PreviousSegmentNotReady")
         .await;
@@ -351,15 +324,13 @@ async fn every_right_is_used_and_none_is_missing() {
 
 #[tokio::test]
 async fn what_is_not_granted_is_refused() {
-    let plane = ControlPlane::start_with("kwok,cert-manager", &[]);
-    let installed = install(plane, &["--certificates", "cert-manager"]).await;
     let can = |verb: &str, what: &str, namespace: &str| {
         let account = format!("system:serviceaccount:{SYSTEM}:rolegate");
         // For kubectl itself a slash stands before a name.
         let (resource, part) = what.split_once(':').unwrap_or((what, ""));
         let part = format!("--subresource={part}");
         let asked = ["auth", "can-i", verb, resource, &part, "-n", namespace, "--as", &account];
-        let output = installed.plane.kubectl(&asked, "");
+        let output = WITH_CERT_MANAGER.kubectl(&asked, "");
         String::from_utf8(output.stdout).unwrap().trim() == "yes"
     };
     eventually(PATIENT, "the account has its rights", async || {

@@ -1,17 +1,11 @@
 //! rolegate as installed: every object as printed, and processes with the arguments and the account of the Deployment.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-
-use serde_json::{Value, json};
+use std::sync::LazyLock;
 
 use crate::common::account::{manifests, token};
-use crate::common::control_plane::SYSTEM;
-use crate::common::pods::GATE;
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::common::rolegate::{Launch, Rolegate};
-use crate::common::stage::{CORE, Stage};
-use crate::common::{ControlPlane, Group, PATIENT, eventually};
 
 /// Where nothing listens.
 const NOBODY: &str = "127.0.0.1:1";
@@ -67,6 +61,25 @@ impl Installation {
         rolegate
     }
 }
+
+/// With our definitions and those of cert-manager, for tests that store nothing but definitions, roles and namespaces.
+pub static DRY: Shared = LazyLock::new(|| {
+    let plane = ControlPlane::start_with("cert-manager", &[]);
+    define(&plane);
+    Arc::new(plane)
+});
+
+/// Where rolegate is installed with certificates of cert-manager. Nobody serves.
+pub static WITH_CERT_MANAGER: Shared = LazyLock::new(|| {
+    let plane = ControlPlane::start_with("cert-manager", &[]);
+    define(&plane);
+    apply(&plane, &manifests(&["--certificates", "cert-manager"]));
+    Arc::new(plane)
+});
+
+/// Server-side apply that stores nothing; a field that the API server does not know is an error.
+pub const DRY_RUN: &[&str] =
+    &["apply", "--server-side", "--force-conflicts", "--validate=strict", "--dry-run=server", "-f", "-"];
 
 /// Installs our definitions first, as they must be.
 pub fn define(plane: &ControlPlane) {

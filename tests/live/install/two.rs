@@ -1,13 +1,6 @@
 //! Two rolegates in one cluster: with namespaces of their own they do not meet; where both serve one, it is found.
 
-use std::sync::Arc;
-
-use serde_json::Value;
-
-use crate::common::control_plane::SYSTEM;
-use crate::common::pods::Pod;
-use crate::common::rolegate::{Rolegate, rolegate_command};
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
+use crate::common::prelude::*;
 use crate::install::render::{chart, helm_command};
 use crate::install::support::{Installation, get_named};
 
@@ -39,8 +32,7 @@ async fn release_for(
 }
 
 async fn doctor(plane: &ControlPlane, name: &str) -> Value {
-    let output = rolegate_command(&plane.kubeconfig, &["doctor", "--name", name, "-o", "json"]).output().await.unwrap();
-    serde_json::from_slice(&output.stdout).unwrap()
+    ran(&plane.kubeconfig, &["doctor", "--name", name, "-o", "json"]).await.json()
 }
 
 fn about_others(report: &Value) -> Vec<String> {
@@ -89,7 +81,6 @@ async fn two_releases_with_namespaces_of_their_own_do_not_meet() {
         stage.pods.until("one is held", |now| now.count_all(Pod::is_held) == 1).await;
     }
     let arguments = ["uninstall", "--yes", "--name", "a-rolegate"];
-    let uninstall = async { rolegate_command(&plane.kubeconfig, &arguments).output().await.unwrap() };
     let ends = async {
         eventually(PATIENT, "the Deployment gone", async || {
             let names = plane.must(&["get", "deployments", "-n", SYSTEM, "-o", "name"], "");
@@ -98,9 +89,8 @@ async fn two_releases_with_namespaces_of_their_own_do_not_meet() {
         .await;
         one.terminate().await
     };
-    let (done, _) = tokio::join!(uninstall, ends);
-    let said = String::from_utf8(done.stdout).unwrap();
-    assert!(done.status.success() && said.contains("what is in namespaces of b-rolegate is left alone"), "{said}");
+    let (done, _) = tokio::join!(ran(&plane.kubeconfig, &arguments), ends);
+    assert!(done.code == 0 && done.out.contains("what is in namespaces of b-rolegate is left alone"), "{done:?}");
     first.pods.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
     second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
     second.let_ready(Pod::is_released).await;
@@ -111,8 +101,7 @@ async fn two_releases_with_namespaces_of_their_own_do_not_meet() {
 #[tokio::test]
 async fn two_that_serve_one_namespace_are_found() {
     let plane = ControlPlane::own(|| ControlPlane::start_with("kwok", &["--audit"])).await;
-    let stage = Stage::on(plane.clone(), "shared").await;
-    stage.add_node("all", 40).await;
+    let stage = Stage::on(plane.clone(), "shared").await.with_room(40).await;
     let (_a, one) = release(&plane, "a", &stage, &[]).await;
     let (_b, two) = release(&plane, "b", &stage, SECOND).await;
     let statuses = stage.statuses(&group("llm"));
@@ -167,8 +156,7 @@ async fn one_that_selects_by_labels_lets_go_of_nothing_that_is_anothers() {
         assert_eq!(about_others(&report), [format!("ok the rolegate {other} serves other namespaces than ours")]);
     }
     let arguments = ["status", "slow", "-n", "second", "--rolegate", "rolegate-system/a-rolegate"];
-    let shown = rolegate_command(&plane.kubeconfig, &arguments).output().await.unwrap();
-    let shown = String::from_utf8(shown.stdout).unwrap();
+    let shown = ran(&plane.kubeconfig, &arguments).await.out;
     assert!(shown.contains("another rolegate serves its namespace"), "{shown}");
 
     // Taken out of its hands, nobody's: the group goes.

@@ -1,12 +1,8 @@
 //! The values of the Helm chart: each does what it says, and a wrong one is refused.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Value, json};
-
-use crate::common::ControlPlane;
+use crate::common::prelude::*;
 use crate::install::render::{Objects, chart, first, helm, objects, root, template, try_helm};
-use crate::install::support::define;
+use crate::install::support::{DRY, DRY_RUN};
 
 /// A value, what it is set to, and what that makes of an object of a kind, at a path.
 type Effect = (&'static str, Value, &'static str, &'static str, Value);
@@ -281,9 +277,6 @@ fn on_the_network_of_the_nodes_ports_are_the_nodes_and_a_rollout_makes_room_firs
 
 #[test]
 fn the_api_server_accepts_what_comes_of_every_value() {
-    let plane = ControlPlane::start_with("cert-manager", &[]);
-    define(&plane);
-    let dry_run = ["apply", "--server-side", "--force-conflicts", "--validate=strict", "--dry-run=server", "-f", "-"];
     let by_default = objects(&template(&[]));
     let mut changed = Vec::new();
     for (value, set, ..) in effects() {
@@ -309,7 +302,7 @@ fn the_api_server_accepts_what_comes_of_every_value() {
         }
     }
     let yaml: Vec<_> = changed.iter().map(|(_, object)| object.to_string()).collect();
-    let done = plane.must(&dry_run, &yaml.join("\n---\n"));
+    let done = DRY.must(DRY_RUN, &yaml.join("\n---\n"));
     assert!(changed.len() > 60 && done.lines().count() == changed.len(), "{} objects: {done}", changed.len());
 }
 

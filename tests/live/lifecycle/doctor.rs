@@ -8,18 +8,15 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kube::{Api, Resource, ResourceExt};
+use kube::{Resource, ResourceExt};
 use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
 
-use crate::common::account::manifests;
-use crate::common::control_plane::{SYSTEM, scratch_dir};
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
-use crate::lifecycle::{Ran, rolegate, rolegate_with};
+use crate::common::control_plane::scratch_dir;
+use crate::common::prelude::*;
+use crate::install::support::WITH_CERT_MANAGER;
+use crate::lifecycle::rolegate;
 
 async fn doctor(stage: &Stage) -> Ran {
     rolegate(stage, &["doctor", "-o", "json", "--try-in", &stage.namespace]).await
@@ -135,7 +132,7 @@ async fn opt_ins(stage: &Stage) {
     let group = Group::new("llm").role("main", 1, 1);
     let mut object = group.object();
     object["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["recovery"] = json!({ "policy": "Recreate" });
-    stage.groups().create(&PostParams::default(), &typed(object)).await.unwrap();
+    stage.create(object).await;
     let ran = until_errors(stage, &["opt-ins"]).await;
     let what =
         "group doctor/llm asks for recovery, and system:serviceaccount:rolegate-system:doctor may not delete pods";
@@ -159,16 +156,10 @@ async fn expired(stage: &Stage) {
 
 #[tokio::test]
 async fn the_certificate_of_cert_manager_is_looked_at() {
-    let start = || ControlPlane::start_with("cert-manager", &[]);
-    let plane = ControlPlane::own(start).await;
-    for arguments in [&["--part", "crds"] as &[&str], &["--certificates", "cert-manager"]] {
-        plane.must(&["apply", "--server-side", "-f", "-"], &manifests(arguments));
-        plane.until_defined();
-    }
     // Nothing runs here. What cert-manager has issued and injected is right.
     let (expected, good) = (["endpoint", "admission", "leader"], ["certificate", "ca-bundle", "rights"]);
     eventually(PATIENT, &format!("errors {expected:?}"), async || {
-        let ran = rolegate_with(&plane.kubeconfig, &["doctor", "-o", "json"]).await;
+        let ran = ran(&WITH_CERT_MANAGER.kubeconfig, &["doctor", "-o", "json"]).await;
         let ok = ids(&ran, "ok");
         let right = ids(&ran, "error") == expected && good.iter().all(|id| ok.iter().any(|ok| ok == id));
         if right { Ok(()) } else { Err(ran.out) }
@@ -182,7 +173,7 @@ async fn a_cluster_that_does_not_answer_is_not_called_healthy() {
     let kubeconfig: PathBuf = scratch_dir().join("nobody.kubeconfig");
     let text = std::fs::read_to_string(&plane.kubeconfig).unwrap();
     std::fs::write(&kubeconfig, text.replace(&plane.server, "https://127.0.0.1:1")).unwrap();
-    let ran = rolegate_with(&kubeconfig, &["doctor"]).await;
+    let ran = ran(&kubeconfig, &["doctor"]).await;
     assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{ran:?}");
     assert!(ran.err.starts_with("rolegate: cannot reach the API server at https://127.0.0.1:1"), "{ran:?}");
 }

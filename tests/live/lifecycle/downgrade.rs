@@ -2,17 +2,11 @@
 //! rest.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
-use kube::api::{ListParams, Patch, PatchParams};
-use serde_json::{Value, json};
 
-use crate::common::control_plane::SYSTEM;
-use crate::common::pods::Pod;
-use crate::common::{ControlPlane, PATIENT, Stage, always, eventually};
+use crate::common::prelude::*;
 use crate::lifecycle::upgrade::{VERSIONS, carrier_api, carriers, goes_on, left, replay, stage};
 
 /// Lets every object of the statuses of a definition have fields that it does not know, as a newer definition would.

@@ -1,18 +1,12 @@
 //! `rolegate uninstall`: no pod is held afterwards, no finalizer is left, and nothing of ours.
 
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
 use rolegate::model::names::{TOPOLOGY_FINALIZER, USER_PARTITION};
-use serde_json::json;
 
-use crate::common::control_plane::SYSTEM;
-use crate::common::pods::Pod;
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
-use crate::lifecycle::{rolegate, rolegate_with};
+use crate::common::prelude::*;
+use crate::lifecycle::rolegate;
 
 /// Names of what is ours in the cluster.
 fn left(plane: &ControlPlane, name: &str) -> String {
@@ -48,7 +42,7 @@ async fn the_shipped_files_go_as_they_came() {
     // Nothing runs here: that is found, and nothing is wrong with the files.
     let expected = ["endpoint", "ca-bundle", "admission", "leader"];
     eventually(PATIENT, &format!("errors {expected:?}"), async || {
-        let seen = rolegate_with(&plane.kubeconfig, &["doctor", "-o", "json"]).await;
+        let seen = ran(&plane.kubeconfig, &["doctor", "-o", "json"]).await;
         let findings = seen.json()["findings"].as_array().unwrap().clone();
         let bad = findings.iter().filter(|finding| ["error", "warning"].contains(&finding["level"].as_str().unwrap()));
         let mut ids: Vec<_> = bad.map(|finding| finding["check"].as_str().unwrap().to_owned()).collect();
@@ -57,7 +51,7 @@ async fn the_shipped_files_go_as_they_came() {
     })
     .await;
 
-    let done = rolegate_with(&plane.kubeconfig, &["uninstall", "--yes"]).await;
+    let done = ran(&plane.kubeconfig, &["uninstall", "--yes"]).await;
     assert_eq!(done.code, 0, "{done:?}");
     assert_eq!(left(&plane, "rolegate"), "");
     plane.must(&["delete", "--ignore-not-found", "-k", &base], "");
@@ -68,17 +62,14 @@ async fn the_shipped_files_go_as_they_came() {
 #[tokio::test]
 async fn nothing_is_held_after_it() {
     let plane = ControlPlane::own_with_groups().await;
-    let stage = Stage::on(plane.clone(), "uninstall").await;
-    stage.add_node("all", 18).await;
+    let stage = Stage::on(plane.clone(), "uninstall").await.with_room(18).await;
     let launch = stage.launch();
     let running = launch.start().await;
     stage.deploy(&Group::three_segments()).await;
     stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_scheduled) == 6).await;
     stage.pods.until("the others wait", |now| now.count_all(Pod::is_held) == 12).await;
-    let topology = json!({
-        "apiVersion": "rolegate.dev/v1alpha1", "kind": "ClusterTopology", "metadata": { "name": "racks" },
-        "spec": { "layers": [{ "name": "host", "key": "kubernetes.io/hostname" }] },
-    });
+    let topology = object("rolegate.dev/v1alpha1", "ClusterTopology", "racks")
+        .spec(json!({ "layers": [{ "name": "host", "key": "kubernetes.io/hostname" }] }));
     topologies(&stage).create(&PostParams::default(), &typed(topology)).await.unwrap();
     let protected = async || {
         let found = topologies(&stage).get("racks").await.map_err(|error| error.to_string())?;
@@ -127,10 +118,11 @@ async fn nothing_is_held_after_it() {
     assert_eq!((unasked.code, left(&plane, "uninstall").is_empty()), (1, false), "{unasked:?}");
 
     let ends = async {
-        eventually(PATIENT, "the Deployment gone", async || {
-            let found = deployments.get_opt(&stage.namespace).await.unwrap();
-            if found.is_none() { Ok(()) } else { Err("it is there") }
-        })
+        until_found(
+            "the Deployment gone",
+            async || deployments.get_opt(&stage.namespace).await.unwrap(),
+            |found| found.is_none(),
+        )
         .await;
         running.terminate().await
     };
@@ -147,10 +139,11 @@ async fn nothing_is_held_after_it() {
     let late = stage.api::<ApiPod>().create(&PostParams::default(), &late).await.unwrap();
     assert_eq!(late.spec.unwrap().scheduling_gates, None, "somebody still holds pods");
     topologies(&stage).delete("racks", &DeleteParams::default()).await.unwrap();
-    eventually(PATIENT, "the topology gone", async || {
-        let found = topologies(&stage).get_opt("racks").await.unwrap();
-        if found.is_none() { Ok(()) } else { Err(format!("{:?}", found.map(|found| found.metadata))) }
-    })
+    until_found(
+        "the topology gone",
+        async || topologies(&stage).get_opt("racks").await.unwrap(),
+        |found| found.is_none(),
+    )
     .await;
     let again = rolegate(&stage, &["uninstall", "--yes"]).await;
     assert_eq!((again.code, again.out.as_str()), (0, "nothing of rolegate is there\n"));

@@ -1,19 +1,11 @@
 //! Another version takes over: what the older one has held, released and written down stands.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::Api;
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::{Value, json};
 
-use crate::common::pods::Pod;
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, always, eventually, invariants};
+use crate::common::prelude::*;
 
 /// Versions whose leavings are kept, by commit: files in `tests/fixtures/left-behind`.
 pub const VERSIONS: &[&str] = &["6893f70"];
@@ -53,8 +45,7 @@ fn written(object: &impl serde::Serialize) -> Value {
 async fn record() {
     let (program, version) = (std::env::var("ROLEGATE_OLD").unwrap(), std::env::var("ROLEGATE_OLD_NAME").unwrap());
     let plane = ControlPlane::own_with_groups().await;
-    let stage = Stage::on(plane, "upgrade").await;
-    stage.add_node("all", 36).await;
+    let stage = Stage::on(plane, "upgrade").await.with_room(36).await;
     let old = stage.launch().program(program).start().await;
     stage.deploy(&Group::three_segments()).await;
     carrier_api(&stage, carriers()[1]).create(&PostParams::default(), &typed(coordination())).await.unwrap();
@@ -124,8 +115,7 @@ pub fn left(version: &str) -> Value {
 
 /// Where it is put back: the names of nodes, and of the namespace, are in the objects.
 pub async fn stage() -> Stage {
-    let stage = Stage::on(ControlPlane::own_with_groups().await, "upgrade").await;
-    stage.add_node("all", 36).await;
+    let stage = Stage::on(ControlPlane::own_with_groups().await, "upgrade").await.with_room(36).await;
     stage
 }
 
@@ -165,8 +155,7 @@ pub async fn goes_on(stage: &Stage) {
 
 #[tokio::test]
 async fn replicas_with_other_flags_take_over_in_the_middle() {
-    let stage = Stage::new("other-flags").await;
-    stage.add_node("all", 18).await;
+    let stage = Stage::new("other-flags").await.with_room(18).await;
     let (service, launch) = stage.behind_a_service().await;
     let old = launch.start_unready().await;
     service.lead_to(&[old.webhook]);

@@ -1,10 +1,6 @@
 //! What the API server notes of verdicts, and what status, metrics and doctor say of them.
 
-use serde_json::Value;
-
-use crate::common::pods::Pod;
-use crate::common::rolegate::rolegate_command;
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::modes::{label, stage, try_group, wrong_group};
 
 /// What the webhooks have had noted of the creation of an object, by key without the webhook's name.
@@ -49,9 +45,7 @@ async fn status(stage: &Stage, arguments: &[&str]) -> String {
 
 #[tokio::test]
 async fn every_verdict_is_noted_and_in_each_mode_as_it_is() {
-    let stage = stage("modes-audit").await;
-    stage.add_node("all", 2).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = stage("modes-audit").await.with_room(2).await.serve().await;
     let group = Group::three_segments();
     stage.deploy(&group).await;
     stage.pods.until("all are made", |now| now.count_all(|_| true) == 18).await;
@@ -154,9 +148,7 @@ async fn who_only_observes_says_so_and_keeps_nobody_out_while_it_is_away() {
     let (_, ready) = crate::common::http::get(rolegate.admin, "/readyz?verbose").await.unwrap();
     assert!(ready.contains("mode observe\n"), "{ready}");
     rolegate.until_metric("rolegate_leader", 1).await;
-    let arguments = ["doctor", "--name", &stage.namespace, "--try-in", &stage.namespace];
-    let output = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
-    let shown = String::from_utf8(output.stdout).unwrap();
+    let shown = stage.doctor().await;
     assert!(shown.contains(" nothing is refused, held or written (--mode observe)"), "{shown}");
     assert!(!shown.contains("failurePolicy Fail") && !shown.lines().any(|line| line.starts_with("error")), "{shown}");
     rolegate.kill().await;

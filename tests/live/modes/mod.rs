@@ -4,21 +4,8 @@ mod audit;
 mod selection;
 mod switches;
 
-use std::sync::{Arc, LazyLock};
-
-use serde_json::{Value, json};
-
-use crate::common::control_plane::Shared;
-use crate::common::stage::GROUPS;
-use crate::common::{ControlPlane, Group, Stage};
-
-/// With an audit log.
-static PLANE: Shared = LazyLock::new(|| Arc::new(ControlPlane::start_with_groups("kwok", &["--audit"])));
-
-/// A namespace on the control plane of this suite.
-async fn stage(namespace: &str) -> Stage {
-    Stage::on(PLANE.clone(), namespace).await
-}
+use crate::common::prelude::*;
+use crate::worlds::stage;
 
 /// Labels the stage's namespace, `key=value`, or `key-` to take a label away.
 fn label(stage: &Stage, label: &str) {

@@ -1,12 +1,6 @@
 //! Namespaces that are served by their labels only.
 
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::api::PostParams;
-
-use crate::common::pods::{GATE, Pod};
-use crate::common::rolegate::rolegate_command;
-use crate::common::stage::typed;
-use crate::common::{Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::modes::{label, stage, try_group, wrong_group};
 
 /// True when a pod of a group is held, as a dry run.
@@ -26,8 +20,7 @@ async fn until_held(stage: &Stage, held: bool) {
 
 #[tokio::test]
 async fn only_namespaces_with_the_label_are_served_and_what_was_held_goes_with_it() {
-    let stage = stage("modes-select").await;
-    stage.add_node("all", 18).await;
+    let stage = stage("modes-select").await.with_room(18).await;
     label(&stage, "team=llm");
     let rolegate = stage.launch().flag("namespace-selector", "team in (llm, vision)").start().await;
     stage.deploy(&Group::three_segments()).await;
@@ -37,9 +30,7 @@ async fn only_namespaces_with_the_label_are_served_and_what_was_held_goes_with_i
     stage.pods.until("what was held goes", |now| now.count_all(Pod::is_held) == 0).await;
     until_held(&stage, false).await;
     assert_eq!(try_group(&stage, &wrong_group("wrong")).await, (201, Vec::new()));
-    let arguments = ["doctor", "--name", &stage.namespace, "--try-in", &stage.namespace];
-    let output = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
-    let shown = String::from_utf8(output.stdout).unwrap();
+    let shown = stage.doctor().await;
     assert!(shown.contains("2 groups in namespace modes-select, which is not selected"), "{shown}");
     assert!(!shown.contains("selects other namespaces"), "{shown}");
     assert!(rolegate.metric(r#"rolegate_namespaces{served="not-selected"}"#).await > 1);
@@ -70,8 +61,6 @@ async fn flags_that_select_less_than_the_configurations_are_a_finding_and_harm_n
         other => Err(format!("{other:?}")),
     })
     .await;
-    let arguments = ["doctor", "--name", &stage.namespace, "--try-in", &stage.namespace];
-    let output = rolegate_command(&stage.plane.kubeconfig, &arguments).output().await.unwrap();
-    let shown = String::from_utf8(output.stdout).unwrap();
+    let shown = stage.doctor().await;
     assert!(shown.contains("selects other namespaces than the replica that leads serves"), "{shown}");
 }

@@ -1,11 +1,6 @@
 //! Modes that change in the middle of something.
 
-use k8s_openapi::api::core::v1::Pod as ApiPod;
-use kube::api::DeleteParams;
-use serde_json::json;
-
-use crate::common::pods::Pod;
-use crate::common::{Group, PATIENT, eventually};
+use crate::common::prelude::*;
 use crate::modes::{label, stage};
 use crate::rollouts::support::Duo;
 
@@ -16,9 +11,7 @@ async fn version(stage: &crate::common::Stage, name: &str) -> String {
 
 #[tokio::test]
 async fn pods_that_were_held_go_when_only_observed_and_nothing_else_is_written() {
-    let stage = stage("modes-go").await;
-    stage.add_node("all", 18).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = stage("modes-go").await.with_room(18).await.serve().await;
     stage.deploy(&Group::three_segments()).await;
     stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_scheduled) == 6).await;
     assert_eq!(stage.pods.now(|now| now.count_all(Pod::is_held)), 12);
@@ -55,9 +48,7 @@ async fn pods_that_were_held_go_when_only_observed_and_nothing_else_is_written()
 #[tokio::test]
 async fn a_rollout_that_is_open_is_let_go_when_only_observed() {
     let duo = Duo::serve("modes-roll", 8, 4, json!({ "maxSkew": "25%", "maxUnavailable": 1 }), &[]).await.ready().await;
-    for role in ["prefill", "decode"] {
-        duo.edit_held_back(role, "registry.invalid/x:2");
-    }
+    duo.edit_both_held_back("registry.invalid/x:2");
     duo.stage.pods.until("it has begun", |now| now.count_all(|pod| duo.is_new(pod)) > 0).await;
     assert!(duo.partition("prefill").await > 0);
     label(&duo.stage, "rolegate.dev/mode=observe");

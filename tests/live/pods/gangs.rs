@@ -1,21 +1,12 @@
 //! KAI PodGroups that ask to be placed, on the stock scheduler: the four examples and the stories of the hierarchical
 //! PodGroup, and what becomes of their pods when something goes wrong.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::sync::LazyLock;
 
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
-use kube::Api;
-use kube::api::{DeleteParams, ListParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::control_plane::Shared;
-use crate::common::group::{STAGE, node};
+use crate::common::group::STAGE;
+use crate::common::prelude::*;
 use crate::common::request_proxy::{Kind, RequestProxy};
-use crate::common::stage::{CORE, typed};
-use crate::common::{ControlPlane, PATIENT, Stage, always, eventually};
-use crate::pods::support::{explain, printed};
+use crate::pods::support::explain;
 use crate::rules::definitions;
 use crate::rules::kai::examples;
 
@@ -29,7 +20,7 @@ static PLANE: Shared = LazyLock::new(|| {
     Arc::new(plane)
 });
 
-async fn stage(namespace: &str) -> Stage {
+pub async fn stage(namespace: &str) -> Stage {
     Stage::on(PLANE.clone(), namespace).await
 }
 
@@ -38,7 +29,7 @@ async fn add(stage: &Stage, block: &str, rack: &str, host: &str, room: u32) {
     let mut node = node(&format!("{}-{rack}-{host}", stage.namespace), room, &stage.namespace);
     node["metadata"]["labels"]["block"] = json!(format!("{}-{block}", stage.namespace));
     node["metadata"]["labels"]["rack"] = json!(format!("{}-{rack}", stage.namespace));
-    Api::<Node>::all(stage.client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
+    stage.create_node(node).await;
 }
 
 fn pod_group(spec: &Value) -> Value {
@@ -122,10 +113,11 @@ fn racks<'a>(seen: &'a BTreeMap<String, (usize, BTreeSet<String>)>, leaf: &str) 
 }
 
 async fn says(stage: &Stage, words: &str) {
-    eventually(PATIENT, "an Event", async || {
-        let said = stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], "");
-        if said.contains(words) { Ok(()) } else { Err(said) }
-    })
+    until_found(
+        "an Event",
+        async || stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], ""),
+        |said| said.contains(words),
+    )
     .await;
 }
 
@@ -148,11 +140,8 @@ async fn example_1_each_gang_goes_into_one_rack_when_both_are_there() {
     let reason = "IncompleteBatch: it has 1 of 2 gangs: gang prefill has 0 of 1 pods";
     assert!(explained.contains(reason), "{explained}");
     let described = |pod: &str| stage.plane.must(&["-n", &stage.namespace, "describe", "pod", pod], "");
-    eventually(PATIENT, "the first pod says so", async || {
-        let text = described("decode-0");
-        if text.contains("it has 1 of 2 gangs") { Ok(()) } else { Err(text) }
-    })
-    .await;
+    until_found("the first pod says so", async || described("decode-0"), |text| text.contains("it has 1 of 2 gangs"))
+        .await;
     assert!(!described("decode-1").contains("it has 1 of 2 gangs"));
     until(&stage, &[("held", 4)]).await;
     create(&stage, "prefill", 0, 1).await;
@@ -188,9 +177,9 @@ async fn nothing_of_a_pod_group_goes_before_all_of_its_minimum_fits() {
          on nodes\n  {reason}, its nodes have no more room for pods or their host ports (5 pods)\n"
     );
     for asked in [["status"].as_slice(), &["status", "job"], &["explain", "group", "job"]] {
-        assert_eq!(printed(&stage, asked).await, status, "{asked:?}");
+        assert_eq!(stage.said(asked).await, status, "{asked:?}");
     }
-    let json: Value = serde_json::from_str(&printed(&stage, &["status", "-o", "json"]).await).unwrap();
+    let json: Value = serde_json::from_str(&stage.said(&["status", "-o", "json"]).await).unwrap();
     assert_eq!(json["podGroups"][0]["holds"][0]["pods"], 5, "{json:#}");
     // Whoever makes room need tell nobody.
     add(&stage, "b2", "r3", "a", 4).await;
@@ -272,11 +261,7 @@ async fn a_pod_that_is_made_again_goes_to_its_own_rack() {
     create(&stage, "prefill", 0, 1).await;
     let before = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
     stage.api::<ApiPod>().delete("decode-2", &DeleteParams::default()).await.unwrap();
-    eventually(PATIENT, "it is gone", async || {
-        let now = seen(&stage).await;
-        if count(&now, "decode") == 3 { Ok(()) } else { Err(format!("{now:?}")) }
-    })
-    .await;
+    until_found("it is gone", async || seen(&stage).await, |now| count(now, "decode") == 3).await;
     create(&stage, "decode", 2, 3).await;
     let after = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
     assert_eq!(racks(&after, "decode"), racks(&before, "decode"));
@@ -340,11 +325,7 @@ async fn a_leader_that_is_killed_between_commit_and_release_leaves_no_half() {
     create_group(&stage, &example(1)).await;
     create(&stage, "decode", 0, 4).await;
     create(&stage, "prefill", 0, 1).await;
-    eventually(PATIENT, "three of four", async || {
-        let now = seen(&stage).await;
-        if count(&now, "decode") == 3 { Ok(()) } else { Err(format!("{now:?}")) }
-    })
-    .await;
+    until_found("three of four", async || seen(&stage).await, |now| count(now, "decode") == 3).await;
     first.kill().await;
     let _second = stage.launch().start().await;
     let seen = until(&stage, &[("decode", 4), ("prefill", 1)]).await;

@@ -6,7 +6,7 @@ mod deadlocks;
 mod discovery;
 mod domains;
 mod encodings;
-mod gangs;
+pub mod gangs;
 mod leader_worker_sets;
 mod numbers;
 mod offline;

@@ -1,16 +1,12 @@
 //! KEP-75, podGroupPolicy: each batch has its PodGroup before its pods may go.
 
-use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, ListParams, PostParams};
+use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::json;
 
-use crate::common::pods::{Pod, Step};
-use crate::common::stage::{CORE, typed};
-use crate::common::status::Status;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually, invariants};
+use crate::common::prelude::*;
+use crate::pods::gangs;
 use crate::pods::support::{LAYERS, coordinated, explain, stage, stored};
-use crate::rules::definitions::{loose, namespaced};
+use crate::rules::definitions::{self, loose, namespaced};
 
 const LABEL: &str = "scheduling.x-k8s.io/pod-group";
 
@@ -38,8 +34,7 @@ pub async fn members(stage: &Stage, name: &str, wanted: u64) -> DynamicObject {
 
 #[tokio::test]
 async fn a_batch_goes_when_its_pod_group_is_there() {
-    let stage = stage("pod-groups").await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = stage("pod-groups").await.serve().await;
     let constraint = json!({
         "clusterTopologyName": LAYERS, "topologyLayerName": "host", "constraintMode": "hard",
         "podGroupPolicy": { "kubeScheduling": { "scheduleTimeoutSeconds": 60 } },
@@ -48,8 +43,7 @@ async fn a_batch_goes_when_its_pod_group_is_there() {
     let coordination = json!({ "name": "pd", "strategy": { "rollingDeploy": deploy } });
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
     let statuses = stage.statuses(&group);
-    let created =
-        stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &coordination))).await.unwrap();
+    let created = stage.create(coordinated(&group, &coordination)).await;
     stage.create_sets(&group).await;
 
     // Its kind is not defined: a pod that came before its PodGroup would be scheduled without it.
@@ -117,7 +111,6 @@ async fn a_batch_goes_when_its_pod_group_is_there() {
 /// What volcano and KAI find, with the annotation by which a pod says that it is a member.
 #[tokio::test]
 async fn volcano_and_kai_get_their_pod_groups_in_their_own_words() {
-    let plane = ControlPlane::own_with_groups().await;
     let schedulers = [
         (
             "scheduling.volcano.sh/v1beta1",
@@ -132,13 +125,10 @@ async fn volcano_and_kai_get_their_pod_groups_in_their_own_words() {
             "pod-group-name",
         ),
     ];
-    for (api_version, ..) in &schedulers {
-        let (group, version) = api_version.split_once('/').unwrap();
-        let definition =
-            loose(group, "PodGroup", "podgroups", &[(version, true, &["minMember", "queue", "priorityClassName"])]);
-        plane.must(&["create", "-f", "-"], &definition.to_string());
-    }
-    let stage = Stage::on(plane, "schedulers").await;
+    let stage = gangs::stage("schedulers").await;
+    // That of KAI is defined there.
+    let of_volcano = loose("scheduling.volcano.sh", "PodGroup", "podgroups", &[("v1beta1", true, &[])]);
+    definitions::install(&stage.plane, &[of_volcano]);
     let _rolegate = stage.launch().start().await;
     for (number, (api_version, policy, spec, annotation)) in schedulers.into_iter().enumerate() {
         let deploy = json!({
@@ -146,7 +136,7 @@ async fn volcano_and_kai_get_their_pod_groups_in_their_own_words() {
         });
         let group = Group::new(&format!("llm-{number}")).role("prefill", 2, 2).role("decode", 1, 1);
         let coordination = json!({ "name": "pd", "strategy": { "rollingDeploy": deploy } });
-        stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &coordination))).await.unwrap();
+        stage.create(coordinated(&group, &coordination)).await;
         stage.create_sets(&group).await;
         let released = |pod: &Pod| pod.name.starts_with(&group.name) && pod.is_released();
         stage.pods.until("they go", |now| now.count_all(released) == 3).await;

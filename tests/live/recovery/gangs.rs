@@ -1,16 +1,14 @@
 //! A segment with a PodGroup starts together again when it is made anew.
 
-use serde_json::json;
-
 use super::scene::{Scene, group, launch, recovery, recreate};
-use crate::common::{ControlPlane, Stage};
+use crate::common::prelude::*;
+use crate::pods::gangs::stage;
 use crate::pods::pod_groups::{define, members};
 
 #[tokio::test]
 async fn the_members_of_a_gang_that_were_lowered_rise_again_while_it_is_made_anew() {
-    let plane = ControlPlane::own_with_groups().await;
-    define(&plane);
-    let stage = Stage::on(plane, "recovery-gang").await;
+    let stage = stage("recovery-gang").await;
+    define(&stage.plane);
     stage.add_node("all", 12).await;
     let _rolegate = launch(&stage).start().await;
     let group = group(2, 1);

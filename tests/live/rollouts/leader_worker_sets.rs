@@ -1,50 +1,30 @@
 //! LeaderWorkerSets roll whole groups, by a partition of their own.
 
-use std::collections::BTreeMap;
+use kube::api::DynamicObject;
 
-use kube::Api;
-use kube::api::{DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::{Value, json};
-
-use crate::common::pods::{Pod, View};
-use crate::common::stage::typed;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
+use crate::pods::support::stage as with_leader_worker_sets;
 use crate::rollouts::support::{FROZEN, USER_PARTITION};
 
 const REVISION: &str = "leaderworkerset.sigs.k8s.io/template-revision-hash";
 const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 
 fn sets(stage: &Stage) -> Api<DynamicObject> {
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"));
-    Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind)
+    stage.objects("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
 }
 
 async fn deploy(stage: &Stage, group: &Group) {
     let rolling = json!({ "rollingUpdate": { "maxSkew": "25%", "maxUnavailable": 1 } });
     let reference = |role: &str| json!({ "kind": "LeaderWorkerSet", "name": group.set_name(role) });
     let roles = ["prefill", "decode"].map(|role| json!({ "name": role, "workloadRef": reference(role) }));
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": roles,
-            "coordination": [{ "name": "roll", "roles": ["prefill", "decode"], "strategy": rolling }],
-        },
-    });
+    let coordination = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": rolling }]);
+    let spec = json!({ "roles": roles, "coordination": coordination });
     for role in &group.roles {
-        let template = group.set(role, &stage.namespace)["spec"]["template"].clone();
         let labels = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
-        let set = json!({
-            "apiVersion": "leaderworkerset.x-k8s.io/v1",
-            "kind": "LeaderWorkerSet",
-            "metadata": { "name": group.set_name(&role.name), "labels": labels },
-            "spec": { "replicas": role.replicas, "leaderWorkerTemplate": { "size": 2, "workerTemplate": template } },
-        });
-        sets(stage).create(&PostParams::default(), &typed(set)).await.unwrap();
+        let labels = json!({ "metadata": { "labels": labels } });
+        stage.create(group.leader_worker_set(&role.name, 2, &stage.namespace, &labels)).await;
     }
-    stage.plane.must(&["-n", &stage.namespace, "create", "-f", "-"], &coordination.to_string());
+    stage.create(object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(spec)).await;
 }
 
 /// Groups whose pods are all at another revision than the first, and ready.
@@ -58,10 +38,7 @@ fn renewed(now: &View, role: &str, size: usize, first: &str) -> usize {
 /// KEP-32, story 3: groups grow, and are replaced as a whole, prefill and decode in step.
 #[tokio::test]
 async fn groups_that_grow_are_replaced_whole_and_in_step() {
-    let plane = ControlPlane::own(|| ControlPlane::start_with_groups("kwok,lws", &[])).await;
-    let stage = Stage::on(plane, "lws-rollout").await;
-    stage.add_node("all", 24).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = with_leader_worker_sets("lws-rollout").await.with_room(24).await.serve().await;
     let group = Group::new("llm").role("prefill", 4, 1).role("decode", 4, 1);
     deploy(&stage, &group).await;
     stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 16).await;

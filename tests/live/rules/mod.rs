@@ -12,4 +12,4 @@ mod references;
 mod rights;
 mod skew;
 mod topologies;
-mod turn;
+pub mod turn;

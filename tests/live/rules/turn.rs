@@ -2,16 +2,12 @@
 //! control plane of their own, and take turns.
 
 use std::ops::Deref;
-use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::sync::LazyLock;
 
-use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::common::control_plane::Shared;
-use crate::common::rolegate::{Launch, Rolegate};
-use crate::common::stage::{Answer, Stage};
-use crate::common::{ControlPlane, PATIENT};
+use crate::common::prelude::*;
+use crate::common::stage::Answer;
 use crate::rules::definitions;
 
 static PLANE: Shared = LazyLock::new(|| {
@@ -58,11 +54,13 @@ impl Turn {
         self.rolegate = Some(launch.start().await);
     }
 
+    pub fn rolegate(&self) -> &Rolegate {
+        self.rolegate.as_ref().unwrap()
+    }
+
     /// Rolegate is gone as if it had never been installed: nobody is asked any more.
     pub fn stop(&mut self) {
-        if self.rolegate.take().is_none() {
-            return;
-        }
+        self.rolegate = None;
         let kinds = "mutatingwebhookconfiguration,validatingwebhookconfiguration";
         self.plane.must(&["delete", kinds, &self.namespace, "--ignore-not-found"], "");
         // Caches of the API server follow a moment later.
@@ -103,29 +101,19 @@ impl Drop for Turn {
 pub fn topology(path: &str, name: &str, layers: &[&str]) -> Value {
     let version = path.trim_start_matches("/apis/").trim_end_matches("/clustertopologies");
     let layer = |name: &&str| json!({ "name": name, "key": format!("example.com/{name}") });
-    json!({
-        "apiVersion": version,
-        "kind": "ClusterTopology",
-        "metadata": { "name": name },
-        "spec": { "layers": layers.iter().map(layer).collect::<Vec<_>>() },
-    })
+    object(&version, "ClusterTopology", &name).spec(json!({ "layers": layers.iter().map(layer).collect::<Vec<_>>() }))
 }
 
 /// A RoleBasedGroup whose steps each go into one domain of a layer.
 pub fn group_in(name: &str, topology: &str, layer: &str) -> Value {
     let constraint = json!({ "clusterTopologyName": topology, "topologyLayerName": layer });
-    json!({
-        "apiVersion": "workloads.x-k8s.io/v1alpha1",
-        "kind": "RoleBasedGroup",
-        "metadata": { "name": name },
-        "spec": {
-            "roles": [{ "name": "prefill", "replicas": 8 }],
-            "coordination": [{
-                "name": "steps",
-                "strategy": {
-                    "rollingDeploy": { "roleDeployStep": { "prefill": 4 }, "deployTopologyConstraint": constraint },
-                },
-            }],
-        },
-    })
+    object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", &name).spec(json!({
+        "roles": [{ "name": "prefill", "replicas": 8 }],
+        "coordination": [{
+            "name": "steps",
+            "strategy": {
+                "rollingDeploy": { "roleDeployStep": { "prefill": 4 }, "deployTopologyConstraint": constraint },
+            },
+        }],
+    }))
 }

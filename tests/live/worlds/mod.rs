@@ -10,23 +10,16 @@ mod pods;
 mod sets;
 mod statuses;
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
-use std::time::Duration;
+use std::sync::LazyLock;
 
 use k8s_openapi::api::core::v1::Pod;
-use kube::Api;
-use kube::api::{Patch, PatchParams};
-use serde_json::{Value, json};
 
 use self::operator::{Operator, ROLE};
 use crate::common::audit::Account;
-use crate::common::control_plane::Shared;
-use crate::common::stage::CORE;
-use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::common::prelude::*;
 use crate::policies::cluster::client_as;
 
-/// The control plane of these tests: it writes down who wrote what.
+/// The control plane of these tests and those of modes: it writes down who wrote what.
 static PLANE: Shared = LazyLock::new(|| {
     let plane = ControlPlane::start_with_groups("kwok", &["--audit"]);
     let rights = json!({ "apiGroups": ["", "apps", "workloads.x-k8s.io"], "resources": ["*"],
@@ -37,8 +30,8 @@ static PLANE: Shared = LazyLock::new(|| {
     Arc::new(plane)
 });
 
-/// A namespace on the control plane that all tests of this suite share.
-async fn stage(namespace: &str) -> Stage {
+/// A namespace there.
+pub async fn stage(namespace: &str) -> Stage {
     Stage::on(PLANE.clone(), namespace).await
 }
 
@@ -106,10 +99,6 @@ async fn until_refused(stage: &Stage, user: &str, change: &Value, words: Option<
 
 /// A RoleCoordination that coordinates a RoleBasedGroup.
 fn coordination_of(group: &Group, coordination: &Value) -> Value {
-    json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": group.name },
-        "spec": { "groupRef": { "name": group.name }, "coordination": coordination },
-    })
+    object("rolegate.dev/v1alpha1", "RoleCoordination", &group.name)
+        .spec(json!({ "groupRef": { "name": group.name }, "coordination": coordination }))
 }
