@@ -1,14 +1,9 @@
 //! What rolegate knows of a group is older than the group's pods: nobody runs for that.
 
-use std::time::Duration;
-
-use kube::api::{DeleteParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::pods::Pod;
 use crate::common::proxy::Proxy;
-use crate::common::stage::typed;
-use crate::common::{Group, PATIENT, Progression, Stage, eventually, invariants};
+
+use crate::common::Progression;
+use crate::common::prelude::*;
 
 /// A stage whose rolegate knows one group, and hears of everything else half a second late.
 async fn late(name: &str, known: &Value) -> (Stage, Vec<Box<dyn Send>>) {
@@ -18,7 +13,7 @@ async fn late(name: &str, known: &Value) -> (Stage, Vec<Box<dyn Send>>) {
 /// The same on a stage where there is something already, which it knows as well.
 async fn late_beside(stage: Stage, known: &Value) -> (Stage, Vec<Box<dyn Send>>) {
     stage.add_node("all", 40).await;
-    stage.groups().create(&PostParams::default(), &typed(known.clone())).await.unwrap();
+    stage.create(known.clone()).await;
     let proxy = Proxy::before(stage.plane.server.trim_start_matches("https://").parse().unwrap()).await;
     let rolegate = stage.launch().through(&proxy).flag("lease-duration", "15s").start().await;
     proxy.delay(Duration::from_millis(500));
@@ -44,28 +39,12 @@ fn wanted() -> Group {
 }
 
 #[tokio::test]
-async fn pods_of_a_role_that_was_added_just_now_wait_for_their_turn() {
-    let (stage, _running) = late("late-role", &Group::new("llm").role("prefill", 2, 1).object()).await;
-    let group = wanted();
-    stage.patch_group(&group, json!({ "spec": group.object()["spec"] })).await;
-    come_up_in_order(&stage, &group).await;
-}
-
-#[tokio::test]
 async fn pods_of_a_coordination_that_was_added_just_now_wait_for_their_turn() {
     let group = wanted();
     let mut without = group.object();
     without["spec"]["coordination"] = json!([]);
     let (stage, _running) = late("late-coordination", &without).await;
     stage.patch_group(&group, json!({ "spec": { "coordination": group.object()["spec"]["coordination"] } })).await;
-    come_up_in_order(&stage, &group).await;
-}
-
-#[tokio::test]
-async fn pods_of_segments_that_were_made_smaller_just_now_wait_for_their_turn() {
-    let (stage, _running) = late("late-size", &Group::new("llm").role("decode", 5, 15).object()).await;
-    let group = wanted();
-    stage.patch_group(&group, json!({ "spec": group.object()["spec"] })).await;
     come_up_in_order(&stage, &group).await;
 }
 
@@ -97,13 +76,8 @@ async fn pods_of_a_group_that_another_object_carries_since_just_now_wait_for_the
     let (stage, _running) = late("late-carrier", &Group::new("llm").role("prefill", 15, 15).object()).await;
     let group = wanted();
     stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
-    let coordination = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": group.object()["spec"],
-    });
-    stage.coordinations().create(&PostParams::default(), &typed(coordination)).await.unwrap();
+    let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(&group.object()["spec"]);
+    stage.create(coordination).await;
     come_up_in_order(&stage, &group).await;
 }
 

@@ -1,17 +1,8 @@
 //! rolegate ends in mid-run, or its status is lost: nothing is lost with it, and nothing goes early.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use serde_json::json;
-
-use crate::common::pods::{Pod, Step, View};
-use crate::common::rolegate::Rolegate;
-use crate::common::status::StatusLog;
-use crate::common::{Group, PATIENT, Stage, invariants};
-
-type ApiPod = k8s_openapi::api::core::v1::Pod;
+use crate::common::prelude::*;
 
 /// Four segments of 10 and 5, whose pods do not become ready by themselves.
 fn group() -> Group {
@@ -60,23 +51,8 @@ async fn goes_on(stage: &Stage, group: &Group, statuses: &StatusLog) {
 }
 
 #[tokio::test]
-async fn a_killed_rolegate_loses_nothing() {
-    let stage = Stage::new("killed").await;
-    stage.add_node("all", 60).await;
-    let (launch, group) = (stage.launch(), group());
-    let rolegate = launch.start().await;
-    let statuses = wait_for_the_second_segment(&stage, &group).await;
-    rolegate.kill().await;
-    let rolegate = launch.start().await;
-    has_planned(&rolegate).await;
-    goes_on(&stage, &group, &statuses).await;
-    invariants::released_counts_never_fell(&statuses, &group);
-}
-
-#[tokio::test]
 async fn a_run_survives_one_kill_after_the_other() {
-    let stage = Stage::new("killed-often").await;
-    stage.add_node("all", 150).await;
+    let stage = Stage::new("killed-often").await.with_room(150).await;
     let (launch, group) = (stage.launch(), Group::story_1("llm"));
     let statuses = stage.statuses(&group);
     let mut rolegate = launch.start().await;
@@ -98,8 +74,7 @@ async fn a_run_survives_one_kill_after_the_other() {
 
 #[tokio::test]
 async fn a_graceful_restart_loses_nothing() {
-    let stage = Stage::new("restarted").await;
-    stage.add_node("all", 60).await;
+    let stage = Stage::new("restarted").await.with_room(60).await;
     let (launch, group) = (stage.launch(), group());
     let rolegate = launch.start().await;
     let statuses = wait_for_the_second_segment(&stage, &group).await;
@@ -113,33 +88,8 @@ async fn a_graceful_restart_loses_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_committed_is_released_by_the_next_rolegate() {
-    let stage = Stage::new("committed").await;
-    stage.add_node("all", 60).await;
-    let (launch, group) = (stage.launch(), group());
-    let rolegate = launch.start().await;
-    let statuses = wait_for_the_second_segment(&stage, &group).await;
-    rolegate.kill().await;
-    // As if it had died between its commit of the third segment and the first release.
-    let mut commit = statuses.now().0["coordinationState"].clone();
-    commit[0]["progress"]["prefill"]["released"] = json!(30);
-    commit[0]["progress"]["decode"]["released"] = json!(15);
-    let patch = Patch::Merge(json!({ "status": { "coordinationState": commit } }));
-    stage.groups().patch_status("llm", &PatchParams::default(), &patch).await.unwrap();
-    let _rolegate = launch.start().await;
-    stage
-        .pods
-        .until("the third segment released", |now| now.count_all(|p| in_segments(3)(p) && p.is_released()) == 45)
-        .await;
-    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), 45, "{now}"));
-    invariants::released_counts_never_fell(&statuses, &group);
-}
-
-#[tokio::test]
 async fn a_wiped_status_is_rebuilt_from_the_pods() {
-    let stage = Stage::new("wiped").await;
-    stage.add_node("all", 60).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = Stage::new("wiped").await.with_room(60).await.serve().await;
     let group = group();
     let statuses = wait_for_the_second_segment(&stage, &group).await;
     let before = statuses.now();
@@ -155,9 +105,7 @@ async fn a_wiped_status_is_rebuilt_from_the_pods() {
 
 #[tokio::test]
 async fn a_deleted_pod_of_a_released_segment_comes_back_and_runs_at_once() {
-    let stage = Stage::new("deleted-pod").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("deleted-pod").await.with_room(60).await.serve().await;
     let group = group();
     let _statuses = wait_for_the_second_segment(&stage, &group).await;
     for name in ["llm-prefill-3", "llm-decode-9"] {
@@ -178,9 +126,7 @@ async fn a_deleted_pod_of_a_released_segment_comes_back_and_runs_at_once() {
 
 #[tokio::test]
 async fn a_whole_released_group_comes_back_at_once_not_by_segments() {
-    let stage = Stage::new("delete-collection").await;
-    stage.add_node("all", 60).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = Stage::new("delete-collection").await.with_room(60).await.serve().await;
     let group = group();
     let statuses = wait_for_the_second_segment(&stage, &group).await;
     let old: HashSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());

@@ -1,14 +1,7 @@
 //! Several rolegates: one leads, another takes over, and two that both believe to lead do no harm.
 
-use std::time::{Duration, Instant};
-
-use serde_json::json;
-
-use crate::common::control_plane::SYSTEM;
-use crate::common::pods::Pod;
+use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::common::rolegate::{Launch, Rolegate};
-use crate::common::{Group, Stage, invariants};
 
 async fn leads(rolegate: &Rolegate) {
     rolegate.until_metric("rolegate_leader", 1).await;
@@ -26,32 +19,8 @@ async fn pair(launch: &Launch, service: &Proxy) -> (Rolegate, Rolegate) {
 }
 
 #[tokio::test]
-async fn another_takes_over_when_the_leader_dies() {
-    let stage = Stage::new("leader-dies").await;
-    stage.add_node("all", 60).await;
-    let (service, launch) = stage.behind_a_service().await;
-    let (leader, follower) = pair(&launch, &service).await;
-    let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5).held_back();
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
-    stage.pods.until("a segment released", |now| now.count_all(Pod::is_released) == 15).await;
-    leader.kill().await;
-    leads(&follower).await;
-    for segments in 1..=4 {
-        stage.pods.until("the next released", |now| now.count_all(Pod::is_released) == 15 * segments).await;
-        stage.let_ready(Pod::is_released).await;
-    }
-    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 60/60 pods ready").await;
-    invariants::all_born_held(&stage.pods);
-    invariants::released_in_order(&stage.pods, &group);
-    invariants::released_counts_never_fell(&statuses, &group);
-    invariants::committed_before_released(&stage.pods, &statuses);
-}
-
-#[tokio::test]
 async fn a_leader_that_is_told_to_end_hands_over_within_a_second() {
-    let stage = Stage::new("hand-over").await;
-    stage.add_node("all", 60).await;
+    let stage = Stage::new("hand-over").await.with_room(60).await;
     let (service, launch) = stage.behind_a_service().await;
     // With this lease, who waits for it to run out is late.
     let (leader, follower) = pair(&launch.flag("lease-duration", "30s"), &service).await;
@@ -68,8 +37,7 @@ async fn a_leader_that_is_told_to_end_hands_over_within_a_second() {
 
 #[tokio::test]
 async fn a_leader_that_is_no_longer_answered_stops_before_another_begins() {
-    let stage = Stage::new("silent-leader").await;
-    stage.add_node("all", 20).await;
+    let stage = Stage::new("silent-leader").await.with_room(20).await;
     let (service, launch) = stage.behind_a_service().await;
     let duration = Duration::from_secs(9);
     let launch = launch.flag("lease-duration", "9s").flag("write-timeout", "1s");
@@ -88,35 +56,27 @@ async fn a_leader_that_is_no_longer_answered_stops_before_another_begins() {
     leads(&follower).await;
     assert_eq!(leader.metric("rolegate_leader").await, 0);
     let group = Group::new("llm").role("prefill", 20, 10);
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 20/20 pods ready").await;
 }
 
 #[tokio::test]
 async fn a_lease_that_nobody_could_have_written_does_not_stop_leadership() {
-    let stage = Stage::new("absurd-lease").await;
-    stage.add_node("all", 2).await;
+    let stage = Stage::new("absurd-lease").await.with_room(2).await;
     let end_of_time = "9999-12-31T23:59:59.000000Z";
-    let lease = json!({
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": { "name": stage.namespace },
-        "spec": {
-            "holderIdentity": "nobody",
-            "leaseDurationSeconds": i32::MAX,
-            "acquireTime": end_of_time,
-            "renewTime": end_of_time,
-            "leaseTransitions": i32::MAX,
-        },
-    });
+    let lease = object("coordination.k8s.io/v1", "Lease", &stage.namespace).spec(json!({
+        "holderIdentity": "nobody",
+        "leaseDurationSeconds": i32::MAX,
+        "acquireTime": end_of_time,
+        "renewTime": end_of_time,
+        "leaseTransitions": i32::MAX,
+    }));
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases");
     assert_eq!(stage.send("POST", &path, &lease).await.code, 201);
     let rolegate = stage.launch().start().await;
     leads(&rolegate).await;
     let group = Group::new("llm").role("main", 2, 1);
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 2/2 pods ready").await;
     let (ended, _) = rolegate.terminate().await;
     assert!(ended.success(), "{ended}");
@@ -126,16 +86,14 @@ async fn a_lease_that_nobody_could_have_written_does_not_stop_leadership() {
 
 #[tokio::test]
 async fn two_leaders_do_no_harm() {
-    let stage = Stage::new("two-leaders").await;
-    stage.add_node("all", 150).await;
+    let stage = Stage::new("two-leaders").await.with_room(150).await;
     // Two leases: neither knows of the other. Each pod is sent to both webhooks.
     let one = stage.launch().start().await;
     let two = stage.launch().flag("name", "two-leaders-too").start().await;
     leads(&one).await;
     leads(&two).await;
     let group = Group::story_1("llm");
-    let statuses = stage.statuses(&group);
-    stage.deploy(&group).await;
+    let statuses = stage.deploy_watched(&group).await;
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 150/150 pods ready").await;
     assert_eq!(invariants::all_born_held(&stage.pods), 150);
     for pod in stage.pods.births() {

@@ -1,35 +1,20 @@
 //! Makers of pods that wait for pods which are held: each combination is refused, warned about, or runs to its end.
 
-use std::time::Duration;
-
-use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ResourceQuota;
-use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
 
-use crate::common::pods::{Pod, Step, View};
-use crate::common::stage::{Answer, CORE, GROUPS, typed};
-use crate::common::{Group, PATIENT, Stage, always, eventually, invariants};
+use crate::common::prelude::*;
+use crate::common::stage::Answer;
 use crate::pods::support::{RACK, add_rack, stage};
 
 const LWS: &str = "/apis/leaderworkerset.x-k8s.io/v1";
 const OURS: &str = "/apis/rolegate.dev/v1alpha1";
-const GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 const EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
 
 /// A LeaderWorkerSet of two groups of three.
 fn set(stage: &Stage, change: &Value) -> Value {
     let group = Group::new("llm").role("main", 2, 1).held_back();
-    let template = group.set(group.find("main"), &stage.namespace)["spec"]["template"].clone();
-    let mut set = json!({
-        "apiVersion": "leaderworkerset.x-k8s.io/v1",
-        "kind": "LeaderWorkerSet",
-        "metadata": { "name": "llm-main" },
-        "spec": { "replicas": 2, "leaderWorkerTemplate": { "size": 3, "workerTemplate": template } },
-    });
-    json_patch::merge(&mut set, change);
-    set
+    group.leader_worker_set("main", 3, &stage.namespace, change)
 }
 
 /// Each of its groups a segment of its own, with or without a domain that is shared.
@@ -38,15 +23,10 @@ fn coordination(kind: &str, workload: &str, size: u32, topology: Option<&str>) -
     if let Some(key) = topology {
         segments["topologyAffinity"] = json!({ "topologyKey": key, "strategy": "RequireSegmentAffinity" });
     }
-    json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [{ "name": "main", "workloadRef": { "kind": kind, "name": workload } }],
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
-        },
-    })
+    object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(json!({
+        "roles": [{ "name": "main", "workloadRef": { "kind": kind, "name": workload } }],
+        "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
+    }))
 }
 
 async fn coordinate(stage: &Stage, topology: Option<&str>) -> Answer {
@@ -129,9 +109,7 @@ async fn lose_a_worker(stage: &Stage, worker: &str, leader: &str) {
 
 #[tokio::test]
 async fn a_group_of_a_leader_worker_set_that_is_made_again_runs_at_once() {
-    let stage = stage("lws-again").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("lws-again").await.with_room(12).await.serve().await;
     let three = json!({ "spec": { "replicas": 3 } });
     let made = stage.post(LWS, "leaderworkersets", &set(&stage, &three)).await;
     assert_eq!(made.code, 201, "{made:?}");
@@ -161,32 +139,19 @@ async fn deployment(stage: &Stage, replicas: u32) -> Api<Deployment> {
 }
 
 async fn create(stage: &Stage, group: &Group) {
-    let set = group.set(group.find("main"), &stage.namespace);
-    let spec = json!({
-        "replicas": group.find("main").replicas,
-        "progressDeadlineSeconds": 10,
-        "selector": set["spec"]["selector"],
-        "template": set["spec"]["template"],
-    });
-    let object = coordination("Deployment", "router", 1, None);
-    stage.coordinations().create(&PostParams::default(), &typed(object)).await.unwrap();
-    let api = stage.api::<Deployment>();
-    api.create(&PostParams::default(), &typed(json!({ "metadata": { "name": "router" }, "spec": spec })))
-        .await
-        .unwrap();
+    stage.create(coordination("Deployment", "llm-main", 1, None)).await;
+    stage.create(group.deployment("main", &stage.namespace, &json!({ "progressDeadlineSeconds": 10 }))).await;
 }
 
 async fn progressing(api: &Api<Deployment>) -> (String, String) {
-    let status = api.get("router").await.unwrap().status.unwrap();
+    let status = api.get("llm-main").await.unwrap().status.unwrap();
     let condition = status.conditions.unwrap().into_iter().find(|condition| condition.type_ == "Progressing").unwrap();
     (condition.status, condition.reason.unwrap())
 }
 
 #[tokio::test]
 async fn a_pod_of_a_deployment_that_is_made_again_runs_at_once() {
-    let stage = stage("deployment-again").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("deployment-again").await.with_room(12).await.serve().await;
     let api = deployment(&stage, 3).await;
     let old: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
     let name = stage.pods.now(|now| now.all().next().unwrap().name.clone());
@@ -203,12 +168,10 @@ async fn a_pod_of_a_deployment_that_is_made_again_runs_at_once() {
 /// With two replicas a Deployment may take none away (25 % of them): it makes one more, and waits until that is ready.
 #[tokio::test]
 async fn a_rollout_of_a_deployment_is_not_held_up() {
-    let stage = stage("deployment-rolls").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("deployment-rolls").await.with_room(12).await.serve().await;
     let api = deployment(&stage, 2).await;
     let image = json!({ "spec": { "template": { "metadata": { "annotations": { "example.com/turn": "2" } } } } });
-    api.patch("router", &PatchParams::default(), &Patch::Merge(image)).await.unwrap();
+    api.patch("llm-main", &PatchParams::default(), &Patch::Merge(image)).await.unwrap();
     let new = |pod: &Pod| pod.annotations.contains_key("example.com/turn");
     let done = |now: &View| now.count_all(|_| true) == 2 && now.count_all(|pod| new(pod) && pod.is_ready()) == 2;
     stage.pods.until_within(Duration::from_secs(30), "the new ones run", done).await;
@@ -223,49 +186,18 @@ async fn a_rollout_of_a_deployment_is_not_held_up() {
     .await;
 }
 
-#[tokio::test]
-async fn a_rollout_of_a_leader_worker_set_that_makes_one_group_more_is_not_held_up() {
-    let stage = stage("lws-surge").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
-    let bounds =
-        json!({ "type": "RollingUpdate", "rollingUpdateConfiguration": { "maxUnavailable": 0, "maxSurge": 1 } });
-    let made =
-        stage.post(LWS, "leaderworkersets", &set(&stage, &json!({ "spec": { "rolloutStrategy": bounds } }))).await;
-    assert_eq!(made.code, 201, "{made:?}");
-    assert_eq!(coordinate(&stage, None).await.code, 201);
-    let all_ready = async |what: &str, test: &dyn Fn(&View) -> bool| {
-        eventually(PATIENT, what, async || {
-            stage.let_ready(Pod::is_scheduled).await;
-            stage.pods.now(|now| if test(now) { Ok(()) } else { Err(now.to_string()) })
-        })
-        .await;
-    };
-    all_ready("all run", &|now| now.count_all(Pod::is_ready) == 6).await;
-    let turn = json!({ "metadata": { "annotations": { "example.com/turn": "2" } } });
-    let change = json!({ "spec": { "leaderWorkerTemplate": { "workerTemplate": turn } } });
-    let path = format!("{LWS}/namespaces/{}/leaderworkersets/llm-main", stage.namespace);
-    assert_eq!(stage.send("PATCH", &path, &change).await.code, 200);
-    let new = |pod: &Pod| pod.annotations.contains_key("example.com/turn");
-    let over = |now: &View| now.count_all(|_| true) == 6 && now.count_all(|pod| new(pod) && pod.is_ready()) == 6;
-    all_ready("the new ones run", &over).await;
-    let surge = stage.pods.births().into_iter().filter(|pod| pod.labels[GROUP_INDEX] == "2").count();
-    assert!(surge >= 3, "{surge} pods of a third group");
-}
-
 /// Held leaders use up the quota of their workers: no group is complete, and each waits for the other.
 #[tokio::test]
 async fn groups_of_a_leader_worker_set_that_lock_each_other_by_a_quota() {
-    let stage = stage("lws-quota").await;
-    stage.add_node("all", 6).await;
-    let rolegate = stage.launch().start().await;
+    let (stage, rolegate) = stage("lws-quota").await.with_room(6).await.serve().await;
     let quota = json!({ "metadata": { "name": "small" }, "spec": { "hard": { "pods": "3" } } });
     let quotas = stage.api::<ResourceQuota>();
     quotas.create(&PostParams::default(), &typed(quota)).await.unwrap();
-    eventually(PATIENT, "a quota that counts", async || {
-        let status = quotas.get("small").await.unwrap().status.unwrap_or_default();
-        if status.used.is_some() { Ok(()) } else { Err(format!("{status:?}")) }
-    })
+    until_found(
+        "a quota that counts",
+        async || quotas.get("small").await.unwrap().status.unwrap_or_default(),
+        |status| status.used.is_some(),
+    )
     .await;
     let made = stage.post(LWS, "leaderworkersets", &set(&stage, &json!({}))).await;
     assert_eq!(made.code, 201, "{made:?}");
@@ -280,35 +212,11 @@ async fn groups_of_a_leader_worker_set_that_lock_each_other_by_a_quota() {
     rolegate.until_metric(r#"rolegate_held_pods{reason="QuotaDeadlock"}"#, 0).await;
 }
 
-/// What looks like a surge may be growth that is not known yet: only the next of the new replicas goes.
-#[tokio::test]
-async fn replicas_by_which_a_deployment_grows_are_no_surge() {
-    let stage = stage("deployment-grows").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
-    let api = stage.api::<Deployment>();
-    create(&stage, &Group::new("llm").role("main", 2, 1).held_back()).await;
-    for ready in 1..=2 {
-        stage.pods.until("one more runs", |now| now.count_all(Pod::is_scheduled) == ready).await;
-        stage.let_ready(Pod::is_scheduled).await;
-    }
-    stage.pods.until("both are ready", |now| now.count_all(Pod::is_ready) == 2).await;
-    let grow = Patch::Merge(json!({ "spec": { "replicas": 8 } }));
-    api.patch("router", &PatchParams::default(), &grow).await.unwrap();
-    stage.pods.until("the next", |now| now.count_all(|_| true) == 8 && now.count_all(Pod::is_released) == 3).await;
-    always(Duration::from_secs(2), "the others are held", async || {
-        stage.pods.now(|now| if now.count_all(Pod::is_released) == 3 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
-}
-
 /// RBG with a CoordinatedPolicy of kind `OrderScheduled`: one pod of each role, and the next when these have nodes. The
 /// operator is not here; the test makes its pods as it does.
 #[tokio::test]
 async fn pods_that_an_operator_makes_one_and_one_as_they_get_nodes() {
-    let stage = stage("one-and-one").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("one-and-one").await.with_room(12).await.serve().await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2);
     stage.create_group(&group).await;
     for ordinal in 0..4 {
@@ -334,9 +242,7 @@ async fn pods_that_an_operator_makes_one_and_one_as_they_get_nodes() {
 /// RBG makes the workload of a role when those are ready that it depends on.
 #[tokio::test]
 async fn roles_that_depend_on_each_other() {
-    let stage = stage("dependencies").await;
-    stage.add_node("all", 12).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("dependencies").await.with_room(12).await.serve().await;
     let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1).held_back();
     let mut object = group.object();
     object["spec"]["roles"][1]["dependencies"] = json!(["prefill"]);

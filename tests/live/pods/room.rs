@@ -1,25 +1,9 @@
 //! Batches that must share a domain go where there is room for all of their pods, on the real scheduler.
 
-use std::collections::BTreeSet;
-use std::time::Duration;
-
-use k8s_openapi::api::core::v1::{Node, Pod as ApiPod};
-use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
-use serde_json::{Value, json};
-
-use crate::common::control_plane::SYSTEM;
-use crate::common::group::node;
-use crate::common::pods::{Pod, View};
-use crate::common::request_proxy::{Kind, RequestProxy};
-use crate::common::stage::typed;
-use crate::common::status::Status;
-use crate::common::{Group, PATIENT, Stage, always, eventually};
+use crate::common::prelude::*;
 use crate::pods::support::{
-    RACK, add_rack, coordinated, deploy, explain, printed, rack_of, rolling_deploy, stage, stored,
+    RACK, add_rack, coordinated, deploy, explain, rack_of, rolling_deploy, stage, stored, with_rack,
 };
-
-const GPU: &str = "nvidia.com/gpu";
 
 /// A batch of four prefills and two decodes; the scheduler prefers the rack in which only five of them fit.
 async fn a_tempting_rack(stage: &Stage) -> Group {
@@ -50,7 +34,7 @@ pub async fn add(stage: &Stage, rack: &str, host: &str, pods: u32, resources: &V
     for list in ["allocatable", "capacity"] {
         json_patch::merge(&mut node["status"][list], resources);
     }
-    Api::<Node>::all(stage.client.clone()).create(&PostParams::default(), &typed(node)).await.unwrap();
+    stage.create_node(node).await;
 }
 
 pub fn asks(resources: &Value) -> Value {
@@ -82,7 +66,7 @@ async fn another(stage: &Stage, name: &str, at: &Value) {
     let mut pod = group("none", 1, 1).pod("none", name, &stage.namespace);
     pod["metadata"]["labels"] = json!({});
     json_patch::merge(&mut pod["spec"]["nodeSelector"], at);
-    stage.api::<ApiPod>().create(&PostParams::default(), &typed(pod)).await.unwrap();
+    stage.create(pod).await;
 }
 
 #[tokio::test]
@@ -93,16 +77,12 @@ async fn without_placement_a_step_is_stuck_for_ever_in_a_rack_that_is_too_small(
     deploy(&stage, &group, &one_step(&group)).await;
     let all_that_fit = |now: &View| now.count_all(Pod::is_scheduled) == 5 && now.count_all(Pod::is_released) == 6;
     stage.pods.until("all are released, and those that fit have a node", all_that_fit).await;
-    always(Duration::from_secs(2), "one has no node", async || {
-        stage.pods.now(|now| if now.count_all(Pod::is_scheduled) == 5 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    stage.pods.always(Duration::from_secs(2), "one has no node", |now| now.count_all(Pod::is_scheduled) == 5).await;
 }
 
 #[tokio::test]
 async fn a_step_goes_to_the_rack_with_room_for_all_of_it() {
-    let stage = stage("room-on").await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = stage("room-on").await.serve().await;
     let group = a_tempting_rack(&stage).await;
     let statuses = stage.statuses(&group);
     deploy(&stage, &group, &one_step(&group)).await;
@@ -123,9 +103,7 @@ async fn a_step_goes_to_the_rack_with_room_for_all_of_it() {
 /// KEP-75, story 3: 4P4D in steps of 2P:2D on too small a cluster.
 #[tokio::test]
 async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
-    let stage = stage("room-story-3").await;
-    add_rack(&stage, "r1", &["a", "b"], 3).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = with_rack("room-story-3", "r1", &["a", "b"], 3).await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2);
     let statuses = stage.statuses(&group);
     deploy(&stage, &group, &rolling_deploy("rack", "hard", &json!({ "prefill": 2, "decode": 2 }))).await;
@@ -140,7 +118,7 @@ async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
     let explained = explain(&stage, "llm-prefill-2").await;
     assert!(explained.contains(&format!("NoRoom: {why}")), "{explained}");
     for asked in [["status", "llm"].as_slice(), &["explain", "group", "llm"]] {
-        let shown = printed(&stage, asked).await;
+        let shown = stage.said(asked).await;
         assert!(
             shown.contains(&format!("pd: 1 of 2 run, 0 of 1 steps fit\n    step 2 (2 prefill and 2 decode): {why}")),
             "{shown}"
@@ -152,67 +130,6 @@ async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
     stage.pods.now(|now| {
         assert!(now.all().filter(|pod| pod.index > 1).all(|pod| rack_of(&stage, pod).as_deref() == Some("r2")));
     });
-}
-
-#[tokio::test]
-async fn room_in_every_rack_is_not_enough_where_one_has_enough() {
-    let stage = stage("room-fragments").await;
-    for rack in ["r1", "r2", "r3"] {
-        add_rack(&stage, rack, &["a", "b"], if rack == "r2" { 3 } else { 2 }).await;
-        another(&stage, &format!("other-{rack}"), &json!({ (RACK): rack })).await;
-    }
-    stage.pods.until("the others run", |now| now.count_all(Pod::is_scheduled) == 3).await;
-    let _rolegate = stage.launch().start().await;
-    let group = group("llm", 3, 2);
-    deploy(&stage, &group, &one_step(&group)).await;
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 8).await;
-    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
-}
-
-#[tokio::test]
-async fn two_groups_never_share_what_is_enough_for_one() {
-    let stage = stage("room-two").await;
-    add_rack(&stage, "r1", &["a", "b"], 3).await;
-    let _rolegate = stage.launch().start().await;
-    let both = ["one", "two"].map(|name| group(name, 2, 2));
-    let here = &stage;
-    let making = both.each_ref().map(|group| async move { deploy(here, group, &one_step(group)).await });
-    futures::future::join_all(making).await;
-    stage.pods.until("one runs", |now| now.count_all(Pod::is_ready) == 4).await;
-    let of = |now: &View, name: &str| now.count_all(|pod| pod.is_released() && pod.name.starts_with(name));
-    let counts = stage.pods.now(|now| [of(now, "one"), of(now, "two")]);
-    assert!(counts == [4, 0] || counts == [0, 4], "{counts:?}");
-    let (gone, waits) = if counts[0] == 4 { ("one", "two") } else { ("two", "one") };
-    let statuses = stage.statuses(&group(waits, 2, 2));
-    statuses.until("the other says why", |status| status.reason() == "NoRoom").await;
-    for role in ["prefill", "decode"] {
-        stage.plane.must(&["-n", &stage.namespace, "scale", "--replicas=0", &format!("statefulset/{gone}-{role}")], "");
-    }
-    let runs = |now: &View| now.count_all(|pod| pod.is_ready() && pod.name.starts_with(waits)) == 4;
-    stage.pods.until("the other runs", runs).await;
-}
-
-#[tokio::test]
-async fn small_pods_leave_a_node_to_the_large_one() {
-    let stage = stage("room-gpus").await;
-    for host in ["a", "b"] {
-        add(&stage, "r1", host, 10, &json!({ (GPU): "8" })).await;
-    }
-    let _rolegate = stage.launch().start().await;
-    let group = group("llm", 4, 1).template(&asks(&json!({ (GPU): "2" })));
-    stage.groups().create(&PostParams::default(), &typed(coordinated(&group, &one_step(&group)))).await.unwrap();
-    for role in &group.roles {
-        let mut set = group.set(role, &stage.namespace);
-        if role.name == "decode" {
-            json_patch::merge(&mut set["spec"]["template"], &asks(&json!({ (GPU): "8" })));
-        }
-        stage
-            .api::<k8s_openapi::api::apps::v1::StatefulSet>()
-            .create(&PostParams::default(), &typed(set))
-            .await
-            .unwrap();
-    }
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 5).await;
 }
 
 #[tokio::test]
@@ -376,9 +293,7 @@ async fn a_batch_whose_rack_takes_it_no_more_is_made_again_and_goes_elsewhere() 
 /// A kubelet refuses a pod that the scheduler thinks fits: it is not sent there for ever.
 #[tokio::test]
 async fn a_node_that_refuses_a_pod_twice_is_left_out_for_a_while() {
-    let stage = stage("room-kubelet").await;
-    add_rack(&stage, "k1", &["a", "b"], 3).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = with_rack("room-kubelet", "k1", &["a", "b"], 3).await;
     let group = group("llm", 1, 1).held_back();
     deploy(&stage, &group, &one_step(&group)).await;
     stage.pods.until("it runs", |now| now.count_all(Pod::is_scheduled) == 2).await;
@@ -409,9 +324,7 @@ async fn a_node_that_refuses_a_pod_twice_is_left_out_for_a_while() {
 /// A pod of a backup is where it was, as far as it says itself.
 #[tokio::test]
 async fn a_copy_of_a_pod_is_not_bound_to_the_place_of_yesterday() {
-    let stage = stage("room-restored").await;
-    add_rack(&stage, "r1", &["a"], 3).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = with_rack("room-restored", "r1", &["a"], 3).await;
     let group = group("llm", 2, 1).template(&json!({ "spec": { "nodeSelector": { "kubernetes.io/os": "linux" } } }));
     deploy(&stage, &group, &one_step(&group)).await;
     stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
@@ -437,9 +350,7 @@ async fn a_copy_of_a_pod_is_not_bound_to_the_place_of_yesterday() {
 /// A rack is given another name while a batch runs in it: a pod that is made again goes to its peers.
 #[tokio::test]
 async fn a_rack_of_another_name_is_still_that_of_the_pods_that_run_there() {
-    let stage = stage("room-renamed").await;
-    add_rack(&stage, "before", &["a"], 6).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = with_rack("room-renamed", "before", &["a"], 6).await;
     let group = group("llm", 2, 1);
     deploy(&stage, &group, &one_step(&group)).await;
     stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
@@ -480,16 +391,11 @@ async fn pods_of_a_deployment_share_a_rack() {
     add(&stage, "large", "a", 3, &json!({ "cpu": "8" })).await;
     let _rolegate = stage.launch().start().await;
     let main = Group::new("llm").role("main", 3, 3).template(&asks(&json!({ "cpu": "1" })));
-    let object = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [{ "name": "main", "workloadRef": { "kind": "Deployment", "name": "main" } }],
-            "coordination": [one_step(&main)],
-        },
-    });
-    stage.coordinations().create(&PostParams::default(), &typed(object)).await.unwrap();
+    let object = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(json!({
+        "roles": [{ "name": "main", "workloadRef": { "kind": "Deployment", "name": "main" } }],
+        "coordination": [one_step(&main)],
+    }));
+    stage.create(object).await;
     let set = main.set(main.find("main"), &stage.namespace);
     let spec = json!({ "replicas": 3, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
     let made =
@@ -503,9 +409,7 @@ async fn pods_of_a_deployment_share_a_rack() {
 /// Whoever applies a group is told when there is too little room for it, as far as its pods are known.
 #[tokio::test]
 async fn a_group_that_does_not_fit_is_told_of_when_it_is_applied() {
-    let stage = stage("room-warning").await;
-    add_rack(&stage, "r1", &["a"], 3).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = with_rack("room-warning", "r1", &["a"], 3).await;
     let group = group("llm", 2, 2);
     stage.create_sets(&group).await;
     let apply = |round: u32| {
@@ -532,29 +436,6 @@ async fn a_group_that_does_not_fit_is_told_of_when_it_is_applied() {
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_leader_that_dies_between_commit_and_release_is_followed_by_one_that_goes_on() {
-    let stage = stage("room-leader").await;
-    for rack in ["r1", "r2"] {
-        add_rack(&stage, rack, &["a", "b"], 3).await;
-    }
-    let proxy = RequestProxy::before(&stage.plane).await;
-    let first = stage.launch().through_requests(&proxy).start().await;
-    proxy.lose(Kind { method: "PATCH", path: "/pods/llm-prefill-1" });
-    let group = group("llm", 4, 2);
-    let statuses = stage.statuses(&group);
-    deploy(&stage, &group, &one_step(&group)).await;
-    stage.pods.until("all but one have a node", |now| now.count_all(Pod::is_scheduled) == 5).await;
-    first.kill().await;
-    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
-    let committed = |status: &Status| status.0["coordinationState"][0]["domains"].clone();
-    let before = committed(&statuses.now());
-    let _second = stage.launch().start().await;
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
-    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm").len(), 1, "{now}"));
-    assert_eq!((before["0"].is_string(), committed(&statuses.now())), (true, before));
-}
-
 #[tokio::test]
 async fn where_nodes_may_not_be_read_batches_go_by_their_turn_and_it_is_told() {
     let stage = stage("room-rights").await;
@@ -566,10 +447,11 @@ async fn where_nodes_may_not_be_read_batches_go_by_their_turn_and_it_is_told() {
     role["rules"].as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["nodes"]));
     stage.plane.must(&["replace", "-f", "-"], &role.to_string());
     let account = format!("--as=system:serviceaccount:{SYSTEM}:{}", stage.namespace);
-    eventually(PATIENT, "the right is gone", async || {
-        let said = stage.plane.kubectl(&["auth", "can-i", "list", "nodes", &account], "");
-        if String::from_utf8_lossy(&said.stdout).starts_with("no") { Ok(()) } else { Err(format!("{said:?}")) }
-    })
+    until_found(
+        "the right is gone",
+        async || stage.plane.kubectl(&["auth", "can-i", "list", "nodes", &account], ""),
+        |said| String::from_utf8_lossy(&said.stdout).starts_with("no"),
+    )
     .await;
     let group = group("llm", 4, 2);
     deploy(&stage, &group, &one_step(&group)).await;
