@@ -99,8 +99,7 @@ impl Scene {
     }
 
     async fn create(&self, set: &Value) {
-        let made = self.stage.post(API, "jobsets", set).await;
-        assert_eq!(made.code, 201, "{made:?}");
+        self.stage.create(set.clone()).await;
     }
 
     async fn until(&self, what: &str, test: impl Fn(&View) -> bool) {

@@ -6,7 +6,6 @@ use crate::common::prelude::*;
 use crate::common::stage::Answer;
 use crate::in_rig;
 
-const API: &str = "/apis/leaderworkerset.x-k8s.io/v1";
 const OURS: &str = "/apis/rolegate.dev/v1alpha1";
 const EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
 const SUBGROUP_EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology";
@@ -56,8 +55,7 @@ impl Scene {
     }
 
     async fn create_set(&self, set: &Value) {
-        let made = self.stage.post(API, "leaderworkersets", set).await;
-        assert_eq!(made.code, 201, "{made:?}");
+        self.stage.create(set.clone()).await;
     }
 
     async fn deploy(&self, segments: &Value, set: &Value) {
@@ -489,8 +487,7 @@ async fn a_disaggregated_set_comes_up_in_segments_and_rolls_by_its_own_lockstep(
     set["apiVersion"] = json!("disaggregatedset.x-k8s.io/v1");
     set["kind"] = json!("DisaggregatedSet");
     set["metadata"] = json!({ "name": "pd" });
-    let made = stage.post("/apis/disaggregatedset.x-k8s.io/v1", "disaggregatedsets", &set).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(set).await;
     for released in [6, 12] {
         stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == released).await;
         stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));

@@ -35,8 +35,7 @@ async fn what_a_job_has_done_counts_when_the_job_is_cleaned_up() {
     let group = Group::new("llm").role("work", 4, 2).held_back();
     let statuses = stage.create_watched(&group).await;
     let spec = json!({ "ttlSecondsAfterFinished": 0 });
-    let made = stage.post("/apis/batch/v1", "jobs", &job(&group, &stage, "first", &spec)).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(job(&group, &stage, "first", &spec)).await;
     for number in 0..4 {
         succeed(&stage, number).await;
     }
@@ -52,7 +51,6 @@ async fn what_a_job_has_done_counts_when_the_job_is_cleaned_up() {
     assert_eq!(statuses.now().0["succeeded"]["work"][0]["replicas"], "0-3");
 
     // Another Job is other work.
-    let made = stage.post("/apis/batch/v1", "jobs", &job(&group, &stage, "second", &json!({}))).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(job(&group, &stage, "second", &json!({}))).await;
     statuses.until("it begins anew", |status| status.ready().contains("0/4 pods ready")).await;
 }

@@ -61,8 +61,7 @@ async fn with_pod_groups(stage: &Stage, name: &str, policy: &Value) {
     let deploy = json!({ "roleDeployStep": { "main": 2 }, "deployTopologyConstraint": constraint });
     let mut object = group.object();
     object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]);
-    let created = stage.post(GROUPS, "rolebasedgroups", &object).await;
-    assert_eq!(created.code, 201, "{created:?}");
+    stage.create(object).await;
     stage.create_sets(&group).await;
 }
 
@@ -71,8 +70,7 @@ async fn of_other_kinds(stage: &Stage) {
     let other = Group::new("other").role("main", 2, 1);
     let mut object = other.object();
     object["apiVersion"] = json!("workloads.instai.io/v1alpha1");
-    let created = stage.post("/apis/workloads.instai.io/v1alpha1", "rolebasedgroups", &object).await;
-    assert_eq!(created.code, 201, "{created:?}");
+    stage.create(object).await;
     stage.create_sets(&other).await;
 
     let set = Group::new("own").role("a", 1, 1);
@@ -87,8 +85,7 @@ async fn of_other_kinds(stage: &Stage) {
         "metadata": { "name": "own", "annotations": { "rolegate.dev/discovery": "enabled" } },
         "spec": { "roles": roles, "coordination": [{ "name": "segments", "strategy": segments }] },
     });
-    let created = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &own).await;
-    assert_eq!(created.code, 201, "{created:?}");
+    stage.create(own).await;
 }
 
 /// A workload of each kind that is scaled with its group.
@@ -122,8 +119,7 @@ async fn elastic(stage: &Stage) {
         "roles": [by("a", "StatefulSet"), by("b", "Deployment"), by("c", "LeaderWorkerSet")],
         "coordination": [{ "name": "segments", "strategy": segments }],
     }));
-    let created = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &own).await;
-    assert_eq!(created.code, 201, "{created:?}");
+    stage.create(own).await;
 }
 
 /// Workloads that a rollout froze which nothing coordinates any longer: they are thawed.
@@ -138,16 +134,14 @@ async fn frozen_by_nobody(stage: &Stage) {
     let mut stateful_set = set;
     stateful_set["metadata"] = metadata.clone();
     stateful_set["spec"]["updateStrategy"] = frozen;
-    let created = stage.post("/apis/apps/v1", "statefulsets", &stateful_set).await;
-    assert_eq!(created.code, 201, "{created:?}");
+    stage.create(stateful_set).await;
     let leaders = json!({
         "apiVersion": "leaderworkerset.x-k8s.io/v1",
         "kind": "LeaderWorkerSet",
         "metadata": metadata,
         "spec": { "replicas": 0, "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": i32::MAX } } },
     });
-    let created = stage.post("/apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets", &leaders).await;
-    assert_eq!(created.code, 201, "{created:?}");
+    stage.create(leaders).await;
 }
 
 /// A ClusterTopology of both API groups, and its end: only then is there a finalizer to be taken.
@@ -180,16 +174,14 @@ async fn pods_that_are_ahead(stage: &Stage) {
         Group::new("no-group").pod("main", "of-nobody", &stage.namespace),
     ];
     for pod in &all {
-        let created = stage.post(CORE, "pods", pod).await;
-        assert_eq!(created.code, 201, "{created:?}");
+        stage.create(pod.clone()).await;
     }
     let levels = json!({ "topology": "no-topology", "requiredTopologyLevel": "rack" });
     // One without subgroups is not judged, and nothing is looked up for it.
     let leaf = json!({ "name": "leaf", "minMember": 1 });
     let pod_group = object("scheduling.run.ai/v2alpha2", "PodGroup", "by-hand")
         .spec(json!({ "minMember": 1, "topologyConstraint": levels, "subGroups": [leaf] }));
-    let created = stage.post("/apis/scheduling.run.ai/v2alpha2", "podgroups", &pod_group).await;
-    assert_eq!(created.code, 201, "{created:?}");
+    stage.create(pod_group).await;
 }
 
 /// A KAI PodGroup that has its pods placed, by a level of KAI's Topology.
@@ -205,8 +197,7 @@ async fn placed_by_their_pod_group(stage: &Stage) {
         "metadata": { "name": "placed", "annotations": { "rolegate.dev/place": "enabled" } },
         "spec": { "minMember": 2, "topologyConstraint": constraint },
     });
-    let created = stage.post("/apis/scheduling.run.ai/v2alpha2", "podgroups", &pod_group).await;
-    assert_eq!(created.code, 201, "{created:?}");
+    stage.create(pod_group).await;
     for name in ["placed-0", "placed-1"] {
         let mut pod = Group::new("none").pod("main", name, &stage.namespace);
         pod["metadata"]["labels"] = json!({});

@@ -111,8 +111,7 @@ async fn lose_a_worker(stage: &Stage, worker: &str, leader: &str) {
 async fn a_group_of_a_leader_worker_set_that_is_made_again_runs_at_once() {
     let (stage, _rolegate) = stage("lws-again").await.with_room(12).await.serve().await;
     let three = json!({ "spec": { "replicas": 3 } });
-    let made = stage.post(LWS, "leaderworkersets", &set(&stage, &three)).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(set(&stage, &three)).await;
     assert_eq!(coordinate(&stage, None).await.code, 201);
     // Two of three groups may run; the second is not ready.
     stage.pods.until("the first group", |now| now.count_all(Pod::is_scheduled) == 3).await;
@@ -199,8 +198,7 @@ async fn groups_of_a_leader_worker_set_that_lock_each_other_by_a_quota() {
         |status| status.used.is_some(),
     )
     .await;
-    let made = stage.post(LWS, "leaderworkersets", &set(&stage, &json!({}))).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(set(&stage, &json!({}))).await;
     assert_eq!(coordinate(&stage, None).await.code, 201);
     rolegate.until_metric(r#"rolegate_held_pods{reason="QuotaDeadlock"}"#, 3).await;
     quotas.delete("small", &DeleteParams::default()).await.unwrap();
@@ -229,8 +227,7 @@ async fn pods_that_an_operator_makes_one_and_one_as_they_get_nodes() {
             });
             let mut pod = group.pod(role, &instance, &stage.namespace);
             json_patch::merge(&mut pod, &json!({ "metadata": { "labels": labels } }));
-            let made = stage.post(CORE, "pods", &pod).await;
-            assert_eq!(made.code, 201, "{made:?}");
+            stage.create(pod).await;
         }
         let scheduled = 2 * (ordinal + 1);
         stage.pods.until("both have nodes", |now| now.count_all(Pod::is_scheduled) == scheduled).await;

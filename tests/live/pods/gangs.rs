@@ -41,8 +41,7 @@ fn pod_group(spec: &Value) -> Value {
 }
 
 async fn create_group(stage: &Stage, spec: &Value) {
-    let made = stage.post(POD_GROUPS, "podgroups", &pod_group(spec)).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(pod_group(spec)).await;
 }
 
 fn pod(stage: &Stage, name: &str, leaf: &str) -> Value {

@@ -398,9 +398,7 @@ async fn pods_of_a_deployment_share_a_rack() {
     stage.create(object).await;
     let set = main.set(main.find("main"), &stage.namespace);
     let spec = json!({ "replicas": 3, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    let made =
-        stage.post("/apis/apps/v1", "deployments", &json!({ "metadata": { "name": "main" }, "spec": spec })).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(object("apps/v1", "Deployment", "main").spec(spec)).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 3).await;
     let nodes: BTreeSet<_> = stage.pods.now(|now| now.all().filter_map(|pod| rack_of(&stage, pod)).collect());
     assert_eq!(nodes, ["large".to_owned()].into());

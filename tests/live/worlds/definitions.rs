@@ -84,8 +84,7 @@ async fn create(stage: &Stage, version: &str, name: &str, metadata: Value, coord
     if !coordination.is_null() {
         object["spec"]["coordination"] = json!([coordination]);
     }
-    let answer = stage.post(&format!("/apis/{RBG}/{version}"), "rolebasedgroups", &object).await;
-    assert_eq!(answer.code, 201, "{answer:?}");
+    stage.create(object).await;
 }
 
 /// How often the status of each RoleBasedGroup was written.
@@ -104,8 +103,7 @@ async fn until_all_was_seen(stage: &Stage, name: &str) {
     let segments = json!({ "name": "c", "strategy": { "segmentPlacement": { "segmentSize": { "main": 1 } } } });
     let object = object("rolegate.dev/v1alpha1", "RoleCoordination", &name)
         .spec(json!({ "roles": [role], "coordination": [segments] }));
-    let answer = stage.post(COORDINATIONS, "rolecoordinations", &object).await;
-    assert_eq!(answer.code, 201, "{answer:?}");
+    stage.create(object).await;
     stage.coordination_statuses(name).until("it is told", |status| !status.0["summary"].is_null()).await;
 }
 
@@ -208,8 +206,7 @@ async fn neither_what_a_conversion_drops_nor_that_it_fails_is_ever_noticed() {
     // Pods of a group that is not known are looked for live, and that is answered as well.
     let mut pod = group.pod("prefill", "stranger", &stage.namespace);
     pod["metadata"]["labels"]["rolegate.dev/group"] = json!("another");
-    let made = stage.post("/api/v1", "pods", &pod).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(pod).await;
     let asked = Account::of(&stage).requests();
     let converted = |asked: &&Request| asked.version == format!("{RBG}/v1alpha1") && asked.what.contains("groups");
     let failed: Vec<_> = asked.iter().filter(|asked| asked.code >= 500 || converted(asked)).collect();

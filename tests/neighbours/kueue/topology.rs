@@ -103,8 +103,7 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
         let asks = json!({ "kueue.x-k8s.io/podset-required-topology": RACK });
         set["spec"]["template"]["metadata"]["annotations"] = asks;
         set["spec"]["template"]["spec"]["nodeSelector"][RACK] = json!(rack);
-        let made = stage.post("/apis/apps/v1", "statefulsets", &set).await;
-        assert_eq!(made.code, 201, "{made:?}");
+        stage.create(set).await;
     }
     statuses.until("it has no room in one rack", |status| status.reason() == "NoRoom").await;
     let explained = stage.said(&["explain", "group", "two"]).await;
