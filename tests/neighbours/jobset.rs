@@ -58,7 +58,7 @@ async fn stage(namespace: &str) -> Stage {
 
 fn set(name: &str, jobs: &Value) -> Value {
     let spec = json!({ "replicatedJobs": jobs });
-    object("jobset.x-k8s.io/v1alpha2", "JobSet", &name).spec(&spec)
+    object("jobset.x-k8s.io/v1alpha2", "JobSet", name).spec(spec)
 }
 
 /// A replicatedJob: so many Jobs of so many pods.

@@ -27,7 +27,7 @@ fn begin() -> World {
     let unlimited = json!({ "quota": -1, "limit": -1, "overQuotaWeight": 1 });
     let resources = json!({ "cpu": unlimited, "gpu": unlimited, "memory": unlimited });
     for (name, parent) in [("company", None), ("team", Some("company")), ("default-queue", Some("company"))] {
-        let queue = object("scheduling.run.ai/v2", "Queue", &name)
+        let queue = object("scheduling.run.ai/v2", "Queue", name)
             .spec(json!({ "parentQueue": parent, "resources": resources }));
         plane.must(&["create", "-f", "-"], &queue.to_string());
     }

@@ -37,7 +37,7 @@ fn once(group: &Group, stage: &Stage) -> Value {
 fn job(group: &Group, stage: &Stage, spec: &Value) -> Value {
     let mut spec = spec.clone();
     spec["template"] = once(group, stage);
-    object("batch/v1", "Job", "work").spec(&spec)
+    object("batch/v1", "Job", "work").spec(spec)
 }
 
 async fn create(stage: &Stage, api: &str, plural: &str, object: &Value) -> Answer {
@@ -262,7 +262,7 @@ async fn pods_of_a_replica_set_are_replaced_in_their_place() {
     let (stage, _rolegate, group, statuses) = serve_fours("replica-set").await;
     let set = group.set(group.find("main"), &stage.namespace);
     let spec = json!({ "replicas": 4, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    let object = object("apps/v1", "ReplicaSet", "main").spec(&spec);
+    let object = object("apps/v1", "ReplicaSet", "main").spec(spec);
     create(&stage, APPS, "replicasets", &object).await;
     stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
     // A released one of the segment that starts is lost, and one of it fails: what comes instead goes at once.
@@ -296,7 +296,7 @@ async fn pods_of_a_daemon_set_wait_their_turn_on_the_nodes_that_they_are_made_fo
     let statuses = stage.create_watched(&group).await;
     let set = group.set(group.find("main"), &stage.namespace);
     let spec = json!({ "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    let object = object("apps/v1", "DaemonSet", "main").spec(&spec);
+    let object = object("apps/v1", "DaemonSet", "main").spec(spec);
     create(&stage, APPS, "daemonsets", &object).await;
     stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
     stage.let_ready(Pod::is_scheduled).await;
@@ -336,7 +336,7 @@ async fn pods_of_a_daemon_set_share_no_rack_and_it_is_said() {
     stage.create(placed).await;
     let set = group.set(group.find("main"), &stage.namespace);
     let spec = json!({ "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    let object = object("apps/v1", "DaemonSet", "main").spec(&spec);
+    let object = object("apps/v1", "DaemonSet", "main").spec(spec);
     create(&stage, APPS, "daemonsets", &object).await;
     statuses.until("it is said", |status| status.reason() == "NoRoom").await;
     let pod = stage.pods.now(|now| now.all().next().unwrap().name.clone());

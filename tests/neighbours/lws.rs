@@ -234,7 +234,7 @@ async fn subgroups_have_their_hosts_within_the_rack_of_their_segment() {
             "spec": { "leaderWorkerTemplate": { "subGroupPolicy": { "subGroupSize": 2, "subGroupPolicyType": kind } } },
         });
         scene.deploy(&segments, &scene.set(size, &more)).await;
-        scene.one_after_another(2, size as usize).await;
+        scene.one_after_another(2, size).await;
         let mut hosts = BTreeMap::<_, BTreeSet<_>>::new();
         scene.stage.pods.now(|now| {
             for pod in now.all().filter(|pod| pod.labels.contains_key(SUBGROUP)) {

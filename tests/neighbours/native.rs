@@ -120,7 +120,7 @@ impl Gang {
 }
 
 fn pod_group(name: &str, members: u32) -> Value {
-    object("scheduling.k8s.io/v1alpha2", "PodGroup", &name)
+    object("scheduling.k8s.io/v1alpha2", "PodGroup", name)
         .spec(json!({ "schedulingPolicy": { "gang": { "minCount": members } } }))
 }
 

@@ -116,7 +116,7 @@ fn gangs(policy: &Value) -> Gangs {
 
 /// A queue that is open, with these fields.
 async fn queue(stage: &Stage, name: &str, spec: &Value) {
-    let object = object("scheduling.volcano.sh/v1beta1", "Queue", &name).spec(&spec);
+    let object = object("scheduling.volcano.sh/v1beta1", "Queue", name).spec(spec);
     until_found(
         "a queue that its webhooks take",
         async || stage.plane.kubectl(&["apply", "-f", "-"], &object.to_string()),

@@ -221,7 +221,7 @@ fn count(answers: &mut Answers, code: u16) {
 
 /// Two racks of two nodes, and the ClusterTopology that names them.
 pub async fn add_racks(stage: &Stage) {
-    let topology = object("rolegate.dev/v1alpha1", "ClusterTopology", &TOPOLOGY)
+    let topology = object("rolegate.dev/v1alpha1", "ClusterTopology", TOPOLOGY)
         .spec(json!({ "layers": [{ "name": "rack", "key": RACK }] }));
     let made = stage.send("POST", &format!("{OURS}/clustertopologies"), &topology).await;
     assert_eq!(made.code, 201, "{made:?}");

@@ -19,12 +19,8 @@ async fn quota(stage: &Stage, pods: u32) {
         status.hard.is_some_and(|known| known["pods"].0 == hard) && status.used.is_some()
     };
     if !counted(&patched) {
-        until_found(
-            "a quota that counts",
-            async || stage.api::<ResourceQuota>().get("small").await.unwrap(),
-            |quota| counted(quota),
-        )
-        .await;
+        until_found("a quota that counts", async || stage.api::<ResourceQuota>().get("small").await.unwrap(), counted)
+            .await;
     }
 }
 

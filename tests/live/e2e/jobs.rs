@@ -11,7 +11,7 @@ fn index(pod: &Pod) -> Option<u32> {
 fn job(group: &Group, stage: &Stage, name: &str, spec: &Value) -> Value {
     let mut template = group.set(group.find("work"), &stage.namespace)["spec"]["template"].clone();
     template["spec"]["restartPolicy"] = json!("Never");
-    let mut job = object("batch/v1", "Job", &name)
+    let mut job = object("batch/v1", "Job", name)
         .spec(json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": template }));
     json_patch::merge(&mut job["spec"], spec);
     job

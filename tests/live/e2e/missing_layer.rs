@@ -26,10 +26,7 @@ async fn pods_wait_for_the_layer_that_they_share_and_are_made_again_for_it() {
     let why = format!("layer \"host\" of ClusterTopology {:?} is not there", stage.namespace);
     statuses.until("it is told", |status| status.progressing().contains(&why)).await;
     let all_wait = |now: &View| now.count_all(|pod| pod.is_held() && !pod.labels.contains_key(BATCH)) == 12;
-    stage
-        .pods
-        .always(Duration::from_secs(1), "none goes, and none is made again for nothing", |now| all_wait(now))
-        .await;
+    stage.pods.always(Duration::from_secs(1), "none goes, and none is made again for nothing", all_wait).await;
     assert_eq!(stage.pods.births().len(), 12);
 
     let layers = object("rolegate.dev/v1alpha1", "ClusterTopology", &stage.namespace)

@@ -157,7 +157,7 @@ impl Silence {
     }
 
     async fn until(&self, path: &str, what: &str, test: impl Fn(&Value) -> bool) {
-        until_found(what, async || self.stage.send("GET", path, &Value::Null).await.body, |found| test(found)).await;
+        until_found(what, async || self.stage.send("GET", path, &Value::Null).await.body, test).await;
     }
 }
 
@@ -214,7 +214,7 @@ async fn an_object_that_controls_nothing_is_told_so_in_the_end() {
     let segments = json!({ "segmentPlacement": { "segmentSize": { "main": 1 } } });
     // Before there is a webhook: it would refuse the second.
     for name in ["first", "second"] {
-        let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", &name).spec(json!({
+        let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", name).spec(json!({
             "groupRef": { "name": "llm" },
             "coordination": [{ "name": "segments", "strategy": segments }],
         }));
@@ -257,7 +257,7 @@ async fn what_a_rollout_has_made_is_found_in_the_end() {
     let rolling = json!({ "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } });
     let (selector, template) = (&set["spec"]["selector"], &set["spec"]["template"]);
     let spec = json!({ "replicas": 2, "strategy": rolling, "selector": selector, "template": template });
-    let deployment = object("apps/v1", "Deployment", "router").spec(&spec);
+    let deployment = object("apps/v1", "Deployment", "router").spec(spec);
     assert_eq!(silence.stage.post("/apis/apps/v1", "deployments", &deployment).await.code, 201);
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 2/2 pods ready").await;
     let path = format!("/apis/apps/v1/namespaces/{}/deployments/router", silence.stage.namespace);

@@ -10,7 +10,7 @@ async fn allows(stage: &Stage, mut spec: Value, allowed: i32) {
     let api = stage.api::<PodDisruptionBudget>();
     let wanted = spec.to_string();
     spec["selector"] = json!({ "matchLabels": { "rolegate.dev/role": "prefill" } });
-    let budget = object("policy/v1", "PodDisruptionBudget", "prefill").spec(&spec);
+    let budget = object("policy/v1", "PodDisruptionBudget", "prefill").spec(spec);
     api.create(&PostParams::default(), &typed(budget)).await.unwrap();
     eventually(PATIENT, &format!("{wanted} lets {allowed} go"), async || {
         let status = api.get("prefill").await.unwrap().status.unwrap_or_default();

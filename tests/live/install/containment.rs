@@ -159,7 +159,7 @@ async fn runs_no_code(plane: Arc<ControlPlane>) {
 
     let kind = rolegate::api::workload::LEADER_WORKER_SET;
     let template = json!({ "size": 2, "workerTemplate": { "spec": { "containers": container } } });
-    let set = object(&kind.api_version(), &kind.kind, "l").spec(
+    let set = object(&kind.api_version(), kind.kind, "l").spec(
         json!({ "replicas": 0, "rolloutStrategy": { "type": "RollingUpdate" }, "leaderWorkerTemplate": { "size": 1 } }),
     );
     let all: Api<DynamicObject> = api_of(&stage.client, kind, &stage.namespace);

@@ -17,13 +17,13 @@ fn meddle(stage: &Stage) {
     );
     let here = json!({ "matchLabels": { "kubernetes.io/metadata.name": name } });
     let pods = json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"] });
-    let policy = object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", &name).spec(json!({
+    let policy = object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", name).spec(json!({
         "matchConstraints": { "namespaceSelector": here, "resourceRules": [pods] },
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",
         "mutations": [{ "patchType": "ApplyConfiguration", "applyConfiguration": { "expression": change } }],
     }));
-    let binding = object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", &name)
+    let binding = object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", name)
         .spec(json!({ "policyName": name }));
     stage.plane.must(&["create", "-f", "-"], &policy.to_string());
     stage.plane.must(&["create", "-f", "-"], &binding.to_string());

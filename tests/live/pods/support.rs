@@ -27,7 +27,7 @@ pub async fn stage(namespace: &str) -> Stage {
 
 /// The ClusterTopology of all tests.
 fn layers() -> Value {
-    object("rolegate.dev/v1alpha1", "ClusterTopology", &LAYERS)
+    object("rolegate.dev/v1alpha1", "ClusterTopology", LAYERS)
         .spec(json!({ "layers": [{ "name": "host", "key": HOST }, { "name": "rack", "key": RACK }] }))
 }
 

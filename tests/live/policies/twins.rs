@@ -175,7 +175,7 @@ fn kind_of(name: &str) -> ObjectKind {
 }
 
 fn probe(kind: ObjectKind, spec: &Value) -> Value {
-    object(&kind.api_version(), &kind.kind, "probe").spec(&spec)
+    object(&kind.api_version(), kind.kind, "probe").spec(spec)
 }
 
 /// An object for each policy, which it refuses.
@@ -204,12 +204,7 @@ fn misshapen_objects() -> Vec<(ObjectKind, Value)> {
 /// Waits until the API server answers so: definitions and policies reach it by its own watches.
 async fn until(client: &Client, kind: ObjectKind, object: &Value, is_so: impl Fn(&Answer) -> bool) {
     let api = api_of(client, kind, "default");
-    until_found(
-        "the policies and definitions are in force",
-        async || may_create(&api, object).await,
-        |answer| is_so(answer),
-    )
-    .await;
+    until_found("the policies and definitions are in force", async || may_create(&api, object).await, is_so).await;
 }
 
 /// Has the API server serve PodGroups as releases of KAI with this dialect do, and waits until the twin knows.

@@ -76,14 +76,14 @@ pub fn cases(file: &str) -> Vec<Value> {
 
 /// A RoleCoordination with this spec.
 pub fn coordination(name: &str, spec: &Value) -> Value {
-    object("rolegate.dev/v1alpha1", "RoleCoordination", &name).spec(&spec)
+    object("rolegate.dev/v1alpha1", "RoleCoordination", name).spec(spec)
 }
 
 /// A StatefulSet without pods; its template bears these labels besides its own.
 pub fn stateful_set(name: &str, policy: &str, labels: &Value) -> Value {
     let mut labels = labels.clone();
     labels["app"] = json!(name);
-    object("apps/v1", "StatefulSet", &name).spec(json!({
+    object("apps/v1", "StatefulSet", name).spec(json!({
         "replicas": 0,
         "serviceName": name,
         "podManagementPolicy": policy,

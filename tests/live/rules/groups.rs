@@ -21,7 +21,7 @@ fn conflicting() -> Value {
 }
 
 fn broken_deployment(spec: &Value) -> Value {
-    object("apps/v1", "Deployment", "llm").spec(&spec)
+    object("apps/v1", "Deployment", "llm").spec(spec)
 }
 
 /// A text with what differs between two refusals taken out: the kind, and each fault after its reason.

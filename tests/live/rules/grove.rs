@@ -11,7 +11,7 @@ fn clique(name: &str, role: &str, replicas: i64) -> Value {
 }
 
 fn set(kind: &str, name: &str, cliques: &Value, scaling_groups: &Value) -> Value {
-    object("grove.io/v1alpha1", &kind, &name)
+    object("grove.io/v1alpha1", kind, name)
         .spec(json!({ "replicas": 1, "template": { "cliques": cliques, "podCliqueScalingGroups": scaling_groups } }))
 }
 

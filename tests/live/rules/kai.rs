@@ -10,7 +10,7 @@ const POD_GROUPS: &str = "/apis/scheduling.run.ai/v2alpha2";
 const LABEL: &str = "kai.scheduler/subgroup-name";
 
 fn pod_group(name: &str, spec: &Value) -> Value {
-    object("scheduling.run.ai/v2alpha2", "PodGroup", &name).spec(&spec)
+    object("scheduling.run.ai/v2alpha2", "PodGroup", name).spec(spec)
 }
 
 /// The examples of the hierarchical PodGroup design, each under a name of its own.

@@ -4,7 +4,8 @@ use crate::common::prelude::*;
 use crate::rules::desk::{put, refused, stage, warned};
 
 fn policy(name: &str, roles: &Value) -> Value {
-    object("workloads.x-k8s.io/v1alpha2", "CoordinatedPolicy", &name).spec(json!({ "policies": [{ "name": "update", "roles": roles, "strategy": { "rollingUpdate": { "maxSkew": "10%" } } }] }))
+    let update = json!({ "name": "update", "roles": roles, "strategy": { "rollingUpdate": { "maxSkew": "10%" } } });
+    object("workloads.x-k8s.io/v1alpha2", "CoordinatedPolicy", name).spec(json!({ "policies": [update] }))
 }
 
 #[tokio::test]

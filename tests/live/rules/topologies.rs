@@ -8,7 +8,7 @@ const FINALIZER: &str = "rolegate.dev/topology-protection";
 
 /// Waits until the topology at this path passes a test.
 async fn until(turn: &Turn, path: &str, what: &str, test: impl Fn(&Value) -> bool) {
-    until_found(what, async || turn.get(path).await.unwrap_or_default(), |found| test(found)).await;
+    until_found(what, async || turn.get(path).await.unwrap_or_default(), test).await;
 }
 
 fn is_kept(found: &Value) -> bool {

@@ -101,13 +101,13 @@ impl Drop for Turn {
 pub fn topology(path: &str, name: &str, layers: &[&str]) -> Value {
     let version = path.trim_start_matches("/apis/").trim_end_matches("/clustertopologies");
     let layer = |name: &&str| json!({ "name": name, "key": format!("example.com/{name}") });
-    object(&version, "ClusterTopology", &name).spec(json!({ "layers": layers.iter().map(layer).collect::<Vec<_>>() }))
+    object(version, "ClusterTopology", name).spec(json!({ "layers": layers.iter().map(layer).collect::<Vec<_>>() }))
 }
 
 /// A RoleBasedGroup whose steps each go into one domain of a layer.
 pub fn group_in(name: &str, topology: &str, layer: &str) -> Value {
     let constraint = json!({ "clusterTopologyName": topology, "topologyLayerName": layer });
-    object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", &name).spec(json!({
+    object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", name).spec(json!({
         "roles": [{ "name": "prefill", "replicas": 8 }],
         "coordination": [{
             "name": "steps",

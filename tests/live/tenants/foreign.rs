@@ -51,7 +51,7 @@ async fn what_is_named_is_looked_for_in_the_namespace_of_who_names_it() {
     ] {
         let mut spec: Value = fields;
         spec["coordination"] = segments.clone();
-        let object = object("rolegate.dev/v1alpha1", "RoleCoordination", &name).spec(&spec);
+        let object = object("rolegate.dev/v1alpha1", "RoleCoordination", name).spec(spec);
         let made = own.post(OURS, "rolecoordinations", &object).await;
         assert_eq!(made.code, 201, "{made:?}");
         until_found(

@@ -101,7 +101,7 @@ fn writes(account: &Account) -> BTreeMap<String, u32> {
 async fn until_all_was_seen(stage: &Stage, name: &str) {
     let role = json!({ "name": "main", "replicas": 1 });
     let segments = json!({ "name": "c", "strategy": { "segmentPlacement": { "segmentSize": { "main": 1 } } } });
-    let object = object("rolegate.dev/v1alpha1", "RoleCoordination", &name)
+    let object = object("rolegate.dev/v1alpha1", "RoleCoordination", name)
         .spec(json!({ "roles": [role], "coordination": [segments] }));
     stage.create(object).await;
     stage.coordination_statuses(name).until("it is told", |status| !status.0["summary"].is_null()).await;

@@ -61,8 +61,8 @@ pub fn queue_of(stage: &Stage, (resource, quota): (&str, u32), flavor: &Value) {
     json_patch::merge(&mut flavor_spec, flavor);
     let quotas = json!([{ "name": name, "resources": [{ "name": resource, "nominalQuota": quota }] }]);
     let objects = [
-        object(&api, "ResourceFlavor", &name).spec(&flavor_spec),
-        object(&api, "ClusterQueue", &name).spec(json!({
+        object(api, "ResourceFlavor", name).spec(flavor_spec),
+        object(api, "ClusterQueue", name).spec(json!({
             "namespaceSelector": {},
             "resourceGroups": [{ "coveredResources": [resource], "flavors": quotas }],
         })),
