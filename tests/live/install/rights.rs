@@ -149,7 +149,7 @@ async fn topologies(stage: &Stage) {
     for (group, name) in [("rolegate.dev", "ours"), ("workloads.x-k8s.io", "theirs"), ("rolegate.dev", "unused")] {
         let path = format!("/apis/{group}/v1alpha1/clustertopologies");
         let layers = json!([{ "name": "host", "key": "kubernetes.io/hostname" }]);
-        let topology = object(&format!("{group}/v1alpha1"), "ClusterTopology", &name).spec(json!({ "layers": layers }));
+        let topology = object(&format!("{group}/v1alpha1"), "ClusterTopology", name).spec(json!({ "layers": layers }));
         let created = stage.send("POST", &path, &topology).await;
         assert_eq!(created.code, 201, "{created:?}");
         if name != "ours" {

@@ -9,7 +9,7 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::{Resource, ResourceExt};
-use rolegate::server::tls::authority::{LeafSpec, new_ca, new_leaf};
+use rolegate::tls::authority::{LeafSpec, new_ca, new_leaf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

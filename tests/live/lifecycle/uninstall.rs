@@ -121,7 +121,7 @@ async fn nothing_is_held_after_it() {
         until_found(
             "the Deployment gone",
             async || deployments.get_opt(&stage.namespace).await.unwrap(),
-            |found| found.is_none(),
+            std::option::Option::is_none,
         )
         .await;
         running.terminate().await
@@ -142,7 +142,7 @@ async fn nothing_is_held_after_it() {
     until_found(
         "the topology gone",
         async || topologies(&stage).get_opt("racks").await.unwrap(),
-        |found| found.is_none(),
+        std::option::Option::is_none,
     )
     .await;
     let again = rolegate(&stage, &["uninstall", "--yes"]).await;

@@ -115,8 +115,8 @@ pub fn left(version: &str) -> Value {
 
 /// Where it is put back: the names of nodes, and of the namespace, are in the objects.
 pub async fn stage() -> Stage {
-    let stage = Stage::on(ControlPlane::own_with_groups().await, "upgrade").await.with_room(36).await;
-    stage
+    
+    Stage::on(ControlPlane::own_with_groups().await, "upgrade").await.with_room(36).await
 }
 
 /// This version takes over what was put back: nothing moves before its turn, nothing is held again, and all come up.

@@ -391,11 +391,11 @@ async fn pods_of_a_deployment_share_a_rack() {
     add(&stage, "large", "a", 3, &json!({ "cpu": "8" })).await;
     let _rolegate = stage.launch().start().await;
     let main = Group::new("llm").role("main", 3, 3).template(&asks(&json!({ "cpu": "1" })));
-    let object = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(json!({
+    let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(json!({
         "roles": [{ "name": "main", "workloadRef": { "kind": "Deployment", "name": "main" } }],
         "coordination": [one_step(&main)],
     }));
-    stage.create(object).await;
+    stage.create(coordination).await;
     let set = main.set(main.find("main"), &stage.namespace);
     let spec = json!({ "replicas": 3, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
     stage.create(object("apps/v1", "Deployment", "main").spec(spec)).await;

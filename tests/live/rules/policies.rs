@@ -12,7 +12,7 @@ fn policy(name: &str, roles: &Value) -> Value {
 async fn roles_that_the_group_does_not_have_are_refused() {
     let (stage, _rolegate) = stage("policy-role").await.serve().await;
     for version in ["v1alpha1", "v1alpha2"] {
-        let group = object(&format!("workloads.x-k8s.io/{version}"), "RoleBasedGroup", &version)
+        let group = object(&format!("workloads.x-k8s.io/{version}"), "RoleBasedGroup", version)
             .spec(json!({ "roles": [{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 2 }] }));
         put(&stage, &group);
         let reason = format!(
