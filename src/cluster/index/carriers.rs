@@ -161,9 +161,13 @@ impl Carriers {
             .collect()
     }
 
-    /// Stores an object unless a newer version is known or the object was deleted. Returns its group when the object was
-    /// news.
-    pub(super) fn apply(&mut self, source: Option<SourceId>, object: CarrierObject) -> Option<GroupKey> {
+    /// Stores an object unless a newer version is known or the object was deleted. Returns its group, and the other one that it
+    /// carried before, when the object was news.
+    pub(super) fn apply(
+        &mut self,
+        source: Option<SourceId>,
+        object: CarrierObject,
+    ) -> Option<(GroupKey, Option<GroupKey>)> {
         let id = object.id();
         let (uid, version) = object.version();
         let known = self.objects.get(&id);
@@ -173,8 +177,8 @@ impl Carriers {
         }
         let source = source.or(known.filter(|known| known.object.uid() == uid).and_then(|known| known.source));
         let key = object.key();
-        self.objects.insert(id, Stored { object, source, group: Some(key.clone()) });
-        Some(key)
+        let before = self.objects.insert(id, Stored { object, source, group: Some(key.clone()) });
+        Some((key, before))
     }
 
     /// Removes a deleted object, but not its successor of the same name; returns its group.

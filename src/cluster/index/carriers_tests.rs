@@ -56,3 +56,17 @@ fn a_kind_that_is_served_again_brings_its_objects_back() {
     assert_eq!(carriers.forget_all(3).len(), 1);
     assert!(carriers.apply(WATCH, object("a", 5)).is_some());
 }
+
+#[test]
+fn a_group_that_its_coordination_leaves_is_looked_at_as_well() {
+    let coordination = |of: &str, version: u32| {
+        let metadata = json!({ "name": "pd", "namespace": "ns", "uid": "a", "resourceVersion": version.to_string() });
+        let object = json!({ "metadata": metadata, "spec": { "groupRef": { "name": of } } });
+        CarrierObject::coordination(serde_json::from_value(object).unwrap())
+    };
+    let group = |name: &str| GroupKey::new("ns", name);
+    let mut carriers = Carriers::default();
+    assert_eq!(carriers.apply(WATCH, coordination("one", 5)), Some((group("one"), None)));
+    assert_eq!(carriers.apply(WATCH, coordination("two", 6)), Some((group("two"), Some(group("one")))));
+    assert_eq!(carriers.apply(WATCH, coordination("two", 7)), Some((group("two"), None)));
+}

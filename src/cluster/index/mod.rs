@@ -18,6 +18,7 @@ mod trees;
 mod workloads;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -263,8 +264,8 @@ impl Index {
     /// Stores a carrier, with `None` as source if it was read or written outside a watch. An older version than the known one
     /// is dropped.
     pub fn apply_carrier(&mut self, source: Option<SourceId>, object: CarrierObject) {
-        if let Some(key) = self.carriers.apply(source, object) {
-            self.rebuild([key], Because::Carrier);
+        if let Some((key, before)) = self.carriers.apply(source, object) {
+            self.rebuild(iter::once(key).chain(before), Because::Carrier);
         }
     }
 

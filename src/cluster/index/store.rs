@@ -61,15 +61,16 @@ impl<K: Clone + Eq + Hash + Ord, V> Store<K, V> {
         self.keys_of(group).filter_map(|key| self.all.get(key)).map(|stored| &stored.object)
     }
 
-    pub(super) fn insert(&mut self, key: K, stored: Stored<V>) {
+    /// Adds or replaces an object; returns the other group that it was in before.
+    pub(super) fn insert(&mut self, key: K, stored: Stored<V>) -> Option<GroupKey> {
         let group = stored.group.clone();
         let before = self.all.insert(key.clone(), stored).and_then(|before| before.group);
-        if before != group {
-            self.detach(&key, before.as_ref());
-        }
+        let before = before.filter(|before| group.as_ref() != Some(before));
+        self.detach(&key, before.as_ref());
         if let Some(group) = group {
             self.by_group.entry(group).or_default().insert(key);
         }
+        before
     }
 
     pub(super) fn remove<Q: Eq + Hash + Ord + ?Sized>(&mut self, key: &Q) -> Option<Stored<V>>

@@ -115,7 +115,6 @@ pub fn left(version: &str) -> Value {
 
 /// Where it is put back: the names of nodes, and of the namespace, are in the objects.
 pub async fn stage() -> Stage {
-    
     Stage::on(ControlPlane::own_with_groups().await, "upgrade").await.with_room(36).await
 }
 
