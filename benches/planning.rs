@@ -9,7 +9,7 @@ use rolegate::api::status::GroupStatus;
 use rolegate::api::{Pod, RoleBasedGroup};
 use rolegate::cluster::index::{CarrierObject, Change, Index};
 use rolegate::model::{GroupKey, names, place_labels};
-use rolegate::plan::{Action, Ended, LoopOptions, Reconciler};
+use rolegate::plan::{Action, LoopOptions, Question, Reconciler, StatusWrite};
 use serde_json::json;
 
 const NOW: &str = "2026-01-01T00:00:00Z";
@@ -108,22 +108,19 @@ impl Loop {
     /// Applies the oldest pending action; a released pod is ready at once.
     pub fn write(&mut self) {
         let Some(action) = self.asked.pop_front() else { return };
-        let ended = match action {
+        match &action {
             Action::Release { pod, .. } => {
                 let (role, ordinal) = pod.name.split_once('-').unwrap();
                 self.tell(role, ordinal.parse().unwrap(), false);
                 self.ready += 1;
-                Ended::Tried { object: pod.clone(), failure: None }
             }
-            Action::WriteStatus { status, .. } => {
-                self.store(&status);
-                Ended::Written { failure: None }
-            }
-            Action::ConfirmGroup => Ended::Confirmed { failed: false },
-            Action::Publish { .. } | Action::PublishOfPods { .. } => return,
+            Action::WriteStatus(StatusWrite::Group { status, .. }) => self.store(status),
+            Action::Read(Question::Group) | Action::Publish { .. } => {}
             other => panic!("nobody asks for {other:?} here"),
-        };
-        self.reconciler.ended(key(), ended, self.now);
+        }
+        if let Some(ended) = action.ended(None) {
+            self.reconciler.ended(key(), ended, self.now);
+        }
     }
 }
 

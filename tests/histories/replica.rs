@@ -358,9 +358,7 @@ impl Replica {
                 let labels = labels.map(late);
                 Some(Request::Release { pod, labels: labels.unwrap_or_default(), pin })
             }
-            Action::WriteStatus(StatusWrite::Group { group, status, .. }) => {
-                Some(Request::Write { group, status: Box::new(status) })
-            }
+            Action::WriteStatus(StatusWrite::Group { group, status, .. }) => Some(Request::Write { group, status }),
             Action::WritePodGroup { id, write: PodGroupWrite::Ensure(gang), .. } => Some(Request::Ensure { id, gang }),
             Action::WritePodGroup { id, .. } => Some(Request::RemovePodGroup(id)),
             Action::Delete { pod, extent: Extent::Unscheduled } => Some(Request::Recreate(pod)),

@@ -213,11 +213,11 @@ impl World {
                 Ended::Written { target: Target::Object(pod.uid), failure: failed.then(String::new) }
             }
             Action::WriteStatus(StatusWrite::Group { group, status, .. }) => {
-                self.store(&group.carrier.uid, &group.carrier.resource_version, status, succeeds);
+                self.store(&group.carrier.uid, &group.carrier.resource_version, *status, succeeds);
                 Ended::Written { target: Target::Status, failure: failed.then(String::new) }
             }
             Action::WriteStatus(StatusWrite::Conflicted { other, status }) => {
-                self.store(&other.carrier.uid, &other.carrier.resource_version, status, succeeds);
+                self.store(&other.carrier.uid, &other.carrier.resource_version, *status, succeeds);
                 let target = Target::Object(other.carrier.uid.as_str().into());
                 Ended::Written { target, failure: failed.then(String::new) }
             }

@@ -59,7 +59,7 @@ fn pass(reconciler: &mut Reconciler, index: &Index, second: u64) -> (Option<Grou
     let (mut written, mut lowered) = (None, Vec::new());
     for action in actions {
         match action {
-            Action::WriteStatus(StatusWrite::Group { status, .. }) => written = Some(status),
+            Action::WriteStatus(StatusWrite::Group { status, .. }) => written = Some(*status),
             Action::Step(Step::Partition { workload, .. }) => lowered.push(workload.claim.role),
             _ => {}
         }

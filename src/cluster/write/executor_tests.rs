@@ -80,7 +80,7 @@ fn all() -> Vec<Action> {
         sibling: None,
     };
     let surplus = Surplus { role: "prefill".to_owned(), desired: 4, pods: vec![pod("prefill-4")] };
-    let status = GroupStatus::default();
+    let status = Box::<GroupStatus>::default();
     let id = |name: &str| PodGroupId { owner: "group".to_owned(), kind: KUBE_POD_GROUP, name: name.to_owned() };
     vec![
         Action::Release { pod: pod("prefill-0"), labels: None, pin: BTreeMap::new(), queued: Queued::Not },
@@ -172,7 +172,7 @@ async fn what_is_to_be_said_of_a_written_status_is_not_said_when_somebody_was_fa
             warning: true,
             roles: BTreeSet::new(),
         };
-        let (group, status) = (group(), GroupStatus::default());
+        let (group, status) = (group(), Box::default());
         let action = Action::WriteStatus(StatusWrite::Group { group: group.clone(), status, then: vec![note] });
         assert!(executor.carry_out(&group.key, action).await.is_some());
         tokio::time::sleep(TIMEOUT).await;

@@ -245,7 +245,7 @@ impl World {
             }
             Action::WriteStatus(StatusWrite::Group { group, status, .. }) => {
                 if succeeds && group.carrier.resource_version == self.statuses[of].0.to_string() {
-                    self.statuses[of].1 = status;
+                    self.statuses[of].1 = *status;
                     self.tell_group(of);
                 }
                 Ended::Written { target: Target::Status, failure: failed.then(String::new) }

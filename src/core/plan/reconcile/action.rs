@@ -67,7 +67,7 @@ pub enum StatusWrite {
     Group {
         /// The group as it was read.
         group: Arc<Group>,
-        status: GroupStatus,
+        status: Box<GroupStatus>,
         /// Events to publish after the write: they were true of the version that was read.
         then: Vec<EventNote>,
     },
@@ -75,7 +75,7 @@ pub enum StatusWrite {
     Conflicted {
         /// The group as that object carries it.
         other: Arc<Group>,
-        status: GroupStatus,
+        status: Box<GroupStatus>,
     },
     /// The placement of pods on their PodGroup.
     Placement {

@@ -133,9 +133,10 @@ impl Reported {
         // A batch whose release is being committed will be reported as released.
         let commits = seen.needs_commit(group);
         let is_over = |what: &What| !(held.contains_key(what) || is_turn(what.1) || (commits && what.2.is_some()));
-        let over =
-            self.held.iter().filter(|(what, _)| is_over(what)).map(|(what, told)| EventNote::cleared(what, told));
-        let mut events: Vec<_> = over.collect();
+        let cleared = |(what, told): (&What, &Told)| {
+            EventNote::over(format!("{} {}", what.1, subject(what)), &told.message, told.roles.clone())
+        };
+        let mut events: Vec<_> = self.held.iter().filter(|(what, _)| is_over(what)).map(cleared).collect();
         let mut told_before = std::mem::take(&mut self.held);
         let is_new = |(what, held): &(&What, &&Held)| told_before.get(*what).is_none_or(|told| lacks_more(told, held));
         let lasted = self.waiting.lasted(held.iter().filter(is_new).map(|(what, _)| what.clone()), now);
@@ -242,6 +243,7 @@ impl EventNote {
     }
 
     /// Returns the Event for the workloads of these roles as well.
+    #[must_use]
     pub fn of_roles(self, roles: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { roles: roles.into_iter().map(Into::into).collect(), ..self }
     }
@@ -266,10 +268,6 @@ impl EventNote {
     fn of_elastic(group: &Group, reason: &str, subject: String, note: String, warning: bool) -> Self {
         let roles = group.batched().flat_map(|(_, batching)| batching.sizes.keys());
         Self::new(reason, subject, note, warning).of_roles(roles)
-    }
-
-    fn cleared(what: &What, told: &Told) -> Self {
-        Self::over(format!("{} {}", what.1, subject(what)), &told.message, told.roles.clone())
     }
 
     fn over(subject: String, note: &str, roles: BTreeSet<String>) -> Self {

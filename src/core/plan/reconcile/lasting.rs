@@ -111,11 +111,6 @@ impl<K: Ord + Clone, V: Clone> Ledger<K, V> {
     pub(in crate::plan) fn again(&self) -> Option<Uptime> {
         self.waiting.next(LASTS, Uptime::ZERO)
     }
-
-    /// Forgets what was reported.
-    pub(in crate::plan) fn clear(&mut self) {
-        self.told.clear();
-    }
 }
 
 #[cfg(test)]

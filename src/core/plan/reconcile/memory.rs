@@ -127,7 +127,7 @@ impl Memory {
     /// Clears the last decision: a replica that does not lead reports none.
     pub(in crate::plan) fn decided_nothing(&mut self) {
         self.decided = Decided::default();
-        self.tree.clear();
+        self.tree = TreeMemory::default();
         // A later leader verifies it again.
         self.presence.take_gone();
     }

@@ -291,7 +291,7 @@ impl Pass<'_> {
         let Placed { waits, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
         let (after, now) = (self.options.bind_timeout, self.now);
-        let again = self.memory.waits.placed.note(waits.iter().cloned(), after, now);
+        let again = self.memory.waits.placed.note(waits.iter().copied(), after, now);
         self.pass_again(again);
         let again = self.memory.waits.given_up.give_up(given_up, after, now);
         self.pass_again(again);
@@ -313,6 +313,7 @@ impl Pass<'_> {
         let event = self.memory.status.dropped.event(other);
         self.publish(About::Group(other.clone()), event.into_iter().collect());
         if status != other.status && !self.drops_writes(other) {
+            let status = Box::new(status);
             self.begin(Action::WriteStatus(StatusWrite::Conflicted { other: other.clone(), status }));
         }
     }
@@ -343,7 +344,8 @@ impl Pass<'_> {
         self.memory.status.overwritten.writes(group, &status, self.now);
         let is_first = self.memory.status.begin(snapshot.seen, self.now);
         let then = behind(group, &seen.view, !is_first).into_iter().collect();
-        self.actions.push(Action::WriteStatus(StatusWrite::Group { group: group.clone(), status, then }));
+        let (group, status) = (group.clone(), Box::new(status));
+        self.actions.push(Action::WriteStatus(StatusWrite::Group { group, status, then }));
     }
 
     /// Reports whether the object has not kept a written status, and would not now.

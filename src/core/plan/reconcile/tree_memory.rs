@@ -45,11 +45,4 @@ impl TreeMemory {
             (None, _) => {}
         }
     }
-
-    /// Forgets all, since another replica decides.
-    pub(in crate::plan) fn clear(&mut self) {
-        self.told.clear();
-        self.unbound = Timed::default();
-        self.plan = None;
-    }
 }
