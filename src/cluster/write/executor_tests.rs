@@ -81,7 +81,7 @@ fn all() -> Vec<Action> {
         sibling: None,
     };
     let surplus = Surplus { role: "prefill".to_owned(), desired: 4, pods: vec![pod("prefill-4")] };
-    let status = Box::new(GroupStatus::default());
+    let status = Box::<GroupStatus>::default();
     let id = |name: &str| PodGroupId { owner: "group".to_owned(), kind: KUBE_POD_GROUP, name: name.to_owned() };
     vec![
         Action::Release { pod: pod("prefill-0"), labels: None, pin: BTreeMap::new(), queued: Queued::Not },

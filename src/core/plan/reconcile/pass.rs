@@ -344,7 +344,8 @@ impl Pass<'_> {
         self.memory.status.overwritten.writes(group, &status, self.now);
         let is_first = self.memory.status.begin(snapshot.seen, self.now);
         let then = behind(group, &seen.view, !is_first).into_iter().collect();
-        self.actions.push(Action::WriteStatus(StatusWrite::Group { group: group.clone(), status, then }));
+        let (group, status) = (group.clone(), Box::new(status));
+        self.actions.push(Action::WriteStatus(StatusWrite::Group { group, status, then }));
     }
 
     /// Reports whether the object has not kept a written status, and would not now.
