@@ -7,9 +7,9 @@ use crate::model::Allowed;
 /// What can be allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Allow {
-    /// Scale claimed workloads of groups that say how many segments they want.
+    /// Scale claimed workloads of groups with `segments`.
     Scale,
-    /// Delete the pods of a batch that broke, so that it is made again as a whole.
+    /// Delete the pods of a broken batch, so that it is recreated as a whole.
     Recovery,
 }
 

@@ -25,7 +25,7 @@ pub struct LiveArgs {
     /// Namespace; by default that of the kubeconfig's context.
     #[arg(short, long)]
     pub namespace: Option<String>,
-    /// Namespace and name of the rolegate that serves the cluster: its Lease tells its mode.
+    /// Namespace and name of the Lease of the rolegate that serves the cluster.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "rolegate-system/rolegate", env = "ROLEGATE")]
     rolegate: RolegateName,
 }

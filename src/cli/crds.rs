@@ -10,10 +10,10 @@ use crate::api::crd;
 /// Options of `crds`.
 #[derive(Debug, Args)]
 pub struct CrdsArgs {
-    /// Those that other projects own, for clusters without them: RoleBasedGroup in the shape of the KEPs.
+    /// Print RoleBasedGroup in the shape of the KEPs, for clusters without an RBG operator.
     #[arg(long)]
     optional: bool,
-    /// Write each to a file of its own in this folder.
+    /// Folder for one file for each definition.
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
 }

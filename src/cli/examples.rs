@@ -24,27 +24,24 @@ pub const EXAMPLES: &[Examples] = &[
                 "rolegate serve --kubeconfig ~/.kube/config --reach loopback --webhooks all",
             ),
             (
-                "Two namespaces, where a batch goes without pods that nobody makes for ten minutes",
+                "Two namespaces; a batch goes without pods that are missing for ten minutes",
                 "rolegate serve --namespaces team-a,team-b --incomplete release-after=10m",
             ),
-            (
-                "Everything that it does, for a log pipeline",
-                "rolegate serve --log rolegate=debug,warn --log-format json",
-            ),
+            ("A detailed log for a log pipeline", "rolegate serve --log rolegate=debug,warn --log-format json"),
         ],
     },
     Examples {
         command: "mutate",
-        exits: &[(0, "all would be admitted"), (1, "one would be refused"), (2, "something cannot be read")],
+        exits: &[(0, "all objects would be admitted"), (1, "an object would be refused"), (2, "a file cannot be read")],
         examples: &[
-            ("What the pods of these workloads would be born with", "rolegate mutate workloads.yaml --with group.yaml"),
-            ("The patches alone", "rolegate mutate workloads.yaml --with group.yaml -o patch"),
+            ("The pods of these workloads", "rolegate mutate workloads.yaml --with group.yaml"),
+            ("The patches only", "rolegate mutate workloads.yaml --with group.yaml -o patch"),
             (
-                "What becomes of an update of a workload",
+                "An update of a workload",
                 "rolegate mutate workloads.yaml --old workloads-before.yaml --with group.yaml -o diff",
             ),
             (
-                "What kustomize or Helm prints",
+                "Output of kustomize or Helm",
                 "kubectl kustomize overlays/prod | rolegate mutate - --with group.yaml -o yaml",
             ),
         ],
@@ -52,68 +49,68 @@ pub const EXAMPLES: &[Examples] = &[
     Examples {
         command: "check",
         exits: &[
-            (0, "nothing would be refused"),
-            (1, "something would be, or is warned about with --fail-on-warning"),
-            (2, "something cannot be read, or there is no object"),
+            (0, "no object would be refused"),
+            (1, "an object would be refused, or has a warning with --fail-on-warning"),
+            (2, "a file cannot be read, or there is no object"),
         ],
         examples: &[
             ("A group with its workloads", "rolegate check group.yaml workloads.yaml"),
-            ("Whether a change is allowed", "rolegate check group.yaml --old group-before.yaml --with workloads.yaml"),
-            ("A pull request, with marks on its lines", "rolegate check . -o github"),
-            ("What kustomize or Helm prints", "kubectl kustomize overlays/prod | rolegate check - --fail-on-warning"),
+            ("An update", "rolegate check group.yaml --old group-before.yaml --with workloads.yaml"),
+            ("A pull request on GitHub", "rolegate check . -o github"),
+            ("Output of kustomize or Helm", "kubectl kustomize overlays/prod | rolegate check - --fail-on-warning"),
         ],
     },
     Examples {
         command: "plan",
         exits: &[
-            (0, "all groups are admitted and come up completely; with --state: are admitted"),
-            (1, "one is not"),
-            (2, "something cannot be read or planned"),
+            (0, "all groups are admitted and, without --state, come up completely"),
+            (1, "a group is not"),
+            (2, "a file cannot be read or planned"),
         ],
         examples: &[
-            ("In what order a group comes up", "rolegate plan group.yaml --with workloads.yaml"),
-            ("The same as a chart, and as a picture", "rolegate plan group.yaml -o chart"),
+            ("The order of a group", "rolegate plan group.yaml --with workloads.yaml"),
+            ("The same as a chart and as a picture", "rolegate plan group.yaml -o chart"),
             ("", "rolegate plan group.yaml -o svg > plan.svg"),
             (
-                "Where its batches go on these nodes",
+                "The places of its batches on these nodes",
                 "rolegate plan group.yaml --with workloads.yaml --with cluster.json",
             ),
-            ("What would be released next, from these counts", "rolegate plan group.yaml --state counts.yaml"),
+            ("The next release, from these counts", "rolegate plan group.yaml --state counts.yaml"),
         ],
     },
     Examples {
         command: "fit",
-        exits: &[(0, "every batch fits"), (1, "one does not"), (2, "something cannot be read or told")],
+        exits: &[(0, "every batch fits"), (1, "a batch does not fit"), (2, "an object or a file cannot be read")],
         examples: &[
-            ("How many batches of a group of the cluster fit, and where", "rolegate fit pd -n prod"),
+            ("A group of the cluster", "rolegate fit pd -n prod"),
             ("The same node by node", "rolegate fit pd -n prod -o wide"),
             (
                 "A group that is not applied yet",
                 "kubectl get nodes,pods -A -o json | rolegate fit group.yaml workloads.yaml --with -",
             ),
-            ("Files alone", "rolegate fit group.yaml --with workloads.yaml --with cluster.json"),
+            ("Files only", "rolegate fit group.yaml --with workloads.yaml --with cluster.json"),
         ],
     },
     Examples {
         command: "test",
         exits: &[
             (0, "all cases are as expected, or were updated"),
-            (1, "one is not"),
-            (2, "something cannot be read or written, or there is no case"),
+            (1, "a case fails"),
+            (2, "a file cannot be read or written, or there is no case"),
         ],
         examples: &[
             ("Every case of a folder", "rolegate test cases"),
-            ("Some of them, each by its name", "rolegate test cases --name rollout -o wide"),
+            ("Cases by name", "rolegate test cases --name rollout -o wide"),
             ("In CI, with a report", "rolegate test cases --junit junit.xml"),
-            ("What comes out is right now: write it down", "rolegate test cases --update"),
+            ("Accept the results", "rolegate test cases --update"),
         ],
     },
     Examples {
         command: "status",
-        exits: &[(0, "the groups could be read"), (1, "they could not")],
+        exits: &[(0, "the groups could be read"), (1, "the groups could not be read")],
         examples: &[
             ("Every group of the cluster", "rolegate status -A"),
-            ("One group with its conditions, again whenever something changes", "rolegate status pd -n prod --watch"),
+            ("One group with its conditions, again at each change", "rolegate status pd -n prod --watch"),
             ("One group batch by batch", "rolegate status pd -n prod -o wide"),
             (
                 "Names of groups that hold pods",
@@ -123,65 +120,62 @@ pub const EXAMPLES: &[Examples] = &[
     },
     Examples {
         command: "explain",
-        exits: &[(0, "the object is there, whatever it waits for"), (1, "it is not, or cannot be read")],
+        exits: &[(0, "the object exists"), (1, "the object does not exist, or cannot be read")],
         examples: &[
-            ("Why a pod does not start, and what one can do", "rolegate explain pod prefill-17 -n prod"),
-            ("Why a group does not go on, until interrupted", "rolegate explain group pd -n prod --watch"),
-            ("The reason alone", "rolegate explain pod prefill-17 -o json | jq -r .reason"),
-            (
-                "Which group and role a workload is of, and what is missing",
-                "rolegate explain workload sts/prefill -n prod",
-            ),
+            ("Why a pod does not start", "rolegate explain pod prefill-17 -n prod"),
+            ("Why a group waits, until interrupted", "rolegate explain group pd -n prod --watch"),
+            ("The reason only", "rolegate explain pod prefill-17 -o json | jq -r .reason"),
+            ("Group, role and missing labels of a workload", "rolegate explain workload sts/prefill -n prod"),
         ],
     },
     Examples {
         command: "adopt",
-        exits: &[(0, "done; with --dry-run: would be allowed"), (1, "refused, failed, or nobody said yes")],
+        exits: &[(0, "done; with --dry-run: would be allowed"), (1, "refused, failed, or not confirmed")],
         examples: &[
-            ("What would be done, and what would roll", "rolegate adopt sts/llm-prefill sts/llm-decode --dry-run"),
+            ("Changes and rollouts, without making them", "rolegate adopt sts/llm-prefill sts/llm-decode --dry-run"),
             (
-                "Two StatefulSets and a router, by other names than their roles",
+                "Two StatefulSets and a router, with role names",
                 "rolegate adopt prefill=sts/serve-p decode=sts/serve-d deploy/router --group llm -n prod",
             ),
             (
-                "Segments of a size of their own, and an account of it",
+                "Segments of a given size, and the changes as YAML",
                 "rolegate adopt lws/prefill lws/decode --group llm --segment-size prefill=4,decode=2 --yes -o yaml",
             ),
         ],
     },
     Examples {
         command: "release",
-        exits: &[(0, "all could be lifted"), (1, "one could not, or nobody said yes")],
+        exits: &[(0, "all gates were lifted"), (1, "a gate could not be lifted, or not confirmed")],
         examples: &[
-            ("One pod, whatever it waits for; it asks first", "rolegate release pod prefill-17 -n prod"),
-            ("All pods of a group, without a question", "rolegate release group pd -n prod --yes"),
+            ("One pod, after confirmation", "rolegate release pod prefill-17 -n prod"),
+            ("All pods of a group, without confirmation", "rolegate release group pd -n prod --yes"),
             ("All pods and frozen rollouts of a namespace", "rolegate release --all -n prod"),
         ],
     },
     Examples {
         command: "resume",
-        exits: &[(0, "all go on that wait, or none does"), (1, "one could not be told")],
+        exits: &[(0, "all waiting groups were resumed"), (1, "a group could not be resumed")],
         examples: &[
-            ("A group whose recovery is paused, or was exhausted", "rolegate resume pd -n prod"),
-            ("Every group whose recovery waits for a person", "rolegate resume --all-recoveries"),
+            ("A group whose recovery is paused or exhausted", "rolegate resume pd -n prod"),
+            ("Every such group", "rolegate resume --all-recoveries"),
         ],
     },
     Examples {
         command: "doctor",
-        exits: &[(0, "no error was found"), (1, "one was"), (2, "the cluster cannot be reached")],
+        exits: &[(0, "no error was found"), (1, "an error was found"), (2, "the cluster cannot be reached")],
         examples: &[
-            ("The installation, and how to mend it", "rolegate doctor"),
-            ("A dry-run pod in a namespace that lets you create one", "rolegate doctor --try-in prod"),
-            ("The errors alone", "rolegate doctor -o json | jq '.findings[] | select(.level == \"error\")'"),
+            ("The installation", "rolegate doctor"),
+            ("The dry-run pod in another namespace", "rolegate doctor --try-in prod"),
+            ("The errors only", "rolegate doctor -o json | jq '.findings[] | select(.level == \"error\")'"),
         ],
     },
     Examples {
         command: "uninstall",
-        exits: &[(0, "nothing is left"), (1, "something is, or nobody said yes")],
+        exits: &[(0, "nothing is left"), (1, "an object is left, or not confirmed")],
         examples: &[
-            ("What would be done", "rolegate uninstall --dry-run"),
-            ("Do it; it asks first", "rolegate uninstall"),
-            ("Without a question, with an account of it", "rolegate uninstall --yes -o yaml"),
+            ("The changes, without making them", "rolegate uninstall --dry-run"),
+            ("Uninstall, after confirmation", "rolegate uninstall"),
+            ("Without confirmation, and the changes as YAML", "rolegate uninstall --yes -o yaml"),
         ],
     },
     Examples {
@@ -189,7 +183,7 @@ pub const EXAMPLES: &[Examples] = &[
         exits: &[(0, "printed")],
         examples: &[
             ("For this shell", "source <(rolegate completions bash)"),
-            ("For all to come", "rolegate completions zsh > \"${fpath[1]}/_rolegate\""),
+            ("For later shells", "rolegate completions zsh > \"${fpath[1]}/_rolegate\""),
             ("", "rolegate completions fish > ~/.config/fish/completions/rolegate.fish"),
         ],
     },
@@ -202,7 +196,7 @@ pub const EXAMPLES: &[Examples] = &[
                 "Three replicas on three nodes, certificates by cert-manager",
                 "rolegate manifests --image YOURS --replicas 3 --spread required --certificates cert-manager",
             ),
-            ("The rights and what contains them", "rolegate manifests --part rbac,containment"),
+            ("The rights and the policies that limit them", "rolegate manifests --part rbac,containment"),
             ("With flags of `serve`", "rolegate manifests --image YOURS -- --incomplete release-after=10m"),
         ],
     },
@@ -212,13 +206,13 @@ pub const EXAMPLES: &[Examples] = &[
         examples: &[
             ("RoleCoordination and ClusterTopology", "rolegate crds | kubectl apply --server-side -f -"),
             ("RoleBasedGroup, on a cluster without an RBG operator", "rolegate crds --optional"),
-            ("A file for each", "rolegate crds --output ."),
+            ("A file for each definition", "rolegate crds --output ."),
         ],
     },
     Examples {
         command: "version",
         exits: &[(0, "printed")],
-        examples: &[("Which release this is", "rolegate version"), ("For a script", "rolegate version -o json")],
+        examples: &[("The version", "rolegate version"), ("For a script", "rolegate version -o json")],
     },
 ];
 

@@ -59,37 +59,37 @@ pub struct Cli {
 enum Command {
     /// Run the webhook and the loop.
     Serve(Box<serve::ServeArgs>),
-    /// Show what objects in files would become, without a cluster.
+    /// Show the mutated objects of files, without a cluster.
     Mutate(mutate::MutateArgs),
-    /// Judge objects in files by the webhook's rules, without a cluster.
+    /// Judge the objects of files by the rules of the webhook, without a cluster.
     Check(check::CheckArgs),
-    /// Show in what order the gates of a group would be lifted, without a cluster.
+    /// Show the order of release of a group's pods, without a cluster.
     Plan(plan::PlanArgs),
-    /// Show how many batches of a group fit into the room that nodes have left, and where.
+    /// Show the number and the places of a group's batches that fit into free room.
     Fit(fit::FitArgs),
-    /// Run cases of objects and what must come out, without a cluster.
+    /// Run test cases of objects, without a cluster.
     Test(test::TestArgs),
-    /// Show groups of a cluster with their batches.
+    /// Show the groups of a cluster and their batches.
     Status(status::StatusArgs),
-    /// Say why a pod or a group of a cluster is held, and what to do.
+    /// Explain why a pod or group of a cluster is held, and the remedy.
     Explain(explain::ExplainArgs),
-    /// Make workloads that run the roles of a group: label their pods, the workloads and their templates, in that order.
+    /// Make running workloads the roles of a group: label pods, workloads and templates, in that order.
     Adopt(adopt::AdoptArgs),
-    /// Lift the gate of pods by hand, in an emergency.
+    /// Lift the gates of pods by hand.
     Release(release::ReleaseArgs),
-    /// Have a group go on that waits for a person.
+    /// Resume a group that waits for a person.
     Resume(resume::ResumeArgs),
-    /// Look at an installation, and say what is wrong and how to mend it.
+    /// Check an installation, and explain faults and remedies.
     Doctor(doctor::DoctorArgs),
-    /// Take rolegate out of a cluster: nothing is held any more.
+    /// Remove rolegate from a cluster, and release all held pods.
     Uninstall(uninstall::UninstallArgs),
-    /// Print the completions of a shell.
+    /// Print the completion script of a shell.
     Completions(completions::CompletionsArgs),
-    /// Print everything to install rolegate in a cluster.
+    /// Print the objects of an installation.
     Manifests(manifests::ManifestsArgs),
-    /// Print CustomResourceDefinitions, or write each to a file of its own.
+    /// Print CustomResourceDefinitions, or write each to a file.
     Crds(crds::CrdsArgs),
-    /// Print the version, and the commit that it is built of.
+    /// Print the version and its commit.
     Version(version::VersionArgs),
 }
 

@@ -9,11 +9,11 @@ use crate::rules::{KaiDialect, label_key_fault};
 /// How a command prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Output {
-    /// For people.
+    /// Text.
     Text,
-    /// One JSON object.
+    /// JSON.
     Json,
-    /// The same data as YAML.
+    /// YAML.
     Yaml,
 }
 
@@ -31,13 +31,13 @@ impl Output {
 /// How a command prints that has more to tell people than they want at first sight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum WideOutput {
-    /// For people.
+    /// Text.
     Text,
-    /// For people who want it in detail.
+    /// Text with details.
     Wide,
-    /// One JSON object.
+    /// JSON.
     Json,
-    /// The same data as YAML.
+    /// YAML.
     Yaml,
 }
 
@@ -58,7 +58,7 @@ pub enum Subject {
     /// A pod.
     #[value(alias = "pods", alias = "po")]
     Pod,
-    /// A group, or a RoleCoordination, with all its pods.
+    /// A group or RoleCoordination with all its pods.
     #[value(aliases = ["groups", "rbg", "rolebasedgroup", "rcoord", "rolecoordination"])]
     Group,
 }
@@ -66,7 +66,7 @@ pub enum Subject {
 /// When to use colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Color {
-    /// On a terminal.
+    /// On a terminal only.
     Auto,
     /// Always.
     Always,
@@ -88,9 +88,9 @@ impl Color {
 /// What the counts of KAI's PodGroups mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum KaiDialectArg {
-    /// By the installed definition, else by the fields that are set.
+    /// That of the installed definition, else of the fields that are set.
     Auto,
-    /// The hierarchical PodGroup design, as KAI's proposal has it.
+    /// The hierarchical PodGroups of KAI's proposal.
     #[value(alias = "seed")]
     Proposal,
     /// KAI v0.15 and later.
@@ -113,20 +113,20 @@ impl From<KaiDialectArg> for KaiDialect {
 /// How pods are mutated.
 #[derive(Args, Clone, Debug)]
 pub struct PodArgs {
-    /// Pods that name a group by `rolegate.dev/group`, and a role that it does not have.
+    /// Treatment of pods that name a group by `rolegate.dev/group` and a role that the group lacks.
     #[arg(long, value_enum, default_value = "hold")]
     unknown_role: UnknownRole,
-    /// Environment variables by which pods of Grove sets, and of groups that ask for it, find each other by role.
+    /// Add environment variables by which pods of Grove sets, and of groups with `rolegate.dev/discovery`, find each
+    /// other.
     #[arg(long, value_enum, default_value = "on")]
     discovery: Switch,
-    /// End of every DNS name in the cluster.
+    /// DNS domain of the cluster.
     #[arg(long, value_name = "DOMAIN", default_value = "cluster.local")]
     cluster_domain: String,
-    /// Another label that says the segment of a pod, beside `rolegate.dev/segment`: of pods with a number at creation.
+    /// Additional label key for the segment of a pod, on pods with a number at creation.
     #[arg(long, value_name = "KEY", value_parser = parse_label_key)]
     segment_label: Option<String>,
-    /// Another label that says with which pods of other roles a pod was rolled, beside `rolegate.dev/cohort`: of pods with a
-    /// revision at creation.
+    /// Additional label key for the cohort of a pod, on pods with a revision at creation.
     #[arg(long, value_name = "KEY", value_parser = parse_label_key)]
     cohort_label: Option<String>,
 }
@@ -148,18 +148,16 @@ impl PodArgs {
 /// Pods that name a group by our own label, and a role that it does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum UnknownRole {
-    /// They are held until the group has the role.
+    /// Hold them until the group has the role.
     Hold,
-    /// They pass, with a warning.
+    /// Admit them with a warning.
     Pass,
 }
 
 /// On or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Switch {
-    /// As objects say.
     On,
-    /// Whatever objects say.
     Off,
 }
 

@@ -25,20 +25,20 @@ use crate::plan::PodRef;
 /// Arguments of `release`.
 #[derive(Args, Debug)]
 pub struct ReleaseArgs {
-    /// What is released.
+    /// Kind of the object.
     #[arg(value_enum, required_unless_present = "all", requires = "name")]
     kind: Option<Subject>,
-    /// Its name.
+    /// Name of the object.
     name: Option<String>,
-    /// Every pod of the namespace that carries our gate, and every workload with an open rollout.
+    /// Release every held pod and every frozen workload of the namespace.
     #[arg(long, conflicts_with = "kind", requires = "namespace")]
     all: bool,
     #[command(flatten)]
     live: LiveArgs,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     yes: bool,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }

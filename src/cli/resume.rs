@@ -18,15 +18,15 @@ use crate::plan::status::conditions;
 /// Arguments of `resume`.
 #[derive(Args, Debug)]
 pub struct ResumeArgs {
-    /// The group that goes on.
+    /// Name of the group.
     #[arg(value_name = "GROUP", required_unless_present = "all_recoveries")]
     group: Option<String>,
-    /// Every group of all namespaces whose recovery waits for a person.
+    /// Resume every group of all namespaces whose recovery is paused or exhausted.
     #[arg(long, conflicts_with_all = ["group", "namespace"])]
     all_recoveries: bool,
     #[command(flatten)]
     live: LiveArgs,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }

@@ -12,12 +12,12 @@ use crate::rules::{RuleSetting, RuleSettings, label_key_fault};
 /// How much is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ModeArg {
-    /// What breaks a rule is refused; pods are held.
+    /// Refuse objects that break a rule; hold pods.
     #[default]
     Enforce,
-    /// What breaks a rule is let in with a warning; pods are held.
+    /// Admit objects that break a rule, with a warning; hold pods.
     Warn,
-    /// Nothing is refused, warned about or changed: audit annotations, metrics and log say what would have been.
+    /// Change and refuse nothing; report verdicts in audit annotations, metrics and log.
     Observe,
 }
 
@@ -34,10 +34,10 @@ impl From<ModeArg> for Mode {
 /// Options that say how much is done, and how much single rules weigh.
 #[derive(Args, Clone, Debug)]
 pub struct ModeArgs {
-    /// How much is done. A namespace's label `rolegate.dev/mode` goes before it.
+    /// Default mode of namespaces. The label `rolegate.dev/mode` of a namespace overrides it.
     #[arg(long, value_enum, default_value = "enforce")]
     pub mode: ModeArg,
-    /// How much single rules weigh: `deny` also what they would only warn about, `warn`, or `off`.
+    /// Effect of single rules: `deny` (also for warnings), `warn` or `off`.
     #[arg(long = "rule", value_delimiter = ',', value_name = "ID=deny|warn|off", value_parser = parse_rule)]
     rules: Vec<RuleSetting>,
 }

@@ -22,19 +22,19 @@ use crate::model::wording::counted;
 pub struct UninstallArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
-    /// Namespace of rolegate itself.
+    /// Namespace of rolegate.
     #[arg(short, long, default_value = "rolegate-system")]
     namespace: String,
     /// Name of the webhook configurations, the Lease and the Deployment.
     #[arg(long, default_value = "rolegate")]
     name: String,
-    /// Only list what would be done.
+    /// Print the changes without making them.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     yes: bool,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }

@@ -14,7 +14,7 @@ pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("ROLEGAT
 /// Arguments of `version`.
 #[derive(Args, Debug)]
 pub struct VersionArgs {
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }

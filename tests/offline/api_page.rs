@@ -7,14 +7,14 @@ use serde_json::Value;
 
 const HEAD: &str = "# API
 
-Every field of the kinds that rolegate defines, as `rolegate crds` prints them. Written by `make docs` from the types; do not edit.
+The fields of rolegate's kinds, written by `make docs` from the types.
 
 - `[]` stands for an entry of a list, `{}` for a value of a map.
-- A default is filled in by the API server; where none is named, what is left out means is said in the description.
-- What rolegate's webhook checks beyond this is in [rules.md](rules.md).
+- The API server fills in a default that has its own sentence.
+- [rules.md](rules.md) lists further checks of the webhook.
 
-A RoleBasedGroup in the shape of the designs (`rolegate crds --optional`) takes the same `spec.coordination[]` as a RoleCoordination,
-and gets the same `status`.
+A RoleBasedGroup in the shape of the designs (`rolegate crds --optional`) has the same `spec.coordination[]` and `status` as a
+RoleCoordination.
 ";
 
 pub fn page() -> String {
@@ -40,34 +40,46 @@ fn kind(page: &mut String, definition: &Value) {
     for part in ["spec", "status"] {
         let schema = &version["schema"]["openAPIV3Schema"]["properties"][part];
         _ = writeln!(page, "\n### {} {part}\n\n{}\n", text(&names["kind"]), description(schema));
-        page.push_str("| field | type | required | default | |\n|---|---|---|---|---|\n");
-        fields(page, schema, "");
+        page.push_str("| field | type | |\n|---|---|---|\n");
+        fields(page, &mut Vec::new(), schema, "");
     }
 }
 
+/// Schemas with fields, and the path of each.
+type Written = Vec<(Value, String)>;
+
 /// Writes a row for each field below a schema, each followed by its own fields.
-fn fields(page: &mut String, schema: &Value, at: &str) {
+fn fields(page: &mut String, written: &mut Written, schema: &Value, at: &str) {
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{at}{name}");
-        let is_required = if required.contains(&name.as_str()) { "yes" } else { "" };
-        let default = field.get("default").map(|default| format!("`{default}`")).unwrap_or_default();
-        _ = writeln!(
-            page,
-            "| `{path}` | {} | {is_required} | {default} | {} |",
-            type_of(field),
-            description(field).replace('|', "\\|")
-        );
-        below(page, field, &path);
+        let mut text = description(field).replace('|', "\\|");
+        if required.contains(&name.as_str()) {
+            text.insert_str(0, "Required. ");
+        }
+        if let Some(default) = field.get("default") {
+            _ = write!(text, " Default: `{default}`.");
+        }
+        let known = written.iter().find(|(schema, _)| *schema == field["properties"]).map(|(_, path)| path.clone());
+        if let Some(known) = &known {
+            _ = write!(text, " Fields: those of `{known}`.");
+        }
+        _ = writeln!(page, "| `{path}` | {} | {text} |", type_of(field));
+        if known.is_none() {
+            if field["properties"].is_object() {
+                written.push((field["properties"].clone(), path.clone()));
+            }
+            below(page, written, field, &path);
+        }
     }
 }
 
 /// Writes the fields of an object, or of the entries of a list or map.
-fn below(page: &mut String, schema: &Value, path: &str) {
-    fields(page, schema, &format!("{path}."));
+fn below(page: &mut String, written: &mut Written, schema: &Value, path: &str) {
+    fields(page, written, schema, &format!("{path}."));
     for (entries, step) in [("items", "[]"), ("additionalProperties", "{}")] {
         if schema[entries].is_object() {
-            below(page, &schema[entries], &format!("{path}{step}"));
+            below(page, written, &schema[entries], &format!("{path}{step}"));
         }
     }
 }

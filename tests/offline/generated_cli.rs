@@ -22,25 +22,46 @@ fn examples_of(command: &str) -> &'static Examples {
     EXAMPLES.iter().find(|examples| examples.command == command).unwrap_or_else(|| panic!("{command} has no examples"))
 }
 
+/// Number of commands from which an option is described once for all of them.
+const COMMON: usize = 3;
+
 /// Returns the reference page of the command line, from its definitions.
 fn page() -> String {
-    let mut page = "# Command line\n\nWhat `rolegate COMMAND --help` says, on one page; written by `make docs`. As a plugin of kubectl the same \
-                    commands\nare `kubectl rolegate COMMAND` (see [operating.md](operating.md#as-a-plugin-of-kubectl)).\n\n\
-                    | command | does |\n|---|---|\n"
+    let mut page = "# Command line\n\nThe help texts of all commands, written by `make docs`. `kubectl rolegate COMMAND` runs the same \
+                    commands\n([plugin](operating.md#as-a-plugin-of-kubectl)).\n\n| command | |\n|---|---|\n"
         .to_owned();
-    for command in commands() {
-        let name = command.get_name();
-        let about = command.get_about().unwrap().to_string();
+    let is_shown = |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
+    let described = |command: clap::Command| {
+        let arguments: Vec<_> = command.get_arguments().filter(is_shown).map(argument).collect();
+        (command, arguments)
+    };
+    let commands: Vec<_> = commands().into_iter().map(described).collect();
+    for (command, _) in &commands {
+        let (name, about) = (command.get_name(), command.get_about().unwrap().to_string());
         _ = writeln!(page, "| [`{name}`](#rolegate-{name}) | {} |", about.trim_end_matches('.'));
     }
-    for mut command in commands() {
-        let usage = command.render_usage().to_string();
+    page.push_str("\n## Options of several commands\n\n");
+    let mut all: Vec<_> = commands.iter().flat_map(|(_, arguments)| arguments).collect();
+    let is_common = |argument: &(String, String)| all.iter().filter(|other| **other == argument).count() >= COMMON;
+    let common: BTreeSet<_> = all.iter().filter(|argument| is_common(argument)).copied().collect();
+    let mut seen = BTreeSet::new();
+    all.retain(|argument| common.contains(argument) && seen.insert(*argument));
+    all.iter().for_each(|(_, text)| page.push_str(text));
+    for (command, arguments) in &commands {
+        let usage = command.clone().render_usage().to_string();
         let usage = usage.trim_start_matches("Usage: ");
         _ = write!(page, "\n## rolegate {}\n\n{}.\n\n", command.get_name(), command.get_about().unwrap());
         _ = write!(page, "```\n{usage}\n```\n\n");
-        let is_shown = |arg: &&Arg| !arg.is_hide_set() && !matches!(arg.get_id().as_str(), "help" | "version");
-        for arg in command.get_arguments().filter(is_shown) {
-            argument(&mut page, arg);
+        let (shared, own): (Vec<_>, Vec<_>) = arguments.iter().partition(|argument| common.contains(argument));
+        own.iter().for_each(|(_, text)| page.push_str(text));
+        let shared: Vec<_> = shared.iter().map(|(name, _)| format!("`{name}`")).collect();
+        if !shared.is_empty() {
+            let and = if own.is_empty() { "" } else { "\n" };
+            _ = writeln!(
+                page,
+                "{and}[Options of several commands](#options-of-several-commands): {}.",
+                shared.join(", ")
+            );
         }
         let examples = examples_of(command.get_name());
         page.push_str("\n```console\n");
@@ -48,16 +69,14 @@ fn page() -> String {
             let comment = if does.is_empty() { String::new() } else { format!("# {does}\n") };
             _ = writeln!(page, "{comment}$ {line}");
         }
-        page.push_str("```\n\n| exit code | says |\n|---|---|\n");
-        for (code, says) in examples.exits {
-            _ = writeln!(page, "| {code} | {says} |");
-        }
+        let exits: Vec<_> = examples.exits.iter().map(|(code, says)| format!("{code}: {says}")).collect();
+        _ = writeln!(page, "```\n\nExit codes: {}.", exits.join("; "));
     }
     page
 }
 
-/// Writes a line for an argument, and one for each of its possible values.
-fn argument(page: &mut String, arg: &Arg) {
+/// Returns the name of an argument, and its line with one for each of its possible values.
+fn argument(arg: &Arg) -> (String, String) {
     let value = match arg.get_action() {
         ArgAction::Set | ArgAction::Append => {
             let names: Vec<_> =
@@ -72,22 +91,21 @@ fn argument(page: &mut String, arg: &Arg) {
     let spelled = if spelled.is_empty() { format!("`{value}`") } else { spelled.join(", ") };
     let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
     let help = help.replace('*', "\\*");
-    let mut line = format!("- {spelled}: {}", help.trim_end_matches('.'));
+    let mut text = format!("- {spelled}: {}", help.trim_end_matches('.'));
     let default: Vec<_> = arg.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
     if !default.is_empty() && !value.is_empty() {
-        _ = write!(line, "; `{}` by default", default.join(","));
+        _ = write!(text, "; `{}` by default", default.join(","));
     }
     if let Some(variable) = arg.get_env() {
-        _ = write!(line, "; or `${}`", variable.to_string_lossy());
+        _ = write!(text, "; or `${}`", variable.to_string_lossy());
     }
-    _ = writeln!(page, "{line}");
-    if value.is_empty() {
-        return;
-    }
-    for word in arg.get_possible_values().iter().filter(|word| !word.is_hide_set()) {
+    text.push('\n');
+    let words = if value.is_empty() { Vec::new() } else { arg.get_possible_values() };
+    for word in words.iter().filter(|word| !word.is_hide_set()) {
         let help = word.get_help().map(|help| format!(": {}", help.to_string().trim_end_matches('.')));
-        _ = writeln!(page, "  - `{}`{}", word.get_name(), help.unwrap_or_default());
+        _ = writeln!(text, "  - `{}`{}", word.get_name(), help.unwrap_or_default());
     }
+    (arg.get_long().map_or(spelled, |long| format!("--{long}")), text)
 }
 
 #[test]

@@ -36,31 +36,32 @@ use crate::model::CARRIERS;
 /// Arguments of `adopt`.
 #[derive(Args, Debug)]
 pub struct AdoptArgs {
-    /// Workloads that run, as kubectl names them: statefulset/prefill, lws/decode, deployment/router; with the role that each is to
-    /// be, prefill=statefulset/llm-prefill.
+    /// Running workloads: statefulset/prefill, lws/decode, deployment/router; with a role name,
+    /// prefill=statefulset/llm-prefill.
     #[arg(required = true, value_name = "WORKLOAD")]
     workloads: Vec<Target>,
-    /// Name of the group; by default that of the group which names the workloads, or what their names begin with.
+    /// Name of the group; by default that of the group that refers to the workloads, or the common beginning of their
+    /// names.
     #[arg(long, value_name = "NAME")]
     group: Option<String>,
-    /// Replicas of roles in a segment, as prefill=2,decode=1; by default the ratio of those that run.
+    /// Replicas of roles in a segment, as prefill=2,decode=1; by default the ratio of the running replicas.
     #[arg(long, value_name = "ROLE=N", value_delimiter = ',')]
     segment_size: Vec<Size>,
-    /// How far one role may be ahead of another in a rollout; by default 25%.
+    /// `maxSkew` of the rollout; by default 25%.
     #[arg(long, value_name = "PERCENT")]
     max_skew: Option<String>,
     #[command(flatten)]
     live: LiveArgs,
-    /// Only say what would be done, and whether it would be allowed.
+    /// Print the changes, and whether they are allowed, without making them.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask; nobody is asked where standard input is no terminal.
+    /// Do not ask for confirmation, which needs a terminal.
     #[arg(short, long)]
     yes: bool,
-    /// How long the group may take to be ready, which all its pods are already.
+    /// Time-out for the group to become ready.
     #[arg(long, value_parser = duration::parse, default_value = "2m", value_name = "DURATION")]
     timeout: Duration,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }

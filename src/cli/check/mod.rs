@@ -32,27 +32,27 @@ pub struct CheckArgs {
     /// Files, directories of *.yaml, *.yml and *.json, or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The same objects before, so that an update is judged.
+    /// The same objects before an update.
     #[arg(long, value_name = "FILE")]
     old: Vec<PathBuf>,
-    /// Objects that are there but not judged.
+    /// Existing objects, which are not judged.
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
-    /// When to use colours; NO_COLOR turns them off too.
+    /// Use of colours; NO_COLOR also turns them off.
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     color: Color,
-    /// Which KAI release PodGroups are written for.
+    /// Version of KAI for which PodGroups are written.
     #[arg(long, value_enum, default_value_t = KaiDialectArg::Auto)]
     kai_dialect: KaiDialectArg,
-    /// Role names of a Grove set must be unique in the whole set, as upstream has it.
+    /// Require role names that are unique in a Grove set.
     #[arg(long)]
     strict_roles: bool,
     #[command(flatten)]
     modes: ModeArgs,
-    /// Exit with 1 for warnings, too.
+    /// Exit with 1 for warnings.
     #[arg(long)]
     fail_on_warning: bool,
 }
@@ -60,11 +60,11 @@ pub struct CheckArgs {
 /// How findings are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people, with the source line.
+    /// Text with the source line.
     Text,
-    /// One JSON object.
+    /// JSON.
     Json,
-    /// Workflow commands of GitHub Actions, which mark the lines of a change.
+    /// Workflow commands of GitHub Actions.
     Github,
     /// SARIF 2.1.0, for code scanning.
     Sarif,

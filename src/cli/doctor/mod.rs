@@ -27,19 +27,19 @@ use crate::model::wording::counted;
 pub struct DoctorArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
-    /// Namespace of rolegate itself.
+    /// Namespace of rolegate.
     #[arg(short, long, default_value = "rolegate-system")]
     namespace: String,
     /// Name of the webhook configurations and the Lease.
     #[arg(long, default_value = "rolegate")]
     name: String,
-    /// Whose rights are looked at; by default the ServiceAccount of that name, where there is none your own.
+    /// User whose rights are checked; by default the ServiceAccount of that name, or yours if it does not exist.
     #[arg(long)]
     user: Option<String>,
-    /// Namespace in which a pod is created as a dry run.
+    /// Namespace of the dry-run pod.
     #[arg(long, default_value = "default", value_name = "NAMESPACE")]
     try_in: String,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }

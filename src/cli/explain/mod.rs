@@ -24,16 +24,16 @@ use crate::cluster::index::Index;
 use crate::plan::gangs::TreeSnapshot;
 use crate::report::Picture;
 
-/// What is explained.
+/// Kind of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Subject {
     /// A pod.
     #[value(alias = "pods", alias = "po")]
     Pod,
-    /// A group, or a RoleCoordination, with all its pods.
+    /// A group or RoleCoordination with all its pods.
     #[value(aliases = ["groups", "rbg", "rolebasedgroup", "rcoord", "rolecoordination"])]
     Group,
-    /// A workload: which group and role it is of, and what is missing. Its name is NAME, or KIND/NAME as kubectl has it.
+    /// A workload: its group, its role, and missing labels. The name is NAME or KIND/NAME.
     #[value(aliases = ["workloads", "wl"])]
     Workload,
 }
@@ -41,18 +41,17 @@ enum Subject {
 /// Arguments of `explain`.
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
-    /// What is explained.
+    /// Kind of the object.
     #[arg(value_enum)]
     kind: Subject,
-    /// Its name.
+    /// Name of the object.
     name: String,
     #[command(flatten)]
     live: LiveArgs,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
-    /// Print again whenever the group or one of its pods changes, until interrupted: with JSON a line each time, with YAML a
-    /// document.
+    /// Print again at each change of the group or its pods, until interrupted; with JSON a line, with YAML a document.
     #[arg(short, long)]
     watch: bool,
 }

@@ -29,15 +29,15 @@ use crate::rules::{Violation, judge_group};
 /// Arguments of `fit`.
 #[derive(Args, Debug)]
 pub struct FitArgs {
-    /// Groups of the cluster by name, or of files: *.yaml, *.yml and *.json, directories of them, or - for standard input.
+    /// Names of groups of the cluster; or files, directories of *.yaml, *.yml and *.json, or - for standard input.
     #[arg(required = true, value_name = "GROUP|FILE")]
     groups: Vec<String>,
-    /// For groups of files: what is there, as `kubectl get nodes,pods,statefulsets -A -o json` prints it.
+    /// Existing objects for groups of files, from `kubectl get nodes,pods,statefulsets -A -o json`.
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
     #[command(flatten)]
     live: LiveArgs,
-    /// How to print; wide adds a bar for each node, and every domain.
+    /// Output format; `wide` adds a bar for each node, and every domain.
     #[arg(short, long, value_enum, default_value_t = WideOutput::Text)]
     output: WideOutput,
 }

@@ -37,13 +37,13 @@ pub enum Without {
     NetworkPolicy,
     /// The PodDisruptionBudget.
     DisruptionBudget,
-    /// `runAsUser`, `runAsGroup` and `fsGroup`: the platform chooses them, as OpenShift does.
+    /// `runAsUser`, `runAsGroup` and `fsGroup`, if the platform chooses them, as OpenShift does.
     UserIds,
     /// The ResourceQuota for the class of the pods.
     ResourceQuota,
-    /// What people may do with RoleCoordinations, in the cluster's roles view, edit and admin.
+    /// Additions to the cluster roles view, edit and admin.
     AggregatedRoles,
-    /// The webhooks for pods which name a PodGroup of KAI: for clusters without KAI, where pods of no group then cost nothing.
+    /// The webhooks for pods that name a PodGroup of KAI.
     KaiPods,
 }
 

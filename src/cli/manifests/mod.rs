@@ -43,25 +43,25 @@ const OWN_LABEL: &str = "app.kubernetes.io/name";
 /// A part of the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// The namespace, under the restricted Pod Security Standard.
+    /// Namespace with the restricted Pod Security Standard.
     Namespace,
     /// Definitions of RoleCoordination and ClusterTopology.
     Crds,
     /// ServiceAccount, roles and bindings.
     Rbac,
-    /// Policies over what our own account may change of pods, workloads and webhook configurations.
+    /// Policies that limit writes of rolegate's account.
     Containment,
-    /// cert-manager's issuers and certificates, when it is chosen.
+    /// Issuers and Certificates of cert-manager.
     Certificates,
-    /// Services, NetworkPolicy and, when chosen, ServiceMonitor.
+    /// Services, NetworkPolicy and ServiceMonitor.
     Network,
     /// Deployment and PodDisruptionBudget.
     Workload,
-    /// Webhook configurations. The last: from then on pods of groups wait for us.
+    /// Webhook configurations, to be applied last.
     Webhooks,
-    /// A pod that runs `rolegate doctor` once, with an account of its own; printed only when it is asked for.
+    /// Pod that runs `rolegate doctor` once, with its own account.
     Doctor,
-    /// A Job that runs `rolegate uninstall` once, with an account of its own; printed only when it is asked for.
+    /// Job that runs `rolegate uninstall` once, with its own account.
     Uninstall,
 }
 
@@ -94,45 +94,45 @@ impl Part {
 /// Options of `manifests`.
 #[derive(Debug, Args)]
 pub struct ManifestsArgs {
-    /// Print these parts only.
+    /// Parts to print; by default all but `doctor` and `uninstall`.
     #[arg(long, value_enum, value_delimiter = ',')]
     part: Vec<Part>,
-    /// Our own namespace.
+    /// Namespace of rolegate.
     #[arg(long, default_value = "rolegate-system")]
     namespace: String,
     /// Name of every object.
     #[arg(long, default_value = "rolegate")]
     name: String,
-    /// The image.
+    /// Container image.
     #[arg(long, default_value = concat!("rolegate:", env!("CARGO_PKG_VERSION")))]
     image: String,
     /// Replicas of the Deployment.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     replicas: u16,
-    /// How replicas are spread over nodes.
+    /// Distribution of replicas over nodes.
     #[arg(long, value_enum, default_value = "preferred")]
     spread: Spread,
-    /// Where the serving certificate comes from.
+    /// Source of the serving certificate.
     #[arg(long, value_enum, default_value = "self-managed")]
     certificates: Certificates,
     /// Add a ServiceMonitor of the Prometheus operator.
     #[arg(long)]
     service_monitor: bool,
-    /// Delete held pods that were made for another batch, so that they are made again.
+    /// Delete held pods that were created for another batch, so that they are recreated.
     #[arg(long)]
     recreate_mis_stamped: bool,
-    /// Add the rights to do more than gates, statuses and partitions, and have it done.
+    /// Actions beyond gates, statuses and partitions, and their rights.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     allow: Vec<Allow>,
-    /// Serve these namespaces only.
+    /// Namespaces to serve; all by default.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     namespaces: Vec<String>,
     #[command(flatten)]
     modes: ModeArgs,
-    /// Serve only namespaces with these labels, as `kubectl get -l` takes them.
+    /// Label selector of the namespaces to serve, as for `kubectl get -l`.
     #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
     namespace_selector: Option<LabelSelector>,
-    /// Run on the network of the nodes: for clusters whose API server cannot reach pods.
+    /// Run on the host network, for clusters whose API server cannot reach pods.
     #[arg(long)]
     host_network: bool,
     /// Port of the webhook in a pod.
@@ -141,25 +141,25 @@ pub struct ManifestsArgs {
     /// Port of /livez, /readyz, /metrics and the status page in a pod.
     #[arg(long, default_value_t = 9080, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     admin_port: u16,
-    /// Address that the pods listen at; `::` is all of them, IPv4 and IPv6.
+    /// Address on which the pods listen; `::` is every address of IPv4 and IPv6.
     #[arg(long, default_value_t = settings::EVERYWHERE, value_name = "ADDRESS")]
     listen_address: IpAddr,
-    /// PriorityClass of the pods. With one of the system's comes a ResourceQuota that lets it in.
+    /// PriorityClass of the pods; a class of the system comes with a ResourceQuota.
     #[arg(long, default_value = "system-cluster-critical", value_name = "CLASS")]
     priority_class: String,
     /// Format of the log.
     #[arg(long, value_enum, default_value = "json")]
     log_format: LogFormat,
-    /// Labels of every object beside ours, as `team=serving`; not in selectors.
+    /// Additional labels of every object, as `team=serving`.
     #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
     labels: Vec<(String, String)>,
-    /// Leave these out.
+    /// Parts to leave out.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     without: Vec<Without>,
-    /// Namespace in which the part `doctor` tries a pod.
+    /// Namespace of the dry-run pod of the part `doctor`.
     #[arg(long, default_value = "default", value_name = "NAMESPACE")]
     try_in: String,
-    /// More arguments of `rolegate serve`.
+    /// Arguments of `rolegate serve`.
     #[arg(last = true, value_name = "ARGUMENT")]
     arguments: Vec<String>,
 }

@@ -8,23 +8,23 @@ use serde_json::{Value, json};
 use crate::api::selector::LabelSelector;
 use crate::model::Mode;
 
-/// Where the serving certificate comes from.
+/// Source of the serving certificate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Certificates {
-    /// rolegate makes and renews it, and keeps the webhooks' caBundle.
+    /// rolegate creates and renews it, and maintains the caBundle.
     #[default]
     SelfManaged,
     /// cert-manager does both.
     CertManager,
 }
 
-/// How replicas are spread over nodes.
+/// Distribution of replicas over nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Spread {
-    /// As evenly as goes at once.
+    /// Prefer different nodes.
     #[default]
     Preferred,
-    /// No node gets a second replica while another can have its first.
+    /// Require different nodes while there are enough.
     Required,
 }
 

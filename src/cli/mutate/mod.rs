@@ -20,19 +20,19 @@ use crate::cli::options::{Color, PodArgs};
 /// Arguments of `mutate`.
 #[derive(Args, Debug)]
 pub struct MutateArgs {
-    /// Files, directories of *.yaml, *.yml and *.json, or - for standard input. Workloads stand for their pods.
+    /// Files, directories of *.yaml, *.yml and *.json, or - for standard input. A workload stands for its pods.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Objects that are there: groups, topologies, Grove sets, PodGroups.
+    /// Existing objects: groups, topologies, Grove sets, PodGroups.
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
-    /// Workloads before, so that an update of them is shown and not their pods.
+    /// Workloads before an update; the update is shown instead of pods.
     #[arg(long, value_name = "FILE")]
     old: Vec<PathBuf>,
-    /// How to print: yaml by default, diff on a terminal.
+    /// Output format; `yaml` by default, `diff` on a terminal.
     #[arg(short, long, value_enum)]
     output: Option<Output>,
-    /// When to use colours; NO_COLOR turns them off too.
+    /// Use of colours; NO_COLOR also turns them off.
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     color: Color,
     #[command(flatten)]
@@ -42,13 +42,13 @@ pub struct MutateArgs {
 /// How the outcome is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// The objects afterwards.
+    /// The resulting objects.
     Yaml,
-    /// The objects afterwards, as a List.
+    /// The resulting objects as a List.
     Json,
     /// The patches, as one JSON object.
     Patch,
-    /// What changes, for people.
+    /// The differences as text.
     Diff,
 }
 

@@ -39,14 +39,14 @@ pub struct PlanArgs {
     /// Files, directories of *.yaml, *.yml and *.json, or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Objects that are there but not planned, as the workloads that a RoleCoordination refers to; with nodes it is said where
-    /// batches go.
+    /// Existing objects, such as the workloads of a RoleCoordination; with nodes, the plan shows the place of each
+    /// batch.
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
-    /// Plan one decision from these counts, instead of the whole run: {roles: {NAME: {created, released, scheduled, ready}}}.
+    /// Counts for one decision instead of the whole run: {roles: {NAME: {created, released, scheduled, ready}}}.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// How to print.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
@@ -54,17 +54,17 @@ pub struct PlanArgs {
 /// How plans are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people.
+    /// Text.
     Text,
-    /// For people, with the share of each role that is released after each release.
+    /// Text with the share of each role that is released after each release.
     Wide,
-    /// For people, drawn: a column for each release, as wide as the terminal.
+    /// A chart with a column for each release.
     Chart,
-    /// The same as a picture.
+    /// The chart as SVG.
     Svg,
-    /// One JSON object.
+    /// JSON.
     Json,
-    /// The same data as YAML.
+    /// YAML.
     Yaml,
 }
 

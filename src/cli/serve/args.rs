@@ -23,121 +23,122 @@ use crate::server::tls::acceptor::OldestTls;
 /// Options of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// Address of the webhook port; port 0 takes a free one.
+    /// Address of the webhook port; port 0 selects a free port.
     #[arg(long, default_value = "127.0.0.1:9443", env = "ROLEGATE_LISTEN")]
     pub(super) listen: SocketAddr,
     /// Address of the port for /livez, /readyz, /metrics and the status page, /page/.
     #[arg(long, default_value = "127.0.0.1:9080", env = "ROLEGATE_ADMIN_LISTEN")]
     pub(super) admin_listen: SocketAddr,
-    /// Whether the admin port shows the status page, or answers 404.
+    /// Serve the status page on the admin port.
     #[arg(long, value_enum, default_value = "on")]
     pub(super) page: Switch,
-    /// Show what the page shows to whoever has the token in this file (`Authorization: Bearer …`; the page asks for it), instead
-    /// of to whoever comes from the same machine or through `kubectl port-forward`.
+    /// File with the token that callers of the status page must send (`Authorization: Bearer …`; the page asks for it).
+    /// Without it, the page answers callers on the same machine, also through `kubectl port-forward`.
     #[arg(long, value_name = "FILE")]
     pub(super) page_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub(super) connection: ConnectionArgs,
-    /// Our own namespace: Secret, Lease and Service live there.
+    /// Namespace of rolegate's Secret, Lease and Service.
     #[arg(long, default_value = "rolegate-system", env = "POD_NAMESPACE", value_parser = parse_namespace)]
     pub(super) namespace: String,
-    /// Name of the webhook configurations and the Lease, prefix of the Secret's.
+    /// Name of the webhook configurations and the Lease, and prefix of the Secret's name.
     #[arg(long, default_value = "rolegate")]
     pub(super) name: String,
-    /// Name of this replica, unique among them.
+    /// Unique name of this replica.
     #[arg(long, env = "POD_NAME")]
     pub(super) identity: Option<String>,
-    /// How the API server reaches the webhook: `service/NAME`, `service/NAME:PORT` (443), `loopback` or `https://HOST:PORT`.
+    /// Address of the webhook for the API server: `service/NAME`, `service/NAME:PORT` (443), `loopback` or
+    /// `https://HOST:PORT`.
     #[arg(long, default_value = "service/rolegate", value_parser = parse_reach)]
     pub(super) reach: ReachArg,
-    /// What is kept of the webhook configurations.
+    /// Part of the webhook configurations that rolegate maintains.
     #[arg(long, value_enum, default_value = "ca-bundle")]
     pub(super) webhooks: WebhooksArg,
-    /// Whether there are webhooks for pods that name a PodGroup of KAI. Clusters without KAI need none.
+    /// Register webhooks for pods that name a PodGroup of KAI.
     #[arg(long, value_enum, default_value = "on")]
     pub(super) kai_pods: Switch,
-    /// Serve this certificate instead of a self-managed one; read again when it changes.
+    /// Certificate to serve instead of a self-managed one; read again when it changes.
     #[arg(long, value_name = "FILE", requires = "key_file")]
     pub(super) cert_file: Option<PathBuf>,
     /// Key of the certificate.
     #[arg(long, value_name = "FILE", requires = "cert_file")]
     pub(super) key_file: Option<PathBuf>,
-    /// Let in only callers with a certificate of these CAs (PEM); read again when it changes.
+    /// CAs (PEM) of the certificates that callers must show; read again when the file changes.
     #[arg(long, value_name = "FILE", requires = "client_names")]
     pub(super) client_ca: Option<PathBuf>,
-    /// Common name or DNS name that a caller's certificate must have; one of them is enough.
+    /// Common name or DNS name that a caller's certificate must have; one of several is enough.
     #[arg(long = "client-name", value_delimiter = ',', value_name = "NAME", requires = "client_ca")]
     pub(super) client_names: Vec<String>,
-    /// Oldest version of TLS that callers may speak.
+    /// Minimum version of TLS.
     #[arg(long, value_enum, default_value = "1.3", value_name = "VERSION")]
     pub(super) tls_min: TlsMinArg,
-    /// How long a new CA is given to become known to every API server before a certificate of it is served.
+    /// Duration between the publication of a new CA and the use of its certificate.
     #[arg(long, default_value = "1m", value_parser = duration::parse)]
     pub(super) ca_settle: Duration,
-    /// Serve these namespaces only.
+    /// Namespaces to serve; all by default.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE", value_parser = parse_namespace)]
     pub(super) namespaces: Vec<String>,
     #[command(flatten)]
     pub(super) modes: ModeArgs,
-    /// Serve only namespaces with these labels, as `kubectl get -l` takes them; the webhook configurations must say the same.
+    /// Label selector of the namespaces to serve, as for `kubectl get -l`; the webhook configurations must have the
+    /// same.
     #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
     pub(super) namespace_selector: Option<LabelSelector>,
-    /// Pods that name a group which never appears: `release-after=DURATION` or `hold`.
+    /// Treatment of pods whose group never appears: `release-after=DURATION` or `hold`.
     #[arg(long, default_value = "release-after=60s", value_parser = parse_missing)]
     pub(super) missing_group: MissingGroup,
-    /// How long a group must be gone before its held pods are released.
+    /// Duration until the held pods of a deleted group are released.
     #[arg(long, default_value = "30s", value_parser = duration::parse)]
     pub(super) vanished_grace: Duration,
-    /// How long nothing may move before a group says ProgressDeadlineExceeded.
+    /// Duration without progress until a group reports ProgressDeadlineExceeded.
     #[arg(long, default_value = "10m", value_parser = duration::parse)]
     pub(super) progress_deadline: Duration,
-    /// How long an edited role of a coordinated rollout waits for the edits of the others.
+    /// Duration for which an edited role of a coordinated rollout waits for edits of the others.
     #[arg(long, default_value = "10s", value_parser = duration::parse)]
     pub(super) settle: Duration,
-    /// Batches that are released as a whole and of which pods are never made: `wait` or `release-after=DURATION`.
+    /// Treatment of batches that are released as a whole and lack pods: `wait` or `release-after=DURATION`.
     #[arg(long, default_value = "wait", value_parser = parse_incomplete)]
     pub(super) incomplete: IncompleteBatch,
-    /// Whether batches that must share a domain wait until one has room for them, and are bound to it. Without, they go when it
-    /// is their turn, and the scheduler finds them a domain, or does not.
+    /// Release a batch that must share a domain when a domain has room for all of it, and bind it to that domain.
     #[arg(long, value_enum, default_value = "on")]
     pub(super) placement: Switch,
-    /// How long pods that were given room may take to get a node, before the room is given to others.
+    /// Duration until placed pods without a node lose their room.
     #[arg(long, default_value = "60s", value_parser = duration::parse)]
     pub(super) bind_timeout: Duration,
-    /// Recoveries of all groups that may be under way at once; a tenth of all segments, and at least one, when not given.
+    /// Maximum number of concurrent recoveries of all groups; by default a tenth of all segments, at least one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) max_recoveries: Option<u32>,
-    /// How long the API server may take to answer a write before it counts as failed and is tried again.
+    /// Time-out of a write to the API server; the write is then retried.
     #[arg(long, default_value = "10s", value_parser = duration::parse)]
     pub(super) write_timeout: Duration,
-    /// Delete held pods that were made for another batch than theirs, so that they are made again.
+    /// Delete held pods that were created for another batch, so that they are recreated.
     #[arg(long)]
     pub(super) recreate_mis_stamped: bool,
-    /// What is done beyond gates, statuses and partitions; takes the rights of `manifests --allow`.
+    /// Actions beyond gates, statuses and partitions; they need the rights of `manifests --allow`.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     pub(super) allow: Vec<Allow>,
-    /// How long a leader that went silent is believed.
+    /// Duration after which a silent leader is replaced.
     #[arg(long, default_value = "15s", value_parser = duration::parse)]
     pub(super) lease_duration: Duration,
-    /// How long to go on serving after a signal, so that callers can go elsewhere.
+    /// Duration for which a replica serves after a signal.
     #[arg(long, default_value = "3s", value_parser = duration::parse)]
     pub(super) drain_grace: Duration,
-    /// Which KAI release PodGroups are written for; by the installed definition when not given.
+    /// Version of KAI for which PodGroups are written.
     #[arg(long, value_enum, default_value = "auto")]
     pub(super) kai_dialect: KaiDialectArg,
-    /// Role names of a Grove set must be unique in the whole set.
+    /// Require role names that are unique in a Grove set.
     #[arg(long)]
     pub(super) strict_roles: bool,
     #[command(flatten)]
     pub(super) pods: PodArgs,
-    /// Memory for the bodies of all requests that are being read or answered, and for the answers; more are answered 503. A quarter is for small
-    /// ones (16 KiB, a pod). Not less than 10Mi, or the largest would never fit.
+    /// Memory for the bodies and answers of all open requests; requests beyond it are answered 503. A quarter is
+    /// reserved for bodies of up to 16 KiB. At least 10Mi.
     #[arg(long, default_value = "32Mi", value_name = "SIZE", value_parser = parse_body_memory)]
     pub(super) body_memory: usize,
-    /// Refuse objects that do not have the expected shape, instead of letting them pass.
+    /// Refuse objects that cannot be read.
     #[arg(long)]
     pub(super) strict: bool,
-    /// What is logged, as in `info` or `rolegate=debug,warn`.
+    /// Log levels, as in `info` or `rolegate=debug,warn`.
     #[arg(long, default_value = "info,kube_client=off", env = "ROLEGATE_LOG")]
     pub(super) log: String,
     /// Format of the log.
@@ -171,17 +172,17 @@ impl ServeArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum WebhooksArg {
-    /// Create and correct them.
+    /// Create and correct the configurations.
     All,
-    /// Fill in their caBundle.
+    /// Fill in the caBundle.
     CaBundle,
-    /// Leave them alone: cert-manager or somebody else keeps them.
+    /// Write nothing: cert-manager or another program maintains them.
     Off,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum TlsMinArg {
-    /// For API servers and proxies that speak nothing newer.
+    /// For API servers and proxies without TLS 1.3.
     #[value(name = "1.2")]
     Tls12,
     /// TLS 1.3 only.
@@ -214,9 +215,9 @@ impl Switch {
 /// How the log is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object for each line.
     Json,
 }
 

@@ -26,19 +26,18 @@ use crate::report::{Picture, PodGroupStatus, TreePicture};
 /// Arguments of `status`.
 #[derive(Args, Debug)]
 pub struct StatusArgs {
-    /// Only this group, with its conditions.
+    /// Name of one group, which is shown with its conditions.
     #[arg(value_name = "GROUP")]
     group: Option<String>,
     #[command(flatten)]
     live: LiveArgs,
-    /// Groups of all namespaces.
+    /// Show groups of all namespaces.
     #[arg(short = 'A', long, conflicts_with_all = ["namespace", "group"])]
     all_namespaces: bool,
-    /// How to print; wide adds a row for each batch: its replicas by role, how many of them are released and ready, and why it
-    /// waits.
+    /// Output format; `wide` adds a row for each batch.
     #[arg(short, long, value_enum, default_value_t = WideOutput::Text)]
     output: WideOutput,
-    /// Print again whenever something changes, until interrupted: with JSON a line each time, with YAML a document.
+    /// Print again at each change, until interrupted; with JSON a line, with YAML a document.
     #[arg(short, long)]
     watch: bool,
 }

@@ -32,25 +32,25 @@ pub use read::{Suite, read};
 /// Arguments of `test`.
 #[derive(Args, Debug)]
 pub struct TestArgs {
-    /// Folders of test files, *.yaml and *.yml, or single ones.
+    /// Test files, or folders of *.yaml and *.yml.
     #[arg(required = true, value_name = "DIR")]
     dirs: Vec<PathBuf>,
-    /// Only cases whose `FILE: NAME` has this text in it; may be given more than once.
+    /// Run only cases whose `FILE: NAME` contains this text; repeatable.
     #[arg(long, value_name = "TEXT")]
     name: Vec<String>,
-    /// Write what came out into the files of cases that fail, and say which.
+    /// Write the results into the files of cases that fail.
     #[arg(long)]
     update: bool,
-    /// How to print; wide names the cases that pass as well.
+    /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
-    /// Write a report for CI to a file besides, as `-o junit` prints it.
+    /// Also write a JUnit report to this file.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// Say of each rule in how many cases it finds something.
+    /// Print the number of cases in which each rule finds something.
     #[arg(long)]
     coverage: bool,
-    /// When to use colours; NO_COLOR turns them off too.
+    /// Use of colours; NO_COLOR also turns them off.
     #[arg(long, value_enum, default_value_t = Color::Auto)]
     color: Color,
 }
@@ -58,11 +58,11 @@ pub struct TestArgs {
 /// How outcomes are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Output {
-    /// For people: what is not as expected.
+    /// Text: cases that fail.
     Text,
-    /// For people: every case.
+    /// Text: every case.
     Wide,
-    /// One JSON object.
+    /// JSON.
     Json,
     /// JUnit's XML.
     Junit,
