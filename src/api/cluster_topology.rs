@@ -21,7 +21,7 @@ pub const CLUSTER_TOPOLOGY_KEP75: ObjectKind = ObjectKind { group: "workloads.x-
 /// Both kinds; a topology name is looked up in each.
 pub const CLUSTER_TOPOLOGIES: &[ObjectKind] = &[CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75];
 
-/// The layers of a cluster's network, written by its administrator.
+/// Layers of a cluster's network, written by its administrator.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClusterTopology {
@@ -33,19 +33,19 @@ pub struct ClusterTopology {
     pub status: ClusterTopologyStatus,
 }
 
-/// Layers and how wide they are.
+/// Layers of the topology.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterTopologySpec {
-    /// Layers, from narrow to wide unless `topologyScope` says otherwise.
+    /// Layers, from narrow to wide unless `topologyScope` orders them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("x-kubernetes-list-type" = "atomic"))]
     pub layers: Option<Vec<TopologyLayer>>,
-    /// The same, in the spelling of KEP-75.
+    /// KEP-75's spelling of `layers`.
     #[serde(rename = "Layers", skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), extend("x-kubernetes-list-type" = "atomic"))]
     pub layers_kep75: Option<Vec<TopologyLayer>>,
-    /// How wide each layer is: larger numbers are wider and slower domains.
+    /// Width of each layer: larger numbers are wider domains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_scope: Option<BTreeMap<String, i64>>,
 }
@@ -54,7 +54,7 @@ pub struct ClusterTopologySpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TopologyLayer {
-    /// Name that coordinations refer to, `host`.
+    /// Name of the layer, `host`.
     #[serde(deserialize_with = "null_default")]
     pub name: String,
     /// Node label, `kubernetes.io/hostname`.
@@ -62,14 +62,14 @@ pub struct TopologyLayer {
     pub key: String,
 }
 
-/// What is said of the layers.
+/// State of the layers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterTopologyStatus {
-    /// The layers from narrow to wide, `Host < TOR < Pod`.
+    /// Layers from narrow to wide, `Host < TOR < Pod`.
     #[serde(deserialize_with = "readable")]
     pub current_topology_level: String,
-    /// True when the layers are well-formed; no coordination may refer to a topology where it is false.
+    /// Whether the layers are valid; coordinations may refer to valid topologies only.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub validate: Option<bool>,
 }

@@ -14,20 +14,20 @@ use super::{IntOrString, null_default};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Coordination {
-    /// Name of the coordination, a DNS-1123 label. May be missing only where nothing is named after it.
+    /// Name of the coordination, a DNS-1123 label. Required if labels or PodGroups contain it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// RollingUpdate or AffinityScheduling; must match the strategy (KEP-30).
+    /// Type of the strategy (KEP-30).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "RollingUpdate", "AffinityScheduling"]))]
     pub r#type: Option<String>,
-    /// Roles constrained by this coordination; defaults to the keys of the size map.
+    /// Roles of the coordination; by default the keys of the size map.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Vec<String>>,
-    /// How the roles are coordinated.
+    /// Strategy of the coordination.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<Strategy>,
-    /// What becomes of a batch that fits nowhere: hold (default), preempt or release.
+    /// Treatment of a batch that fits nowhere; hold by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "hold", "preempt", "release"]))]
     pub when_no_fit: Option<String>,
@@ -49,10 +49,10 @@ pub struct Strategy {
     /// Deployment in steps, with topology (KEP-75).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rolling_deploy: Option<RollingDeploy>,
-    /// KEP-75 also writes this beside `rollingDeploy` instead of in it.
+    /// Topology of one step, in the place of some examples of KEP-75.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deploy_topology_constraint: Option<DeployTopologyConstraint>,
-    /// RBG's own creation in lockstep (v1alpha1): `maxSkew` and `progression`. Not ours to act on.
+    /// RBG's own creation in lockstep (v1alpha1), which rolegate ignores.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub scaling: Option<Value>,
@@ -65,13 +65,13 @@ pub struct Strategy {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollingUpdate {
-    /// Largest difference of the updated shares of two roles, a percentage; 100 % by default.
+    /// Maximum difference of the updated shares of two roles, a percentage; 100 % by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_skew: Option<IntOrString>,
-    /// Replicas that may be unavailable in each role, a number or a percentage; 1 by default.
+    /// Maximum number or percentage of unavailable replicas of each role; 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<IntOrString>,
-    /// The same, as KEP-30 spells it.
+    /// KEP-30's name of `maxUnavailable`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable_ratio: Option<IntOrString>,
     /// Share of each role that stays old, a percentage; 0 by default.
@@ -97,11 +97,11 @@ pub struct AffinityScheduling {
     #[serde(deserialize_with = "null_default")]
     #[schemars(schema_with = "counts")]
     pub ratios: BTreeMap<String, i64>,
-    /// Sequential (default) or Parallel.
+    /// Order of the batches.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "Sequential", "Parallel"], "default" = "Sequential"))]
     pub batch_mode: Option<String>,
-    /// What becomes of a batch that was complete and loses a replica.
+    /// Treatment of a complete batch that loses a replica.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
 }
@@ -114,51 +114,51 @@ pub struct SegmentPlacement {
     #[serde(deserialize_with = "null_default")]
     #[schemars(schema_with = "counts")]
     pub segment_size: BTreeMap<String, i64>,
-    /// OrderedReady (default), Ordered or Parallel.
+    /// Condition for the release of the next segment.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "OrderedReady", "Ordered", "Parallel"], "default" = "OrderedReady"))]
     pub progression: Option<String>,
-    /// Where the pods of a segment go (KEP-32, future enhancements).
+    /// Topology of a segment (KEP-32).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_affinity: Option<TopologyAffinity>,
-    /// What becomes of a segment that was complete and loses a replica.
+    /// Treatment of a complete segment that loses a replica.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
 }
 
-/// What becomes of a batch that was complete and loses a replica.
+/// Treatment of a complete batch that loses a replica.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Recovery {
-    /// None (default): a replica that comes back joins its batch. Recreate: the whole batch is made anew.
+    /// None: a recreated replica joins its batch. Recreate: the whole batch is recreated.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "None", "Recreate"], "default" = "None"))]
     pub policy: Option<String>,
-    /// A replica that is not ready for so long is lost, `60s`; without it, none is for that.
+    /// Duration after which an unready replica counts as lost, `60s`; never by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unready_for: Option<String>,
-    /// A batch is made anew so often within the window, 3 by default.
+    /// Maximum number of recoveries of a batch within the window.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = 3))]
     pub limit: Option<i64>,
-    /// The time that counts for the limit, `1h` by default.
+    /// Period of the limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "1h"))]
     pub window: Option<String>,
-    /// Recoveries of the group that may be under way before one of these batches begins, 1 by default.
+    /// Maximum number of concurrent recoveries of the group.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = 1))]
     pub max_concurrent: Option<i64>,
 }
 
-/// Where the pods of a segment go (KEP-32, future enhancements).
+/// Topology of a segment (KEP-32).
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TopologyAffinity {
     /// Node label that names the domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_key: Option<String>,
-    /// PreferSegmentAffinity (default), RequireSegmentAffinity or BestEffort.
+    /// Whether the topology is preferred or required.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend(
         "enum" = ["", "PreferSegmentAffinity", "RequireSegmentAffinity", "BestEffort"],
@@ -192,18 +192,18 @@ pub struct RollingDeploy {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeployTopologyConstraint {
-    /// Name of the ClusterTopology, `rbg-cluster-topology` by default.
+    /// Name of the ClusterTopology.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("default" = "rbg-cluster-topology"))]
     pub cluster_topology_name: Option<String>,
-    /// Layer of that topology that one step must share.
+    /// Layer of the topology that the pods of a step share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_layer_name: Option<String>,
-    /// hard (default) or soft.
+    /// Whether the topology is required (hard) or preferred (soft).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "hard", "soft"], "default" = "hard"))]
     pub constraint_mode: Option<String>,
-    /// The gang of one step; the string `nil` is no policy.
+    /// PodGroup of one step; the string `nil` is no policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,

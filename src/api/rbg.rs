@@ -32,7 +32,7 @@ pub struct RoleBasedGroup {
     pub status: GroupStatus,
 }
 
-/// Roles and how they are coordinated.
+/// Roles and their coordinations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
@@ -40,13 +40,13 @@ pub struct RoleBasedGroupSpec {
     /// Roles of the group.
     #[serde(deserialize_with = "null_default")]
     pub roles: Vec<Role>,
-    /// Coordinations between roles (KEP-30).
+    /// Coordinations of the roles (KEP-30).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordination: Option<Vec<Coordination>>,
     /// KEP-32's spelling of `coordination`; only one of the two may be set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub coordination_requirements: Option<Vec<Coordination>>,
-    /// A gang over the whole group.
+    /// PodGroup of the whole group.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
@@ -57,32 +57,32 @@ pub struct RoleBasedGroupSpec {
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct Role {
-    /// Name, unique in the group, a DNS-1123 label.
+    /// Unique name of the role, a DNS-1123 label.
     #[serde(deserialize_with = "null_default")]
     pub name: String,
     /// Desired replicas, 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub replicas: Option<i64>,
-    /// Roles that must be ready before this one's pods are made.
+    /// Roles that must be ready before the pods of this role are created.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<String>,
-    /// The role's own update strategy (v1alpha1); not allowed in a rollingUpdate coordination.
+    /// Update strategy of the role (v1alpha1); not allowed in a rollingUpdate coordination.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub update_strategy: Option<Value>,
-    /// The same as v1alpha2 spells it.
+    /// Update strategy of the role (v1alpha2).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub rollout_strategy: Option<Value>,
-    /// The workload that makes the role's pods (v1alpha1): `apiVersion` and `kind`, a StatefulSet by default.
+    /// Workload of the role (v1alpha1): `apiVersion` and `kind`, a StatefulSet by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub workload: Option<Value>,
     /// Parallel or OrderedReady (v1alpha2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pod_management_policy: Option<String>,
-    /// The role's pods (v1alpha1).
+    /// Template of the pods (v1alpha1).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub template: Option<Value>,

@@ -16,7 +16,7 @@ pub const ROLE_COORDINATION: ObjectKind = ObjectKind {
     namespaced: true,
 };
 
-/// Coordinations over the roles of a RoleBasedGroup, or over roles of its own.
+/// Coordinations of the roles of a RoleBasedGroup, or of its own roles.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RoleCoordination {
@@ -27,35 +27,35 @@ pub struct RoleCoordination {
     pub status: GroupStatus,
 }
 
-/// Exactly one of `groupRef` and `roles`, and the coordinations.
+/// Roles and their coordinations.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RoleCoordinationSpec {
-    /// The RoleBasedGroup whose roles are coordinated, in the same namespace; desired replicas come from it.
+    /// RoleBasedGroup in the same namespace with the roles and their desired replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub group_ref: Option<GroupRef>,
-    /// Roles of its own, where there is no RoleBasedGroup.
+    /// Roles, if there is no RoleBasedGroup.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Vec<CoordinatedRole>>,
-    /// Coordinations between the roles, each with a name of its own.
+    /// Coordinations of the roles, with unique names.
     #[serde(deserialize_with = "null_default")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub coordination: Vec<Coordination>,
-    /// How many segments are wanted: the workloads of the roles that have a `segmentSize` are scaled together. Takes
-    /// `serve --allow scale`, and the labels `rolegate.dev/group` and `rolegate.dev/role` on the workloads themselves.
+    /// Desired number of segments: rolegate scales the workloads of all roles with a `segmentSize` together. Requires
+    /// `serve --allow scale`, and the labels `rolegate.dev/group` and `rolegate.dev/role` on the workloads.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub segments: Option<i64>,
-    /// How segments are taken away.
+    /// Removal of segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_in: Option<ScaleIn>,
 }
 
-/// How segments are taken away.
+/// Removal of segments.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ScaleIn {
-    /// Seconds between the mark on their pods, label `rolegate.dev/draining`, and their end; 0 by default.
+    /// Seconds between the label `rolegate.dev/draining` on pods and their removal; 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 86_400))]
     pub drain_seconds: Option<i64>,
@@ -65,7 +65,7 @@ pub struct ScaleIn {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct GroupRef {
-    /// Its name.
+    /// Name.
     #[serde(deserialize_with = "null_default")]
     pub name: String,
 }
@@ -74,13 +74,13 @@ pub struct GroupRef {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CoordinatedRole {
-    /// Name, unique among the roles, a DNS-1123 label.
+    /// Unique name of the role, a DNS-1123 label.
     #[serde(deserialize_with = "null_default")]
     pub name: String,
-    /// The workload that makes the role's pods.
+    /// Workload that creates the pods.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload_ref: Option<WorkloadRef>,
-    /// Desired replicas, for pods that no single workload makes.
+    /// Desired replicas, for pods without a single workload.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub replicas: Option<i64>,
@@ -90,13 +90,13 @@ pub struct CoordinatedRole {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorkloadRef {
-    /// Group and version; that of the kind by default.
+    /// API group and version; by default those of the kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// StatefulSet, LeaderWorkerSet or Deployment.
     #[serde(deserialize_with = "null_default")]
     pub kind: String,
-    /// Its name.
+    /// Name.
     #[serde(deserialize_with = "null_default")]
     pub name: String,
 }

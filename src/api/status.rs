@@ -9,52 +9,50 @@ use serde_json::Value;
 
 use super::readable;
 
-/// Status of a group. Fields of others are kept in `other` and written back untouched; of ours, what cannot be read is lost,
-/// field by field.
+/// Status of a group. Fields of other controllers are kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 #[schemars(extend("x-kubernetes-preserve-unknown-fields" = true))]
 pub struct GroupStatus {
-    /// `metadata.generation` that this status speaks of.
+    /// `metadata.generation` of the observed object.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Ready, MinimumSegmentsAvailable, Progressing (KEP-32), and those of others.
+    /// Conditions of rolegate and of other controllers.
     #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    /// How far each coordination has come (KEP-30).
+    /// Progress of each coordination (KEP-30).
     #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub coordination_state: Vec<CoordinationState>,
-    /// When the group was ready for the first time, RFC 3339: what comes before is deployment, what comes after is scaling.
+    /// Time at which the group was first ready; before it, the group is in deployment.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub first_ready_time: Option<String>,
-    /// Desired replicas of each role when the group was last ready: more than this is growth, not failure.
+    /// Desired replicas of each role when the group was last ready.
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]
     pub last_ready_replicas: BTreeMap<String, u32>,
-    /// Which pods of its roles were rolled together.
+    /// Cohorts: pods that were updated together.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub cohorts: Option<Cohorts>,
-    /// The workload of each role that is rolled in lockstep, as the conditions speak of it: their own generation does not move
-    /// with it.
+    /// Observed workload of each role that is updated in step.
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     pub observed_workloads: BTreeMap<String, ObservedWorkload>,
-    /// Whole segments that are released, where the workloads are scaled together.
+    /// Number of released segments, if the workloads are scaled together.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub segments: Option<u32>,
-    /// Label selector of one pod of each released segment, for autoscalers.
+    /// Label selector of one pod for each released segment, for autoscalers.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
-    /// Committed: replicas that have done their work, by role; they count when their pods, and their Job, are cleaned up.
+    /// Committed. Replicas whose pods have succeeded, by role; they count after the pods and the Job are deleted.
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     pub succeeded: BTreeMap<String, Vec<Succeeded>>,
-    /// Committed: segments that are being taken away.
+    /// Committed. Segments under removal.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub draining: Option<Draining>,
-    /// Committed: batches that are made anew, were, or will be no more; what was done within the window counts for the limit.
+    /// Committed. Recoveries of batches within the window.
     #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub recoveries: Vec<RecoveryState>,
-    /// Figures for the print columns.
+    /// Values of the print columns.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
     /// Fields that other controllers keep here.
@@ -74,20 +72,20 @@ impl GroupStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
-    /// Kind of condition.
+    /// Type of the condition.
     pub r#type: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// One word, stable.
+    /// Reason in one word.
     #[serde(deserialize_with = "readable")]
     pub reason: String,
-    /// For people.
+    /// Description of the state.
     #[serde(deserialize_with = "readable")]
     pub message: String,
-    /// When `status` last changed, RFC 3339.
+    /// Time of the last change of `status`.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<String>,
-    /// Generation that was judged.
+    /// `metadata.generation` of the observed object.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }
@@ -96,28 +94,27 @@ pub struct Condition {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CoordinationState {
-    /// Name of the coordination, `coordination-<index>` for one without a name.
+    /// Name of the coordination, or `coordination-<index>`.
     #[serde(deserialize_with = "readable")]
     pub name: String,
-    /// By role.
+    /// Progress by role.
     #[serde(deserialize_with = "values")]
     pub progress: BTreeMap<String, RoleProgress>,
-    /// Committed: the value of the node label that each batch was given which must share one, by its number, from 0.
+    /// Committed. Domain (value of the node label) by batch number from 0.
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     pub domains: BTreeMap<String, String>,
-    /// Committed: batches that are complete, or were, by their numbers from 0, `0-3,5`; kept where a batch that loses a replica
-    /// is made anew.
+    /// Committed. Numbers from 0 of batches that are or were complete, `0-3,5`, if batches are recovered.
     #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
     pub complete_batches: String,
-    /// Desired replicas of each role when these were complete: a batch that has grown since is not.
+    /// Desired replicas of each role at that time.
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]
     pub complete_replicas: BTreeMap<String, u32>,
-    /// Replicas of each role in one of these batches: with other sizes they are other batches.
+    /// Replicas of each role in a batch at that time.
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]
     pub complete_sizes: BTreeMap<String, u32>,
-    /// When a state, a released count or a domain last changed, RFC 3339.
+    /// Time of the last change of a state, a released count or a domain.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<String>,
 }
@@ -126,13 +123,13 @@ pub struct CoordinationState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RoleProgress {
-    /// segmentPlacement, rollingDeploy, affinityScheduling or rollingUpdate.
+    /// Strategy: segmentPlacement, rollingDeploy, affinityScheduling or rollingUpdate.
     #[serde(deserialize_with = "readable")]
     pub strategy: String,
-    /// Progressing, Waiting, Blocked, Paused, Complete or NotCoordinated.
+    /// State: Progressing, Waiting, Blocked, Paused, Complete or NotCoordinated.
     #[serde(deserialize_with = "readable")]
     pub state: String,
-    /// Committed: replicas with a lower ordinal may run. Never falls, except with the desired count.
+    /// Committed. Replicas with a lower ordinal may run. Falls only with the desired count.
     #[serde(deserialize_with = "count", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub released: Option<u32>,
@@ -142,11 +139,11 @@ pub struct RoleProgress {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Cohorts {
-    /// The last one that was counted. Never falls.
+    /// Last number of a cohort. Never falls.
     #[serde(deserialize_with = "readable")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub last: u32,
-    /// The revisions of each role, the one that it goes to last.
+    /// Revisions of each role, the newest last.
     #[serde(deserialize_with = "values")]
     pub roles: BTreeMap<String, Vec<RevisionCohort>>,
 }
@@ -154,9 +151,9 @@ pub struct Cohorts {
 /// The cohort of the pods that are made at one revision of a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RevisionCohort {
-    /// The revision, as the pods are labelled.
+    /// Revision, from the label of the pods.
     pub revision: String,
-    /// What tied the edits of several roles together, else a number.
+    /// Cohort: the id of the rollout, or a number.
     pub cohort: String,
 }
 
@@ -164,10 +161,10 @@ pub struct RevisionCohort {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObservedWorkload {
-    /// Its `metadata.generation`. rolegate's own changes of the partition are among those that are counted.
+    /// `metadata.generation` of the workload. Changes of the partition by rolegate also raise it.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
-    /// Its annotation `rolegate.dev/rollout`, where it has one.
+    /// Annotation `rolegate.dev/rollout` of the workload.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub rollout: Option<String>,
 }
@@ -176,13 +173,13 @@ pub struct ObservedWorkload {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Succeeded {
-    /// Unique id of the Job: another one begins anew.
+    /// UID of the Job; another Job starts anew.
     #[serde(deserialize_with = "readable")]
     pub job: String,
-    /// By their numbers from 0, `0-3,5`.
+    /// Numbers of the replicas from 0, `0-3,5`.
     #[serde(deserialize_with = "readable")]
     pub replicas: String,
-    /// Pods of one of them.
+    /// Pods of one replica.
     #[serde(deserialize_with = "readable")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub size: u32,
@@ -191,10 +188,10 @@ pub struct Succeeded {
 /// Segments that are being taken away, counted from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Draining {
-    /// The first of them.
+    /// First segment under removal.
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub from: u32,
-    /// The first beyond them.
+    /// First segment beyond those.
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub to: u32,
 }
@@ -205,37 +202,37 @@ pub struct Draining {
 pub struct RecoveryState {
     /// Name of the coordination.
     pub coordination: String,
-    /// Number of the batch, from 0.
+    /// Number of the batch from 0.
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub batch: u32,
-    /// Waiting, Recreating, Releasing, Complete or Exhausted.
+    /// Phase: Waiting, Recreating, Releasing, Complete or Exhausted.
     pub phase: String,
-    /// The how manieth recovery within the window this is.
+    /// Number of the recovery within the window.
     #[serde(deserialize_with = "readable")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub attempt: u32,
-    /// PodDeleted, PodFailed, PodEvicted, NodeGone or NotReady.
+    /// Cause: PodDeleted, PodFailed, PodEvicted, NodeGone or NotReady.
     #[serde(deserialize_with = "readable")]
     pub reason: String,
-    /// When it was found broken, RFC 3339.
+    /// Time of the loss.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,
-    /// Waiting: when its pods are deleted, RFC 3339.
+    /// Time at which a waiting recovery deletes pods.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub not_before: Option<String>,
-    /// When its youngest pod was made, RFC 3339: those made later are not deleted.
+    /// Creation time of the youngest old pod; later pods are not deleted.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub youngest: Option<String>,
-    /// When it was complete again, RFC 3339.
+    /// Time of completion.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub completed: Option<String>,
-    /// When recoveries within the window began, RFC 3339.
+    /// Start times of recoveries within the window.
     #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<String>,
-    /// The pod that was lost, as it was last seen.
+    /// Last known state of the lost pod.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostPod>,
-    /// Exhausted: `metadata.generation` of the object then; a change of it begins anew.
+    /// `metadata.generation` of the object at exhaustion; a change allows recoveries again.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
 }
@@ -244,45 +241,45 @@ pub struct RecoveryState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LostPod {
-    /// Its role.
+    /// Role of the pod.
     #[serde(deserialize_with = "readable")]
     pub role: String,
-    /// Ordinal of its replica.
+    /// Ordinal of the replica.
     #[serde(deserialize_with = "readable")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub ordinal: u32,
-    /// Its name, where it was seen.
+    /// Name of the pod, if known.
     #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
     pub pod: String,
-    /// Its node.
+    /// Node of the pod.
     #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
     pub node: String,
-    /// What the pod, a condition of it or a container of it says, one word.
+    /// Reason of the pod, of a condition or of a container.
     #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Exit code of the container that ended.
+    /// Exit code of the terminated container.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Its termination message, or what the pod says, cut to 512 bytes.
+    /// Termination message or message of the pod, at most 512 bytes.
     #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// Figures for the print columns.
+/// Values of the print columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Summary {
-    /// Ready segments of all, `3/10`.
+    /// Ready and desired segments, `3/10`.
     pub segments: String,
-    /// Ready pods of all, `45/150`.
+    /// Ready and desired pods, `45/150`.
     pub ready: String,
-    /// Held pods.
+    /// Number of held pods.
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub held: u32,
-    /// Why the next batch is held; where none is, `RolloutStalled` of a rollout that has stopped; else empty.
+    /// Reason for which the next batch is held, or `RolloutStalled`.
     #[serde(deserialize_with = "readable")]
     pub reason: String,
-    /// The same in a sentence.
+    /// The reason in a sentence.
     #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
     pub message: String,
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::figures::record_in;
+use crate::program;
 
 /// Writes down what was seen of a module in `tests/controlplane/go.mod`: `tried` and `result` are short sentences, and the row of
 /// `table` is the one that begins with `tried`.
@@ -12,6 +12,5 @@ pub fn record(table: &str, module: &str, tried: &str, result: &str) {
     let text = fs::read_to_string(path).unwrap();
     let named = text.lines().find_map(|line| line.trim().strip_prefix(module)?.strip_prefix(' '));
     let version = named.and_then(|rest| rest.split_whitespace().next()).unwrap();
-    let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
-    record_in("docs/compatibility.md", table, &[tried, result, version, &today]);
+    program::record(table, version, tried, result);
 }

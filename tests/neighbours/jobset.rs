@@ -193,8 +193,7 @@ async fn two_jobs_of_a_set_come_up_in_segments() {
     scene.all_ready(6).await;
     JOBSET.record(
         "JobSet of two replicatedJobs of one Job each: roles of a group",
-        "numbered by completion index; segments of both Jobs come up one after another; roles are declared with `replicas`, there \
-         is no `workloadRef` to a JobSet",
+        "works: numbered by completion index; roles are declared with `replicas`",
     );
 }
 
@@ -222,7 +221,7 @@ async fn several_jobs_of_one_template_are_replicas_where_their_size_is_said() {
     scene.all_ready(6).await;
     JOBSET.record(
         "several Jobs of one replicatedJob, annotation `rolegate.dev/replica-size` on the pod template",
-        "each Job is a replica, with the Job's index: its pods go together, and it is ready when all are",
+        "each Job is a replica, numbered by the Job's index: its pods go together",
     );
 }
 
@@ -238,7 +237,7 @@ async fn several_jobs_of_one_template_are_single_pods_where_it_is_not_said() {
     scene.all_ready(6).await;
     JOBSET.record(
         "several Jobs of one replicatedJob without that annotation",
-        "their completion indexes are each there several times, so each pod is a replica and is numbered as it is let go",
+        "each pod is a replica, numbered at its release",
     );
 }
 
@@ -270,8 +269,7 @@ async fn what_a_set_makes_again_goes_at_once_and_one_that_has_failed_leaves_noth
     scene.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
     JOBSET.record(
         "a JobSet restarts (`failurePolicy.maxRestarts`), then fails",
-        "the restart deletes held pods with the others; what was released goes at once when it is made again, the rest waits its \
-         turn; a set that has failed leaves no held pod",
+        "recreated pods go at once if they were released before, else wait for their turn; a set that has failed leaves no held pod",
     );
 }
 
@@ -298,7 +296,7 @@ async fn a_set_that_has_succeeded_leaves_nothing_held() {
     scene.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
     JOBSET.record(
         "a JobSet succeeds by its `successPolicy` while workers are held",
-        "it deletes the Jobs that are not done, held pods included",
+        "deletes the Jobs that are not done, with their held pods",
     );
 }
 
@@ -315,10 +313,7 @@ async fn jobs_in_order_come_up_where_one_order_fits_the_other() {
     scene.create(&object).await;
     scene.come_up(&[1, 3, 5]).await;
     scene.all_ready(5).await;
-    JOBSET.record(
-        "`startupPolicy: InOrder`, the first replicatedJob in the first segment as a whole",
-        "works: its pod goes and is ready, the workers are made then, and go by segments",
-    );
+    JOBSET.record("`startupPolicy: InOrder`, the first replicatedJob in the first segment as a whole", "works");
 }
 
 #[tokio::test]
@@ -341,8 +336,7 @@ async fn jobs_in_order_and_segments_across_them_wait_for_each_other_and_it_is_sa
     scene.stage.pods.now(|now| assert_eq!(now.count("decode", |_| true), 0, "{now}"));
     JOBSET.record(
         "`startupPolicy: InOrder` across the roles of one segment",
-        "does not work: the second Job is made when all pods of the first are ready, and those of its second segment wait for the \
-         second Job; `explain` says `0/1 decode ready`",
+        "does not work: the second Job is made when all pods of the first are ready, which wait for the second Job",
     );
 }
 
@@ -388,8 +382,7 @@ async fn exclusive_placement_is_theirs_and_the_order_is_ours() {
     }
     JOBSET.record(
         "`alpha.jobset.sigs.k8s.io/exclusive-topology` beside segments, webhook before and after theirs",
-        "works with no topology of rolegate's, or a preferred one: the first pod of a Job goes, its followers are made when it has \
-         a node, with JobSet's affinity and selector; the next segment waits for all of them (with `replica-size`)",
+        "works without a topology of rolegate, or with a preferred one; with `replica-size` the next segment waits for all pods of the Job",
     );
 }
 
@@ -408,7 +401,6 @@ async fn exclusive_placement_and_a_hard_topology_wait_for_each_other_and_it_is_s
     scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 2, "{now}"));
     JOBSET.record(
         "`exclusive-topology` of JobSet beside a hard topology of rolegate's",
-        "does not work: a batch that goes as a whole waits for followers that JobSet refuses before the first pod has a node; the \
-         reason is IncompleteBatch, and the group says JobSet's own words: use one of the two",
+        "does not work: a batch that goes as a whole waits for followers that JobSet refuses before the first pod has a node (IncompleteBatch): use one of the two",
     );
 }

@@ -112,9 +112,7 @@ async fn its_podgrouper_takes_pods_out_of_the_gang_of_their_batch() {
     for pod in stage.pods.births() {
         assert_eq!(pod.annotations[ANNOTATION], "kai-grouped.llm-pd-0");
     }
-    let result = "does not work: it puts the pods of each StatefulSet into a PodGroup of its own with `minMember` 1, over the \
-                  annotation `pod-group-name` that they were made with; `explain pod` and `doctor` say so. Keep it out of the namespace \
-                  (`namespaceLabelSelector`), as all other rows of this table do";
+    let result = "does not work: it moves the pods of each StatefulSet into a PodGroup with `minMember` 1, which `explain pod` and `doctor` report. Exclude the namespace (`namespaceLabelSelector`), as all other rows do";
     KAI.record("its podgrouper looks at the pods as well", result);
 }
 
@@ -139,8 +137,7 @@ async fn a_queue_that_is_not_there_is_told_by_nobody() {
     for pod in stored.iter().filter(lost) {
         assert_eq!(gangs::verdict(pod).0, "SchedulingGated", "said by the API server, when it was made");
     }
-    let result = "nothing is bound, and this version says so nowhere: the pods are released, and their condition is still \
-                  `SchedulingGated`";
+    let result = "nothing is bound, and KAI reports nothing";
     KAI.record("the policy names a queue that is not there", result);
 }
 
@@ -159,8 +156,7 @@ async fn groups_of_one_name_in_two_namespaces_are_two() {
     here.add_node("b", 1).await;
     gangs().until_ready(&here, &group, 1).await;
     drop(rolegates);
-    let result = "each is a gang of its own: rolegate puts the namespace before the name of a PodGroup, for this version takes \
-                  PodGroups of one name for one (mended in patches of September 2026)";
+    let result = "each is its own gang: the names of PodGroups begin with the namespace, since this version confuses PodGroups of one name";
     KAI.record("groups of one name in two namespaces", result);
 }
 
@@ -229,8 +225,7 @@ async fn a_batch_that_runs_can_lose_single_pods_to_a_higher_class() {
     stage.pods.until("it is bound", |now| now.named("single").is_some_and(Pod::is_scheduled)).await;
     let left = stage.pods.now(|now| now.count_all(|pod| pod.name.starts_with("low") && pod.is_scheduled()));
     assert_eq!(left, 2, "of three");
-    let result = "takes one pod of it, and two stay: a batch that was bound has `minMember` 1, without which a rollout would wait \
-                  for all of it";
+    let result = "preempts one pod: a bound batch has `minMember` 1, so that a rollout does not wait for all of it";
     KAI.record("one pod of a higher class, no room beside a batch that runs", result);
 }
 
@@ -248,7 +243,7 @@ async fn doctor_tells_how_its_definition_counts() {
     assert!(said.contains("KAI is there (v2alpha2): counts pods, as KAI v0.10 to v0.14 does"), "{said}");
     assert!(said.contains("its podgrouper puts pods into PodGroups of their workloads"), "{said}");
     drop(rolegate);
-    let result = "told by `doctor`: counts pods, and its podgrouper must be kept out of the namespace";
+    let result = "`doctor` reports it: counts pods";
     KAI.record("dialect of its PodGroup definition", result);
 }
 #[tokio::test]

@@ -108,8 +108,7 @@ async fn a_segment_of_a_job_stays_complete_when_its_pods_have_done_their_work() 
     always(Duration::from_secs(2), "it stays done", stays).await;
     record(
         "Indexed Job whose pods succeed",
-        "numbered by completion index; a pod that has done its work counts as ready, its segment stays complete, the next one \
-         goes; the group stays `Ready` after the Job is complete, and when it is removed",
+        "numbered by completion index; succeeded pods count as ready, also after the Job is removed",
     );
 }
 
@@ -129,10 +128,7 @@ async fn a_job_of_less_parallelism_makes_the_next_segment_when_the_one_before_is
         end(&stage, &pod, "Succeeded").await;
     }
     statuses.until("all done", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
-    record(
-        "Indexed Job with `parallelism` below `completions`",
-        "a segment's pods appear as earlier ones are done, and go",
-    );
+    record("Indexed Job with `parallelism` below `completions`", "works");
 }
 
 #[tokio::test]
@@ -178,7 +174,7 @@ async fn what_a_job_makes_again_goes_at_once() {
     }
     record(
         "Indexed Job: a pod fails, another is deleted (`podReplacementPolicy` TerminatingOrFailed and Failed)",
-        "what the Job makes again of a released index goes at once; with `Failed` its place is empty until the old pod is gone",
+        "a recreated pod of a released index goes at once",
     );
 }
 
@@ -204,8 +200,7 @@ async fn an_index_that_has_failed_for_good_holds_the_segments_behind_it_and_it_i
     statuses.until("and in the group", |status| status.progressing().contains(silent)).await;
     record(
         "Indexed Job: an index fails for good (`backoffLimitPerIndex`)",
-        "the segments behind it stay held (OrderedReady), and the group says that the Job \
-         makes no pod for it",
+        "later segments stay held, and the group reports the missing pod",
     );
 }
 
@@ -225,10 +220,7 @@ async fn a_job_that_has_failed_leaves_no_held_pod() {
     stage.plane.must(&["-n", &stage.namespace, "wait", "job/work", "--for=condition=Failed", "--timeout=60s"], "");
     stage.pods.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
     statuses.until("it is said", |status| status.0["summary"]["held"] == 0 && status.ready().contains("0/4")).await;
-    record(
-        "Indexed Job that fails as a whole (`backoffLimit`)",
-        "its controller deletes what runs and what is held; nothing stays behind, and the group says `0/4 pods ready`",
-    );
+    record("Indexed Job that fails as a whole (`backoffLimit`)", "its controller deletes running and held pods");
 }
 
 #[tokio::test]
@@ -252,10 +244,7 @@ async fn a_job_without_numbers_is_a_queue() {
         }
     }
     statuses.until("all done", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
-    record(
-        "Job without indexes",
-        "numbered as they are let go; a pod that has done its work keeps its place, and its segment stays complete",
-    );
+    record("Job without indexes", "numbered at their release; a succeeded pod keeps its place");
 }
 
 #[tokio::test]
@@ -284,8 +273,7 @@ async fn a_bare_pod_that_has_ended_frees_its_place_for_the_next() {
     statuses.until("two of four", |status| status.ready().contains("2/4 pods ready")).await;
     record(
         "bare pods that run once, as workflow engines make them",
-        "numbered as they are let go; one that has ended, well or not, is gone for every count, and the next held one takes its \
-         place: a segment is how many run at a time, and the group is not `Ready` when all have ended",
+        "numbered at their release; the next held pod takes the place of one that has ended. The group is not `Ready` when all have ended",
     );
 }
 
@@ -317,8 +305,7 @@ async fn pods_of_a_replica_set_are_replaced_in_their_place() {
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
     record(
         "ReplicaSet without a Deployment: a pod is deleted, another fails",
-        "numbered as they are let go; a held pod takes the place of the one that is gone, and goes at once; the set's new pod is \
-         held in its stead: as many run as before",
+        "numbered at their release; a held pod takes the free place at once",
     );
 }
 
@@ -351,8 +338,7 @@ async fn pods_of_a_daemon_set_wait_their_turn_on_the_nodes_that_they_are_made_fo
     stage.pods.until("it goes", |now| now.count_all(Pod::is_scheduled) == 5).await;
     record(
         "DaemonSet",
-        "numbered as they are let go, each on the node that it is made for; the group has to declare as many replicas as there are \
-         nodes: the pod of a node that joins is held (BeyondDesired) until it does",
+        "numbered at their release; pods beyond the declared replicas, as of a new node, are held (BeyondDesired)",
     );
 }
 
@@ -382,7 +368,7 @@ async fn pods_of_a_daemon_set_share_no_rack_and_it_is_said() {
     stage.until_said(&["explain", "pod", &pod], "no example.com/rack fits segment 1").await;
     record(
         "DaemonSet beside a hard topology",
-        "does not work: its pods have their nodes from birth, and a segment is not made of those of one domain; held with NoRoom",
+        "does not work: its pods have their nodes from the start; held with NoRoom",
     );
 }
 
@@ -405,7 +391,6 @@ async fn two_jobs_of_one_role_have_the_same_numbers_and_it_is_said() {
     statuses.until("it is said", |status| status.progressing().contains(alike)).await;
     record(
         "two Indexed Jobs (or StatefulSets) with the labels of one role",
-        "does not work: both number their pods from 0, and pods of one number count as one replica; `Progressing` says so. Give \
-         each a role of its own",
+        "does not work: pods of one number count as one replica, which `Progressing` reports. Give each its own role",
     );
 }

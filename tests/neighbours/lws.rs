@@ -192,8 +192,7 @@ async fn both_startup_policies_fill_segments() {
     }
     record(
         "`startupPolicy` LeaderCreated and LeaderReady, a group of three in each segment",
-        "each group goes after all pods of the one before are ready; LeaderReady: the leader goes as soon as it is made, its \
-         workers when they are",
+        "each group goes after all pods of the one before are ready",
     );
 }
 
@@ -223,8 +222,7 @@ async fn workers_that_are_made_later_cannot_fill_a_batch_that_goes_as_a_whole() 
     }
     record(
         "LeaderReady, or `exclusive-topology`, beside a hard topology of rolegate's",
-        "does not work, and is refused (incremental-creation); where the set comes after the coordination it is held, reason \
-         InvalidCoordination",
+        "does not work: refused (incremental-creation), or held if the set comes after the coordination (InvalidCoordination)",
     );
 }
 
@@ -244,7 +242,7 @@ async fn an_exclusive_topology_is_theirs_and_the_order_is_ours() {
     }
     record(
         "`exclusive-topology` beside segments without a topology, or with a preferred one on the same key",
-        "works: each group has its rack alone, by LWS's own affinity; its workers are made when the leader has a node",
+        "works: each group has its own rack",
     );
 }
 
@@ -286,8 +284,7 @@ async fn subgroups_have_their_hosts_within_the_rack_of_their_segment() {
     record(
         "`subGroupPolicy` LeaderWorker and LeaderExcluded with `subgroup-exclusive-topology` on the host, alone and within a hard \
          topology of racks",
-        "works where each rack has free hosts for all subgroups of a segment: subgroups have their hosts by LWS's affinity, the \
-         segment its rack by rolegate's pin",
+        "works if each rack has free hosts for all subgroups of a segment",
     );
 }
 
@@ -309,7 +306,7 @@ async fn subgroups_that_have_too_few_hosts_in_any_rack_are_held_and_it_is_said()
     scene.one_after_another(1, 4).await;
     record(
         "`subgroup-exclusive-topology` on the host, where a rack has room for all pods and too few hosts for the subgroups",
-        "rolegate counts with LWS's required affinities: the segment is held with NoRoom until the rack has one more host",
+        "the segment is held with NoRoom until the rack has one more host",
     );
 }
 
@@ -352,8 +349,7 @@ async fn its_own_rolling_update_goes_on_with_surge_beside_segments() {
     assert!(made.code == 422 && made.body["message"].as_str().unwrap().contains("maxSurge"), "{made:?}");
     record(
         "its own rolling update with `maxSurge: 1`, `maxUnavailable: 1`",
-        "works beside segments: groups beyond the desired ones are let go at once, what is replaced goes at once; in a \
-         `rollingUpdate` of rolegate's a set with `maxSurge` is refused (lws-surge)",
+        "works beside segments; in a `rollingUpdate` of rolegate a set with `maxSurge` is refused (lws-surge)",
     );
 }
 
@@ -416,7 +412,7 @@ async fn in_lockstep_it_may_have_as_many_away_as_the_coordination_says_and_no_mo
     record(
         "its own `maxUnavailable: 3` in a `rollingUpdate` of rolegate's with `maxUnavailable: 1`, \
          `restartPolicy: RecreateGroupOnPodRestart`",
-        "rolegate's is kept: the set replaces no more than its partition allows, and that moves one group at a time",
+        "one group at a time, as rolegate asks",
     );
 }
 
@@ -447,7 +443,7 @@ async fn a_group_that_is_recreated_goes_at_once_where_it_ran_and_waits_where_it_
     scene.one_by_one_from_here().await;
     record(
         "`restartPolicy: RecreateGroupOnPodRestart`: a container of a running group restarts, a pod of a held one is deleted",
-        "the running group is made again and goes at once, as a whole; the held one is made again and waits for its turn",
+        "the running group is recreated and goes at once; the held one waits for its turn",
     );
 }
 
@@ -480,7 +476,7 @@ async fn a_restart_before_the_group_has_started_waits_for_held_pods_that_are_pen
     scene.one_by_one_from_here().await;
     record(
         "`restartPolicy: RecreateGroupAfterStart`: a pod of a held group is deleted",
-        "held pods are pending ones: the pod alone is made again, its group is not",
+        "only the pod is recreated, since held pods are pending",
     );
 }
 
@@ -501,7 +497,7 @@ async fn groups_that_grow_are_made_again_and_go_at_once() {
     .await;
     record(
         "resize: `leaderWorkerTemplate.size` from two to three",
-        "each group is replaced as a whole by LWS's rolling update, goes at once, and counts by the size that its pods say",
+        "each group is replaced as a whole, goes at once, and counts by the size of its pods",
     );
 }
 
@@ -558,9 +554,6 @@ async fn a_disaggregated_set_comes_up_in_segments_and_rolls_by_its_own_lockstep(
     statuses.until("ready", |status| status.ready() == over && !status.progressing().contains(alike)).await;
     record(
         "DisaggregatedSet of two roles (its controller of v0.9.0)",
-        "roles are declared with `replicas`: the names of its LeaderWorkerSets change with each revision. Segments come up one \
-         after another; an update makes new LeaderWorkerSets beside the old, in its own lockstep; their groups have numbers that \
-         were released, and go at once; while both are there, `Progressing` says that several makers number their pods alike. A \
-         `rollingUpdate` of rolegate's is not for it",
+        "works with roles that are declared with `replicas`; it updates in its own lockstep, whose new groups go at once; meanwhile `Progressing` reports that several makers number their pods alike. No `rollingUpdate` of rolegate",
     );
 }

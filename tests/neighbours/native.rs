@@ -8,10 +8,10 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::common::control_plane::Shared;
-use crate::common::figures::record_in;
 use crate::common::pods::{GATE, Pod};
 use crate::common::stage::CORE;
 use crate::common::{ControlPlane, Group, PATIENT, Stage, eventually};
+use crate::program;
 
 const SCHEDULING: &str = "/apis/scheduling.k8s.io/v1alpha2";
 
@@ -26,8 +26,7 @@ static PLANE: Shared = LazyLock::new(|| {
 fn record(plane: &ControlPlane, tried: &str, result: &str) {
     let version: Value = serde_json::from_str(&plane.must(&["version", "-o", "json"], "")).unwrap();
     let version = version["serverVersion"]["gitVersion"].as_str().unwrap();
-    let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
-    record_in("docs/compatibility.md", "native", &[tried, result, version, &today]);
+    program::record("native", version, tried, result);
 }
 
 /// Pods by hand and their PodGroup.
@@ -151,7 +150,7 @@ async fn without_the_feature_gates_the_field_is_dropped_in_silence() {
     record(
         &stage.plane,
         "the feature gates are off, as by default",
-        "there is no such kind (404), and the API server drops `spec.schedulingGroup` of a pod without a word: it is bound alone",
+        "the API server drops `spec.schedulingGroup` of a pod, which is bound alone",
     );
 }
 
@@ -178,8 +177,7 @@ async fn held_members_are_counted_as_there_and_nothing_is_bound_before_the_last_
     record(
         &PLANE,
         "members that a gate holds",
-        "count as there, so that the others are tried and found unschedulable; none is bound before the gate of the last is \
-         lifted, then all at once, whoever made them",
+        "none is bound before the gate of the last is lifted, then all at once",
     );
 }
 
@@ -196,7 +194,7 @@ async fn with_too_little_room_nothing_is_bound() {
     assert_eq!(gang.bound(), 0);
     gang.stage.add_node("b", 1).await;
     gang.until_bound(&["a", "b", "c"]).await;
-    record(&PLANE, "too little room", "nothing of the gang is bound; when a node comes, all of it");
+    record(&PLANE, "too little room", "nothing is bound; when a node comes, all of it");
 }
 
 #[tokio::test]
@@ -222,8 +220,7 @@ async fn a_pod_that_is_made_anew_needs_the_whole_number_again() {
     record(
         &PLANE,
         "pods of a gang that runs are made anew",
-        "one is bound at once, for those that run count; of several none before the last of them is there and fits. The number \
-         stays what it was: it cannot be lowered once the gang was scheduled",
+        "one is bound at once; of several none before the last of them exists and fits",
     );
 }
 
@@ -269,11 +266,9 @@ async fn a_batch_that_became_smaller_can_neither_be_told_so_nor_begun_anew() {
     record(
         &PLANE,
         "a batch becomes smaller",
-        "does not work: `minCount` is immutable (422), as is the `schedulingGroup` of a pod, and a deleted PodGroup stays until its \
-         last pod is gone (finalizer `scheduling.k8s.io/podgroup-protection`), which keeps its name taken (409): a pod that is made \
-         anew waits for good",
+        "does not work: `minCount` and the `schedulingGroup` of a pod are immutable, and a deleted PodGroup stays until its last pod is gone, so that a recreated pod waits for good",
     );
-    record(&PLANE, "deletion", "the PodGroup goes after its last pod, and nothing is left behind");
+    record(&PLANE, "deletion", "the PodGroup goes after its last pod");
 }
 
 #[tokio::test]
@@ -293,7 +288,7 @@ async fn a_stateful_set_that_makes_its_pods_in_order_never_starts() {
     record(
         &PLANE,
         "a StatefulSet with podManagementPolicy OrderedReady",
-        "does not work: its second pod is made when the first is ready, which waits for the second",
+        "does not work: the first pod waits for the second, which is created when the first is ready",
     );
 }
 
@@ -321,8 +316,7 @@ async fn a_gang_over_several_batches_waits_for_those_that_wait_for_it() {
     record(
         &PLANE,
         "one gang over several batches",
-        "does not work: its first batch is released and waits for the number, the other batches wait for the first; `explain pod` \
-         says where to look",
+        "does not work: its first batch waits for the minimum, the others wait for the first",
     );
 }
 
@@ -370,6 +364,6 @@ async fn a_job_that_is_a_gang_of_its_own_waits_for_its_own_batches() {
     record(
         &PLANE,
         "an Indexed Job in batches, feature gate WorkloadWithJob",
-        "does not work: the Job's controller makes one gang of all its pods, whose first batch waits for the others",
+        "does not work: one gang of all its pods, whose first batch waits for the others",
     );
 }

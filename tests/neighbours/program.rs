@@ -38,8 +38,7 @@ impl Neighbour {
 
     /// Writes down what was seen: `tried` and `result` are short sentences. The row is the one that begins with `tried`.
     pub fn record(&self, tried: &str, result: &str) {
-        let today = jiff::Timestamp::now().strftime("%Y-%m-%d").to_string();
-        record_in("docs/compatibility.md", self.name, &[tried, result, &self.version(), &today]);
+        record(self.name, &self.version(), tried, result);
     }
 
     /// Starts one of its programs, which ends with this process, however that ends. Its output is in a file of the scratch folder.
@@ -56,6 +55,14 @@ impl Neighbour {
             .spawn()
             .unwrap();
         Running { process, log }
+    }
+}
+
+/// Records a result in a table of `docs/compatibility.md`, with the version and date of the last run.
+pub fn record(table: &str, version: &str, tried: &str, result: &str) {
+    let today = jiff::Timestamp::now().strftime("%Y-%m-%d");
+    for row in [["last run", &format!("{version}, {today}")], [tried, result]] {
+        record_in("docs/compatibility.md", table, &row);
     }
 }
 

@@ -154,8 +154,7 @@ async fn pods_that_request_nothing_are_no_gang() {
     gangs.deploy(&stage, &group).await;
     stage.pods.until("two of the three are bound", |now| now.count_all(Pod::is_scheduled) == 2).await;
     gangs.until_members(&stage, "the gang is of three", &[("llm-pd-0", 3)]).await;
-    let result =
-        "does not work: they are bound one by one, whatever `minMember` says; let containers request something";
+    let result = "does not work: bound one by one";
     VOLCANO.record("pods that request nothing, room for a part", result);
 }
 
@@ -203,12 +202,12 @@ async fn a_queue_is_waited_for_and_its_quota_is_kept() {
 
     queue(&stage, "narrow", &json!({ "weight": 1, "capability": { "cpu": "4" } })).await;
     gangs.until_ready(&stage, &group, 1).await;
-    VOLCANO.record("a queue that is made late", "held with PodGroupMissing until it is there, then it goes");
+    VOLCANO.record("a queue that is made late", "held with PodGroupMissing until it exists");
     gangs.until_refused(&stage, &group, 1).await;
     let patch = json!({ "spec": { "capability": { "cpu": "6" } } }).to_string();
     stage.plane.must(&["patch", "queue", "narrow", "--type=merge", "-p", &patch], "");
     gangs.until_ready(&stage, &group, 2).await;
-    let result = "nothing of the next batch is bound before the queue has room for all of it";
+    let result = "the next batch is bound when the queue has room for all of it";
     VOLCANO.record("a queue with a capability for one batch and a part", result);
 }
 

@@ -27,7 +27,7 @@ pub async fn steps_are_gangs_one_after_another(gangs: &Gangs, stage: &Stage) {
     gangs.until_ready(stage, &group, 3).await;
     gangs.until_members(stage, "all are loosened", &[("llm-pd-0", 1), ("llm-pd-1", 1), ("llm-pd-2", 1)]).await;
     bound_as_gangs(stage, &group, 3);
-    let result = "each as a whole; with room for a part of the next nothing of it is bound; it goes when room comes";
+    let result = "each as a whole, when there is room for all of it";
     gangs.neighbour.record("three batches, room for one after another", result);
 }
 
@@ -53,7 +53,7 @@ pub async fn of_two_groups_one_has_the_room(gangs: &Gangs, stage: &Stage) {
     gangs.until_ready(stage, second, 1).await;
     let left = format!("{}-pd-0", second.name);
     gangs.until_members(stage, "that of the first is gone", &[(&left, 1)]).await;
-    let result = "one is bound as a whole, nothing of the other before the first is gone";
+    let result = "one is bound as a whole, the other after it is gone";
     gangs.neighbour.record("two groups, room for one and a half", result);
 }
 
@@ -72,7 +72,7 @@ pub async fn rollouts_and_recreated_pods_go_one_by_one(gangs: &Gangs, stage: &St
         let again = |pod: &Pod| pod.uid != before && pod.is_ready();
         stage.pods.until("it runs again", |now| now.named(pod).is_some_and(again)).await;
     }
-    gangs.neighbour.record("a pod of a running batch is deleted, no room to spare", "it comes back alone");
+    gangs.neighbour.record("a pod of a running batch is deleted, no room to spare", "recreated alone");
 
     let before = stage.pods.events().len();
     for role in &group.roles {
@@ -105,7 +105,7 @@ pub async fn pod_groups_go_with_their_batches(gangs: &Gangs, stage: &Stage) {
     let fewer = group.clone().role("prefill", 2, 2).role("decode", 1, 1);
     stage.scale(&fewer).await;
     gangs.until_members(stage, "those of the batches that are left", &all[..1]).await;
-    gangs.neighbour.record("scaled in", "the PodGroups of the batches that are gone are deleted");
+    gangs.neighbour.record("scaled in", "PodGroups of removed batches are deleted");
 
     // What comes back is a gang again: there is room for two of its three pods.
     for node in ["a", "b"] {
@@ -117,9 +117,9 @@ pub async fn pod_groups_go_with_their_batches(gangs: &Gangs, stage: &Stage) {
     gangs.until_members(stage, "the batch has one again", &[("llm-pd-0", 1), ("llm-pd-1", 3)]).await;
     stage.add_node("d", 1).await;
     gangs.until_ready(stage, &group, 2).await;
-    gangs.neighbour.record("scaled out again, room for a part", "what comes back is a gang again");
+    gangs.neighbour.record("scaled out again, room for a part", "a gang again");
 
     stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
     gangs.until_members(stage, "none is left", &[]).await;
-    gangs.neighbour.record("the group is deleted", "so are its PodGroups");
+    gangs.neighbour.record("the group is deleted", "its PodGroups are deleted");
 }

@@ -49,10 +49,8 @@ async fn two_gates_on_one_pod_in_either_order_of_the_webhooks() {
     // Kueue's configuration is kueue-mutating-webhook-configuration.
     segments_come_up(&stage("a-gates", 0).await, [GATE, ADMISSION, TOPOLOGY]).await;
     segments_come_up(&stage("z-gates", 0).await, [ADMISSION, TOPOLOGY, GATE]).await;
-    KUEUE.record(
-        "both gates on one pod of a queued StatefulSet, webhooks in either order",
-        "each lifts its own; segments one after another; `explain` names both owners",
-    );
+    KUEUE
+        .record("both gates on one pod of a queued StatefulSet, webhooks in either order", "works: each lifts its own");
 }
 
 /// Unique ids of all pods.
@@ -75,7 +73,7 @@ async fn what_was_let_go_once_comes_back_whoever_has_taken_it_down() {
     stage.api::<ApiPod>().delete("llm-prefill-2", &DeleteParams::default()).await.unwrap();
     let is_new = |pod: &Pod| pod.name == "llm-prefill-2" && pod.is_ready() && !before.contains(&pod.uid);
     stage.pods.until("one that was deleted is back", |now| now.count_all(is_new) == 1).await;
-    KUEUE.record("a pod of a queued StatefulSet that is deleted", "made again, let go by both at once");
+    KUEUE.record("a pod of a queued StatefulSet that is deleted", "recreated, and released by both at once");
 
     let before = uids(&stage);
     drain(&stage);
@@ -85,7 +83,7 @@ async fn what_was_let_go_once_comes_back_whoever_has_taken_it_down() {
     stage.pods.until("all are ready again", |now| now.count_all(Pod::is_ready) == 18).await;
     KUEUE.record(
         "eviction of a running group (queue drained, opened again)",
-        "its pods are made again, wait for Kueue alone, and run when it has a quota: no order of segments",
+        "its pods are recreated and wait for Kueue alone, without an order of segments",
     );
 
     let before = uids(&stage);
@@ -95,10 +93,7 @@ async fn what_was_let_go_once_comes_back_whoever_has_taken_it_down() {
     }
     let updated = |pod: &Pod| pod.is_ready() && !before.contains(&pod.uid);
     stage.pods.until("all are updated", |now| now.count_all(updated) == 18).await;
-    KUEUE.record(
-        "an update of a queued StatefulSet's image or annotations",
-        "rolls, each new pod let go by both at once",
-    );
+    KUEUE.record("an update of a queued StatefulSet's image or annotations", "works");
 
     for role in ["llm-prefill", "llm-decode"] {
         stage.api::<StatefulSet>().delete(role, &DeleteParams::default()).await.unwrap();
@@ -130,7 +125,6 @@ async fn a_set_whose_segments_take_longer_than_kueue_waits_is_evicted() {
     stage.pods.until("and made again", |now| now.count_all(is_in_queue) == 18).await;
     KUEUE.record(
         "`waitForPodsReady`, segments that take longer than its timeout",
-        "does not work: Kueue counts held pods as not ready and evicts the set with the pods that run; set the timeout for all \
-         segments together",
+        "does not work: Kueue counts held pods as not ready and evicts the set; set the timeout for all segments together",
     );
 }

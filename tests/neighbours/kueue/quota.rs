@@ -68,7 +68,7 @@ async fn pods_that_are_queued_one_by_one_take_a_quota_for_one_segment_after_the_
     stage.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 18).await;
     KUEUE.record(
         "bare pods that are queued each by itself, quota of one segment",
-        "a quota for one segment after the other: held pods take none, their workloads say `AdmissionGated`",
+        "a quota for one segment after the other",
     );
 }
 
@@ -125,8 +125,7 @@ async fn a_quota_that_held_pods_of_a_set_use_up_is_told_of_and_goes_on_with_more
     stage.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 18).await;
     KUEUE.record(
         "queued StatefulSets, quota for one of two roles",
-        "does not run: Kueue takes the quota of all pods of a StatefulSet at once, held ones included; said as `QuotaDeadlock`, \
-         and goes on when the quota is raised",
+        "does not run: Kueue takes the quota of all pods of a StatefulSet at once, held ones included (`QuotaDeadlock`)",
     );
 }
 
@@ -177,8 +176,7 @@ async fn a_scale_of_a_queued_set_takes_it_down_and_rolegate_makes_none() {
     .await;
     KUEUE.record(
         "`kubectl scale` of a queued StatefulSet",
-        "does not work: Kueue's webhook does not see the subresource, its controller takes pods down that run, most often all, and ends the workload; \
-         `segments` over such a set is refused, and rolegate never scales one",
+        "does not work: Kueue deletes running pods; rolegate refuses `segments` over such a set",
     );
 }
 
@@ -228,7 +226,6 @@ async fn groups_of_a_leader_worker_set_are_queued_each_by_itself() {
     stage.pods.until("a fourth group has nodes", |now| now.count_all(Pod::is_scheduled) == 12).await;
     KUEUE.record(
         "a queued LeaderWorkerSet",
-        "a workload for each group; segments one after another; scaling works. With too small a quota Kueue may give it to later groups \
-         first: said as `QuotaDeadlock`",
+        "works, also scaling. With too small a quota Kueue may give it to later groups first (`QuotaDeadlock`)",
     );
 }

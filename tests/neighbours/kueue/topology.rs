@@ -59,7 +59,7 @@ async fn a_batch_is_placed_on_nodes_of_the_flavor_that_kueue_has_chosen() {
     stage.pods.now(|now| assert!(now.all().all(|pod| pod.node.as_ref() == Some(&right)), "{now}"));
     KUEUE.record(
         "a queued group whose segments rolegate places, flavor with node labels",
-        "Kueue first, then the rack: said as `GatedByOthers`; the segment goes to a rack with nodes of the flavor",
+        "works: Kueue first (`GatedByOthers`), then a rack with nodes of the flavor",
     );
 }
 
@@ -102,7 +102,7 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 8).await;
     KUEUE.record(
         "Kueue's topology-aware scheduling and rolegate's placement on one batch",
-        "warned about (`topology-twice`); Kueue chooses first. A role alone whose segment is Kueue's slice: both agree",
+        "a warning (`topology-twice`); Kueue chooses first. Both agree on a single role whose segment is Kueue's slice",
     );
 
     // Two roles: what Kueue knows are two workloads, and it may put them where it likes.
@@ -124,6 +124,6 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
     assert!(explained.contains("NoRoom"), "{explained}");
     KUEUE.record(
         "the same of two roles which Kueue puts into two racks",
-        "does not run: held with `NoRoom`, and its quota with it; use one of the two",
+        "does not run: held with `NoRoom`, and keeps its quota; use one of the two",
     );
 }
