@@ -27,7 +27,7 @@ mod section;
 #[path = "../still.rs"]
 mod still;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
@@ -89,7 +89,7 @@ async fn main() {
     for size in sizes {
         let segments = size.div_ceil(SEGMENT.0 + SEGMENT.1);
         for progression in PROGRESSIONS {
-            let mut fastest = HashMap::<By, Duration>::new();
+            let mut runs = BTreeMap::<By, Vec<(Duration, String)>>::new();
             // In turns, because the machine varies from minute to minute.
             for turn in 0..turns(size) {
                 let by = By::ALL[turn as usize % By::ALL.len()];
@@ -104,11 +104,15 @@ async fn main() {
                     }
                     By::Rolegate => scene.by_rolegate(&launch, server).await,
                 };
-                let best = fastest.entry(by).or_insert(taken);
-                *best = taken.min(*best);
-                scene.write(&mut out, by.words(), taken, of_server, own);
+                let row = scene.row(by.words(), taken, of_server, own);
+                eprintln!("{row}");
+                runs.entry(by).or_default().push((taken, row));
             }
-            let share = |of: By| 100.0 * fastest[&of].as_secs_f64() / fastest[&By::Rolegate].as_secs_f64();
+            let fastest: BTreeMap<_, _> = runs.iter().map(|(by, runs)| (*by, runs.iter().min().unwrap())).collect();
+            for (_, row) in fastest.values() {
+                writeln!(out, "{row}").unwrap();
+            }
+            let share = |of: By| 100.0 * fastest[&of].0.as_secs_f64() / fastest[&By::Rolegate].0.as_secs_f64();
             let (bare, same_account) = match progression {
                 Progression::OrderedReady => FIGURES[1],
                 _ => FIGURES[0],
@@ -122,7 +126,7 @@ async fn main() {
 }
 
 /// The program that lifts the gates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum By {
     BareLoop,
     /// The bare loop with rolegate's account: its rights are checked, and the policy on its writes is evaluated.
@@ -283,22 +287,21 @@ impl Scene {
         times
     }
 
-    fn write(&self, out: &mut Section, by: &str, taken: Duration, server: Duration, own: Option<Duration>) {
+    /// Returns the row of a run.
+    fn row(&self, by: &str, taken: Duration, server: Duration, own: Option<Duration>) -> String {
         let times = if self.group.progression == Progression::OrderedReady { self.ready_to_lifted() } else { vec![] };
         let at = |percent: usize| match times.get(times.len() * percent / 100) {
             Some(time) => format!("{time:.0?}"),
             None => String::new(),
         };
         let (pods, own) = (self.group.pods(), own.map(|own| format!("{own:.1?}")).unwrap_or_default());
-        writeln!(
-            out,
+        format!(
             "| {pods} | {:?} | {by} | {taken:.1?} | {:.0} | {} | {} | {server:.1?} | {own} |",
             self.group.progression,
             f64::from(pods) / taken.as_secs_f64(),
             at(50),
             at(99),
         )
-        .unwrap();
     }
 }
 
