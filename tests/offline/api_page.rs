@@ -40,7 +40,6 @@ fn kind(page: &mut String, definition: &Value) {
     for part in ["spec", "status"] {
         let schema = &version["schema"]["openAPIV3Schema"]["properties"][part];
         _ = writeln!(page, "\n### {} {part}\n\n{}\n", text(&names["kind"]), description(schema));
-        page.push_str("| field | type | |\n|---|---|---|\n");
         fields(page, &mut Vec::new(), schema, "");
     }
 }
@@ -53,7 +52,7 @@ fn fields(page: &mut String, written: &mut Written, schema: &Value, at: &str) {
     let required: Vec<_> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let path = format!("{at}{name}");
-        let mut text = description(field).replace('|', "\\|");
+        let mut text = description(field);
         if required.contains(&name.as_str()) {
             text.insert_str(0, "Required. ");
         }
@@ -64,7 +63,7 @@ fn fields(page: &mut String, written: &mut Written, schema: &Value, at: &str) {
         if let Some(known) = &known {
             _ = write!(text, " Fields: those of `{known}`.");
         }
-        _ = writeln!(page, "| `{path}` | {} | {text} |", type_of(field));
+        _ = writeln!(page, "- `{path}` ({}): {text}", type_of(field));
         if known.is_none() {
             if field["properties"].is_object() {
                 written.push((field["properties"].clone(), path.clone()));

@@ -51,24 +51,22 @@ fn rules_page() -> String {
     use rolegate::rules::settings::why_fixed;
     use rolegate::rules::{Level, catalogue};
     let mut page =
-        "# Rules\n\nEvery rule has an id that messages, metrics and tests use, and golden cases that fix what it \
-         accepts and refuses\n(`tests/cases/<object>/<rule>.yaml`). **E** refuses, **W** warns.\n\n\
-         `--rule ID=deny|warn|off` of `serve` and `check` says how much a rule weighs: `deny` makes it refuse whatever it finds. \
-         Rules with a\n* can only be `deny`: without them rolegate does not go.\n"
+        "# Rules\n\nThe id of a rule is in messages and metrics. **E** refuses, **W** warns; `--rule ID=deny|warn|off` of `serve` and \
+         `check`\nchanges that, except for rules with a star. Golden cases specify each rule (`tests/cases/<object>/<rule>.yaml`).\n"
             .to_owned();
     let mut object = "";
     for rule in catalogue() {
         if rule.object != object {
             object = rule.object;
-            _ = write!(page, "\n## {object}\n\n| id | | rule |\n|---|---|---|\n");
+            _ = write!(page, "\n## {object}\n\n");
         }
         let level = match rule.level {
             Level::Error => "E",
             Level::Warning => "W",
             Level::Either => "E/W",
         };
-        let mark = if why_fixed(rule.id).is_some() { " *" } else { "" };
-        _ = writeln!(page, "| {}{mark} | {level} | {} |", rule.id, rule.summary);
+        let mark = if why_fixed(rule.id).is_some() { "\\*" } else { "" };
+        _ = writeln!(page, "- `{}`{mark} {level}: {}", rule.id, rule.summary);
     }
     page
 }
