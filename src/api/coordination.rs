@@ -14,7 +14,7 @@ use super::{IntOrString, null_default};
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Coordination {
-    /// Name of the coordination, a DNS-1123 label. Required if labels or PodGroups contain it.
+    /// Name of the coordination, a DNS-1123 label; may be empty if no label or PodGroup contains it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Type of the strategy (KEP-30).

@@ -100,7 +100,7 @@ async fn release(args: &ReleaseArgs) -> Result<ExitCode, Failure> {
         match writer.in_time(thaw).await {
             Ok(PartitionSet::Done(_)) => outcome.thawed.push(name),
             Ok(PartitionSet::Changed) => {
-                outcome.failed.push(Failed { error: "it was changed meanwhile, try again".to_owned(), object: name });
+                outcome.failed.push(Failed { error: "it was changed meanwhile: try again".to_owned(), object: name });
             }
             Err(error) => outcome.failed.push(Failed { error: connection.failure(&error).to_string(), object: name }),
         }
@@ -173,7 +173,7 @@ fn confirm(pods: &[PodRef], workloads: &[RolledWorkload], namespace: &str) -> bo
     if !pods.is_empty() {
         _ = write!(
             question,
-            "Lift the gate {} from {} in namespace {namespace:?} ({})?\nThey are scheduled at once, whatever they wait for. ",
+            "Lift the gate {} from {} in namespace {namespace:?} ({})?\nThey are scheduled at once. ",
             names::GATE,
             counted(pods.len(), "pod"),
             named.join(", "),

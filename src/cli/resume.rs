@@ -104,7 +104,7 @@ fn waits(group: &Group) -> Vec<(&'static str, Moment)> {
 impl Outcome {
     fn text(&self) -> String {
         if self.resumed.is_empty() && self.failed.is_empty() {
-            return "nothing waits for a person\n".to_owned();
+            return "no group waits\n".to_owned();
         }
         let line = |one: &Resumed| {
             let (namespace, group) = (shown(&one.namespace), shown(&one.group));

@@ -38,75 +38,54 @@ const POD_GROUPS: &[&str] = &["scheduling.x-k8s.io", "scheduling.volcano.sh"];
 /// Rights of the loop and the webhook, regardless of where certificates come from.
 pub const RIGHTS: &[Right] = &[
     of(&[""], &["pods"], &["list", "watch", "patch"], "Pods of groups are watched; lifting a gate is a patch."),
-    of(&[""], &["nodes"], &["list", "watch"], "Batches that must share a domain go where there is room for them."),
-    of(
-        &[""],
-        &["persistentvolumeclaims", "persistentvolumes"],
-        &["list", "watch"],
-        "The same, where their volumes can be reached from; read while pods with claims are to be placed.",
-    ),
-    of(&["storage.k8s.io"], &["storageclasses"], &["list", "watch"], "The same, where their volumes can be made."),
+    of(&[""], &["nodes"], &["list", "watch"], "Batches that must share a domain go to one with room."),
+    of(&[""], &["persistentvolumeclaims", "persistentvolumes"], &["list", "watch"], "The same, for pods with claims."),
+    of(&["storage.k8s.io"], &["storageclasses"], &["list", "watch"], "The same, for new volumes."),
     of(&[""], &["namespaces"], &["list", "watch"], "Namespaces that have opted out."),
-    of(&["apps"], &["deployments", "statefulsets"], READ, "How many replicas a role wants, and who makes its pods."),
+    of(&["apps"], &["deployments", "statefulsets"], READ, "Desired replicas of a role, and the owner of its pods."),
     of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], READ, "The same."),
-    of(&["apps"], &["statefulsets"], &["patch"], "The partition of those that are claimed for rollouts in lockstep."),
+    of(&["apps"], &["statefulsets"], &["patch"], "Partitions of claimed workloads."),
     of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], &["patch"], "The same."),
     of(RBG, &["rolebasedgroups"], READ, "Groups."),
-    of(RBG, &["rolebasedgroups/status"], &["patch"], "What is released is committed in the status."),
-    of(&["rolegate.dev"], &["rolecoordinations"], READ, "Groups of our own kind."),
+    of(RBG, &["rolebasedgroups/status"], &["patch"], "Releases are committed in the status."),
+    of(&["rolegate.dev"], &["rolecoordinations"], READ, "Groups."),
     of(&["rolegate.dev"], &["rolecoordinations/status"], &["patch"], "The same."),
-    of(TOPOLOGIES, &["clustertopologies"], &["get", "list", "watch", "patch"], "Their finalizer is put and taken."),
-    of(TOPOLOGIES, &["clustertopologies/status"], &["patch"], "Whether they are valid."),
-    of(&["workloads.x-k8s.io"], &["coordinatedpolicies"], &["get"], "Whether a group has one that is judged."),
+    of(TOPOLOGIES, &["clustertopologies"], &["get", "list", "watch", "patch"], "Finalizer."),
+    of(TOPOLOGIES, &["clustertopologies/status"], &["patch"], "Validity."),
+    of(&["workloads.x-k8s.io"], &["coordinatedpolicies"], &["get"], "Policies of groups."),
     of(&["grove.io"], &["podcliquesets", "podgangsets"], READ, "Discovery between roles of Grove sets."),
     of(
         &["scheduling.run.ai"],
         &["podgroups"],
         &["get", "list", "watch", "create", "patch", "delete"],
-        "Pods of a KAI PodGroup are told their subgroup, and placed where it asks for that; batches that ask for one get \
-         theirs.",
+        "Subgroups and placement of pods of a KAI PodGroup; PodGroups of batches.",
     ),
-    of(
-        POD_GROUPS,
-        &["podgroups"],
-        &["get", "list", "create", "patch", "delete"],
-        "PodGroups of batches that ask for one; they are removed with their batch.",
-    ),
-    of(&["kai.scheduler"], &["topologies"], READ, "Levels that PodGroups name."),
-    of(&[""], &["services"], &["get"], "Addresses of groups with discovery that do not resolve: a warning."),
-    of(&["policy"], &["poddisruptionbudgets"], &["list"], "Held pods count as unavailable: a warning."),
+    of(POD_GROUPS, &["podgroups"], &["get", "list", "create", "patch", "delete"], "PodGroups of batches."),
+    of(&["kai.scheduler"], &["topologies"], READ, "Levels of PodGroups."),
+    of(&[""], &["services"], &["get"], "A warning for addresses of groups with discovery that do not resolve."),
+    of(&["policy"], &["poddisruptionbudgets"], &["list"], "A warning, since held pods count as unavailable."),
     of(
         &["apiextensions.k8s.io"],
         &["customresourcedefinitions"],
         READ,
-        "A deleted definition must not open every hold; kinds that are installed later are found.",
+        "Installed kinds; a deleted definition must not open every hold.",
     ),
-    of(
-        &["authorization.k8s.io"],
-        &["subjectaccessreviews"],
-        &["create"],
-        "No PodGroup is made for somebody who may not make it.",
-    ),
-    of(
-        &["events.k8s.io"],
-        &["events"],
-        &["get", "create", "patch"],
-        "Why pods are held, on their group and on the first of them.",
-    ),
-    of(&[""], &["events"], &["list"], "Why pods that a batch waits for are not made."),
+    of(&["authorization.k8s.io"], &["subjectaccessreviews"], &["create"], "Rights of authors."),
+    of(&["events.k8s.io"], &["events"], &["get", "create", "patch"], "Reasons of held pods."),
+    of(&[""], &["events"], &["list"], "Causes of missing pods."),
     Right {
         groups: &["coordination.k8s.io"],
         resources: &["leases"],
         verbs: &["create"],
         scope: Scope::Own,
-        why: "The first Lease. A right to create knows no names.",
+        why: "The first Lease; a right to create cannot name it.",
     },
     Right {
         groups: &["coordination.k8s.io"],
         resources: &["leases"],
         verbs: &["get", "update"],
         scope: Scope::OwnLease,
-        why: "One replica leads.",
+        why: "Leader election.",
     },
 ];
 
@@ -117,21 +96,21 @@ pub const OF_CERTIFICATES: &[Right] = &[
         resources: &["secrets"],
         verbs: &["create"],
         scope: Scope::Own,
-        why: "The first Secret of certificates. A right to create knows no names.",
+        why: "The first Secret of certificates; a right to create cannot name it.",
     },
     Right {
         groups: &[""],
         resources: &["secrets"],
         verbs: &["list", "watch", "update"],
         scope: Scope::OwnSecret,
-        why: "Certificates shared by the replicas, and their renewal. No other Secret can be read.",
+        why: "Certificates shared by the replicas. No other Secret can be read.",
     },
     Right {
         groups: &["admissionregistration.k8s.io"],
         resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
         verbs: &["list", "watch", "patch"],
         scope: Scope::Webhooks,
-        why: "Their caBundle, whoever overwrites it.",
+        why: "Repair of the caBundle.",
     },
 ];
 
@@ -140,12 +119,12 @@ pub const OF_SELECTION: &[Right] = &[of(
     &["admissionregistration.k8s.io"],
     &["mutatingwebhookconfigurations"],
     &["list", "watch"],
-    "What is held in namespaces that are not selected is let go, unless another rolegate serves them.",
+    "Namespaces of other rolegates, in which no held pods are released.",
 )];
 
 /// Rights for `--recreate-mis-stamped`.
 pub const OF_RECREATION: &[Right] =
-    &[of(&[""], &["pods"], &["delete"], "Held pods that were made for another batch are made again.")];
+    &[of(&[""], &["pods"], &["delete"], "Held pods that were created for another batch are recreated.")];
 
 /// Rights for `--allow scale`.
 pub const OF_SCALE: &[Right] = &[
@@ -153,41 +132,36 @@ pub const OF_SCALE: &[Right] = &[
         &["apps"],
         &["deployments/scale", "statefulsets/scale"],
         &["patch"],
-        "Claimed workloads of groups that say how many segments they want are scaled together.",
+        "Claimed workloads of groups with segments are scaled together.",
     ),
     of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets/scale"], &["patch"], "The same."),
-    of(&["autoscaling"], &["horizontalpodautoscalers"], &["list"], "One that scales such a workload too: a warning."),
+    of(&["autoscaling"], &["horizontalpodautoscalers"], &["list"], "A warning for autoscalers of such workloads."),
 ];
 
 /// Rights for `--allow recovery`.
 pub const OF_RECOVERY: &[Right] =
-    &[of(&[""], &["pods"], &["delete"], "The pods of a batch that broke are made again together.")];
+    &[of(&[""], &["pods"], &["delete"], "Pods of a broken batch are recreated together.")];
 
 /// Rights for each value of `--allow`.
 pub const OF_ALLOWED: &[(Allow, &[Right])] = &[(Allow::Scale, OF_SCALE), (Allow::Recovery, OF_RECOVERY)];
 /// Rights for `doctor` as run by `helm test`, besides the Secret of the certificates and the dry-run pod.
 pub const OF_DOCTOR: &[Right] = &[
-    of(
-        &["apiextensions.k8s.io"],
-        &["customresourcedefinitions"],
-        &["get"],
-        "Which kinds are there, and which fields they know.",
-    ),
+    of(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &["get"], "Installed kinds and their fields."),
     of(
         &["admissionregistration.k8s.io"],
         &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
         &["list"],
-        "Our webhooks, and those of others that may be in the way.",
+        "Webhooks of rolegate, and others that may interfere.",
     ),
     of(
         &["admissionregistration.k8s.io"],
         &["validatingadmissionpolicies", "validatingadmissionpolicybindings"],
         &["list"],
-        "What contains a stolen token.",
+        "Containment of a stolen token.",
     ),
-    of(&["authorization.k8s.io"], &["subjectaccessreviews"], &["create"], "What the account of the replicas may do."),
-    of(&[""], &["namespaces"], &["get", "list"], "Which namespaces the webhooks are for."),
-    of(&[""], &["pods"], &["list"], "Pods that are held for a group that is not there."),
+    of(&["authorization.k8s.io"], &["subjectaccessreviews"], &["create"], "Rights of the replicas."),
+    of(&[""], &["namespaces"], &["get", "list"], "Namespaces of the webhooks."),
+    of(&[""], &["pods"], &["list"], "Pods that are held for a missing group."),
     of(&["apps"], &["deployments", "statefulsets"], &["list"], "The groups of these pods."),
     of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], &["list"], "The same."),
     of(RBG, &["rolebasedgroups"], &["list"], "The same."),
@@ -195,35 +169,35 @@ pub const OF_DOCTOR: &[Right] = &[
     of(TOPOLOGIES, &["clustertopologies"], &["list"], "The same."),
     of(&["scheduling.run.ai"], &["podgroups"], &["list"], "The same."),
     of(&["kai.scheduler"], &["topologies"], &["list"], "The same."),
-    of(&["autoscaling"], &["horizontalpodautoscalers"], &["list"], "Those that are in each other's way."),
-    of(&[""], &["services"], &["list"], "Those by which pods have their addresses."),
+    of(&["autoscaling"], &["horizontalpodautoscalers"], &["list"], "Conflicting autoscalers."),
+    of(&[""], &["services"], &["list"], "Addresses of pods."),
     Right {
         groups: &[""],
         resources: &["serviceaccounts", "services"],
         verbs: &["get"],
         scope: Scope::Own,
-        why: "Are they there?",
+        why: "Existence.",
     },
     Right {
         groups: &["apps"],
         resources: &["deployments"],
         verbs: &["get"],
         scope: Scope::Own,
-        why: "What do the replicas run with?",
+        why: "Options of the replicas.",
     },
     Right {
         groups: &["discovery.k8s.io"],
         resources: &["endpointslices"],
         verbs: &["list"],
         scope: Scope::Own,
-        why: "Is a replica ready?",
+        why: "Ready replicas.",
     },
     Right {
         groups: &["coordination.k8s.io"],
         resources: &["leases"],
         verbs: &["get"],
         scope: Scope::OwnLease,
-        why: "Does one lead?",
+        why: "The leader.",
     },
 ];
 /// Rights for `uninstall` as run by the hook of `helm uninstall`.
@@ -232,32 +206,32 @@ pub const OF_UNINSTALL: &[Right] = &[
         &["admissionregistration.k8s.io"],
         &["mutatingwebhookconfigurations"],
         &["list"],
-        "Other rolegates: what is in their namespaces is theirs.",
+        "Namespaces of other rolegates, which are left alone.",
     ),
     Right {
         groups: &["admissionregistration.k8s.io"],
         resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
         verbs: &["get", "delete"],
         scope: Scope::Webhooks,
-        why: "What holds goes first.",
+        why: "Removal before all else.",
     },
     of(
         &["admissionregistration.k8s.io"],
         &["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"],
         &["list", "delete"],
-        "The policy that holds without the webhook.",
+        "The policy that holds pods without the webhook.",
     ),
-    of(&[""], &["namespaces"], &["list"], "Those that other rolegates serve."),
-    of(&[""], &["pods"], &["list", "patch"], "The gate of held pods."),
-    of(&["apps"], &["statefulsets"], &["list", "patch"], "The partition of frozen workloads."),
+    of(&[""], &["namespaces"], &["list"], "Namespaces of other rolegates."),
+    of(&[""], &["pods"], &["list", "patch"], "Gates of held pods."),
+    of(&["apps"], &["statefulsets"], &["list", "patch"], "Partitions of frozen workloads."),
     of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], &["list", "patch"], "The same."),
-    of(TOPOLOGIES, &["clustertopologies"], &["list", "patch"], "Our finalizer."),
+    of(TOPOLOGIES, &["clustertopologies"], &["list", "patch"], "Finalizer of rolegate."),
     Right {
         groups: &["apps"],
         resources: &["deployments"],
         verbs: &["get", "delete"],
         scope: Scope::OwnLease,
-        why: "A replica that goes on would hold again.",
+        why: "Running replicas would hold pods again.",
     },
     Right {
         groups: &["coordination.k8s.io"],

@@ -77,7 +77,7 @@ async fn uninstall(args: &UninstallArgs) -> Result<ExitCode, Failure> {
     if args.dry_run || plan.is_empty() {
         return Ok(report(args, &Outcome { items: plan, failed: Vec::new(), left_to: others }));
     }
-    if !args.yes && !says_yes(&format!("{}Do all this, so that nothing is held any more?", table(&plan))) {
+    if !args.yes && !says_yes(&format!("{}Do all this?", table(&plan))) {
         return Err(Failure::Other("nothing was done: not confirmed".to_owned()));
     }
     let mut work =
@@ -154,19 +154,19 @@ fn same(one: &Item, other: &Item) -> bool {
 fn report(args: &UninstallArgs, outcome: &Outcome) -> ExitCode {
     let text = match args.output.data() {
         Some(data) => data.text(outcome),
-        None if outcome.items.is_empty() && outcome.failed.is_empty() => "nothing of rolegate is there\n".to_owned(),
+        None if outcome.items.is_empty() && outcome.failed.is_empty() => "rolegate is not installed\n".to_owned(),
         None if args.dry_run => table(&outcome.items),
         None => {
             table(&outcome.items)
                 + &format!(
-                    "{} done, {} failed; definitions, roles and namespaces stay: delete them by what installed them\n",
+                    "{} done, {} failed; definitions, roles and namespaces stay: delete them with the tool that installed them\n",
                     outcome.items.len(),
                     outcome.failed.len()
                 )
         }
     };
     let left =
-        format!("what is in namespaces of {} is left alone, and ClusterTopologies are\n", outcome.left_to.join(", "));
+        format!("objects in namespaces of {} and ClusterTopologies are left alone\n", outcome.left_to.join(", "));
     let text = if outcome.left_to.is_empty() || args.output.data().is_some() { text } else { text + &left };
     // A closed pipe does not change the outcome.
     _ = io::stdout().lock().write_all(text.as_bytes());
@@ -189,7 +189,7 @@ fn table(items: &[Item]) -> String {
             RemovalAction::Delete => "delete",
             RemovalAction::Release => "release",
             RemovalAction::Thaw => "thaw",
-            RemovalAction::Unprotect => "take our finalizer off",
+            RemovalAction::Unprotect => "remove the finalizer of rolegate",
         };
         let place = if item.namespace.is_empty() { String::new() } else { format!("{}/", item.namespace) };
         table.row([action.to_owned(), item.kind.to_owned(), format!("{place}{}", item.name)]);

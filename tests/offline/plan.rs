@@ -27,7 +27,7 @@ fn people_read_which_replicas_go_in_which_release() {
     assert_eq!(output.status.code(), Some(0));
     let expected = "\
 RoleBasedGroup prod/llm: admitted, complete after 2 releases
-  coordination \"pd\": segments of 1 decode and 2 prefill, OrderedReady; each pod is born with the gate rolegate.dev/hold
+  coordination \"pd\": segments of 1 decode and 2 prefill, OrderedReady; each pod is created with the gate rolegate.dev/hold
   RELEASE  PREFILL  DECODE  REPLICAS
   1        0-1      0       3/6
   2        2-3      1       6/6

@@ -35,8 +35,7 @@ pub fn coordination(asked: &Asked<'_>, group: &str, names: &[String], running: &
         coordinations.push(json!({ "name": "segments", "strategy": strategy }));
     }
     if coordinations.is_empty() {
-        let why =
-            "these roles have no ratio of replicas and no rollout in common: say what a segment is by --segment-size";
+        let why = "these roles have no ratio of replicas and no rollout in common: set --segment-size";
         return Err(Refused(vec![why.to_owned()]));
     }
     Ok(json!({

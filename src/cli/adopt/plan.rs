@@ -237,7 +237,7 @@ fn role_of(
     let wanted = labels(group, role);
     let mut refused = Vec::new();
     if let Some(owner) = &workload.owner {
-        refused.push(format!("{target} is made by {owner}, which would take the labels away again: adopt that"));
+        refused.push(format!("{target} is made by {owner}, which would remove the labels: adopt that"));
     }
     let others = std::iter::once(object.pointer("/metadata/labels")).chain(
         target
@@ -250,7 +250,7 @@ fn role_of(
     if let Some(other) =
         others.flatten().filter_map(|labels| labels.get(names::GROUP)?.as_str()).find(|one| *one != group)
     {
-        refused.push(format!("{target} is labelled for group {other:?}: take that label away first"));
+        refused.push(format!("{target} is labelled for group {other:?}: remove that label first"));
     }
     let ready = pods.iter().filter(|pod| pod.condition_is_true("Ready")).count();
     let wants = workload.desired.saturating_mul(workload.replica_size) as usize;

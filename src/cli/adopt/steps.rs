@@ -80,7 +80,7 @@ impl Steps<'_> {
                 return Ok(());
             }
             if Instant::now() >= until {
-                let why = status.map_or_else(|| "rolegate has not said anything of it".to_owned(), told);
+                let why = status.map_or_else(|| "rolegate has not reported a status".to_owned(), told);
                 return Err(Failure::Other(format!(
                     "group {group:?} was not ready within {:?}: {why}. Its pods run on, and no template was changed; `rolegate \
                      explain group {group}` says more, and the same command goes on from here",

@@ -108,7 +108,7 @@ fn steps(plan: &Plan) -> Vec<String> {
     }
     for (rolls, how) in [
         (Rolls::InLockstep, "they are frozen, and their pods are replaced in lockstep"),
-        (Rolls::AtOnce, "pods are replaced at once, by its own strategy: nothing holds such a rollout"),
+        (Rolls::AtOnce, "pods are replaced at once, by its own strategy"),
     ] {
         let roles: Vec<_> = plan.roles.iter().filter(|role| role.rolls == rolls).collect();
         let replaced: usize = roles.iter().map(|role| role.running).sum();

@@ -25,20 +25,20 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::GroupMissing,
         Advice {
-            next: "it is planned as soon as what is missing appears; how long it waits for a group that never comes is set by `serve --missing-group`",
+            next: "it is planned as soon as the missing object appears; `serve --missing-group` limits the wait for a group that never comes",
             you_can: &[
                 "apply the group, or the workload that it refers to",
-                "correct the group's name in the labels of the pod template, then delete the held pods: each stays what it was born as",
+                "correct the group's name in the labels of the pod template, then delete the held pods: they keep their group and role",
             ],
         },
     ),
     (
         HoldReason::UnknownRole,
         Advice {
-            next: "it goes by its turn as soon as the group has the role; `serve --unknown-role=pass` lets such pods go",
+            next: "it goes by its turn as soon as the group has the role; `serve --unknown-role=pass` releases such pods",
             you_can: &[
                 "add the role to the group",
-                "correct the role's name in the labels of the pod template, then delete the held pods: each stays what it was born as",
+                "correct the role's name in the labels of the pod template, then delete the held pods: they keep their group and role",
             ],
         },
     ),
@@ -48,7 +48,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
             next: "it stays held: a replica's place, and its room, are for the pods that the workload makes",
             you_can: &[
                 "delete the pod",
-                "make the copy without the labels of its group: `kubectl debug` takes them along only with `--keep-labels`",
+                "make the copy without the labels of its group: `kubectl debug` copies them only with `--keep-labels`",
             ],
         },
     ),
@@ -62,7 +62,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::WorkloadMissing,
         Advice {
-            next: "it is planned as soon as what is missing appears",
+            next: "it is planned as soon as the missing object appears",
             you_can: &[
                 "apply the workload or RoleBasedGroup that the group refers to, in the namespace of the group",
                 "correct its kind and name in the group",
@@ -72,18 +72,18 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::WorkloadNotLabelled,
         Advice {
-            next: "pods that name no group are not held, and take their places when they run; a rollout that labels the pod template is one like any other",
+            next: "pods that name no group are not held, and count when they run",
             you_can: &[
-                "add the labels to the pod template of the workload: its pods are then made again, held and let go by their turn",
+                "add the labels to the pod template of the workload: its pods are then recreated, and held until their turn",
             ],
         },
     ),
     (
         HoldReason::TopologyMissing,
         Advice {
-            next: "it is planned as soon as the layer is there; a pod that was born before that has no affinity, and has to be made again",
+            next: "it is planned as soon as the layer exists; pods of before lack its affinity, and must be recreated",
             you_can: &[
-                "apply the ClusterTopology, then delete the pods that are held: their workload makes them again",
+                "apply the ClusterTopology, then delete the held pods: their workload recreates them",
                 "correct the names of topology and layer in the group",
             ],
         },
@@ -91,27 +91,27 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::StampMismatch,
         Advice {
-            next: "it stays as it is: a pod's affinity cannot be changed; `serve --recreate-mis-stamped` has such pods made again",
-            you_can: &["delete the pod: its workload makes it again, for the batch that it is in now"],
+            next: "it stays held: the affinity of a pod cannot be changed; with `serve --recreate-mis-stamped` rolegate recreates such pods",
+            you_can: &["delete the pod: its workload recreates it for its present batch"],
         },
     ),
     (
         HoldReason::PodGroupMissing,
         Advice {
-            next: "the PodGroup is tried again, after half a minute at the latest, and the batch goes when it is there",
+            next: "rolegate retries within half a minute, and releases the batch when the PodGroup exists",
             you_can: &[
-                "install what defines its kind, or take `podGroupPolicy` out of the group",
+                "install the definition of its kind, or remove `podGroupPolicy` from the group",
                 "delete or rename the PodGroup of that name, if it is another object's",
-                "look at the log of rolegate for what the API server answered",
+                "see the answer of the API server in the log of rolegate",
             ],
         },
     ),
     (
         HoldReason::QuotaDeadlock,
         Advice {
-            next: "it goes on when the quota has room: Kueue sees that at once; what makes missing pods tries again by itself, more and more seldom",
+            next: "it continues when the quota has room: Kueue sees that at once, other controllers retry at growing intervals",
             you_can: &[
-                "raise the quota, of the namespace or of Kueue's queue, as the message says: held pods count in it",
+                "raise the quota of the namespace or of Kueue's queue: held pods count in it",
                 "scale the group down to what the quota allows",
             ],
         },
@@ -119,18 +119,16 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::GatedByOthers,
         Advice {
-            next: "it is placed when Kueue has let the last of these pods go",
-            you_can: &[
-                "look at what Kueue says of their workloads: `kubectl get workloads.kueue.x-k8s.io -n NAMESPACE`",
-            ],
+            next: "it is placed when Kueue has released the last of these pods",
+            you_can: &["see the state of their workloads: `kubectl get workloads.kueue.x-k8s.io -n NAMESPACE`"],
         },
     ),
     (
         HoldReason::NoRoom,
         Advice {
-            next: "it goes as a whole when a domain has room for all its pods, which of an elastic group are not made before; it is looked at again whenever room is made",
+            next: "it goes as a whole when a domain has room for all its pods; rolegate checks again whenever room is freed",
             you_can: &[
-                "`rolegate fit GROUP` says what would make room",
+                "`rolegate fit GROUP` shows how to make room",
                 "`whenNoFit: preempt` lets it take the place of pods of lower priority, if none of its own has preemptionPolicy Never; `release` lets it go to the domain with room for most of it",
             ],
         },
@@ -138,18 +136,18 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::PlacedNotBound,
         Advice {
-            next: "its room is given to others; its pods go on waiting for the scheduler",
+            next: "its room is given to others; its pods still wait for the scheduler",
             you_can: &[
-                "look at the pods without a node: `kubectl describe pod -n NAMESPACE` shows what the scheduler lacks",
-                "delete them: they are made again and placed anew; with `--allow recovery` rolegate does so itself",
+                "look at the pods without a node: `kubectl describe pod -n NAMESPACE` shows the reason of the scheduler",
+                "delete them: they are recreated and placed again; with `--allow recovery` rolegate does this",
             ],
         },
     ),
     (
         HoldReason::RoomUnknown,
         Advice {
-            next: "it is looked at again when nodes and pods have been listed",
-            you_can: &["see that rolegate may list and watch nodes: `rolegate doctor`"],
+            next: "rolegate checks again when nodes and pods have been listed",
+            you_can: &["check that rolegate may list and watch nodes: `rolegate doctor`"],
         },
     ),
     (
@@ -157,9 +155,9 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         Advice {
             next: "its new pods go together when all of them exist and none of the old ones is left",
             you_can: &[
-                "look at why the replica was lost: the Event `BatchBroken` and `status.recoveries` have what its pod said last",
-                "raise `maxConcurrent` of the recovery, or `--max-recoveries` of rolegate, where it waits for another recovery",
-                "look at old pods that do not end: those of a node that does not answer stay until the node is gone",
+                "see the cause of the loss in the Event `BatchBroken` or in `status.recoveries`",
+                "raise `maxConcurrent` of the recovery, or `--max-recoveries` of rolegate, if it waits for another recovery",
+                "look at old pods that do not end: pods of a node that does not answer stay until the node is deleted",
                 "set `recovery.policy: None` to let the pods go one by one",
             ],
         },
@@ -174,7 +172,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::RolloutBehindHeldBatch,
         Advice {
-            next: "the rollout goes on when these replicas run, or are no longer wanted",
+            next: "the rollout goes on when these replicas run, or are no longer desired",
             you_can: &[
                 "make room for the held replicas",
                 "scale the role to the replicas that run, in the group and in its workload; scale it up again afterwards",
@@ -184,14 +182,14 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::BlockedByCoordination,
         Advice {
-            next: "it goes on when the other coordination does",
+            next: "it continues when the other coordination does",
             you_can: &["look at the replicas that the other one waits for"],
         },
     ),
     (
         HoldReason::PreviousSegmentNotReady,
         Advice {
-            next: "the next batch goes at once when the last of these replicas is ready; nothing has to be started again",
+            next: "the next batch goes at once when the last of these replicas is ready",
             you_can: &[
                 "look at the pods that are not ready: `kubectl describe pod`",
                 "scale the group down to what fits",
@@ -203,7 +201,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         Advice {
             next: "the next step goes at once when the last of these replicas has a node",
             you_can: &[
-                "look at the pods without a node: `kubectl describe pod -n NAMESPACE` shows what the scheduler lacks",
+                "look at the pods without a node: `kubectl describe pod -n NAMESPACE` shows the reason of the scheduler",
                 "scale the group down to what fits",
             ],
         },
@@ -218,23 +216,20 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::ScaleInDeferred,
         Advice {
-            next: "segments are taken away when the rollout is over",
-            you_can: &[
-                "look at the rollout; `rolegate status GROUP` says what it waits for",
-                "ask for the segments again",
-            ],
+            next: "segments are removed when the rollout is over",
+            you_can: &["see the rollout in `rolegate status GROUP`", "ask for the segments again"],
         },
     ),
     (
         HoldReason::PatchFailed,
         Advice {
-            next: "the release is tried again, after half a minute at the latest",
+            next: "rolegate retries the release within half a minute",
             you_can: &["exempt rolegate's account from the webhook or policy that the answer names, if it does"],
         },
     ),
 ];
 
-const UNKNOWN: Advice = Advice { next: "it is looked at again whenever a pod or the group changes", you_can: &[] };
+const UNKNOWN: Advice = Advice { next: "rolegate checks again whenever a pod or the group changes", you_can: &[] };
 
 /// Returns the advice for a reason.
 pub fn advice(reason: HoldReason) -> Advice {

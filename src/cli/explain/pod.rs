@@ -196,7 +196,7 @@ impl Story {
         message.clone_into(&mut self.message);
         self.next = match (others, &self.place) {
             (true, _) => "it is scheduled when the owners of these gates lift them".to_owned(),
-            (false, _) => "the rest is the scheduler's: `kubectl describe pod` shows what it says".to_owned(),
+            (false, _) => "the scheduler decides: see `kubectl describe pod`".to_owned(),
         };
         self.you_can = self.gates.iter().filter(|gate| !gate.ask.is_empty()).map(|gate| gate.ask.to_owned()).collect();
         self.you_can.dedup();
@@ -239,7 +239,8 @@ impl Story {
         self.state = State::Due;
         message.clone_into(&mut self.message);
         "rolegate lifts the gate within a second while it runs".clone_into(&mut self.next);
-        let lease = "if the gate stays, see whether rolegate runs and who leads: `kubectl get lease -A`".to_owned();
+        let lease =
+            "if the gate stays, check that rolegate runs and a replica leads: `kubectl get lease -A`".to_owned();
         self.you_can = vec![lease, self.by_hand()];
     }
 

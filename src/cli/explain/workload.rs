@@ -204,7 +204,7 @@ impl Story {
             self.you_can.push(you_can);
             return;
         };
-        let adopt = format!("`rolegate adopt {word} --group {group}` does it, and says before what rolls");
+        let adopt = format!("`rolegate adopt {word} --group {group}` adds the labels, after showing the rollouts");
         let Pods { all, labelled, .. } = self.pods;
         if labelled < all {
             let lacking = counted(all - labelled, "running pod");

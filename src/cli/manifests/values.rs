@@ -10,39 +10,41 @@ pub fn chart_values() -> Map<String, Value> {
     let defaults = Settings::default();
     let (repository, _) = defaults.image.rsplit_once(':').unwrap_or_default();
     let values = json!({
-        "#image": "The tag is the chart's appVersion when empty.",
+        "#image": "The tag is the chart's appVersion by default.",
         "image": { "repository": repository, "tag": "", "pullPolicy": defaults.pull_policy },
         "imagePullSecrets": [],
-        "#replicas": "The webhook runs on all of them, the loop on one.",
+        "#replicas": "The webhook runs on all replicas, the loop on one.",
         "replicas": defaults.replicas,
-        "#whenUnsatisfiable": "DoNotSchedule: no node gets a second replica while another can have its first. ScheduleAnyway: it may.",
+        "#whenUnsatisfiable": "DoNotSchedule requires different nodes while there are enough; ScheduleAnyway prefers \
+                               them.",
         "whenUnsatisfiable": defaults.when_unsatisfiable,
-        "#certificates": "self-managed, or cert-manager: then its controller and CA injector must be installed.",
+        "#certificates": "self-managed, or cert-manager, whose controller and CA injector must be installed.",
         "certificates": "self-managed",
-        "#serviceMonitor": "Takes the definition of the Prometheus operator.",
+        "#serviceMonitor": "Requires the definition of the Prometheus operator.",
         "serviceMonitor": false,
-        "#recreateMisStamped": "Held pods that were made for another batch are deleted, to be made again: takes the right to delete pods.",
+        "#recreateMisStamped": "Delete held pods that were created for another batch, so that they are recreated; adds \
+                                the right to delete pods.",
         "recreateMisStamped": false,
-        "#mode": "How much is done: enforce, warn (what breaks a rule is let in with a warning) or observe (nothing is refused, \
-                  held or written; failurePolicy is Ignore). A namespace's label rolegate.dev/mode goes before it.",
+        "#mode": "enforce, warn (admits objects that break a rule, with a warning) or observe (refuses, holds and \
+                  writes nothing; failurePolicy is Ignore). The label rolegate.dev/mode of a namespace overrides it.",
         "mode": "enforce",
-        "#rules": "How much single rules weigh, as segment-ratio=off or segment-remainder=deny.",
+        "#rules": "Effect of single rules, as segment-ratio=off or segment-remainder=deny.",
         "rules": [],
-        "#namespaceSelector": "Serve only namespaces with these labels: matchLabels and matchExpressions of a LabelSelector.",
+        "#namespaceSelector": "LabelSelector of the namespaces to serve: matchLabels and matchExpressions.",
         "namespaceSelector": {},
-        "#allow": "What is done beyond gates, statuses and partitions, with the rights that it takes: scale (workloads of \
-                   elastic groups), recovery (pods of a batch that broke are deleted).",
+        "#allow": "Actions beyond gates, statuses and partitions, and their rights: scale (workloads of groups with \
+                   segments), recovery (deletes the pods of a broken batch).",
         "allow": [],
-        "#extraArguments": "More arguments of `rolegate serve`, as --strict.",
+        "#extraArguments": "Arguments of `rolegate serve`, as --strict.",
         "extraArguments": [],
-        "#resources": "Requests and limits. Processor time is not limited: see the Deployment.",
+        "#resources": "Requests and limits; processor time has no limit.",
         "resources": defaults.resources,
-        "#priorityClassName": "Pods of groups cannot start without us.",
+        "#priorityClassName": "Pods of groups cannot start without rolegate.",
         "priorityClassName": defaults.priority_class,
-        "#resourceQuota": "A ResourceQuota that lets the class in, where it is one of the system's: some platforms limit these to \
-                           namespaces that have one.",
+        "#resourceQuota": "A ResourceQuota for a priority class of the system, which some platforms require.",
         "resourceQuota": { "enabled": true },
-        "#podSecurityContext": "Where the platform chooses user and groups, as OpenShift: runAsUser, runAsGroup and fsGroup are null.",
+        "#podSecurityContext": "Set runAsUser, runAsGroup and fsGroup to null if the platform chooses them, as \
+                                OpenShift does.",
         "podSecurityContext": pod_security(),
         "#nodeSelector": "Images are for Linux.",
         "nodeSelector": defaults.more.node_selector,
@@ -58,12 +60,11 @@ pub fn chart_values() -> Map<String, Value> {
 /// Returns the values for names and labels.
 fn names() -> Value {
     json!({
-        "#nameOverride": "Objects are called as the release, and rolegate behind it where its name does not say so: this word \
-                          instead of rolegate.",
+        "#nameOverride": "Replaces rolegate in the names of objects, which begin with the name of the release.",
         "nameOverride": "",
-        "#fullnameOverride": "The whole name of every object.",
+        "#fullnameOverride": "Name of every object.",
         "fullnameOverride": "",
-        "#commonLabels": "On every object, those of the pods included; not in selectors.",
+        "#commonLabels": "Labels of every object and of the pods; not in selectors.",
         "commonLabels": {},
     })
 }
@@ -71,30 +72,30 @@ fn names() -> Value {
 /// Returns the values for the pods.
 fn pods(defaults: &Settings) -> Value {
     json!({
-        "#affinity": "Instead of ours, which prefers nodes that have no replica yet.",
+        "#affinity": "Replaces the default, which prefers nodes without a replica.",
         "affinity": {},
-        "#topologySpreadConstraints": "Instead of ours, over zones and nodes; whenUnsatisfiable is of ours.",
+        "#topologySpreadConstraints": "Replaces the default over zones and nodes, and whenUnsatisfiable.",
         "topologySpreadConstraints": [],
         "podLabels": {},
         "podAnnotations": {},
-        "#extraEnv": "Variables, volumes and mounts beside ours, as Kubernetes writes them.",
+        "#extraEnv": "Additional variables, volumes and mounts.",
         "extraEnv": [],
         "extraVolumes": [],
         "extraVolumeMounts": [],
-        "#hostNetwork": "For clusters whose API server cannot reach pods. Pods then listen on their nodes: two never share one, \
-                         a rollout takes one away first, and no NetworkPolicy is for them. The namespace must not enforce more \
-                         than the privileged Pod Security Standard.",
+        "#hostNetwork": "For clusters whose API server cannot reach pods. No two pods share a node, a rollout deletes \
+                         a pod first, and no NetworkPolicy applies. The namespace must not enforce more than the \
+                         privileged Pod Security Standard.",
         "hostNetwork": false,
-        "#dnsPolicy": "ClusterFirst when empty, with hostNetwork ClusterFirstWithHostNet.",
+        "#dnsPolicy": "ClusterFirst by default, with hostNetwork ClusterFirstWithHostNet.",
         "dnsPolicy": "",
-        "#listenAddress": "Address that the pods listen at; `::` is all of them, IPv4 and IPv6.",
+        "#listenAddress": "Address on which the pods listen; `::` is every address of IPv4 and IPv6.",
         "listenAddress": EVERYWHERE.to_string(),
-        "#webhookPort": "Ports of the pods; with hostNetwork of the nodes, where others may have them.",
+        "#webhookPort": "Ports of the pods; with hostNetwork, of the nodes.",
         "webhookPort": port(&defaults.webhook_port),
         "adminPort": port(&defaults.admin_port),
         "#logFormat": "json or text.",
         "logFormat": defaults.log_format,
-        "#logLevel": "As `serve --log` takes it, as debug or rolegate=debug,warn; its default when empty.",
+        "#logLevel": "Log levels, as debug or rolegate=debug,warn.",
         "logLevel": "",
     })
 }
@@ -102,29 +103,29 @@ fn pods(defaults: &Settings) -> Value {
 /// Returns the values for the objects besides the pods.
 fn around(defaults: &Settings) -> Value {
     json!({
-        "#namespaces": "Serve these only; all when empty.",
+        "#namespaces": "Namespaces to serve; all by default.",
         "namespaces": [],
         "serviceAccount": { "annotations": {} },
-        "#podDisruptionBudget": "How many replicas a drain may take at a time: a number, or a share as 50%.",
+        "#podDisruptionBudget": "Maximum number or percentage of replicas that a drain evicts at a time.",
         "podDisruptionBudget": { "enabled": true, "maxUnavailable": defaults.disruption },
-        "#networkPolicy": "Limits what comes in to the two ports.",
+        "#networkPolicy": "Limits access to the two ports.",
         "networkPolicy": { "enabled": true },
-        "#aggregatedRoles": "What people may do with RoleCoordinations, in the cluster's roles view, edit and admin.",
+        "#aggregatedRoles": "Additions to the cluster roles view, edit and admin.",
         "aggregatedRoles": { "enabled": true },
-        "#kaiPods": "The webhooks for pods which name a PodGroup of KAI. Without KAI they can go: then pods of no group cost \
-                     the API server nothing.",
+        "#kaiPods": "Webhooks for pods that name a PodGroup of KAI, unnecessary without KAI.",
         "kaiPods": { "enabled": true },
-        "#uninstall": "Before `helm uninstall` deletes anything, a Job runs `rolegate uninstall`, with rights that are there for so long: \
-                       nothing stays held. Without, run it yourself first.",
+        "#uninstall": "A Job that runs `rolegate uninstall`, with temporary rights, before `helm uninstall` deletes \
+                       objects.",
         "uninstall": { "enabled": true, "deadlineSeconds": defaults.uninstall_deadline },
-        "#test": "`helm test` runs `rolegate doctor` in a pod, with rights that are there for so long: to look, and to try a pod in \
-                  this namespace, as a dry run.",
+        "#test": "A pod for `helm test` that runs `rolegate doctor`, with temporary rights; tryIn is the namespace of \
+                  its dry-run pod.",
         "test": { "enabled": true, "tryIn": "default" },
-        "#crds": "The definitions of RoleCoordination and ClusterTopology, upgraded with the chart. One release has them: a second \
-                  one in the cluster says enabled: false.",
+        "#crds": "Definitions of RoleCoordination and ClusterTopology. Disable them in a second release of the \
+                  cluster.",
         "crds": {
             "enabled": true,
-            "#keep": "An uninstall leaves them. Without, it takes them, and every RoleCoordination and ClusterTopology with them.",
+            "#keep": "An uninstall keeps the definitions. Without, it deletes them with every RoleCoordination and \
+                      ClusterTopology.",
             "keep": true,
         },
     })

@@ -101,7 +101,7 @@ fn findings(out: &mut impl Write, paint: &str, label: &str, list: &[Violation], 
 fn body(out: &mut impl Write, group: &Group, run: &Run, detail: Detail) -> io::Result<()> {
     for (coordination, batching) in group.batched() {
         let batches = shown(&batches_of(coordination, batching));
-        writeln!(out, "  {batches}; each pod is born with the gate {}", names::GATE)?;
+        writeln!(out, "  {batches}; each pod is created with the gate {}", names::GATE)?;
     }
     for line in elastic(group, run, detail) {
         writeln!(out, "  {}", shown(&line))?;

@@ -100,7 +100,11 @@ async fn two_releases_with_namespaces_of_their_own_do_not_meet() {
     };
     let (done, _) = tokio::join!(uninstall, ends);
     let said = String::from_utf8(done.stdout).unwrap();
-    assert!(done.status.success() && said.contains("what is in namespaces of b-rolegate is left alone"), "{said}");
+    assert!(
+        done.status.success()
+            && said.contains("objects in namespaces of b-rolegate and ClusterTopologies are left alone"),
+        "{said}"
+    );
     first.pods.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
     second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
     second.let_ready(Pod::is_released).await;

@@ -153,5 +153,5 @@ async fn nothing_is_held_after_it() {
     })
     .await;
     let again = rolegate(&stage, &["uninstall", "--yes"]).await;
-    assert_eq!((again.code, again.out.as_str()), (0, "nothing of rolegate is there\n"));
+    assert_eq!((again.code, again.out.as_str()), (0, "rolegate is not installed\n"));
 }

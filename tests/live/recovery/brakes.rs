@@ -75,7 +75,7 @@ async fn a_person_has_the_segments_made_anew_all_the_same_one_after_the_other() 
         all.is_some_and(|all| all.iter().filter(under_way).count() > 1)
     };
     assert!(!scene.statuses.all().iter().any(two), "one at a time");
-    assert_eq!(scene.stage.said(&["resume", "llm"]).await, "nothing waits for a person\n");
+    assert_eq!(scene.stage.said(&["resume", "llm"]).await, "no group waits\n");
 }
 
 #[tokio::test]

@@ -145,7 +145,10 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
             } else {
                 "apply the manifests of this version, or run `rolegate serve` with --webhooks all"
             };
-            found.warning(format!("{} {differs}: what it leaves out is neither judged nor held", wanted.title), hint);
+            found.warning(
+                format!("{} {differs}: the objects that it lacks are neither judged nor held", wanted.title),
+                hint,
+            );
         }
     }
     current &= !without_kai || kai_is_absent(facts, found);
@@ -264,7 +267,7 @@ pub fn answers(facts: &Facts, found: &mut Findings) {
             if why.contains(OLD_TLS) {
                 SPEAK_OLD_TLS
             } else {
-                "the findings above and the log of `rolegate serve` say more"
+                "see the findings above and the log of `rolegate serve`"
             },
         ),
     }

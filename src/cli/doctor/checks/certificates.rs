@@ -19,13 +19,13 @@ const LATE: f64 = 0.8;
 /// Hint for self-managed certificates.
 const RENEW: &str = "a running `rolegate serve` renews it; to start afresh, delete the Secret";
 /// Hint for certificates of cert-manager.
-const RENEW_ELSEWHERE: &str = "cert-manager renews it: `kubectl describe certificate` says why it has not";
+const RENEW_ELSEWHERE: &str = "cert-manager renews it: see `kubectl describe certificate`";
 
 /// Checks that the serving certificate is valid for a while.
 pub fn served(facts: &Facts, found: &mut Findings) {
     let Some(stored) = found.known(&facts.certificates, "the Secret of the certificates") else { return };
     let Some(Served { stored, self_managed }) = stored else {
-        found.info("there is no Secret of certificates that we know: somebody else provides them, or nobody has yet");
+        found.info("the Secret of certificates does not exist: another program provides them, or none has yet");
         return;
     };
     let renew = if *self_managed { RENEW } else { RENEW_ELSEWHERE };
@@ -81,7 +81,7 @@ pub fn trusted(facts: &Facts, found: &mut Findings) {
         let plural = if names.len() > 1 { "s" } else { "" };
         let says = format!("caBundle of {kind} webhook{plural} {} {says}", names.join(", "));
         if *passes {
-            found.warning(says, "wait for `rolegate serve` to publish it; its log says why it cannot");
+            found.warning(says, "wait for `rolegate serve` to publish it; see its log");
         } else {
             found.error(
                 says,

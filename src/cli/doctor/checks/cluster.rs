@@ -37,18 +37,18 @@ pub fn api_server(facts: &Facts, found: &mut Findings) {
             format!("keep their feature gates on, or upgrade to 1.{STABLE}"),
         ),
         (1, minor) if minor <= NEWEST => found.ok(version),
-        _ => found.info(format!("{version} is newer than what rolegate was tested on, 1.{NEWEST}")),
+        _ => found.info(format!("{version} is newer than the tested version, 1.{NEWEST}")),
     }
 }
 
 /// Hint for missing rights; `--allow` options such as `scale` need further rights.
 const APPLY_RIGHTS: &str =
-    "apply the ClusterRole and Role that `rolegate manifests` of this version prints for what is switched on";
+    "apply the ClusterRole and Role that `rolegate manifests` of this version prints for the options in use";
 
 /// Checks that rolegate has its rights.
 pub fn rights(facts: &Facts, found: &mut Findings) {
-    let Some(rights) = found.known(&facts.rights, "what rolegate may do") else { return };
-    let who = rights.user.as_deref().unwrap_or("whoever runs this");
+    let Some(rights) = found.known(&facts.rights, "the rights of rolegate") else { return };
+    let who = rights.user.as_deref().unwrap_or("the current user");
     if rights.missing.is_empty() {
         found.ok(format!("{who} has all {} rights", rights.asked));
     }
@@ -79,13 +79,13 @@ fn is_installed(facts: &Facts, asked: &AskedRight) -> bool {
 
 /// Checks that opt-ins that groups ask for are allowed, and that rolegate has the rights.
 pub fn opt_ins(facts: &Facts, found: &mut Findings) {
-    let Some(opt_ins) = found.known(&facts.opt_ins, "what groups ask for") else { return };
+    let Some(opt_ins) = found.known(&facts.opt_ins, "the options of groups") else { return };
     if opt_ins.is_empty() {
         found.ok("no group asks for more than gates, statuses and partitions");
     }
     for OptIn { what, groups, is_on, rights } in opt_ins {
         let word = what.word();
-        let who = rights.user.as_deref().unwrap_or("whoever runs this");
+        let who = rights.user.as_deref().unwrap_or("the current user");
         let asked = match groups.as_slice() {
             [] => format!("`--allow {word}` is on"),
             [one] => format!("group {one} asks for {word}"),
@@ -116,7 +116,7 @@ pub fn replicas(facts: &Facts, found: &mut Findings) {
         "the manifests hold a ResourceQuota that lets the class of the pods in (the value resourceQuota.enabled); or name another \
          class by priorityClassName (`manifests --priority-class`)"
     } else {
-        "what refuses them has to let them pass; `rolegate manifests` and the chart's values change what they ask for"
+        "change the quota or policy that refuses them, or the pods by `rolegate manifests` or values of the chart"
     };
     found.error(format!("the pods of Deployment {} are not made: {why}", facts.target.name), hint);
 }

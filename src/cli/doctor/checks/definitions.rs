@@ -58,7 +58,7 @@ pub fn carriers(facts: &Facts, found: &mut Findings) {
             found.ok(format!("{name} ({served}) carries coordinations"));
         } else {
             found.warning(
-                format!("{name} ({served}) drops spec.coordination: whoever writes it there is not told"),
+                format!("{name} ({served}) drops spec.coordination, without a warning to its author"),
                 "coordinate its groups by a RoleCoordination with groupRef",
             );
         }
@@ -67,7 +67,7 @@ pub fn carriers(facts: &Facts, found: &mut Findings) {
         Some(definition) if is_established(definition) => found.ok("rolecoordinations.rolegate.dev is there"),
         Some(_) => found.error("rolecoordinations.rolegate.dev is not established", "look at its conditions"),
         None if keeps_one => found.note("rolecoordinations.rolegate.dev is not there", INSTALL),
-        None => found.error("no kind is there that can carry a coordination", INSTALL),
+        None => found.error("no kind that carries coordinations is installed", INSTALL),
     }
 }
 
@@ -100,7 +100,7 @@ pub fn neighbours(facts: &Facts, found: &mut Findings) {
             Some(Dialect::Proposal) => "counts as in the hierarchical design",
             Some(Dialect::Upstream) => "counts as in KAI v0.15 and later",
             Some(Dialect::Pods) => "counts pods, as KAI v0.10 to v0.14 does",
-            None => "counts cannot be told: say which with --kai-dialect",
+            None => "its counts are not known: set --kai-dialect",
         };
         found.info(format!("KAI is there ({}): {dialect}", served(groups).join(", ")));
     }
@@ -141,7 +141,7 @@ pub fn pod_groups(facts: &Facts, found: &mut Findings) {
         let first = groups.first().copied().unwrap_or_default();
         found.warning(
             format!("{name} are not served as {version}, and batches of {count} wait for them, first {first}"),
-            "install the gang scheduler, or take podGroupPolicy away",
+            "install the gang scheduler, or remove podGroupPolicy",
         );
     }
 }

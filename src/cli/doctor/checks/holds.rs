@@ -12,7 +12,7 @@ const SKEW: i64 = 5;
 /// Checks that a replica leads.
 pub fn leader(facts: &Facts, found: &mut Findings) {
     let Some(lease) = found.known(&facts.lease, "the Lease") else { return };
-    let start = "start `rolegate serve`; its log says why it does not lead";
+    let start = "start `rolegate serve`; see its log";
     let Some(spec) = lease.as_ref().and_then(|lease| lease.spec.as_ref()) else {
         found.error("no replica has ever led: held pods are not released", start);
         return;
@@ -79,11 +79,11 @@ pub fn uncoordinated(facts: &Facts, found: &mut Findings) {
         let what =
             format!("{} of group {group} run, and it is not there: nothing coordinates them", counted(*pods, "pod"));
         if *was_there {
-            found.note(what, "it was deleted; apply it again if that was not meant");
+            found.note(what, "it was deleted; apply it again if this was a mistake");
         } else {
             found.warning(
                 what,
-                "they were let go since it never came: apply the group, or correct its name in the labels of the pod template",
+                "they were released without it: apply the group, or correct its name in the labels of the pod template",
             );
         }
     }
@@ -94,12 +94,12 @@ pub fn uncoordinated(facts: &Facts, found: &mut Findings) {
 pub fn nobodys(facts: &Facts, found: &mut Findings) {
     let Some(pods) = found.known(&facts.nobodys, "held pods") else { return };
     if pods.is_empty() {
-        found.ok("every held pod names what releases it");
+        found.ok("every held pod names a group or PodGroup");
     }
     for pod in pods.iter().take(NAMED) {
         let (namespace, name) = pod.split_once('/').unwrap_or_default();
         found.warning(
-            format!("pod {pod} carries our gate and names no group: nobody releases it"),
+            format!("pod {pod} has the gate of rolegate and names no group: it is never released"),
             format!("put the labels of its group back, delete it, or `rolegate release pod {name} -n {namespace}`"),
         );
     }

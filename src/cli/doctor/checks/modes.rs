@@ -17,14 +17,13 @@ const NAMED: usize = 5;
 pub fn mode(facts: &Facts, found: &mut Findings) {
     let Some(served) = found.known(&facts.served, "how namespaces are served") else { return };
     let Some(told) = &served.told else {
-        return found
-            .info("the replica that leads does not tell its mode: it is of an earlier release, or nobody leads");
+        return found.info("the mode is not known: the leader is of an earlier release, or no replica leads");
     };
     match told.mode {
-        Mode::Enforce => found.ok("what breaks a rule is refused, pods are held (--mode enforce)"),
+        Mode::Enforce => found.ok("objects that break a rule are refused, and pods are held (--mode enforce)"),
         Mode::Warn => found.warning(
-            "what breaks a rule is let in with a warning (--mode warn)",
-            "once nothing would be refused any more, start `rolegate serve` with --mode enforce",
+            "objects that break a rule are admitted with a warning (--mode warn)",
+            "when nothing would be refused, start `rolegate serve` with --mode enforce",
         ),
         Mode::Observe => found.warning(
             "nothing is refused, held or written (--mode observe)",

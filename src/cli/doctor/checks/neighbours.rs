@@ -76,7 +76,7 @@ pub fn on_our_namespace(facts: &Facts, found: &mut Findings) {
     let Some(namespaces) = found.known(&facts.namespaces, "our namespace") else { return };
     let Some(labels) = namespaces.get(&facts.target.namespace) else {
         let namespace = &facts.target.namespace;
-        found.error(format!("namespace {namespace} is not there"), "install rolegate, or say which with --namespace");
+        found.error(format!("namespace {namespace} is not there"), "install rolegate, or set --namespace");
         return;
     };
     let Some((mutating, validating)) = others(facts) else { return };

@@ -84,7 +84,7 @@ type Case = (fn(&mut Facts), &'static [&'static str]);
 const CASES: &[Case] = &[
     (
         |facts| served(facts, Mode::Warn, &[]),
-        &["Warning mode: what breaks a rule is let in with a warning (--mode warn)"],
+        &["Warning mode: objects that break a rule are admitted with a warning (--mode warn)"],
     ),
     (
         |facts| {
@@ -102,13 +102,10 @@ const CASES: &[Case] = &[
         |facts| facts.version = (1, 29),
         &["Warning api-server: Kubernetes 1.29 has matchConditions and scheduling gates as beta only"],
     ),
-    (
-        |facts| facts.version = (1, 37),
-        &["Info api-server: Kubernetes 1.37 is newer than what rolegate was tested on, 1.36"],
-    ),
+    (|facts| facts.version = (1, 37), &["Info api-server: Kubernetes 1.37 is newer than the tested version, 1.36"]),
     (
         |facts| _ = definition(facts, "rolecoordinations.rolegate.dev"),
-        &["Error definitions: no kind is there that can carry a coordination"],
+        &["Error definitions: no kind that carries coordinations is installed"],
     ),
     (
         |facts| {
@@ -137,7 +134,7 @@ const CASES: &[Case] = &[
             facts.definitions.as_mut().unwrap().insert(name, groups);
         },
         &[
-            "Warning definitions: rolebasedgroups.workloads.x-k8s.io (v1alpha1) drops spec.coordination: whoever writes it there is not told",
+            "Warning definitions: rolebasedgroups.workloads.x-k8s.io (v1alpha1) drops spec.coordination, without a warning to its author",
         ],
     ),
     (
@@ -206,13 +203,13 @@ const CASES: &[Case] = &[
     (
         |facts| mutating(facts).webhooks.as_mut().unwrap()[0].object_selector = None,
         &[
-            "Warning webhooks-current: mutating webhook pods.rolegate.dev has other conditions than this version: what it leaves out is neither judged nor held",
+            "Warning webhooks-current: mutating webhook pods.rolegate.dev has other conditions than this version: the objects that it lacks are neither judged nor held",
         ],
     ),
     (
         |facts| validating(facts).webhooks.as_mut().unwrap()[1].rules.as_mut().unwrap().truncate(1),
         &[
-            "Warning webhooks-current: validating webhook objects.rolegate.dev has other rules than this version: what it leaves out is neither judged nor held",
+            "Warning webhooks-current: validating webhook objects.rolegate.dev has other rules than this version: the objects that it lacks are neither judged nor held",
         ],
     ),
     (
@@ -225,7 +222,7 @@ const CASES: &[Case] = &[
             facts.definitions.as_mut().unwrap().insert(POD_GROUP.crd_name(), json!({}));
         },
         &[
-            "Info neighbours: KAI is there (): counts cannot be told: say which with --kai-dialect",
+            "Info neighbours: KAI is there (): its counts are not known: set --kai-dialect",
             "Warning webhooks-current: KAI is there, and webhooks for pods which name its PodGroups are left out",
         ],
     ),
@@ -295,7 +292,7 @@ const CASES: &[Case] = &[
     (
         |facts| facts.certificates = Ok(None),
         &[
-            "Info certificate: there is no Secret of certificates that we know: somebody else provides them, or nobody has yet",
+            "Info certificate: the Secret of certificates does not exist: another program provides them, or none has yet",
         ],
     ),
     (
@@ -379,7 +376,7 @@ const CASES: &[Case] = &[
     ),
     (
         |facts| facts.nobodys = Ok(vec!["ml/debug".to_owned()]),
-        &["Warning nobodys: pod ml/debug carries our gate and names no group: nobody releases it"],
+        &["Warning nobodys: pod ml/debug has the gate of rolegate and names no group: it is never released"],
     ),
     (
         |facts| {
@@ -558,7 +555,7 @@ fn less_than_all_is_said_loudly_and_who_only_observes_must_not_stand_in_the_way(
     served(&mut facts, Mode::Warn, &[]);
     assert_eq!(
         found(&facts, Level::Warning),
-        ["Warning mode: what breaks a rule is let in with a warning (--mode warn)"]
+        ["Warning mode: objects that break a rule are admitted with a warning (--mode warn)"]
     );
     served(&mut facts, Mode::Observe, &[("a", stance(Mode::Observe))]);
     assert_eq!(
