@@ -23,7 +23,7 @@ mod section;
 #[path = "../still.rs"]
 mod still;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
@@ -184,34 +184,25 @@ async fn main() {
 fn write(mut rows: Rows) {
     rows.values_mut().for_each(|row| row.times.sort_unstable());
     let mut out = Section::new("bench-create");
-    writeln!(
-        out,
-        "| at a time | pods | p50 | p99 | a second | CPU of the API server, each | of rolegate | handshakes of 1,000 |"
-    )
-    .unwrap();
-    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
-    for ((at_once, asked), row) in &rows {
-        let pods = row.times.len();
-        let each = |time: Duration| time / u32::try_from(pods).unwrap();
-        let a_second = pods as f64 / row.all.as_secs_f64();
-        let of_rolegate = match asked {
-            _ if asked.is_answered_by_rolegate() => (
-                format!("{:.2?}", each(row.webhook)),
-                (row.handshakes * 1_000 / i64::try_from(pods).unwrap()).to_string(),
-            ),
-            _ => Default::default(),
-        };
-        writeln!(
-            out,
-            "| {at_once} | {} | {:.2?} | {:.2?} | {a_second:.0} | {:.2?} | {} | {} |",
-            asked.words(),
-            row.at(50),
-            row.at(99),
-            each(row.server),
-            of_rolegate.0,
-            of_rolegate.1
-        )
+    writeln!(out, "| pods | p50 | p99 | a second | CPU of the API server, each | of rolegate | handshakes of 1,000 |")
         .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|").unwrap();
+    let asked: BTreeSet<_> = rows.keys().map(|(_, asked)| *asked).collect();
+    for asked in asked {
+        let rows: Vec<_> = AT_ONCE.iter().map(|at_once| &rows[&(*at_once, asked)]).collect();
+        let pods = |row: &Row| row.times.len() as u32;
+        let cell = |of: &dyn Fn(&Row) -> String| rows.iter().map(|row| of(row)).collect::<Vec<_>>().join(", ");
+        let of_rolegate =
+            |of: &dyn Fn(&Row) -> String| if asked.is_answered_by_rolegate() { cell(of) } else { String::new() };
+        let cells = [
+            cell(&|row| format!("{:.2?}", row.at(50))),
+            cell(&|row| format!("{:.2?}", row.at(99))),
+            cell(&|row| format!("{:.0}", f64::from(pods(row)) / row.all.as_secs_f64())),
+            cell(&|row| format!("{:.2?}", row.server / pods(row))),
+            of_rolegate(&|row| format!("{:.2?}", row.webhook / pods(row))),
+            of_rolegate(&|row| (row.handshakes * 1_000 / i64::from(pods(row))).to_string()),
+        ];
+        writeln!(out, "| {} | {} |", asked.words(), cells.join(" | ")).unwrap();
     }
     let ratio = |percent: usize, asked: Asked, to: Asked| {
         let of = |at_once: usize| {

@@ -145,7 +145,6 @@ async fn it_is_killed_between_two_steps_of_a_rollout() {
         "faults",
         &[
             "leader killed between two steps of a rollout, twice",
-            "none of 30 pods; never more than 10 % apart",
             &seconds(times.into_iter().max().unwrap_or(Duration::ZERO)),
             "the next one reads partitions and pods, and goes on from there",
         ],

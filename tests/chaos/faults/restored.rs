@@ -81,7 +81,6 @@ async fn a_status_that_is_put_back_releases_nothing_and_is_said_once() {
         "faults",
         &[
             "status put back to an older one by hand",
-            "none of 60 pods",
             &seconds(time),
             "what runs is taken into the released counts; the Event `StatusBehindPods` says so once",
         ],

@@ -158,11 +158,9 @@ impl fmt::Display for Times {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut sorted = self.0.clone();
         sorted.sort();
-        let milliseconds = |time: &Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+        let milliseconds = |time: &Duration| time.as_secs_f64() * 1e3;
         match (sorted.get(sorted.len() / 2), sorted.last()) {
-            (Some(middle), Some(last)) => {
-                write!(f, "{} at the median, {} at most", milliseconds(middle), milliseconds(last))
-            }
+            (Some(middle), Some(last)) => write!(f, "{:.1} to {:.1} ms", milliseconds(middle), milliseconds(last)),
             _ => f.write_str("none"),
         }
     }
