@@ -126,7 +126,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::NoRoom,
         Advice {
-            next: "it goes as a whole when a domain has room for all its pods; rolegate checks again whenever room is freed",
+            next: "it goes as a whole when a domain has room for all its pods, which an elastic group creates only then; rolegate checks again whenever room is freed",
             you_can: &[
                 "`rolegate fit GROUP` shows how to make room",
                 "`whenNoFit: preempt` lets it take the place of pods of lower priority, if none of its own has preemptionPolicy Never; `release` lets it go to the domain with room for most of it",

@@ -74,7 +74,7 @@ async fn the_clock_of_a_replica_jumps_by_an_hour() {
             }
             assert_eq!(story.leader().metric("rolegate_leader").await, 1, "the leader has stepped back");
             assert_eq!(story.follower().metric("rolegate_leader").await, 0, "two lead");
-            let how = "nothing waits by the time of day; leadership stays";
+            let how = "nothing depends on the time of day";
             tell(&format!("clock of the {who} jumps {direction}"), time, how);
         }
         clock.jump(0);

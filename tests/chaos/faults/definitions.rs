@@ -40,6 +40,6 @@ async fn definitions_are_removed_and_installed_again() {
     tell(
         "CustomResourceDefinitions of both kinds of groups removed with all groups, installed again after 10 s",
         time,
-        "held pods stay held while a kind is not defined; made again, a group takes in what runs",
+        "pods stay held while a kind is not defined; a recreated group takes in running pods",
     );
 }

@@ -45,7 +45,7 @@ async fn it_is_killed_between_commit_and_release() {
     tell(
         "leader killed (SIGKILL, as the OOM killer does) between commit and release",
         time,
-        "another leads when the lease of 3 s has run out, and first releases what is committed",
+        "another replica leads after the Lease, and first releases what is committed",
     );
 }
 
@@ -58,7 +58,7 @@ async fn it_is_killed_in_the_middle_of_a_batch() {
     let before = story.released_now().await;
     let time = story.moves_beyond(before, killed).await;
     story.end().await;
-    tell("leader killed in the middle of a batch", time, "another leads when the lease of 3 s has run out");
+    tell("leader killed in the middle of a batch", time, "another replica leads after the Lease");
 }
 
 #[tokio::test]
@@ -85,7 +85,7 @@ async fn it_is_stopped_until_another_leads_and_goes_on() {
     tell(
         "leader stopped (SIGSTOP) past its lease, continued beside the new one",
         time,
-        "another leads; whatever the stale one still writes is refused for its version, and it steps back",
+        "another replica leads; writes of the stale one are refused for their version",
     );
 }
 
@@ -146,7 +146,7 @@ async fn it_is_killed_between_two_steps_of_a_rollout() {
         &[
             "leader killed between two steps of a rollout, twice",
             &seconds(times.into_iter().max().unwrap_or(Duration::ZERO)),
-            "the next one reads partitions and pods, and goes on from there",
+            "the next leader continues from partitions and pods",
         ],
     );
 }

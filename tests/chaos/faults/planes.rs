@@ -29,7 +29,7 @@ async fn the_api_server_and_etcd_are_paused() {
         plane.command("resume", component).await;
         let time = story.moves_again().await;
         let fault = format!("{component} paused (SIGSTOP) for {} s", PAUSE.as_secs());
-        tell(&fault, time, "nobody leads meanwhile; one does when the Lease can be written again");
+        tell(&fault, time, "no replica leads meanwhile");
     }
     story.end().await;
 }
@@ -84,6 +84,6 @@ async fn watches_fall_behind_a_compaction() {
     tell(
         "API server out of reach while etcd is compacted and the API server restarted: every watch answered 410 Gone",
         time,
-        "all is listed anew",
+        "all is listed again",
     );
 }

@@ -51,7 +51,7 @@ async fn webhook_configurations_are_deleted_or_exchanged() {
     let time = holds_again(&story, exchanged).await;
     story.go_on();
     story.moves_again().await;
-    let how = "put back by the leader; pods made before that are not held, for nobody is asked";
+    let how = "restored by the leader; pods created before are not held";
     tell("webhook configuration replaced by one of another version", time, how);
 
     story.rest().await;

@@ -65,15 +65,11 @@ async fn writes_are_accepted_and_never_answered() {
 async fn watches_expire_and_lists_break_off() {
     let (proxy, story) = story("faults-watches").await;
     for (fate, fault, how) in [
-        (
-            Fate::Expired,
-            "every watch ended, and answered 410 Gone for 5 s",
-            "what is listed anew is asked for with growing pauses",
-        ),
+        (Fate::Expired, "every watch ended, and answered 410 Gone for 5 s", "lists are retried at growing intervals"),
         (
             Fate::Cut(50_000),
             "every watch ended, and every list broken off after 50 kB for 5 s",
-            "what was listed by halves is not used; listed anew with growing pauses",
+            "incomplete lists are not used; retried at growing intervals",
         ),
     ] {
         let watches = Kind { method: "GET", path: "watch=true" };

@@ -82,7 +82,7 @@ async fn a_status_that_is_put_back_releases_nothing_and_is_said_once() {
         &[
             "status put back to an older one by hand",
             &seconds(time),
-            "what runs is taken into the released counts; the Event `StatusBehindPods` says so once",
+            "running replicas count as released (Event `StatusBehindPods`)",
         ],
     );
 }
@@ -138,6 +138,6 @@ async fn etcd_is_restored_from_an_older_copy() {
     tell(
         "etcd restored from an older copy, with resource versions that go back",
         time,
-        "both replicas see it by their Lease, say so and end; started again they go on from the older state",
+        "both replicas notice by their Lease, and end; after a restart they continue from the older state",
     );
 }

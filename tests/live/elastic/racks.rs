@@ -62,7 +62,7 @@ async fn a_segment_is_made_when_a_rack_has_room_for_it_and_until_then_it_is_told
     assert!(told.contains("segments: 3 wanted, 1 released, 1 there; no example.com/rack fits segment 2"), "{told}");
     let explained = printed(&pair.stage, &["explain", "group", "pd"]).await;
     assert!(explained.contains("NoRoom: no example.com/rack fits segment 2"), "{explained}");
-    assert!(explained.contains("which of an elastic group are not made before"), "{explained}");
+    assert!(explained.contains("which an elastic group creates only then"), "{explained}");
     always(Duration::from_secs(2), "no pod is made that has no room", async || {
         let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
         let born = pair.stage.pods.births().len();
