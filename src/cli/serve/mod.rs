@@ -259,9 +259,9 @@ fn lease_options(args: &ServeArgs, identity: &str, serving: &Serving) -> LeaseOp
 fn tell_mode(args: &ServeArgs, serving: &Serving, rules: RuleSettings) {
     let (mode, rules) = (serving.mode.as_str(), rules.to_string());
     match serving.mode {
-        Mode::Enforce => tracing::info!(mode, rules, "objects that break a rule are refused, and pods are held"),
+        Mode::Enforce => tracing::info!(mode, rules, "objects that break a rule are refused, pods are held"),
         Mode::Warn => {
-            tracing::warn!(mode, rules, "objects that break a rule are admitted with a warning, and pods are held")
+            tracing::warn!(mode, rules, "objects that break a rule are admitted with a warning, pods are held")
         }
         Mode::Observe => tracing::warn!(mode, rules, "nothing is refused, held or written"),
     }

@@ -181,7 +181,11 @@ async fn a_copy_of_a_pod_takes_no_replicas_place() {
     patch_pod(&stage, "debug", json!({ "metadata": { "labels": labels } })).await;
     eventually(PATIENT, "doctor names it", async || {
         let said = stage.said(&["doctor"]).await;
-        if said.contains("pod numbers-copy/debug has the gate of rolegate and names no group") { Ok(()) } else { Err(said) }
+        if said.contains("pod numbers-copy/debug has the gate of rolegate and names no group") {
+            Ok(())
+        } else {
+            Err(said)
+        }
     })
     .await;
     assert!(stage.said(&["release", "pod", "debug", "--yes"]).await.contains("debug"));

@@ -20,7 +20,7 @@ pub fn mode(facts: &Facts, found: &mut Findings) {
         return found.info("the mode is not known: the leader is of an earlier release, or no replica leads");
     };
     match told.mode {
-        Mode::Enforce => found.ok("objects that break a rule are refused, and pods are held (--mode enforce)"),
+        Mode::Enforce => found.ok("objects that break a rule are refused, pods are held (--mode enforce)"),
         Mode::Warn => found.warning(
             "objects that break a rule are admitted with a warning (--mode warn)",
             "when nothing would be refused, start `rolegate serve` with --mode enforce",
