@@ -260,9 +260,7 @@ fn tell_mode(args: &ServeArgs, serving: &Serving, rules: RuleSettings) {
     let (mode, rules) = (serving.mode.as_str(), rules.to_string());
     match serving.mode {
         Mode::Enforce => tracing::info!(mode, rules, "objects that break a rule are refused, pods are held"),
-        Mode::Warn => {
-            tracing::warn!(mode, rules, "objects that break a rule are admitted with a warning, pods are held")
-        }
+        Mode::Warn => tracing::warn!(mode, rules, "objects that break a rule pass with a warning, pods are held"),
         Mode::Observe => tracing::warn!(mode, rules, "nothing is refused, held or written"),
     }
     args.modes.without_effect().into_iter().for_each(|what| tracing::warn!("{what}"));
