@@ -190,7 +190,7 @@ fn write(mut rows: Rows) {
     let asked: BTreeSet<_> = rows.keys().map(|(_, asked)| *asked).collect();
     for asked in asked {
         let rows: Vec<_> = AT_ONCE.iter().map(|at_once| &rows[&(*at_once, asked)]).collect();
-        let pods = |row: &Row| row.times.len() as u32;
+        let pods = |row: &Row| u32::try_from(row.times.len()).unwrap();
         let cell = |of: &dyn Fn(&Row) -> String| rows.iter().map(|row| of(row)).collect::<Vec<_>>().join(", ");
         let of_rolegate =
             |of: &dyn Fn(&Row) -> String| if asked.is_answered_by_rolegate() { cell(of) } else { String::new() };
