@@ -8,7 +8,7 @@ pub enum Mode {
     /// Objects that break a rule are refused; pods are held, rollouts are frozen.
     #[default]
     Enforce,
-    /// Objects that break a rule are admitted with a warning; pods are held, rollouts are frozen.
+    /// Objects that break a rule pass with a warning; pods are held, rollouts are frozen.
     Warn,
     /// Nothing is refused, warned about, changed or written; audit annotations, metrics and the log report the omitted actions.
     Observe,
