@@ -22,7 +22,7 @@ pub fn mode(facts: &Facts, found: &mut Findings) {
     match told.mode {
         Mode::Enforce => found.ok("objects that break a rule are refused, pods are held (--mode enforce)"),
         Mode::Warn => found.warning(
-            "objects that break a rule are admitted with a warning (--mode warn)",
+            "objects that break a rule pass with a warning (--mode warn)",
             "when nothing would be refused, start `rolegate serve` with --mode enforce",
         ),
         Mode::Observe => found.warning(

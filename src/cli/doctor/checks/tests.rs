@@ -84,7 +84,7 @@ type Case = (fn(&mut Facts), &'static [&'static str]);
 const CASES: &[Case] = &[
     (
         |facts| served(facts, Mode::Warn, &[]),
-        &["Warning mode: objects that break a rule are admitted with a warning (--mode warn)"],
+        &["Warning mode: objects that break a rule pass with a warning (--mode warn)"],
     ),
     (
         |facts| {
@@ -555,7 +555,7 @@ fn less_than_all_is_said_loudly_and_who_only_observes_must_not_stand_in_the_way(
     served(&mut facts, Mode::Warn, &[]);
     assert_eq!(
         found(&facts, Level::Warning),
-        ["Warning mode: objects that break a rule are admitted with a warning (--mode warn)"]
+        ["Warning mode: objects that break a rule pass with a warning (--mode warn)"]
     );
     served(&mut facts, Mode::Observe, &[("a", stance(Mode::Observe))]);
     assert_eq!(
