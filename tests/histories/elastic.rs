@@ -26,7 +26,7 @@ impl Setup {
             sizes,
             pod_groups: false,
             recovers: false,
-            shares_rack: false,
+            placed: Placed::Nowhere,
         }]);
         self
     }

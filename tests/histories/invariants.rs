@@ -179,6 +179,7 @@ pub fn pass(
         replica.absence.verified = false;
     }
     if let (Some(group), Some(stored), true) = (group, stored, replica.leads && replica.is_synced()) {
+        racks::begin_whole(replica, (snapshot, &places), requests, stored)?;
         come_back_at_once(replica, (snapshot, &places), requests, (group, stored), server)?;
     }
     Ok(())
@@ -398,7 +399,7 @@ fn come_back_at_once(
         let desired = group.role(ROLES[place.role]).map_or(0, |role| role.desired);
         let free = stored.wish.of_role(place.role).is_empty();
         let may = Some(place.ordinal) < stored.committed(place.role).map(|count| count.min(desired));
-        if snapshot.lets_go().is_none() && stored.shares_rack(place.role) {
+        if snapshot.lets_go().is_none() && stored.is_placed(place.role) {
             // The pod waits for room.
             continue;
         }

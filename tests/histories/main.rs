@@ -51,7 +51,7 @@ mod prelude {
     pub use crate::rollouts::{ROLLED, Rolling, SetStep};
     pub use crate::sabotage::Sabotage;
     pub use crate::server::{Answered, Event, Server, refusal};
-    pub use crate::spec::{Coordination, GROUP, Maker, NAMESPACE, ROLES, Setup, Stored, Wish};
+    pub use crate::spec::{Coordination, GROUP, Maker, NAMESPACE, Placed, ROLES, Setup, Stored, Wish};
     pub use crate::world::World;
 }
 

@@ -3,15 +3,17 @@
 //! P1: a pod goes to the rack that is committed for its batch. P2: running pods of a batch are in one rack. P3: a pod
 //! is deleted to be placed again only if it has no node, and its batch has lacked nodes for the timeout, with no gate
 //! of others on its pods. P4: no pod of a batch goes to a node that refused one of its pods twice within a minute. P5:
-//! at rest every released pod has a node.
+//! at rest every released pod has a node. P6: a batch that goes whole begins with all of its pods.
 
 use rolegate::api::Node;
 use rolegate::api::scheduling::SchedulingPod;
+use rolegate::model::batching::CLUSTER;
 use rolegate::plan::Sight;
 use rolegate::plan::placement::Capacity;
 
 use crate::places::{Place, Places};
 use crate::prelude::*;
+use crate::replica::Request;
 use crate::server::MACHINES;
 
 /// The label of racks on nodes.
@@ -74,14 +76,14 @@ impl Setup {
         let recovers = random.percent(30);
         self.racks = true;
         self.gated_by_others = random.percent(25);
+        let placed = if random.percent(40) { Placed::InCluster } else { Placed::InRack };
         // A batch that is released as a whole waits for all its pods.
         for maker in &mut self.makers {
             if let Maker::Leaders { late, .. } = maker {
                 *late = false;
             }
         }
-        self.wish =
-            Wish::All(vec![Coordination { progression, sizes, pod_groups: false, recovers, shares_rack: true }]);
+        self.wish = Wish::All(vec![Coordination { progression, sizes, pod_groups: false, recovers, placed }]);
         self
     }
 
@@ -205,10 +207,10 @@ impl Server {
 }
 
 impl Stored {
-    /// Returns the batch of a replica that shares a rack, and its committed label value.
+    /// Returns the batch of a replica that is placed, and its committed domain.
     fn rack_of(&self, place: Place) -> Option<(u32, Option<&str>)> {
         let all = self.wish.coordinations().into_iter().enumerate();
-        let mut sharing = all.filter(|(_, one)| one.shares_rack && one.sizes[place.role] > 0);
+        let mut sharing = all.filter(|(_, one)| one.placed != Placed::Nowhere && one.sizes[place.role] > 0);
         let (index, one) = sharing.next()?;
         let (name, batch) = (format!("c{index}"), place.ordinal / one.sizes[place.role]);
         let state = self.status.coordination_state.iter().find(|state| state.name == name);
@@ -216,8 +218,12 @@ impl Stored {
     }
 
     /// Reports whether the pods of a role are released only when there is room.
-    pub fn shares_rack(&self, role: usize) -> bool {
+    pub fn is_placed(&self, role: usize) -> bool {
         self.rack_of(Place { role, ordinal: 0, member: 0 }).is_some()
+    }
+
+    fn goes_whole(&self) -> bool {
+        self.wish.coordinations().iter().any(|one| one.placed == Placed::InCluster)
     }
 }
 
@@ -235,7 +241,11 @@ pub fn is_pinned(
         return Ok(());
     };
     hold!(
-        goes_to.is_some() && goes_to == committed,
+        if stored.goes_whole() {
+            goes_to.is_none() && committed == Some(CLUSTER)
+        } else {
+            goes_to.is_some() && goes_to == committed
+        },
         "P1: {} goes to {goes_to:?}, and {committed:?} is committed for batch {batch}",
         pod.name
     );
@@ -263,6 +273,9 @@ pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
     let (Some(group), false) = (&server.group, server.uncounted || server.ignored || server.setup.two) else {
         return Ok(());
     };
+    if group.goes_whole() {
+        return Ok(());
+    }
     let name = pod.metadata.name.as_deref().unwrap();
     // Pods of a Deployment are renumbered when others are deleted.
     let numbered = |name: &str| server.setup.named(name);
@@ -280,6 +293,41 @@ pub fn goes(server: &Server, pod: &Pod) -> Result<(), Broken> {
             "P2: {name} goes to {}, and {other} of its batch runs in rack {runs_in:?}",
             goes_to.label
         );
+    }
+    Ok(())
+}
+
+/// P6: checks that a batch that goes whole begins with all of its pods. `requests` are those of one pass.
+pub fn begin_whole(
+    replica: &Replica,
+    (snapshot, places): (&Snapshot, &Places),
+    requests: &[Request],
+    stored: &Stored,
+) -> Result<(), Broken> {
+    if !stored.goes_whole() || snapshot.lets_go().is_some() {
+        return Ok(());
+    }
+    let batch = |pod: &PodRef| stored.rack_of(places[&*pod.name]).map(|(batch, _)| batch);
+    let going: BTreeSet<_> = requests
+        .iter()
+        .filter_map(|request| match request {
+            Request::Release { pod, .. } => Some(&pod.uid),
+            _ => None,
+        })
+        .collect();
+    let is_on_its_way = |pod: &PodFacts| {
+        !pod.held || replica.asked.contains_key(&pod.pod.uid) || replica.refused.contains(&pod.pod.uid)
+    };
+    let begun: BTreeSet<_> = snapshot.pods.iter().filter(|pod| is_on_its_way(pod)).map(|pod| batch(&pod.pod)).collect();
+    let begins: BTreeSet<_> = snapshot
+        .pods
+        .iter()
+        .filter(|pod| going.contains(&pod.pod.uid))
+        .map(|pod| batch(&pod.pod))
+        .filter(|batch| batch.is_some() && !begun.contains(batch))
+        .collect();
+    for pod in snapshot.pods.iter().filter(|pod| begins.contains(&batch(&pod.pod))) {
+        hold!(going.contains(&pod.pod.uid), "P6: {} stays while its batch begins: {going:?}", pod.pod.name);
     }
     Ok(())
 }

@@ -86,7 +86,7 @@ impl Wish {
             sizes,
             pod_groups: random.percent(30),
             recovers: random.percent(40),
-            shares_rack: false,
+            placed: Placed::Nowhere,
         }])
     }
 }

@@ -112,6 +112,8 @@ pub enum Sabotage {
     ForgetsOthers,
     /// Loses every deletion for a new placement.
     LosesRemakes,
+    /// Releases only one pod of what goes at once.
+    GoesInPart,
 }
 
 impl Sabotage {
@@ -158,6 +160,7 @@ impl Sabotage {
         Self::RemakesEarly,
         Self::ForgetsOthers,
         Self::LosesRemakes,
+        Self::GoesInPart,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -273,6 +276,12 @@ impl Sabotage {
             _ => None,
         });
         pins.for_each(|pin| self.of_pin(pin, snapshot));
+        if self == Self::GoesInPart {
+            let mut is_first = true;
+            requests.retain(|request| {
+                !matches!(request, Request::Release { .. }) || std::mem::replace(&mut is_first, false)
+            });
+        }
         if self == Self::RemakesEarly {
             let waits = snapshot.pods.iter().filter(|pod| !pod.held && !pod.scheduled);
             requests.extend(waits.map(|pod| Request::Recreate(pod.pod.clone())));

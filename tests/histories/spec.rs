@@ -59,6 +59,14 @@ pub struct Setup {
     pub gated_by_others: bool,
 }
 
+/// Where there must be room for the pods of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placed {
+    Nowhere,
+    InRack,
+    InCluster,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coordination {
     pub progression: Progression,
@@ -68,8 +76,7 @@ pub struct Coordination {
     pub pod_groups: bool,
     /// Whether its batches recover after the loss of a replica, if they can.
     pub recovers: bool,
-    /// Whether the pods of a batch share a rack.
-    pub shares_rack: bool,
+    pub placed: Placed,
 }
 
 impl Coordination {
@@ -150,7 +157,7 @@ impl Wish {
         let recovers = random.percent(50);
         let mut size = || 1 + random.below(3);
         let (prefill, decode, router) = (size(), size(), size());
-        let one = |sizes| Coordination { progression, sizes, pod_groups, recovers, shares_rack: false };
+        let one = |sizes| Coordination { progression, sizes, pod_groups, recovers, placed: Placed::Nowhere };
         let all = match random.below(4) {
             0 => vec![one([prefill, 0, 0])],
             1 => vec![
@@ -161,7 +168,7 @@ impl Wish {
                     sizes: [prefill, 0, router],
                     pod_groups: false,
                     recovers: random.percent(50),
-                    shares_rack: false,
+                    placed: Placed::Nowhere,
                 },
             ],
             _ => vec![one([prefill, decode, 0])],
@@ -175,7 +182,7 @@ impl Wish {
             sizes,
             pod_groups: false,
             recovers: false,
-            shares_rack: false,
+            placed: Placed::Nowhere,
         };
         match self {
             Self::Nothing => Vec::new(),
@@ -196,9 +203,13 @@ impl Wish {
                 Progression::Scheduled => ("rollingDeploy", json!({ "roleDeployStep": sizes })),
                 word => ("segmentPlacement", json!({ "segmentSize": sizes, "progression": word.as_str() })),
             };
-            if coordination.shares_rack {
-                let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
-                strategy["topologyAffinity"] = affinity;
+            match coordination.placed {
+                Placed::Nowhere => {}
+                Placed::InRack => {
+                    let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
+                    strategy["topologyAffinity"] = affinity;
+                }
+                Placed::InCluster => strategy["whole"] = json!(true),
             }
             if coordination.recovers(makers) {
                 strategy["recovery"] = json!({ "policy": "Recreate", "unreadyFor": "30s", "limit": 2 });
@@ -280,7 +291,7 @@ impl Stored {
         each.flat_map(|(index, batches)| (0..batches).map(move |batch| pod_group(index, batch))).collect()
     }
 
-    /// Reports whether a replica's batch is released as a whole (it has a PodGroup or shares a rack), lacks pods, and
+    /// Reports whether a replica's batch is released as a whole (it has a PodGroup or is placed), lacks pods, and
     /// has none that runs. `pods` returns the existing and the held pods of a replica, `size` the required ones.
     pub fn waits_for_batch(
         &self,
@@ -289,7 +300,7 @@ impl Stored {
         size: impl Fn(usize) -> u32,
         pods: impl Fn(usize, u32) -> (u32, u32),
     ) -> bool {
-        let is_whole = |one: &Coordination| one.shares_rack || one.has_pod_groups(&self.makers);
+        let is_whole = |one: &Coordination| one.placed != Placed::Nowhere || one.has_pod_groups(&self.makers);
         let found = self.wish.coordinations().into_iter().find(|one| is_whole(one) && one.sizes[role] > 0);
         let Some(Coordination { sizes, .. }) = found else { return false };
         let batch = ordinal / sizes[role];

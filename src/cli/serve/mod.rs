@@ -254,7 +254,7 @@ fn tell_mode(args: &ServeArgs, serving: &Serving, rules: RuleSettings) {
     match serving.mode {
         Mode::Enforce => tracing::info!(mode, rules, "objects that break a rule are refused, pods are held"),
         Mode::Warn => {
-            tracing::warn!(mode, rules, "objects that break a rule are admitted with a warning, pods are held");
+            tracing::warn!(mode, rules, "objects that break a rule pass with a warning, pods are held");
         }
         Mode::Observe => tracing::warn!(mode, rules, "nothing is refused, held or written"),
     }

@@ -324,12 +324,12 @@ impl Pass<'_> {
         if !group.is_claim() && !has_ours(&group.status) {
             return;
         }
-        let status = Box::new(transition_times::set(seen.status.clone(), &group.status, self.now_text));
+        let status = transition_times::set(seen.status.clone(), &group.status, self.now_text);
         // While another status is being written, that one will stand.
         if !self.memory.status.is_under_way && transition_times::says_the_same(&status, &group.status) {
             self.memory.status.overwritten.stands(group);
         }
-        if *status == group.status || group.deleting {
+        if status == group.status || group.deleting {
             return;
         }
         let urgent = seen.needs_commit(group) || transition_times::differs_in_substance(&status, &group.status);
