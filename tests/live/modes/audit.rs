@@ -9,7 +9,8 @@ async fn noted(stage: &Stage, resource: &str, name: &str) -> Vec<(String, String
     eventually(PATIENT, "it is noted", async || {
         let log = std::fs::read_to_string(&log).unwrap();
         // The last line may be half written.
-        let mut events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let lines = log.lines().filter(|line| line.contains(&stage.namespace));
+        let mut events = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let is_it = |event: &Value| {
             let object = &event["objectRef"];
             event["verb"] == "create"
