@@ -398,13 +398,15 @@ pub fn lacks_nodes(server: &Server) -> bool {
     !server.machines.is_empty() && server.pods.values().any(|pod| crate::nature::is_unscheduled(pod))
 }
 
-/// P5: checks that released pods have nodes.
+/// P5: checks that released pods have nodes, apart from those beyond the replicas of the group, which are of no batch.
 pub fn judge(server: &Server) -> Result<(), Broken> {
-    hold!(
-        server.ignored || server.group.is_none() || !lacks_nodes(server),
-        "P5: at rest {:?} have no node",
-        server.pods_that(crate::nature::is_unscheduled)
-    );
+    if server.ignored || server.group.is_none() || server.machines.is_empty() {
+        return Ok(());
+    }
+    let places = server.places();
+    let is_wanted = |pod: &String| places.get(pod).is_none_or(|place| place.ordinal < server.desired(place.role));
+    let late: Vec<_> = server.pods_that(crate::nature::is_unscheduled).into_iter().filter(is_wanted).collect();
+    hold!(late.is_empty(), "P5: at rest {late:?} have no node");
     Ok(())
 }
 
