@@ -179,7 +179,7 @@ pub fn pass(
         replica.absence.verified = false;
     }
     if let (Some(group), Some(stored), true) = (group, stored, replica.leads && replica.is_synced()) {
-        racks::begin_whole(replica, (snapshot, &places), requests, stored)?;
+        racks::begin_whole(replica, (snapshot, &places), requests, (group, stored))?;
         come_back_at_once(replica, (snapshot, &places), requests, (group, stored), server)?;
     }
     Ok(())

@@ -302,12 +302,22 @@ pub fn begin_whole(
     replica: &Replica,
     (snapshot, places): (&Snapshot, &Places),
     requests: &[Request],
-    stored: &Stored,
+    (group, stored): (&Group, &Stored),
 ) -> Result<(), Broken> {
-    if !stored.goes_whole() || snapshot.lets_go().is_some() {
+    // A pod that is younger than the last read of the group waits for the next one, and keeps its place.
+    let reads = requests.iter().any(|request| matches!(request, Request::Confirm));
+    if reads || !stored.goes_whole() || snapshot.lets_go().is_some() {
         return Ok(());
     }
-    let batch = |pod: &PodRef| stored.rack_of(places[&*pod.name]).map(|(batch, _)| batch);
+    // Pods beyond the replicas of the group are of no batch. A replica that was added to a batch of fewer waits for its turn.
+    let may = |place: Place| {
+        let desired = group.role(ROLES[place.role]).map_or(0, |role| role.desired);
+        Some(place.ordinal) < stored.committed(place.role).map(|count| count.min(desired))
+    };
+    let batch = |pod: &PodRef| {
+        let place = places[&*pod.name];
+        stored.rack_of(place).filter(|_| may(place)).map(|(batch, _)| batch)
+    };
     let going: BTreeSet<_> = requests
         .iter()
         .filter_map(|request| match request {

@@ -90,7 +90,10 @@ async fn two_releases_with_namespaces_of_their_own_do_not_meet() {
         one.terminate().await
     };
     let (done, _) = tokio::join!(ran(&plane.kubeconfig, &arguments), ends);
-    assert!(done.code == 0 && done.out.contains("what is in namespaces of b-rolegate is left alone"), "{done:?}");
+    assert!(
+        done.code == 0 && done.out.contains("objects in namespaces of b-rolegate and ClusterTopologies are left alone"),
+        "{done:?}"
+    );
     first.pods.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
     second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
     second.let_ready(Pod::is_released).await;

@@ -4,9 +4,10 @@ use crate::model::{Group, HoldReason};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::decision::Decision;
+use crate::plan::decide::missing_pods::WhyMissing;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::status::transition_times;
-use crate::plan::test_support::{mk_evaluation, mk_group, mk_pod, mk_segments, shared};
+use crate::plan::test_support::{mk_diagnosis, mk_evaluation, mk_group, mk_pod, mk_segments, shared};
 use crate::plan::view::{GroupView, PodFacts, Stamp};
 
 struct Setup {
@@ -209,4 +210,15 @@ fn pods_that_were_made_for_another_batch_stay_and_the_others_of_their_batch_with
     assert!(setup.decide().mis_stamped.is_empty());
     setup.pods[1].stamp.carrier = Some(crate::api::rbg::ROLE_BASED_GROUP);
     assert_eq!(setup.decide().mis_stamped.len(), 1);
+}
+
+#[test]
+fn a_unit_whose_pods_a_quota_refuses_is_held_for_that() {
+    let setup = Setup::instances(2).with("decode", 0, 3, 0..2).with("decode", 1, 3, 0..1);
+    let diagnoses = [mk_diagnosis(WhyMissing::QuotaExceeded)];
+    let view = GroupView::build(&setup.group, &shared(&setup.pods));
+    let context = DecisionContext { diagnoses: &diagnoses, ..DecisionContext::default() };
+    let decision = mk_evaluation(&setup.group, &view, context).decision;
+    let held: Vec<_> = decision.held.iter().map(|held| (held.reason, held.count())).collect();
+    assert_eq!(held, [(HoldReason::QuotaDeadlock, 3)]);
 }

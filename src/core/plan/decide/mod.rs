@@ -122,10 +122,10 @@ pub(in crate::plan) fn decide(
     let apart = surge.iter().map(|release| &release.pod.pod.uid).chain(&mis_stamped.uids).cloned().collect();
     let kept = Kept::of(view, &released, strangers, &apart);
     let turns = Turns { group, view, targets: &targets, released: &released, room_wait: room_wait.as_ref(), context };
-    let Explained { turns, mut held, missing_pods, diagnoses } = explain(&turns, kept);
+    let Explained { turns, mut held, missing_pods, diagnoses } = explain(&turns, kept, incomplete.explain());
     release.extend(surge);
     let (recovery, recreated) = recovering.end();
-    held.extend(mis_stamped.explain(group).chain(incomplete.explain()).chain(without_place).chain(recreated));
+    held.extend(mis_stamped.explain(group).chain(without_place).chain(recreated));
     held.extend(context.refused.and_then(|refused| holds::refused(&release, refused)));
     held.extend(pod_groups::explain(group, &release, context.missing_pod_groups));
 
@@ -153,7 +153,7 @@ pub(in crate::plan) fn decide(
     }
 }
 
-/// Pods that wait for their turn or have none, and pods that do not appear.
+/// Pods that wait for their turn, for other pods of their unit, or have no turn; and pods that do not appear.
 struct Explained {
     turns: BTreeMap<usize, HoldReason>,
     held: Vec<Held>,
@@ -161,18 +161,18 @@ struct Explained {
     diagnoses: Vec<Diagnosis>,
 }
 
-fn explain(turns: &Turns<'_>, mut kept: Kept) -> Explained {
+fn explain(turns: &Turns<'_>, mut kept: Kept, mut incomplete: Vec<Held>) -> Explained {
     let Turns { group, view, released, context, .. } = *turns;
     let missing_pods = missing_pods::missing_pods(group, view, released);
     let is_open = |diagnosis: &&Diagnosis| missing_pods::of(&missing_pods, diagnosis).is_some();
     let diagnoses: Vec<_> = context.diagnoses.iter().filter(is_open).cloned().collect();
     let mut held = turns.explain(&mut kept);
-    missing_pods::explain(group, &missing_pods, &diagnoses, &mut held);
+    missing_pods::explain(group, &missing_pods, &diagnoses, held.iter_mut().chain(&mut incomplete));
     let reason = |held: &Held| Some((held.coordination.as_ref()?.index, held.reason));
     let turns = held.iter().filter_map(reason).collect();
     // A batch without room is reported even before its pods are created.
     held.retain(|held| !held.pods.is_empty() || held.reason == HoldReason::NoRoom);
-    held.extend(kept.explain_others(group, view));
+    held.extend(kept.explain_others(group, view).chain(incomplete));
     Explained { turns, held, missing_pods, diagnoses }
 }
 

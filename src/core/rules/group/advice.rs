@@ -37,14 +37,14 @@ pub(super) fn remainder(group: &Group, _: &World, report: &mut Report) {
 /// Warns where roles do not end at the same batch.
 pub(super) fn ratio(group: &Group, _: &World, report: &mut Report) {
     for (coordination, batching) in group.batched() {
-        let word = batching.kind.word();
+        let words = batching.kind.words();
         let batches: Vec<_> = counted(group, batching)
             .map(|(role, desired, size)| (desired.div_ceil(size), role.name.as_str()))
             .collect();
         let (Some((first, role)), Some((last, _))) = (batches.iter().min(), batches.iter().max()) else { continue };
         if first < last {
             let detail = format!(
-                "role {role:?} ends after {first} of {last} {word}s; the later ones are made of the other roles"
+                "role {role:?} ends after {first} of {last} {words}; the later ones are made of the other roles"
             );
             report.warn(&coordination.display_name(), batching.sizes_at.clone(), Cause::Notice, None, detail);
         }
