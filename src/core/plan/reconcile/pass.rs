@@ -104,7 +104,7 @@ impl Pass<'_> {
     fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
         let deadline = self.options.progress_deadline;
         let stalled = self.memory.movement.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
-        let (refused, in_flight) = (self.memory.tries.refused(), self.memory.tries.objects());
+        let refused = self.memory.tries.refused();
         let observation = self.observe(group, snapshot);
         if observation.view.adopts_pods(group) && !self.memory.looks.show_pods_of(&group.carrier.uid) {
             return self.look_at_pods(&group.carrier.uid);
@@ -139,7 +139,7 @@ impl Pass<'_> {
             refusing: &self.memory.waits.refusing.now(self.now),
             stalled,
             refused: Some(&refused),
-            in_flight: Some(&in_flight),
+            in_flight: Some(self.memory.tries.objects()),
             missing_pod_groups: &self.memory.pod_groups.missing(&group.carrier.uid),
             diagnoses: self.memory.missing_pods.diagnoses(),
             overdue: &overdue,

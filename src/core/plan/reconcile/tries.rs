@@ -31,7 +31,10 @@ pub(in crate::plan) enum Read {
 /// Writes and reads of one group or PodGroup.
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Tries {
-    under_way: HashSet<Try>,
+    /// Uids of objects with a write under way.
+    objects: HashSet<Arc<str>>,
+    /// Everything else that is under way.
+    others: HashSet<Try>,
     failed: HashMap<Try, Failed>,
 }
 
@@ -58,32 +61,42 @@ impl Tries {
     pub(in crate::plan) fn begin(&mut self, one: Try, now: Uptime) -> Begin {
         match self.due(&one) {
             Some(at) if at > now => Begin::At(at),
-            _ if self.under_way.insert(one) => Begin::Now,
+            _ if self.start(one) => Begin::Now,
             _ => Begin::UnderWay,
         }
     }
 
+    fn start(&mut self, one: Try) -> bool {
+        match one {
+            Try::Object(uid) => self.objects.insert(uid),
+            other => self.others.insert(other),
+        }
+    }
+
     pub(in crate::plan) fn is_idle(&self) -> bool {
-        self.under_way.is_empty()
+        self.objects.is_empty() && self.others.is_empty()
     }
 
     /// Reports whether a write is under way, or the list of PodGroups before one.
     pub(in crate::plan) fn writes(&self) -> bool {
-        self.under_way.iter().any(|one| !matches!(one, Try::Read(_)))
+        !self.objects.is_empty() || self.others.iter().any(|one| !matches!(one, Try::Read(_)))
     }
 
     /// Returns the uids of objects with a write under way.
-    pub(in crate::plan) fn objects(&self) -> HashSet<Arc<str>> {
-        self.under_way.iter().filter_map(Try::uid).cloned().collect()
+    pub(in crate::plan) fn objects(&self) -> &HashSet<Arc<str>> {
+        &self.objects
     }
 
     pub(in crate::plan) fn is_under_way(&self, one: &Try) -> bool {
-        self.under_way.contains(one)
+        one.uid().map_or_else(|| self.others.contains(one), |uid| self.objects.contains(uid))
     }
 
     /// Notes an end; returns when the next pass is due. `why` is the answer to one that failed, if known.
     pub(in crate::plan) fn end(&mut self, one: Try, why: Option<&str>, now: Uptime) -> Uptime {
-        self.under_way.remove(&one);
+        match &one {
+            Try::Object(uid) => _ = self.objects.remove(uid),
+            other => _ = self.others.remove(other),
+        }
         let before = self.failed.remove(&one);
         let Some(why) = why else { return now };
         let times = before.map_or(1, |failed| failed.times + 1);
@@ -116,7 +129,7 @@ impl Tries {
     }
 
     pub(in crate::plan) fn len(&self) -> usize {
-        self.under_way.len() + self.failed.len()
+        self.objects.len() + self.others.len() + self.failed.len()
     }
 }
 
