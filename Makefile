@@ -39,7 +39,7 @@ image: $(TOOLS)/cargo-auditable ## The image rolegate:VERSION: one static binary
 
 sbom: $(TOOLS)/cargo-cyclonedx ## What the binary is made of, as CycloneDX: target/rolegate.cdx.json.
 	$< cyclonedx --format json --spec-version 1.5 --no-build-deps --target $(HOST) --override-filename rolegate.cdx
-	rm src/core/rolegate.cdx.json
+	rm -f src/core/rolegate.cdx.json
 	mv rolegate.cdx.json target/
 
 RELEASE_PROGRAMS := $(addprefix $(TOOLS)/cargo-,auditable cyclonedx about)

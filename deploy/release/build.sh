@@ -99,7 +99,7 @@ for arch in "${archs[@]}"; do
     "$tools/cargo-cyclonedx" cyclonedx --format json --spec-version 1.5 --no-build-deps --target "$target" \
         --override-filename "rolegate_linux_$arch.cdx"
     # When, where and under which number it was made is not what it says.
-    rm "src/core/rolegate_linux_$arch.cdx.json"
+    rm -f "src/core/rolegate_linux_$arch.cdx.json"
     mv "rolegate_linux_$arch.cdx.json" "$folder/"
     sed -i -e '/"serialNumber"/d' -e '/"timestamp"/d' -e "s|file://$PWD#|file:///rolegate#|" \
         "$folder/rolegate_linux_$arch.cdx.json"
