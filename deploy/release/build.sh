@@ -101,7 +101,7 @@ for arch in "${archs[@]}"; do
     # When, where and under which number it was made is not what it says.
     rm -f "src/core/rolegate_linux_$arch.cdx.json"
     mv "rolegate_linux_$arch.cdx.json" "$folder/"
-    sed -i -e '/"serialNumber"/d' -e '/"timestamp"/d' -e "s|file://$PWD#|file:///rolegate#|" \
+    sed -i -e '/"serialNumber"/d' -e '/"timestamp"/d' -e "s|file://$PWD|file:///rolegate|g" \
         "$folder/rolegate_linux_$arch.cdx.json"
 done
 
