@@ -175,7 +175,8 @@ impl Executor {
             StatusWrite::Conflicted { other, status } => (other, status, &[]),
             StatusWrite::Placement { tree, placement } => {
                 let noted = self.writer.note_placement(tree, placement).await?;
-                return Ok(if noted { ("written", write.ended(None)) } else { ("conflict", write.ended(Some(""))) });
+                let (outcome, failure) = if noted { ("written", None) } else { ("conflict", Some("")) };
+                return Ok((outcome, Some(Ended::written(write.target(), failure))));
             }
         };
         let (outcome, failure) = match self.writer.write_status(group, status).await? {
@@ -194,7 +195,7 @@ impl Executor {
             // The watch will report it; a read now gains nothing.
             Written::Gone => ("gone", Some("it is gone")),
         };
-        Ok((outcome, write.ended(failure)))
+        Ok((outcome, Some(Ended::written(write.target(), failure))))
     }
 
     async fn reread(&self, group: &Group) -> Result<(), LookupError> {

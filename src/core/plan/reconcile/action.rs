@@ -232,11 +232,9 @@ impl Action {
             Self::Read(question) => return Some(Ended::Read(question.without_findings(failure.is_some()))),
             Self::Publish { .. } => return None,
         };
-        Some(Ended::Written { target, failure: failure.map(str::to_owned) })
+        Some(Ended::written(target, failure))
     }
-}
 
-impl Action {
     /// Returns the key among the writes and reads under way.
     pub(in crate::plan) fn key(&self) -> Option<Try> {
         self.ended(None)?.key()
@@ -249,6 +247,10 @@ impl Action {
 }
 
 impl Ended {
+    pub fn written(target: Target, failure: Option<&str>) -> Self {
+        Self::Written { target, failure: failure.map(str::to_owned) }
+    }
+
     /// Returns the key among the writes and reads under way; `None` for a result that has a record of its own.
     pub(in crate::plan) fn key(&self) -> Option<Try> {
         Some(match self {
@@ -284,10 +286,6 @@ impl Ended {
 }
 
 impl StatusWrite {
-    pub fn ended(&self, failure: Option<&str>) -> Option<Ended> {
-        Some(Ended::Written { target: self.target(), failure: failure.map(str::to_owned) })
-    }
-
     pub fn target(&self) -> Target {
         match self {
             Self::Group { .. } | Self::Placement { .. } => Target::Status,

@@ -121,7 +121,8 @@ pub(super) fn when_no_fit(group: &Group, _: &World, report: &mut Report) {
             let detail = supported(WHEN_NO_FIT.iter().map(|(known, _)| *known));
             report.error(&name, path, Cause::NotSupported, quoted(word), detail);
         } else if coordination.batching().is_none_or(|batching| batching.placed_in().is_none()) {
-            let is_gang = coordination.batching().and_then(Batching::hard_topology).is_some();
+            let would_place = |batching: &Batching| batching.whole || batching.hard_topology().is_some();
+            let is_gang = coordination.batching().is_some_and(would_place);
             let why = if is_gang {
                 "its PodGroups are placed by their scheduler"
             } else {
