@@ -38,10 +38,11 @@ pub(super) fn minimums(subject: &JudgedPodGroup, _: &World, report: &mut Report)
             }
         }
         match subject.tree.dialect {
-            Some(Dialect::Proposal) => children_are_enough(&asked, report),
+            Some(Dialect::Proposal) if !subject.tree.is_flat() => children_are_enough(&asked, report),
             Some(Dialect::Upstream) => upstream(&asked, subject.update, report),
             Some(Dialect::Pods) => only_pods(&asked, report),
-            None => {}
+            None if !subject.tree.is_flat() => undecided(&asked, &subject.tree, report),
+            Some(Dialect::Proposal) | None => {}
         }
     }
 }
@@ -81,6 +82,21 @@ fn children_are_enough(asked: &Asked<'_>, report: &mut Report) {
     }
 }
 
+/// No dialect is known: warns about a count of the whole that one dialect refuses, unless it is the sum of the leaves, which
+/// tells that it counts pods.
+fn undecided(asked: &Asked<'_>, tree: &GangTree, report: &mut Report) {
+    let Some((min, children)) = asked.min_member.zip(asked.children) else { return };
+    let of_leaves: i64 = tree.leaves().filter_map(|leaf| leaf.min_member).fold(0, i64::saturating_add);
+    if asked.name.is_empty() && exceeds(min, children) && min != of_leaves {
+        let detail = format!(
+            "is greater than {children}, the number of {}: an error where `minMember` counts subgroups, and pods where KAI \
+             counts; its definition or `--kai-dialect` decides",
+            asked.noun
+        );
+        report.warn(asked.name, asked.field("minMember"), Cause::Invalid, Some(min.to_string()), detail);
+    }
+}
+
 /// KAI ≥ v0.15: leaves count pods, gangs with children count children, and nothing counts both.
 fn upstream(asked: &Asked<'_>, update: bool, report: &mut Report) {
     let (name, min_sub_group) = (asked.name, asked.field("minSubGroup"));
@@ -95,10 +111,10 @@ fn upstream(asked: &Asked<'_>, update: bool, report: &mut Report) {
             report.error(name, min_sub_group, Cause::Forbidden, None, detail);
             return;
         }
-        // Required up to v0.17.0, which the definition does not distinguish from later releases.
+        // The definitions of these versions are alike.
         (None, Some(value @ 0)) if name.is_empty() => {
-            let detail = "must be greater than or equal to 1";
-            report.error(name, min_sub_group, Cause::Invalid, Some(value.to_string()), detail);
+            let detail = "KAI v0.15 to v0.17 refuses 0, later versions accept it; 1 is accepted by all";
+            report.warn(name, min_sub_group, Cause::Invalid, Some(value.to_string()), detail);
             return;
         }
         (None, None) if asked.is_leaf() => {

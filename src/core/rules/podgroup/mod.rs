@@ -13,7 +13,7 @@ use super::decode::{DecodeError, decode};
 use super::judged::JudgedObject;
 use super::question::{Judged, Operation, Question};
 use super::rule::{Rule, run};
-use super::{KaiDialect, Need, World};
+use super::{KaiDialect, Need, Severity, Violation, World};
 use crate::api;
 use crate::api::pod_group::PodGroupSpec;
 use crate::model::{Dialect, GangTree};
@@ -76,10 +76,18 @@ impl JudgedObject for JudgedPodGroup {
         Ok(Self { tree: GangTree::from_pod_group(&group, dialect), update })
     }
 
-    /// PodGroups without subgroups are out of scope, unless they count subgroups.
     fn passes(&self) -> bool {
+        self.tree.deleting
+    }
+
+    /// PodGroups without subgroups are older than subgroups and stay admitted: their errors become warnings, unless they
+    /// count subgroups.
+    fn weigh(&self, mut found: Vec<Violation>) -> Vec<Violation> {
         let counts_subgroups = self.tree.dialect == Some(Dialect::Upstream) && self.tree.min_sub_group.is_some();
-        self.tree.deleting || (self.tree.is_flat() && !counts_subgroups)
+        if self.tree.is_flat() && !counts_subgroups {
+            found.iter_mut().for_each(|violation| violation.severity = violation.severity.max(Severity::Warning));
+        }
+        found
     }
 
     /// Returns the topologies of its constraints, for the order of their levels.
