@@ -12,6 +12,7 @@ use super::certificate_words;
 pub use super::failure::Failure;
 use super::failure::{one_line, root_cause};
 pub use super::kubeconfig::ConnectionArgs;
+use super::kubeconfig_words::client_words;
 use crate::cluster::told;
 use crate::cluster::write::deadline::Unfinished;
 use crate::model::Serving;
@@ -96,8 +97,10 @@ impl LiveArgs {
         let rolegate = self.rolegate.clone();
         let (roots, user) = (config.root_cert.clone(), config.auth_info.clone());
         let client = Client::try_from(config).map_err(|error| match certificate_words::client_certificate(&user) {
-            Some(certificate) => Failure::Certificate { certificate, reason: root_cause(&error) },
-            None => Failure::Client(error),
+            Some(certificate) if matches!(error, kube::Error::RustlsTls(_)) => {
+                Failure::Certificate { certificate, reason: root_cause(&error) }
+            }
+            _ => Failure::Client(client_words(&error, &user)),
         })?;
         Ok(Connection { client, namespace, server, roots, rolegate })
     }
@@ -115,12 +118,17 @@ impl Connection {
             kube::Error::Api(status) if status.code == 401 => {
                 Failure::Refused(format!("the API server at {} does not accept these credentials", self.server))
             }
+            // An API server answers with a Status, not with a page.
+            kube::Error::Api(status) if status.message.trim_start().starts_with('<') => {
+                let reason = format!("it answers with a page and code {}, as no API server does", status.code);
+                Failure::Unreachable { server: self.server.clone(), reason }
+            }
             kube::Error::Api(status) => Failure::Refused(one_line(&status.message)),
             // The name is invalid: nothing was sent.
             kube::Error::BuildRequest(_) => Failure::Other(root_cause(error)),
             other => {
                 let mut reason = root_cause(other);
-                if let Some(roots) = self.roots.as_ref().filter(|_| reason.contains("peer certificate")) {
+                if let Some(roots) = self.roots.as_ref().filter(|_| reason.starts_with("its certificate")) {
                     reason = format!("{reason}. The kubeconfig trusts {}", certificate_words::trusted(roots));
                 }
                 Failure::Unreachable { server: self.server.clone(), reason }

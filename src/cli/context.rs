@@ -15,7 +15,7 @@ pub fn context(
     let files = files.iter().map(|document| (document, is_judged(document)));
     for (document, is_judged) in files.chain(with.iter().map(|document| (document, false))) {
         let added = world.add_json(&document.api_version, &document.kind, &document.stored());
-        unreadable.extend(added.err().filter(|_| !is_judged).map(|error| document.unreadable(&error)));
+        unreadable.extend(added.err().filter(|_| !is_judged).map(|error| document.misshapen(&error)));
     }
     world
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::terminal::print;
+use super::terminal::{in_words, print};
 use crate::api::crd;
 
 /// Options of `crds`.
@@ -26,7 +26,7 @@ pub fn run(args: &CrdsArgs) -> ExitCode {
             continue;
         };
         if let Err(error) = std::fs::write(folder.join(&name), yaml) {
-            eprintln!("rolegate: {}: {error}", folder.join(&name).display());
+            eprintln!("rolegate: {}: {}", folder.join(&name).display(), in_words(&error.to_string()));
             return ExitCode::FAILURE;
         }
     }

@@ -17,7 +17,7 @@ use super::progress::Progress;
 use super::terminal::{in_words, shown};
 use crate::api::ObjectKind;
 use crate::model::CARRIERS;
-use crate::rules::almost_ours;
+use crate::rules::{DecodeError, almost_ours};
 
 /// Maximum size of a file, in bytes. An API server takes 3 MiB for one object.
 const LARGEST: u64 = 64 << 20;
@@ -143,6 +143,12 @@ impl Document {
         let at = Some(self.node.locate(&[(false, field.to_owned())])).filter(|at| at.line > 0);
         let kind = if self.kind.is_empty() { "object" } else { &self.kind };
         Some(Unreadable { file: self.source.name.clone(), at, message: format!("{kind} {:?}: {why}", self.name) })
+    }
+
+    /// Returns an error for a field of this object, at its position.
+    pub fn misshapen(&self, error: &DecodeError) -> Unreadable {
+        let at = Some(self.node.locate_path(&error.path)).filter(|at| at.line > 0);
+        Unreadable { at, ..self.unreadable(error) }
     }
 
     /// Returns an error for this object, at its position.

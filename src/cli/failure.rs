@@ -11,9 +11,9 @@ pub enum Failure {
     /// No kubeconfig, or an unusable one.
     #[error("no cluster to talk to: {0}")]
     Config(String),
-    /// Certificates or keys of the kubeconfig are unusable.
-    #[error("client: {0}")]
-    Client(kube::Error),
+    /// Credentials of the kubeconfig are unusable.
+    #[error("{0}")]
+    Client(String),
     /// The client certificate, or its key, is unusable.
     #[error(
         "the client certificate of the kubeconfig, {certificate}, cannot be used: {reason}. One of X.509 version 3 can, with a \

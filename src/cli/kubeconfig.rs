@@ -1,7 +1,6 @@
 //! Reads the kubeconfig, and the proxy for the API server.
 
 use std::env;
-use std::error::Error;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -11,7 +10,8 @@ use hyper_util::client::proxy::matcher::Matcher;
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use super::failure::{Failure, one_line, root_cause};
+use super::failure::Failure;
+use super::kubeconfig_words::{SERVER, kubeconfig_words, nowhere};
 
 /// Where the API server is.
 #[derive(Args, Clone, Debug)]
@@ -42,19 +42,22 @@ impl ConnectionArgs {
     }
 
     async fn read(&self) -> Result<Config, Failure> {
-        let fault = |error: &dyn Error| Failure::Config(one_line(&error.to_string()));
+        let fault = |error: &KubeconfigError| Failure::Config(kubeconfig_words(error));
         let file = match self.kubeconfig.as_ref().map_or_else(Kubeconfig::read, Kubeconfig::read_from) {
             Ok(file) => file,
-            Err(_) if !self.is_given() => return Config::infer().await.map_err(|error| fault(&error)),
+            Err(error) if !self.is_given() => {
+                return Config::infer().await.map_err(|_| Failure::Config(nowhere(&error)));
+            }
             Err(error) => return Err(fault(&error)),
         };
         let named = named_proxy(&file, self.context.as_ref());
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let read = Config::from_custom_kubeconfig(file, &options).await;
-        let mut config = read.map_err(|error| match &error {
-            KubeconfigError::ParseNoProxy(why) => Failure::Config(format!("NO_PROXY: {}", root_cause(why))),
-            other => fault(other),
-        })?;
+        let mut config = read.map_err(|error| fault(&error))?;
+        // The client panics at the first request to an address without a scheme.
+        if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) {
+            return Err(Failure::Config(SERVER.to_owned()));
+        }
         let proxy = named.or_else(|| proxy_of_environment(&config.cluster_url));
         config.proxy_url = proxy.map(|proxy| proxy_address(&proxy)).transpose()?;
         Ok(config)
@@ -90,9 +93,7 @@ fn proxy_address(text: &str) -> Result<Uri, Failure> {
     };
     // The error omits the address: it may contain a password.
     let fault = |why: &str| Failure::Config(format!("the proxy of the kubeconfig, or of HTTPS_PROXY: {why}"));
-    let address = full.parse::<Uri>().map_err(|error| fault(&error.to_string()))?;
-    match address.scheme_str() {
-        Some("http" | "https" | "socks5") => Ok(address),
-        _ => Err(fault("must begin with http://, https:// or socks5://")),
-    }
+    let address = full.parse::<Uri>().ok();
+    let address = address.filter(|address| matches!(address.scheme_str(), Some("http" | "https" | "socks5")));
+    address.ok_or_else(|| fault("must be a URL that begins with http://, https:// or socks5://"))
 }

@@ -127,7 +127,7 @@ pub async fn cluster(
 ) -> Result<Cluster, Failure> {
     let makers = makers(&connection.client, group).await.map_err(|error| connection.failure(&error))?;
     let mut cluster = Cluster::seen(room, &group.key, &snapshot.pods, MOST_PODS);
-    add_makers(&mut cluster, makers).map_err(Failure::Other)?;
+    add_makers(&mut cluster, &makers).map_err(Failure::Other)?;
     Ok(cluster)
 }
 

@@ -6,6 +6,8 @@ use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use serde_saphyr::{Location, Spanned};
 
+use crate::model::FieldPath;
+
 /// Line and column, counted from 1; 0 when unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
@@ -89,6 +91,12 @@ impl Node {
             (at, node) = (position, inner);
         }
         at
+    }
+
+    /// Returns the position of the field with this path, or of the closest existing ancestor.
+    pub fn locate_path(&self, path: &FieldPath) -> Position {
+        let steps: Vec<_> = path.steps().map(|(is_index, step)| (is_index, step.into_owned())).collect();
+        self.locate(&steps)
     }
 
     /// Moves every position to a document that begins at `start` of its file.

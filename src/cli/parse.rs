@@ -3,6 +3,7 @@
 use serde_saphyr::{DuplicateKeyPolicy, Options};
 
 use super::node::{Node, Position};
+use super::yaml_words::yaml_words;
 
 /// A document, or the position and the message of an error.
 pub type Parsed = Result<Node, (Option<Position>, String)>;
@@ -14,27 +15,22 @@ pub fn parse(text: &str) -> Vec<Parsed> {
     nodes
         .map(|node| {
             node.map_err(|error| {
-                let at = error.location().map(Position::from).filter(|at| at.line > 0);
-                (at, plain(&error))
+                let (at, words) = yaml_words(&error);
+                (at, within_limits(words))
             })
         })
         .collect()
 }
 
-/// Returns the first line of an error, without the position, which is printed separately.
-fn plain(error: &serde_saphyr::Error) -> String {
-    let text = error.without_snippet().to_string();
-    let line = text.lines().next().unwrap_or_default();
-    let line = line.split(" at line ").next().unwrap_or_default();
-    if line.contains("budget breached") {
+/// Returns the message of an error, which names the limit that a text exceeds.
+fn within_limits(words: String) -> String {
+    if words.contains("budget breached") {
         return format!("too large or too deep: more than {MOST_VALUES} values, or more than {MOST_LEVELS} levels");
     }
-    if line.contains("alias replay limit") {
+    if words.contains("alias replay limit") {
         return format!("too large: its aliases repeat more than {MOST_REPEATED} values");
     }
-    // The rest of the message is for callers of the parser.
-    let line = line.split(", set DuplicateKeyPolicy").next().unwrap_or_default();
-    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+    words
 }
 
 /// Maximum number of values with positions in one file.

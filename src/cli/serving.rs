@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use crate::api::selector::{LabelSelector, Requirement};
 use crate::model::names::is_label_value;
 use crate::model::{Mode, Serving};
+use crate::rules::decode::decode;
 use crate::rules::rule_setting::{SettingError, together};
 use crate::rules::settings::Setting;
 use crate::rules::{RuleSetting, RuleSettings, label_key_fault};
@@ -98,7 +99,7 @@ pub fn serving(mode: Mode, selector: Option<&LabelSelector>) -> Serving {
 /// Parses a selector of namespaces, as `kubectl get -l` takes it, or as a JSON `metav1.LabelSelector`.
 pub fn parse_selector(text: &str) -> Result<LabelSelector, String> {
     let selector = if text.trim_start().starts_with('{') {
-        serde_json::from_str(text).map_err(|error| format!("is no LabelSelector: {error}"))?
+        decode(text).map_err(|error| format!("must be a LabelSelector in JSON: {error}"))?
     } else {
         let terms = terms(text);
         let requirements = terms.iter().map(|term| requirement(term));

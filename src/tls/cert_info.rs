@@ -10,19 +10,21 @@ use x509_parser::prelude::X509Certificate;
 #[derive(Debug, thiserror::Error)]
 pub enum CertError {
     /// The certificate file is not PEM.
-    #[error("certificate is not PEM: {0}")]
+    #[error("the certificate is not PEM")]
     CertificatePem(#[source] rustls::pki_types::pem::Error),
     /// The certificate file has no certificate in it.
     #[error("no certificate in the PEM text")]
     NoCertificate,
     /// The certificate is not X.509.
-    #[error("certificate could not be parsed: {0}")]
+    #[error("the certificate is not X.509")]
     Certificate(String),
     /// The key file is not PEM, or has no private key in it.
-    #[error("private key could not be read: {0}")]
+    #[error("there is no private key in PEM")]
     KeyPem(#[source] rustls::pki_types::pem::Error),
     /// The key is of an unusable kind, or is not the certificate's.
-    #[error("key and certificate are not a usable pair: {0}")]
+    #[error(
+        "key and certificate are not a usable pair: the key must be that of the certificate, of RSA, P-256, P-384 or Ed25519"
+    )]
     Pair(#[source] rustls::Error),
 }
 

@@ -22,13 +22,13 @@ use crate::tls::files::PolledFiles;
 #[derive(Debug, thiserror::Error)]
 pub enum ClientAuthError {
     /// The CA file is not PEM.
-    #[error("client CA is not PEM: {0}")]
+    #[error("client CA is not PEM")]
     Pem(#[source] rustls::pki_types::pem::Error),
     /// A certificate in the CA file can't be a trust anchor.
-    #[error("client CA can't be used: {0}")]
+    #[error("client CA is not the certificate of an authority")]
     Anchor(#[source] Error),
     /// The CA file has no certificate in it.
-    #[error("client CA: {0}")]
+    #[error("client CA has no certificate in it")]
     Verifier(#[source] VerifierBuilderError),
     /// No name is allowed, so nobody could call.
     #[error("client authentication needs at least one allowed name")]

@@ -51,7 +51,7 @@ async fn a_proxy_of_the_kubeconfig_is_used_whatever_the_environment_says() {
     }
     let (file, _) = kubeconfig(&stage, NAME, Some("ftp://me:secret@127.0.0.1:1"));
     let told = error(&status(&file, &[]).await);
-    let words = "no cluster to talk to: the proxy of the kubeconfig, or of HTTPS_PROXY: must begin with http://, https:// or socks5://";
+    let words = "no cluster to talk to: the proxy of the kubeconfig, or of HTTPS_PROXY: must be a URL that begins with http://, https:// or socks5://";
     assert!(told.contains(words) && !told.contains("secret"), "{told}");
     let (file, port) = kubeconfig(&stage, NAME, Some("http://me:secret@127.0.0.1:1"));
     let told = error(&status(&file, &[]).await);

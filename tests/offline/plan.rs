@@ -50,7 +50,7 @@ fn what_cannot_be_read_is_said_and_ends_with_2() {
         (&["absent.yaml"], "absent.yaml: unreadable: "),
         (&["group.yaml", "--with", "absent.yaml"], "absent.yaml: unreadable: "),
         (&["group.yaml", "--state", "absent.yaml"], "absent.yaml: unreadable: "),
-        (&["group.yaml", "--state", "typo.yaml"], "typo.yaml: unreadable: roles.prefill.redy: unknown field"),
+        (&["group.yaml", "--state", "typo.yaml"], "typo.yaml: unreadable: roles.prefill.redy: no such field"),
         (&["group.yaml", "--state", "role.yaml"], "role.yaml: unreadable: roles.prefil: no group has this role"),
         (&["service.yaml"], "rolegate: no RoleBasedGroup and no RoleCoordination in the files"),
         (&["huge.yaml", "-o", "json"], ""),

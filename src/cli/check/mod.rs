@@ -24,7 +24,7 @@ use crate::cli::serving::ModeArgs;
 use crate::cli::terminal::end;
 use crate::cluster::watch::sources::NAMESPACE;
 use crate::fit::shortages;
-use crate::model::{Allowed, FieldPath, Mode, Serving};
+use crate::model::{Allowed, Mode, Serving};
 use crate::rules::{DecodeError, Judged, Operation, Options, Violation, World, judge_json, judged_kinds, read_group};
 
 /// Arguments of `check`.
@@ -101,7 +101,8 @@ impl Checked<'_> {
         let lists =
             [(Weight::Error, &judged.errors), (Weight::Warning, &judged.warnings), (Weight::Note, &judged.notes)];
         let found = lists.into_iter().flat_map(|(weight, list)| list.iter().map(move |violation| (weight, violation)));
-        let located = found.map(|(weight, violation)| (weight, violation, position(self.document, &violation.path)));
+        let located =
+            found.map(|(weight, violation)| (weight, violation, self.document.node.locate_path(&violation.path)));
         let mut all: Vec<_> = located.collect();
         all.sort_by_key(|(_, _, at)| (at.line, at.column));
         all
@@ -220,26 +221,6 @@ pub(in crate::cli) fn of_shape(judged: Option<Result<Judged, DecodeError>>) -> J
         Some(Ok(judged)) => judged,
         Some(Err(error)) => Judged { errors: vec![error.violation()], ..Judged::default() },
     }
-}
-
-/// Returns the position of a path in the file: the key of its last field, or the closest existing ancestor.
-fn position(document: &Document, path: &FieldPath) -> Position {
-    let steps: Vec<_> = path.steps().flat_map(|(is_index, step)| written_steps(is_index, &step)).collect();
-    document.node.locate(&steps)
-}
-
-/// Splits a path into steps, including a step that is itself a path: `spec.roles[0].name`.
-fn written_steps(is_index: bool, step: &str) -> Vec<(bool, String)> {
-    if is_index || !step.contains(['.', '[']) || step.contains('/') {
-        return vec![(is_index, step.to_owned())];
-    }
-    let parts = step.split(['.', '[']).filter(|part| !part.is_empty());
-    parts
-        .map(|part| match part.strip_suffix(']') {
-            Some(index) => (true, index.to_owned()),
-            None => (false, part.to_owned()),
-        })
-        .collect()
 }
 
 /// Displays an object in messages.

@@ -30,11 +30,11 @@ impl FileCluster {
         let mut unmeasured = Vec::new();
         let told: HashSet<_> = misshapen.iter().map(|(document, _)| std::ptr::from_ref(*document)).collect();
         for document in documents.filter(|document| !told.contains(&std::ptr::from_ref(*document))) {
-            let added = cluster.add(&document.api_version, &document.kind, in_namespace(&document.json), &known);
+            let added = cluster.add(&document.api_version, &document.kind, &in_namespace(&document.json), &known);
             unmeasured.extend(added.err().map(|error| document.unreadable(&error)));
         }
         cluster.number();
-        let misshapen = misshapen.iter().map(|(document, error)| document.unreadable(error)).collect();
+        let misshapen = misshapen.iter().map(|(document, error)| document.misshapen(error)).collect();
         Self { known, cluster, misshapen, unmeasured }
     }
 

@@ -33,6 +33,7 @@ pub use crate::cli::manifests::files::files;
 pub use crate::cli::manifests::settings::{Certificates, Settings};
 use crate::cli::manifests::settings::{PodValues, Spread, socket_host, when_unsatisfiable};
 use crate::cli::manifests::yaml::{Target, documents};
+use crate::cli::numbers::{parse_address, whole};
 use crate::cli::serve::LogFormat;
 use crate::cli::serving::{ModeArgs, parse_selector, selector_text};
 use crate::cli::terminal::print;
@@ -108,7 +109,7 @@ pub struct ManifestsArgs {
     #[arg(long, default_value = concat!("rolegate:", env!("CARGO_PKG_VERSION")))]
     image: String,
     /// Replicas of the Deployment.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 2, value_parser = whole(1..=u16::MAX))]
     replicas: u16,
     /// Distribution of replicas over nodes.
     #[arg(long, value_enum, default_value = "preferred")]
@@ -137,13 +138,13 @@ pub struct ManifestsArgs {
     #[arg(long)]
     host_network: bool,
     /// Port of the webhook in a pod.
-    #[arg(long, default_value_t = 9443, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 9443, value_name = "PORT", value_parser = whole(1..=u16::MAX))]
     webhook_port: u16,
     /// Port of /livez, /readyz, /metrics and the status page in a pod.
-    #[arg(long, default_value_t = 9080, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, default_value_t = 9080, value_name = "PORT", value_parser = whole(1..=u16::MAX))]
     admin_port: u16,
     /// Address on which the pods listen; `::` is every address of IPv4 and IPv6.
-    #[arg(long, default_value_t = settings::EVERYWHERE, value_name = "ADDRESS")]
+    #[arg(long, default_value_t = settings::EVERYWHERE, value_name = "ADDRESS", value_parser = parse_address)]
     listen_address: IpAddr,
     /// PriorityClass of the pods; a class of the system comes with a ResourceQuota.
     #[arg(long, default_value = "system-cluster-critical", value_name = "CLASS")]

@@ -69,7 +69,7 @@ pub fn run(args: &MutateArgs) -> ExitCode {
     }
     let mut misshapen = Vec::new();
     let known = Known::of(files.documents.iter().chain(&with.documents), &mut misshapen);
-    unreadable.extend(misshapen.iter().map(|(document, error)| document.unreadable(error)));
+    unreadable.extend(misshapen.iter().map(|(document, error)| document.misshapen(error)));
     let settings = args.pods.settings();
     let objects = mutated::all(&files.documents, &old.documents, &known, &settings, &mut unreadable);
     let is_read = io::stdout().is_terminal();

@@ -32,6 +32,7 @@ use crate::model::{Claims, Group};
 use crate::plan::simulate::RunError;
 use crate::plan::status::conditions::conflicted;
 use crate::plan::{ObservedCounts, Run, decide_once, simulate};
+use crate::rules::decode::decode;
 use crate::rules::{Judged, Operation, Options, World, read_group};
 
 /// Arguments of `plan`.
@@ -296,13 +297,7 @@ fn read_state(path: &PathBuf) -> Result<ObservedCounts, Unreadable> {
     let [state] = read.documents.as_slice() else {
         return Err(fault(format!("must be one document, and is {}", read.documents.len())));
     };
-    let mut json = serde_json::Deserializer::from_str(&state.json);
-    let read = serde_path_to_error::deserialize::<_, ObservedCounts>(&mut json);
-    read.map_err(|error| {
-        let message = error.inner().to_string();
-        let message = message.split(" at line ").next().unwrap_or_default();
-        fault(if error.path().iter().len() == 0 { message.to_owned() } else { format!("{}: {message}", error.path()) })
-    })
+    decode(&state.json).map_err(|error| fault(error.to_string()))
 }
 
 /// Returns an error for a role of the state that no group has: it is misspelt, or the state is of another group.

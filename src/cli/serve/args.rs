@@ -11,6 +11,7 @@ use crate::cli::allow::{Allow, allowed};
 use crate::cli::bytes;
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
+use crate::cli::numbers::{parse_socket, whole};
 use crate::cli::options::{KaiDialectArg, PodArgs};
 use crate::cli::serving::{ModeArgs, parse_selector, serving};
 use crate::cluster::registration::SERVICE_PORT;
@@ -24,10 +25,10 @@ use crate::tls::acceptor::OldestTls;
 #[derive(Debug, Args)]
 pub struct ServeArgs {
     /// Address of the webhook port; port 0 selects a free port.
-    #[arg(long, default_value = "127.0.0.1:9443", env = "ROLEGATE_LISTEN")]
+    #[arg(long, default_value = "127.0.0.1:9443", env = "ROLEGATE_LISTEN", value_parser = parse_socket)]
     pub(super) listen: SocketAddr,
     /// Address of the port for /livez, /readyz, /metrics and the status page, /page/.
-    #[arg(long, default_value = "127.0.0.1:9080", env = "ROLEGATE_ADMIN_LISTEN")]
+    #[arg(long, default_value = "127.0.0.1:9080", env = "ROLEGATE_ADMIN_LISTEN", value_parser = parse_socket)]
     pub(super) admin_listen: SocketAddr,
     /// Serve the status page on the admin port.
     #[arg(long, value_enum, default_value = "on")]
@@ -106,7 +107,7 @@ pub struct ServeArgs {
     #[arg(long, default_value = "60s", value_parser = duration::parse)]
     pub(super) bind_timeout: Duration,
     /// Maximum number of concurrent recoveries of all groups; by default a tenth of all segments, at least one.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u32::MAX))]
     pub(super) max_recoveries: Option<u32>,
     /// Time-out of a write to the API server; the write is then retried.
     #[arg(long, default_value = "10s", value_parser = duration::parse)]

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub use args::{LogFormat, ServeArgs};
 
 use crate::cli::connection::Failure;
+use crate::cli::terminal::in_words;
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::entries::Entries;
 use crate::cluster::index::SharedIndex;
@@ -62,8 +63,8 @@ use crate::tls::files::FilesError;
 /// The error when `serve` cannot start, or ends by itself.
 #[derive(Debug, thiserror::Error)]
 enum ServeError {
-    #[error("log filter {0:?} cannot be read: {1}")]
-    Log(String, tracing_subscriber::filter::ParseError),
+    #[error("--log: must be a level such as info, or TARGET=LEVEL, separated by commas, and is {0:?}")]
+    Log(String),
     #[error(transparent)]
     Connection(#[from] Failure),
     #[error("client: {0}")]
@@ -93,15 +94,14 @@ pub fn run(args: ServeArgs) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("rolegate: {error}");
+            eprintln!("rolegate: {}", in_words(&error.to_string()));
             ExitCode::FAILURE
         }
     }
 }
 
 fn start_log(args: &ServeArgs) -> Result<(), ServeError> {
-    let filter =
-        tracing_subscriber::EnvFilter::try_new(&args.log).map_err(|error| ServeError::Log(args.log.clone(), error))?;
+    let filter = tracing_subscriber::EnvFilter::try_new(&args.log).map_err(|_| ServeError::Log(args.log.clone()))?;
     log::start(filter, args.log_format);
     Ok(())
 }

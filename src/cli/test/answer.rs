@@ -203,7 +203,7 @@ pub(super) fn mutations(input: &Input) -> Result<Vec<Mutated>, Vec<String>> {
 fn mutate(input: &Input, files: &Files, unreadable: &mut Vec<String>) -> Vec<Mutated> {
     let mut misshapen = Vec::new();
     let known = Known::of(files.objects.iter().chain(&files.with), &mut misshapen);
-    let mut faults: Vec<_> = misshapen.iter().map(|(document, error)| document.unreadable(error)).collect();
+    let mut faults: Vec<_> = misshapen.iter().map(|(document, error)| document.misshapen(error)).collect();
     let objects = all(&files.objects, &files.old, &known, &input.options.settings(), &mut faults);
     unreadable.extend(faults.iter().map(ToString::to_string));
     objects

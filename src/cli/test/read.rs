@@ -5,13 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use serde_path_to_error::Segment;
 
 use super::case::{API_VERSION, Asked, Case, Expect, Expected, Input, KIND, TestFile, WrittenCase};
 use crate::cli::documents::{Documents, Unreadable, walk};
 use crate::cli::node::{Node, Position};
 use crate::cli::parse::parse;
 use crate::cli::terminal::in_words;
+use crate::rules::decode_value;
 
 #[derive(Debug, Default)]
 pub struct Suite {
@@ -46,9 +46,6 @@ struct Reader {
     /// Objects of files that cases refer to, by path.
     objects: HashMap<PathBuf, Result<Vec<Value>, String>>,
 }
-
-/// The path to a value in its file.
-type Steps = Vec<(bool, String)>;
 
 impl Reader {
     /// Reads a file. Files in a folder may be unrelated; a named file must be a test.
@@ -88,15 +85,9 @@ impl Reader {
 
     fn document(&mut self, path: &Path, number: usize, node: &Node) {
         let value = node.to_json();
-        let read: Result<TestFile, _> = serde_path_to_error::deserialize(&value);
-        let file = match read {
+        let file: TestFile = match decode_value(&value) {
             Ok(file) => file,
-            Err(error) => {
-                let steps = steps(error.path());
-                let named = format!("{}: ", error.path());
-                let named = if steps.is_empty() { "" } else { &named };
-                return self.refuse(path, Some(node.locate(&steps)), &format!("{named}{}", error.inner()));
-            }
+            Err(error) => return self.refuse(path, Some(node.locate_path(&error.path)), &error.to_string()),
         };
         for (field, found, must) in [("apiVersion", &file.api_version, API_VERSION), ("kind", &file.kind, KIND)] {
             if found != must {
@@ -228,17 +219,6 @@ fn is_test(node: &Node) -> bool {
     text("apiVersion").starts_with("cli.rolegate.dev")
         || node.get("cases").is_some() && text("kind") == KIND
         || node.get("cases").is_some() && node.get("apiVersion").is_none()
-}
-
-fn steps(path: &serde_path_to_error::Path) -> Steps {
-    path.iter()
-        .filter_map(|segment| match segment {
-            Segment::Seq { index } => Some((true, index.to_string())),
-            Segment::Map { key } => Some((false, key.clone())),
-            Segment::Enum { variant } => Some((false, variant.clone())),
-            Segment::Unknown => None,
-        })
-        .collect()
 }
 
 fn list(value: Option<Value>) -> Vec<Value> {

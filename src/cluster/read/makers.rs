@@ -54,7 +54,7 @@ impl OrdinalStarts for Starts {
 }
 
 /// Adds the makers to the cluster, and numbers their pods. Fails with the kind of an object that cannot be read, and why.
-pub fn add_makers(cluster: &mut Cluster, makers: Vec<(ObjectKind, Value)>) -> Result<(), String> {
+pub fn add_makers(cluster: &mut Cluster, makers: &[(ObjectKind, Value)]) -> Result<(), String> {
     let start = |(kind, object): &(ObjectKind, Value)| {
         let start = object.pointer("/spec/ordinals/start").and_then(Value::as_i64).filter(|_| *kind == STATEFUL_SET)?;
         Some((object.pointer("/metadata/name")?.as_str()?.to_owned(), start))

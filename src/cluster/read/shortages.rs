@@ -78,7 +78,7 @@ impl Shortages {
                 Sight::Known(capacity) => Some(Cluster::seen(capacity, &group.key, &pods, MOST_PODS)),
                 _ => None,
             })?;
-            add_makers(&mut cluster, makers).ok()?;
+            add_makers(&mut cluster, &makers).ok()?;
             Some(shortages(&fit(&group, &domain_keys, &cluster, MOST_BATCHES)))
         });
         Some((key, timeout_at(deadline, found).await.ok()?.ok()??))

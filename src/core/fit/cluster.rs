@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::api::node::NODE;
@@ -16,6 +15,7 @@ use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, identify,
 use crate::mutate::expand::expand;
 use crate::plan::placement::{BatchPods, Capacity, Needs, Room, VolumeSight, Volumes, claims_of};
 use crate::plan::view::GroupPods;
+use crate::rules::{DecodeError, decode_value};
 
 /// Largest number of pods expanded from templates, where the caller has no other limit.
 pub const MOST_PODS: u64 = 100_000;
@@ -106,7 +106,7 @@ impl Cluster {
         &mut self,
         api_version: &str,
         kind: &str,
-        object: Value,
+        object: &Value,
         starts: &impl OrdinalStarts,
     ) -> Result<(), String> {
         let is = |known: ObjectKind| kind == known.kind && api_version == known.api_version();
@@ -117,30 +117,30 @@ impl Cluster {
         } else if [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS].into_iter().any(is) {
             self.add_volume(kind, object).map_err(|error| error.to_string())
         } else if kind == ROLE_BASED_GROUP.kind && CARRIERS.iter().any(|carrier| is(*carrier)) {
-            self.add_group(&object)
+            self.add_group(object)
         } else {
-            self.add_workload(api_version, kind, &object, starts)
+            self.add_workload(api_version, kind, object, starts)
         }
     }
 
-    fn add_node(&mut self, object: Value) -> Result<(), String> {
-        let node: Node = serde_json::from_value(object).map_err(|error| error.to_string())?;
+    fn add_node(&mut self, object: &Value) -> Result<(), String> {
+        let node: Node = decode_value(object).map_err(|error| error.to_string())?;
         self.room.apply_node(&node).map(|_| ()).map_err(|error| error.to_string())
     }
 
-    fn add_volume(&mut self, kind: &str, object: Value) -> Result<(), serde_json::Error> {
+    fn add_volume(&mut self, kind: &str, object: &Value) -> Result<(), DecodeError> {
         self.volumes.sight = VolumeSight::Known;
         if kind == PERSISTENT_VOLUME_CLAIM.kind {
-            self.volumes.apply_claim(&serde_json::from_value(object)?);
+            self.volumes.apply_claim(&decode_value(object)?);
         } else if kind == PERSISTENT_VOLUME.kind {
-            self.volumes.apply_volume(&serde_json::from_value(object)?);
+            self.volumes.apply_volume(&decode_value(object)?);
         } else {
-            self.volumes.apply_class(&serde_json::from_value(object)?);
+            self.volumes.apply_class(&decode_value(object)?);
         }
         Ok(())
     }
 
-    fn add_pod(&mut self, object: Value, starts: &impl OrdinalStarts) -> Result<(), String> {
+    fn add_pod(&mut self, object: &Value, starts: &impl OrdinalStarts) -> Result<(), String> {
         let (replica, pod) = read_pod(object, starts)?;
         if pod.has_ended() || pod.metadata.is_deleting() && pod.node().is_none() {
             return Ok(());
@@ -211,12 +211,12 @@ impl Cluster {
     /// Expands the templates of the roles of a RoleBasedGroup. Roles with patches or without a template are left to the
     /// workloads that their operator makes.
     fn add_group(&mut self, object: &Value) -> Result<(), String> {
-        let group = RoleBasedGroup::deserialize(object).map_err(|error| error.to_string())?;
+        let group: RoleBasedGroup = decode_value(object).map_err(|error| error.to_string())?;
         let key = GroupKey::new(group.metadata.namespace(), group.metadata.display_name());
         let roles = object.pointer("/spec/roles").and_then(Value::as_array);
         for (role, written) in group.spec.roles.iter().zip(roles.into_iter().flatten()) {
             let Some((template, size)) = template(written) else { continue };
-            let mut pod = SchedulingPod::deserialize(template).map_err(|error| error.to_string())?;
+            let mut pod: SchedulingPod = decode_value(template).map_err(|error| error.to_string())?;
             pod.metadata.namespace = Some(key.namespace.to_string());
             let needs = Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?);
             let replicas = u32::try_from(role.replicas.unwrap_or(1)).unwrap_or(0);
@@ -345,7 +345,7 @@ fn expanded(
     let pods = expand(api_version, kind, object, most).map_err(|error| error.to_string())?;
     let mut last: Option<Arc<Needs>> = None;
     let needs = |pod| {
-        let (Some(replica), pod) = read_pod(pod, starts)? else { return Ok(None) };
+        let (Some(replica), pod) = read_pod(&pod, starts)? else { return Ok(None) };
         let needs = Needs::of(&pod).map_err(|error| error.to_string())?;
         let needs = last.take().filter(|last| **last == needs).unwrap_or_else(|| Arc::new(needs));
         last = Some(needs.clone());
@@ -355,9 +355,9 @@ fn expanded(
 }
 
 /// Reads a pod, and the replica that it belongs to.
-fn read_pod(object: Value, starts: &impl OrdinalStarts) -> Result<(Option<OfReplica>, SchedulingPod), String> {
-    let scheduling = SchedulingPod::deserialize(&object).map_err(|error| error.to_string())?;
-    let pod: Pod = serde_json::from_value(object).map_err(|error| error.to_string())?;
+fn read_pod(object: &Value, starts: &impl OrdinalStarts) -> Result<(Option<OfReplica>, SchedulingPod), String> {
+    let scheduling: SchedulingPod = decode_value(object).map_err(|error| error.to_string())?;
+    let pod: Pod = decode_value(object).map_err(|error| error.to_string())?;
     let identity = identify(&pod, pod.metadata.namespace(), starts);
     let replica = identity.and_then(|identity| Some((identity.group, identity.role?, identity.ordinal)));
     Ok((replica, scheduling))
@@ -382,7 +382,7 @@ mod tests {
             json!({ "metadata": { "name": "b", "namespace": "ns" }, "spec": { "replicas": replicas, "template": template } })
         };
         let add = |cluster: &mut Cluster, kind: ObjectKind, object: Value| {
-            cluster.add(&kind.api_version(), kind.kind, object, &()).is_ok()
+            cluster.add(&kind.api_version(), kind.kind, &object, &()).is_ok()
         };
         let mut cluster = Cluster::new(5);
         assert!(add(&mut cluster, ROLE_BASED_GROUP, group(3)));

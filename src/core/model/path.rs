@@ -20,11 +20,6 @@ impl FieldPath {
         Self(vec![Step::Child(Cow::Borrowed(name))])
     }
 
-    /// Returns a path that is already written as text.
-    pub fn verbatim(path: String) -> Self {
-        Self(vec![Step::Child(path.into())])
-    }
-
     /// Returns the path of a field of this object.
     #[must_use]
     pub fn child(&self, name: impl Into<Cow<'static, str>>) -> Self {
@@ -47,6 +42,16 @@ impl FieldPath {
     #[must_use]
     pub fn parent(&self) -> Self {
         Self(self.0.split_last().map(|(_, steps)| steps.to_vec()).unwrap_or_default())
+    }
+
+    /// Reports whether this is the path of the whole object.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Reports whether the last step is this field or key.
+    pub fn ends_with(&self, name: &str) -> bool {
+        self.steps().last().is_some_and(|(is_index, step)| !is_index && step == name)
     }
 
     fn with(&self, step: Step) -> Self {

@@ -31,7 +31,7 @@ pub mod world;
 pub use almost::almost_ours;
 pub use carrier::read_group;
 pub use catalogue::{RuleInfo, catalogue};
-pub use decode::DecodeError;
+pub use decode::{DecodeError, decode_value};
 pub use group::needs_of_group;
 pub use in_mode::faults_in_mode;
 pub use judge::{judge_group, judge_json, needs};

@@ -4,13 +4,14 @@ use crate::api::Pod;
 use crate::api::review::{Request, Review};
 use crate::cluster::registration::table;
 use crate::cluster::registration::table::{Endpoint, Handling, Row};
+use crate::rules::DecodeError;
 
 /// Reason for which a body is not a review, as shown to the sender.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NoReview {
     /// Not JSON, or a field of another type.
     #[error("the body is not an AdmissionReview: {0}")]
-    Unreadable(String),
+    Unreadable(#[from] DecodeError),
     #[error(
         "the body is not an AdmissionReview of admission.k8s.io/v1: it says apiVersion {api_version:?}, kind {kind:?}"
     )]
@@ -50,7 +51,7 @@ pub fn decode(endpoint: Endpoint, body: &[u8]) -> Result<DecodedReview<'_>, NoRe
             return Ok(DecodedReview { version, request, row, pod });
         }
     }
-    let review = serde_json::from_slice(body).map_err(|error| NoReview::Unreadable(error.to_string()))?;
+    let review = serde_json::from_slice(body).map_err(DecodeError::from)?;
     let (version, request) = asked(review)?;
     let row = table::find(endpoint, &request);
     Ok(DecodedReview { version, request, row, pod: None })
@@ -142,9 +143,9 @@ mod tests {
 
     #[test]
     fn bodies_that_are_no_review_are_refused_in_plain_words() {
-        assert!(refused("{}").contains("missing field `apiVersion`"));
+        assert!(refused("{}").ends_with(": apiVersion: must be set"));
         assert!(refused("null").starts_with("the body is not an AdmissionReview"));
-        assert!(refused("").contains("EOF"));
+        assert!(refused("").ends_with(": not JSON: it ends too early"));
         assert!(refused("[1,2]").starts_with("the body is not an AdmissionReview"));
         assert_eq!(
             refused(r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}"#),

@@ -107,11 +107,11 @@ async fn bodies_that_are_no_review_are_refused_in_plain_words() {
         "]".repeat(100_000)
     );
     let bodies = [
-        ("", "the body is not an AdmissionReview: EOF"),
-        ("{}", "the body is not an AdmissionReview: missing field `apiVersion`"),
+        ("", "the body is not an AdmissionReview: not JSON: it ends too early"),
+        ("{}", "the body is not an AdmissionReview: apiVersion: must be set"),
         ("null", "the body is not an AdmissionReview: "),
         ("[]", "the body is not an AdmissionReview: "),
-        ("{", "the body is not an AdmissionReview: EOF"),
+        ("{", "the body is not an AdmissionReview: not JSON: it ends too early"),
         ("\u{0}\u{1}", "the body is not an AdmissionReview: "),
         (no_request, "the AdmissionReview has no `request`"),
         (r#"{"apiVersion":"v1","kind":"Pod"}"#, "the body is not an AdmissionReview of admission.k8s.io/v1"),
