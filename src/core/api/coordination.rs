@@ -162,14 +162,14 @@ pub struct TopologyAffinity {
     /// Node label that names the domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_key: Option<String>,
-    /// Whether the topology is preferred or required.
+    /// Whether the topology is preferred with weight 100, required, or preferred with weight 1 (BestEffort).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend(
         "enum" = ["", "PreferSegmentAffinity", "RequireSegmentAffinity", "BestEffort"],
         "default" = "PreferSegmentAffinity"
     ))]
     pub strategy: Option<String>,
-    /// Prefer another domain for each segment.
+    /// Prefer another domain for each segment, with weight 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread_segments: Option<bool>,
 }
@@ -203,7 +203,7 @@ pub struct DeployTopologyConstraint {
     /// Layer of the topology that the pods of a step share.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_layer_name: Option<String>,
-    /// Whether the topology is required (hard) or preferred (soft).
+    /// Whether the topology is required (hard) or preferred with weight 100 (soft).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "hard", "soft"], "default" = "hard"))]
     pub constraint_mode: Option<String>,
