@@ -162,7 +162,7 @@ pub struct TopologyAffinity {
     /// Node label that names the domain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_key: Option<String>,
-    /// Whether the topology is preferred with weight 100, required, or preferred with weight 1 (BestEffort).
+    /// Preferred with weight 100, required, or preferred with weight 1 (BestEffort).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend(
         "enum" = ["", "PreferSegmentAffinity", "RequireSegmentAffinity", "BestEffort"],
