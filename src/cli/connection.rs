@@ -13,7 +13,7 @@ pub use super::failure::Failure;
 use super::failure::{one_line, root_cause};
 pub use super::kubeconfig::ConnectionArgs;
 use super::kubeconfig_words::client_words;
-use crate::cluster::told;
+use crate::cluster::leader_flags;
 use crate::cluster::write::deadline::Unfinished;
 use crate::model::Serving;
 use crate::model::object_name::{label_fault, subdomain_fault};
@@ -109,7 +109,7 @@ impl LiveArgs {
 impl Connection {
     /// Returns how namespaces are served, as the leader publishes it; the default when it is missing or cannot be read.
     pub async fn serving(&self) -> Serving {
-        told::read(&self.client, &self.rolegate.namespace, &self.rolegate.name).await.unwrap_or_default()
+        leader_flags::read(&self.client, &self.rolegate.namespace, &self.rolegate.name).await.unwrap_or_default()
     }
 
     /// Describes a failed request in one line.

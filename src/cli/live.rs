@@ -14,7 +14,7 @@ use crate::api::volume::{
 use crate::api::{Node, ObjectKind, Pod};
 use crate::cluster::index::Index;
 use crate::cluster::read::listing::{ClusterListing, list_cluster};
-use crate::cluster::read::makers::{add_makers, makers};
+use crate::cluster::read::templates::{add_templates, templates};
 use crate::cluster::read::{missing_pods, pod_groups};
 use crate::cluster::watch::watched::api;
 use crate::fit::{Cluster, MOST_PODS};
@@ -125,9 +125,9 @@ pub async fn cluster(
     snapshot: &Snapshot,
     room: &Capacity,
 ) -> Result<Cluster, Failure> {
-    let makers = makers(&connection.client, group).await.map_err(|error| connection.failure(&error))?;
+    let templates = templates(&connection.client, group).await.map_err(|error| connection.failure(&error))?;
     let mut cluster = Cluster::seen(room, &group.key, &snapshot.pods, MOST_PODS);
-    add_makers(&mut cluster, &makers).map_err(Failure::Other)?;
+    add_templates(&mut cluster, &templates).map_err(Failure::Other)?;
     Ok(cluster)
 }
 

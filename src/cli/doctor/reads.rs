@@ -27,9 +27,9 @@ use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
 use crate::cluster::certificates::read_secret;
+use crate::cluster::leader_flags;
 use crate::cluster::read::installations::installations;
 use crate::cluster::read::listing::list_cluster;
-use crate::cluster::told;
 use crate::model::{Group, names};
 use crate::model::{Installation, Serving};
 use crate::plan::Held;
@@ -62,7 +62,7 @@ impl Reader<'_> {
             self.definitions(),
             self.list(Api::all(client.clone())),
             self.list(Api::all(client.clone())),
-            told::read(client, own, name)
+            leader_flags::read(client, own, name)
         );
         let leases = Api::namespaced(client.clone(), own);
         let (rights, namespaces, services, certificates, lease, probe, of_groups, nobodys, others, policies) = tokio::join!(

@@ -22,6 +22,7 @@ use crate::cli::terminal::in_words;
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::entries::Entries;
 use crate::cluster::index::SharedIndex;
+use crate::cluster::leader_flags;
 use crate::cluster::lease::{Election, LeaseOptions};
 use crate::cluster::metrics::LoopMetrics;
 use crate::cluster::read::lookup::Lookup;
@@ -29,7 +30,6 @@ use crate::cluster::read::shortages::Shortages;
 use crate::cluster::requests::ApiRequests;
 use crate::cluster::run::GateLoop;
 use crate::cluster::stances::Stances;
-use crate::cluster::told;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::capacity;
 use crate::cluster::watch::client::client;
@@ -244,7 +244,7 @@ fn lease_options(args: &ServeArgs, identity: &str, serving: &Serving) -> LeaseOp
         name: args.name.clone(),
         identity: identity.to_owned(),
         duration: args.lease_duration,
-        told: told::annotations(serving),
+        told: leader_flags::annotations(serving),
     }
 }
 

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::workload::LeaderWorkerSet;
 use crate::plan::rollout::Edit;
@@ -115,11 +115,30 @@ fn a_status_alone_does_not_have_the_group_judged_again() {
 #[test]
 fn a_topology_that_was_read_before_its_deletion_was_seen_does_not_come_back() {
     let mut index = Index::default();
-    let read = |index: &mut Index, at| index.read_outside(topology("rack").0, Some(at), topology("rack").2.unwrap());
+    let read = |index: &mut Index, at| {
+        index.read_outside(CLUSTER_TOPOLOGY, topology("rack").0, Some(at), topology("rack").2.unwrap());
+    };
     let (name, ..) = topology("rack");
     index.looked_up_change(1, CLUSTER_TOPOLOGY, Change::Deleted((name, Some(7), None::<Layers>)));
     read(&mut index, 6);
     assert!(index.looked_up::<Layers>(&GroupKey::new("", "t")).is_none(), "nobody would ever tell that it is gone");
     read(&mut index, 8);
     assert!(index.looked_up::<Layers>(&GroupKey::new("", "t")).is_some(), "its successor");
+}
+
+#[test]
+fn of_two_topologies_of_one_name_that_of_rolegate_counts_whichever_was_seen_last() {
+    let mut index = Index::default();
+    let layer = |index: &Index| {
+        let known = index.looked_up::<Layers>(&GroupKey::new("", "t"))?;
+        Some(known.narrow_to_wide().into_iter().map(|layer| layer.name).collect::<String>())
+    };
+    index.looked_up_change(1, CLUSTER_TOPOLOGY, Change::Listed(vec![topology("rack")]));
+    index.looked_up_change(2, CLUSTER_TOPOLOGY_KEP75, Change::Listed(vec![topology("block")]));
+    index.looked_up_change(2, CLUSTER_TOPOLOGY_KEP75, Change::Applied(topology("block")));
+    assert_eq!(layer(&index).as_deref(), Some("rack"));
+    index.looked_up_change(1, CLUSTER_TOPOLOGY, Change::Deleted(topology("rack")));
+    assert_eq!(layer(&index).as_deref(), Some("block"), "the other one is still there");
+    index.looked_up_change(2, CLUSTER_TOPOLOGY_KEP75, Change::Deleted(topology("block")));
+    assert_eq!(layer(&index), None);
 }

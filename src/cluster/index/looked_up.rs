@@ -94,11 +94,11 @@ impl Index {
     }
 
     /// Stores an object that was read outside a watch at this resource version.
-    pub fn read_outside<T: LookedUp>(&mut self, name: Name, version: Option<u64>, object: T) {
-        T::PLACE.1(self).read(name, version, object);
+    pub fn read_outside<T: LookedUp>(&mut self, kind: ObjectKind, name: Name, version: Option<u64>, object: T) {
+        T::PLACE.1(self).read(rank::<T>(kind), name, version, object);
     }
 
-    /// Applies an event of the watch of such a kind. Each kind has its own watch, so a list replaces one store only.
+    /// Applies an event of the watch of such a kind.
     pub fn looked_up_change<T: LookedUp>(&mut self, source: SourceId, kind: ObjectKind, change: Change<Report<T>>) {
         if let Some(served) = self.heard(source, &change) {
             self.served.insert(kind, served);
@@ -107,7 +107,12 @@ impl Index {
             Change::Applied((name, ..)) | Change::Deleted((name, ..)) => Some(name.clone()),
             Change::Listed(_) | Change::NotServed => None,
         };
-        T::PLACE.1(self).take(source, change);
+        T::PLACE.1(self).take(rank::<T>(kind), source, change);
         T::touch(self, touched.as_ref());
     }
+}
+
+/// Returns the position of a kind among those of its objects.
+fn rank<T: LookedUp>(kind: ObjectKind) -> usize {
+    T::KINDS.iter().position(|known| *known == kind).unwrap_or(T::KINDS.len())
 }

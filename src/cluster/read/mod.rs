@@ -1,14 +1,14 @@
 //! Reads on demand, where a watch does not do: live reads before a denial, and lists for a single look.
 
+pub mod events;
 pub mod installations;
 pub mod listing;
 pub mod lookup;
 pub mod losses;
-pub mod makers;
 pub mod missing_pods;
 pub mod pod_groups;
 pub mod running_pods;
 pub mod shortages;
 pub mod surge;
-pub mod told;
+pub mod templates;
 pub mod unlabelled;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::SharedIndex;
-use crate::cluster::read::makers::{add_makers, workloads};
+use crate::cluster::read::templates::{add_templates, workloads};
 use crate::fit::{Cluster, domain_keys, fit, shortages};
 use crate::model::{CARRIERS, GroupKey};
 use crate::plan::Sight;
@@ -68,8 +68,8 @@ impl Shortages {
         let _turn = self.budget.try_acquire().ok()?;
         capacity.ask();
         timeout_at(deadline.min(Instant::now() + LISTED_WITHIN), capacity.listed()).await.ok()?;
-        let mut makers = timeout_at(deadline, workloads(&self.client, &group)).await.ok()?.ok()?;
-        makers.push((question.kind, object));
+        let mut templates = timeout_at(deadline, workloads(&self.client, &group)).await.ok()?.ok()?;
+        templates.push((question.kind, object));
         let domain_keys = domain_keys(&group, |topology, layer| world.layer_key(topology, layer));
         let (capacity, pods) = (capacity.clone(), self.index.read().snapshot(&group.key).pods);
         let key = group.key.clone();
@@ -78,7 +78,7 @@ impl Shortages {
                 Sight::Known(capacity) => Some(Cluster::seen(capacity, &group.key, &pods, MOST_PODS)),
                 _ => None,
             })?;
-            add_makers(&mut cluster, &makers).ok()?;
+            add_templates(&mut cluster, &templates).ok()?;
             Some(shortages(&fit(&group, &domain_keys, &cluster, MOST_BATCHES)))
         });
         Some((key, timeout_at(deadline, found).await.ok()?.ok()??))

@@ -8,6 +8,7 @@ use super::coordinated::{WorkloadName, workloads};
 use super::need::{Known, Need};
 use crate::api::CoordinatedPolicy;
 use crate::api::autoscaler::Autoscaler;
+use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::disruption_budget::PodDisruptionBudget;
 use crate::api::service::Service;
 use crate::api::status::GroupStatus;
@@ -84,9 +85,14 @@ impl World {
         self.workloads.insert(workload.key.clone(), workload);
     }
 
+    /// Adds a ClusterTopology; of two with one name, that of the first kind counts.
     pub fn add_topology(&mut self, topology: impl Into<Arc<Layers>>) {
         let topology = topology.into();
-        self.topologies.insert(topology.name.clone(), topology);
+        let rank = |topology: &Layers| CLUSTER_TOPOLOGIES.iter().position(|kind| *kind == topology.kind);
+        let present = self.topologies.entry(topology.name.clone()).or_insert_with(|| Arc::clone(&topology));
+        if rank(&topology) <= rank(present) {
+            *present = topology;
+        }
     }
 
     pub fn add_budget(&mut self, budget: impl Into<Arc<PodDisruptionBudget>>) {

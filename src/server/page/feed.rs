@@ -14,7 +14,7 @@ use crate::api::event::Event;
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::failure::short;
 use crate::cluster::index::SharedIndex;
-use crate::cluster::read::told::told;
+use crate::cluster::read::events::events_of;
 use crate::fit::Cluster;
 use crate::model::{GroupKey, Mode};
 use crate::plan::Sight;
@@ -204,7 +204,7 @@ impl Source {
         }
         let Some((kind, name)) = self.carrier(key) else { return };
         read.at = Some(Instant::now());
-        match told(&self.client, (kind, &key.namespace, &name), MOST_EVENTS).await {
+        match events_of(&self.client, (kind, &key.namespace, &name), MOST_EVENTS).await {
             Ok(events) => (read.events, read.silence) = (events, None),
             Err(error) => read.silence = Some(short(&error)),
         }

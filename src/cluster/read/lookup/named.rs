@@ -31,7 +31,7 @@ impl Lookup {
                 let Got::Found(found) = self.get::<Guarded<T::Object>>(kind, key, &key.name).await? else { continue };
                 let (name, at, object) = report::<T>(kind, &found);
                 let object = object.ok_or_else(|| LookupError::Shape(format!("{} {key}", kind.kind)))?;
-                self.index.write_quietly(|index| index.read_outside(name, at, object));
+                self.index.write_quietly(|index| index.read_outside(kind, name, at, object));
                 break;
             }
             Ok(None)

@@ -10,7 +10,7 @@ use crate::cluster::watch::watched::api;
 const MOST_READ: u32 = 1000;
 
 /// Returns the last Events of an object, latest first, at most `most`.
-pub async fn told(
+pub async fn events_of(
     client: &Client,
     (kind, namespace, name): (&str, &str, &str),
     most: usize,

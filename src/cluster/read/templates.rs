@@ -23,12 +23,12 @@ pub async fn workloads(client: &Client, group: &Group) -> Result<Vec<(ObjectKind
 }
 
 /// Returns the workloads of a group, and the RoleBasedGroup that carries it.
-pub async fn makers(client: &Client, group: &Group) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
-    let mut makers = workloads(client, group).await?;
+pub async fn templates(client: &Client, group: &Group) -> Result<Vec<(ObjectKind, Value)>, kube::Error> {
+    let mut templates = workloads(client, group).await?;
     if group.carrier.kind.kind == ROLE_BASED_GROUP.kind {
-        makers.extend(read(client, group, vec![(group.carrier.kind, group.key.name.to_string())]).await?);
+        templates.extend(read(client, group, vec![(group.carrier.kind, group.key.name.to_string())]).await?);
     }
-    Ok(makers)
+    Ok(templates)
 }
 
 async fn read(
@@ -53,14 +53,14 @@ impl OrdinalStarts for Starts {
     }
 }
 
-/// Adds the makers to the cluster, and numbers their pods. Fails with the kind of an object that cannot be read, and why.
-pub fn add_makers(cluster: &mut Cluster, makers: &[(ObjectKind, Value)]) -> Result<(), String> {
+/// Adds objects with templates to the cluster, and numbers their pods. Fails with the kind of an object that cannot be read, and why.
+pub fn add_templates(cluster: &mut Cluster, templates: &[(ObjectKind, Value)]) -> Result<(), String> {
     let start = |(kind, object): &(ObjectKind, Value)| {
         let start = object.pointer("/spec/ordinals/start").and_then(Value::as_i64).filter(|_| *kind == STATEFUL_SET)?;
         Some((object.pointer("/metadata/name")?.as_str()?.to_owned(), start))
     };
-    let starts = Starts(makers.iter().filter_map(start).collect());
-    for (kind, object) in makers {
+    let starts = Starts(templates.iter().filter_map(start).collect());
+    for (kind, object) in templates {
         let added = cluster.add(&kind.api_version(), kind.kind, object, &starts);
         added.map_err(|error| format!("{} cannot be read: {error}", kind.kind))?;
     }
