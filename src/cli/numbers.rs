@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// Returns a function that reads a whole number of a range.
-pub fn whole<T: FromStr + PartialOrd + Display>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
+pub fn whole<T>(range: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
 where
-    RangeInclusive<T>: Clone,
+    T: FromStr + PartialOrd + Display + Clone,
 {
     move |text| {
         let number = text.parse().ok().filter(|number| range.contains(number));

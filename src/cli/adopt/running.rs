@@ -9,6 +9,7 @@ use crate::api::{Meta, ObjectKind, Pod};
 use crate::model::Workload;
 use crate::model::maker::{Maker, Owner};
 use crate::model::workload_object::{WithType, WorkloadObject};
+use crate::rules::decode_value;
 
 /// A running workload with its pods.
 pub struct Running {
@@ -25,7 +26,7 @@ impl WithType for Read<'_> {
     type Output = Result<Workload, String>;
 
     fn of<T: WorkloadObject>(self) -> Self::Output {
-        T::deserialize(self.0).map(|object| object.workload()).map_err(|error| error.to_string())
+        decode_value::<T>(self.0).map(|object| object.workload()).map_err(|error| error.to_string())
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::api::{Meta, Object, ObjectKind};
 use crate::cluster::objects::Objects;
+use crate::rules::decode_value;
 
 /// An object of the API server that is read as `T`.
 #[derive(Clone, Debug)]
@@ -79,7 +80,7 @@ impl<'de, T: Object + for<'a> Deserialize<'a>> Deserialize<'de> for Guarded<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = serde_json::Value::deserialize(deserializer)?;
         let meta = value.get("metadata").map(Meta::deserialize).transpose().ok().flatten().unwrap_or_default();
-        Ok(Self { meta, read: serde_path_to_error::deserialize(value).map_err(|error| error.to_string()) })
+        Ok(Self { meta, read: decode_value(&value).map_err(|error| error.to_string()) })
     }
 }
 
