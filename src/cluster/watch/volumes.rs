@@ -46,9 +46,9 @@ pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
 async fn one<T>(
     (client, capacity): (&Client, &SharedCapacity),
     sort: usize,
-    keep: impl Fn(&mut Volumes, &[T]),
-    apply: impl Fn(&mut Volumes, &T) -> bool,
-    remove: impl Fn(&mut Volumes, &T) -> bool,
+    keep: impl Fn(&mut Volumes, &[T]) + Sync,
+    apply: impl Fn(&mut Volumes, &T) -> bool + Sync,
+    remove: impl Fn(&mut Volumes, &T) -> bool + Sync,
 ) where
     T: Object + DeserializeOwned + Send,
 {
