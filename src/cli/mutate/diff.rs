@@ -1,27 +1,31 @@
 //! Diffs of two texts, line by line.
 
-use similar::{ChangeTag, DiffOp, TextDiff};
+use similar::algorithms::{Capture, Replace, myers};
+use similar::{ChangeTag, DiffOp, group_diff_ops};
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
 
 /// Returns the lines of a diff, prefixed with ` `, `-` or `+`; `@` marks omitted lines.
 pub(in crate::cli) fn diff_lines(before: &str, after: &str) -> Vec<String> {
-    let diff = TextDiff::from_lines(before, after);
+    let (before, after): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
+    // The library's front compiles all of its algorithms.
+    let mut changes = Replace::new(Capture::new());
+    let Ok(()) = myers::diff(&mut changes, &before[..], 0..before.len(), &after[..], 0..after.len());
     let (mut shown, mut end) = (Vec::new(), 0);
-    for hunk in diff.grouped_ops(CONTEXT) {
+    for hunk in group_diff_ops(changes.into_inner().into_ops(), CONTEXT) {
         let lines = || hunk.iter().map(DiffOp::old_range);
         let skipped = lines().next().map_or(0, |first| first.start - end);
         if skipped > 0 {
             shown.push(format!("@ {skipped} lines"));
         }
-        for change in hunk.iter().flat_map(|part| diff.iter_changes(part)) {
+        for change in hunk.iter().flat_map(|part| part.iter_changes(&before[..], &after[..])) {
             let sign = match change.tag() {
                 ChangeTag::Equal => ' ',
                 ChangeTag::Delete => '-',
                 ChangeTag::Insert => '+',
             };
-            shown.push(format!("{sign} {}", change.value().trim_end_matches('\n')));
+            shown.push(format!("{sign} {}", change.value()));
         }
         end = lines().next_back().map_or(end, |last| last.end);
     }

@@ -15,8 +15,9 @@ use crate::api::{Object, ObjectKind};
 use crate::cluster::failure::{forbidden, unless};
 use crate::cluster::index::{Change, Index, SourceId};
 use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups, add_trees};
-use crate::cluster::watch::watched::api;
+use crate::cluster::watch::watched::{Text, Watched, api};
 use crate::model::Serving;
+use crate::rules::decode::decode;
 
 #[derive(Debug)]
 pub struct ClusterListing {
@@ -80,6 +81,12 @@ struct Lister {
     reads: Vec<BoxFuture<'static, Result<Read, kube::Error>>>,
 }
 
+/// Reads the objects of a list.
+fn read<T: DeserializeOwned>(items: &[Watched<Text>]) -> Result<Vec<T>, kube::Error> {
+    let objects = items.iter().map(|item| decode(item.object.json()));
+    objects.collect::<Result<_, _>>().map_err(|error| kube::Error::SerdeError(serde::de::Error::custom(error)))
+}
+
 enum Read {
     Take(Box<dyn FnOnce(&mut Index) + Send>),
     Forbidden(ObjectKind),
@@ -93,11 +100,11 @@ impl Reader for Lister {
         selector: Option<String>,
         take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
     ) where
-        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+        T: Object + DeserializeOwned + Send + 'static,
     {
         let source = self.next;
         self.next += 1;
-        let api = api::<T>(&self.client, kind, scope);
+        let api = api::<Text>(&self.client, kind, scope);
         let params = ListParams { label_selector: selector, ..ListParams::default() };
         if self.unread.contains(&kind) {
             let read = Read::Take(Box::new(move |index: &mut Index| take(index, source, Change::NotServed)));
@@ -105,7 +112,7 @@ impl Reader for Lister {
         }
         let read = async move {
             let change = match api.list(&params).await {
-                Ok(list) => Change::Listed(list.items.into_iter().map(|item| item.object).collect()),
+                Ok(list) => Change::Listed(read(&list.items)?),
                 Err(kube::Error::Api(status)) if status.code == 404 => Change::NotServed,
                 // Without the right to read pods there is nothing to show.
                 Err(error) if kind != POD && forbidden(&error).is_some() => return Ok(Read::Forbidden(kind)),

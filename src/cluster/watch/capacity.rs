@@ -15,9 +15,8 @@ use crate::cluster::capacity::{Known, SharedCapacity, Wish};
 use crate::cluster::index::Change;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::readable::{REFUSED_PAUSE, refusal};
-use crate::cluster::watch::stream::watch;
 use crate::cluster::watch::volumes;
-use crate::cluster::watch::watched::api;
+use crate::cluster::watch::{Asked, watch};
 use crate::plan::placement::VolumeSight;
 
 /// Time for which the watches go on after nothing is to be placed: the next batch is seldom far away.
@@ -71,14 +70,14 @@ async fn follow(client: &Client, capacity: &SharedCapacity) {
         });
     });
     let (never, nodes_listed) = (Notify::new(), Notify::new());
-    let nodes = watch(api::<Node>(client, NODE, None), None, &never, |change| {
+    let nodes = watch::<Node>(client, Asked::all(NODE), &never, |change| {
         capacity.write(|known| node_change(known, &change));
         nodes_listed.notify_one();
     });
     let pods = async {
         // Pods count on known nodes only.
         nodes_listed.notified().await;
-        watch(api::<SchedulingPod>(client, POD, None), None, &never, |change| {
+        watch::<SchedulingPod>(client, Asked::all(POD), &never, |change| {
             capacity.write(|known| pod_change(known, &change));
         })
         .await;

@@ -10,7 +10,7 @@ mod stream;
 mod volumes;
 pub mod watched;
 
-pub use stream::watch;
+pub use stream::{Asked, watch};
 
 fn parameters(uri: &http::Uri) -> impl Iterator<Item = &str> {
     uri.query().unwrap_or_default().split('&')

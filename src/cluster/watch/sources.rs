@@ -25,8 +25,8 @@ use crate::cluster::failure::forbidden;
 use crate::cluster::index::{
     CarrierObject, Change, Index, KaiLevels, LookedUp, Report, SeenWorkload, SharedIndex, SourceId, version,
 };
-use crate::cluster::watch::watch;
 use crate::cluster::watch::watched::{Guarded, api};
+use crate::cluster::watch::{Asked, watch};
 pub use crate::model::CARRIERS;
 use crate::model::workload_object::WithType;
 use crate::model::{CliqueSet, GangTree, Layers, WorkloadKind, WorkloadObject, names};
@@ -91,10 +91,12 @@ impl Sources {
     /// Watches for installations other than `own`, which hold pods in unselected namespaces. Startup does not wait for the
     /// list; until it arrives no pod there is let go.
     pub fn add_others(&mut self, own: &str) {
-        let (index, own) = (self.index.clone(), own.to_owned());
-        let api = api::<MutatingWebhookConfiguration>(&self.client, MUTATING_WEBHOOK_CONFIGURATION, None);
+        let (client, index, own) = (self.client.clone(), self.index.clone(), own.to_owned());
         self.tasks.spawn(async move {
-            watch(api, None, &Notify::new(), |change| index.write(|index| index.others_change(&own, change))).await;
+            let take = |change: Change<MutatingWebhookConfiguration>| {
+                index.write(|index| index.others_change(&own, change));
+            };
+            watch(&client, Asked::all(MUTATING_WEBHOOK_CONFIGURATION), &Notify::new(), take).await;
         });
     }
 
@@ -104,8 +106,7 @@ impl Sources {
         let others = [POD_CLIQUE_SET, POD_GANG_SET, POD_GROUP, TOPOLOGY];
         let awaited = CARRIERS.iter().chain(CLUSTER_TOPOLOGIES).chain(&others);
         let awaited: HashSet<_> = awaited.map(ObjectKind::crd_name).collect();
-        let (index, recheck) = (self.index.clone(), self.recheck.clone());
-        let api = api::<Definition>(&self.client, CUSTOM_RESOURCE_DEFINITION, None);
+        let (client, index, recheck) = (self.client.clone(), self.index.clone(), self.recheck.clone());
         self.tasks.spawn(async move {
             let never = Notify::new();
             let take = |change: Change<Definition>| {
@@ -126,11 +127,12 @@ impl Sources {
                 }
             };
             // Without the right to read them, every version is tried.
-            let first = api.list_metadata(&ListParams::default().limit(1)).await;
+            let definitions = api::<Definition>(&client, CUSTOM_RESOURCE_DEFINITION, None);
+            let first = definitions.list_metadata(&ListParams::default().limit(1)).await;
             if first.as_ref().err().and_then(forbidden).is_some() {
                 take(Change::NotServed);
             }
-            watch(api, None, &never, take).await;
+            watch(&client, Asked::all(CUSTOM_RESOURCE_DEFINITION), &never, take).await;
         });
     }
 }
@@ -150,7 +152,7 @@ pub(in crate::cluster) trait Reader {
         selector: Option<String>,
         take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
     ) where
-        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static;
+        T: Object + DeserializeOwned + Send + 'static;
 }
 
 impl Reader for Sources {
@@ -161,13 +163,15 @@ impl Reader for Sources {
         selector: Option<String>,
         take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
     ) where
-        T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+        T: Object + DeserializeOwned + Send + 'static,
     {
         let source = self.next;
         self.next += 1;
         self.index.write(|index| index.expect(source));
-        let (api, index, recheck) = (api::<T>(&self.client, kind, scope), self.index.clone(), self.recheck.clone());
+        let (client, index, recheck) = (self.client.clone(), self.index.clone(), self.recheck.clone());
+        let scope = scope.map(str::to_owned);
         self.tasks.spawn(async move {
+            let asked = Asked { kind, namespace: scope.as_deref(), selector: selector.as_deref() };
             let take = |change| index.write(|index| take(index, source, change));
             loop {
                 let mut news = pin!(recheck.notified());
@@ -176,7 +180,7 @@ impl Reader for Sources {
                 match reads {
                     Some(true) => tokio::select! {
                         // The watch ends only where nothing can be watched.
-                        () = watch(api.clone(), selector.as_deref(), &recheck, &take) => news.await,
+                        () = watch(&client, asked, &recheck, &take) => news.await,
                         () = until_unread(&index, &recheck, kind) => {}
                     },
                     Some(false) => {

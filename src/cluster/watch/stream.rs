@@ -1,17 +1,22 @@
 //! One watch: list, then events, without end. Errors back off; a kind that is not served is awaited.
+//!
+//! kube's watcher, its requests and its futures are large, and are compiled for each type that they return: here they return
+//! text, and only the reading of an object is compiled for its type.
 
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, pin_mut};
+use kube::Client;
 use kube::runtime::watcher::{self, Event, watcher};
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::api::Object;
+use crate::api::{Object, ObjectKind};
 use crate::cluster::index::Change;
-use crate::cluster::objects::Objects;
-use crate::cluster::watch::watched::Watched;
+use crate::cluster::watch::watched::{Text, Watched, api};
+use crate::rules::DecodeError;
+use crate::rules::decode::decode;
 
 /// Pause after the first failure in a row; doubles up to `LONGEST_PAUSE`.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -23,59 +28,112 @@ const PAGE: u32 = 5_000;
 /// Interval of log lines of a failing watch: a kind that may not be read fails every few seconds.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
 
-/// Watches an API until the task is dropped. `recheck` wakes a watch that waits for its kind to be served.
-pub async fn watch<T>(
-    objects: Objects<Watched<T>>,
-    selector: Option<&str>,
-    recheck: &Notify,
-    mut report: impl FnMut(Change<T>),
-) where
-    T: Object + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+/// The objects of a watch: a kind, in one namespace or in all, with or without a label selector.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub kind: ObjectKind,
+    pub namespace: Option<&'a str>,
+    pub selector: Option<&'a str>,
+}
+
+impl Asked<'_> {
+    /// Returns all objects of a kind.
+    pub const fn all(kind: ObjectKind) -> Self {
+        Self { kind, namespace: None, selector: None }
+    }
+}
+
+/// Watches objects until the task is dropped. `recheck` wakes a watch that waits for its kind to be served.
+pub async fn watch<T>(client: &Client, asked: Asked<'_>, recheck: &Notify, mut report: impl FnMut(Change<T>) + Send)
+where
+    T: Object + DeserializeOwned + Send,
 {
+    let mut listed = Vec::new();
+    let mut take = |step: Step<'_>| {
+        match step {
+            Step::Began => listed.clear(),
+            Step::Item(text) => listed.push(decode(text)?),
+            Step::Listed => report(Change::Listed(std::mem::take(&mut listed))),
+            Step::Applied(text) => report(Change::Applied(decode(text)?)),
+            Step::Deleted(text) => report(Change::Deleted(decode(text)?)),
+            Step::NotServed => report(Change::NotServed),
+        }
+        Ok(())
+    };
+    watch_text(client, asked, recheck, &mut take).await;
+}
+
+/// A step of a watch, with the JSON of its object.
+enum Step<'a> {
+    /// A list begins.
+    Began,
+    Item(&'a str),
+    Listed,
+    Applied(&'a str),
+    Deleted(&'a str),
+    NotServed,
+}
+
+/// Takes a step. An object that cannot be read is an error: the watch begins anew.
+type Take<'a> = &'a mut (dyn FnMut(Step<'_>) -> Result<(), DecodeError> + Send);
+
+async fn watch_text(client: &Client, asked: Asked<'_>, recheck: &Notify, take: Take<'_>) {
     let mut config = watcher::Config::default().page_size(PAGE);
-    if let Some(selector) = selector {
+    if let Some(selector) = asked.selector {
         config = config.labels(selector);
     }
-    let api = match objects.all() {
+    let api = match api::<Text>(client, asked.kind, asked.namespace).all() {
         Ok(api) => api,
         Err(error) => return tracing::error!(%error, "cannot be watched"),
     };
     // The watch begins with the list, in one answer; where the API server cannot do that, the list comes in pages.
-    let streaming = watcher(api.clone(), config.clone().streaming_lists()).take_while(|event| {
-        let goes_on = !event.as_ref().is_err_and(is_refused);
-        std::future::ready(goes_on)
-    });
-    follow(streaming, recheck, &mut report).await;
-    tracing::debug!("this API server does not stream lists");
-    follow(watcher(api, config), recheck, &mut report).await;
+    let mut streams = true;
+    loop {
+        let config = if streams { config.clone().streaming_lists() } else { config.clone() };
+        let End::NoStreamedLists = follow(watcher(api.clone(), config), streams, recheck, take).await else { continue };
+        tracing::debug!("this API server does not stream lists");
+        streams = false;
+    }
 }
 
-/// Reports the events of a watch until its end.
-async fn follow<T>(
-    stream: impl Stream<Item = Result<Event<Watched<T>>, watcher::Error>>,
+/// Why a watcher is left.
+enum End {
+    /// The API server does not stream lists.
+    NoStreamedLists,
+    /// An object cannot be read.
+    Unreadable,
+}
+
+/// Reports the events of a watcher until it has to be left.
+async fn follow(
+    stream: impl Stream<Item = Result<Event<Watched<Text>>, watcher::Error>>,
+    streams: bool,
     recheck: &Notify,
-    report: &mut impl FnMut(Change<T>),
-) {
+    take: Take<'_>,
+) -> End {
     pin_mut!(stream);
-    let (mut listed, mut pause, mut expired) = (Vec::new(), FIRST_PAUSE, false);
+    let (mut pause, mut expired) = (FIRST_PAUSE, false);
     let mut failures = Failures::default();
     while let Some(event) = stream.next().await {
-        match event {
-            Ok(Event::Init) => listed.clear(),
-            Ok(Event::InitApply(item)) => listed.push(item.object),
+        let taken = match &event {
+            Ok(Event::Init) => take(Step::Began),
+            Ok(Event::InitApply(item)) => take(Step::Item(item.object.json())),
             Ok(Event::InitDone) => {
-                report(Change::Listed(std::mem::take(&mut listed)));
                 (pause, expired) = (FIRST_PAUSE, false);
+                take(Step::Listed)
             }
             Ok(Event::Apply(item)) => {
-                report(Change::Applied(item.object));
                 pause = FIRST_PAUSE;
+                take(Step::Applied(item.object.json()))
             }
-            Ok(Event::Delete(item)) => report(Change::Deleted(item.object)),
+            Ok(Event::Delete(item)) => take(Step::Deleted(item.object.json())),
             Err(error) => {
-                if is_not_served(&error) {
-                    report(Change::NotServed);
-                } else if is_expired(&error) && !std::mem::replace(&mut expired, true) {
+                if streams && is_refused(error) {
+                    return End::NoStreamedLists;
+                }
+                if is_not_served(error) {
+                    _ = take(Step::NotServed);
+                } else if is_expired(error) && !std::mem::replace(&mut expired, true) {
                     // Quiet watches fall behind now and then. The next poll lists again, without a pause only the first time.
                     tracing::debug!(%error, "watch is too old, listing again");
                     continue;
@@ -85,9 +143,16 @@ async fn follow<T>(
                 // The stream continues when it is polled again.
                 _ = tokio::time::timeout(pause, recheck.notified()).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
+                Ok(())
             }
+        };
+        if let Err(error) = taken {
+            tracing::warn!(%error, "an object cannot be read, the watch begins anew");
+            tokio::time::sleep(LONGEST_PAUSE).await;
+            return End::Unreadable;
         }
     }
+    End::Unreadable
 }
 
 /// Failures of a watch since the last log line.
@@ -147,14 +212,12 @@ mod tests {
     use bytes::Bytes;
     use http::{Request, Response};
     use http_body_util::Full;
-    use kube::Client;
     use kube::client::Body;
     use serde_json::json;
 
     use super::*;
     use crate::api::Pod;
     use crate::api::pod::POD;
-    use crate::cluster::watch::watched::api;
 
     #[test]
     fn a_watch_that_goes_on_failing_says_once_a_minute_how_often() {
@@ -198,8 +261,8 @@ mod tests {
             ))))))
         };
         let client = Client::new(tower::service_fn(expired), "ns");
-        let (pods, never) = (api::<Pod>(&client, POD, None), Notify::new());
-        let watching = watch(pods, None, &never, |change: Change<Pod>| panic!("{change:?}"));
+        let never = Notify::new();
+        let watching = watch(&client, Asked::all(POD), &never, |change: Change<Pod>| panic!("{change:?}"));
         _ = tokio::time::timeout(Duration::from_secs(60), watching).await;
         let asked = asked.load(Ordering::SeqCst);
         assert!((10..40).contains(&asked), "asked {asked} times in a minute");
@@ -209,8 +272,8 @@ mod tests {
     async fn an_api_server_that_does_not_stream_lists_is_asked_for_pages() {
         let client = Client::new(tower::service_fn(before_1_34), "ns");
         let (told, mut changes) = tokio::sync::mpsc::unbounded_channel();
-        let (pods, never) = (api::<Pod>(&client, POD, None), Notify::new());
-        let watching = watch(pods, None, &never, |change| _ = told.send(change));
+        let never = Notify::new();
+        let watching = watch(&client, Asked::all(POD), &never, |change: Change<Pod>| _ = told.send(change));
         tokio::select! {
             () = watching => panic!("the watch is over"),
             change = changes.recv() => match change {

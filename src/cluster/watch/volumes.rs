@@ -1,8 +1,6 @@
 //! The watches of claims, volumes and classes. They start once a pod to be placed has claims, and end with the watches of
 //! nodes.
 
-use std::fmt::Debug;
-
 use kube::Client;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
@@ -12,8 +10,7 @@ use crate::api::{Object, ObjectKind};
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::Change;
 use crate::cluster::watch::readable::{REFUSED_PAUSE, refusal};
-use crate::cluster::watch::stream::watch;
-use crate::cluster::watch::watched::api;
+use crate::cluster::watch::{Asked, watch};
 use crate::plan::placement::{VolumeSight, Volumes};
 
 /// The kinds. The position of each is its argument of `Volumes::are_listed`.
@@ -49,11 +46,11 @@ pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
 async fn one<T>(
     (client, capacity): (&Client, &SharedCapacity),
     sort: usize,
-    keep: impl Fn(&mut Volumes, &[T]),
-    apply: impl Fn(&mut Volumes, &T) -> bool,
-    remove: impl Fn(&mut Volumes, &T) -> bool,
+    keep: impl Fn(&mut Volumes, &[T]) + Sync,
+    apply: impl Fn(&mut Volumes, &T) -> bool + Sync,
+    remove: impl Fn(&mut Volumes, &T) -> bool + Sync,
 ) where
-    T: Object + Clone + Debug + DeserializeOwned + Send + 'static,
+    T: Object + DeserializeOwned + Send,
 {
     let Some(kind) = KINDS.get(sort) else { return };
     let take = |volumes: &mut Volumes, change: &Change<T>| match change {
@@ -70,7 +67,7 @@ async fn one<T>(
             false
         }
     };
-    watch(api::<T>(client, *kind, None), None, &Notify::new(), |change| {
+    watch::<T>(client, Asked::all(*kind), &Notify::new(), |change| {
         capacity.write(|known| known.capacity.change_volumes(|volumes| take(volumes, &change)));
     })
     .await;

@@ -6,10 +6,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicResourceScope;
 use kube::{Client, Resource};
 use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 
 use crate::api::{Meta, Object, ObjectKind};
 use crate::cluster::objects::Objects;
-use crate::rules::decode_value;
+use crate::rules::decode::decode;
 
 /// An object of the API server that is read as `T`.
 #[derive(Clone, Debug)]
@@ -68,6 +69,33 @@ pub fn api<T>(client: &Client, kind: ObjectKind, namespace: Option<&str>) -> Obj
     Objects::new(client, &kind, namespace.filter(|_| kind.namespaced))
 }
 
+/// An object as text, with the metadata that kube needs.
+#[derive(Clone, Debug)]
+pub struct Text {
+    meta: Meta,
+    json: Box<RawValue>,
+}
+
+impl Text {
+    pub fn json(&self) -> &str {
+        self.json.get()
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let json = Box::<RawValue>::deserialize(deserializer)?;
+        let resource_version = Head::of(json.get()).metadata.resource_version.map(Cow::into_owned);
+        Ok(Self { meta: Meta { resource_version, ..Meta::default() }, json })
+    }
+}
+
+impl Object for Text {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
 /// An object of another project's kind. An unexpected shape must not stop the watch of all objects.
 #[derive(Clone, Debug)]
 pub struct Guarded<T> {
@@ -78,14 +106,53 @@ pub struct Guarded<T> {
 
 impl<'de, T: Object + for<'a> Deserialize<'a>> Deserialize<'de> for Guarded<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = serde_json::Value::deserialize(deserializer)?;
-        let meta = value.get("metadata").map(Meta::deserialize).transpose().ok().flatten().unwrap_or_default();
-        Ok(Self { meta, read: decode_value(&value).map_err(|error| error.to_string()) })
+        let json = Box::<RawValue>::deserialize(deserializer)?;
+        let read = decode::<T>(json.get()).map_err(|error| error.to_string());
+        let meta = read.as_ref().map_or_else(|_| Head::of(json.get()).meta(), |object| object.meta().clone());
+        Ok(Self { meta, read })
     }
 }
 
 impl<T> Object for Guarded<T> {
     fn meta(&self) -> &Meta {
         &self.meta
+    }
+}
+
+/// The metadata that tells one object from others.
+#[derive(Default, Deserialize)]
+struct Head<'a> {
+    #[serde(borrow, default)]
+    metadata: HeadMeta<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct HeadMeta<'a> {
+    #[serde(borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    namespace: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    uid: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    resource_version: Option<Cow<'a, str>>,
+}
+
+impl<'a> Head<'a> {
+    fn of(json: &'a str) -> Self {
+        serde_json::from_str(json).unwrap_or_default()
+    }
+
+    fn meta(self) -> Meta {
+        let HeadMeta { name, namespace, uid, resource_version } = self.metadata;
+        let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+        Meta {
+            name: owned(name),
+            namespace: owned(namespace),
+            uid: owned(uid),
+            resource_version: owned(resource_version),
+            ..Meta::default()
+        }
     }
 }

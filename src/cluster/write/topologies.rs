@@ -16,8 +16,8 @@ use crate::cluster::failure::unless;
 use crate::cluster::index::Change;
 use crate::cluster::objects::Objects;
 use crate::cluster::read::lookup::Lookup;
-use crate::cluster::watch::watch as watch_kind;
 use crate::cluster::watch::watched::{Guarded, Watched, api};
+use crate::cluster::watch::{Asked, watch as watch_kind};
 use crate::cluster::write::writer::{Writer, params};
 use crate::model::{Layers, Mode};
 use crate::mutate::topology::{add_finalizer, remove_finalizer};
@@ -52,14 +52,18 @@ impl TopologyKeeper {
         let (seen, mut changes) = mpsc::unbounded_channel();
         let mut watches = JoinSet::new();
         for kind in CLUSTER_TOPOLOGIES.iter().copied() {
-            let (api, seen, recheck) =
-                (api::<Guarded<ClusterTopology>>(&self.writer.client, kind, None), seen.clone(), self.recheck.clone());
+            let (client, seen, recheck) = (self.writer.client.clone(), seen.clone(), self.recheck.clone());
             watches.spawn(async move {
-                watch_kind(api, None, &recheck, |change| match change {
-                    Change::Listed(all) => all.into_iter().for_each(|one| _ = seen.send((kind, one))),
-                    Change::Applied(one) => _ = seen.send((kind, one)),
-                    Change::Deleted(_) | Change::NotServed => {}
-                })
+                watch_kind(
+                    &client,
+                    Asked::all(kind),
+                    &recheck,
+                    |change: Change<Guarded<ClusterTopology>>| match change {
+                        Change::Listed(all) => all.into_iter().for_each(|one| _ = seen.send((kind, one))),
+                        Change::Applied(one) => _ = seen.send((kind, one)),
+                        Change::Deleted(_) | Change::NotServed => {}
+                    },
+                )
                 .await;
             });
         }

@@ -14,8 +14,7 @@ use rolegate::cluster::index::Change;
 use rolegate::cluster::requests::ApiRequests;
 use rolegate::cluster::watch::cache_age::CacheAges;
 use rolegate::cluster::watch::client::client;
-use rolegate::cluster::watch::watch;
-use rolegate::cluster::watch::watched::api;
+use rolegate::cluster::watch::{Asked, watch};
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, mpsc};
 
@@ -130,7 +129,8 @@ where
 {
     let (changed, mut changes) = mpsc::unbounded_channel();
     let never = Notify::new();
-    let watching = watch(api::<T>(client, kind, None), Some(SELECTOR), &never, |change| _ = changed.send(change));
+    let asked = Asked { selector: Some(SELECTOR), ..Asked::all(kind) };
+    let watching = watch(client, asked, &never, |change| _ = changed.send(change));
     let text = |mut object: T| {
         *version(&mut object) = None;
         format!("{object:#?}")
