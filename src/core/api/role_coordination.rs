@@ -3,6 +3,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::status::GroupStatus;
 use super::{Coordination, Meta, Object, ObjectKind, null_default, readable};
@@ -49,6 +50,10 @@ pub struct RoleCoordinationSpec {
     /// Removal of segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_in: Option<ScaleIn>,
+    /// `podGroupPolicy` in the wrong place, so that it is reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub pod_group_policy: Option<Value>,
 }
 
 /// Removal of segments.
