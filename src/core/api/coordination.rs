@@ -31,9 +31,9 @@ pub struct Coordination {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "hold", "preempt", "release"]))]
     pub when_no_fit: Option<String>,
-    /// `podGroupPolicy` in the wrong place, so that it is reported.
+    /// Refused: it belongs directly in a strategy that makes batches, and in `deployTopologyConstraint`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
+    #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
 }
 
@@ -60,10 +60,6 @@ pub struct Strategy {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub scaling: Option<Value>,
-    /// `podGroupPolicy` in the wrong place, so that it is reported.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
-    pub pod_group_policy: Option<Value>,
     /// KEP-30's flat form: the fields of `rollingUpdate` directly under `strategy`.
     #[serde(flatten)]
     pub flat: RollingUpdate,
@@ -85,16 +81,16 @@ pub struct RollingUpdate {
     /// Share of each role that stays old, a percentage; 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<IntOrString>,
-    /// `podGroupPolicy` in the wrong place, so that it is reported.
+    /// Refused: it belongs directly in a strategy that makes batches, and in `deployTopologyConstraint`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
+    #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
 }
 
 impl RollingUpdate {
-    /// Reports whether no field is set.
+    /// Reports whether no bound is set.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        Self { pod_group_policy: None, ..self.clone() } == Self::default()
     }
 }
 
@@ -196,9 +192,9 @@ pub struct TopologyAffinity {
     /// Prefer another domain for each segment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread_segments: Option<bool>,
-    /// `podGroupPolicy` in the wrong place, so that it is reported.
+    /// Refused: it belongs directly in a strategy that makes batches, and in `deployTopologyConstraint`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
+    #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
 }
 

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::coordination::any;
 use super::status::GroupStatus;
 use super::{Coordination, Meta, Object, ObjectKind, null_default, readable};
 
@@ -50,9 +51,9 @@ pub struct RoleCoordinationSpec {
     /// Removal of segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_in: Option<ScaleIn>,
-    /// `podGroupPolicy` in the wrong place, so that it is reported.
+    /// Refused: it belongs in the strategies of coordinations.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(skip)]
+    #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
 }
 

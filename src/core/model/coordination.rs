@@ -150,7 +150,7 @@ fn misplaced_policies(
     };
     let places = [
         found(entry.pod_group_policy.as_ref(), at.clone()),
-        found(strategy.and_then(|strategy| strategy.pod_group_policy.as_ref()), strategy_at.clone()),
+        found(strategy.and_then(|strategy| strategy.flat.pod_group_policy.as_ref()), strategy_at.clone()),
         found(update.and_then(|update| update.pod_group_policy.as_ref()), strategy_at.child("rollingUpdate")),
         found(
             affinity.and_then(|affinity| affinity.pod_group_policy.as_ref()),
