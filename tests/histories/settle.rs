@@ -134,7 +134,7 @@ fn judge(world: &World) -> Result<(), Broken> {
     let Some(group) = server.group.as_ref().filter(|_| !nobody) else { return Ok(()) };
     for name in group.committed_pod_groups(|role| server.desired(role)) {
         let present = server.pod_groups.get(&name);
-        let names_it = |pod: &Arc<Pod>| pod.metadata.label(names::KUBE_POD_GROUP) == Some(&name);
+        let names_it = |pod: &Arc<Pod>| pod.metadata.label(names::KUBE_POD_GROUP) == Some(name.as_str());
         let is_named = server.pods.values().any(names_it);
         hold!(
             !is_named || present.is_some_and(|meta| stays(meta, group.uid())),

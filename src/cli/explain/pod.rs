@@ -50,6 +50,9 @@ pub struct Story {
     /// Node selector entries that rolegate added at the release.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pinned: BTreeMap<String, String>,
+    /// PodGroup of its batch, role or replica; a release puts the pod into it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod_group: Option<String>,
     reason: Option<&'static str>,
     message: String,
     waits_for: Vec<Awaited>,
@@ -131,6 +134,7 @@ impl Story {
             gates: gates(pod),
             place: None,
             pinned: BTreeMap::new(),
+            pod_group: None,
             reason: None,
             message: String::new(),
             waits_for: Vec::new(),
@@ -214,6 +218,10 @@ impl Story {
         let decision = &picture.seen.decision;
         let place = Place::of(identity, ordinal, picture);
         self.pinned = pinned(bound, &place, picture);
+        self.pod_group =
+            picture.group().zip(identity.role.as_deref()).zip(ordinal).and_then(|((group, role), ordinal)| {
+                group.pod_group_of(role, ordinal, identity.replica_size).map(|of| of.name)
+            });
         self.state = State::Held;
         if picture.snapshot.lets_go().is_some() {
             self.let_go(picture.snapshot.lets_go());
@@ -288,6 +296,9 @@ impl Story {
         if !self.pinned.is_empty() {
             let to: Vec<_> = self.pinned.iter().map(|(label, value)| format!("{label}={value}")).collect();
             line("pinned", &format!("{} (nodeSelector, by rolegate)", to.join(", ")));
+        }
+        if let Some(name) = &self.pod_group {
+            line("PodGroup", name);
         }
         match self.reason {
             Some(reason) => line("reason", &format!("{reason}: {}", self.message)),
