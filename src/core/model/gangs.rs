@@ -165,6 +165,15 @@ impl MemberKey {
         }
     }
 
+    /// Returns the kind of the PodGroups that are named so.
+    pub fn kind(self) -> ObjectKind {
+        match self.as_str() {
+            names::KUBE_POD_GROUP => KUBE_POD_GROUP,
+            names::VOLCANO_POD_GROUP => VOLCANO_POD_GROUP,
+            _ => POD_GROUP,
+        }
+    }
+
     /// Returns the PodGroup that a pod with this metadata names.
     pub fn read(self, meta: &Meta) -> Option<&str> {
         let named = match self {
@@ -219,6 +228,15 @@ mod tests {
         assert_eq!(level(json!("Replica")), (GangLevel::Replica, None));
         assert_eq!(level(json!("role")), (GangLevel::Batch, Some("\"role\"".to_owned())));
         assert_eq!(level(json!(2)), (GangLevel::Batch, Some("2".to_owned())));
+    }
+
+    #[test]
+    fn each_scheduler_has_a_kind_and_a_key() {
+        for policy in [json!({"kubeScheduling": {}}), json!({"volcanoScheduling": {}}), json!({"kai": {}})] {
+            let policy = parse(&policy).unwrap().policy;
+            assert_eq!(policy.member_key().map(MemberKey::kind), policy.kind());
+            assert!(MEMBER_KEYS.iter().any(|key| Some(*key) == policy.member_key()));
+        }
     }
 
     #[test]

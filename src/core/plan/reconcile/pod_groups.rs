@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::api::ObjectKind;
 use crate::model::Group;
 use crate::model::batch::PodGroupOf;
 use crate::plan::decide::pod_groups::{batch_pod_groups, lasting_pod_groups};
@@ -56,27 +57,27 @@ impl Pass<'_> {
     /// it. It waits for the pods that name it only, since those that are lost come back without it.
     fn remove_left_over(&mut self, group: &Arc<Group>, view: &GroupView, snapshot: &Snapshot) {
         let lasting = lasting_pod_groups(group, view);
-        let is_left = |id: &&PodGroupId| {
-            id.owner == group.carrier.uid && !lasting.iter().any(|(kind, name)| *kind == id.kind && *name == id.name)
-        };
+        let is_left =
+            |id: &&PodGroupId| id.owner == group.carrier.uid && !lasting.contains(&(id.kind, id.name.clone()));
         let PodGroupMemory { made, going, .. } = &self.memory.pod_groups;
         let left: Vec<_> = made.keys().chain(going.keys()).filter(is_left).cloned().collect();
         if left.is_empty() {
             return;
         }
-        let mut named: HashMap<&str, u32> = HashMap::new();
-        for (_, name) in snapshot.pods.iter().flat_map(|pod| &pod.pod_groups) {
-            *named.entry(name).or_default() += 1;
+        let mut named: HashMap<(ObjectKind, &str), u32> = HashMap::new();
+        for (key, name) in snapshot.pods.iter().flat_map(|pod| &pod.pod_groups) {
+            *named.entry((key.kind(), name)).or_default() += 1;
         }
         for id in left {
-            match (named.get(&*id.name), self.memory.pod_groups.members(&id)) {
+            let pods = named.get(&(id.kind, &*id.name)).copied();
+            match (pods, self.memory.pod_groups.members(&id)) {
                 (None, _) => {
                     if self.write_pod_group(group, id.clone(), PodGroupWrite::Remove) {
                         self.memory.pod_groups.goes(&id);
                     }
                 }
-                (Some(pods), Some(members)) if *pods < members => {
-                    self.write_pod_group(group, id, PodGroupWrite::Relax(*pods));
+                (Some(pods), Some(members)) if pods < members => {
+                    self.write_pod_group(group, id, PodGroupWrite::Relax(pods));
                 }
                 (Some(_), _) => {}
             }
