@@ -24,7 +24,7 @@ impl Setup {
         self.wish = Wish::All(vec![Coordination {
             progression,
             sizes,
-            pod_groups: false,
+            pod_groups: None,
             recovers: false,
             placed: Placed::Nowhere,
         }]);

@@ -1,6 +1,7 @@
 //! Checks each step, independently of the planner.
 
-use rolegate::model::HoldReason;
+use rolegate::model::{HoldReason, MemberKey};
+use rolegate::plan::MemberEdit;
 
 use crate::elastic;
 use crate::lockstep;
@@ -123,10 +124,11 @@ pub fn pass(
     }
     for request in requests {
         match request {
-            Request::Release { pod, pin, .. } => {
+            Request::Release { pod, pin, pod_groups, .. } => {
                 let failed = replica.failed.get(&pod.uid).filter(|failed| now < **failed + PAUSE);
                 hold!(failed.is_none(), "S9: {} is released at {now:?}, which failed at {failed:?}", pod.name);
                 may_be_released(replica, (pod, pin), (snapshot, &places), stored, server, now)?;
+                joins(pod, pod_groups, (snapshot, &places), stored)?;
             }
             Request::Write { group, status } => {
                 let stored = server.history.get(&group.carrier.resource_version.parse().unwrap());
@@ -162,9 +164,14 @@ pub fn pass(
                 racks::is_made_again(replica, pod, (snapshot, &places), stored.map(|stored| &**stored), now)?;
             }
             Request::RemovePodGroup(id) => {
-                let names_it = |pod: &&Arc<PodFacts>| pod.pod_groups.iter().any(|name| **name == *id.name);
+                let names_it = |pod: &&Arc<PodFacts>| pod.pod_groups.iter().any(|(_, name)| **name == *id.name);
                 let named = snapshot.pods.iter().find(names_it);
                 hold!(named.is_none(), "PodGroup {} is removed, and a pod names it: {named:?}", id.name);
+            }
+            Request::RelaxPodGroup(id, members) => {
+                let names_it = |pod: &&Arc<PodFacts>| pod.pod_groups.iter().any(|(_, name)| **name == *id.name);
+                let named = snapshot.pods.iter().filter(names_it).count();
+                hold!(named == *members as usize, "PodGroup {} waits for {members} pods, and {named} name it", id.name);
             }
             Request::LookAtLosses(_)
             | Request::FindPodGroups(_)
@@ -252,6 +259,33 @@ fn may_be_released(
         "S7: {} is released, the group is not there since {since:?}, looked for: {}",
         pod.name,
         replica.absence.verified
+    );
+    Ok(())
+}
+
+/// G2: checks that a pod is released into the PodGroup that it has in the version of the decision.
+fn joins(
+    pod: &PodRef,
+    edits: &[MemberEdit],
+    (snapshot, places): (&Snapshot, &Places),
+    stored: Option<&Arc<Stored>>,
+) -> Result<(), Broken> {
+    let Some(stored) = stored.filter(|_| snapshot.lets_go().is_none()) else { return Ok(()) };
+    let key = MemberKey::Label(names::KUBE_POD_GROUP);
+    let known = snapshot.pods.iter().find(|known| known.pod == *pod);
+    let named = known.and_then(|known| known.pod_group(key)).map(str::to_owned);
+    let edited = edits.iter().find(|(edited, _)| *edited == key);
+    let named = edited.map_or(named, |(_, name)| name.clone());
+    let place = places[&*pod.name];
+    let wanted = stored.pod_group_of(place.role, place.ordinal);
+    let own = stored.wish.coordinations().into_iter().enumerate().filter(|(_, one)| one.sizes[place.role] > 0);
+    let prefixes: Vec<_> = own.map(|(index, _)| format!("{GROUP}-c{index}")).collect();
+    let is_ours = named.as_ref().is_some_and(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)));
+    hold!(
+        named == wanted || wanted.is_none() && !is_ours,
+        "G2: {} is released into PodGroup {named:?}, and in version {} it has {wanted:?}",
+        pod.name,
+        stored.version()
     );
     Ok(())
 }

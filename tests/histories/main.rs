@@ -40,7 +40,7 @@ mod prelude {
     pub use rolegate::api::status::GroupStatus;
     pub use rolegate::api::{Meta, Pod};
     pub use rolegate::cluster::index::SeenWorkload;
-    pub use rolegate::model::{Group, Progression, names};
+    pub use rolegate::model::{GangLevel, Group, Progression, names};
     pub use rolegate::plan::{Pin, PodFacts, PodRef, Snapshot};
     pub use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ mod prelude {
     pub use crate::rollouts::{ROLLED, Rolling, SetStep};
     pub use crate::sabotage::Sabotage;
     pub use crate::server::{Answered, Event, Server, refusal};
-    pub use crate::spec::{Coordination, GROUP, Maker, NAMESPACE, Placed, ROLES, Setup, Stored, Wish};
+    pub use crate::spec::{Coordination, GROUP, Maker, NAMESPACE, Placed, ROLES, Setup, Stored, Wish, level};
     pub use crate::world::World;
 }
 

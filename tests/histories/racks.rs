@@ -83,7 +83,9 @@ impl Setup {
                 *late = false;
             }
         }
-        self.wish = Wish::All(vec![Coordination { progression, sizes, pod_groups: false, recovers, placed }]);
+        // The scheduler of a gang of the whole batch would place it.
+        let pod_groups = level(random).filter(|level| *level != GangLevel::Batch);
+        self.wish = Wish::All(vec![Coordination { progression, sizes, pod_groups, recovers, placed }]);
         self
     }
 
@@ -169,6 +171,9 @@ impl Server {
 
     /// Binds a pod if a node fits; its kubelet may refuse it.
     pub fn schedule(&mut self, pod: &str) {
+        if self.lacks_members(pod) {
+            return;
+        }
         if self.machines.is_empty() {
             return self.edit_pod(pod, |pod| pod.spec.node_name = Some("node".to_owned()));
         }

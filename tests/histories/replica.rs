@@ -9,8 +9,8 @@ use rolegate::plan::marks::Mark;
 use rolegate::plan::reconcile::events::EventNote;
 use rolegate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
 use rolegate::plan::{
-    About, Action, Answer as Found, BatchPodGroup, Extent, Judged, LoopOptions, MissingGroup, MissingLabels,
-    PodGroupWrite, Question, Reconciler, StatusWrite, Step, Suspect,
+    About, Action, Answer as Found, BatchPodGroup, Extent, Judged, LoopOptions, MemberEdit, MissingGroup,
+    MissingLabels, PodGroupWrite, Question, Reconciler, StatusWrite, Step, Suspect,
 };
 
 use crate::lockstep::Edits;
@@ -30,6 +30,7 @@ pub enum Request {
     Release {
         pod: PodRef,
         labels: Vec<Entry>,
+        pod_groups: Vec<MemberEdit>,
         pin: Pin,
     },
     Write {
@@ -41,6 +42,8 @@ pub enum Request {
         id: PodGroupId,
         gang: BatchPodGroup,
     },
+    /// Lowers the members of a PodGroup that is left over.
+    RelaxPodGroup(PodGroupId, u32),
     /// Finds the PodGroups owned by the object with this uid.
     FindPodGroups(String),
     /// Removes the PodGroup of a batch that no longer exists.
@@ -100,6 +103,7 @@ pub enum Answer {
     /// The PodGroups of an owner; an error when they cannot be read.
     FoundPodGroups(String, Answered<Vec<FoundPodGroup>>),
     PodGroupRemoved(PodGroupId, Answered<()>),
+    PodGroupRelaxed(PodGroupId, u32, Answered<()>),
     Reread(LiveRead),
     Confirmed(LiveRead),
     /// Unique ids of the existing pods, and the version of the list; an error when it cannot be read.
@@ -345,16 +349,19 @@ impl Replica {
 
     fn request(&mut self, action: Action, snapshot: &Snapshot) -> Option<Request> {
         match action {
-            Action::Release { pod, labels, pin, .. } => {
+            Action::Release { pod, labels, pod_groups, pin, .. } => {
                 let late = |of: MissingLabels| {
                     late_labels(&of.group, &of.role, of.ordinal, of.size_only, of.revision.as_deref())
                 };
                 let labels = labels.map(late);
-                Some(Request::Release { pod, labels: labels.unwrap_or_default(), pin })
+                Some(Request::Release { pod, labels: labels.unwrap_or_default(), pod_groups, pin })
             }
             Action::WriteStatus(StatusWrite::Group { group, status, .. }) => Some(Request::Write { group, status }),
             Action::WritePodGroup { id, write: PodGroupWrite::Ensure(gang), .. } => Some(Request::Ensure { id, gang }),
-            Action::WritePodGroup { id, .. } => Some(Request::RemovePodGroup(id)),
+            Action::WritePodGroup { id, write: PodGroupWrite::Relax(members), .. } => {
+                Some(Request::RelaxPodGroup(id, members))
+            }
+            Action::WritePodGroup { id, write: PodGroupWrite::Remove, .. } => Some(Request::RemovePodGroup(id)),
             Action::Delete { pod, extent: Extent::Unscheduled } => Some(Request::Recreate(pod)),
             Action::Delete { pod, extent } => {
                 Some(Request::Delete { pod, with_dependents: extent == Extent::Dependents })

@@ -81,10 +81,11 @@ impl Wish {
         let progression = random.pick(&[Progression::OrderedReady, Progression::Scheduled, Progression::Parallel]);
         let mut size = || 1 + random.below(3);
         let sizes = [size(), size(), 0];
+        let gangs = random.percent(60);
         Self::All(vec![Coordination {
             progression,
             sizes,
-            pod_groups: random.percent(30),
+            pod_groups: level(random).filter(|_| gangs),
             recovers: random.percent(40),
             placed: Placed::Nowhere,
         }])

@@ -22,7 +22,7 @@ fn far_from(pod: &PodRef, snapshot: &Snapshot) -> Option<Request> {
 }
 
 fn let_go(pod: &PodFacts) -> Request {
-    Request::Release { pod: pod.pod.clone(), labels: Vec::new(), pin: Pin::new() }
+    Request::Release { pod: pod.pod.clone(), labels: Vec::new(), pod_groups: Vec::new(), pin: Pin::new() }
 }
 
 /// The fault of a loop.
@@ -52,6 +52,10 @@ pub enum Sabotage {
     ConfirmsUnread,
     /// Takes the PodGroup of an earlier group for the current one.
     TakesOldPodGroups,
+    /// Releases pods into the PodGroups that they were made for.
+    KeepsOldPodGroups,
+    /// Lets PodGroups that are left over wait for pods that were lost.
+    LosesRelaxations,
     /// Lowers a partition by two replicas more than decided.
     LowersTooFar,
     /// Lowers a partition by one replica more than decided, but not below the final partition.
@@ -130,6 +134,8 @@ impl Sabotage {
         Self::LosesReleases,
         Self::ConfirmsUnread,
         Self::TakesOldPodGroups,
+        Self::KeepsOldPodGroups,
+        Self::LosesRelaxations,
         Self::LowersTooFar,
         Self::LowersAhead,
         Self::LowersUncommitted,
@@ -236,7 +242,9 @@ impl Sabotage {
                         pod.held && pod.identity.ordinal < count
                     };
                     let pods = snapshot.pods.iter().filter(may).map(|pod| pod.pod.clone());
-                    hasty.extend(pods.map(|pod| Request::Release { pod, labels: Vec::new(), pin: Pin::new() }));
+                    let release =
+                        |pod| Request::Release { pod, labels: Vec::new(), pod_groups: Vec::new(), pin: Pin::new() };
+                    hasty.extend(pods.map(release));
                 }
                 Self::ScalesUncommitted if group.scaled().is_some() => {
                     let scale = |workload: &rolegate::model::ScaledWorkload| {
@@ -276,6 +284,11 @@ impl Sabotage {
             _ => None,
         });
         pins.for_each(|pin| self.of_pin(pin, snapshot));
+        for request in requests.iter_mut().filter(|_| self == Self::KeepsOldPodGroups) {
+            if let Request::Release { pod_groups, .. } = request {
+                pod_groups.clear();
+            }
+        }
         if self == Self::GoesInPart {
             let mut is_first = true;
             requests.retain(|request| {
@@ -365,6 +378,7 @@ impl Sabotage {
             Request::Mark(_) => self == Self::LosesMarks,
             Request::Delete { .. } => self == Self::LosesDeletions,
             Request::Recreate(_) => self == Self::LosesRemakes,
+            Request::RelaxPodGroup(..) => self == Self::LosesRelaxations,
             _ => false,
         }
     }

@@ -10,6 +10,7 @@ use rolegate::cluster::read::pod_groups::stays;
 use rolegate::plan::reconcile::pod_group_memory::FoundPodGroup;
 
 use crate::lockstep::Ledger;
+use crate::nature::is_gated;
 use crate::prelude::*;
 use crate::racks::Machine;
 use crate::sets::Set;
@@ -45,6 +46,8 @@ pub struct Server {
     pub group: Option<Arc<Stored>>,
     pub pods: BTreeMap<String, Arc<Pod>>,
     pub pod_groups: BTreeMap<String, ObjectMeta>,
+    /// The minimum of members of each PodGroup.
+    pub members: BTreeMap<String, u32>,
     /// Owner and name of every PodGroup that ever existed.
     pub made: BTreeSet<(String, String)>,
     /// Desired replicas of each workload.
@@ -84,6 +87,7 @@ impl Server {
             group: None,
             pods: BTreeMap::new(),
             pod_groups: BTreeMap::new(),
+            members: BTreeMap::new(),
             made: BTreeSet::new(),
             workloads: setup.replicas,
             sets: Vec::new(),
@@ -198,11 +202,16 @@ impl Server {
         Ok(self.store_group(Stored { status, ..(*group).clone() }))
     }
 
-    /// Applies a `POST` of a PodGroup; returns false when the old one is not yet deleted.
-    pub fn ensure_pod_group(&mut self, owner: &str, name: &str) -> bool {
+    /// Applies a `POST` of a PodGroup, or the `PATCH` of its members; returns false when the old one is not yet deleted.
+    pub fn ensure_pod_group(&mut self, owner: &str, name: &str, members: u32, may_rise: bool) -> bool {
         if let Some(present) = self.pod_groups.get(name) {
-            return stays(present, owner);
+            let stays = stays(present, owner);
+            if stays {
+                self.set_members(name, members, may_rise);
+            }
+            return stays;
         }
+        self.members.insert(name.to_owned(), members);
         let owners = vec![OwnerReference { uid: owner.to_owned(), ..OwnerReference::default() }];
         let meta = ObjectMeta { owner_references: Some(owners), ..ObjectMeta::default() };
         self.pod_groups.insert(name.to_owned(), meta);
@@ -211,10 +220,41 @@ impl Server {
         true
     }
 
+    /// Applies the `PATCH` of the members of a PodGroup of this owner.
+    pub fn relax_pod_group(&mut self, owner: &str, name: &str, members: u32) {
+        if self.pod_groups.get(name).is_some_and(|present| stays(present, owner)) {
+            self.set_members(name, members, false);
+        }
+    }
+
+    fn set_members(&mut self, name: &str, members: u32, may_rise: bool) {
+        let known = self.members.get(name).copied();
+        if known.is_some_and(|known| members < known || may_rise && members > known) {
+            self.members.insert(name.to_owned(), members);
+            self.next_version();
+        }
+    }
+
+    /// Reports whether the gang scheduler waits for more pods of the PodGroup that a pod names. A pod of a PodGroup that does not
+    /// exist is scheduled alone, as by the scheduler plugins.
+    pub fn lacks_members(&self, pod: &str) -> bool {
+        let named = |pod: &Pod| pod.metadata.label(names::KUBE_POD_GROUP).map(str::to_owned);
+        let Some(name) = self.pods.get(pod).and_then(|pod| named(pod)) else { return false };
+        let Some(members) = self.members.get(&name).filter(|_| self.pod_groups.contains_key(&name)) else {
+            return false;
+        };
+        let counts = |pod: &&Arc<Pod>| !pod.is_gone() && !is_gated(pod) && named(pod).as_ref() == Some(&name);
+        self.pods.values().filter(counts).count() < *members as usize
+    }
+
     /// Returns the PodGroups of an owner, as a `LIST` does.
     pub fn pod_groups_of(&self, owner: &str) -> Vec<FoundPodGroup> {
         let ours = self.pod_groups.iter().filter(|(_, meta)| meta.deletion_timestamp.is_none() && stays(meta, owner));
-        let found = ours.map(|(name, _)| FoundPodGroup { kind: KUBE_POD_GROUP, name: name.clone(), min_member: 1 });
+        let found = ours.map(|(name, _)| FoundPodGroup {
+            kind: KUBE_POD_GROUP,
+            name: name.clone(),
+            min_member: self.members[name],
+        });
         found.collect()
     }
 
@@ -304,7 +344,10 @@ impl Server {
         }
         let mut pod = (*known).clone();
         for (key, value) in patch["metadata"]["labels"].as_object().into_iter().flatten() {
-            pod.metadata.labels.insert(key.clone(), value.as_str().unwrap().to_owned());
+            match value.as_str() {
+                Some(value) => _ = pod.metadata.labels.insert(key.clone(), value.to_owned()),
+                None => _ = pod.metadata.labels.remove(key),
+            }
         }
         let mut gates = pod.spec.scheduling_gates.take().unwrap_or_default();
         match &patch["spec"]["schedulingGates"] {

@@ -5,7 +5,7 @@ use rolegate::model::HoldReason;
 
 use crate::elastic;
 use crate::lockstep;
-use crate::nature::is_ready;
+use crate::nature::{is_ready, is_unscheduled};
 use crate::prelude::*;
 use crate::server::is_held;
 
@@ -134,8 +134,10 @@ fn judge(world: &World) -> Result<(), Broken> {
     let Some(group) = server.group.as_ref().filter(|_| !nobody) else { return Ok(()) };
     for name in group.committed_pod_groups(|role| server.desired(role)) {
         let present = server.pod_groups.get(&name);
+        let names_it = |pod: &Arc<Pod>| pod.metadata.label(names::KUBE_POD_GROUP) == Some(name.as_str());
+        let is_named = server.pods.values().any(names_it);
         hold!(
-            present.is_some_and(|meta| stays(meta, group.uid())),
+            !is_named || present.is_some_and(|meta| stays(meta, group.uid())),
             "L2: the batch is committed, and its PodGroup {name} is {present:?}"
         );
     }
@@ -149,6 +151,7 @@ fn judge(world: &World) -> Result<(), Broken> {
         !asks || left.iter().all(|name| named(name)),
         "the batches of PodGroups {left:?} are no more: {lasting:?} last"
     );
+    no_gang_waits(server, group)?;
     if !group.is_told() {
         let said = group.status.summary.is_some() || !group.status.coordination_state.is_empty();
         hold!(
@@ -182,6 +185,18 @@ fn judge(world: &World) -> Result<(), Broken> {
     let said =
         group.status.conditions.iter().any(|condition| condition.r#type == "Ready" && condition.status == "True");
     hold!(ready == said, "the condition Ready is {said}, and that all are ready is {ready}");
+    Ok(())
+}
+
+/// G1: checks that no released pod waits for members of its gang that will never come.
+fn no_gang_waits(server: &Server, group: &Stored) -> Result<(), Broken> {
+    let is_complete = (0..ROLES.len()).all(|role| server.workloads[role] >= server.desired(role));
+    if !is_complete || crate::recoveries::are_under_way(group) || group.wish == Wish::Wrong {
+        return Ok(());
+    }
+    let waits = server.pods_that(is_unscheduled).into_iter().filter(|pod| server.lacks_members(pod));
+    let waits: Vec<_> = waits.collect();
+    hold!(waits.is_empty(), "G1: {waits:?} wait for their gangs: {:?}", server.members);
     Ok(())
 }
 

@@ -72,20 +72,30 @@ pub struct Coordination {
     pub progression: Progression,
     /// Segment sizes by role; 0 for a role outside the coordination.
     pub sizes: [u32; 3],
-    /// Whether its batches have PodGroups, if they can.
-    pub pod_groups: bool,
+    /// The level of its PodGroups, if its batches can have some.
+    pub pod_groups: Option<GangLevel>,
     /// Whether its batches recover after the loss of a replica, if they can.
     pub recovers: bool,
     pub placed: Placed,
 }
 
 impl Coordination {
-    /// Reports whether batches have PodGroups: they need `rollingDeploy`; interchangeable pods do not know their
-    /// PodGroup, and late workers would wait for the batch, which waits for them.
-    fn has_pod_groups(&self, makers: &[Maker; 3]) -> bool {
-        let can = |role: usize| !matches!(makers[role], Maker::Alike | Maker::Leaders { late: true, .. });
-        let all_can = (0..ROLES.len()).all(|role| self.sizes[role] == 0 || can(role));
-        self.pod_groups && self.progression == Progression::Scheduled && all_can
+    /// Returns the level of the PodGroups. Interchangeable pods do not know their PodGroup, and late workers would wait for the
+    /// batch, which waits for them. A PodGroup for each replica needs replicas of several pods.
+    pub fn gangs(&self, makers: &[Maker; 3]) -> Option<GangLevel> {
+        let own = || (0..ROLES.len()).filter(|role| self.sizes[*role] > 0).map(|role| makers[role]);
+        let level = self.pod_groups?;
+        if own().any(|maker| matches!(maker, Maker::Alike | Maker::Leaders { late: true, .. })) {
+            return None;
+        }
+        let has_several = own().any(|maker| matches!(maker, Maker::Leaders { .. }));
+        Some(if level == GangLevel::Replica && !has_several { GangLevel::Role } else { level })
+    }
+
+    /// Reports whether batches are released as a whole.
+    fn is_whole(&self, makers: &[Maker; 3]) -> bool {
+        let starts_together = matches!(self.gangs(makers), Some(GangLevel::Batch | GangLevel::Role));
+        self.placed != Placed::Nowhere || starts_together
     }
 
     /// Reports whether batches recover: late workers would wait for the batch, which waits for them.
@@ -153,7 +163,7 @@ impl Wish {
             Progression::Parallel,
         ];
         let progression = random.pick(&progressions);
-        let pod_groups = random.percent(50);
+        let pod_groups = level(random);
         let recovers = random.percent(50);
         let mut size = || 1 + random.below(3);
         let (prefill, decode, router) = (size(), size(), size());
@@ -166,7 +176,7 @@ impl Wish {
                 Coordination {
                     progression,
                     sizes: [prefill, 0, router],
-                    pod_groups: false,
+                    pod_groups: None,
                     recovers: random.percent(50),
                     placed: Placed::Nowhere,
                 },
@@ -180,7 +190,7 @@ impl Wish {
         let segments = |sizes| Coordination {
             progression: Progression::OrderedReady,
             sizes,
-            pod_groups: false,
+            pod_groups: None,
             recovers: false,
             placed: Placed::Nowhere,
         };
@@ -195,14 +205,23 @@ impl Wish {
         let entry = |(index, coordination): (usize, &Coordination)| {
             let named = ROLES.iter().zip(coordination.sizes).filter(|(_, size)| *size > 0);
             let sizes: BTreeMap<_, _> = named.collect();
+            let gangs = coordination.gangs(makers);
+            let policy = gangs.map(|level| json!({ "kubeScheduling": {}, "level": format!("{level:?}") }));
             let (field, mut strategy) = match coordination.progression {
-                Progression::Scheduled if coordination.has_pod_groups(makers) => {
-                    let constraint = json!({ "topologyLayerName": "host", "podGroupPolicy": { "kubeScheduling": {} } });
-                    ("rollingDeploy", json!({ "roleDeployStep": sizes, "deployTopologyConstraint": constraint }))
-                }
                 Progression::Scheduled => ("rollingDeploy", json!({ "roleDeployStep": sizes })),
                 word => ("segmentPlacement", json!({ "segmentSize": sizes, "progression": word.as_str() })),
             };
+            match (policy, field) {
+                (None, _) => {}
+                (Some(policy), "rollingDeploy") if gangs == Some(GangLevel::Batch) => {
+                    let constraint = json!({ "topologyLayerName": "host", "podGroupPolicy": policy });
+                    strategy["deployTopologyConstraint"] = constraint;
+                }
+                (Some(policy), "rollingDeploy") => {
+                    strategy["deployTopologyConstraint"] = json!({ "podGroupPolicy": policy });
+                }
+                (Some(policy), _) => strategy["podGroupPolicy"] = policy,
+            }
             match coordination.placed {
                 Placed::Nowhere => {}
                 Placed::InRack => {
@@ -264,8 +283,20 @@ impl Stored {
 
     /// Returns the PodGroup that a replica's pods wait for.
     pub fn pod_group_of(&self, role: usize, ordinal: u32) -> Option<String> {
-        let (index, coordination) = self.with_pod_groups().find(|(_, coordination)| coordination.sizes[role] > 0)?;
-        Some(pod_group(index, ordinal / coordination.sizes[role]))
+        let (index, coordination, level) =
+            self.with_pod_groups().find(|(_, coordination, _)| coordination.sizes[role] > 0)?;
+        self.pod_group(index, level, (role, ordinal), ordinal / coordination.sizes[role])
+    }
+
+    /// Returns the name of the PodGroup of a replica; `None` for one that needs none.
+    fn pod_group(&self, index: usize, level: GangLevel, (role, ordinal): (usize, u32), batch: u32) -> Option<String> {
+        let name = ROLES[role];
+        let has_several = matches!(self.makers[role], Maker::Leaders { .. });
+        match level {
+            GangLevel::Batch => Some(format!("{GROUP}-c{index}-{batch}")),
+            GangLevel::Role => Some(format!("{GROUP}-c{index}-{batch}.{name}")),
+            GangLevel::Replica => has_several.then(|| format!("{GROUP}-c{index}.{name}.{ordinal}")),
+        }
     }
 
     /// Returns the PodGroups of all committed batches for these desired replicas.
@@ -287,8 +318,17 @@ impl Stored {
             });
             batches.max().unwrap_or(0)
         };
-        let each = self.with_pod_groups().map(|(index, coordination)| (index, batches(&coordination)));
-        each.flat_map(|(index, batches)| (0..batches).map(move |batch| pod_group(index, batch))).collect()
+        let mut names = BTreeSet::new();
+        for (index, coordination, level) in self.with_pod_groups() {
+            for batch in 0..batches(&coordination) {
+                for role in (0..ROLES.len()).filter(|role| coordination.sizes[*role] > 0) {
+                    let size = coordination.sizes[role];
+                    let ordinals = batch * size..((batch + 1) * size).min(desired(role));
+                    names.extend(ordinals.filter_map(|ordinal| self.pod_group(index, level, (role, ordinal), batch)));
+                }
+            }
+        }
+        names.into_iter().collect()
     }
 
     /// Reports whether a replica's batch is released as a whole (it has a PodGroup or is placed), lacks pods, and
@@ -300,7 +340,7 @@ impl Stored {
         size: impl Fn(usize) -> u32,
         pods: impl Fn(usize, u32) -> (u32, u32),
     ) -> bool {
-        let is_whole = |one: &Coordination| one.placed != Placed::Nowhere || one.has_pod_groups(&self.makers);
+        let is_whole = |one: &Coordination| one.is_whole(&self.makers);
         let found = self.wish.coordinations().into_iter().find(|one| is_whole(one) && one.sizes[role] > 0);
         let Some(Coordination { sizes, .. }) = found else { return false };
         let batch = ordinal / sizes[role];
@@ -332,9 +372,12 @@ impl Stored {
         .collect()
     }
 
-    pub fn with_pod_groups(&self) -> impl Iterator<Item = (usize, Coordination)> {
+    pub fn with_pod_groups(&self) -> impl Iterator<Item = (usize, Coordination, GangLevel)> {
         let all = self.wish.coordinations().into_iter().enumerate();
-        all.filter(|(_, coordination)| coordination.has_pod_groups(&self.makers))
+        all.filter_map(|(index, coordination)| {
+            let level = coordination.gangs(&self.makers)?;
+            Some((index, coordination, level))
+        })
     }
 
     /// Returns the object as watches and answers deliver it.
@@ -390,9 +433,10 @@ impl Stored {
     }
 }
 
-/// Returns the name of a batch's PodGroup.
-fn pod_group(coordination: usize, batch: u32) -> String {
-    format!("{GROUP}-c{coordination}-{batch}")
+/// Returns the level of PodGroups, or none.
+pub fn level(random: &mut Random) -> Option<GangLevel> {
+    let levels = [GangLevel::Batch, GangLevel::Batch, GangLevel::Role, GangLevel::Replica];
+    random.percent(50).then(|| random.pick(&levels))
 }
 
 /// Returns the highest committed released count of a role in a status.

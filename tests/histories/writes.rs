@@ -28,8 +28,8 @@ impl Replica {
         let is_lie = fault == Fault::Refused(404) && matches!(request, Request::Release { .. });
         let fault = if is_lie { Fault::None } else { fault };
         let answer = match request {
-            Request::Release { pod, labels, pin } => {
-                let mut patch = release_patch(&pod, &labels, &pin, Queued::Not);
+            Request::Release { pod, labels, pod_groups, pin } => {
+                let mut patch = release_patch(&pod, (&labels, &pod_groups), &pin, Queued::Not);
                 self.sabotage.iter().for_each(|sabotage| sabotage.of_release(&mut patch));
                 let done = answered(fault, || invariants::release(server, &pod, &patch))?;
                 Answer::Released(pod, done)
@@ -41,12 +41,21 @@ impl Replica {
                 Answer::Written(done)
             }
             Request::Ensure { id, gang } => {
-                let made = answered(fault, || Ok(Ok(server.ensure_pod_group(&id.owner, &id.name))))?;
+                let made = answered(fault, || {
+                    Ok(Ok(server.ensure_pod_group(&id.owner, &id.name, gang.min_member, gang.renewed)))
+                })?;
                 Answer::Ensured(id, gang, made)
             }
             Request::FindPodGroups(owner) => {
                 let found = answered(fault, || Ok(Ok(server.pod_groups_of(&owner))))?;
                 Answer::FoundPodGroups(owner, found)
+            }
+            Request::RelaxPodGroup(id, members) => {
+                let done = answered(fault, || {
+                    server.relax_pod_group(&id.owner, &id.name, members);
+                    Ok(Ok(()))
+                })?;
+                Answer::PodGroupRelaxed(id, members, done)
             }
             Request::RemovePodGroup(id) => {
                 let done = answered(fault, || {
@@ -168,6 +177,10 @@ impl Replica {
                 Ended::Written { target, failure: failed.then(|| "refused".to_owned()) }
             }
             Answer::FoundPodGroups(owner, found) => Ended::Read(Found::PodGroups { owner, found: found.ok() }),
+            Answer::PodGroupRelaxed(id, members, done) => {
+                let target = Target::PodGroup { id, members: Some(members) };
+                Ended::Written { target, failure: done.is_err().then(String::new) }
+            }
             Answer::PodGroupRemoved(id, done) => {
                 let target = Target::PodGroup { id, members: None };
                 Ended::Written { target, failure: done.is_err().then(String::new) }

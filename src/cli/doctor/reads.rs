@@ -289,7 +289,7 @@ impl Reader<'_> {
                 *all.served.groups.entry(picture.key.namespace.to_string()).or_default() += 1;
             }
             let batched = picture.group().into_iter().flat_map(|group| group.batched());
-            let kinds = batched.filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
+            let kinds = batched.filter_map(|(_, batching)| batching.gangs.as_ref()?.policy.kind());
             all.gangs.extend(kinds.map(|kind| Gang { group: group.clone(), kind }));
             all.scaled.extend(picture.group().filter(|group| group.scaled().is_some()).cloned());
             let gets_addresses = |group: &&Arc<Group>| group.discovery && !group.coordinations.is_empty();

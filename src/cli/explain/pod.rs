@@ -16,7 +16,6 @@ use crate::cli::live::{self, Rooms};
 use crate::cli::terminal::{Style, age, shown};
 use crate::cluster::index::Index;
 use crate::model::{Group, GroupKey, HoldReason, LetGo, PodIdentity, identify, names, placed_by};
-use crate::mutate::membership;
 use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::{Held, PodRef};
@@ -51,6 +50,9 @@ pub struct Story {
     /// Node selector entries that rolegate added at the release.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pinned: BTreeMap<String, String>,
+    /// PodGroup of its batch, role or replica; a release puts the pod into it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pod_group: Option<String>,
     reason: Option<&'static str>,
     message: String,
     waits_for: Vec<Awaited>,
@@ -132,6 +134,7 @@ impl Story {
             gates: gates(pod),
             place: None,
             pinned: BTreeMap::new(),
+            pod_group: None,
             reason: None,
             message: String::new(),
             waits_for: Vec::new(),
@@ -215,6 +218,10 @@ impl Story {
         let decision = &picture.seen.decision;
         let place = Place::of(identity, ordinal, picture);
         self.pinned = pinned(bound, &place, picture);
+        self.pod_group =
+            picture.group().zip(identity.role.as_deref()).zip(ordinal).and_then(|((group, role), ordinal)| {
+                group.pod_group_of(role, ordinal, identity.replica_size).map(|of| of.name)
+            });
         self.state = State::Held;
         if picture.snapshot.lets_go().is_some() {
             self.let_go(picture.snapshot.lets_go());
@@ -290,6 +297,9 @@ impl Story {
             let to: Vec<_> = self.pinned.iter().map(|(label, value)| format!("{label}={value}")).collect();
             line("pinned", &format!("{} (nodeSelector, by rolegate)", to.join(", ")));
         }
+        if let Some(name) = &self.pod_group {
+            line("PodGroup", name);
+        }
         match self.reason {
             Some(reason) => line("reason", &format!("{reason}: {}", self.message)),
             None => line("reason", &self.message),
@@ -315,14 +325,19 @@ impl Story {
     }
 }
 
-/// Returns advice for a pod that was taken out of its batch's PodGroup, as KAI's podgrouper does before v0.15.
+/// Returns advice for a released pod without a node that is in another PodGroup than its own, as KAI's podgrouper causes before
+/// v0.15, and an edit of the policy. A held pod is put into its own by its release.
 fn strays(pod: &Pod, group: &Group, identity: &PodIdentity, ordinal: Option<u32>) -> Option<String> {
-    let membership = membership(group, identity.role.as_deref()?, ordinal.or(identity.ordinal)?)?;
-    let other = membership.other(&pod.metadata)?;
-    let (key, own) = membership.entry();
+    if pod.has_gate(names::GATE) || pod.has_node() {
+        return None;
+    }
+    let role = identity.role.as_deref()?;
+    let own = group.pod_group_of(role, ordinal.or(identity.ordinal)?, identity.replica_size)?;
+    let other = own.key.read(&pod.metadata).filter(|other| *other != own.name)?;
+    let (key, name) = (own.key.as_str(), own.name.as_str());
     Some(format!(
-        "see who changed {key} after the pod was made: it names PodGroup {other:?} and not {own:?}, that of the pod's batch, \
-         and its scheduler does not start them together; then make the pod again"
+        "see who changed {key} after the pod was released, or podGroupPolicy: it names PodGroup {other:?} and not {name:?}, its \
+         present one, and its scheduler does not start it with those; then delete the pod, so that it is made again"
     ))
 }
 

@@ -8,7 +8,7 @@ use crate::cli::fit::details;
 use crate::cli::terminal::{Style, Table, shown};
 use crate::fit::Fitted;
 use crate::model::wording::{counted, ordinals};
-use crate::model::{Batching, Coordination, Group, names};
+use crate::model::{BatchKind, Batching, Coordination, GangLevel, Group, names};
 use crate::plan::elastic::{ineffective, segments_line};
 use crate::plan::recovery::text::{policy_text, recoveries};
 use crate::plan::rollout::rollouts;
@@ -149,11 +149,23 @@ pub(super) fn in_no_batch(role: &str) -> String {
     format!("role {role:?} is in no batch: its pods get no gate")
 }
 
-/// Describes batches: `coordination "pd": segments of 10 prefill and 5 decode, OrderedReady`.
+/// Describes batches: `coordination "pd": segments of 10 prefill and 5 decode, OrderedReady`, and their PodGroups.
 pub(super) fn batches_of(coordination: &Coordination, batching: &Batching) -> String {
     let sizes: Vec<_> = batching.sizes.iter().map(|(role, size)| format!("{size} {role}")).collect();
     let (name, words) = (coordination.display_name(), batching.kind.words());
-    format!("coordination {name:?}: {words} of {}, {}", sizes.join(" and "), batching.progression())
+    let gangs =
+        batching.gangs.as_ref().map(|gangs| format!(", one PodGroup for each {}", unit(gangs.level, batching.kind)));
+    let gangs = gangs.unwrap_or_default();
+    format!("coordination {name:?}: {words} of {}, {}{gangs}", sizes.join(" and "), batching.progression())
+}
+
+/// Describes the pods that share a PodGroup.
+fn unit(level: GangLevel, kind: BatchKind) -> String {
+    match level {
+        GangLevel::Batch => kind.word().to_owned(),
+        GangLevel::Role => format!("role of a {}", kind.word()),
+        GangLevel::Replica => "replica of several pods".to_owned(),
+    }
 }
 
 /// Prints a row per release: the released replicas, and the running ones.

@@ -123,12 +123,12 @@ impl Executor {
 
     async fn act(&self, key: &GroupKey, action: &Action) -> Result<Done, ActionError> {
         let (outcome, failure) = match action {
-            Action::Release { pod, labels, pin, queued } => {
+            Action::Release { pod, labels, pod_groups, pin, queued } => {
                 let late = |of: &MissingLabels| {
                     late_labels(&of.group, &of.role, of.ordinal, of.size_only, of.revision.as_deref())
                 };
                 let labels = labels.as_ref().map(late).unwrap_or_default();
-                let released = self.writer.release(&key.namespace, pod, &labels, pin, *queued).await?;
+                let released = self.writer.release(&key.namespace, pod, (&labels, pod_groups), pin, *queued).await?;
                 (self.pod_written(released, "released"), None)
             }
             Action::Mark(mark) => (self.mark(key, mark).await?, None),
@@ -242,10 +242,17 @@ impl Executor {
         id: &PodGroupId,
         write: &PodGroupWrite,
     ) -> Result<Wrote, ActionError> {
-        let PodGroupWrite::Ensure(gang) = write else {
-            self.writer.remove_pod_group(group, id).await?;
-            tracing::info!(group = %key, name = id.name, "PodGroup removed: its batch is no more");
-            return Ok(("deleted", None));
+        let gang = match write {
+            PodGroupWrite::Ensure(gang) => gang,
+            PodGroupWrite::Relax(members) => {
+                self.writer.relax_pod_group(group, id, *members).await?;
+                return Ok(("written", None));
+            }
+            PodGroupWrite::Remove => {
+                self.writer.remove_pod_group(group, id).await?;
+                tracing::info!(group = %key, name = id.name, "PodGroup removed: its batch is no more");
+                return Ok(("deleted", None));
+            }
         };
         let made = self.writer.ensure_pod_group(group, gang).await?;
         if !made {

@@ -84,10 +84,17 @@ fn all() -> Vec<Action> {
     let status = Box::<GroupStatus>::default();
     let id = |name: &str| PodGroupId { owner: "group".to_owned(), kind: KUBE_POD_GROUP, name: name.to_owned() };
     vec![
-        Action::Release { pod: pod("prefill-0"), labels: None, pin: BTreeMap::new(), queued: Queued::Not },
+        Action::Release {
+            pod: pod("prefill-0"),
+            labels: None,
+            pod_groups: Vec::new(),
+            pin: BTreeMap::new(),
+            queued: Queued::Not,
+        },
         Action::WriteStatus(StatusWrite::Group { group: group.clone(), status: status.clone(), then: Vec::new() }),
         Action::WriteStatus(StatusWrite::Conflicted { other: group.clone(), status }),
         Action::WritePodGroup { group: group.clone(), id: id("pd-c0-0"), write: PodGroupWrite::Ensure(gang) },
+        Action::WritePodGroup { group: group.clone(), id: id("pd-c0-0"), write: PodGroupWrite::Relax(1) },
         Action::Read(Question::PodGroups { group: group.clone() }),
         Action::WritePodGroup { group: group.clone(), id: id("pd-c0-1"), write: PodGroupWrite::Remove },
         Action::Step(Step::Partition { workload: Box::new(workload()), partition: 0, ends: true }),
@@ -125,6 +132,7 @@ async fn releases_without_answers_leave_room_for_the_next() {
     let releases = (0..2 * FIRST).map(|n| Action::Release {
         pod: pod(&n.to_string()),
         labels: None,
+        pod_groups: Vec::new(),
         pin: BTreeMap::new(),
         queued: Queued::Not,
     });

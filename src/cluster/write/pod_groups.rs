@@ -35,7 +35,7 @@ impl Writer {
 
     /// Lists the PodGroups made for batches of the group, of the kinds that it asks for. An unserved kind is skipped.
     pub async fn find_pod_groups(&self, group: &Group) -> Result<Vec<FoundPodGroup>, kube::Error> {
-        let policies = group.batched().filter_map(|(_, batching)| batching.pod_group.as_ref()?.0.kind());
+        let policies = group.batched().filter_map(|(_, batching)| batching.gangs.as_ref()?.policy.kind());
         let mut found = Vec::new();
         for kind in policies.collect::<BTreeSet<_>>() {
             let api = self.dynamic(kind, Some(&group.key.namespace));
@@ -50,6 +50,16 @@ impl Writer {
             }));
         }
         Ok(found)
+    }
+
+    /// Lowers the members of a left-over PodGroup, if it is there and belongs to this owner.
+    pub async fn relax_pod_group(&self, group: &Group, id: &PodGroupId, members: u32) -> Result<(), kube::Error> {
+        let api = self.dynamic(id.kind, Some(&group.key.namespace));
+        let Some(present) = api.get_opt(&id.name).await? else { return Ok(()) };
+        if is_controlled(&present.metadata, &id.owner) {
+            write_members(&api, &present, members, false).await?;
+        }
+        Ok(())
     }
 
     /// Deletes the PodGroup of a batch that no longer exists, if it belongs to this owner.
@@ -81,16 +91,27 @@ async fn set_members(api: &Objects<DynamicObject>, group: &Group, gang: &BatchPo
     if !stays(&present.metadata, &group.carrier.uid) {
         return Ok(false);
     }
+    write_members(api, &present, gang.min_member, gang.renewed).await.map(|()| true)
+}
+
+/// Writes the members of a PodGroup; they only decrease, unless they may rise.
+async fn write_members(
+    api: &Objects<DynamicObject>,
+    present: &DynamicObject,
+    wanted: u32,
+    may_rise: bool,
+) -> Result<(), kube::Error> {
     let members = present.data.pointer("/spec/minMember").and_then(Value::as_u64);
-    let wanted = u64::from(gang.min_member);
-    if members.is_none_or(|members| members == wanted || members < wanted && !gang.renewed) {
-        return Ok(true);
+    let known = u64::from(wanted);
+    if members.is_none_or(|members| members == known || members < known && !may_rise) {
+        return Ok(());
     }
     let patch = json!({
         "metadata": { "resourceVersion": present.metadata.resource_version },
-        "spec": { "minMember": gang.min_member },
+        "spec": { "minMember": wanted },
     });
-    api.patch(&gang.name, &params(), &Patch::Merge(patch)).await.map(|_| true)
+    let name = present.metadata.name.as_deref().unwrap_or_default();
+    api.patch(name, &params(), &Patch::Merge(patch)).await.map(drop)
 }
 
 /// Returns the label that selects the PodGroups of a group; `None` for a name that is no label value.

@@ -21,11 +21,13 @@ use crate::cluster::watch::sources::{read_coordination, read_rbg};
 use crate::cluster::watch::watched::{Guarded, Watched, api};
 use crate::cluster::write::deadline::{Unfinished, within};
 use crate::model::workload_object::WithType;
-use crate::model::{Group, Queued, RolledWorkload, ScaledWorkload, WorkloadKey, WorkloadObject, names, pinned};
+use crate::model::{
+    Group, MemberKey, Queued, RolledWorkload, ScaledWorkload, WorkloadKey, WorkloadObject, names, pinned,
+};
 use crate::mutate::Entry;
 use crate::mutate::rollout::partition_patch;
 use crate::plan::marks::Mark;
-use crate::plan::{Pin, PodRef};
+use crate::plan::{MemberEdit, Pin, PodRef};
 
 /// Field manager of the loop.
 pub const MANAGER: &str = "rolegate";
@@ -72,11 +74,11 @@ impl Writer {
         &self,
         namespace: &str,
         pod: &PodRef,
-        labels: &[Entry],
+        (labels, pod_groups): (&[Entry], &[MemberEdit]),
         pin: &Pin,
         queued: Queued,
     ) -> Result<Option<Pod>, kube::Error> {
-        let patch = Patch::Strategic(release_patch(pod, labels, pin, queued));
+        let patch = Patch::Strategic(release_patch(pod, (labels, pod_groups), pin, queued));
         self.patch_pod(namespace, pod, &patch).await
     }
 
@@ -87,7 +89,7 @@ impl Writer {
     /// Releases a pod of which only the name and uid are known: it is read before.
     pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> Result<Option<Pod>, kube::Error> {
         let Some(found) = self.pods(namespace).find(&pod.name).await? else { return Ok(None) };
-        self.release(namespace, pod, &[], &Pin::new(), Queued::of(&found.object)).await
+        self.release(namespace, pod, (&[], &[]), &Pin::new(), Queued::of(&found.object)).await
     }
 
     /// Deletes a pod if it has no node and has a controller that makes it again; returns false when it may not be deleted.
@@ -135,14 +137,25 @@ impl Writer {
     }
 }
 
-/// Returns the strategic merge patch that removes the gate of a pod, adds labels, and pins it to nodes; it contains the pod's
-/// uid. It names the gate, so other gates stay, no index goes stale, and a retry changes nothing. It also ends the wait of
-/// Kueue for rolegate.
-pub fn release_patch(pod: &PodRef, labels: &[Entry], pin: &Pin, queued: Queued) -> Value {
-    let labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
+/// Returns the strategic merge patch that removes the gate of a pod, adds labels, puts it into its PodGroup, and pins it to
+/// nodes; it contains the pod's uid. It names the gate, so other gates stay, no index goes stale, and a retry changes nothing.
+/// It also ends the wait of Kueue for rolegate.
+pub fn release_patch(
+    pod: &PodRef,
+    (labels, pod_groups): (&[Entry], &[MemberEdit]),
+    pin: &Pin,
+    queued: Queued,
+) -> Value {
+    let mut labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
     let recorded = (!pin.is_empty()).then(|| (names::PINNED.to_owned(), json!(pinned::text(pin))));
     let ungated = (queued == Queued::AfterUs).then(|| (names::KUEUE_GATED_BY.to_owned(), Value::Null));
-    let annotations: Map<_, _> = recorded.into_iter().chain(ungated).collect();
+    let mut annotations: Map<_, _> = recorded.into_iter().chain(ungated).collect();
+    for (key, name) in pod_groups {
+        let beside = key.beside().map(|(key, value)| (key.to_owned(), json!(name.as_ref().map(|_| value))));
+        annotations.extend(beside);
+        let fields = if matches!(key, MemberKey::Label(_)) { &mut labels } else { &mut annotations };
+        fields.insert(key.as_str().to_owned(), json!(name));
+    }
     let gate = json!({ "$patch": "delete", "name": names::GATE });
     let mut metadata = json!({ "uid": &*pod.uid, "labels": labels, "annotations": annotations });
     let mut spec = json!({ "schedulingGates": [gate], "nodeSelector": pin });
@@ -307,17 +320,40 @@ mod tests {
     #[test]
     fn a_release_takes_our_word_from_kueue_where_it_was_given() {
         let pod = PodRef { name: "a".into(), uid: "1".into() };
-        let metadata = |queued| release_patch(&pod, &[], &Pin::new(), queued)["metadata"].clone();
+        let metadata = |queued| release_patch(&pod, (&[], &[]), &Pin::new(), queued)["metadata"].clone();
         assert_eq!(metadata(Queued::AfterUs), json!({ "uid": "1", "annotations": { names::KUEUE_GATED_BY: null } }));
         // A value of the user stays.
         assert_eq!(metadata(Queued::Waits), json!({ "uid": "1" }));
     }
 
     #[test]
+    fn a_release_puts_a_pod_into_its_pod_group_and_takes_it_out_of_that_of_another_scheduler() {
+        let pod = PodRef { name: "a".into(), uid: "1".into() };
+        let [kube, volcano, kai] = [
+            MemberKey::Label(names::KUBE_POD_GROUP),
+            MemberKey::Annotation(names::VOLCANO_POD_GROUP),
+            MemberKey::Annotation(names::KAI_POD_GROUP),
+        ];
+        let metadata =
+            |edits: &[MemberEdit]| release_patch(&pod, (&[], edits), &Pin::new(), Queued::Not)["metadata"].clone();
+        let to_kai = metadata(&[(kube, None), (kai, Some("ns.pd-c-0".to_owned()))]);
+        let annotations = json!({ names::KAI_POD_GROUP: "ns.pd-c-0", names::KAI_SKIP_PODGROUPER: "true" });
+        assert_eq!(
+            to_kai,
+            json!({ "uid": "1", "labels": { names::KUBE_POD_GROUP: null }, "annotations": annotations })
+        );
+        let to_volcano = metadata(&[(volcano, Some("pd-c-0".to_owned())), (kai, None)]);
+        let annotations = json!({
+            names::VOLCANO_POD_GROUP: "pd-c-0", names::KAI_POD_GROUP: null, names::KAI_SKIP_PODGROUPER: null,
+        });
+        assert_eq!(to_volcano, json!({ "uid": "1", "annotations": annotations }));
+    }
+
+    #[test]
     fn a_release_records_what_it_writes_into_the_node_selector() {
         let pod = PodRef { name: "a".into(), uid: "1".into() };
         let pin = Pin::from([("rack".to_owned(), "r1".to_owned())]);
-        let patch = release_patch(&pod, &[], &pin, Queued::AfterUs);
+        let patch = release_patch(&pod, (&[], &[]), &pin, Queued::AfterUs);
         let annotations = json!({ names::KUEUE_GATED_BY: null, names::PINNED: "rack=r1" });
         assert_eq!(patch["metadata"], json!({ "uid": "1", "annotations": annotations }));
         assert_eq!(patch["spec"]["nodeSelector"], json!({ "rack": "r1" }));

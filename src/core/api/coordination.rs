@@ -31,6 +31,10 @@ pub struct Coordination {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "hold", "preempt", "release"]))]
     pub when_no_fit: Option<String>,
+    /// Refused: it belongs directly in a strategy that makes batches, and in `deployTopologyConstraint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub pod_group_policy: Option<Value>,
 }
 
 /// How roles are coordinated: at most one strategy that makes batches, and at most one rolling update.
@@ -77,12 +81,16 @@ pub struct RollingUpdate {
     /// Share of each role that stays old, a percentage; 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<IntOrString>,
+    /// Refused: it belongs directly in a strategy that makes batches, and in `deployTopologyConstraint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub pod_group_policy: Option<Value>,
 }
 
 impl RollingUpdate {
-    /// Reports whether no field is set.
+    /// Reports whether no bound is set.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        Self { pod_group_policy: None, ..self.clone() } == Self::default()
     }
 }
 
@@ -101,6 +109,12 @@ pub struct AffinityScheduling {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "Sequential", "Parallel"], "default" = "Sequential"))]
     pub batch_mode: Option<String>,
+    /// PodGroups of a batch for a gang scheduler: one of `kubeScheduling`, `volcanoScheduling` and `kai`, and the `level` at which
+    /// pods share one: Batch (all pods of the batch, the default), Role (the pods of each role of it) or Replica (the pods of each
+    /// replica of several pods).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub pod_group_policy: Option<Value>,
     /// Treatment of a complete batch that loses a replica.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
@@ -125,6 +139,12 @@ pub struct SegmentPlacement {
     /// domain always does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub whole: Option<bool>,
+    /// PodGroups of a segment for a gang scheduler: one of `kubeScheduling`, `volcanoScheduling` and `kai`, and the `level` at which
+    /// pods share one: Batch (all pods of the segment, the default), Role (the pods of each role of it) or Replica (the pods of each
+    /// replica of several pods).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub pod_group_policy: Option<Value>,
     /// Treatment of a complete segment that loses a replica.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
@@ -172,6 +192,10 @@ pub struct TopologyAffinity {
     /// Prefer another domain for each segment, with weight 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread_segments: Option<bool>,
+    /// Refused: it belongs directly in a strategy that makes batches, and in `deployTopologyConstraint`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub pod_group_policy: Option<Value>,
 }
 
 /// Deployment in steps (KEP-75). The roles stand under `roleDeployStep`, or, as in KEP-75's example, directly here.
@@ -207,7 +231,9 @@ pub struct DeployTopologyConstraint {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "hard", "soft"], "default" = "hard"))]
     pub constraint_mode: Option<String>,
-    /// PodGroup of one step; the string `nil` is no policy.
+    /// PodGroups of a step for a gang scheduler: one of `kubeScheduling`, `volcanoScheduling` and `kai`, and the `level` at which
+    /// pods share one: Batch (all pods of the step, the default), Role (the pods of each role of it) or Replica (the pods of each
+    /// replica of several pods). The string `nil` is no policy.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,

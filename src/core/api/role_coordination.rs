@@ -3,7 +3,9 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
+use super::coordination::any;
 use super::status::GroupStatus;
 use super::{Coordination, Meta, Object, ObjectKind, null_default, readable};
 
@@ -49,6 +51,10 @@ pub struct RoleCoordinationSpec {
     /// Removal of segments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_in: Option<ScaleIn>,
+    /// Refused: it belongs in the strategies of coordinations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "any")]
+    pub pod_group_policy: Option<Value>,
 }
 
 /// Removal of segments.

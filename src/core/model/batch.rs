@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Batching, Coordination, Group, GroupKey, PodGroupPolicy, names};
+use super::{Batching, Coordination, Group, GroupKey, MemberKey, Members, PodGroupPolicy, names};
 
 impl Batching {
     /// Returns the batch of a role's replica; `None` for a role without batches.
@@ -83,16 +83,59 @@ impl Batch<'_> {
         names::label_value(&format!("{}-{}", self.coordination.display_name(), self.index))
     }
 
-    /// Returns the name of the batch's PodGroup: `<group>-<coordination>-<index>`, for KAI
-    /// `<namespace>.<group>-<coordination>-<index>`. Many versions of KAI confuse PodGroups of one name in two namespaces
-    /// (kai-scheduler/KAI-Scheduler#2095), and a namespace has no dot. The name fits a label value, since schedulers label pods
-    /// with it.
-    pub fn pod_group_name(&self) -> String {
+    /// Returns the name of a PodGroup of the batch: `<group>-<coordination>-<batch>`, for one role of it with `.<role>`, and for
+    /// one replica `<group>-<coordination>.<role>.<ordinal>`, whatever its batch. Names of coordinations and roles have no
+    /// dots, so that no two levels share a name. KAI gets it as `<namespace>.<name>`: many versions of KAI confuse PodGroups of
+    /// one name in two namespaces (kai-scheduler/KAI-Scheduler#2095), and a namespace has no dot. The name fits a label value,
+    /// since schedulers label pods with it.
+    pub fn pod_group_name(&self, members: Members<'_>, key: MemberKey) -> String {
         let (GroupKey { namespace, name }, coordination) = (&self.group.key, self.coordination.display_name());
-        let name = format!("{name}-{coordination}-{}", self.index);
-        match &self.batching.pod_group {
-            Some((PodGroupPolicy::Kai { .. }, _)) => names::label_value(&format!("{namespace}.{name}")),
-            _ => names::label_value(&name),
+        let name = match members {
+            Members::Batch => format!("{name}-{coordination}-{}", self.index),
+            Members::Role(role) => format!("{name}-{coordination}-{}.{role}", self.index),
+            Members::Replica { role, ordinal } => format!("{name}-{coordination}.{role}.{ordinal}"),
+        };
+        if key == MemberKey::Annotation(names::KAI_POD_GROUP) {
+            names::label_value(&format!("{namespace}.{name}"))
+        } else {
+            names::label_value(&name)
         }
+    }
+}
+
+/// The PodGroup of a pod, by the policy of a coordination.
+#[derive(Clone, Debug)]
+pub struct PodGroupOf<'a> {
+    pub batch: Batch<'a>,
+    pub members: Members<'a>,
+    pub policy: &'a PodGroupPolicy,
+    /// The label or annotation in which the pod names it.
+    pub key: MemberKey,
+    pub name: String,
+}
+
+impl PodGroupOf<'_> {
+    /// Returns the words for its pods in messages: `step 2`, `role "decode" of step 2`, `replica 3 of role "decode"`.
+    pub fn words(&self) -> String {
+        let batch = self.batch.batching.batch_name(self.batch.index);
+        match self.members {
+            Members::Batch => batch,
+            Members::Role(role) => format!("role {role:?} of {batch}"),
+            Members::Replica { role, ordinal } => format!("replica {ordinal} of role {role:?}"),
+        }
+    }
+}
+
+impl Group {
+    /// Returns the PodGroup of the pods of a replica; `None` without a policy, with an unknown one, and for a replica that
+    /// needs none.
+    pub fn pod_group_of<'a>(&'a self, role: &'a str, ordinal: u32, replica_size: u32) -> Option<PodGroupOf<'a>> {
+        let mut batches = self.batches_of(role, ordinal);
+        batches.find_map(|batch| {
+            let gangs = batch.batching.gangs.as_ref()?;
+            let (policy, key) = (&gangs.policy, gangs.policy.member_key()?);
+            let members = gangs.level.members(role, ordinal, replica_size)?;
+            Some(PodGroupOf { batch, members, policy, key, name: batch.pod_group_name(members, key) })
+        })
     }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::Value;
 
 use super::malformed::Malformed;
-use super::{Domain, FieldPath, PodGroupPolicy, Recovery, Topology};
+use super::{Domain, FieldPath, GangLevel, Gangs, Recovery, Topology};
 use crate::api;
 
 /// The strategy that makes the batches.
@@ -141,8 +141,8 @@ pub struct Batching {
     pub topology: Option<Topology>,
     /// Whether a batch goes only when the cluster has room for all of it, whatever its topology.
     pub whole: bool,
-    /// Gang of one batch, and the path of its policy.
-    pub pod_group: Option<(PodGroupPolicy, FieldPath)>,
+    /// PodGroups of a batch.
+    pub gangs: Option<Gangs>,
     /// Recovery of a batch that loses a replica, where it is set.
     pub recovery: Option<Recovery>,
     /// Required fields that are missing, and fields of a wrong form.
@@ -160,10 +160,20 @@ impl Batching {
         self.topology.as_ref().filter(|topology| topology.is_hard())
     }
 
+    /// Reports whether all pods of a batch are one gang, whose scheduler chooses their nodes.
+    pub fn is_gang(&self) -> bool {
+        self.gang_level() == Some(GangLevel::Batch)
+    }
+
+    fn gang_level(&self) -> Option<GangLevel> {
+        self.gangs.as_ref().map(|gangs| gangs.level)
+    }
+
     /// Returns the domain in which rolegate places a batch; `None` if it places none, or leaves that to the scheduler of a gang.
+    /// Gangs below the level of the batch do not know of each other.
     pub fn placed_in(&self) -> Option<PlacedIn<'_>> {
         let domain = self.hard_topology().map(|topology| PlacedIn::Domain(&topology.domain));
-        domain.or_else(|| self.whole.then_some(PlacedIn::Cluster)).filter(|_| self.pod_group.is_none())
+        domain.or_else(|| self.whole.then_some(PlacedIn::Cluster)).filter(|_| !self.is_gang())
     }
 
     /// Returns the progression; an unknown word counts as the strictest.
@@ -176,7 +186,8 @@ impl Batching {
 
     /// Reports whether a batch is released only once all its pods exist.
     pub fn is_all_or_nothing(&self) -> bool {
-        self.pod_group.is_some() || self.whole || self.hard_topology().is_some()
+        let starts_together = matches!(self.gang_level(), Some(GangLevel::Batch | GangLevel::Role));
+        starts_together || self.whole || self.hard_topology().is_some()
     }
 
     /// Returns the recovery if its policy recreates batches.
@@ -213,7 +224,7 @@ impl Batching {
             progression_at: at.child("progression"),
             topology,
             whole: segments.whole == Some(true),
-            pod_group: None,
+            gangs: Gangs::parse(segments.pod_group_policy.as_ref(), at.child(POD_GROUP_POLICY)),
             recovery: segments.recovery.as_ref().map(|recovery| Recovery::parse(recovery, at.child("recovery"))),
             malformed: lacks_key
                 .then(|| Malformed::missing(affinity_at.child("topologyKey"), MUST_NAME_A_LABEL))
@@ -245,7 +256,8 @@ impl Batching {
         } else {
             let (numbers, others): (Vec<_>, Vec<_>) =
                 deploy.direct.iter().partition(|(_, size)| size.as_i64().is_some());
-            let others = others.into_iter().filter(|(role, _)| ![RECOVERY, WHOLE].contains(&role.as_str()));
+            let fields = [RECOVERY, WHOLE, POD_GROUP_POLICY];
+            let others = others.into_iter().filter(|(role, _)| !fields.contains(&role.as_str()));
             malformed.extend(others.map(|(role, size)| Malformed {
                 at: at.key(role.as_str()),
                 value: Some(size.to_string()),
@@ -258,12 +270,12 @@ impl Batching {
         let beside =
             strategy.deploy_topology_constraint.as_ref().map(|c| (c, strategy_at.child("deployTopologyConstraint")));
         let constraint = nested.or(beside);
-        let pod_group = constraint.as_ref().and_then(|(constraint, at)| {
-            Some((PodGroupPolicy::parse(constraint.pod_group_policy.as_ref())?, at.child("podGroupPolicy")))
+        let gangs = constraint.as_ref().and_then(|(constraint, at)| {
+            Gangs::parse(constraint.pod_group_policy.as_ref(), at.child(POD_GROUP_POLICY))
         });
         let topology =
             constraint.as_ref().and_then(|(constraint, at)| Topology::of_deploy_constraint(constraint, at.clone()));
-        if let Some((_, at)) = constraint.filter(|_| topology.is_none() && pod_group.is_none()) {
+        if let Some((_, at)) = constraint.filter(|_| topology.is_none() && gangs.is_none()) {
             malformed.push(Malformed::missing(at.child("topologyLayerName"), MUST_NAME_A_LAYER));
         }
         Self {
@@ -274,7 +286,7 @@ impl Batching {
             progression_at: at.clone(),
             topology,
             whole,
-            pod_group,
+            gangs,
             recovery,
             malformed,
             at,
@@ -296,7 +308,7 @@ impl Batching {
                 .collect(),
             topology,
             whole: false,
-            pod_group: None,
+            gangs: Gangs::parse(affinity.pod_group_policy.as_ref(), at.child(POD_GROUP_POLICY)),
             recovery: affinity.recovery.as_ref().map(|recovery| Recovery::parse(recovery, at.child("recovery"))),
             at,
         }
@@ -306,6 +318,8 @@ impl Batching {
 /// Keys beside the roles directly under `rollingDeploy`.
 const RECOVERY: &str = "recovery";
 const WHOLE: &str = "whole";
+/// Field of the strategies; directly under `rollingDeploy` it is misplaced.
+pub(super) const POD_GROUP_POLICY: &str = "podGroupPolicy";
 
 const MUST_NAME_A_LABEL: &str = "must name the node label of the domain";
 const MUST_NAME_A_LAYER: &str = "must name a layer of the ClusterTopology";

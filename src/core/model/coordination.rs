@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Batching, FieldPath, WhenNoFit};
+use serde_json::Value;
+
+use super::batching::POD_GROUP_POLICY;
+use super::{Batching, FieldPath, Gangs, WhenNoFit};
 use crate::api;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +43,7 @@ impl Coordination {
         let flat =
             strategy.map(|s| s.flat.clone()).filter(|flat| !flat.is_empty()).map(|flat| (flat, strategy_at.clone()));
         let misplaced = strategy.map(|strategy| misplaced(strategy, &strategy_at, nested.is_some() && flat.is_some()));
+        let misplaced = misplaced_policies(entry, &at).chain(misplaced.unwrap_or_default()).collect();
         let mut positions = BTreeMap::new();
         for (index, role) in entry.roles.iter().flatten().enumerate() {
             positions.entry(role.clone()).or_insert(index);
@@ -58,7 +62,7 @@ impl Coordination {
             rolling_update: nested.or(flat).filter(|_| !is_theirs),
             scaling,
             when_no_fit: entry.when_no_fit.clone(),
-            misplaced: misplaced.unwrap_or_default(),
+            misplaced,
             at,
         }
     }
@@ -127,3 +131,36 @@ fn misplaced(
         .then(|| (at.child("rollingUpdate"), "may not be set together with its fields directly under `strategy`"));
     constraint.into_iter().chain(update).collect()
 }
+
+/// Returns the policies that make no PodGroups where they stand.
+fn misplaced_policies(
+    entry: &api::Coordination,
+    at: &FieldPath,
+) -> impl Iterator<Item = (FieldPath, &'static str)> + use<> {
+    let strategy = entry.strategy.as_ref();
+    let strategy_at = at.child("strategy");
+    let update = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
+    let affinity = strategy.and_then(|strategy| strategy.segment_placement.as_ref()?.topology_affinity.as_ref());
+    let deploy = strategy.and_then(|strategy| strategy.rolling_deploy.as_ref());
+    // As a number it is a role of that name.
+    let in_deploy = deploy.and_then(|deploy| deploy.direct.get(POD_GROUP_POLICY)).filter(|policy| !policy.is_i64());
+    let found = |policy: Option<&Value>, at: FieldPath| {
+        let path = at.child(POD_GROUP_POLICY);
+        Gangs::parse(policy, path).map(|gangs| (gangs.at, BELONGS_TO_BATCHES))
+    };
+    let places = [
+        found(entry.pod_group_policy.as_ref(), at.clone()),
+        found(strategy.and_then(|strategy| strategy.flat.pod_group_policy.as_ref()), strategy_at.clone()),
+        found(update.and_then(|update| update.pod_group_policy.as_ref()), strategy_at.child("rollingUpdate")),
+        found(
+            affinity.and_then(|affinity| affinity.pod_group_policy.as_ref()),
+            strategy_at.child("segmentPlacement").child("topologyAffinity"),
+        ),
+        found(in_deploy, strategy_at.child("rollingDeploy")),
+    ];
+    places.into_iter().flatten()
+}
+
+/// The places of `podGroupPolicy`, for one that has no effect in its place.
+pub const BELONGS_TO_BATCHES: &str = "has no effect here, only directly in `segmentPlacement` or `affinityScheduling`, and in \
+                                      `rollingDeploy.deployTopologyConstraint`";

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::gangs::PodGroupPolicy;
 use super::moment::Moment;
 use super::role::RoleWorkload;
-use super::topology::PodGroupPolicy;
 use super::workload::desired;
 use super::{Batching, Coordination, Elastic, FieldPath, GroupKey, Workload, WorkloadKey, WorkloadKind, names};
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
@@ -96,6 +96,8 @@ pub struct Group {
     pub has_own_roles: bool,
     /// Path of the field that makes one gang of the whole group.
     pub gang: Option<FieldPath>,
+    /// Path of a `podGroupPolicy` of the whole RoleCoordination, which has no effect.
+    pub misplaced_policy: Option<FieldPath>,
     /// True when the pods of the group find each other by environment variables.
     pub discovery: bool,
     /// RoleCoordination that the carrier's annotation names.
@@ -142,6 +144,7 @@ impl Group {
             reference: None,
             has_own_roles: true,
             gang: gang(rbg, &spec_at),
+            misplaced_policy: None,
             discovery: rbg.metadata.annotation(names::DISCOVERY) == Some("enabled"),
             coordinated_by: rbg.metadata.annotation(names::GROUP).map(str::to_owned),
             elastic: None,
@@ -192,6 +195,8 @@ impl Group {
             reference: referred.map(|(reference, _)| reference),
             has_own_roles: spec.roles.is_some(),
             gang,
+            misplaced_policy: PodGroupPolicy::parse(spec.pod_group_policy.as_ref())
+                .map(|_| spec_at.child("podGroupPolicy")),
             discovery: discovers,
             coordinated_by: None,
             elastic: None,
@@ -325,6 +330,7 @@ impl Role {
                 ordered: known.and_then(|workload| workload.one_by_one).map(|_| reference_at),
                 first_host: known.and_then(|workload| workload.first_host.clone()),
                 labels: known.and_then(|workload| workload.template_labels.last().cloned()).unwrap_or_default(),
+                standalone: false,
                 key,
             },
             at,

@@ -35,6 +35,8 @@ pub struct RoleWorkload {
     pub first_host: Option<String>,
     /// Labels that the role's pods are known to carry.
     pub labels: BTreeMap<String, String>,
+    /// True when the role says that each of its instances is one pod.
+    pub standalone: bool,
 }
 
 /// Naming of RBG's instances of a role.
@@ -73,6 +75,7 @@ impl RoleWorkload {
             ordered: (role.pod_management_policy.as_deref() == Some("OrderedReady"))
                 .then(|| at.child("podManagementPolicy")),
             labels: template_labels(role),
+            standalone: role.standalone_pattern.is_some(),
             ..Self::default()
         }
     }
@@ -82,6 +85,11 @@ impl RoleWorkload {
         let kind = self.key.as_ref().map(|key| key.kind).filter(|kind| !kind.row().numbered);
         let instances = self.instances.filter(|instances| *instances == Instances::Random);
         kind.map(WorkloadKind::as_str).or(instances.map(|_| "stateless RoleInstanceSet"))
+    }
+
+    /// Reports whether each replica is one pod, as far as the role itself tells.
+    pub fn has_single_pods(&self) -> bool {
+        self.standalone || self.key.as_ref().is_some_and(|key| key.kind.row().made_by.is_none())
     }
 
     /// Returns the kind of the workload if it has no partition to move. RBG itself writes the partition of its instances.

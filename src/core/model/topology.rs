@@ -1,11 +1,7 @@
 //! Placement of the pods of one batch: the three forms of the designs in one shape.
 
-use serde_json::Value;
-
 use super::FieldPath;
-use crate::api::ObjectKind;
 use crate::api::coordination::{AffinityScheduling, DeployTopologyConstraint, TopologyAffinity};
-use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP};
 
 /// Default name of the ClusterTopology (KEP-75).
 pub const DEFAULT_CLUSTER_TOPOLOGY: &str = "rbg-cluster-topology";
@@ -128,89 +124,9 @@ fn strength(
     }
 }
 
-/// Gang scheduler of a batch's PodGroup (KEP-75, podGroupPolicy).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PodGroupPolicy {
-    /// `scheduling.x-k8s.io PodGroup` of the scheduler plugins.
-    KubeScheduling {
-        /// Seconds until the gang gives up.
-        schedule_timeout_seconds: Option<i64>,
-    },
-    VolcanoScheduling {
-        /// Name of a Volcano queue.
-        queue: Option<String>,
-        priority_class_name: Option<String>,
-    },
-    Kai {
-        queue: Option<String>,
-        /// KAI reads the priority class of the PodGroup, not those of its pods.
-        priority_class_name: Option<String>,
-    },
-    /// Any other policy, or several at once.
-    Unknown,
-}
-
-/// Fields of `podGroupPolicy`, exactly one of which is set.
-pub const POD_GROUP_POLICIES: &[&str] = &["kubeScheduling", "volcanoScheduling", "kai"];
-
-impl PodGroupPolicy {
-    /// Reads a policy. Absent, `null`, the string `nil` (KEP-75's example) and an empty object are no policy.
-    pub fn parse(value: Option<&Value>) -> Option<Self> {
-        let value = value?;
-        let fields = match value {
-            Value::Null => return None,
-            Value::String(word) if word == "nil" || word.is_empty() => return None,
-            Value::Object(fields) => fields,
-            _ => return Some(Self::Unknown),
-        };
-        let mut set = fields.iter().filter(|(_, value)| !value.is_null());
-        let (field, value) = set.next()?;
-        if set.next().is_some() {
-            return Some(Self::Unknown);
-        }
-        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
-        Some(match field.as_str() {
-            "kubeScheduling" => Self::KubeScheduling {
-                schedule_timeout_seconds: value.get("scheduleTimeoutSeconds").and_then(Value::as_i64),
-            },
-            "volcanoScheduling" => {
-                Self::VolcanoScheduling { queue: text("queue"), priority_class_name: text("priorityClassName") }
-            }
-            "kai" => Self::Kai { queue: text("queue"), priority_class_name: text("priorityClassName") },
-            _ => Self::Unknown,
-        })
-    }
-
-    /// Returns the kind of the PodGroup; `None` for an unknown policy.
-    pub const fn kind(&self) -> Option<ObjectKind> {
-        match self {
-            Self::KubeScheduling { .. } => Some(KUBE_POD_GROUP),
-            Self::VolcanoScheduling { .. } => Some(VOLCANO_POD_GROUP),
-            Self::Kai { .. } => Some(POD_GROUP),
-            Self::Unknown => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    #[test]
-    fn nil_is_no_policy() {
-        for none in [json!(null), json!("nil"), json!({}), json!({"kubeScheduling": null})] {
-            assert_eq!(PodGroupPolicy::parse(Some(&none)), None, "{none}");
-        }
-        assert_eq!(
-            PodGroupPolicy::parse(Some(&json!({"kubeScheduling": {"scheduleTimeoutSeconds": 60}}))),
-            Some(PodGroupPolicy::KubeScheduling { schedule_timeout_seconds: Some(60) })
-        );
-        for unknown in [json!(3), json!({"other": {}}), json!({"kai": {}, "volcanoScheduling": {}})] {
-            assert_eq!(PodGroupPolicy::parse(Some(&unknown)), Some(PodGroupPolicy::Unknown), "{unknown}");
-        }
-    }
 
     #[test]
     fn kep_75_defaults_to_the_hard_mode_of_the_default_topology() {

@@ -33,6 +33,17 @@ pub enum OneByOne {
     ExclusiveTopology,
 }
 
+impl OneByOne {
+    /// Returns the setting that is the reason, for messages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OrderedReady => "podManagementPolicy OrderedReady",
+            Self::LeaderReady => "startupPolicy LeaderReady",
+            Self::ExclusiveTopology => "exclusive topology",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     pub key: WorkloadKey,

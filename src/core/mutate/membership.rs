@@ -1,49 +1,8 @@
-//! Membership in the PodGroup of a batch (KEP-75, podGroupPolicy).
+//! Membership in a PodGroup of the pod's batch (podGroupPolicy).
 
-use super::additions::{Additions, Entry};
-use crate::api::Meta;
-use crate::model::{Group, PodGroupPolicy, names};
+use super::additions::Additions;
+use crate::model::MemberKey;
 use crate::mutate::context::{Coordinated, MutationContext};
-
-/// The place where a gang scheduler reads the PodGroup of a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Membership {
-    Label(Entry),
-    Annotation(Entry),
-}
-
-impl Membership {
-    pub fn entry(&self) -> &Entry {
-        match self {
-            Self::Label(entry) | Self::Annotation(entry) => entry,
-        }
-    }
-
-    /// Returns another PodGroup that the pod names in the same place.
-    pub fn other<'a>(&self, meta: &'a Meta) -> Option<&'a str> {
-        let present = match self {
-            Self::Label((key, _)) => meta.label(key),
-            Self::Annotation((key, _)) => meta.annotation(key),
-        };
-        present.filter(|present| !present.is_empty() && *present != self.entry().1)
-    }
-}
-
-/// Returns the membership of a replica's pods in the PodGroup of their batch; `None` without a policy, or with an unknown
-/// one.
-pub fn membership(group: &Group, role: &str, ordinal: u32) -> Option<Membership> {
-    let batch = group.batches_of(role, ordinal).find(|batch| batch.batching.pod_group.is_some())?;
-    let (policy, _) = batch.batching.pod_group.as_ref()?;
-    let name = batch.pod_group_name();
-    match policy {
-        PodGroupPolicy::KubeScheduling { .. } => Some(Membership::Label((names::KUBE_POD_GROUP.into(), name))),
-        PodGroupPolicy::VolcanoScheduling { .. } => {
-            Some(Membership::Annotation((names::VOLCANO_POD_GROUP.into(), name)))
-        }
-        PodGroupPolicy::Kai { .. } => Some(Membership::Annotation((names::KAI_POD_GROUP.into(), name))),
-        PodGroupPolicy::Unknown => None,
-    }
-}
 
 /// Adds the PodGroup of the pod's batch, and a warning on the immutable `spec.schedulingGroup`. A different PodGroup in the
 /// pod, such as a gang over the whole group, would wait for held pods.
@@ -58,19 +17,17 @@ pub(super) fn of_batch(context: &MutationContext<'_>, additions: &mut Additions)
             native.pod_group_name
         ));
     }
-    let Some(membership) = membership(group, role, ordinal) else { return };
-    if let Some(other) = membership.other(&context.pod.metadata) {
-        let (key, name) = membership.entry();
+    let replica_size = context.subject.identity.as_ref().map_or(1, |identity| identity.replica_size);
+    let Some(own) = group.pod_group_of(role, ordinal, replica_size) else { return };
+    let (key, name) = (own.key.as_str(), own.name);
+    if let Some(other) = own.key.read(&context.pod.metadata).filter(|other| *other != name) {
         additions.warnings.push(format!("{key}: PodGroup {other:?} gives way to {name:?}, that of the pod's batch"));
     }
-    match membership {
-        Membership::Label(entry) => additions.labels.push(entry),
-        Membership::Annotation(entry) => {
-            // The podgrouper of KAI would overwrite it with a PodGroup for each workload.
-            let skip =
-                (entry.0 == names::KAI_POD_GROUP).then(|| (names::KAI_SKIP_PODGROUPER.into(), "true".to_owned()));
-            additions.annotations.push(entry);
-            additions.annotations.extend(skip);
+    match own.key {
+        MemberKey::Label(key) => additions.labels.push((key.into(), name)),
+        MemberKey::Annotation(key) => {
+            additions.annotations.push((key.into(), name));
+            additions.annotations.extend(own.key.beside().map(|(key, value)| (key.into(), value.to_owned())));
         }
     }
 }

@@ -27,7 +27,7 @@ pub use decide::held::{CoordinationRef, Held};
 pub use decide::held_pods::HeldPods;
 pub use decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 pub use decide::placed::{Moved, Pin, Placed};
-pub use decide::pod_groups::{BatchPodGroup, MissingPodGroup};
+pub use decide::pod_groups::{BatchPodGroup, MemberEdit, MissingPodGroup};
 pub use decide::progression::{CoordinationTarget, Targets, targets};
 pub use decide::waits::{Missing, waits_for};
 pub use evaluate::{Evaluation, Observation, evaluate};

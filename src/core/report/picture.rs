@@ -135,7 +135,7 @@ impl Picture {
 
     /// Returns the PodGroups of other makers that pods of the next release wait for.
     pub fn awaited_pod_groups(&self) -> BTreeMap<String, ObjectKind> {
-        self.group().map(|group| awaited(group, &self.seen.decision.release)).unwrap_or_default()
+        self.group().map(|group| awaited(group, &self.seen.view, &self.seen.decision.release)).unwrap_or_default()
     }
 
     /// Returns the group as its controlling object carries it.

@@ -127,7 +127,7 @@ pub(in crate::plan) fn decide(
     let (recovery, recreated) = recovering.end();
     held.extend(mis_stamped.explain(group).chain(without_place).chain(recreated));
     held.extend(context.refused.and_then(|refused| holds::refused(&release, refused)));
-    held.extend(pod_groups::explain(group, &release, context.missing_pod_groups));
+    held.extend(pod_groups::explain(group, view, &release, context.missing_pod_groups));
 
     let elastic = scaled(group, view, &released, rollouts, context).map(|plan| ElasticPlan { room_wait, ..plan });
     let rollout = rollout(rollouts, view, (&release, &released, elastic.as_ref()), context);

@@ -1,82 +1,132 @@
-//! PodGroups of batches (KEP-75, podGroupPolicy). They are created before their batch is released, and relaxed once it was
+//! PodGroups of batches (podGroupPolicy). They are created before their pods are released, and relaxed once these were
 //! scheduled; otherwise the next rollout would wait for all pods at once (KEP-32, Rolling Update Stall).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::api::ObjectKind;
-use crate::model::batch::Batch;
-use crate::model::{Group, HoldReason, PodGroupPolicy};
+use crate::model::batch::{Batch, PodGroupOf};
+use crate::model::{GangLevel, Gangs, Group, HoldReason, MEMBER_KEYS, MemberKey, Members, PodGroupPolicy};
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::recovery::entry::{Phase, of_batch};
-use crate::plan::view::{GroupView, ReplicaIs, RoleView};
+use crate::plan::view::{GroupView, HeldPod, PodFacts, ReplicaIs, RoleView, count};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchPodGroup {
-    /// The name that the pods of the batch carry.
+    /// The name that its pods carry.
     pub name: String,
     /// The policy that states the kind of the PodGroup.
     pub policy: PodGroupPolicy,
-    /// The number of pods that start together: all pods of the batch, or those of its smallest replica once it was scheduled.
+    /// The number of pods that start together: all its pods, or those of its smallest replica once they were scheduled. Pods
+    /// that were released without it, as before an edit of the policy, do not count.
     pub min_member: u32,
-    /// Whether the batch is being recreated and starts together again: a lowered `minMember` rises.
+    /// Whether a lowered `minMember` rises: the batch is being recreated, or the PodGroup is that of one replica, which always
+    /// starts together.
     pub renewed: bool,
 }
 
-/// Returns the PodGroups of all batches that may have released pods, by name.
-pub fn batch_pod_groups(group: &Group, view: &GroupView, released: &BTreeMap<String, u32>) -> Vec<BatchPodGroup> {
-    let with_policy = group.batched().filter_map(|(coordination, batching)| {
-        let (policy, _) = batching.pod_group.as_ref().filter(|(policy, _)| *policy != PodGroupPolicy::Unknown)?;
-        Some((coordination, batching, policy))
+/// The replicas of a batch that share a PodGroup.
+struct Gang<'a> {
+    batch: Batch<'a>,
+    gangs: &'a Gangs,
+    key: MemberKey,
+    members: Members<'a>,
+    replicas: Vec<(&'a RoleView, Range<u32>)>,
+}
+
+/// Returns all PodGroups of the batches that these replicas of each role make. `absent` is the size of a replica without pods.
+fn gangs<'a>(
+    group: &'a Group,
+    view: &'a GroupView,
+    count: impl Fn(&str, &RoleView) -> Option<u32>,
+    absent: u32,
+) -> Vec<Gang<'a>> {
+    let mut all = Vec::new();
+    let policies = group.batched().filter_map(|(coordination, batching)| {
+        let gangs = batching.gangs.as_ref()?;
+        Some((coordination, batching, gangs, gangs.policy.member_key()?))
     });
-    with_policy
-        .flat_map(|(coordination, batching, policy)| {
-            let may_run = |role: &str| view.roles.get(role).and_then(|_| released.get(role)).copied();
-            (0..batching.total(may_run)).map(move |index| {
-                let ranges = batching.sizes.keys().filter_map(|role| {
-                    let view = view.roles.get(role).filter(|_| released.contains_key(role))?;
-                    let ordinals = batching.ordinals(role, index, view.desired);
-                    (!ordinals.is_empty()).then_some((view, ordinals))
-                });
-                let ranges: Vec<_> = ranges.collect();
-                let size = |(view, ordinals): &(&RoleView, Range<u32>)| {
-                    (ordinals.end - ordinals.start).saturating_mul(view.replica_size())
-                };
-                let pods = ranges.iter().map(size).fold(0, u32::saturating_add);
-                let is_scheduled =
-                    ranges.iter().all(|(view, ordinals)| view.all_in(ordinals.clone(), ReplicaIs::Scheduled));
-                let smallest = ranges.iter().map(|(view, _)| view.replica_size()).min().unwrap_or(1);
-                let batch = Batch { group, coordination, batching, index };
-                let recovery = of_batch(&group.status.recoveries, coordination, index);
-                let is_made_anew =
-                    recovery.is_some_and(|(phase, _)| matches!(phase, Phase::Recreating | Phase::Releasing));
-                BatchPodGroup {
-                    name: batch.pod_group_name(),
-                    policy: policy.clone(),
-                    min_member: if is_scheduled { smallest } else { pods },
-                    renewed: is_made_anew && !is_scheduled,
+    for (coordination, batching, gangs, key) in policies {
+        let counted = |role: &str| count(role, view.roles.get(role)?);
+        for index in 0..batching.total(counted) {
+            let batch = Batch { group, coordination, batching, index };
+            let gang = |members, replicas| Gang { batch, gangs, key, members, replicas };
+            let roles = batching.sizes.keys().filter_map(|role| {
+                let view = view.roles.get(role).filter(|view| count(role, view).is_some())?;
+                let ordinals = batching.ordinals(role, index, view.desired);
+                (!ordinals.is_empty()).then_some((role.as_str(), view, ordinals))
+            });
+            match gangs.level {
+                GangLevel::Batch => {
+                    let replicas = roles.map(|(_, view, ordinals)| (view, ordinals)).collect();
+                    all.push(gang(Members::Batch, replicas));
                 }
-            })
+                GangLevel::Role => {
+                    all.extend(roles.map(|(role, view, ordinals)| gang(Members::Role(role), vec![(view, ordinals)])));
+                }
+                GangLevel::Replica => all.extend(roles.flat_map(|(role, view, ordinals)| {
+                    ordinals.filter_map(move |ordinal| {
+                        let size = view.replicas.get(ordinal).map_or(absent, |replica| replica.size);
+                        let members = gangs.level.members(role, ordinal, size)?;
+                        Some(gang(members, vec![(view, ordinal..ordinal + 1)]))
+                    })
+                })),
+            }
+        }
+    }
+    all
+}
+
+impl Gang<'_> {
+    fn name(&self) -> String {
+        self.batch.pod_group_name(self.members, self.key)
+    }
+
+    /// Returns the PodGroup; `None` if all its pods were released without it.
+    fn pod_group(&self) -> Option<BatchPodGroup> {
+        let name = self.name();
+        let sum = |of: &dyn Fn(&RoleView, Range<u32>) -> u32| {
+            let numbers = self.replicas.iter().map(|(view, ordinals)| of(view, ordinals.clone()));
+            numbers.fold(0, u32::saturating_add)
+        };
+        let is_replica = matches!(self.members, Members::Replica { .. });
+        let pods = sum(&|view, ordinals| {
+            let size = if is_replica { view.pods_in(ordinals.clone()) } else { view.replica_size() };
+            if is_replica { size } else { (ordinals.end - ordinals.start).saturating_mul(size) }
+        });
+        let names_another = |pod: &&Arc<PodFacts>| pod.pod_group(self.key) != Some(&name);
+        let without = sum(&|view, ordinals| count(view.replicas.let_go(ordinals).filter(names_another).count()));
+        let held = sum(&|view, ordinals| view.replicas.pods_in(ordinals).held);
+        let own = Some(pods.saturating_sub(without).max(held.min(1))).filter(|own| *own > 0)?;
+        let is_scheduled =
+            self.replicas.iter().all(|(view, ordinals)| view.all_in(ordinals.clone(), ReplicaIs::Scheduled));
+        let smallest = self.replicas.iter().map(|(view, _)| view.replica_size()).min().unwrap_or(1);
+        let Batch { group, coordination, index, .. } = self.batch;
+        let recovery = of_batch(&group.status.recoveries, coordination, index);
+        let is_made_anew = recovery.is_some_and(|(phase, _)| matches!(phase, Phase::Recreating | Phase::Releasing));
+        Some(BatchPodGroup {
+            name,
+            policy: self.gangs.policy.clone(),
+            min_member: if is_scheduled && !is_replica { smallest.min(own) } else { own },
+            renewed: is_replica || is_made_anew && !is_scheduled,
         })
-        .collect()
+    }
+}
+
+/// Returns the PodGroups of all batches that may have released pods, without those that no pod is in.
+pub fn batch_pod_groups(group: &Group, view: &GroupView, released: &BTreeMap<String, u32>) -> Vec<BatchPodGroup> {
+    let may_run = |role: &str, _: &RoleView| released.get(role).copied();
+    gangs(group, view, may_run, 0).iter().filter_map(Gang::pod_group).collect()
 }
 
 /// Returns the name and kind of the PodGroups of all desired batches, released or not. Other PodGroups are leftovers and may be
-/// deleted once they are empty.
+/// deleted once they are empty. A replica without pods may come back.
 pub fn lasting_pod_groups(group: &Group, view: &GroupView) -> BTreeSet<(ObjectKind, String)> {
-    let desired = |role: &str| view.roles.get(role).map(|view| view.desired);
-    let of_coordination = group.batched().filter_map(|(coordination, batching)| {
-        let (policy, _) = batching.pod_group.as_ref()?;
-        Some((coordination, batching, policy.kind()?))
-    });
-    of_coordination
-        .flat_map(|(coordination, batching, kind)| {
-            let batches = (0..batching.total(desired)).map(move |index| Batch { group, coordination, batching, index });
-            batches.map(move |batch| (kind, batch.pod_group_name()))
-        })
-        .collect()
+    let all = gangs(group, view, |_, view| Some(view.desired), u32::MAX);
+    all.iter().filter_map(|gang| Some((gang.gangs.policy.kind()?, gang.name()))).collect()
 }
 
 /// A PodGroup whose creation failed.
@@ -86,143 +136,79 @@ pub struct MissingPodGroup {
     pub why: String,
 }
 
-/// Returns the batch of a replica, if it has a PodGroup.
-fn batch_of<'a>(group: &'a Group, role: &'a str, ordinal: u32) -> Option<Batch<'a>> {
-    let known = |batch: &Batch<'_>| matches!(&batch.batching.pod_group, Some((policy, _)) if *policy != PodGroupPolicy::Unknown);
-    group.batches_of(role, ordinal).find(known)
+/// Returns the PodGroup that a pod waits for; `None` for a pod beyond the desired replicas, which is in no batch.
+pub fn pod_group_of<'a>(group: &'a Group, view: &GroupView, pod: &'a HeldPod) -> Option<PodGroupOf<'a>> {
+    let is_desired = view.roles.get(pod.role()).is_none_or(|role| pod.ordinal < role.desired);
+    is_desired.then(|| group.pod_group_of(pod.role(), pod.ordinal, pod.identity.replica_size)).flatten()
 }
 
-/// Returns the PodGroup that the pods of a replica wait for, with its kind.
-pub fn pod_group_of(group: &Group, role: &str, ordinal: u32) -> Option<(ObjectKind, String)> {
-    let batch = batch_of(group, role, ordinal)?;
-    let (policy, _) = batch.batching.pod_group.as_ref()?;
-    Some((policy.kind()?, batch.pod_group_name()))
+/// A change of the PodGroup that a pod names; `None` removes it.
+pub type MemberEdit = (MemberKey, Option<String>);
+
+/// Returns the changes by which a release puts a pod into the PodGroup that it has now. Admission named the one of that time:
+/// the pod may be older than the policy or the group, or the level or the batch size may have changed. PodGroups that are not
+/// of this group stay, unless the pod has one now.
+pub fn edits(group: &Group, view: &GroupView, pod: &HeldPod) -> Vec<MemberEdit> {
+    let wanted = pod_group_of(group, view, pod);
+    let edit = |key: &MemberKey| {
+        let named = pod.pod_group(*key);
+        match wanted.as_ref().filter(|wanted| wanted.key == *key) {
+            Some(wanted) => (named != Some(&wanted.name)).then(|| (*key, Some(wanted.name.clone()))),
+            None => named.filter(|name| is_of_group(group, pod, *key, name)).map(|_| (*key, None)),
+        }
+    };
+    MEMBER_KEYS.iter().filter_map(edit).collect()
+}
+
+/// Reports whether the group gives or gave this name to the PodGroup of a pod: at any level, in its batch or in that of its
+/// labels.
+fn is_of_group(group: &Group, pod: &HeldPod, key: MemberKey, name: &str) -> bool {
+    let role = pod.role();
+    let levels = [Members::Batch, Members::Role(role), Members::Replica { role, ordinal: pod.ordinal }];
+    let labelled = pod.labelled.map(|place| place.segment);
+    group.batches_of(role, pod.ordinal).any(|batch| {
+        let indexes = [Some(batch.index), labelled.filter(|index| *index != batch.index)];
+        let mut names = indexes.into_iter().flatten().flat_map(|index| {
+            let batch = Batch { index, ..batch };
+            levels.map(|members| batch.pod_group_name(members, key))
+        });
+        names.any(|known| known == name)
+    })
 }
 
 /// Returns the PodGroups that pods to release wait for, with their kinds.
-pub fn awaited(group: &Group, release: &[Release]) -> BTreeMap<String, ObjectKind> {
+pub fn awaited(group: &Group, view: &GroupView, release: &[Release]) -> BTreeMap<String, ObjectKind> {
     let committed = release.iter().filter(|release| release.at_once).map(|release| &release.pod);
-    let batches = committed.filter_map(|pod| batch_of(group, pod.role(), pod.ordinal));
-    let kind = |batch: &Batch<'_>| batch.batching.pod_group.as_ref().and_then(|(policy, _)| policy.kind());
-    batches.filter_map(|batch| Some((batch.pod_group_name(), kind(&batch)?))).collect()
+    let named = committed.filter_map(|pod| pod_group_of(group, view, pod));
+    named.filter_map(|of| Some((of.name, of.policy.kind()?))).collect()
 }
 
-/// Returns one entry for each batch whose pods may go and wait for a PodGroup that could not be created.
-pub(super) fn explain(group: &Group, release: &[Release], missing: &[MissingPodGroup]) -> Vec<Held> {
-    let mut all = BTreeMap::<String, Held>::new();
+/// Returns one entry for each batch with pods that may go and wait for PodGroups that could not be created. It names the first.
+pub(super) fn explain(group: &Group, view: &GroupView, release: &[Release], missing: &[MissingPodGroup]) -> Vec<Held> {
+    let mut all = BTreeMap::<_, (Held, BTreeSet<String>)>::new();
     for Release { pod, .. } in release.iter().filter(|release| release.at_once && !missing.is_empty()) {
-        let Some(batch) = batch_of(group, pod.role(), pod.ordinal) else { continue };
-        let name = batch.pod_group_name();
-        let Some(MissingPodGroup { why, .. }) = missing.iter().find(|missing| missing.name == name) else { continue };
-        let held = all.entry(name).or_insert_with_key(|name| {
-            let message =
-                format!("{} is held without PodGroup {name:?}: {why}", batch.batching.batch_name(batch.index));
+        let Some(of) = pod_group_of(group, view, pod) else { continue };
+        let Some(MissingPodGroup { name, why }) = missing.iter().find(|missing| missing.name == of.name) else {
+            continue;
+        };
+        let batch = of.batch;
+        let (held, names) = all.entry((batch.coordination.index, batch.index)).or_insert_with(|| {
+            let message = format!("{} is held without PodGroup {name:?}: {why}", of.words());
             let place = (Some(batch.coordination), Some(batch.index));
-            Held::of(place, HoldReason::PodGroupMissing, message, HeldPods::default())
+            (Held::of(place, HoldReason::PodGroupMissing, message, HeldPods::default()), BTreeSet::new())
         });
+        names.insert(of.name);
         held.pods.push(pod.clone());
     }
-    all.into_values().collect()
+    let told = |(mut held, names): (Held, BTreeSet<String>)| {
+        if names.len() > 1 {
+            held.message = format!("{} ({} PodGroups of the batch are missing)", held.message, names.len());
+        }
+        held
+    };
+    all.into_values().map(told).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::api::pod_group::KUBE_POD_GROUP;
-    use crate::plan::test_support::{mk_group, mk_held, mk_role};
-    use crate::plan::view::PodFacts;
-
-    fn view(released: u32, scheduled: bool) -> GroupView {
-        let mut prefill = mk_role(8, released, released);
-        for (ordinal, pod) in mk_role(8, released, released).replicas.pods().filter(|_| !scheduled) {
-            prefill.replicas.remove(&pod.pod, ordinal);
-            prefill.replicas.add(&PodFacts { scheduled: false, ready: false, ..(**pod).clone() }.into(), ordinal);
-        }
-        GroupView {
-            roles: [("prefill".to_owned(), prefill), ("decode".to_owned(), mk_role(4, released / 2, 0))].into(),
-            ..GroupView::default()
-        }
-    }
-
-    fn group() -> Group {
-        let constraint = json!({"topologyLayerName": "host", "podGroupPolicy": {"kubeScheduling": {}}});
-        let deploy = json!({"roleDeployStep": {"prefill": 4, "decode": 2}, "deployTopologyConstraint": constraint});
-        mk_group(&[("prefill", 8), ("decode", 4)], &json!([{"name": "pd", "strategy": {"rollingDeploy": deploy}}]))
-    }
-
-    #[test]
-    fn each_released_batch_has_a_gang_of_its_pods() {
-        let released = [("prefill".to_owned(), 8), ("decode".to_owned(), 4)].into();
-        let gangs = batch_pod_groups(&group(), &view(8, false), &released);
-        let seen: Vec<_> = gangs.iter().map(|gang| (gang.name.as_str(), gang.min_member)).collect();
-        assert_eq!(seen, [("pd-pd-0", 6), ("pd-pd-1", 6)]);
-        assert_eq!(pod_group_of(&group(), "decode", 3), Some((KUBE_POD_GROUP, "pd-pd-1".to_owned())));
-    }
-
-    #[test]
-    fn committed_pods_say_which_pod_group_they_lack() {
-        let pod = |role: &str, ordinal: u32, at_once| {
-            let name = format!("{role}-{ordinal}");
-            Release { pod: mk_held(&name, role, ordinal), at_once, pin: BTreeMap::new() }
-        };
-        let release =
-            [pod("prefill", 3, true), pod("prefill", 4, true), pod("decode", 3, true), pod("prefill", 7, false)];
-        let missing = |name: &str| MissingPodGroup { name: name.to_owned(), why: "no such kind".to_owned() };
-        let held = explain(&group(), &release, &[missing("pd-pd-1"), missing("pd-pd-2")]);
-        let seen: Vec<_> = held.iter().map(|held| (held.batch, held.reason, held.message.as_str())).collect();
-        let message = "step 2 is held without PodGroup \"pd-pd-1\": no such kind";
-        assert_eq!(seen, [(Some(1), HoldReason::PodGroupMissing, message)]);
-        let pods: Vec<_> = held[0].pods.each(&GroupView::default()).map(|pod| pod.pod.name.to_string()).collect();
-        assert_eq!(pods, ["prefill-4", "decode-3"], "what is not committed waits for that first");
-        let kinds = [("pd-pd-0".to_owned(), KUBE_POD_GROUP), ("pd-pd-1".to_owned(), KUBE_POD_GROUP)];
-        assert_eq!(awaited(&group(), &release), BTreeMap::from(kinds));
-    }
-
-    #[test]
-    fn a_scheduled_batch_is_loosened() {
-        let released = [("prefill".to_owned(), 4), ("decode".to_owned(), 2)].into();
-        let gangs = batch_pod_groups(&group(), &view(4, true), &released);
-        assert_eq!(gangs.iter().map(|gang| gang.min_member).collect::<Vec<_>>(), [1]);
-    }
-
-    #[test]
-    fn a_batch_that_is_made_anew_starts_together_again() {
-        let mut group = group();
-        let entry = |phase: &str| json!({ "coordination": "pd", "batch": 0, "phase": phase, "attempt": 1 });
-        let released = [("prefill".to_owned(), 4), ("decode".to_owned(), 2)].into();
-        let mut gang = |phase: &str, scheduled| {
-            group.status.recoveries = vec![serde_json::from_value(entry(phase)).unwrap()];
-            let gangs = batch_pod_groups(&group, &view(4, scheduled), &released);
-            (gangs[0].min_member, gangs[0].renewed)
-        };
-        assert_eq!(gang("Recreating", false), (6, true));
-        assert_eq!(gang("Releasing", false), (6, true));
-        assert_eq!(gang("Releasing", true), (1, false), "it was scheduled again");
-        assert_eq!(gang("Complete", false), (6, false), "what is lost afterwards comes back one by one");
-    }
-
-    #[test]
-    fn those_of_desired_replicas_last_whether_they_were_made_or_not() {
-        let mut view = view(4, false);
-        let last = |view: &GroupView| -> Vec<_> {
-            lasting_pod_groups(&group(), view).into_iter().map(|(_, name)| name).collect()
-        };
-        assert_eq!(last(&view), ["pd-pd-0", "pd-pd-1"]);
-        view.roles.get_mut("prefill").unwrap().desired = 4;
-        assert_eq!(last(&view), ["pd-pd-0", "pd-pd-1"], "the other role still has pods in the second");
-        view.roles.get_mut("decode").unwrap().desired = 2;
-        assert_eq!(last(&view), ["pd-pd-0"]);
-    }
-
-    #[test]
-    fn a_batch_without_policy_has_none() {
-        let plain = mk_group(
-            &[("prefill", 8)],
-            &json!([crate::plan::test_support::mk_segments("pd", "Ordered", &[("prefill", 4)])]),
-        );
-        assert!(batch_pod_groups(&plain, &view(8, true), &[("prefill".to_owned(), 8)].into()).is_empty());
-        assert_eq!(pod_group_of(&plain, "prefill", 0), None);
-    }
-}
+#[path = "pod_groups_tests.rs"]
+mod tests;

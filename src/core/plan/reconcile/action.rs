@@ -7,7 +7,7 @@ use crate::api::status::GroupStatus;
 use crate::model::{GangTree, Group, Placement, Queued, RolledWorkload, ScaledWorkload};
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
 use crate::plan::decide::placed::Pin;
-use crate::plan::decide::pod_groups::BatchPodGroup;
+use crate::plan::decide::pod_groups::{BatchPodGroup, MemberEdit};
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::marks::Mark;
 use crate::plan::reconcile::dropped::StatusCarrier;
@@ -25,6 +25,8 @@ pub enum Action {
         pod: PodRef,
         /// The replica whose batch labels the pod lacks.
         labels: Option<MissingLabels>,
+        /// The PodGroups that the pod does not name yet, or no longer.
+        pod_groups: Vec<MemberEdit>,
         /// The domain or node that the pod is bound to.
         pin: Pin,
         queued: Queued,
@@ -112,6 +114,8 @@ pub enum Step {
 pub enum PodGroupWrite {
     /// Create it, or relax it to this minimum of members.
     Ensure(BatchPodGroup),
+    /// Relax one that is left over: no more pods will name it, and those that do must not wait for others.
+    Relax(u32),
     /// Delete it: its batch no longer exists, and no pod names it.
     Remove,
 }
@@ -296,7 +300,11 @@ impl StatusWrite {
 
 impl PodGroupWrite {
     fn members(&self) -> Option<u32> {
-        if let Self::Ensure(gang) = self { Some(gang.min_member) } else { None }
+        match self {
+            Self::Ensure(gang) => Some(gang.min_member),
+            Self::Relax(members) => Some(*members),
+            Self::Remove => None,
+        }
     }
 }
 

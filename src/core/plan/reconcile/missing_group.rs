@@ -122,7 +122,7 @@ impl Pass<'_> {
 
     pub(in crate::plan) fn release_all(&mut self, snapshot: &Snapshot) {
         for pod in snapshot.pods.iter().filter(|pod| pod.held) {
-            self.release(&pod.pod, None, Pin::new(), pod.queued);
+            self.release(&pod.pod, Pin::new(), pod.queued);
         }
         snapshot.workloads.iter().filter(|workload| workload.is_open()).for_each(|workload| self.thaw(workload));
     }

@@ -11,7 +11,7 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::lacking::lacking;
 use crate::plan::decide::placed::{Pin, Placed};
-use crate::plan::decide::pod_groups::pod_group_of;
+use crate::plan::decide::pod_groups::{self, pod_group_of};
 use crate::plan::elastic::{ElasticContext, ElasticPlan};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
@@ -189,15 +189,21 @@ impl Pass<'_> {
         self.pod_groups(group, view, snapshot);
         self.recreate(decision);
         self.recover(group, &decision.recovery, snapshot);
-        self.release_those_that_go(group, decision, snapshot);
+        self.release_those_that_go(group, view, decision, snapshot);
         self.write_status(group, &seen, snapshot);
     }
 
-    fn release_those_that_go(&mut self, group: &Arc<Group>, decision: &Decision, snapshot: &Snapshot) {
+    fn release_those_that_go(
+        &mut self,
+        group: &Arc<Group>,
+        view: &GroupView,
+        decision: &Decision,
+        snapshot: &Snapshot,
+    ) {
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
             // A pod released before its PodGroup would be scheduled without it.
-            if pod_group_of(group, pod.role(), pod.ordinal).is_some_and(|named| !self.has_pod_group(group, named)) {
+            if pod_group_of(group, view, pod).is_some_and(|of| !self.has_pod_group(group, &of)) {
                 continue;
             }
             if !self.memory.looks.show_group_of(pod) {
@@ -205,7 +211,9 @@ impl Pass<'_> {
                 continue;
             }
             let labels = MissingLabels::of(group, pod);
-            if self.release(&pod.pod, labels, release.pin.clone(), pod.queued) {
+            let pod_groups = pod_groups::edits(group, view, pod);
+            let (pod_ref, pin, queued) = (pod.pod.clone(), release.pin.clone(), pod.queued);
+            if self.begin(Action::Release { pod: pod_ref, labels, pod_groups, pin, queued }) {
                 self.memory.give(pod);
             }
         }
@@ -355,15 +363,9 @@ impl Pass<'_> {
         barred
     }
 
-    /// Releases a pod; returns whether that begins now.
-    pub(in crate::plan) fn release(
-        &mut self,
-        pod: &PodRef,
-        labels: Option<MissingLabels>,
-        pin: Pin,
-        queued: Queued,
-    ) -> bool {
-        self.begin(Action::Release { pod: pod.clone(), labels, pin, queued })
+    /// Releases a pod whose metadata stays; returns whether that begins now.
+    pub(in crate::plan) fn release(&mut self, pod: &PodRef, pin: Pin, queued: Queued) -> bool {
+        self.begin(Action::Release { pod: pod.clone(), labels: None, pod_groups: Vec::new(), pin, queued })
     }
 
     /// Begins a write or read, unless the last one is under way, or has failed and must wait; returns whether it begins now.

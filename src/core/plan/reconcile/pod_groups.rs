@@ -1,10 +1,11 @@
 //! The PodGroups of a group's batches: created if wanted, and deleted if left over.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::api::ObjectKind;
 use crate::model::Group;
+use crate::model::batch::PodGroupOf;
 use crate::plan::decide::pod_groups::{batch_pod_groups, lasting_pod_groups};
 use crate::plan::reconcile::action::{Action, PodGroupWrite, Question};
 use crate::plan::reconcile::pass::Pass;
@@ -46,35 +47,46 @@ impl Pass<'_> {
     /// Lists the PodGroups once for each object: a new process does not know which ones exist.
     fn look_at_pod_groups(&mut self, group: &Arc<Group>) {
         let owner = &group.carrier.uid;
-        let has_policy = || group.batched().any(|(_, batching)| batching.pod_group.is_some());
+        let has_policy = || group.batched().any(|(_, batching)| batching.gangs.is_some());
         if self.memory.pod_groups.looked.as_ref() != Some(owner) && has_policy() {
             self.begin(Action::Read(Question::PodGroups { group: group.clone() }));
         }
     }
 
     /// Deletes left-over PodGroups. A PodGroup that a pod still names stays: its scheduler would not schedule the pod without
-    /// it.
+    /// it. It waits for the pods that name it only, since those that are lost come back without it.
     fn remove_left_over(&mut self, group: &Arc<Group>, view: &GroupView, snapshot: &Snapshot) {
         let lasting = lasting_pod_groups(group, view);
-        let is_left = |id: &&PodGroupId| {
-            id.owner == group.carrier.uid && !lasting.iter().any(|(kind, name)| *kind == id.kind && *name == id.name)
-        };
+        let is_left =
+            |id: &&PodGroupId| id.owner == group.carrier.uid && !lasting.contains(&(id.kind, id.name.clone()));
         let PodGroupMemory { made, going, .. } = &self.memory.pod_groups;
         let left: Vec<_> = made.keys().chain(going.keys()).filter(is_left).cloned().collect();
         if left.is_empty() {
             return;
         }
-        let named: HashSet<_> = snapshot.pods.iter().flat_map(|pod| &pod.pod_groups).map(|name| &**name).collect();
-        for id in left.into_iter().filter(|id| !named.contains(&*id.name)) {
-            if self.write_pod_group(group, id.clone(), PodGroupWrite::Remove) {
-                self.memory.pod_groups.goes(&id);
+        let mut named: HashMap<(ObjectKind, &str), u32> = HashMap::new();
+        for (key, name) in snapshot.pods.iter().flat_map(|pod| &pod.pod_groups) {
+            *named.entry((key.kind(), name)).or_default() += 1;
+        }
+        for id in left {
+            let pods = named.get(&(id.kind, &*id.name)).copied();
+            match (pods, self.memory.pod_groups.members(&id)) {
+                (None, _) => {
+                    if self.write_pod_group(group, id.clone(), PodGroupWrite::Remove) {
+                        self.memory.pod_groups.goes(&id);
+                    }
+                }
+                (Some(pods), Some(members)) if pods < members => {
+                    self.write_pod_group(group, id, PodGroupWrite::Relax(pods));
+                }
+                (Some(_), _) => {}
             }
         }
     }
 
     /// Reports whether the PodGroup was created for the object that carries the group now.
-    pub(in crate::plan) fn has_pod_group(&self, group: &Group, (kind, name): (ObjectKind, String)) -> bool {
-        let id = PodGroupId { owner: group.carrier.uid.clone(), kind, name };
-        self.memory.pod_groups.members(&id).is_some()
+    pub(in crate::plan) fn has_pod_group(&self, group: &Group, of: &PodGroupOf<'_>) -> bool {
+        let id = |kind| PodGroupId { owner: group.carrier.uid.clone(), kind, name: of.name.clone() };
+        of.policy.kind().is_some_and(|kind| self.memory.pod_groups.members(&id(kind)).is_some())
     }
 }

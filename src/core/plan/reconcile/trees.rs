@@ -56,7 +56,7 @@ impl Pass<'_> {
     fn let_go_of_tree(&mut self, snapshot: &TreeSnapshot) {
         self.memory.decided.needs_room = false;
         self.memory.tree.plan = None;
-        snapshot.held().for_each(|pod| _ = self.release(pod, None, Pin::new(), Queued::Not));
+        snapshot.held().for_each(|pod| _ = self.release(pod, Pin::new(), Queued::Not));
     }
 
     /// Handles a missing PodGroup: its pods are released once it is certainly gone.
@@ -162,7 +162,7 @@ impl Pass<'_> {
             Stage::Committed(over) => {
                 let held: HashSet<_> = snapshot.held().collect();
                 let left = || plan.pods.iter().filter(|(pod, _, _)| held.contains(pod));
-                left().for_each(|(pod, _, pin)| _ = self.release(pod, None, pin.clone(), Queued::Not));
+                left().for_each(|(pod, _, pin)| _ = self.release(pod, pin.clone(), Queued::Not));
                 left().next().is_some() || tree.resource_version == *over
             }
         };

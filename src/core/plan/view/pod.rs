@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::api::{Meta, Pod};
 use crate::model::moment::Moment;
-use crate::model::{Maker, PodIdentity, Queued, names, revision};
+use crate::model::{MEMBER_KEYS, Maker, MemberKey, PodIdentity, Queued, names, revision};
 use crate::plan::view::{JobOf, Stamp};
 
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of a pod, not states of one machine")]
@@ -36,8 +36,8 @@ pub struct PodFacts {
     pub draining: bool,
     /// Whether it is the pod of its segment that autoscalers count.
     pub scale_pod: bool,
-    /// The PodGroups that it names, for any scheduler.
-    pub pod_groups: Vec<Arc<str>>,
+    /// The PodGroups that it names, each with the label or annotation of its scheduler.
+    pub pod_groups: Vec<(MemberKey, Arc<str>)>,
     pub queued: Queued,
     /// The creation time, RFC 3339: pods without an ordinal are served in this order.
     pub created: Option<Arc<str>>,
@@ -97,6 +97,11 @@ impl PodFacts {
         let is_numbered = self.identity.unnumbered.is_none() || self.identity.ordinal == Some(ordinal);
         is_numbered && self.labelled == Some(LabelledPlace::at(size, ordinal))
     }
+
+    /// Returns the PodGroup that it names under this key.
+    pub fn pod_group(&self, key: MemberKey) -> Option<&str> {
+        self.pod_groups.iter().find(|(known, _)| *known == key).map(|(_, name)| &**name)
+    }
 }
 
 fn ready_since(pod: &Pod) -> Option<u32> {
@@ -115,10 +120,8 @@ fn job_of(pod: &Pod) -> Option<Arc<JobOf>> {
     Some(Arc::new(JobOf { uid, is_one_of_many, is_done: pod.is_completed() }))
 }
 
-fn pod_groups(meta: &Meta) -> Vec<Arc<str>> {
-    let annotations = [names::VOLCANO_POD_GROUP, names::KAI_POD_GROUP].into_iter();
-    let named = annotations.filter_map(|key| meta.annotation(key)).chain(meta.label(names::KUBE_POD_GROUP));
-    named.filter(|name| !name.is_empty()).map(Into::into).collect()
+fn pod_groups(meta: &Meta) -> Vec<(MemberKey, Arc<str>)> {
+    MEMBER_KEYS.iter().filter_map(|key| Some((*key, key.read(meta)?.into()))).collect()
 }
 
 /// The place of a pod in its batches, by its labels.

@@ -162,6 +162,12 @@ impl Replicas {
         pods.filter(|(_, pod)| !pod.held && !pod.scheduled)
     }
 
+    /// Iterates over the released pods of these replicas.
+    pub fn let_go(&self, ordinals: impl RangeBounds<u32>) -> impl Iterator<Item = &Arc<PodFacts>> {
+        let pods = self.pods_where(ordinals, |block| block.present & !block.untouched);
+        pods.map(|(_, pod)| pod).filter(|pod| !pod.held)
+    }
+
     /// Iterates over the released pods with a segment label.
     pub fn labelled(&self) -> impl Iterator<Item = &Arc<PodFacts>> {
         let says = |pod: &&Arc<PodFacts>| !pod.held && pod.labelled.is_some_and(|place| place.segment != u32::MAX);

@@ -53,13 +53,23 @@ fn disagreements<T: PartialEq + Copy>(
 
 /// Requires at most one coordination with topology for a role: a pod cannot follow two.
 pub(super) fn one_topology(group: &Group, _: &World, report: &mut Report) {
+    let words = ("topology", "a role may follow one topology");
+    at_most_one(group, |batching| batching.topology.is_some(), words, report);
+}
+
+/// Requires at most one coordination with `podGroupPolicy` for a role: the gang of the other would wait for pods that are not in
+/// it.
+pub(super) fn one_gang(group: &Group, _: &World, report: &mut Report) {
+    let words = ("podGroupPolicy", "a pod may be in one PodGroup");
+    at_most_one(group, |batching| batching.gangs.is_some(), words, report);
+}
+
+fn at_most_one(group: &Group, has: impl Fn(&Batching) -> bool, (what, why): (&str, &str), report: &mut Report) {
     let mut firsts: BTreeMap<&str, String> = BTreeMap::new();
-    for (coordination, batching) in group.batched().filter(|(_, batching)| batching.topology.is_some()) {
+    for (coordination, batching) in group.batched().filter(|(_, batching)| has(batching)) {
         for role in batching.sizes.keys() {
             if let Some(first) = firsts.get(role.as_str()) {
-                let detail = format!(
-                    "role {role:?} is in coordination {first:?} with topology already; a role may follow one topology"
-                );
+                let detail = format!("role {role:?} is in coordination {first:?} with {what} already; {why}");
                 report.error(role, batching.sizes_at.key(role), Cause::Forbidden, None, detail);
             } else {
                 firsts.insert(role, coordination.display_name());

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::model::{Batching, Coordination, FieldPath, Group, OneByOne, Progression, Role};
+use crate::model::{Batching, Coordination, FieldPath, GangLevel, Group, OneByOne, Progression, Role};
 use crate::rules::{Cause, Known, Need, Report, World};
 
 /// Refuses dependencies between roles of one batch: RBG makes the pods of the dependent role only when the other role is
-/// wholly ready, and the batch waits for both.
+/// wholly ready, and the batch, or its gang, waits for both.
 pub(super) fn dependencies(group: &Group, _: &World, report: &mut Report) {
     let mut reported = BTreeSet::new();
     let dependents = dependents(group);
-    let waiting = group.batched().filter(|(_, batching)| batching.progression() != Progression::Parallel);
+    let waits = |batching: &Batching| batching.progression() != Progression::Parallel || batching.is_gang();
+    let waiting = group.batched().filter(|(_, batching)| waits(batching));
     for (coordination, batching) in waiting {
         let ends = ends(&dependents, batching.sizes.keys().map(String::as_str));
         for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
@@ -93,12 +94,17 @@ pub(super) fn one_by_one(group: &Group, world: &World, report: &mut Report) {
     for (coordination, batching) in group.batched() {
         for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
             let size = batching.size(&role.name).unwrap_or(1);
-            for (why, path) in hindrances(&scaled, coordination, role, size, world, report) {
+            for Hindrance { why, path, splits_replicas } in hindrances(&scaled, coordination, role, size, world, report)
+            {
                 if !reported.insert((path.clone(), why.clone())) {
                     continue;
                 }
                 let owner = coordination.display_name();
-                if batching.is_all_or_nothing() || batching.recovers().is_some() {
+                let gangs = batching.gangs.as_ref();
+                if splits_replicas && gangs.is_some_and(|gangs| gangs.level == GangLevel::Replica) {
+                    let detail = format!("{why}, but coordination {owner:?} starts all pods of a replica together");
+                    report.error(&role.name, path, Cause::Forbidden, None, detail);
+                } else if batching.is_all_or_nothing() || batching.recovers().is_some() {
                     let when = if batching.is_all_or_nothing() { "" } else { " after a recovery" };
                     let detail = format!(
                         "{why}, but coordination {owner:?} releases a batch{when} only when all its pods exist"
@@ -132,6 +138,14 @@ impl<'a> Scaled<'a> {
     }
 }
 
+/// Reason for which the pods of a batch are not made together.
+struct Hindrance {
+    why: String,
+    path: FieldPath,
+    /// Whether not even the pods of one replica are.
+    splits_replicas: bool,
+}
+
 fn hindrances(
     scaled: &Scaled<'_>,
     coordination: &Coordination,
@@ -139,19 +153,21 @@ fn hindrances(
     size: u32,
     world: &World,
     report: &mut Report,
-) -> Vec<(String, FieldPath)> {
+) -> Vec<Hindrance> {
     let mut found = Vec::new();
     let name = &role.name;
     if let Some((why, path)) = workload(coordination, role, size, world, report) {
-        found.push((format!("role {name:?} makes its pods one after another ({why})"), path));
+        let splits_replicas = why != OneByOne::OrderedReady;
+        let why = format!("role {name:?} makes its pods one after another ({})", why.as_str());
+        found.push(Hindrance { why, path, splits_replicas });
     }
     for (_, path) in scaled.by_rbg.iter().filter(|(other, _)| other.names(name)) {
         let why = format!("role {name:?} grows by RBG's own `scaling`, which waits for its pods to run");
-        found.push((why, (*path).clone()));
+        found.push(Hindrance { why, path: (*path).clone(), splits_replicas: false });
     }
     if scaled.by_policy.contains(name.as_str()) {
         let why = format!("role {name:?} grows by a CoordinatedPolicy with `scaling`, which waits for its pods to run");
-        found.push((why, coordination.path_of(name)));
+        found.push(Hindrance { why, path: coordination.path_of(name), splits_replicas: false });
     }
     found
 }
@@ -163,7 +179,7 @@ fn workload(
     size: u32,
     world: &World,
     report: &mut Report,
-) -> Option<(&'static str, FieldPath)> {
+) -> Option<(OneByOne, FieldPath)> {
     let at = match (&role.workload.ordered, &role.workload.reference) {
         (Some(path), _) | (None, Some((_, path))) => path.clone(),
         (None, None) => coordination.path_of(&role.name),
@@ -180,11 +196,8 @@ fn workload(
         }
     };
     let written = role.workload.ordered.as_ref().map(|_| (OneByOne::OrderedReady, 1));
-    let (why, hinders) = match known.or(written)? {
-        (OneByOne::OrderedReady, _) => ("podManagementPolicy OrderedReady", size > 1),
-        (OneByOne::LeaderReady, pods) => ("startupPolicy LeaderReady", pods > 1),
-        (OneByOne::ExclusiveTopology, pods) => ("exclusive topology", pods > 1),
-    };
+    let (why, pods) = known.or(written)?;
+    let hinders = if why == OneByOne::OrderedReady { size > 1 } else { pods > 1 };
     hinders.then_some((why, at))
 }
 

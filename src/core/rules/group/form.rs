@@ -30,7 +30,7 @@ pub(super) fn name(group: &Group, _: &World, report: &mut Report) {
 fn nothing_is_named_after(coordination: &Coordination) -> bool {
     coordination.rolling_update.is_none()
         && coordination.batchings.iter().all(|batching| {
-            batching.kind == BatchKind::SegmentPlacement && batching.topology.is_none() && batching.pod_group.is_none()
+            batching.kind == BatchKind::SegmentPlacement && batching.topology.is_none() && batching.gangs.is_none()
         })
 }
 

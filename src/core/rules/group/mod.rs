@@ -56,7 +56,11 @@ const RULES: &[Rule<Group>] = &[
     Rule::error("constraint-mode", "constraintMode is hard or soft", values::constraint_mode),
     Rule::error("affinity-strategy", "topologyAffinity.strategy is a known word", values::affinity_strategy),
     Rule::error("label-key", "topology keys are label keys", values::label_keys),
-    Rule::error("pod-group-policy", "podGroupPolicy names one known scheduler", values::pod_group_policy),
+    Rule::error(
+        "pod-group-policy",
+        "podGroupPolicy names one known scheduler and a known level",
+        values::pod_group_policy,
+    ),
     Rule::either(
         "when-no-fit",
         "whenNoFit is a known word, and stands where batches must share a domain or go whole",
@@ -79,7 +83,9 @@ const RULES: &[Rule<Group>] = &[
     Rule::either("topology-reference", "the ClusterTopology exists, is valid and has the layer", placement::reference),
     Rule::warning("topology-twice", "nobody else places pods that must share a domain", placement::placed_by_kueue),
     Rule::warning("topology-ordinals", "roles that must share a domain have ordinals", placement::topology_ordinals),
+    Rule::error("pod-group-conflict", "a role is in at most one coordination with podGroupPolicy", conflicts::one_gang),
     Rule::error("pod-group-ordinals", "roles with podGroupPolicy have ordinals", placement::gang_ordinals),
+    Rule::error("pod-group-level", "a PodGroup for each replica has several pods", placement::gang_level),
     Rule::warning("pod-group-definition", "the PodGroups that are made are served", placement::gang_definition),
     Rule::error("pod-group-rights", "the author may create the PodGroups that are made", placement::rights),
     Rule::error("dependency-deadlock", "roles of one batch do not depend on each other", deadlocks::dependencies),

@@ -45,7 +45,7 @@ pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
     }
     for batching in group.coordinations.iter().flat_map(|coordination| &coordination.batchings) {
         needs.extend(batching.layer().map(|(topology, _)| Need::ClusterTopology(topology.to_owned())));
-        let kind = batching.pod_group.as_ref().and_then(|(policy, _)| policy.kind());
+        let kind = batching.gangs.as_ref().and_then(|gangs| gangs.policy.kind());
         needs.extend(kind.map(Need::Served));
         needs.extend(batching.recovers().map(|_| Need::MayDeletePods { namespace: namespace.clone() }));
         needs.extend(kind.map(|kind| Need::MayCreatePodGroups { namespace: namespace.clone(), api_group: kind.group }));

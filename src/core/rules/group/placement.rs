@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::api::ObjectKind;
 use crate::model::object_name::subdomain_fault;
-use crate::model::{Batching, Coordination, Domain, FieldPath, Group, Topology};
+use crate::model::{Batching, Coordination, Domain, FieldPath, GangLevel, Group, Topology};
 use crate::rules::names::listed;
 use crate::rules::topology::is_valid;
 use crate::rules::violation::quoted;
@@ -60,15 +60,41 @@ fn without_ordinals<'a>(group: &'a Group, batching: &'a Batching) -> impl Iterat
 
 /// Requires ordinals for pods with a PodGroup: it is set at creation, and the batch of a pod without an ordinal is unknown
 /// then.
-pub(super) fn gang_ordinals(group: &Group, _: &World, report: &mut Report) {
-    for (_, batching) in group.batched().filter(|(_, batching)| batching.pod_group.is_some()) {
-        for (role, maker) in without_ordinals(group, batching) {
+pub(super) fn gang_ordinals(group: &Group, world: &World, report: &mut Report) {
+    for (_, batching) in group.batched() {
+        let Some(gangs) = &batching.gangs else { continue };
+        let needs_none = |role: &str| gangs.level == GangLevel::Replica && has_single_pods(group, role, world);
+        for (role, maker) in without_ordinals(group, batching).filter(|(role, _)| !needs_none(role)) {
             let detail = format!(
                 "a role with podGroupPolicy must have ordinals: the pods of a {maker} are made before their batch is known"
             );
             report.error(role, batching.sizes_at.key(role), Cause::Forbidden, None, detail);
         }
     }
+}
+
+/// Requires that a PodGroup for each replica has several pods: a replica of one pod has none.
+pub(super) fn gang_level(group: &Group, world: &World, report: &mut Report) {
+    for (coordination, batching) in group.batched() {
+        let Some(gangs) = batching.gangs.as_ref().filter(|gangs| gangs.level == GangLevel::Replica) else { continue };
+        let mut roles = batching.sizes.keys();
+        if !batching.sizes.is_empty() && roles.all(|role| has_single_pods(group, role, world)) {
+            let batch = batching.kind.word();
+            let detail = format!(
+                "has no effect: each replica is one pod; level Batch starts the pods of a {batch} together, level Role those of a \
+                 role of it"
+            );
+            let (name, path) = (coordination.display_name(), gangs.at.child("level"));
+            report.error(&name, path, Cause::Invalid, quoted("Replica"), detail);
+        }
+    }
+}
+
+/// Reports whether each replica of a role is known to be one pod.
+fn has_single_pods(group: &Group, role: &str, world: &World) -> bool {
+    let Some(workload) = group.role(role).map(|role| &role.workload) else { return false };
+    let known = || world.workload(workload.key.as_ref()?).present().map(|known| known.replica_size);
+    workload.has_single_pods() || known() == Some(1)
 }
 
 /// Warns where pods that must share a domain have no ordinals: their affinity is set at creation.
@@ -105,8 +131,8 @@ pub(super) fn gang_definition(group: &Group, world: &World, report: &mut Report)
 fn gangs(group: &Group) -> impl Iterator<Item = (&Coordination, ObjectKind, &FieldPath)> {
     let batchings = group.coordinations.iter().flat_map(|c| c.batchings.iter().map(move |batching| (c, batching)));
     batchings.filter_map(|(coordination, batching)| {
-        let (policy, path) = batching.pod_group.as_ref()?;
-        Some((coordination, policy.kind()?, path))
+        let gangs = batching.gangs.as_ref()?;
+        Some((coordination, gangs.policy.kind()?, &gangs.at))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::coordination::BELONGS_TO_BATCHES;
 use crate::model::object_name::{label_fault, subdomain_fault};
 use crate::model::{FieldPath, Group, Role, WorkloadKind, names};
 use crate::rules::violation::{quoted, supported};
@@ -16,6 +17,9 @@ pub(super) fn shape(group: &Group, _: &World, report: &mut Report) {
     if let Some((name, fault)) = group.coordinated_by.as_ref().and_then(|name| Some((name, subdomain_fault(name)?))) {
         let path = FieldPath::new("metadata").child("annotations").key(names::GROUP);
         report.error(name, path, Cause::Invalid, quoted(name), fault);
+    }
+    if let Some(path) = &group.misplaced_policy {
+        report.error("", path.clone(), Cause::Forbidden, None, BELONGS_TO_BATCHES);
     }
     let roles_at = FieldPath::new("spec").child("roles");
     if let Some(reference) = &group.reference {

@@ -2,7 +2,8 @@
 
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::batching::{BATCH_MODES, Choice, SEGMENT_PROGRESSIONS};
-use crate::model::topology::{AFFINITY_STRATEGIES, CONSTRAINT_MODES, POD_GROUP_POLICIES};
+use crate::model::gangs::{GANG_LEVELS, POD_GROUP_POLICIES};
+use crate::model::topology::{AFFINITY_STRATEGIES, CONSTRAINT_MODES};
 use crate::model::when_no_fit::WHEN_NO_FIT;
 use crate::model::{BatchKind, Batching, Coordination, Domain, FieldPath, Group, PodGroupPolicy, Strength};
 use crate::rules::names::label_key_fault;
@@ -102,12 +103,19 @@ pub(super) fn label_keys(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// Requires that `podGroupPolicy` names one known scheduler (KEP-75).
+/// Requires that `podGroupPolicy` names one known scheduler (KEP-75) and a known level.
 pub(super) fn pod_group_policy(group: &Group, _: &World, report: &mut Report) {
     for (coordination, batching) in batchings(group) {
-        let Some((PodGroupPolicy::Unknown, path)) = &batching.pod_group else { continue };
-        let detail = format!("must set exactly one of {}", POD_GROUP_POLICIES.join(", "));
-        report.error(&coordination.display_name(), path.clone(), Cause::Invalid, None, detail);
+        let Some(gangs) = &batching.gangs else { continue };
+        let name = coordination.display_name();
+        if gangs.policy == PodGroupPolicy::Unknown {
+            let detail = format!("must set exactly one of {}", POD_GROUP_POLICIES.join(", "));
+            report.error(&name, gangs.at.clone(), Cause::Invalid, None, detail);
+        }
+        if let Some(word) = &gangs.unknown_level {
+            let detail = supported(GANG_LEVELS.iter().map(|(word, _)| *word));
+            report.error(&name, gangs.at.child("level"), Cause::NotSupported, Some(word.clone()), detail);
+        }
     }
 }
 

@@ -1,0 +1,248 @@
+//! PodGroups of batches (podGroupPolicy): the pods that a gang scheduler starts together, and their scheduler.
+
+use serde_json::Value;
+
+use super::{FieldPath, names};
+use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP};
+use crate::api::{Meta, ObjectKind};
+
+/// PodGroups of the batches of one coordination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gangs {
+    pub policy: PodGroupPolicy,
+    /// The pods of one PodGroup; an unknown word counts as the default.
+    pub level: GangLevel,
+    /// `level` as written, as JSON, if it is no known word.
+    pub unknown_level: Option<String>,
+    /// Path of the policy.
+    pub at: FieldPath,
+}
+
+/// Gang scheduler of a batch's PodGroups.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodGroupPolicy {
+    /// `scheduling.x-k8s.io PodGroup` of the scheduler plugins.
+    KubeScheduling {
+        /// Seconds until the gang gives up.
+        schedule_timeout_seconds: Option<i64>,
+    },
+    VolcanoScheduling {
+        /// Name of a Volcano queue.
+        queue: Option<String>,
+        priority_class_name: Option<String>,
+    },
+    Kai {
+        queue: Option<String>,
+        /// KAI reads the priority class of the PodGroup, not those of its pods.
+        priority_class_name: Option<String>,
+    },
+    /// Any other policy, or several at once.
+    Unknown,
+}
+
+/// The pods that share a PodGroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GangLevel {
+    /// All pods of a batch.
+    Batch,
+    /// The pods of one role of a batch.
+    Role,
+    /// The pods of one replica, if it has several (KEP-32: each RoleInstance has its own PodGroup).
+    Replica,
+}
+
+/// The pods of one PodGroup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Members<'a> {
+    Batch,
+    Role(&'a str),
+    Replica { role: &'a str, ordinal: u32 },
+}
+
+/// The label or annotation by which a pod names its PodGroup to a scheduler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MemberKey {
+    Label(&'static str),
+    Annotation(&'static str),
+}
+
+/// Fields of `podGroupPolicy` that name a scheduler, exactly one of which is set.
+pub const POD_GROUP_POLICIES: &[&str] = &["kubeScheduling", "volcanoScheduling", "kai"];
+
+/// Spellings of `podGroupPolicy.level`; the first is the default.
+pub const GANG_LEVELS: &[(&str, GangLevel)] =
+    &[("Batch", GangLevel::Batch), ("Role", GangLevel::Role), ("Replica", GangLevel::Replica)];
+
+/// The keys of all schedulers.
+pub const MEMBER_KEYS: &[MemberKey] = &[
+    MemberKey::Label(names::KUBE_POD_GROUP),
+    MemberKey::Annotation(names::VOLCANO_POD_GROUP),
+    MemberKey::Annotation(names::KAI_POD_GROUP),
+];
+
+/// Field of `podGroupPolicy` beside the scheduler.
+const LEVEL: &str = "level";
+
+impl Gangs {
+    /// Reads a policy at `at`; a level without a scheduler is an unknown policy.
+    pub(super) fn parse(value: Option<&Value>, at: FieldPath) -> Option<Self> {
+        let written = value.and_then(|value| value.get(LEVEL)).filter(|level| !level.is_null());
+        let policy = PodGroupPolicy::parse(value).or_else(|| written.map(|_| PodGroupPolicy::Unknown))?;
+        let word = written.map_or(Some(""), Value::as_str);
+        let level = match word {
+            Some("") => Some(GangLevel::Batch),
+            word => GANG_LEVELS.iter().find(|(spelling, _)| Some(*spelling) == word).map(|(_, level)| *level),
+        };
+        let unknown_level = written.filter(|_| level.is_none()).map(Value::to_string);
+        Some(Self { policy, level: level.unwrap_or(GangLevel::Batch), unknown_level, at })
+    }
+}
+
+impl PodGroupPolicy {
+    /// Reads the scheduler of a policy. Absent, `null`, the string `nil` (KEP-75's example) and an empty object are no policy.
+    pub fn parse(value: Option<&Value>) -> Option<Self> {
+        let value = value?;
+        let fields = match value {
+            Value::Null => return None,
+            Value::String(word) if word == "nil" || word.is_empty() => return None,
+            Value::Object(fields) => fields,
+            _ => return Some(Self::Unknown),
+        };
+        let mut set = fields.iter().filter(|(field, value)| !value.is_null() && *field != LEVEL);
+        let (field, value) = set.next()?;
+        if set.next().is_some() {
+            return Some(Self::Unknown);
+        }
+        let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(match field.as_str() {
+            "kubeScheduling" => Self::KubeScheduling {
+                schedule_timeout_seconds: value.get("scheduleTimeoutSeconds").and_then(Value::as_i64),
+            },
+            "volcanoScheduling" => {
+                Self::VolcanoScheduling { queue: text("queue"), priority_class_name: text("priorityClassName") }
+            }
+            "kai" => Self::Kai { queue: text("queue"), priority_class_name: text("priorityClassName") },
+            _ => Self::Unknown,
+        })
+    }
+
+    /// Returns the kind of the PodGroup; `None` for an unknown policy.
+    pub const fn kind(&self) -> Option<ObjectKind> {
+        match self {
+            Self::KubeScheduling { .. } => Some(KUBE_POD_GROUP),
+            Self::VolcanoScheduling { .. } => Some(VOLCANO_POD_GROUP),
+            Self::Kai { .. } => Some(POD_GROUP),
+            Self::Unknown => None,
+        }
+    }
+
+    /// Returns the key by which pods name their PodGroup; `None` for an unknown policy.
+    pub const fn member_key(&self) -> Option<MemberKey> {
+        match self {
+            Self::KubeScheduling { .. } => Some(MemberKey::Label(names::KUBE_POD_GROUP)),
+            Self::VolcanoScheduling { .. } => Some(MemberKey::Annotation(names::VOLCANO_POD_GROUP)),
+            Self::Kai { .. } => Some(MemberKey::Annotation(names::KAI_POD_GROUP)),
+            Self::Unknown => None,
+        }
+    }
+}
+
+impl GangLevel {
+    /// Returns the pods that share a PodGroup with a pod of this replica; `None` for a replica of one pod that needs none.
+    pub fn members(self, role: &str, ordinal: u32, replica_size: u32) -> Option<Members<'_>> {
+        match self {
+            Self::Batch => Some(Members::Batch),
+            Self::Role => Some(Members::Role(role)),
+            Self::Replica => (replica_size > 1).then_some(Members::Replica { role, ordinal }),
+        }
+    }
+}
+
+impl MemberKey {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Label(key) | Self::Annotation(key) => key,
+        }
+    }
+
+    /// Returns the kind of the PodGroups that are named so.
+    pub fn kind(self) -> ObjectKind {
+        match self.as_str() {
+            names::KUBE_POD_GROUP => KUBE_POD_GROUP,
+            names::VOLCANO_POD_GROUP => VOLCANO_POD_GROUP,
+            _ => POD_GROUP,
+        }
+    }
+
+    /// Returns the PodGroup that a pod with this metadata names.
+    pub fn read(self, meta: &Meta) -> Option<&str> {
+        let named = match self {
+            Self::Label(key) => meta.label(key),
+            Self::Annotation(key) => meta.annotation(key),
+        };
+        named.filter(|name| !name.is_empty())
+    }
+
+    /// Returns the annotation that a pod has beside it: the podgrouper of KAI would replace the PodGroup by one for each workload.
+    pub fn beside(self) -> Option<(&'static str, &'static str)> {
+        (self == Self::Annotation(names::KAI_POD_GROUP)).then_some((names::KAI_SKIP_PODGROUPER, "true"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(value: &Value) -> Option<Gangs> {
+        Gangs::parse(Some(value), FieldPath::new("x"))
+    }
+
+    #[test]
+    fn nil_is_no_policy() {
+        for none in [json!(null), json!("nil"), json!({}), json!({"kubeScheduling": null}), json!({"level": null})] {
+            assert_eq!(parse(&none), None, "{none}");
+        }
+        assert_eq!(
+            PodGroupPolicy::parse(Some(&json!({"kubeScheduling": {"scheduleTimeoutSeconds": 60}}))),
+            Some(PodGroupPolicy::KubeScheduling { schedule_timeout_seconds: Some(60) })
+        );
+        for unknown in
+            [json!(3), json!({"other": {}}), json!({"kai": {}, "volcanoScheduling": {}}), json!({"level": "Role"})]
+        {
+            assert_eq!(parse(&unknown).map(|gangs| gangs.policy), Some(PodGroupPolicy::Unknown), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn the_level_is_a_known_word_and_that_of_the_batch_by_default() {
+        let level = |level: Value| {
+            let gangs = parse(&json!({"kai": {}, "level": level})).unwrap();
+            (gangs.level, gangs.unknown_level)
+        };
+        for default in [json!(null), json!(""), json!("Batch")] {
+            assert_eq!(level(default), (GangLevel::Batch, None));
+        }
+        assert_eq!(level(json!("Role")), (GangLevel::Role, None));
+        assert_eq!(level(json!("Replica")), (GangLevel::Replica, None));
+        assert_eq!(level(json!("role")), (GangLevel::Batch, Some("\"role\"".to_owned())));
+        assert_eq!(level(json!(2)), (GangLevel::Batch, Some("2".to_owned())));
+    }
+
+    #[test]
+    fn each_scheduler_has_a_kind_and_a_key() {
+        for policy in [json!({"kubeScheduling": {}}), json!({"volcanoScheduling": {}}), json!({"kai": {}})] {
+            let policy = parse(&policy).unwrap().policy;
+            assert_eq!(policy.member_key().map(MemberKey::kind), policy.kind());
+            assert!(MEMBER_KEYS.iter().any(|key| Some(*key) == policy.member_key()));
+        }
+    }
+
+    #[test]
+    fn a_replica_of_one_pod_needs_no_pod_group_of_its_own() {
+        assert_eq!(GangLevel::Replica.members("decode", 3, 1), None);
+        assert_eq!(GangLevel::Replica.members("decode", 3, 2), Some(Members::Replica { role: "decode", ordinal: 3 }));
+        assert_eq!(GangLevel::Role.members("decode", 3, 1), Some(Members::Role("decode")));
+    }
+}
