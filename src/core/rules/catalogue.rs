@@ -33,6 +33,6 @@ pub fn catalogue() -> Vec<RuleInfo> {
 fn rules_of<T: JudgedObject>() -> Vec<RuleInfo> {
     let info = |id, level, summary| RuleInfo { object: T::TITLE, id, level, summary };
     let rules = |rules: &'static [Rule<T>]| rules.iter().map(move |rule| info(rule.id, rule.level, rule.summary));
-    let changes = T::CHANGE_RULES.iter().map(|rule| info(rule.id, Level::Error, rule.summary));
+    let changes = T::CHANGE_RULES.iter().map(|rule| info(rule.id, rule.level, rule.summary));
     rules(T::SIZE_RULES).chain(rules(T::RULES)).chain(changes).chain(rules(T::DELETE_RULES)).collect()
 }
