@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::advice::advice;
+use super::finds::Finds;
 use super::gates::{Gate, gates};
 use super::place::{Place, not_bound, pinned};
 use super::replicas::{self, Awaited};
@@ -51,6 +52,9 @@ pub struct Story {
     /// Node selector entries that rolegate added at the release.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pinned: BTreeMap<String, String>,
+    /// The roles that a Grove pod finds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finds: Option<Finds>,
     reason: Option<&'static str>,
     message: String,
     waits_for: Vec<Awaited>,
@@ -107,6 +111,7 @@ impl Story {
         }
         story.you_can.extend(strayed);
         story.you_can.extend(native_gang(pod));
+        story.finds = Finds::of(pod, connection).await;
         story
     }
 
@@ -132,6 +137,7 @@ impl Story {
             gates: gates(pod),
             place: None,
             pinned: BTreeMap::new(),
+            finds: None,
             reason: None,
             message: String::new(),
             waits_for: Vec::new(),
@@ -289,6 +295,9 @@ impl Story {
         if !self.pinned.is_empty() {
             let to: Vec<_> = self.pinned.iter().map(|(label, value)| format!("{label}={value}")).collect();
             line("pinned", &format!("{} (nodeSelector, by rolegate)", to.join(", ")));
+        }
+        for (position, content) in self.finds.iter().flat_map(Finds::lines).enumerate() {
+            line(if position == 0 { "finds" } else { "" }, &content);
         }
         match self.reason {
             Some(reason) => line("reason", &format!("{reason}: {}", self.message)),

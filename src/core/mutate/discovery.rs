@@ -105,7 +105,13 @@ fn absent(place: &CliquePod) -> String {
 }
 
 /// Returns the variables of a pod of this set; none when the set opted out.
-fn variables_in(set: &CliqueSet, pod: &Pod, namespace: &str, place: &CliquePod, cluster_domain: &str) -> Vec<Variable> {
+pub(super) fn variables_in(
+    set: &CliqueSet,
+    pod: &Pod,
+    namespace: &str,
+    place: &CliquePod,
+    cluster_domain: &str,
+) -> Vec<Variable> {
     let scaling_group = place.scaling_group.as_ref().map(|(group, _)| group.as_str());
     let Some(scope) = set.scope(scaling_group).filter(|_| set.discovery) else { return Vec::new() };
     let own = scope.iter().find(|clique| clique.name == place.clique).and_then(|clique| role(clique));

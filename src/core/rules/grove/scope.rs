@@ -26,7 +26,10 @@ fn without_effect(set: &CliqueSet) -> Option<&'static str> {
     let reasons = [
         (!set.discovery, "annotation `rolegate.dev/discovery` is `disabled`"),
         (!set.has_roles(), "no clique has a role"),
-        (!set.has_standalone(), "every clique is in a scaling group, and pods of scaling groups find only cliques without one"),
+        (
+            !set.has_standalone(),
+            "every clique is in a scaling group, and pods of scaling groups find only cliques without one",
+        ),
     ];
     reasons.into_iter().find_map(|(applies, why)| applies.then_some(why))
 }
@@ -36,7 +39,10 @@ pub(super) fn change(change: &Change<'_, CliqueSet>, _: &World, report: &mut Rep
     let (old, new) = (change.old, change.new);
     let edited = [
         (names::DISCOVERY, old.discovery != new.discovery),
-        (names::DISCOVERY_SCOPE, old.discovery_scope != new.discovery_scope && old.joins_scopes() != new.joins_scopes()),
+        (
+            names::DISCOVERY_SCOPE,
+            old.discovery_scope != new.discovery_scope && old.joins_scopes() != new.joins_scopes(),
+        ),
     ];
     let edited = edited.into_iter().find(|(_, edited)| *edited && new.has_roles());
     if let Some((annotation, _)) = edited {
