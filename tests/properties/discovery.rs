@@ -4,6 +4,7 @@ use rolegate::api::grove::POD_CLIQUE_SET;
 use rolegate::api::{self, Pod};
 use rolegate::model::{CliquePod, CliqueSet, identify_clique_pod};
 use rolegate::mutate::{Discovery, discover};
+use rolegate::rules::{Operation, World, judge_json};
 
 use crate::objects::name;
 use crate::prelude::*;
@@ -11,23 +12,32 @@ use crate::prelude::*;
 const NAMESPACE: &str = "dynamo";
 
 prop_compose! {
-    /// A set with four cliques, each with or without a role, in scaling group `a` or alone.
-    fn grove_set()(
+    /// A set with four cliques, each with or without a role, in scaling group `a` or `z` or alone, in either scope.
+    fn grove_object()(
         roles in prop::collection::vec(prop::option::weighted(0.8, name()), 4),
-        members in prop::collection::vec(any::<bool>(), 4),
-    ) -> CliqueSet {
+        members in prop::collection::vec(prop::sample::select(vec!["a", "z", ""]), 4),
+        scope in prop::option::of(prop::sample::select(vec!["isolated", "set"])),
+    ) -> Value {
         let cliques = ["decode", "b", "c", "d"];
         let templates: Vec<_> =
             cliques.iter().zip(roles).map(|(name, role)| json!({"name": name, "spec": {"roleName": role}})).collect();
-        let members: Vec<_> = cliques.iter().zip(members).filter(|(_, member)| *member).map(|(name, _)| name).collect();
-        let groups = json!([{"name": "a", "cliqueNames": members}]);
-        let set: api::PodCliqueSet = serde_json::from_value(json!({
-            "metadata": {"name": "inf", "namespace": NAMESPACE},
-            "spec": {"template": {"cliques": templates, "podCliqueScalingGroups": groups}},
-        }))
-        .expect("a set");
-        CliqueSet::from_set(POD_CLIQUE_SET, &set)
+        let listed = |group| cliques.iter().zip(&members).filter(move |(_, of)| **of == group).map(|(name, _)| *name);
+        let group = |group| json!({"name": group, "replicas": 2, "cliqueNames": listed(group).collect::<Vec<_>>()});
+        let annotations = scope.map(|scope| json!({"rolegate.dev/discovery-scope": scope}));
+        json!({
+            "metadata": {"name": "inf", "namespace": NAMESPACE, "annotations": annotations},
+            "spec": {"template": {"cliques": templates, "podCliqueScalingGroups": [group("a"), group("z")]}},
+        })
     }
+}
+
+fn read(set: &Value) -> CliqueSet {
+    let set: api::PodCliqueSet = serde_json::from_value(set.clone()).expect("a set");
+    CliqueSet::from_set(POD_CLIQUE_SET, &set)
+}
+
+fn grove_set() -> impl Strategy<Value = CliqueSet> {
+    grove_object().prop_map(|set| read(&set))
 }
 
 /// Variables of a user, some with the names that discovery sets.
@@ -129,6 +139,27 @@ proptest! {
             let later: BTreeSet<_> = names(later).into_iter().collect();
             prop_assert!(names(&ours).iter().all(|name| !later.contains(name)), "and once");
         }
+    }
+
+    #[test]
+    fn in_a_set_that_is_admitted_a_standalone_pod_finds_each_role_of_its_scope_once(object in grove_object()) {
+        let judged = judge_json("grove.io/v1alpha1", "PodCliqueSet", Operation::Create, &object.to_string(), None, &World::default());
+        if !judged.expect("a judged kind").expect("a set").is_allowed() {
+            return Ok(());
+        }
+        let set = read(&object);
+        let pod = json!({
+            "metadata": {"namespace": NAMESPACE, "labels": {
+                "app.kubernetes.io/part-of": "inf", "grove.io/podclique": "inf-0-other", "grove.io/podclique-pod-index": "0",
+            }},
+            "spec": {"containers": [], "subdomain": "inf-0"},
+        });
+        let found = names(&ours(&pod, &set));
+        let addresses: BTreeSet<_> = found.iter().filter(|name| name.ends_with("_ADDR")).collect();
+        let roles = set.cliques.iter().filter(|clique| clique.role.is_some());
+        let visible = roles.filter(|clique| clique.group.is_none() || set.joins_scopes()).count();
+        prop_assert_eq!(addresses.len(), visible);
+        prop_assert_eq!(found.iter().filter(|name| name.ends_with("_COUNT")).count(), visible);
     }
 
     #[test]

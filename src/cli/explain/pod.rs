@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::advice::advice;
+use super::finds::Finds;
 use super::gates::{Gate, gates};
 use super::place::{Place, not_bound, pinned};
 use super::replicas::{self, Awaited};
@@ -53,6 +54,9 @@ pub struct Story {
     /// PodGroup of its batch, role or replica; a release puts the pod into it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pod_group: Option<String>,
+    /// The roles that a Grove pod finds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finds: Option<Finds>,
     reason: Option<&'static str>,
     message: String,
     waits_for: Vec<Awaited>,
@@ -109,6 +113,7 @@ impl Story {
         }
         story.you_can.extend(strayed);
         story.you_can.extend(native_gang(pod));
+        story.finds = Finds::of(pod, connection).await;
         story
     }
 
@@ -135,6 +140,7 @@ impl Story {
             place: None,
             pinned: BTreeMap::new(),
             pod_group: None,
+            finds: None,
             reason: None,
             message: String::new(),
             waits_for: Vec::new(),
@@ -299,6 +305,9 @@ impl Story {
         }
         if let Some(name) = &self.pod_group {
             line("PodGroup", name);
+        }
+        for (position, content) in self.finds.iter().flat_map(Finds::lines).enumerate() {
+            line(if position == 0 { "finds" } else { "" }, &content);
         }
         match self.reason {
             Some(reason) => line("reason", &format!("{reason}: {}", self.message)),

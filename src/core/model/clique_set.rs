@@ -19,6 +19,8 @@ pub struct CliqueSet {
     pub scaling_groups: Vec<ScalingGroup>,
     /// False when the set opts out of discovery.
     pub discovery: bool,
+    /// How far pods find each other, as written.
+    pub discovery_scope: Option<String>,
     pub deleting: bool,
 }
 
@@ -55,6 +57,13 @@ pub struct ScalingGroup {
 }
 
 pub const ROLE_NAME_MAX: usize = 63;
+
+/// Pods find the roles of their own scope: the default.
+pub const ISOLATED: &str = "isolated";
+/// Pods without a scaling group find all roles of their copy of the set, and those of scaling groups find theirs.
+pub const WHOLE_SET: &str = "set";
+/// The values of the annotation `rolegate.dev/discovery-scope`.
+pub const DISCOVERY_SCOPES: &[&str] = &[ISOLATED, WHOLE_SET];
 
 /// Reports whether a role's name can become a variable's: `^[A-Za-z]([A-Za-z0-9_-]*[A-Za-z0-9])?$`, at most 63 letters.
 pub fn is_role_name(role: &str) -> bool {
@@ -126,6 +135,7 @@ impl CliqueSet {
             cliques: cliques.collect(),
             scaling_groups,
             discovery: set.metadata.annotation(names::DISCOVERY) != Some("disabled"),
+            discovery_scope: set.metadata.annotation(names::DISCOVERY_SCOPE).map(str::to_owned),
             deleting: set.metadata.is_deleting(),
         }
     }
@@ -148,6 +158,23 @@ impl CliqueSet {
             None => None,
         };
         Some(self.cliques.iter().filter(|clique| clique.group == group).collect())
+    }
+
+    /// Reports whether cliques with and without a scaling group find each other.
+    pub fn joins_scopes(&self) -> bool {
+        self.discovery && self.discovery_scope.as_deref() == Some(WHOLE_SET) && self.has_standalone()
+    }
+
+    /// Reports whether any clique is outside scaling groups.
+    pub fn has_standalone(&self) -> bool {
+        self.cliques.iter().any(|clique| clique.group.is_none())
+    }
+
+    /// Returns the cliques that pods of a scope find beyond it: those outside scaling groups find the members of every scaling
+    /// group, and members find those outside. Two scaling groups never find each other.
+    pub fn beyond(&self, scaling_group: Option<&str>) -> impl Iterator<Item = &Clique> {
+        let found = move |clique: &&Clique| clique.group.is_some() == scaling_group.is_none();
+        self.cliques.iter().filter(move |clique| self.joins_scopes() && found(clique))
     }
 }
 

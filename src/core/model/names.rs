@@ -53,6 +53,8 @@ pub const PLACEMENT: &str = "rolegate.dev/placement";
 pub const PLACED_BY: &str = "rolegate.dev/pod-group";
 /// Annotation that switches discovery, `enabled` or `disabled`; on by default for Grove sets, off for groups.
 pub const DISCOVERY: &str = "rolegate.dev/discovery";
+/// Annotation of a Grove set: how far its pods find each other, one of [`super::clique_set::DISCOVERY_SCOPES`].
+pub const DISCOVERY_SCOPE: &str = "rolegate.dev/discovery-scope";
 /// Annotation of the object that carries a group, RFC 3339: work that waited for a person at that time goes on.
 pub const RESUMED_AT: &str = "rolegate.dev/resumed-at";
 /// Annotation of pods that were released to a place, `key=value,key=value`: rolegate's entries in `nodeSelector`.
@@ -202,7 +204,7 @@ pub fn claims() -> Vec<&'static str> {
 pub const NOTES_OF_WORKLOADS: &[&str] = &[ROLLOUT, USER_PARTITION, USER_PARTITION_IN_RBG, UNCLAIMED, UNCLAIMED_IN_RBG];
 
 /// Annotations of groups, PodGroups and Grove sets that rules read. Rules read no labels of these objects.
-pub const NOTES_OF_OBJECTS: &[&str] = &[GROUP, DISCOVERY, PLACE, PLACEMENT, RBG_GANG];
+pub const NOTES_OF_OBJECTS: &[&str] = &[GROUP, DISCOVERY, DISCOVERY_SCOPE, PLACE, PLACEMENT, RBG_GANG];
 
 /// Labels of a pod that was created before its group and names none: the loop found the role by the workload that created the
 /// pod.

@@ -2,7 +2,8 @@
 //! every role of the scope the address of pod 0 and the number of pods.
 //!
 //! A scope is one replica of a scaling group, or all cliques without a scaling group in one replica of the set. Scopes do not
-//! see each other. No pod is looked up: the set and the pod's labels are enough.
+//! see each other, unless the set joins them: then the cliques without a scaling group find all roles, and all find theirs. No
+//! pod is looked up: the set and the pod's labels are enough.
 
 use std::collections::BTreeSet;
 
@@ -27,9 +28,11 @@ pub struct Discovery {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Peer {
     pub role: String,
-    /// DNS name of its pod 0.
+    /// DNS name of its pod 0; of a role in all copies of a scaling group, that in copy 0.
     pub address: String,
-    /// Number of pods of the role.
+    /// DNS name of the Service under which all its pods have their names, where pods of other copies may be looked for.
+    pub service: Option<String>,
+    /// Number of pods of the role, in all copies that may be found.
     pub replicas: u32,
 }
 
@@ -87,6 +90,7 @@ pub(super) fn of_group(context: &MutationContext<'_>, additions: &mut Additions)
         .map(|(role, host)| Peer {
             role: role.name.clone(),
             address: format!("{host}.{namespace}.svc.{domain}"),
+            service: None,
             replicas: role.desired,
         })
         .collect();
@@ -101,12 +105,19 @@ fn absent(place: &CliquePod) -> String {
 }
 
 /// Returns the variables of a pod of this set; none when the set opted out.
-fn variables_in(set: &CliqueSet, pod: &Pod, namespace: &str, place: &CliquePod, cluster_domain: &str) -> Vec<Variable> {
+pub(super) fn variables_in(
+    set: &CliqueSet,
+    pod: &Pod,
+    namespace: &str,
+    place: &CliquePod,
+    cluster_domain: &str,
+) -> Vec<Variable> {
     let scaling_group = place.scaling_group.as_ref().map(|(group, _)| group.as_str());
     let Some(scope) = set.scope(scaling_group).filter(|_| set.discovery) else { return Vec::new() };
     let own = scope.iter().find(|clique| clique.name == place.clique).and_then(|clique| role(clique));
     let own = own.map(|role| Own { role, index: place.index });
-    variables(own, &peers(&scope, pod, namespace, place, cluster_domain))
+    let found = scope.into_iter().chain(set.beyond(scaling_group));
+    variables(own, &peers(set, found, pod, namespace, place, cluster_domain))
 }
 
 /// Returns the role of a clique; `None` for a stored one with an invalid name.
@@ -114,24 +125,44 @@ fn role(clique: &Clique) -> Option<&str> {
     clique.role.as_deref().filter(|role| is_role_name(role))
 }
 
-/// Returns the roles of a scope; of two roles with one variable name, the first.
-fn peers(scope: &[&Clique], pod: &Pod, namespace: &str, place: &CliquePod, cluster_domain: &str) -> Vec<Peer> {
-    let group = place.scaling_group.as_ref().map(|(group, replica)| (group.as_str(), *replica));
+/// Returns the roles of the cliques that a pod finds; of two roles with one variable name, the first.
+fn peers<'a>(
+    set: &'a CliqueSet,
+    found: impl Iterator<Item = &'a Clique>,
+    pod: &Pod,
+    namespace: &str,
+    place: &CliquePod,
+    cluster_domain: &str,
+) -> Vec<Peer> {
     let subdomain = pod.spec.subdomain.clone().filter(|subdomain| !subdomain.is_empty());
     let subdomain = subdomain.unwrap_or_else(|| format!("{}-{}", place.set, place.set_replica));
+    let service = format!("{subdomain}.{namespace}.svc.{cluster_domain}");
+    let joined = set.joins_scopes();
     let mut seen = BTreeSet::new();
-    let with_roles = scope.iter().filter_map(|clique| Some((clique, role(clique)?)));
+    let with_roles = found.filter_map(|clique| Some((clique, role(clique)?)));
     with_roles
         .filter(|(_, role)| seen.insert(env_name(role)))
         .map(|(clique, role)| {
+            let (group, copies) = copies(set, clique, place);
             let full_name = clique_name(&place.set, place.set_replica, group, &clique.name);
             Peer {
                 role: role.to_owned(),
-                address: format!("{full_name}-0.{subdomain}.{namespace}.svc.{cluster_domain}"),
-                replicas: clique.replicas,
+                address: format!("{full_name}-0.{service}"),
+                service: joined.then(|| service.clone()),
+                replicas: clique.replicas.saturating_mul(copies),
             }
         })
         .collect()
+}
+
+/// Returns the copy of a clique's scaling group whose first pod is found, and the number of copies whose pods are counted: for
+/// a pod of that scaling group its own copy, for others all from copy 0.
+fn copies<'a>(set: &'a CliqueSet, clique: &Clique, place: &'a CliquePod) -> (Option<(&'a str, u32)>, u32) {
+    match (set.group_of(clique), &place.scaling_group) {
+        (None, _) => (None, 1),
+        (Some(_), Some((own, copy))) => (Some((own, *copy)), 1),
+        (Some(group), None) => (Some((&group.name, 0)), group.replicas),
+    }
 }
 
 /// Returns the variables of a pod, in order. None without a role in scope.
@@ -146,7 +177,11 @@ pub fn variables(own: Option<Own<'_>>, peers: &[Peer]) -> Vec<Variable> {
         }
     }
     for peer in peers {
-        set(format!("{}_ADDR", env_name(&peer.role)), peer.address.clone());
+        let env = env_name(&peer.role);
+        set(format!("{env}_ADDR"), peer.address.clone());
+        if let Some(service) = &peer.service {
+            set(format!("{env}_HEADLESS"), service.clone());
+        }
     }
     if let (Some(own), Some(env)) = (own, &own_env) {
         set("GROVE_ROLE".to_owned(), own.role.to_owned());

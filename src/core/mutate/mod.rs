@@ -2,6 +2,7 @@
 
 mod additions;
 pub mod affinity;
+mod born;
 mod context;
 pub mod discovery;
 pub mod env;
@@ -17,6 +18,7 @@ mod terms;
 pub mod topology;
 
 pub use additions::Entry;
+pub use born::{Outdated, born};
 pub use context::{GroupLookup, Lookups, PodSettings, Subject, TopologyLookup};
 pub use discovery::{Discovery, discover};
 pub use labels::late_labels;

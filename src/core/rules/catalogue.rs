@@ -3,6 +3,7 @@
 use super::judged::JudgedObject;
 use super::podgroup::JudgedPodGroup;
 use super::rule::{Level, Rule};
+use super::unknown_fields::{SUMMARY, UNKNOWN_FIELD};
 use crate::api::{CoordinatedPolicy, Pod};
 use crate::model::{CliqueSet, Group, Layers};
 
@@ -21,6 +22,7 @@ pub struct RuleInfo {
 pub fn catalogue() -> Vec<RuleInfo> {
     let tables = [
         rules_of::<Group>(),
+        vec![RuleInfo { object: Group::TITLE, id: UNKNOWN_FIELD, level: Level::Warning, summary: SUMMARY }],
         rules_of::<Layers>(),
         rules_of::<CoordinatedPolicy>(),
         rules_of::<JudgedPodGroup>(),
@@ -33,6 +35,6 @@ pub fn catalogue() -> Vec<RuleInfo> {
 fn rules_of<T: JudgedObject>() -> Vec<RuleInfo> {
     let info = |id, level, summary| RuleInfo { object: T::TITLE, id, level, summary };
     let rules = |rules: &'static [Rule<T>]| rules.iter().map(move |rule| info(rule.id, rule.level, rule.summary));
-    let changes = T::CHANGE_RULES.iter().map(|rule| info(rule.id, Level::Error, rule.summary));
+    let changes = T::CHANGE_RULES.iter().map(|rule| info(rule.id, rule.level, rule.summary));
     rules(T::SIZE_RULES).chain(rules(T::RULES)).chain(changes).chain(rules(T::DELETE_RULES)).collect()
 }

@@ -37,7 +37,7 @@ impl<T> Rule<T> {
     }
 }
 
-/// An update, for rules on immutable fields.
+/// An update, for rules on changed fields.
 #[derive(Debug)]
 pub struct Change<'a, T> {
     pub old: &'a T,
@@ -47,10 +47,29 @@ pub struct Change<'a, T> {
 /// A rule on updates of objects of type `T`.
 pub struct ChangeRule<T: 'static> {
     pub id: &'static str,
+    pub level: Level,
     /// The rule in one phrase.
     pub summary: &'static str,
-    /// Reports the violations of the rule; always refuses.
+    /// Reports the violations of the rule.
     pub check: fn(&Change<'_, T>, &World, &mut Report),
+}
+
+impl<T> ChangeRule<T> {
+    pub(super) const fn error(
+        id: &'static str,
+        summary: &'static str,
+        check: fn(&Change<'_, T>, &World, &mut Report),
+    ) -> Self {
+        Self { id, level: Level::Error, summary, check }
+    }
+
+    pub(super) const fn warning(
+        id: &'static str,
+        summary: &'static str,
+        check: fn(&Change<'_, T>, &World, &mut Report),
+    ) -> Self {
+        Self { id, level: Level::Warning, summary, check }
+    }
 }
 
 pub fn run<T>(rules: &[Rule<T>], object: &T, world: &World) -> Vec<Violation> {

@@ -19,7 +19,7 @@ const RULES: &[Rule<Layers>] = &[
 
 /// Rules on updates.
 const CHANGE_RULES: &[ChangeRule<Layers>] =
-    &[ChangeRule { id: "topology-immutable", summary: "the spec does not change", check: immutable }];
+    &[ChangeRule::error("topology-immutable", "the spec does not change", immutable)];
 
 /// Rules on deletes.
 const DELETE_RULES: &[Rule<Layers>] =

@@ -153,6 +153,50 @@ async fn pods_find_each_other_by_role() {
 }
 
 #[tokio::test]
+async fn a_gateway_finds_all_roles_of_a_set_that_joins_its_scopes() {
+    let (stage, _rolegate) = stage("grove-joined").await.serve().await;
+    let scope = |word: &str| json!({ "rolegate.dev/discovery-scope": word });
+    let cliques =
+        json!([clique("leader", "LEADER", 1), clique("worker", "WORKER", 4), clique("gateway", "GATEWAY", 1)]);
+    let group = json!([{ "name": "decode", "replicas": 3, "cliqueNames": ["leader", "worker"] }]);
+    let mut joined = set("PodCliqueSet", "set", &cliques, &group);
+    put(&stage, &joined);
+    let gateway = pod("set", "set-0-gateway", 0, None);
+    let host = |clique: &str| format!("set-0-{clique}-0.set-0.grove-joined.svc.cluster.local");
+    let alone = environment(&stage, &gateway, "initContainers").await;
+    assert!(alone.iter().all(|line| !line.starts_with("LEADER")), "isolation is the default: {alone:?}");
+
+    joined["metadata"]["annotations"] = scope("Set");
+    let reason = r#"metadata.annotations[rolegate.dev/discovery-scope]: Unsupported value: "Set": supported values: "isolated", "set"; did you mean "set"?"#;
+    refused(&stage, &joined, reason);
+    joined["metadata"]["annotations"] = scope("set");
+    let kept = "metadata.annotations[rolegate.dev/discovery-scope]: existing pods keep the variables that they were created with; only new pods get others";
+    warned(&stage, &joined, &[kept]);
+    // The webhook hears of the edit by its watch.
+    let look = async || environment(&stage, &gateway, "initContainers").await;
+    let found =
+        until_found("a gateway that finds leaders", look, |env| env.iter().any(|line| line.starts_with("LEADER")))
+            .await;
+    let leader = format!("LEADER_ADDR={}", host("decode-0-leader"));
+    let service = "LEADER_HEADLESS=set-0.grove-joined.svc.cluster.local".to_owned();
+    for line in [leader, service, "GROVE_ROLE_LEADER_COUNT=3".to_owned(), "GROVE_ROLE_WORKER_COUNT=12".to_owned()] {
+        assert!(found.contains(&line), "{line} is not in {found:?}");
+    }
+    let member = pod("set", "set-0-decode-0-worker", 3, Some("set-0-decode"));
+    let found = environment(&stage, &member, "initContainers").await;
+    assert!(found.contains(&format!("GATEWAY_ADDR={}", host("gateway"))), "{found:?}");
+    assert!(found.contains(&"GROVE_ROLE_LEADER_COUNT=1".to_owned()), "its own copy: {found:?}");
+
+    // What the gateway would find twice is refused with both places.
+    let cliques = json!([clique("p", "LEADER", 1), clique("d", "LEADER", 1), clique("gateway", "GATEWAY", 1)]);
+    let apart = json!([{ "name": "one", "cliqueNames": ["p"] }, { "name": "two", "cliqueNames": ["d"] }]);
+    let mut twice = set("PodCliqueSet", "twice", &cliques, &apart);
+    twice["metadata"]["annotations"] = scope("set");
+    let reason = r#"spec.template.cliques[1].spec.roleName: Duplicate value: "LEADER": must be unique in the set, as its discovery-scope is `set`: clique "p" has variable LEADER_ADDR too"#;
+    refused(&stage, &twice, reason);
+}
+
+#[tokio::test]
 async fn discovery_can_be_switched_off_on_a_set() {
     let (stage, _rolegate) = stage("grove-off").await.serve().await;
     let mut off = set("PodCliqueSet", "off", &json!([clique("leader", "LEADER", 1)]), &json!([]));

@@ -109,11 +109,8 @@ const RULES: &[Rule<Group>] = &[
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];
 
-const CHANGE_RULES: &[ChangeRule<Group>] = &[ChangeRule {
-    id: "batch-change",
-    summary: "batches with topology do not change while they have pods",
-    check: change::batches,
-}];
+const CHANGE_RULES: &[ChangeRule<Group>] =
+    &[ChangeRule::error("batch-change", "batches with topology do not change while they have pods", change::batches)];
 
 impl JudgedObject for Group {
     const TITLE: &'static str = "group";

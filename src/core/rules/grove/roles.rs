@@ -65,7 +65,8 @@ pub(super) fn duplicates(set: &CliqueSet, world: &World, report: &mut Report) {
     }
 }
 
-/// Returns the earlier clique with a clashing role, and their common scope. Two scaling groups do not see each other.
+/// Returns the earlier clique with a clashing role, and their common scope. Two scaling groups do not see each other, but a
+/// clique without one sees both where the set joins scopes.
 fn clash<'a>(
     set: &CliqueSet,
     clique: &Clique,
@@ -73,6 +74,7 @@ fn clash<'a>(
     strict: bool,
 ) -> Option<(&'a Clique, Cow<'static, str>)> {
     const BETWEEN: &str = "between scaling groups and the cliques without one";
+    const JOINED: &str = "in the set, as its discovery-scope is `set`";
     let Some(group) = clique.group else {
         let among = earlier.standalone.zip(Some(Cow::Borrowed("among the cliques without a scaling group")));
         return among.or_else(|| earlier.member.zip(Some(Cow::Borrowed(BETWEEN))));
@@ -83,7 +85,9 @@ fn clash<'a>(
     };
     let siblings = earlier.by_group.get(&group).copied().zip(in_group());
     let standalone = || earlier.standalone.zip(Some(Cow::Borrowed(BETWEEN)));
-    let strictly = || earlier.member.filter(|_| strict).zip(Some(Cow::Borrowed("in the set")));
+    let joined = set.joins_scopes();
+    let in_set = Cow::Borrowed(if joined { JOINED } else { "in the set" });
+    let strictly = || earlier.member.filter(|_| strict || joined).zip(Some(in_set));
     siblings.or_else(standalone).or_else(strictly)
 }
 
@@ -113,13 +117,20 @@ fn is_of_service(variable: &str) -> bool {
     port().unwrap_or(false)
 }
 
-/// Warns where only some cliques of a scaling group have a role.
+/// Warns of a clique without a role beside others that have one and would find its pods.
 pub(super) fn missing(set: &CliqueSet, _: &World, report: &mut Report) {
-    let with_roles: BTreeSet<_> = with_roles(set).filter_map(|(clique, _)| clique.group).collect();
-    let without = set.cliques.iter().filter(|clique| clique.role.is_none());
-    for clique in without.filter(|clique| clique.group.is_some_and(|group| with_roles.contains(&group))) {
-        let group = set.group_of(clique).map(|group| group.name.as_str()).unwrap_or_default();
-        let detail = format!("other cliques of scaling group {group:?} have one and will not find its pods");
+    let with_roles: BTreeSet<_> = with_roles(set).map(|(clique, _)| clique.group).collect();
+    let joined = |in_group: bool| set.joins_scopes() && with_roles.iter().any(|group| group.is_some() == in_group);
+    for clique in set.cliques.iter().filter(|clique| clique.role.is_none()) {
+        let of_own_scope = with_roles.contains(&clique.group);
+        let others: Cow<'_, str> = match set.group_of(clique) {
+            Some(group) if of_own_scope => format!("other cliques of scaling group {:?}", group.name).into(),
+            None if of_own_scope => "other cliques without a scaling group".into(),
+            Some(_) if joined(false) => "cliques without a scaling group".into(),
+            None if joined(true) => "cliques of scaling groups".into(),
+            _ => continue,
+        };
+        let detail = format!("{others} have one and will not find its pods");
         report.warn(&clique.name, clique.role_at.clone(), Cause::Required, None, detail);
     }
 }
