@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::fitted::DomainKeys;
 use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
@@ -15,7 +16,8 @@ use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
 use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, identify, names};
 use crate::mutate::expand::expand;
 use crate::plan::placement::{BatchPods, Capacity, Needs, Room, VolumeSight, Volumes, claims_of};
-use crate::plan::view::GroupPods;
+use crate::plan::simulate::{Site, SitePod};
+use crate::plan::view::{GroupPods, counts};
 
 /// Largest number of pods expanded from templates, where the caller has no other limit.
 pub const MOST_PODS: u64 = 100_000;
@@ -48,8 +50,8 @@ pub struct Cluster {
 /// An existing pod of a replica.
 #[derive(Clone, Debug)]
 enum ReplicaPod {
-    /// The node of the pod; empty for an unknown node.
-    Bound(Arc<str>),
+    /// The uid of the pod in the room, and its node; empty for an unknown node.
+    Bound(Arc<str>, Arc<str>),
     /// Requests and claims of a pod without a node.
     Unbound(Arc<Needs>, Box<[Arc<str>]>),
 }
@@ -88,7 +90,8 @@ impl Cluster {
             let node = cluster.room.node_of(uid).cloned().or_else(|| pod.scheduled.then(|| Arc::from("")));
             let needs = || capacity.asked(uid).or_else(|| capacity.needs(uid).cloned());
             let asks = || needs().map(|needs| ReplicaPod::Unbound(needs, Box::default()));
-            let Some(one) = node.map(ReplicaPod::Bound).or_else(asks) else { continue };
+            let bound = |node| ReplicaPod::Bound(uid.clone(), node);
+            let Some(one) = node.map(bound).or_else(asks) else { continue };
             match pod.identity.ordinal {
                 Some(ordinal) => cluster.pods.entry((group.clone(), role, ordinal)).or_default().push(one),
                 None => cluster.unnumbered.push(((group.clone(), role), one)),
@@ -149,10 +152,10 @@ impl Cluster {
         let name: Arc<str> = format!("{}/{}", pod.metadata.namespace(), pod.metadata.display_name()).into();
         let pod_of = if let Some(node) = pod.node() {
             self.room.apply_pod(&name, node, needs.load.clone(), &needs.peer);
-            ReplicaPod::Bound(node.into())
+            ReplicaPod::Bound(name, node.into())
         } else if let Some(node) = pod.nominated_node() {
             self.room.nominate(&name, node, needs.load.clone(), &needs.peer);
-            ReplicaPod::Bound(node.into())
+            ReplicaPod::Bound(name, node.into())
         } else {
             ReplicaPod::Unbound(needs, claims_of(&pod))
         };
@@ -252,11 +255,16 @@ impl Cluster {
             if batches.len() >= most {
                 break;
             }
-            let (mut pods, mut nodes) = (Vec::new(), Vec::new());
+            let (mut pods, mut nodes) = (Vec::new(), Vec::<Arc<str>>::new());
             for role in &group.roles {
                 for ordinal in batching.ordinals(&role.name, index, role.desired) {
                     let replica = (group.key.clone(), Arc::from(role.name.as_str()), ordinal);
-                    self.add_replica(&replica, group.scaled().is_some(), &mut pods, &mut nodes)?;
+                    for pod in self.replica(&replica, group.scaled().is_some())? {
+                        match pod {
+                            SitePod::Bound { node, .. } => nodes.push(node),
+                            SitePod::Asks(needs) => pods.push(needs),
+                        }
+                    }
                 }
             }
             let domain = nodes.iter().find_map(|node| self.domain(node, key?));
@@ -270,15 +278,9 @@ impl Cluster {
         Ok((batches, bound))
     }
 
-    /// Adds the requests of the unbound pods of a replica, and the nodes of the bound ones. `is_scaled`: the workload may
-    /// have fewer replicas than its group wants, for now.
-    fn add_replica<'a>(
-        &'a self,
-        replica: &ReplicaKey,
-        is_scaled: bool,
-        pods: &mut Vec<Arc<Needs>>,
-        nodes: &mut Vec<&'a str>,
-    ) -> Result<(), NoAnswer> {
+    /// Returns the pods of a replica: the existing ones, and those that its template adds. `is_scaled`: the workload may have
+    /// fewer replicas than its group wants, for now.
+    fn replica(&self, replica: &ReplicaKey, is_scaled: bool) -> Result<Vec<SitePod>, NoAnswer> {
         let there = self.pods.get(replica).map(Vec::as_slice).unwrap_or_default();
         let (group, role, _) = replica;
         let of_any = || self.of_any.get(&(group.clone(), role.clone())).filter(|_| is_scaled);
@@ -287,14 +289,28 @@ impl Cluster {
         if there.is_empty() && template.is_empty() {
             return Err(NoAnswer::NoPods(replica.1.to_string()));
         }
-        for pod in there {
-            match pod {
-                ReplicaPod::Bound(node) => nodes.push(node),
-                ReplicaPod::Unbound(needs, claims) => pods.extend(self.volumes.asked(needs, claims)),
+        let pod = |pod: &ReplicaPod| match pod {
+            ReplicaPod::Bound(uid, node) => Some(SitePod::Bound { uid: uid.clone(), node: node.clone() }),
+            ReplicaPod::Unbound(needs, claims) => self.volumes.asked(needs, claims).map(SitePod::Asks),
+        };
+        let missing = template.iter().skip(there.len()).cloned().map(SitePod::Asks);
+        Ok(there.iter().filter_map(pod).chain(missing).collect())
+    }
+
+    /// Returns the nodes and the pods of a group for a simulation.
+    pub fn site(&self, group: &Group, layers: DomainKeys) -> Site {
+        let most = u32::try_from(counts::MOST_PODS).unwrap_or(u32::MAX);
+        let is_scaled = group.scaled().is_some();
+        let mut pods = BTreeMap::new();
+        for role in &group.roles {
+            for ordinal in 0..role.desired.min(most) {
+                let replica = (group.key.clone(), Arc::from(role.name.as_str()), ordinal);
+                if let Ok(of_replica) = self.replica(&replica, is_scaled) {
+                    pods.insert((role.name.clone(), ordinal), of_replica);
+                }
             }
         }
-        pods.extend(template.iter().skip(there.len()).cloned());
-        Ok(())
+        Site { room: self.room.clone(), layers, pods }
     }
 
     fn domain(&self, node: &str, key: &str) -> Option<String> {

@@ -9,5 +9,5 @@ mod fitted;
 mod rooms;
 
 pub use cluster::{Bound, Cluster, MOST_PODS, NoAnswer};
-pub use fitted::{Answer, DomainKeys, Fitted, domain_keys, fit, shortages};
+pub use fitted::{Answer, DomainKeys, Fitted, domain_keys, fit, fit_of_run, shortages};
 pub use rooms::{DomainRoom, NodeShare, Rooms, Sums};
