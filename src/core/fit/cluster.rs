@@ -1,6 +1,6 @@
 //! Nodes, pods and workloads: the free room, and the pods of a group that want some of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
@@ -13,9 +13,9 @@ use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
-use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, identify, names};
+use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, Role, identify, names};
 use crate::mutate::expand::expand;
-use crate::plan::placement::{BatchPods, Capacity, Needs, Room, VolumeSight, Volumes, claims_of};
+use crate::plan::placement::{BatchPods, Capacity, Fit, Needs, Question, Room, VolumeSight, Volumes, claims_of, place};
 use crate::plan::simulate::{Site, SitePod};
 use crate::plan::view::{GroupPods, counts};
 
@@ -299,18 +299,71 @@ impl Cluster {
 
     /// Returns the nodes and the pods of a group for a simulation.
     pub fn site(&self, group: &Group, layers: DomainKeys) -> Site {
+        let pods = group.roles.iter().flat_map(|role| self.site_of(group, role));
+        Site { room: self.room.clone(), layers, pods: pods.collect() }
+    }
+
+    /// Returns the pods of the replicas of a role, as far as they are known.
+    fn site_of(&self, group: &Group, role: &Role) -> Vec<((String, u32), Vec<SitePod>)> {
         let most = u32::try_from(counts::MOST_PODS).unwrap_or(u32::MAX);
         let is_scaled = group.scaled().is_some();
-        let mut pods = BTreeMap::new();
-        for role in &group.roles {
-            for ordinal in 0..role.desired.min(most) {
-                let replica = (group.key.clone(), Arc::from(role.name.as_str()), ordinal);
-                if let Ok(of_replica) = self.replica(&replica, is_scaled) {
-                    pods.insert((role.name.clone(), ordinal), of_replica);
+        let of_replica = |ordinal| {
+            let replica = (group.key.clone(), Arc::from(role.name.as_str()), ordinal);
+            Some(((role.name.clone(), ordinal), self.replica(&replica, is_scaled).ok()?))
+        };
+        (0..role.desired.min(most)).filter_map(of_replica).collect()
+    }
+
+    /// Returns the pods of any replica of a role, by its template.
+    pub(super) fn replica_of(&self, group: &Group, role: &str) -> Result<Vec<Arc<Needs>>, NoAnswer> {
+        let key: Unnumbered = (group.key.clone(), Arc::from(role));
+        let first = (key.0.clone(), key.1.clone(), 0);
+        let template = self.of_any.get(&key).or_else(|| self.templates.get(&first));
+        let template = template.or_else(|| self.own_templates.get(&first)).cloned();
+        let unbound = || {
+            let asks = |pod| match pod {
+                SitePod::Asks(needs) => Some(needs),
+                SitePod::Bound { .. } => None,
+            };
+            self.replica(&first, false).ok()?.into_iter().map(asks).collect::<Option<Vec<_>>>()
+        };
+        template.or_else(unbound).ok_or_else(|| NoAnswer::NoPods(role.to_owned()))
+    }
+
+    /// Returns the room without the pods of some roles of a group, and with those of its roles in no batch, as far as they fit.
+    pub(super) fn room_without<'a>(&self, group: &Group, roles: impl Iterator<Item = &'a String>) -> Room {
+        let mut room = self.room.clone();
+        let roles: BTreeSet<_> = roles.collect();
+        for ((of, role, _), pods) in &self.pods {
+            if *of != group.key || !roles.iter().any(|own| ***own == **role) {
+                continue;
+            }
+            for pod in pods {
+                if let ReplicaPod::Bound(uid, _) = pod {
+                    room.remove_pod(uid);
                 }
             }
         }
-        Site { room: self.room.clone(), layers, pods }
+        let free = group.roles.iter().filter(|role| !roles.contains(&role.name));
+        for role in free.filter(|role| group.batch_size(&role.name).is_none()) {
+            let site = self.site_of(group, role);
+            let asks = site.into_iter().flat_map(|(_, pods)| pods).filter_map(|pod| match pod {
+                SitePod::Asks(needs) => Some(needs),
+                SitePod::Bound { .. } => None,
+            });
+            let pods: Vec<_> = asks.collect();
+            let none = BTreeMap::new();
+            let placed: Vec<_> = match place(&room, &Question::new(&pods, None, &none)) {
+                Fit::Fits(placement) => placement.nodes.into_iter().enumerate().collect(),
+                Fit::Not(no_fit) => no_fit.best.map(|best| best.placed).unwrap_or_default(),
+            };
+            for (at, node) in placed {
+                if let Some(needs) = pods.get(at) {
+                    room.apply_pod(&format!("{}/{at}", role.name), &node, needs.load.clone(), &needs.peer);
+                }
+            }
+        }
+        room
     }
 
     fn domain(&self, node: &str, key: &str) -> Option<String> {

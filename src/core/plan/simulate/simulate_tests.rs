@@ -222,15 +222,12 @@ fn a_segment_that_goes_all_the_same_runs_in_part_where_most_of_it_fits() {
         let run = simulate(&group, &[], &BTreeMap::new(), Some(site)).unwrap();
         let seen = (condition(&run, "Ready").1, nodes_of(&run));
         let held = run.seen.decision.held.iter().map(|held| held.reason).collect::<Vec<_>>();
-        match when_no_fit {
-            "release" => {
-                assert_eq!(seen, ("7/9 pods ready", [("a".to_owned(), 3), ("b".to_owned(), 5)].into()));
-                assert_eq!(held, [], "all are released");
-            }
-            _ => {
-                assert_eq!(seen, ("6/9 pods ready", [("a".to_owned(), 3), ("b".to_owned(), 4)].into()));
-                assert_eq!(held, [HoldReason::NoRoom], "no domain would hold it, whoever makes way");
-            }
+        if when_no_fit == "release" {
+            assert_eq!(seen, ("7/9 pods ready", [("a".to_owned(), 3), ("b".to_owned(), 5)].into()));
+            assert_eq!(held, [], "all are released");
+        } else {
+            assert_eq!(seen, ("6/9 pods ready", [("a".to_owned(), 3), ("b".to_owned(), 4)].into()));
+            assert_eq!(held, [HoldReason::NoRoom], "no domain would hold it, whoever makes way");
         }
     }
 }
