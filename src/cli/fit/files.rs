@@ -65,7 +65,8 @@ impl FileCluster {
         self.cluster.site(group, self.layers(group))
     }
 
-    fn layers(&self, group: &Group) -> DomainKeys {
+    /// Returns the node label of each known layer that a coordination names.
+    pub(super) fn layers(&self, group: &Group) -> DomainKeys {
         domain_keys(group, |topology, layer| self.known.world.layer_key(topology, layer))
     }
 }
