@@ -226,7 +226,7 @@ default/llm, coordination \"p\": segments in the ratio of 1 prefill
     let answer: Value = serde_json::from_str(&json).unwrap();
     assert_eq!(
         (code, answer.pointer("/groups/0/suggestions/0/error")),
-        (Some(2), Some(&json!("no node has the label kubernetes.io/hostname")))
+        (Some(2), Some(&json!("no node with the label kubernetes.io/hostname takes its pods")))
     );
     let (_, json) = suggest(&["-o", "json"]);
     let answer: Value = serde_json::from_str(&json).unwrap();

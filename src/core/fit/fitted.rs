@@ -98,6 +98,17 @@ pub fn shortages(fitted: &[Fitted]) -> Vec<Shortage> {
     fitted.iter().filter_map(of).collect()
 }
 
+/// Returns the node label of the domains of a coordination.
+pub(super) fn key_of(domain: &Domain, coordination: usize, keys: &DomainKeys) -> Result<String, NoAnswer> {
+    match domain {
+        Domain::Key(key) => Ok(key.clone()),
+        Domain::Layer { topology, layer } => {
+            let found = keys.get(&coordination).cloned();
+            found.ok_or_else(|| NoAnswer::NoLayer(topology.clone(), layer.clone()))
+        }
+    }
+}
+
 impl Fitted {
     fn of(
         group: &Group,
@@ -150,14 +161,8 @@ impl Fitted {
         if let Some(role) = known.find(|role| role.workload.desired_is_unknown) {
             return Err(NoAnswer::NoPods(role.name.clone()));
         }
-        let key = self.batching.hard_topology().map(|topology| match &topology.domain {
-            Domain::Key(key) => Ok(key.clone()),
-            Domain::Layer { topology, layer } => {
-                let found = keys.get(&self.index).cloned();
-                found.ok_or_else(|| NoAnswer::NoLayer(topology.clone(), layer.clone()))
-            }
-        });
-        self.key = key.transpose()?;
+        let domain = self.batching.hard_topology().map(|topology| &topology.domain);
+        self.key = domain.map(|domain| key_of(domain, self.index, keys)).transpose()?;
         Ok(())
     }
 
@@ -239,5 +244,72 @@ impl Fitted {
             let ordinals = self.batching.ordinals(name, index, role.desired);
             ordinals.flat_map(move |ordinal| role.replicas.pods_of(ordinal).iter().map(move |pod| (name, pod)))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::api::ObjectKind;
+    use crate::api::node::NODE;
+    use crate::api::rbg::ROLE_BASED_GROUP;
+    use crate::fit::MOST_PODS;
+    use crate::plan::simulate;
+
+    /// A group of three segments of two prefills and a decode, each pod with one processor, and racks of one node each.
+    fn mk(segments: &Value, racks: [u32; 3]) -> (Group, Cluster) {
+        let template = json!({ "spec": { "containers": [{ "resources": { "requests": { "cpu": 1 } } }] } });
+        let role = |name: &str, replicas: u32| json!({ "name": name, "replicas": replicas, "template": template });
+        let coordination = json!([{ "name": "pd", "strategy": { "segmentPlacement": segments } }]);
+        let spec = json!({ "roles": [role("prefill", 6), role("decode", 3)], "coordination": coordination });
+        let object = json!({ "metadata": { "name": "llm", "namespace": "ns" }, "spec": spec });
+        let group = Group::from_rbg(ROLE_BASED_GROUP, &serde_json::from_value(object.clone()).unwrap());
+        let mut cluster = Cluster::new(MOST_PODS);
+        let mut add =
+            |kind: ObjectKind, object: Value| cluster.add(&kind.api_version(), kind.kind, object, &()).unwrap();
+        add(ROLE_BASED_GROUP, object);
+        for (rack, cpu) in racks.iter().enumerate() {
+            let status = json!({
+                "allocatable": { "cpu": cpu.to_string(), "pods": "110" },
+                "conditions": [{ "type": "Ready", "status": "True" }],
+            });
+            let name = format!("n{rack}");
+            add(NODE, json!({ "metadata": { "name": name, "labels": { "rack": name } }, "status": status }));
+        }
+        (group, cluster)
+    }
+
+    #[test]
+    fn a_run_places_what_fits_where_it_fits() {
+        let sizes = json!({ "prefill": 2, "decode": 1 });
+        let racks = |spread: bool| {
+            let affinity =
+                json!({ "topologyKey": "rack", "strategy": "RequireSegmentAffinity", "spreadSegments": spread });
+            json!({ "segmentSize": sizes, "topologyAffinity": affinity })
+        };
+        let kinds = [racks(false), racks(true), json!({ "segmentSize": sizes, "whole": true })];
+        let racks = (0..6 * 6 * 6).map(|number| [number % 6, number / 6 % 6, number / 36]);
+        for (kind, racks) in kinds.iter().flat_map(|kind| racks.clone().map(move |racks| (kind, racks))) {
+            let (group, cluster) = mk(kind, racks);
+            let layers = DomainKeys::new();
+            let site = cluster.site(&group, layers.clone());
+            let run = simulate(&group, &[], &BTreeMap::new(), Some(site)).unwrap();
+            let (by_run, alone) = (fit_of_run(&group, &run), fit(&group, &layers, &cluster, usize::MAX));
+            let told = |fitted: &[Fitted]| {
+                let outlook = &fitted[0].answer.as_ref().unwrap().outlook;
+                let stop = outlook.stop.as_ref().map(|stop| (stop.index, fitted[0].why(stop), stop.remedies.clone()));
+                // Pods that are alike may change places.
+                let sorted = |(index, placement): &(u32, Placement)| {
+                    let mut placement = placement.clone();
+                    placement.nodes.sort();
+                    (*index, placement)
+                };
+                (outlook.fits.iter().map(sorted).collect::<Vec<_>>(), stop)
+            };
+            assert_eq!(told(&by_run), told(&alone), "{kind} {racks:?}");
+            assert_eq!(run.complete, by_run[0].all_fit(), "{kind} {racks:?}");
+        }
     }
 }

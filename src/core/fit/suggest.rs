@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::cluster::{Cluster, NoAnswer};
-use super::fitted::DomainKeys;
+use super::fitted::{DomainKeys, key_of};
 use super::rooms::{amounts, shortest};
 use crate::model::batching::CLUSTER_KEY;
-use crate::model::{Batching, Coordination, Domain, Group};
+use crate::model::{Batching, Coordination, Group};
 use crate::plan::placement::needs::{HostPort, Needs};
 use crate::plan::placement::{Fit, NotModelled, Question, Room, not_modelled, place};
 
@@ -73,9 +73,9 @@ pub enum NoSize {
     NoAnswer(#[from] NoAnswer),
     #[error("no role has replicas")]
     NoReplicas,
-    /// No node has the label.
-    #[error("no node has the label {0}")]
-    NoDomain(String),
+    /// No node has the label and takes the pods.
+    #[error("no node {}takes its pods", .0.as_ref().map(|key| format!("with the label {key} ")).unwrap_or_default())]
+    NoNode(Option<String>),
 }
 
 /// Returns sizes for each coordination with batches, or for all roles of a group without one. `by` is the node label of the
@@ -112,16 +112,6 @@ fn suggestion(
         Ok(trial.run())
     });
     Suggestion { coordination, key: known, now, answer }
-}
-
-fn key_of(domain: &Domain, index: usize, keys: &DomainKeys) -> Result<String, NoAnswer> {
-    match domain {
-        Domain::Key(key) => Ok(key.clone()),
-        Domain::Layer { topology, layer } => {
-            let found = keys.get(&index).cloned();
-            found.ok_or_else(|| NoAnswer::NoLayer(topology.clone(), layer.clone()))
-        }
-    }
 }
 
 /// The roles of a segment, and the room for it.
@@ -182,7 +172,7 @@ impl Trial {
         };
         trial.classes = trial.classes(&pods);
         if trial.classes.is_empty() {
-            return Err(NoSize::NoDomain(key.unwrap_or_default().to_owned()));
+            return Err(NoSize::NoNode(trial.key));
         }
         Ok(trial)
     }
@@ -342,10 +332,11 @@ fn divisor(one: u32, other: u32) -> u32 {
 }
 
 /// Returns the multiples to try, at most [`MOST_SIZES`] of those up to `most`: first those that divide all `steps` evenly, then
-/// the others, large ones first.
+/// those that leave least of a domain for `most`, large ones first.
 fn multiples(steps: u32, most: u32) -> Vec<u32> {
-    let (even, odd): (Vec<_>, Vec<_>) = (1..=most).rev().partition(|multiple| steps.is_multiple_of(*multiple));
-    even.into_iter().chain(odd).take(MOST_SIZES).collect()
+    let (even, mut others): (Vec<_>, Vec<_>) = (1..=most).rev().partition(|multiple| steps.is_multiple_of(*multiple));
+    others.sort_by_key(|multiple| most % multiple);
+    even.into_iter().chain(others).take(MOST_SIZES).collect()
 }
 
 #[cfg(test)]
@@ -430,7 +421,7 @@ mod tests {
         assert_eq!((all[0].coordination.as_ref(), all[0].key.as_deref()), (None, Some("rack")));
         assert_eq!(rows(&all[0])[0], (1, 4, true, 5, 1));
         let all = suggested((8, 4), None, &[2], Some("block"));
-        assert_eq!(all[0].answer.as_ref().unwrap_err().to_string(), "no node has the label block");
+        assert_eq!(all[0].answer.as_ref().unwrap_err().to_string(), "no node with the label block takes its pods");
     }
 
     #[test]
