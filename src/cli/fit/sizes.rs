@@ -51,7 +51,7 @@ pub(super) fn print(out: &mut impl Write, title: &str, suggestions: &[Suggestion
     Ok(())
 }
 
-/// Describes the room: `64 nvidia.com/gpu are free in 4 domains of rack`.
+/// Describes the room: `64 nvidia.com/gpu free in 4 domains of rack`.
 fn room(found: &Sizes, key: Option<&str>) -> String {
     let free = rounded(&found.resource, found.free);
     let place = match key {
