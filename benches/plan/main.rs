@@ -55,7 +55,7 @@ fn main() {
     for prefill in SIMULATED {
         let group = Group::from_rbg(ROLE_BASED_GROUP, &group(prefill / 10, "1", &GroupStatus::default()));
         let started = Instant::now();
-        let run = simulate(&group, &[], &BTreeMap::new()).expect("it can be simulated");
+        let run = simulate(&group, &[], &BTreeMap::new(), None).expect("it can be simulated");
         assert!(run.complete, "every group comes to its end");
         let time = shown(started.elapsed());
         writeln!(out, "| {prefill} + {} | {} | {time} |", prefill / 2, run.steps.len()).unwrap();

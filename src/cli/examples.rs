@@ -80,7 +80,11 @@ pub const EXAMPLES: &[Examples] = &[
     },
     Examples {
         command: "fit",
-        exits: &[(0, "every batch fits"), (1, "a batch does not fit"), (2, "an object or a file cannot be read")],
+        exits: &[
+            (0, "every batch fits, or a size is found"),
+            (1, "a batch or every size does not fit"),
+            (2, "an object or a file cannot be read"),
+        ],
         examples: &[
             ("A group of the cluster", "rolegate fit pd -n prod"),
             ("The same node by node", "rolegate fit pd -n prod -o wide"),
@@ -89,6 +93,7 @@ pub const EXAMPLES: &[Examples] = &[
                 "kubectl get nodes,pods -A -o json | rolegate fit group.yaml workloads.yaml --with -",
             ),
             ("Files only", "rolegate fit group.yaml --with workloads.yaml --with cluster.json"),
+            ("Segment sizes that fill racks", "rolegate fit pd -n prod --suggest --domain example.com/rack"),
         ],
     },
     Examples {

@@ -364,7 +364,8 @@ fn commit(
     Ok(())
 }
 
-/// S8: checks that a status counts all pods that stay held, and those whose release was refused.
+/// S8: checks that a status counts all pods that stay held, and those whose release was refused, and that it says of no group
+/// without room that all its batches are released.
 fn tells_of_all(
     replica: &Replica,
     status: &GroupStatus,
@@ -388,6 +389,9 @@ fn tells_of_all(
     let has_reason = summary.reason.is_empty() == (summary.held == 0) || waits;
     let told = summary.held as usize >= staying.len() && has_reason;
     hold!(told, "S8: {staying:?} stay, and the status says {summary:?}");
+    let mut progress = status.coordination_state.iter().flat_map(|state| state.progress.values());
+    let is_complete = progress.all(|role| role.state == "Complete" && role.strategy != "rollingUpdate");
+    hold!(summary.reason != HoldReason::NoRoom.as_str() || !is_complete, "S8: complete, and {summary:?}");
     Ok(())
 }
 

@@ -118,6 +118,8 @@ pub enum Sabotage {
     LosesRemakes,
     /// Releases only one pod of what goes at once.
     GoesInPart,
+    /// Reports each role as complete.
+    SaysComplete,
 }
 
 impl Sabotage {
@@ -167,6 +169,7 @@ impl Sabotage {
         Self::ForgetsOthers,
         Self::LosesRemakes,
         Self::GoesInPart,
+        Self::SaysComplete,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -258,6 +261,10 @@ impl Sabotage {
                 Self::CommitsElsewhere => {
                     let domains = status.coordination_state.iter_mut().flat_map(|state| state.domains.values_mut());
                     domains.for_each(|domain| "rack-0".clone_into(domain));
+                }
+                Self::SaysComplete => {
+                    let told = status.coordination_state.iter_mut().flat_map(|state| state.progress.values_mut());
+                    told.for_each(|progress| "Complete".clone_into(&mut progress.state));
                 }
                 Self::CommitsTooMuch | Self::CommitsTooLittle => {
                     let counts = status.coordination_state.iter_mut().flat_map(|state| state.progress.values_mut());

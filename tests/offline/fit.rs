@@ -192,3 +192,58 @@ fn a_cluster_of_thousands_of_nodes_as_kubectl_prints_it_is_read() {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
     assert_eq!(answer.pointer("/groups/0/coordinations/0/fits").unwrap().as_array().unwrap().len(), 100);
 }
+
+/// Two racks of ten nodes with eight devices each: a segment may have at most eighty replicas.
+#[test]
+fn sizes_are_suggested_that_fill_the_racks() {
+    let nodes: Vec<_> = (0..20).map(|number| node(number).to_string()).collect();
+    let folder = folder(&[("group.json", &group(96).to_string()), ("nodes.yaml", &nodes.join("\n---\n"))]);
+    let suggest = |arguments: &[&str]| {
+        let output = fit(folder.path(), &[&["group.json", "--with", "nodes.yaml", "--suggest"], arguments].concat());
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, text) = suggest(&[]);
+    let expected = "\
+default/llm, coordination \"p\": segments in the ratio of 1 prefill
+  160 nvidia.com/gpu free in 2 domains of rack
+  SEGMENT     WANTED  FIT  UNUSED
+  16 prefill  6       10   0
+  8 prefill   12      20   0       as written
+  4 prefill   24      40   0
+  2 prefill   48      80   0
+  1 prefill   96      160  0
+  80 prefill  2       2    0       the last one wanted is smaller
+  40 prefill  3       4    0       the last one wanted is smaller
+  20 prefill  5       8    0       the last one wanted is smaller
+  10 prefill  10      16   0       the last one wanted is smaller
+  5 prefill   20      32   0       the last one wanted is smaller
+  and 54 more sizes: `-o wide` has each
+  not tried: 16 other sizes; at most 64 are, first those that divide the replicas evenly
+";
+    assert_eq!((code, text.as_str()), (Some(0), expected));
+    assert_eq!(suggest(&["-o", "wide"]).1.lines().count(), 64 + 4);
+    let (code, json) = suggest(&["--domain", "kubernetes.io/hostname", "-o", "json"]);
+    let answer: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(
+        (code, answer.pointer("/groups/0/suggestions/0/error")),
+        (Some(2), Some(&json!("no node with the label kubernetes.io/hostname takes its pods")))
+    );
+    let (_, json) = suggest(&["-o", "json"]);
+    let answer: Value = serde_json::from_str(&json).unwrap();
+    let first = json!({ "segmentSize": { "prefill": 16 }, "wanted": 6, "even": true, "fits": 10, "unused": 0 });
+    assert_eq!(answer.pointer("/groups/0/suggestions/0/sizes/0"), Some(&first));
+    assert_eq!(answer.pointer("/groups/0/suggestions/0/untried"), Some(&json!(16)));
+}
+
+#[test]
+fn a_group_of_which_no_domain_holds_a_segment_gets_no_size() {
+    let mut large = group(4);
+    large["spec"]["roles"][0]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = json!(9);
+    let folder = folder(&[("group.json", &large.to_string()), ("nodes.yaml", &node(1).to_string())]);
+    let output = fit(folder.path(), &["group.json", "--with", "nodes.yaml", "--suggest"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.ends_with("  no domain holds a segment of 1 prefill\n"), "{text}");
+    let alone = fit(folder.path(), &["group.json", "--with", "nodes.yaml", "--domain", "rack"]);
+    assert_eq!(alone.status.code(), Some(2), "a domain is asked for with --suggest only");
+}

@@ -83,3 +83,43 @@ fn what_cannot_be_read_is_said_and_ends_with_2() {
         assert!(errors.starts_with(message), "{arguments:?}: {errors}");
     }
 }
+
+/// Two segments of three pods, on a node for five.
+#[test]
+fn what_fits_nowhere_is_shown_neither_as_released_nor_as_ready() {
+    let group = GROUP.replace(
+        "replicas: 4}",
+        "replicas: 4, template: &t {spec: {containers: [{resources: {requests: {cpu: 1}}}]}}}",
+    );
+    let group =
+        group.replace("replicas: 2}", "replicas: 2, template: *t}").replace("decode: 1}}", "decode: 1}, whole: true}");
+    let nodes = "\
+apiVersion: v1
+kind: Node
+metadata: {name: a}
+status: {allocatable: {cpu: 5, pods: 9}, conditions: [{type: Ready, status: 'True'}]}
+";
+    let folder = folder(&[("group.yaml", &group), ("nodes.yaml", nodes)]);
+    let output = plan(folder.path(), &["group.yaml", "--with", "nodes.yaml"]);
+    let expected = "\
+RoleBasedGroup prod/llm: admitted, not complete after 1 release
+  coordination \"pd\": segments of 1 decode and 2 prefill, OrderedReady; each pod is created with the gate rolegate.dev/hold
+  RELEASE  PREFILL  DECODE  REPLICAS
+  1        0-1      0       3/6
+  segment 2 does not fit: there is room for 2 of 3 pods, short of 1 cpu (NoRoom, 3 pods)
+  AT THE END                STATUS  REASON               MESSAGE
+  Ready                     False   PartialDeployment    3/6 pods ready
+  MinimumSegmentsAvailable  True    MinimumSegmentReady  1/2 segments ready (3/6 pods)
+  Progressing               True    Progressing
+  coordination \"pd\" goes to
+    segment 1 (2 prefill and 1 decode): a × 3
+    segment 2 (2 prefill and 1 decode): segment 2 does not fit: there is room for 2 of 3 pods, short of 1 cpu
+";
+    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stdout).as_ref()), (Some(1), expected));
+    let plain = group.replace(", whole: true", "");
+    let folder = crate::answers::folder(&[("group.yaml", &plain), ("nodes.yaml", nodes)]);
+    let output = plan(folder.path(), &["group.yaml", "--with", "nodes.yaml"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("not complete after 2 releases") && text.contains("5/6 pods ready"), "{text}");
+    assert!(text.contains("what fits of it goes, unless `whole: true` keeps it back"), "{text}");
+}

@@ -6,8 +6,9 @@ use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::cli::documents::{Document, Unreadable, in_namespace};
 use crate::cli::mutate::known::Known;
-use crate::fit::{Cluster, Fitted, MOST_PODS, domain_keys, fit};
+use crate::fit::{Cluster, DomainKeys, Fitted, MOST_PODS, domain_keys, fit};
 use crate::model::Group;
+use crate::plan::simulate::Site;
 use crate::rules::read_group;
 
 pub struct FileCluster {
@@ -56,7 +57,16 @@ impl FileCluster {
 
     /// Returns the batches of a group that fit.
     pub fn fit(&self, group: &Group) -> Vec<Fitted> {
-        let keys = domain_keys(group, |topology, layer| self.known.world.layer_key(topology, layer));
-        fit(group, &keys, &self.cluster, usize::MAX)
+        fit(group, &self.layers(group), &self.cluster, usize::MAX)
+    }
+
+    /// Returns the nodes, and the pods of a group, for a simulation.
+    pub fn site(&self, group: &Group) -> Site {
+        self.cluster.site(group, self.layers(group))
+    }
+
+    /// Returns the node label of each known layer that a coordination names.
+    pub(super) fn layers(&self, group: &Group) -> DomainKeys {
+        domain_keys(group, |topology, layer| self.known.world.layer_key(topology, layer))
     }
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::FittedGroup;
+use super::{FittedGroup, Found};
+use crate::fit::{Size, Suggestion};
+use crate::plan::placement::NotModelled;
 use crate::report::coordination;
 
 pub(super) fn answer(groups: &[FittedGroup]) -> Value {
@@ -10,10 +12,44 @@ pub(super) fn answer(groups: &[FittedGroup]) -> Value {
         .iter()
         .map(|fitted| {
             let key = &fitted.group.key;
-            let coordinations: Vec<_> = fitted.coordinations.iter().map(coordination).collect();
             let faults: Vec<_> = fitted.faults.iter().map(|fault| format!("{}: {fault}", fault.rule)).collect();
-            json!({ "namespace": &*key.namespace, "name": &*key.name, "faults": faults, "coordinations": coordinations })
+            let (field, found): (_, Vec<_>) = match &fitted.found {
+                Found::Batches(all) => ("coordinations", all.iter().map(|(fitted, _)| coordination(fitted)).collect()),
+                Found::Sizes(all) => ("suggestions", all.iter().map(suggestion).collect()),
+            };
+            json!({ "namespace": &*key.namespace, "name": &*key.name, "faults": faults, field: found })
         })
         .collect();
     json!({ "groups": groups })
+}
+
+fn suggestion(suggestion: &Suggestion) -> Value {
+    let Suggestion { coordination, key, now, answer } = suggestion;
+    let found = match answer {
+        Ok(found) => found,
+        Err(error) => {
+            return json!({ "coordination": coordination, "topologyKey": key, "now": now, "error": error.to_string() });
+        }
+    };
+    let size = |size: &Size| {
+        json!({
+            "segmentSize": size.sizes,
+            "wanted": size.wanted,
+            "even": size.even,
+            "fits": size.fits,
+            "unused": size.unused,
+        })
+    };
+    json!({
+        "coordination": coordination,
+        "topologyKey": key,
+        "now": now,
+        "ratio": found.ratio,
+        "resource": &*found.resource,
+        "free": found.free,
+        "domains": found.domains,
+        "sizes": found.sizes.iter().map(size).collect::<Vec<_>>(),
+        "untried": found.untried,
+        "notModelled": found.not_modelled.iter().map(NotModelled::describe).collect::<Vec<_>>(),
+    })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::{FittedGroup, rooms};
+use super::{FittedGroup, Found, rooms, sizes};
 use crate::cli::draw::{self, ROOM};
 use crate::cli::terminal::{Style, shown};
 use crate::fit::Fitted;
@@ -20,10 +20,17 @@ pub(super) fn print(out: &mut impl Write, groups: &[FittedGroup], wide: bool) ->
             let fault = shown(&format!("{}: {fault}", fault.rule));
             writeln!(out, "{title} breaks a rule, so that nothing new of it is released: {fault}")?;
         }
-        if fitted.coordinations.is_empty() && fitted.faults.is_empty() {
+        let coordinations = match &fitted.found {
+            Found::Batches(coordinations) => coordinations,
+            Found::Sizes(suggestions) => {
+                sizes::print(out, &title, suggestions, wide)?;
+                continue;
+            }
+        };
+        if coordinations.is_empty() && fitted.faults.is_empty() {
             writeln!(out, "{title}: no coordination makes batches of it")?;
         }
-        for (coordination, rooms) in fitted.coordinations.iter().zip(&fitted.rooms) {
+        for (coordination, rooms) in coordinations {
             let summary = shown(&format!("coordination {:?}: {}", coordination.name, summary(coordination)));
             writeln!(out, "{title}, {summary}")?;
             if let Some(rooms) = rooms {
@@ -75,11 +82,14 @@ pub fn details(coordination: &Fitted) -> Vec<String> {
         lines.push(format!("  {}: {}", named(coordination, stop.index), coordination.why(stop)));
         lines.extend(stop.remedies.iter().map(|remedy| format!("    it would fit if {}", would(remedy))));
     }
-    if !answer.not_modelled.is_empty() {
-        let what: Vec<_> = answer.not_modelled.iter().map(NotModelled::describe).collect();
-        lines.push(format!("  the scheduler looks at more than this answer: {}", what.join(", ")));
-    }
+    lines.extend(more(&answer.not_modelled));
     lines
+}
+
+/// Returns a line on constraints that are not modelled, if there are some.
+pub(super) fn more(not_modelled: &[NotModelled]) -> Option<String> {
+    let what: Vec<_> = not_modelled.iter().map(NotModelled::describe).collect();
+    (!what.is_empty()).then(|| format!("  the scheduler looks at more than this answer: {}", what.join(", ")))
 }
 
 /// Names a batch with its replicas: `step 2 (10 prefill and 5 decode)`.

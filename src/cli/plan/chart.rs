@@ -133,7 +133,7 @@ mod tests {
     use crate::cli::terminal::PLAIN;
 
     fn stairs(releases: usize, per_column: usize, counts: &[u32]) -> Stairs<'static> {
-        let roles = vec![RoleStairs { name: "prefill", desired: 10, released: counts.to_vec() }];
+        let roles = vec![RoleStairs { name: "prefill", desired: 10, begun: 0, released: counts.to_vec() }];
         Stairs { releases, per_column, columns: counts.len(), roles, free: vec!["router"] }
     }
 

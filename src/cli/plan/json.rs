@@ -31,7 +31,7 @@ struct Group<'a> {
     /// Batches that broke within the window, if the state has some.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     recoveries: &'a [RecoveryState],
-    /// Output of `rolegate fit`; absent without nodes.
+    /// Places of batches, in the form of `rolegate fit`; absent without nodes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fit: Vec<Value>,
     /// Errors of the group; absent when it is admitted.
@@ -50,6 +50,9 @@ struct Role {
     desired: u32,
     target: u32,
     partition: Option<u32>,
+    /// Why not all pods of a role in no batch have room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shortage: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -97,12 +100,17 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
 fn roles<'a>(planned: &'a Planned<'_>) -> BTreeMap<&'a str, Role> {
     let Ok(plan) = &planned.plan else { return BTreeMap::new() };
     let target = |name: &str| planned.run()?.seen.decision.released.get(name).copied();
+    let shortage = |name: &str| {
+        let mut all = planned.run()?.occupied.as_ref()?.without_batch.iter();
+        let (role, no_fit) = all.find(|(role, _)| role == name)?;
+        Some(no_fit.describe(None, &format!("role {role:?}")))
+    };
     let entry = |role: &'a crate::model::Role| {
         let target = target(&role.name).unwrap_or(role.desired);
         // The partition of a frozen workload is above its replicas: none is updated.
         let partition = planned.run().and_then(|run| run.seen.decision.rollout.get(&role.name));
         let partition = partition.map(|plan| plan.partition.min(role.desired));
-        (role.name.as_str(), Role { desired: role.desired, target, partition })
+        (role.name.as_str(), Role { desired: role.desired, target, partition, shortage: shortage(&role.name) })
     };
     plan.group.roles.iter().map(entry).collect()
 }

@@ -28,7 +28,7 @@ use crate::cli::fit::FileCluster;
 use crate::cli::progress::Progress;
 use crate::cli::serving::StrictArg;
 use crate::cli::terminal::end;
-use crate::fit::Fitted;
+use crate::fit::{Fitted, fit_of_run};
 use crate::model::{Claims, Group};
 use crate::plan::simulate::RunError;
 use crate::plan::status::conditions::conflicted;
@@ -43,8 +43,8 @@ pub struct PlanArgs {
     /// Files, directories of *.yaml, *.yml and *.json, or - for standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Existing objects, such as the workloads of a RoleCoordination; with nodes, the plan shows the place of each
-    /// batch.
+    /// Existing objects, such as the workloads of a RoleCoordination; with nodes, only pods that fit there run, and the
+    /// plan shows the place of each batch.
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
     /// Counts for one decision instead of the whole run: {roles: {NAME: {created, released, scheduled, ready}}}.
@@ -83,7 +83,7 @@ struct Planned<'a> {
 struct Plan {
     group: Arc<Group>,
     run: Result<Run, RunError>,
-    /// What fits; empty when the files have no nodes.
+    /// The places of batches; empty when the files have no nodes.
     fitted: Vec<Fitted>,
 }
 
@@ -129,13 +129,13 @@ impl Planned<'_> {
         }
     }
 
-    /// Returns what fits, if known.
+    /// Returns the places of batches, if known.
     fn fitted(&self) -> &[Fitted] {
         self.plan.as_ref().map(|plan| plan.fitted.as_slice()).unwrap_or_default()
     }
 
     fn is_complete(&self) -> bool {
-        self.run().is_some_and(|run| run.complete) && self.fitted().iter().all(Fitted::all_fit)
+        self.run().is_some_and(|run| run.complete)
     }
 }
 
@@ -284,12 +284,13 @@ fn plan<'a>(
             Some((role.name.clone(), workload.replica_size))
         };
         let sizes: BTreeMap<_, _> = group.roles.iter().filter_map(size).collect();
+        let site = cluster.map(|cluster| cluster.site(&group));
         let run = match observed {
-            Some(observed) => decide_once(&group, &judged.errors, observed, &sizes),
-            None => simulate(&group, &judged.errors, &sizes),
+            Some(observed) => decide_once(&group, &judged.errors, observed, &sizes, site),
+            None => simulate(&group, &judged.errors, &sizes, site),
         };
-        let of_cluster = cluster.and_then(|cluster| Some(cluster.fit(&cluster.group(document)?)));
-        Plan { group, run, fitted: of_cluster.unwrap_or_default() }
+        let fitted = run.as_ref().map(|run| fit_of_run(&group, run)).unwrap_or_default();
+        Plan { group, run, fitted }
     });
     Planned { document, judged, plan }
 }

@@ -21,6 +21,8 @@ pub(super) struct Stairs<'a> {
 pub(super) struct RoleStairs<'a> {
     pub(super) name: &'a str,
     pub(super) desired: u32,
+    /// Released replicas before the first column.
+    pub(super) begun: u32,
     /// Released replicas after each column.
     pub(super) released: Vec<u32>,
 }
@@ -36,6 +38,7 @@ impl<'a> Stairs<'a> {
         let stairs = |role: &&'a crate::model::Role| RoleStairs {
             name: &role.name,
             desired: role.desired,
+            begun: run.begun.get(&role.name).copied().unwrap_or_default(),
             released: ends.iter().map(|after| after.get(&role.name).copied().unwrap_or_default()).collect(),
         };
         Self {
@@ -67,7 +70,7 @@ impl<'a> Stairs<'a> {
 impl RoleStairs<'_> {
     /// Returns the released replicas before and after each column.
     pub(super) fn steps(&self) -> impl Iterator<Item = (u32, u32)> {
-        let before = std::iter::once(0).chain(self.released.iter().copied());
+        let before = std::iter::once(self.begun).chain(self.released.iter().copied());
         before.zip(self.released.iter().copied())
     }
 

@@ -75,10 +75,6 @@ pub(super) fn outcome(planned: &Planned<'_>, single: bool, style: Style) -> Stri
         Some(run) if planned.is_complete() => {
             format!("admitted, {}complete{} after {}", style.good, style.end, counted(run.steps.len(), "release"))
         }
-        Some(run) if run.complete => {
-            let releases = counted(run.steps.len(), "release");
-            format!("admitted, complete after {releases}, and {}the nodes hold not all of it{}", style.bad, style.end)
-        }
         Some(run) => {
             format!("admitted, {}not complete{} after {}", style.bad, style.end, counted(run.steps.len(), "release"))
         }
@@ -112,6 +108,9 @@ fn body(out: &mut impl Write, group: &Group, run: &Run, detail: Detail) -> io::R
     let free: Vec<_> = group.roles.iter().filter(|role| group.batch_size(&role.name).is_none()).collect();
     for role in free {
         writeln!(out, "  {}", shown(&in_no_batch(&role.name)))?;
+    }
+    for (role, no_fit) in run.occupied.iter().flat_map(|occupied| &occupied.without_batch) {
+        writeln!(out, "  {}", shown(&no_fit.describe(None, &format!("role {role:?}"))))?;
     }
     for role in group.roles.iter().filter(|role| role.workload.desired_is_unknown) {
         let missing = role.workload.key.as_ref().map_or_else(|| "its workload".to_owned(), ToString::to_string);
@@ -178,8 +177,7 @@ fn steps(out: &mut impl Write, group: &Group, run: &Run, shares: bool) -> io::Re
     let share = batched.iter().filter(|_| shares).map(|role| format!("{} SHARE", role.name.to_uppercase()));
     let mut table = Table::with_heading(heading.chain(["REPLICAS".to_owned()]).chain(share));
     let desired: u64 = batched.iter().map(|role| u64::from(role.desired)).sum();
-    let nothing = BTreeMap::new();
-    let before = std::iter::once(&nothing).chain(&run.steps);
+    let before = std::iter::once(&run.begun).chain(&run.steps);
     for (number, (before, after)) in before.zip(&run.steps).enumerate() {
         let cells = batched.iter().map(|role| added(before, after, &role.name).unwrap_or_else(|| "-".to_owned()));
         let running: u64 = after.values().map(|count| u64::from(*count)).sum();

@@ -1,20 +1,22 @@
 //! Nodes, pods and workloads: the free room, and the pods of a group that want some of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::fitted::DomainKeys;
 use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
-use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, identify, names};
+use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, Role, identify, names};
 use crate::mutate::expand::expand;
-use crate::plan::placement::{BatchPods, Capacity, Needs, Room, VolumeSight, Volumes, claims_of};
-use crate::plan::view::GroupPods;
+use crate::plan::placement::{BatchPods, Capacity, Fit, Needs, Question, Room, VolumeSight, Volumes, claims_of, place};
+use crate::plan::simulate::{Site, SitePod};
+use crate::plan::view::{GroupPods, counts};
 use crate::rules::{DecodeError, decode_value};
 
 /// Largest number of pods expanded from templates, where the caller has no other limit.
@@ -48,8 +50,8 @@ pub struct Cluster {
 /// An existing pod of a replica.
 #[derive(Clone, Debug)]
 enum ReplicaPod {
-    /// The node of the pod; empty for an unknown node.
-    Bound(Arc<str>),
+    /// The uid of the pod in the room, and its node; empty for an unknown node.
+    Bound(Arc<str>, Arc<str>),
     /// Requests and claims of a pod without a node.
     Unbound(Arc<Needs>, Box<[Arc<str>]>),
 }
@@ -88,7 +90,8 @@ impl Cluster {
             let node = cluster.room.node_of(uid).cloned().or_else(|| pod.scheduled.then(|| Arc::from("")));
             let needs = || capacity.asked(uid).or_else(|| capacity.needs(uid).cloned());
             let asks = || needs().map(|needs| ReplicaPod::Unbound(needs, Box::default()));
-            let Some(one) = node.map(ReplicaPod::Bound).or_else(asks) else { continue };
+            let bound = |node| ReplicaPod::Bound(uid.clone(), node);
+            let Some(one) = node.map(bound).or_else(asks) else { continue };
             match pod.identity.ordinal {
                 Some(ordinal) => cluster.pods.entry((group.clone(), role, ordinal)).or_default().push(one),
                 None => cluster.unnumbered.push(((group.clone(), role), one)),
@@ -149,10 +152,10 @@ impl Cluster {
         let name: Arc<str> = format!("{}/{}", pod.metadata.namespace(), pod.metadata.display_name()).into();
         let pod_of = if let Some(node) = pod.node() {
             self.room.apply_pod(&name, node, needs.load.clone(), &needs.peer);
-            ReplicaPod::Bound(node.into())
+            ReplicaPod::Bound(name, node.into())
         } else if let Some(node) = pod.nominated_node() {
             self.room.nominate(&name, node, needs.load.clone(), &needs.peer);
-            ReplicaPod::Bound(node.into())
+            ReplicaPod::Bound(name, node.into())
         } else {
             ReplicaPod::Unbound(needs, claims_of(&pod))
         };
@@ -252,11 +255,16 @@ impl Cluster {
             if batches.len() >= most {
                 break;
             }
-            let (mut pods, mut nodes) = (Vec::new(), Vec::new());
+            let (mut pods, mut nodes) = (Vec::new(), Vec::<Arc<str>>::new());
             for role in &group.roles {
                 for ordinal in batching.ordinals(&role.name, index, role.desired) {
                     let replica = (group.key.clone(), Arc::from(role.name.as_str()), ordinal);
-                    self.add_replica(&replica, group.scaled().is_some(), &mut pods, &mut nodes)?;
+                    for pod in self.replica(&replica, group.scaled().is_some())? {
+                        match pod {
+                            SitePod::Bound { node, .. } => nodes.push(node),
+                            SitePod::Asks(needs) => pods.push(needs),
+                        }
+                    }
                 }
             }
             let domain = nodes.iter().find_map(|node| self.domain(node, key?));
@@ -270,15 +278,9 @@ impl Cluster {
         Ok((batches, bound))
     }
 
-    /// Adds the requests of the unbound pods of a replica, and the nodes of the bound ones. `is_scaled`: the workload may
-    /// have fewer replicas than its group wants, for now.
-    fn add_replica<'a>(
-        &'a self,
-        replica: &ReplicaKey,
-        is_scaled: bool,
-        pods: &mut Vec<Arc<Needs>>,
-        nodes: &mut Vec<&'a str>,
-    ) -> Result<(), NoAnswer> {
+    /// Returns the pods of a replica: the existing ones, and those that its template adds. `is_scaled`: the workload may have
+    /// fewer replicas than its group wants, for now.
+    fn replica(&self, replica: &ReplicaKey, is_scaled: bool) -> Result<Vec<SitePod>, NoAnswer> {
         let there = self.pods.get(replica).map(Vec::as_slice).unwrap_or_default();
         let (group, role, _) = replica;
         let of_any = || self.of_any.get(&(group.clone(), role.clone())).filter(|_| is_scaled);
@@ -287,14 +289,81 @@ impl Cluster {
         if there.is_empty() && template.is_empty() {
             return Err(NoAnswer::NoPods(replica.1.to_string()));
         }
-        for pod in there {
-            match pod {
-                ReplicaPod::Bound(node) => nodes.push(node),
-                ReplicaPod::Unbound(needs, claims) => pods.extend(self.volumes.asked(needs, claims)),
+        let pod = |pod: &ReplicaPod| match pod {
+            ReplicaPod::Bound(uid, node) => Some(SitePod::Bound { uid: uid.clone(), node: node.clone() }),
+            ReplicaPod::Unbound(needs, claims) => self.volumes.asked(needs, claims).map(SitePod::Asks),
+        };
+        let missing = template.iter().skip(there.len()).cloned().map(SitePod::Asks);
+        Ok(there.iter().filter_map(pod).chain(missing).collect())
+    }
+
+    /// Returns the nodes and the pods of a group for a simulation.
+    pub fn site(&self, group: &Group, layers: DomainKeys) -> Site {
+        let pods = group.roles.iter().flat_map(|role| self.site_of(group, role));
+        Site { room: self.room.clone(), layers, pods: pods.collect() }
+    }
+
+    /// Returns the pods of the replicas of a role, as far as they are known.
+    fn site_of(&self, group: &Group, role: &Role) -> Vec<((String, u32), Vec<SitePod>)> {
+        let most = u32::try_from(counts::MOST_PODS).unwrap_or(u32::MAX);
+        let is_scaled = group.scaled().is_some();
+        let of_replica = |ordinal| {
+            let replica = (group.key.clone(), Arc::from(role.name.as_str()), ordinal);
+            Some(((role.name.clone(), ordinal), self.replica(&replica, is_scaled).ok()?))
+        };
+        (0..role.desired.min(most)).filter_map(of_replica).collect()
+    }
+
+    /// Returns the pods of any replica of a role, by its template.
+    pub(super) fn replica_of(&self, group: &Group, role: &str) -> Result<Vec<Arc<Needs>>, NoAnswer> {
+        let key: Unnumbered = (group.key.clone(), Arc::from(role));
+        let first = (key.0.clone(), key.1.clone(), 0);
+        let template = self.of_any.get(&key).or_else(|| self.templates.get(&first));
+        let template = template.or_else(|| self.own_templates.get(&first)).cloned();
+        let unbound = || {
+            let asks = |pod| match pod {
+                SitePod::Asks(needs) => Some(needs),
+                SitePod::Bound { .. } => None,
+            };
+            self.replica(&first, false).ok()?.into_iter().map(asks).collect::<Option<Vec<_>>>()
+        };
+        template.or_else(unbound).ok_or_else(|| NoAnswer::NoPods(role.to_owned()))
+    }
+
+    /// Returns the room without the pods of some roles of a group, and with those of its roles in no batch, as far as they fit.
+    pub(super) fn room_without<'a>(&self, group: &Group, roles: impl Iterator<Item = &'a String>) -> Room {
+        let mut room = self.room.clone();
+        let roles: BTreeSet<_> = roles.collect();
+        for ((of, role, _), pods) in &self.pods {
+            if *of != group.key || !roles.iter().any(|own| ***own == **role) {
+                continue;
+            }
+            for pod in pods {
+                if let ReplicaPod::Bound(uid, _) = pod {
+                    room.remove_pod(uid);
+                }
             }
         }
-        pods.extend(template.iter().skip(there.len()).cloned());
-        Ok(())
+        let free = group.roles.iter().filter(|role| !roles.contains(&role.name));
+        for role in free.filter(|role| group.batch_size(&role.name).is_none()) {
+            let site = self.site_of(group, role);
+            let asks = site.into_iter().flat_map(|(_, pods)| pods).filter_map(|pod| match pod {
+                SitePod::Asks(needs) => Some(needs),
+                SitePod::Bound { .. } => None,
+            });
+            let pods: Vec<_> = asks.collect();
+            let none = BTreeMap::new();
+            let placed: Vec<_> = match place(&room, &Question::new(&pods, None, &none)) {
+                Fit::Fits(placement) => placement.nodes.into_iter().enumerate().collect(),
+                Fit::Not(no_fit) => no_fit.best.map(|best| best.placed).unwrap_or_default(),
+            };
+            for (at, node) in placed {
+                if let Some(needs) = pods.get(at) {
+                    room.apply_pod(&format!("{}/{at}", role.name), &node, needs.load.clone(), &needs.peer);
+                }
+            }
+        }
+        room
     }
 
     fn domain(&self, node: &str, key: &str) -> Option<String> {

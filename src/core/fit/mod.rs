@@ -2,12 +2,14 @@
 //! one.
 //!
 //! `cluster` existing and future pods → `fitted` the answer for each coordination of a group → `rooms` the remaining room of
-//! the domains. Used by `rolegate fit`, `status` and `explain`, and by the warning at admission.
+//! the domains → `suggest` sizes that fill it. Used by `rolegate fit`, `status` and `explain`, and by the warning at admission.
 
 mod cluster;
 mod fitted;
 mod rooms;
+mod suggest;
 
 pub use cluster::{Bound, Cluster, MOST_PODS, NoAnswer};
-pub use fitted::{Answer, DomainKeys, Fitted, domain_keys, fit, shortages};
+pub use fitted::{Answer, DomainKeys, Fitted, domain_keys, fit, fit_of_run, shortages};
 pub use rooms::{DomainRoom, NodeShare, Rooms, Sums};
+pub use suggest::{MOST_SIZES, NoSize, Size, Sizes, Suggestion, suggest};

@@ -66,7 +66,7 @@ impl Rooms {
         if choices.is_empty() {
             return None;
         }
-        let resource = shortest(&cluster.room, &batches);
+        let resource = shortest(&cluster.room, batches.iter().flat_map(|batch| &batch.pods));
         let mut taken: BTreeMap<&str, BTreeMap<u32, i64>> = BTreeMap::new();
         let by_index: HashMap<_, _> = batches.iter().map(|batch| (batch.index, batch)).collect();
         for (index, placement) in &answer.outlook.fits {
@@ -142,10 +142,10 @@ fn choices(batches: &[BatchPods]) -> Vec<&Needs> {
     all.into_values().collect()
 }
 
-/// Returns the resource of which the batches request the largest share of the free amount. Each pod takes one place for pods,
+/// Returns the resource of which the pods request the largest share of the free amount. Each pod takes one place for pods,
 /// which is the result where they request nothing else.
-fn shortest(room: &Room, batches: &[BatchPods]) -> Arc<str> {
-    let all = total(batches.iter().flat_map(|batch| &batch.pods));
+pub(super) fn shortest<'a>(room: &Room, pods: impl IntoIterator<Item = &'a Arc<Needs>>) -> Arc<str> {
+    let all = total(pods);
     let part = |(name, asked): &(Arc<str>, i64)| {
         let free = room.nodes().map(|(_, node, _)| i128::from(node.free(name).max(0))).sum::<i128>();
         // In millionths. Nothing free is the largest share.
@@ -161,7 +161,7 @@ fn asked(needs: &Needs, resource: &str) -> i64 {
 }
 
 /// Returns the allocatable and the free amount.
-fn amounts(node: &NodeRoom, resource: &str) -> (i64, i64) {
+pub(super) fn amounts(node: &NodeRoom, resource: &str) -> (i64, i64) {
     let free = if resource == PODS { node.free_pods() } else { node.free(resource) };
     (node.allocatable(resource), free)
 }

@@ -33,7 +33,6 @@ pub fn coordination(fitted: &Fitted) -> Value {
 }
 
 fn stop(fitted: &Fitted, stop: &Stop) -> Value {
-    let reason = stop.no_fit.describe(fitted.domains(), &fitted.batching.batch_name(stop.index));
     let best = stop.no_fit.best.as_ref().map(|miss| {
         let short: serde_json::Map<_, _> =
             miss.short.keys().map(|name| (name.to_string(), miss.written(name).into())).collect();
@@ -47,7 +46,7 @@ fn stop(fitted: &Fitted, stop: &Stop) -> Value {
     });
     json!({
         "index": stop.index,
-        "reason": reason,
+        "reason": fitted.why(stop),
         "best": best,
         "bounded": stop.no_fit.bounded,
         "remedies": remedies.collect::<Vec<_>>(),

@@ -28,7 +28,7 @@ pub fn run(data: &[u8]) {
         // Also of what would be refused: a stored group may be of before its rule.
         whole(&group);
         let state = scenario.state.clone().and_then(|state| serde_json::from_value::<ObservedCounts>(state).ok());
-        _ = decide_once(&group, &faults, &state.unwrap_or_default(), &BTreeMap::new());
+        _ = decide_once(&group, &faults, &state.unwrap_or_default(), &BTreeMap::new(), None);
     }
 }
 
@@ -42,7 +42,7 @@ pub fn carriers(scenario: &Scenario) -> impl Iterator<Item = (ObjectKind, &Value
 }
 
 fn whole(group: &Group) {
-    let Ok(run) = simulate(group, &[], &BTreeMap::new()) else { return };
+    let Ok(run) = simulate(group, &[], &BTreeMap::new(), None) else { return };
     for pair in run.steps.windows(2) {
         for (role, count) in &pair[0] {
             assert!(pair[1].get(role).is_some_and(|next| next >= count), "{role} falls: {:?}", run.steps);

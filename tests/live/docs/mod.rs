@@ -37,6 +37,7 @@ pages! {
     grove: "docs/guides/grove.md" on Cluster::served().defining(cluster::GROVE);
     kai: "docs/guides/kai.md" on Cluster::served().defining(cluster::KAI);
     placement: "docs/guides/placement.md" on Cluster::served();
+    segment_sizes: "docs/guides/segment-sizes.md" on Cluster::served();
     elastic: "docs/guides/elastic.md" on Cluster::served().allowing("scale");
     rollouts: "docs/guides/rollouts.md" on Cluster::served();
     recovery: "docs/guides/recovery.md" on Cluster::served().allowing("recovery");

@@ -61,7 +61,7 @@ const WITHIN: &[(&str, &[Row])] = &[
                     "view",
                 ],
             ),
-            ("simulate", &["decide", "elastic", "evaluate", "rollout", "status", "view"]),
+            ("simulate", &["decide", "elastic", "evaluate", "placement", "rollout", "status", "view"]),
         ],
     ),
     (

@@ -69,6 +69,12 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// Reports whether a coordination, as position in the list of the group, holds any pod of a role.
+    pub fn holds(&self, coordination: usize, role: &str) -> bool {
+        let is_its = |held: &&Held| held.coordination.as_ref().is_some_and(|of| of.index == coordination);
+        self.held.iter().filter(is_its).any(|held| held.pods.has_role(role))
+    }
+
     /// Returns why pods do not appear, as text by role.
     pub fn diagnosis_texts(&self) -> impl Iterator<Item = (&Diagnosis, String)> {
         self.diagnoses

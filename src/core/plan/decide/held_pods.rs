@@ -60,6 +60,11 @@ impl HeldPods {
         self.runs.iter().any(|run| run.role == pod.role() && run.ordinals.contains(&pod.ordinal)) || listed()
     }
 
+    /// Reports whether any pod of a role is included.
+    pub fn has_role(&self, role: &str) -> bool {
+        self.runs.iter().any(|run| run.role == role) || self.listed.iter().any(|pod| pod.role() == role)
+    }
+
     /// Iterates over the pods. The view must be the one of the decision.
     pub fn each<'a>(&'a self, view: &'a GroupView) -> impl Iterator<Item = HeldPod> + 'a {
         let of_run = |run: &'a Run| {

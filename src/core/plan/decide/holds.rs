@@ -24,7 +24,7 @@ pub(super) struct Turns<'a> {
     pub(super) group: &'a Group,
     pub(super) view: &'a GroupView,
     pub(super) targets: &'a Targets,
-    /// Released counts by batched role.
+    /// The counts by batched role that the progressions allow, whether their batches have a place or not.
     pub(super) released: &'a BTreeMap<String, u32>,
     /// The wait of the next batch of an elastic group, which has only one coordination with batches.
     pub(super) room_wait: Option<&'a RoomWait>,

@@ -114,14 +114,16 @@ pub(in crate::plan) fn decide(
         .and_then(|(unmade, placer)| unmade.ask(&mut released, (&mut domains, &without_place), placer));
     let Objections { mis_stamped, mut recovering, incomplete } = objections;
     recovering.go_together(view, &mut release, &without_place);
+    let allowed = released.clone();
+    placing::keep_back(group, view, &mut released, (&release, &without_place));
     let surplus = surplus::surplus(view, &released);
     let surge = surplus::in_surge(view, &surplus, context.surge).filter(|pod| !mis_stamped.has(pod));
     let surge: Vec<_> = surge.map(Release::at_once).collect();
 
     strangers.retain(|pod| !mis_stamped.has(pod));
     let apart = surge.iter().map(|release| &release.pod.pod.uid).chain(&mis_stamped.uids).cloned().collect();
-    let kept = Kept::of(view, &released, strangers, &apart);
-    let turns = Turns { group, view, targets: &targets, released: &released, room_wait: room_wait.as_ref(), context };
+    let kept = Kept::of(view, &allowed, strangers, &apart);
+    let turns = Turns { group, view, targets: &targets, released: &allowed, room_wait: room_wait.as_ref(), context };
     let Explained { turns, mut held, missing_pods, diagnoses } = explain(&turns, kept, incomplete.explain());
     release.extend(surge);
     let (recovery, recreated) = recovering.end();

@@ -383,6 +383,36 @@ impl<'a> Placing<'a, '_> {
     }
 }
 
+/// Takes back the released counts from the first batch on that has no place, unless a later one goes: a batch is released when it
+/// has a place, and not before. What was committed stays.
+pub(super) fn keep_back(
+    group: &Group,
+    view: &GroupView,
+    released: &mut BTreeMap<String, u32>,
+    (release, without_place): (&[Release], &[Held]),
+) {
+    let mut stops: BTreeMap<&str, u32> = BTreeMap::new();
+    for held in without_place.iter().filter(|held| !held.pods.is_empty()) {
+        let batching = held.coordination.as_ref().and_then(|of| group.coordination(of.index)?.batching());
+        let (Some(batching), Some(batch)) = (batching, held.batch) else { continue };
+        for role in batching.sizes.keys() {
+            let Some(size) = batching.size(role) else { continue };
+            let stop = stops.entry(role).or_insert(u32::MAX);
+            *stop = (*stop).min(batch.saturating_mul(size));
+        }
+    }
+    let mut go: BTreeMap<&str, u32> = BTreeMap::new();
+    for release in release.iter().filter(|_| !stops.is_empty()) {
+        let go = go.entry(release.pod.role()).or_default();
+        *go = (*go).max(release.pod.ordinal.saturating_add(1));
+    }
+    for (role, stop) in stops {
+        let (Some(count), Some(seen)) = (released.get_mut(role), view.roles.get(role)) else { continue };
+        let least = seen.released().max(go.get(role).copied().unwrap_or_default());
+        *count = (*count).min(stop.max(least));
+    }
+}
+
 /// Returns the number of other batches in each domain, if batches keep apart.
 pub(super) fn used(batching: &Batching, domains: &Domains, index: u32) -> BTreeMap<String, u32> {
     let mut used = BTreeMap::new();

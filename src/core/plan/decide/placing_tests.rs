@@ -118,7 +118,11 @@ impl Scene {
     pub(super) fn committed(mut self, domains: &[(&str, &str)]) -> Self {
         self = self.store();
         let domains = domains.iter().map(|(index, domain)| ((*index).to_owned(), (*domain).to_owned())).collect();
-        self.group.status.coordination_state[0].domains = domains;
+        let state = &mut self.group.status.coordination_state[0];
+        state.domains = domains;
+        for (role, progress) in &mut state.progress {
+            progress.released = self.group.roles.iter().find(|of| of.name == *role).map(|role| role.desired);
+        }
         self
     }
 
@@ -216,6 +220,48 @@ fn what_does_not_fit_waits_and_so_does_what_comes_after_it() {
     let why = "no rack fits batch 2: best r2 fits 2 of 3 pods, short of 1 cpu";
     assert_eq!(held(&seen), [(HoldReason::NoRoom, 6, why)]);
     assert_eq!(scene.line.in_order(), [scene.group.key.clone()]);
+}
+
+/// Returns the released count of each role, and its state.
+fn progress(seen: &Evaluation) -> Vec<(&str, u32, &str)> {
+    let progress = seen.status.coordination_state[0].progress.iter();
+    progress.map(|(role, of)| (role.as_str(), of.released.unwrap(), of.state.as_str())).collect()
+}
+
+#[test]
+fn a_batch_without_a_place_is_not_told_to_be_released() {
+    let scene = || Scene::new(2, "hold").node("a", "r1", 3, false).node("b", "r2", 2, false);
+    let mut scene = scene().store();
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(progress(&seen), [("decode", 1, "Progressing"), ("prefill", 2, "Progressing")]);
+    assert_eq!(held(&seen)[0].0, HoldReason::NoRoom);
+    assert!(!seen.needs_commit(&scene.group), "nothing is written for a batch that does not go");
+    let mut scene = scene.node("c", "r2", 1, false);
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(progress(&seen), [("decode", 2, "Complete"), ("prefill", 4, "Complete")]);
+    assert!(seen.needs_commit(&scene.group), "count and domain are committed at once");
+}
+
+#[test]
+fn a_batch_that_has_lost_its_room_stays_released_and_is_not_complete() {
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 2, false).committed(&[("0", "r1")]);
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(progress(&seen), [("decode", 1, "Progressing"), ("prefill", 2, "Progressing")]);
+    assert_eq!(held(&seen)[0].0, HoldReason::NoRoom);
+}
+
+/// Batch 1 waits for Kueue, batch 2 does not.
+#[test]
+fn a_batch_that_goes_before_one_that_waits_is_committed_with_it() {
+    let mut scene = Scene::new(3, "hold").node("a", "r1", 9, false);
+    scene.pods[0].queued = Queued::Waits;
+    scene.pods[5].queued = Queued::Waits;
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!(progress(&seen), [("decode", 2, "Progressing"), ("prefill", 4, "Progressing")]);
+    let mut scene = scene.store();
+    let seen = scene.decide(DecisionContext::default());
+    let names: Vec<_> = going(&seen).into_iter().map(|(name, now, _)| (name, now)).collect();
+    assert_eq!(names, [("decode-1", true), ("prefill-2", true), ("prefill-3", true)]);
 }
 
 #[test]
@@ -451,7 +497,7 @@ fn a_domain_of_another_name_is_that_of_the_nodes_on_which_the_batch_runs() {
 
 #[test]
 fn without_a_look_at_nodes_batches_wait_or_go_as_they_are() {
-    let Scene { group, pods, mut line, .. } = Scene::new(1, "hold").store();
+    let Scene { group, pods, mut line, .. } = Scene::new(1, "hold").committed(&[]);
     let seen = decide(&group, &pods, &mut line, Sight::NotYet, DecisionContext::default());
     let why = "batch 1 is held: what room there is, is not known yet";
     assert_eq!((going(&seen), held(&seen)), (vec![], vec![(HoldReason::RoomUnknown, 3, why)]));

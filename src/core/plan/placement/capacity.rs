@@ -52,6 +52,24 @@ impl Capacity {
         &self.room
     }
 
+    /// Returns the capacity of a room, without pods that ask for some of it.
+    pub fn of(room: Room) -> Self {
+        Self { room, ..Self::default() }
+    }
+
+    /// Adds a pod without a node, by its needs.
+    pub fn awaits(&mut self, uid: &Arc<str>, needs: Arc<Needs>) {
+        let needs = self.kinds.of(needs);
+        self.unbound.insert(uid.clone(), needs);
+    }
+
+    /// Binds a pod without a node to one.
+    pub fn binds(&mut self, uid: &str, node: &str) {
+        if let Some(needs) = self.unbound.get(uid).cloned() {
+            self.bind(uid, node, needs.load.clone(), &needs.peer);
+        }
+    }
+
     /// Returns the number of entries of each map.
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let own = [

@@ -62,8 +62,7 @@ pub fn outlook(
         let placement = match place(&room, &question) {
             Fit::Fits(placement) => placement,
             Fit::Not(no_fit) => {
-                let remedies = remedies(&room, &question);
-                outlook.stop = Some(Stop { index: batch.index, no_fit, remedies });
+                outlook.stop = Some(Stop::of(&room, batch.index, &question, no_fit));
                 break;
             }
         };
@@ -76,6 +75,13 @@ pub fn outlook(
         outlook.fits.push((batch.index, placement));
     }
     outlook
+}
+
+impl Stop {
+    /// Returns why a batch does not fit, with its remedies.
+    pub fn of(room: &Room, index: u32, question: &Question<'_>, no_fit: NoFit) -> Self {
+        Self { index, no_fit, remedies: remedies(room, question) }
+    }
 }
 
 fn remedies(room: &Room, question: &Question<'_>) -> Vec<Remedy> {

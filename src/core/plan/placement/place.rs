@@ -76,6 +76,9 @@ pub struct Miss {
     pub claim: Option<Arc<str>>,
     /// Whether anti-affinity or spread limits the pods.
     pub apart: bool,
+    /// The pods that it has room for, by position in the question, each with its node. Where `apart` limits the pods, they may
+    /// break these limits.
+    pub placed: Vec<(usize, Arc<str>)>,
 }
 
 /// A domain with its nodes, before packing.
@@ -113,9 +116,10 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
             return Fit::Fits(placement(&candidate, &asked, &packing));
         }
         bounded |= packing.bounded;
-        let miss = miss(&candidate, &asked, &resources, &packing, &bins, !constraints.is_empty());
-        if best.as_ref().is_none_or(|best| miss.fits > best.fits) {
-            best = Some(miss);
+        let fits = count(question.pods.len()).saturating_sub(packing.left_out());
+        if best.as_ref().is_none_or(|best| fits > best.fits) {
+            best =
+                Some(Miss { apart: !constraints.is_empty(), ..miss(&candidate, &asked, &resources, &packing, &bins) });
         }
     }
     Fit::Not(NoFit { best, bounded, ..NoFit::default() })
@@ -208,6 +212,15 @@ pub(super) fn nodes_of<'a>(
     packing: &Packing,
     name: impl Fn(usize) -> Option<&'a Arc<str>>,
 ) -> Vec<Arc<str>> {
+    places_of(asked, packing, name).into_iter().map(|(_, node)| node).collect()
+}
+
+/// Returns the pods that have a place, by position in the question, each with its node.
+fn places_of<'a>(
+    asked: &[Asked<'_>],
+    packing: &Packing,
+    name: impl Fn(usize) -> Option<&'a Arc<str>>,
+) -> Vec<(usize, Arc<str>)> {
     let mut nodes: Vec<(usize, Arc<str>)> = Vec::new();
     for (asked, placed) in asked.iter().zip(&packing.placed) {
         let names = placed.iter().filter_map(|(bin, count)| Some((name(*bin)?, *count)));
@@ -215,7 +228,11 @@ pub(super) fn nodes_of<'a>(
         nodes.extend(asked.pods.iter().copied().zip(each));
     }
     nodes.sort();
-    nodes.into_iter().map(|(_, node)| node).collect()
+    nodes
+}
+
+fn count(pods: usize) -> u32 {
+    u32::try_from(pods).unwrap_or(u32::MAX)
 }
 
 /// Returns what a domain lacks after greedy packing.
@@ -225,9 +242,8 @@ fn miss(
     resources: &[Arc<str>],
     packing: &Packing,
     bins: &[Bin],
-    apart: bool,
 ) -> Miss {
-    let of: usize = asked.iter().map(|asked| asked.pods.len()).sum();
+    let of = count(asked.iter().map(|asked| asked.pods.len()).sum());
     let left: Vec<_> = asked.iter().zip(&packing.left).enumerate().filter(|(_, (_, left))| **left > 0).collect();
     let usable: Vec<&Bin> =
         bins.iter().filter(|bin| left.iter().any(|(at, _)| bin.takes.get(*at) == Some(&true))).collect();
@@ -257,10 +273,10 @@ fn miss(
         left.iter().find_map(|(_, (asked, _))| facts.unreached(asked.needs)).cloned()
     };
     let claim = candidate.nodes.iter().find_map(unreached);
-    let of = u32::try_from(of).unwrap_or(u32::MAX);
     let split = split.into_iter().find(|_| short.is_empty());
     let (domain, fits) = (candidate.domain.map(str::to_owned), of - packing.left_out());
-    Miss { domain, fits, of, short, split, refused, claim, apart }
+    let placed = places_of(asked, packing, |bin| Some(candidate.nodes.get(bin)?.0));
+    Miss { domain, fits, of, short, split, refused, claim, apart: false, placed }
 }
 
 impl Fit {

@@ -122,6 +122,11 @@ impl Room {
         self.nodes.iter().filter_map(|(name, node)| Some((name, node, node.facts.as_deref()?)))
     }
 
+    /// Returns the room of a node.
+    pub fn node(&self, name: &str) -> Option<&NodeRoom> {
+        self.nodes.get(name)
+    }
+
     /// Returns the node that a pod is bound to, or assumed on.
     pub fn node_of(&self, uid: &str) -> Option<&Arc<str>> {
         self.pods.get(uid).map(|taken| &taken.node)

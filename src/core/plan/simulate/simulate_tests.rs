@@ -1,8 +1,9 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::model::HoldReason;
 use crate::plan::decide::batches::{BatchState, states};
+use crate::plan::placement::{Needs, Room};
 use crate::plan::status::segments;
 use crate::plan::test_support::{mk_group, mk_segments};
 use crate::plan::view::counts::RoleCounts;
@@ -27,7 +28,7 @@ fn condition<'a>(run: &'a Run, kind: &str) -> (&'a str, &'a str) {
 
 #[test]
 fn a_whole_run_is_one_step_for_each_release() {
-    let run = simulate(&mk_pd(25, 13), &[], &BTreeMap::new()).unwrap();
+    let run = simulate(&mk_pd(25, 13), &[], &BTreeMap::new(), None).unwrap();
     let steps: Vec<_> = run.steps.iter().map(|step| (step["prefill"], step["decode"])).collect();
     assert_eq!(steps, [(10, 5), (20, 10), (25, 13)]);
     assert!(run.complete);
@@ -39,14 +40,14 @@ fn a_role_that_nothing_batches_takes_no_step() {
     let sizes = [("prefill", 10), ("decode", 5)];
     let roles = [("prefill", 20), ("decode", 10), ("router", 3)];
     let group = mk_group(&roles, &json!([mk_segments("pd", "Parallel", &sizes)]));
-    let run = simulate(&group, &[], &BTreeMap::new()).unwrap();
+    let run = simulate(&group, &[], &BTreeMap::new(), None).unwrap();
     assert_eq!(run.steps, [BTreeMap::from([("decode".to_owned(), 10), ("prefill".to_owned(), 20)])]);
     assert!(run.complete);
 }
 
 #[test]
 fn replicas_of_many_pods_count_with_all_of_them() {
-    let run = simulate(&mk_pd(20, 10), &[], &BTreeMap::from([("decode".to_owned(), 4)])).unwrap();
+    let run = simulate(&mk_pd(20, 10), &[], &BTreeMap::from([("decode".to_owned(), 4)]), None).unwrap();
     assert_eq!(condition(&run, "Ready"), ("AllReplicasReady", "60/60 pods ready"));
 }
 
@@ -55,7 +56,7 @@ fn a_waiting_group_takes_no_step_and_says_why() {
     let counts = |released, ready| RoleCounts { released, scheduled: released, ready, ..RoleCounts::default() };
     let observed = mk_observed(&[("prefill", counts(30, 28)), ("decode", counts(15, 15))]);
     let group = mk_pd(100, 50);
-    let run = decide_once(&group, &[], &observed, &BTreeMap::new()).unwrap();
+    let run = decide_once(&group, &[], &observed, &BTreeMap::new(), None).unwrap();
     assert!(run.steps.is_empty() && !run.complete);
     assert_eq!(run.seen.decision.released["prefill"], 30);
     let all = run.seen.batches(&group);
@@ -73,7 +74,7 @@ fn batches_without_any_replica_are_counted_as_if_they_were_looked_at() {
     let group = mk_pd(100, 50);
     for (prefill, decode) in [((0, 0), (0, 0)), ((30, 28), (15, 15)), ((10, 10), (23, 23)), ((100, 100), (50, 49))] {
         let observed = [("prefill", prefill), ("decode", decode)].map(|(role, (of, ready))| (role, counts(of, ready)));
-        let mut seen = decide_once(&group, &[], &mk_observed(&observed), &BTreeMap::new()).unwrap().seen;
+        let mut seen = decide_once(&group, &[], &mk_observed(&observed), &BTreeMap::new(), None).unwrap().seen;
         for role in seen.view.roles.values_mut() {
             let held: Vec<_> = role.replicas.held(..).collect();
             held.iter().for_each(|pod| role.replicas.remove(&pod.facts.pod, pod.ordinal));
@@ -92,7 +93,7 @@ fn batches_without_any_replica_are_counted_as_if_they_were_looked_at() {
 fn a_committed_release_is_finished() {
     let counts = |released, ready| RoleCounts { released, ready, ..RoleCounts::default() };
     let observed = mk_observed(&[("prefill", counts(10, 10)), ("decode", counts(5, 5))]);
-    let run = decide_once(&mk_pd(100, 50), &[], &observed, &BTreeMap::new()).unwrap();
+    let run = decide_once(&mk_pd(100, 50), &[], &observed, &BTreeMap::new(), None).unwrap();
     assert_eq!(run.steps, [BTreeMap::from([("decode".to_owned(), 10), ("prefill".to_owned(), 20)])]);
 }
 
@@ -101,14 +102,14 @@ fn what_is_missing_after_the_first_ready_is_scaling() {
     let counts = |ready| RoleCounts { released: ready, ready, ..RoleCounts::default() };
     let roles = [("prefill", counts(100)), ("decode", counts(50))];
     let observed = ObservedCounts { ever_ready: true, ..mk_observed(&roles) };
-    let run = decide_once(&mk_pd(110, 55), &[], &observed, &BTreeMap::new()).unwrap();
+    let run = decide_once(&mk_pd(110, 55), &[], &observed, &BTreeMap::new(), None).unwrap();
     assert_eq!(condition(&run, "Ready"), ("ScalingInProgress", "150/165 pods ready"));
     assert_eq!(condition(&run, "MinimumSegmentsAvailable"), ("MinimumMet", "10/11 segments ready (150/165 pods)"));
 }
 
 #[test]
 fn a_group_beyond_any_cluster_is_refused() {
-    let error = simulate(&mk_pd(u32::MAX, 5), &[], &BTreeMap::new()).unwrap_err();
+    let error = simulate(&mk_pd(u32::MAX, 5), &[], &BTreeMap::new(), None).unwrap_err();
     assert!(matches!(error, RunError::TooLarge(_)), "{error}");
 }
 
@@ -121,8 +122,196 @@ fn a_role_that_another_coordination_limits_says_which() {
     let group = mk_group(&[("prefill", 300), ("decode", 100), ("router", 50)], &coordinations);
     let counts = |ready| RoleCounts { released: ready, ready, ..RoleCounts::default() };
     let observed = mk_observed(&[("prefill", counts(10)), ("decode", counts(6)), ("router", counts(2))]);
-    let run = decide_once(&group, &[], &observed, &BTreeMap::new()).unwrap();
+    let run = decide_once(&group, &[], &observed, &BTreeMap::new(), None).unwrap();
     let held = &run.seen.decision.held[0];
     assert_eq!(held.reason, HoldReason::BlockedByCoordination);
     assert_eq!(held.message, r#"segment 3 is held: coordination "dr" lets decode go to 6 only"#);
+}
+
+/// Nodes with a rack and free processors, for pods of which each asks for one.
+fn mk_site(group: &Group, nodes: &[(&str, &str, u32)]) -> Site {
+    let mut room = Room::default();
+    for (name, rack, cpu) in nodes {
+        let node = json!({
+            "metadata": { "name": name, "labels": { "rack": rack } },
+            "status": {
+                "allocatable": { "cpu": cpu.to_string(), "pods": "100" },
+                "conditions": [{ "type": "Ready", "status": "True" }],
+            },
+        });
+        room.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
+    }
+    let replicas = group.roles.iter().flat_map(|role| (0..role.desired).map(|ordinal| (role.name.clone(), ordinal)));
+    let pods = replicas.map(|replica| (replica, vec![SitePod::Asks(mk_needs(&json!({})))])).collect();
+    Site { room, layers: BTreeMap::new(), pods }
+}
+
+fn mk_needs(spec: &Value) -> Arc<Needs> {
+    let mut spec = spec.clone();
+    spec["containers"] = json!([{ "resources": { "requests": { "cpu": 1 } } }]);
+    let pod = json!({ "metadata": { "namespace": "ns", "labels": { "app": "pd" } }, "spec": spec });
+    Arc::new(Needs::of(&serde_json::from_value(pod).unwrap()).unwrap())
+}
+
+/// Three batches of two prefills and one decode.
+fn mk_batches(strategy: &Value, when_no_fit: &str) -> Group {
+    let coordination = json!([{ "name": "pd", "whenNoFit": when_no_fit, "strategy": strategy }]);
+    mk_group(&[("prefill", 6), ("decode", 3)], &coordination)
+}
+
+fn mk_segments_with(more: &Value) -> Value {
+    let mut segments = json!({ "segmentSize": { "prefill": 2, "decode": 1 } });
+    json_patch::merge(&mut segments, more);
+    json!({ "segmentPlacement": segments })
+}
+
+fn mk_racks() -> Value {
+    mk_segments_with(&json!({ "topologyAffinity": { "topologyKey": "rack", "strategy": "RequireSegmentAffinity" } }))
+}
+
+/// Returns the number of pods on each node.
+fn nodes_of(run: &Run) -> BTreeMap<String, usize> {
+    let room = &run.occupied.as_ref().unwrap().room;
+    let mut nodes = BTreeMap::new();
+    room.tenants().for_each(|(_, node)| *nodes.entry(node.to_string()).or_default() += 1);
+    nodes
+}
+
+fn run_on(group: &Group, nodes: &[(&str, &str, u32)]) -> Run {
+    simulate(group, &[], &BTreeMap::new(), Some(mk_site(group, nodes))).unwrap()
+}
+
+fn first_held(run: &Run) -> (HoldReason, u32, &str) {
+    let held = run.seen.decision.held.iter().min_by_key(|held| held.batch).unwrap();
+    (held.reason, held.count(), &held.message)
+}
+
+#[test]
+fn what_fits_nowhere_does_not_run_and_is_not_released() {
+    let (racks, two) = (mk_batches(&mk_racks(), "hold"), [("a", "r1", 3), ("b", "r2", 3)]);
+    let run = run_on(&racks, &two);
+    assert_eq!(run.steps.iter().map(|step| step["decode"]).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(condition(&run, "Ready"), ("PartialDeployment", "6/9 pods ready"));
+    assert_eq!(condition(&run, "MinimumSegmentsAvailable").1, "2/3 segments ready (6/9 pods)");
+    let why = "no rack fits segment 3: best r1 fits 0 of 3 pods, short of 3 cpu";
+    assert_eq!((first_held(&run), run.complete), ((HoldReason::NoRoom, 3, why), false));
+    assert!(run_on(&racks, &[("a", "r1", 3), ("b", "r2", 6)]).complete);
+}
+
+#[test]
+fn a_segment_that_goes_whole_leaves_the_room_that_is_too_small_for_it() {
+    let nodes = [("a", "r1", 4), ("b", "r2", 4)];
+    let whole = run_on(&mk_batches(&mk_segments_with(&json!({ "whole": true })), ""), &nodes);
+    assert_eq!(nodes_of(&whole).values().sum::<usize>(), 6);
+    assert_eq!(first_held(&whole).0, HoldReason::NoRoom);
+    let in_part = run_on(&mk_batches(&mk_segments_with(&json!({})), ""), &nodes);
+    assert_eq!((nodes_of(&in_part).values().sum::<usize>(), in_part.complete), (8, false), "its pods go one by one");
+    assert_eq!(in_part.steps.last().unwrap()["decode"], 3, "the last one is released");
+    assert_eq!(condition(&in_part, "Ready").1, "8/9 pods ready");
+}
+
+#[test]
+fn a_segment_that_goes_all_the_same_runs_in_part_where_most_of_it_fits() {
+    for when_no_fit in ["release", "preempt"] {
+        let group = mk_batches(&mk_racks(), when_no_fit);
+        let mut site = mk_site(&group, &[("a", "r1", 3), ("b", "r2", 5)]);
+        // Other pods are of a lower priority: they are not thought away.
+        let mut other = (*mk_needs(&json!({}))).clone();
+        other.load.priority = -1;
+        site.room.apply_pod("other", "b", other.load, &other.peer);
+        let run = simulate(&group, &[], &BTreeMap::new(), Some(site)).unwrap();
+        let seen = (condition(&run, "Ready").1, nodes_of(&run));
+        let held = run.seen.decision.held.iter().map(|held| held.reason).collect::<Vec<_>>();
+        if when_no_fit == "release" {
+            assert_eq!(seen, ("7/9 pods ready", [("a".to_owned(), 3), ("b".to_owned(), 5)].into()));
+            assert_eq!(held, [], "all are released");
+        } else {
+            assert_eq!(seen, ("6/9 pods ready", [("a".to_owned(), 3), ("b".to_owned(), 4)].into()));
+            assert_eq!(held, [HoldReason::NoRoom], "no domain would hold it, whoever makes way");
+        }
+    }
+}
+
+#[test]
+fn what_only_preemption_would_make_room_for_is_released_and_does_not_run() {
+    let group = mk_batches(&mk_racks(), "preempt");
+    let mut site = mk_site(&group, &[("a", "r1", 3), ("b", "r2", 3), ("c", "r3", 3)]);
+    let mut other = (*mk_needs(&json!({}))).clone();
+    other.load.priority = -1;
+    site.room.apply_pod("other", "c", other.load, &other.peer);
+    let run = simulate(&group, &[], &BTreeMap::new(), Some(site)).unwrap();
+    assert_eq!((condition(&run, "Ready").1, run.complete), ("8/9 pods ready", false));
+    assert!(run.seen.view.held().is_empty(), "it goes, and one of its pods waits for another to make way");
+}
+
+#[test]
+fn a_gang_runs_as_a_whole_or_not_at_all() {
+    let policy = json!({ "kubeScheduling": {} });
+    let steps = json!({ "rollingDeploy": { "prefill": 2, "decode": 1, "deployTopologyConstraint": { "podGroupPolicy": policy } } });
+    let run = run_on(&mk_batches(&steps, ""), &[("a", "r1", 8)]);
+    assert_eq!(condition(&run, "Ready").1, "6/9 pods ready");
+}
+
+#[test]
+fn pods_that_keep_apart_run_one_by_one_as_far_as_they_may() {
+    let group = mk_group(&[("prefill", 4)], &json!([mk_segments("p", "OrderedReady", &[("prefill", 4)])]));
+    let terms = json!([{ "topologyKey": "rack", "labelSelector": { "matchLabels": { "app": "pd" } } }]);
+    let apart =
+        json!({ "affinity": { "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } } });
+    let mut site = mk_site(&group, &[("a", "r1", 1), ("b", "r2", 1), ("c", "r2", 1)]);
+    for pods in site.pods.values_mut() {
+        *pods = vec![SitePod::Asks(mk_needs(&apart))];
+    }
+    let run = simulate(&group, &[], &BTreeMap::new(), Some(site)).unwrap();
+    assert_eq!(condition(&run, "Ready").1, "2/4 pods ready");
+}
+
+#[test]
+fn a_role_in_no_batch_takes_its_room_first_and_says_when_it_has_too_little() {
+    let segments = json!([mk_segments("p", "OrderedReady", &[("prefill", 2)])]);
+    let group = mk_group(&[("prefill", 2), ("router", 3)], &segments);
+    let run = run_on(&group, &[("a", "r1", 4)]);
+    assert_eq!(condition(&run, "Ready").1, "4/5 pods ready");
+    assert!(run.occupied.unwrap().without_batch.is_empty());
+    let run = run_on(&group, &[("a", "r1", 2)]);
+    let without = run.occupied.unwrap().without_batch;
+    assert_eq!(without.iter().map(|(role, _)| role.as_str()).collect::<Vec<_>>(), ["router"]);
+    // Nobody says what they ask for: they count as running.
+    let mut site = mk_site(&group, &[("a", "r1", 2)]);
+    site.pods.retain(|(role, _), _| role != "router");
+    assert!(simulate(&group, &[], &BTreeMap::new(), Some(site)).unwrap().complete);
+}
+
+#[test]
+fn pods_that_run_stay_where_they_are_and_take_their_room_once() {
+    let group = mk_batches(&mk_racks(), "hold");
+    let mut site = mk_site(&group, &[("a", "r1", 3), ("b", "r2", 3), ("c", "r3", 3)]);
+    let needs = mk_needs(&json!({}));
+    for replica in [("prefill", 0), ("decode", 0)] {
+        let uid: Arc<str> = format!("{replica:?}").into();
+        site.room.apply_pod(&uid, "b", needs.load.clone(), &needs.peer);
+        let pods = vec![SitePod::Bound { uid, node: "b".into() }];
+        site.pods.insert((replica.0.to_owned(), replica.1), pods);
+    }
+    let run = simulate(&group, &[], &BTreeMap::new(), Some(site)).unwrap();
+    assert!(run.complete);
+    assert_eq!(run.begun, [("decode".to_owned(), 1), ("prefill".to_owned(), 1)].into());
+    assert_eq!(
+        run.steps.iter().map(|step| (step["prefill"], step["decode"])).collect::<Vec<_>>(),
+        [(2, 1), (4, 2), (6, 3)]
+    );
+    let first = run.occupied.unwrap().room.node_of("prefill/1/0").map(ToString::to_string);
+    assert_eq!(first.as_deref(), Some("b"), "it goes where the rest of its segment runs");
+}
+
+#[test]
+fn a_single_decision_asks_for_room_beside_the_pods_that_it_counts() {
+    let group = mk_batches(&mk_racks(), "hold");
+    let counts = |ready| RoleCounts { released: ready, ready, ..RoleCounts::default() };
+    let observed = mk_observed(&[("prefill", counts(2)), ("decode", counts(1))]);
+    let decide = |nodes| decide_once(&group, &[], &observed, &BTreeMap::new(), Some(mk_site(&group, nodes))).unwrap();
+    let run = decide(&[("a", "r1", 3), ("b", "r2", 2)]);
+    assert_eq!((run.steps.len(), first_held(&run).0), (0, HoldReason::NoRoom));
+    let run = decide(&[("a", "r1", 3), ("b", "r2", 3)]);
+    assert_eq!(run.steps, [BTreeMap::from([("decode".to_owned(), 2), ("prefill".to_owned(), 4)])]);
 }

@@ -15,11 +15,9 @@ use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::no_replica;
-use crate::plan::decide::progression::Targets;
 use crate::plan::elastic::{self, ElasticPlan};
-use crate::plan::recovery::Complete;
 use crate::plan::recovery::text::recovery_is_off;
-use crate::plan::rollout::{RolloutPlan, Rollouts, waits_for};
+use crate::plan::rollout::{Rollouts, waits_for};
 use crate::plan::status::conditions::Progress;
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
@@ -58,13 +56,7 @@ pub fn status(
     let mut status = GroupStatus {
         observed_generation: group.carrier.generation,
         conditions,
-        coordination_state: coordination_states(
-            group,
-            view,
-            (&decision.targets, &decision.rollout, &rollouts.unclaimed),
-            &decision.released,
-            (&decision.placed.domains, &decision.recovery.complete),
-        ),
+        coordination_state: coordination_states(group, view, decision, &rollouts.unclaimed),
         first_ready_time: before.first_ready_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
         cohorts: rollouts.cohorts.clone(),
@@ -250,20 +242,18 @@ fn doubled(view: &GroupView) -> impl Iterator<Item = String> {
     })
 }
 
-/// The domains of batches by coordination.
-type Domains = BTreeMap<usize, BTreeMap<u32, String>>;
-
 fn coordination_states(
     group: &Group,
     view: &GroupView,
-    (targets, rollout, unclaimed): (&Targets, &RolloutPlan, &BTreeSet<String>),
-    released: &BTreeMap<String, u32>,
-    (domains, complete): (&Domains, &BTreeMap<usize, Complete>),
+    decision: &Decision,
+    unclaimed: &BTreeSet<String>,
 ) -> Vec<CoordinationState> {
+    let Decision { targets, rollout, released, placed, recovery, .. } = decision;
     let state = |index: usize, role: &str| {
         let at_desired =
             released.get(role).zip(view.roles.get(role)).is_some_and(|(count, view)| *count >= view.desired);
-        if at_desired {
+        // A pod that was made again may find no room.
+        if at_desired && !decision.holds(index, role) {
             ProgressState::Complete
         } else {
             targets.coordination(index).map_or(ProgressState::Progressing, |target| target.state)
@@ -293,11 +283,11 @@ fn coordination_states(
         Some((role.to_owned(), state.map(rolling).or(batched)?))
     };
     let entry = |coordination: &Coordination| {
-        let complete = complete.get(&coordination.index).cloned().unwrap_or_default();
+        let complete = recovery.complete.get(&coordination.index).cloned().unwrap_or_default();
         CoordinationState {
             name: coordination.display_name(),
             progress: coordination.role_names().into_iter().filter_map(|role| progress(coordination, role)).collect(),
-            domains: domains_of(domains.get(&coordination.index)),
+            domains: domains_of(placed.domains.get(&coordination.index)),
             complete_batches: complete.batches,
             complete_replicas: complete.replicas,
             complete_sizes: complete.sizes,

@@ -130,5 +130,5 @@ impl ObservedCounts {
 /// Returns a pod name as given by a StatefulSet or a LeaderWorkerSet.
 fn name(role: &str, ordinal: u32, member: u32, size: u32) -> PodRef {
     let name = if size > 1 { format!("{role}-{ordinal}-{member}") } else { format!("{role}-{ordinal}") };
-    PodRef { name: name.into(), uid: "".into() }
+    PodRef { name: name.into(), uid: format!("{role}/{ordinal}/{member}").into() }
 }
