@@ -1,8 +1,30 @@
-//! Texts on what a role in a rollout waits for.
+//! Texts on what a role in a rollout waits for, and on the steps of a rollout.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use super::{RolePlan, RoleRollout, RolloutPlan, Rollouts, Wait, WaitReason};
+use super::{PauseEnd, RolePlan, RoleRollout, RolloutPlan, Rollouts, Stage, StepNumber, Wait, WaitReason};
+use crate::model::{Group, RollingBounds, RolloutStep, wording};
+
+/// `step 2 of 3`, or `step 2 of 3 back` after an edit was taken back.
+impl fmt::Display for StepNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, steps, back } = self;
+        write!(f, "step {step} of {steps}{}", if *back { " back" } else { "" })
+    }
+}
+
+/// `until it is resumed`, or `for 10m, or until it is resumed`.
+impl fmt::Display for PauseEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resume => {}
+            Self::At(moment) => write!(f, "until {}, or ", moment.text())?,
+            Self::After(time) => write!(f, "for {}, or ", wording::time(*time))?,
+        }
+        f.write_str("until it is resumed")
+    }
+}
 
 /// Returns one sentence: the waiting role, what it waits for, and the object to look at.
 pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>) -> String {
@@ -14,6 +36,8 @@ pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>)
         WaitReason::NotObserved => format!("{name} waits: the controller of {other} has not seen its last change yet"),
         WaitReason::Settling => format!("{name} waits: {other} may be edited as well"),
         WaitReason::Skew => format!("{name} waits for {other}: {counts}{replica}"),
+        WaitReason::Step(number) => format!("{name} waits for the end of {number}: {other} is at {counts}{replica}"),
+        WaitReason::Pause(number, end) => format!("{name} pauses after {number} {end}"),
         WaitReason::Unavailable => {
             let replica = wait.ordinal.map(|ordinal| format!(": {other}-{ordinal} is not ready")).unwrap_or_default();
             format!("{name} has as many replicas unavailable as it may{replica} ({counts})")
@@ -28,9 +52,57 @@ pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>)
     }
 }
 
-/// Returns one line for each role with an open rollout, such as `rollout of prefill: 10/40 updated, 10 of them ready, partition
-/// 30, Waiting`, with the reason to wait.
+/// Returns a sentence such as `"roll" is in step 2 of 3, which ends with decode 4/4 updated and ready`, or `"roll" pauses after
+/// step 1 of 3 until it is resumed`.
+pub fn stage_text(stage: &Stage, roles: &BTreeMap<String, RoleRollout>) -> String {
+    let Stage { name, number, pause, limits, behind, .. } = stage;
+    if let Some(end) = pause {
+        return format!("{name:?} pauses after {number} {end}");
+    }
+    let goal = |role: &String| {
+        let (limit, rollout) = (limits.get(role)?, roles.get(role)?);
+        Some(format!("{role} {limit}/{}", rollout.desired()))
+    };
+    let goals: Vec<_> = behind.iter().filter_map(goal).collect();
+    let ends = if goals.is_empty() {
+        String::new()
+    } else {
+        format!(", which ends with {} updated and ready", goals.join(", "))
+    };
+    format!("{name:?} is in {number}{ends}")
+}
+
+/// Returns the steps of a group's rollouts, one line each, such as `rollout "roll", step 1 of 3: prefill 3/10, then a pause until
+/// it is resumed`.
+pub fn steps(group: &Group) -> Vec<String> {
+    let of = |bounds: RollingBounds| {
+        let all = crate::plan::view::count(bounds.steps.len());
+        let lines = (1..).zip(&bounds.steps).map(|(step, one)| {
+            let number = StepNumber { step, steps: all, back: false };
+            format!("rollout {:?}, {number}: {}", bounds.name, step_text(group, &bounds, one))
+        });
+        lines.collect::<Vec<_>>()
+    };
+    RollingBounds::all_of(group).into_iter().flat_map(of).collect()
+}
+
+/// Returns the updated replicas at the end of a step, and the pause: `prefill 3/10, decode 0/4, then a pause for 10m`.
+fn step_text(group: &Group, bounds: &RollingBounds, step: &RolloutStep) -> String {
+    let role = |name: &String| {
+        let desired = group.role(name)?.desired;
+        let goal = step.goal(name, desired).min(desired - bounds.kept_old(desired));
+        Some(format!("{name} {goal}/{desired}"))
+    };
+    let roles: Vec<_> = bounds.roles.iter().filter_map(role).collect();
+    let end = |duration: Option<std::time::Duration>| duration.map_or(PauseEnd::Resume, PauseEnd::After);
+    let pause = step.pause.map(|pause| format!(", then a pause {}", end(pause.duration)));
+    roles.join(", ") + &pause.unwrap_or_default()
+}
+
+/// Returns one line for each rollout in steps and each role with an open rollout, such as `rollout of prefill: 10/40 updated, 10
+/// of them ready, partition 30, Waiting`, with the reason to wait.
 pub fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> Vec<String> {
+    let stages = rollouts.stages.iter().map(|stage| format!("rollout {}", stage_text(stage, &rollouts.roles)));
     let line = |(name, decided): (&String, &RolePlan)| {
         let role = rollouts.roles.get(name)?;
         let (desired, partition) = (role.desired(), decided.partition.min(role.desired()));
@@ -43,5 +115,5 @@ pub fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> Vec<String> {
             waits.unwrap_or_default()
         ))
     };
-    plan.iter().filter_map(line).collect()
+    stages.chain(plan.iter().filter_map(line)).collect()
 }
