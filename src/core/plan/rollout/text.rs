@@ -72,31 +72,48 @@ pub fn stage_text(stage: &Stage, roles: &BTreeMap<String, RoleRollout>) -> Strin
     format!("{name:?} is in {number}{ends}")
 }
 
-/// Returns the steps of a group's rollouts, one line each, such as `rollout "roll", step 1 of 3: prefill 3/10, then a pause until
-/// it is resumed`.
-pub fn steps(group: &Group) -> Vec<String> {
+/// One step of a rollout, as it will be for the desired replicas of its roles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedStep {
+    /// The name of the coordination.
+    pub coordination: String,
+    pub number: StepNumber,
+    /// Updated and desired replicas of each role at the end of the step.
+    pub roles: BTreeMap<String, (u32, u32)>,
+    /// The end of the pause after the step.
+    pub pause: Option<PauseEnd>,
+}
+
+/// Returns the steps of a group's rollouts.
+pub fn planned_steps(group: &Group) -> Vec<PlannedStep> {
     let of = |bounds: RollingBounds| {
-        let all = crate::plan::view::count(bounds.steps.len());
-        let lines = (1..).zip(&bounds.steps).map(|(step, one)| {
-            let number = StepNumber { step, steps: all, back: false };
-            format!("rollout {:?}, {number}: {}", bounds.name, step_text(group, &bounds, one))
-        });
-        lines.collect::<Vec<_>>()
+        let steps = crate::plan::view::count(bounds.steps.len());
+        let planned = |(step, one): (u32, &RolloutStep)| {
+            let role = |name: &String| {
+                let desired = group.role(name)?.desired;
+                let goal = one.goal(name, desired).min(desired - bounds.kept_old(desired));
+                Some((name.clone(), (goal, desired)))
+            };
+            PlannedStep {
+                coordination: bounds.name.clone(),
+                number: StepNumber { step, steps, back: false },
+                roles: bounds.roles.iter().filter_map(role).collect(),
+                pause: one.pause.map(|pause| pause.duration.map_or(PauseEnd::Resume, PauseEnd::After)),
+            }
+        };
+        (1..).zip(&bounds.steps).map(planned).collect::<Vec<_>>()
     };
     RollingBounds::all_of(group).into_iter().flat_map(of).collect()
 }
 
-/// Returns the updated replicas at the end of a step, and the pause: `prefill 3/10, decode 0/4, then a pause for 10m`.
-fn step_text(group: &Group, bounds: &RollingBounds, step: &RolloutStep) -> String {
-    let role = |name: &String| {
-        let desired = group.role(name)?.desired;
-        let goal = step.goal(name, desired).min(desired - bounds.kept_old(desired));
-        Some(format!("{name} {goal}/{desired}"))
-    };
-    let roles: Vec<_> = bounds.roles.iter().filter_map(role).collect();
-    let end = |duration: Option<std::time::Duration>| duration.map_or(PauseEnd::Resume, PauseEnd::After);
-    let pause = step.pause.map(|pause| format!(", then a pause {}", end(pause.duration)));
-    roles.join(", ") + &pause.unwrap_or_default()
+/// `rollout "roll", step 1 of 3: decode 0/4, prefill 3/10, then a pause until it is resumed`.
+impl fmt::Display for PlannedStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { coordination, number, roles, pause } = self;
+        let roles: Vec<_> = roles.iter().map(|(role, (goal, of))| format!("{role} {goal}/{of}")).collect();
+        write!(f, "rollout {coordination:?}, {number}: {}", roles.join(", "))?;
+        pause.map_or(Ok(()), |end| write!(f, ", then a pause {end}"))
+    }
 }
 
 /// Returns one line for each rollout in steps and each role with an open rollout, such as `rollout of prefill: 10/40 updated, 10

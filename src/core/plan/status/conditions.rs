@@ -184,7 +184,8 @@ pub fn rollout_paused(group: &Group, stages: &[Stage]) -> Option<Condition> {
     let texts: Vec<_> =
         paused.map(|(stage, end)| format!("{:?} pauses after {} {end}", stage.name, stage.number)).collect();
     let GroupKey { namespace, name } = &group.key;
-    let message = format!("{}; `rolegate resume {name} -n {namespace}` resumes it", texts.join("; "));
+    let within = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
+    let message = format!("{}; `rolegate resume {name}{within}` resumes it", texts.join("; "));
     Some(condition(ROLLOUT_PAUSED, true, reason, message))
 }
 

@@ -38,6 +38,13 @@ pub(super) fn steps(group: &Group, _: &World, report: &mut Report) {
             report.error(PAUSE, coordination.path_of(PAUSE), Cause::Invalid, quoted(PAUSE), detail);
             continue;
         }
+        if let Some((role, other)) = shared(group, coordination) {
+            let detail = format!(
+                "may not be set while coordination {other:?} updates role {role:?} too: a role in steps waits for no other \
+                 coordination"
+            );
+            report.error(&subject, at.clone(), Cause::Forbidden, None, detail);
+        }
         let mut walk = Walk { coordination, at, reached: BTreeMap::new(), faulty: false, report };
         for (index, entry) in entries.iter().enumerate() {
             if entry.contains_key(PAUSE) {
@@ -48,6 +55,16 @@ pub(super) fn steps(group: &Group, _: &World, report: &mut Report) {
         }
         walk.end();
     }
+}
+
+/// Returns a role of the coordination that another one updates too: each could wait for the other for ever.
+fn shared<'a>(group: &'a Group, coordination: &'a Coordination) -> Option<(&'a str, String)> {
+    let others = group.coordinations.iter().filter(|other| other.index != coordination.index);
+    let mut others = others.filter(|other| other.rolling_update.is_some());
+    others.find_map(|other| {
+        let role = coordination.role_names().into_iter().find(|role| other.names(role))?;
+        Some((role, other.display_name()))
+    })
 }
 
 /// The walk over the entries of one coordination.
