@@ -104,7 +104,7 @@ impl LoopMetrics {
             rollouts_paused: shown(
                 registry,
                 "rollouts_paused",
-                "Groups whose rollout is at a pause of its steps",
+                "Rollouts that are at a pause of their steps now",
                 Gauge::default(),
             ),
             batch_release_seconds: shown(

@@ -161,7 +161,7 @@ impl Pass<'_> {
         self.placed(decision);
         self.memory.decided.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.decided.stalled = conditions::says_stalled(&seen.status);
-        self.memory.decided.rollout_paused = rollouts.stages.iter().any(|stage| stage.pause.is_some());
+        self.memory.decided.rollouts_paused = count(rollouts.stages.iter().filter(|s| s.pause.is_some()).count());
         self.memory.decided.batches = states(group, view, decision);
         self.memory.decided.segments = decision.elastic.as_ref().map(ElasticPlan::counts).unwrap_or_default();
         self.remember_recoveries(&decision.recovery);

@@ -47,6 +47,7 @@ impl Ordinal {
 }
 
 /// An open rollout of one role.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a rollout, not states of one machine")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleRollout {
     /// The current partition of the workload: ordinals from here on may be replaced at any moment.

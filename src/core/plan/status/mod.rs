@@ -296,7 +296,7 @@ fn coordination_states(
         Some((role.to_owned(), state.map(rolling).or(batched)?))
     };
     let entry = |coordination: &Coordination| {
-        let stage = rollouts.stages.iter().find(|stage| stage.index == coordination.index);
+        let under_way = rollouts.stages.iter().find(|stage| stage.index == coordination.index);
         let complete = complete.get(&coordination.index).cloned().unwrap_or_default();
         CoordinationState {
             name: coordination.display_name(),
@@ -305,7 +305,7 @@ fn coordination_states(
             complete_batches: complete.batches,
             complete_replicas: complete.replicas,
             complete_sizes: complete.sizes,
-            rollout: stage.map(|stage| stage.state.clone()),
+            rollout: under_way.map(|stage| stage.state.clone()),
             last_update_time: None,
         }
     };

@@ -78,7 +78,7 @@ struct Walk<'a> {
     report: &'a mut Report,
 }
 
-impl<'a> Walk<'a> {
+impl Walk<'_> {
     fn error(&mut self, path: FieldPath, cause: Cause, value: Option<String>, detail: impl Into<String>) {
         self.report.error(&self.coordination.display_name(), path, cause, value, detail);
     }
