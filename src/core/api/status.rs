@@ -303,7 +303,7 @@ pub struct Summary {
     /// Number of held pods.
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub held: u32,
-    /// Reason for which the next batch is held, or `RolloutStalled`.
+    /// Reason for which the next batch is held, or `RolloutStalled`, or `RolloutPaused`.
     #[serde(deserialize_with = "readable")]
     pub reason: String,
     /// The reason in a sentence.

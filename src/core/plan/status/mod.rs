@@ -19,7 +19,7 @@ use crate::plan::decide::progression::Targets;
 use crate::plan::elastic::{self, ElasticPlan};
 use crate::plan::recovery::Complete;
 use crate::plan::recovery::text::recovery_is_off;
-use crate::plan::rollout::{RolePlan, RolloutPlan, Rollouts, waits_for};
+use crate::plan::rollout::{RolePlan, RolloutPlan, Rollouts, stage_text, waits_for};
 use crate::plan::status::conditions::Progress;
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
@@ -90,7 +90,8 @@ pub fn status(
     status
 }
 
-/// Returns the reason and the message why pods are held, else why an open rollout has stalled; both empty if neither applies.
+/// Returns the reason and the message why pods are held, else why an open rollout has stalled or pauses; both empty if none
+/// applies.
 fn why(rollouts: &Rollouts, decision: &Decision, context: DecisionContext<'_>) -> (String, String) {
     if let Some(held) = decision.held.iter().min_by_key(|held| held.reason) {
         return (held.reason.to_string(), held.message.clone());
@@ -99,7 +100,11 @@ fn why(rollouts: &Rollouts, decision: &Decision, context: DecisionContext<'_>) -
     let stalled = decision.rollout.iter().filter(is_open);
     let mut waits = stalled.filter_map(|(name, role)| Some((name, role.waits.as_ref()?)));
     let told = waits.next().map(|(name, wait)| (STALLED.to_owned(), waits_for(name, wait, &rollouts.roles)));
-    told.unwrap_or_default()
+    let pause = || {
+        let stage = rollouts.stages.iter().find(|stage| stage.pause.is_some())?;
+        Some((conditions::ROLLOUT_PAUSED.to_owned(), stage_text(stage, &rollouts.roles)))
+    };
+    told.or_else(pause).unwrap_or_default()
 }
 
 /// Returns the number of whole released segments of an elastic group. It is kept while a workload is not known.
