@@ -199,6 +199,29 @@ proptest! {
         prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
     }
 
+    /// In steps, after edits forth and back and pods that fail: it ends when pods get ready.
+    #[test]
+    fn steps_lead_to_the_end(
+        mut world in world(Just(0)),
+        shares in proptest::collection::vec(proptest::collection::vec(0..=100_u32, NAMES.len()), 0..4),
+        events in events(true),
+    ) {
+        let names = world.names();
+        world.bounds.truncate(1);
+        world.bounds[0].steps = rising(&names, shares);
+        world.broken.insert(3);
+        for event in &events {
+            happen(&mut world, event);
+        }
+        for name in &names {
+            if world.roles[name].update == 3 {
+                world.edit(name, 2);
+            }
+        }
+        let plan = world.settle();
+        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
+    }
+
     /// What stays old stays old; the rest is updated, and the rollout pauses there.
     #[test]
     fn what_stays_old_stays_old(mut world in world(1..=99_u32), events in events(false)) {
