@@ -161,8 +161,11 @@ pub const EXAMPLES: &[Examples] = &[
         command: "resume",
         exits: &[(0, "all waiting groups were resumed"), (1, "a group could not be resumed")],
         examples: &[
-            ("A group whose recovery is paused or exhausted", "rolegate resume pd -n prod"),
-            ("Every such group", "rolegate resume --all-recoveries"),
+            (
+                "A group whose rollout or recovery is paused, or whose recovery is exhausted",
+                "rolegate resume pd -n prod",
+            ),
+            ("Every group whose recovery is", "rolegate resume --all-recoveries"),
         ],
     },
     Examples {

@@ -1,5 +1,6 @@
 //! `rolegate resume`: continues groups that wait for a user.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -10,8 +11,8 @@ use super::live;
 use super::options::Output;
 use super::terminal::{report, shown};
 use crate::cluster::write::resumed;
-use crate::model::Group;
 use crate::model::moment::Moment;
+use crate::model::{Group, names};
 use crate::plan::status::conditions;
 
 /// Arguments of `resume`.
@@ -66,14 +67,16 @@ async fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     };
     let mut outcome = Outcome::default();
     for group in pictures.iter().filter_map(|picture| picture.group()) {
-        let waits = waits(group);
-        let Some(since) = waits.iter().map(|(_, since)| *since).max() else { continue };
+        let waits: Vec<_> =
+            Work::ALL.iter().filter(|work| work.is_asked(args)).flat_map(|work| work.waits(group)).collect();
+        let Some(since) = waits.iter().map(|(.., since)| *since).max() else { continue };
         let (namespace, name) = (group.key.namespace.to_string(), group.key.name.to_string());
         // The local clock may be behind the leader's.
         let at = Moment(jiff::Timestamp::now().as_second()).max(since);
-        match resumed::resume(&connection.client, group, at).await {
+        let annotations: BTreeSet<_> = waits.iter().map(|(work, ..)| work.annotation()).collect();
+        match resumed::resume(&connection.client, group, (&annotations, at)).await {
             Ok(()) => {
-                let waited = waits.into_iter().map(|(condition, _)| condition.to_owned()).collect();
+                let waited = waits.into_iter().map(|(_, condition, _)| condition.to_owned()).collect();
                 outcome.resumed.push(Resumed { namespace, group: name, waited });
             }
             Err(error) => {
@@ -87,13 +90,46 @@ async fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
     Ok(report(&text, outcome.failed.iter().map(failed)))
 }
 
-/// Returns the conditions by which a group waits for a user, and their times.
-fn waits(group: &Group) -> Vec<(&'static str, Moment)> {
-    let since = |kind: &'static str| {
-        let told = group.status.condition(kind).filter(|told| told.status == "True")?;
-        Some((kind, told.last_transition_time.as_deref().and_then(Moment::parse)?))
-    };
-    conditions::WAIT_FOR_A_PERSON.iter().filter_map(|kind| since(kind)).collect()
+/// Work that waits for a user.
+#[derive(Clone, Copy)]
+enum Work {
+    Recovery,
+    Rollout,
+}
+
+impl Work {
+    const ALL: &[Self] = &[Self::Recovery, Self::Rollout];
+
+    /// Reports whether the command is about such work: `--all-recoveries` ends no pause of a rollout.
+    fn is_asked(self, args: &ResumeArgs) -> bool {
+        matches!(self, Self::Recovery) || !args.all_recoveries
+    }
+
+    /// Returns the annotation that lets it go on.
+    fn annotation(self) -> &'static str {
+        match self {
+            Self::Recovery => names::RESUMED_AT,
+            Self::Rollout => names::ROLLOUT_RESUMED_AT,
+        }
+    }
+
+    /// Returns the conditions by which a group waits, and their times.
+    fn waits(self, group: &Group) -> impl Iterator<Item = (Self, &'static str, Moment)> {
+        let conditions = match self {
+            Self::Recovery => conditions::RECOVERIES_WAIT,
+            Self::Rollout => &[conditions::ROLLOUT_PAUSED],
+        };
+        let pauses = group.status.coordination_state.iter().filter_map(|state| state.rollout.as_ref());
+        let paused = pauses.filter_map(|state| Moment::parse(state.paused_since.as_deref()?)).max();
+        let since = move |kind: &'static str| {
+            let told = group.status.condition(kind).filter(|told| told.status == "True")?;
+            let told = told.last_transition_time.as_deref().and_then(Moment::parse)?;
+            // A pause may follow another one, and the condition stays.
+            let since = paused.filter(|_| matches!(self, Self::Rollout)).map_or(told, |paused| told.max(paused));
+            Some((self, kind, since))
+        };
+        conditions.iter().filter_map(move |kind| since(kind))
+    }
 }
 
 impl Outcome {

@@ -60,6 +60,7 @@ pub struct LoopMetrics {
     pub uncoordinated: Gauge,
     pub batches: Family<State, Gauge>,
     pub stalled: Gauge,
+    pub rollouts_paused: Gauge,
     pub batch_release_seconds: Histogram,
     pub plan_seconds: Histogram,
     pub leader: Gauge,
@@ -98,6 +99,12 @@ impl LoopMetrics {
                 registry,
                 "stalled_groups",
                 "Groups in which nothing has moved for too long",
+                Gauge::default(),
+            ),
+            rollouts_paused: shown(
+                registry,
+                "rollouts_paused",
+                "Rollouts that are at a pause of their steps now",
                 Gauge::default(),
             ),
             batch_release_seconds: shown(

@@ -48,6 +48,8 @@ pub enum Step {
     Set(usize, SetStep),
     /// The bounds of the rollout are edited, or its coordination ends.
     Roll(Option<Rolling>),
+    /// A person ends the pause of a rollout.
+    Resume,
     /// The replicas of the group are edited, and with an operator or a referring carrier those of the workload.
     Scale {
         role: usize,
@@ -219,7 +221,8 @@ impl Step {
         match random.below(20) {
             0 => Self::Roll(random.percent(80).then(|| Rolling::random(random))),
             1..=4 => Self::Flow(1 + random.below(4)),
-            5 => Self::Wait(Duration::from_secs(11)),
+            5 => Self::Wait(Duration::from_secs(random.pick(&[11, 61]))),
+            6 => Self::Resume,
             _ => Self::Set(random.below(2) as usize % ROLLED, SetStep::random(random)),
         }
     }

@@ -136,6 +136,7 @@ pub fn pass(
                 commit(group, status, stored, (snapshot, &places), server)?;
                 tells_of_all(replica, status, stored, (snapshot, &places))?;
                 lockstep::says(status, group, snapshot, stored)?;
+                crate::steps::passed(status, stored, now)?;
             }
             Request::Ensure { id, .. } => {
                 let is_present = group.is_some_and(|group| group.carrier.uid == id.owner);

@@ -9,6 +9,7 @@ use crate::history::Step;
 use crate::prelude::*;
 use crate::sets::revision_of;
 use crate::settle::settle;
+use crate::steps;
 
 /// Committed cohorts by role and revision, while pods of the revision exist.
 #[derive(Default)]
@@ -45,22 +46,22 @@ impl Edits {
     }
 }
 
-fn role_of(workload: &RolledWorkload) -> usize {
+pub fn role_of(workload: &RolledWorkload) -> usize {
     ROLES.iter().position(|role| *role == workload.claim.role).unwrap()
 }
 
 /// A replica of a role, as a pass sees it.
 #[expect(clippy::struct_excessive_bools, reason = "four independent facts of a replica")]
 #[derive(Clone, Copy, Default)]
-struct Ordinal {
-    updated: bool,
-    ready: bool,
+pub struct Ordinal {
+    pub updated: bool,
+    pub ready: bool,
     held: bool,
     /// At neither of the set's two revisions.
     strange: bool,
 }
 
-fn ordinals(workload: &RolledWorkload, snapshot: &Snapshot) -> Vec<Ordinal> {
+pub fn ordinals(workload: &RolledWorkload, snapshot: &Snapshot) -> Vec<Ordinal> {
     let (to, from) = (workload.update_revision.as_deref(), workload.current_revision.as_deref());
     // Below the partition, a missing pod is recreated at the current revision.
     let missing = Ordinal { updated: to == from, ..Ordinal::default() };
@@ -81,7 +82,7 @@ fn ordinals(workload: &RolledWorkload, snapshot: &Snapshot) -> Vec<Ordinal> {
     ordinals
 }
 
-fn count(ordinals: &[Ordinal], test: impl Fn(u32, Ordinal) -> bool) -> u32 {
+pub fn count(ordinals: &[Ordinal], test: impl Fn(u32, Ordinal) -> bool) -> u32 {
     let count = (0..).zip(ordinals).filter(|(ordinal, replica)| test(*ordinal, **replica)).count();
     u32::try_from(count).unwrap()
 }
@@ -135,6 +136,7 @@ pub fn decided(
         stored.status.cohorts
     );
     within_budget(workload, partition, &seen, rolling)?;
+    steps::allow((workload, partition), snapshot, rolling, stored)?;
     if replica.edits.are_one_each() {
         within_skew(workload, partition, snapshot, rolling)?;
     }
@@ -168,6 +170,8 @@ fn within_skew(workload: &RolledWorkload, to: u32, snapshot: &Snapshot, rolling:
         let done = count(&ordinals(other, snapshot), |_, seen| seen.updated && seen.ready);
         let goal = other.desired - rolling.kept_old(other.desired);
         let is_last = rolling.goes_last(workload.desired) && done >= goal;
+        // The skew bounds the way to the shares of a step only.
+        let is_last = is_last || rolling.steps != Steps::None;
         hold!(
             is_last || rolling.allows((reach, workload.desired), (done, other.desired)),
             "R7: {reach} of {} {} may be updated, and {done} of {} {} are",
@@ -281,6 +285,7 @@ pub fn says(status: &GroupStatus, group: &Group, snapshot: &Snapshot, stored: &S
         let seen = ordinals(workload, snapshot);
         let old: Vec<_> = (0..).zip(&seen).filter(|(_, seen)| !seen.updated).map(|(ordinal, _)| ordinal).collect();
         let stay = old.iter().all(|ordinal: &u32| *ordinal < floor);
+        let stay = stay || steps::pauses(status);
         hold!(!ready || stay, "R10: it is ready, and {role} {old:?} are old, of which {floor} are to stay so");
         hold!(!complete || old.is_empty(), "R10: its rollout is complete, and {role} {old:?} are old");
     }
@@ -354,7 +359,7 @@ fn a_group_with_an_old_pod_is_not_ready_though_no_rollout_is_open() {
         makers: [Maker::Set { start: 0 }; 3],
         replicas: [3, 4, 0],
         wish: Wish::All(vec![segments]),
-        rolling: Some(Rolling { skew: 0, unavailable: 5, partition: 0 }),
+        rolling: Some(Rolling { skew: 0, unavailable: 5, partition: 0, steps: Steps::None }),
         two: false,
         operator: false,
         ..Setup::random(&mut Random::new(0))

@@ -27,6 +27,7 @@ mod sets;
 mod settle;
 mod shrink;
 mod spec;
+mod steps;
 mod watches;
 mod world;
 mod writes;
@@ -37,7 +38,7 @@ mod prelude {
     pub use std::sync::Arc;
     pub use std::time::Duration;
 
-    pub use rolegate::api::status::GroupStatus;
+    pub use rolegate::api::status::{GroupStatus, RolloutState};
     pub use rolegate::api::{Meta, Pod};
     pub use rolegate::cluster::index::SeenWorkload;
     pub use rolegate::model::{GangLevel, Group, Progression, names};
@@ -52,6 +53,7 @@ mod prelude {
     pub use crate::sabotage::Sabotage;
     pub use crate::server::{Answered, Event, Server, refusal};
     pub use crate::spec::{Coordination, GROUP, Maker, NAMESPACE, Placed, ROLES, Setup, Stored, Wish, level};
+    pub use crate::steps::Steps;
     pub use crate::world::World;
 }
 

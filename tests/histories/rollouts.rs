@@ -15,6 +15,7 @@ pub struct Rolling {
     pub unavailable: u32,
     /// Share that stays old, in percent.
     pub partition: u32,
+    pub steps: Steps,
 }
 
 /// A change of a claimed workload by a user or its controller.
@@ -36,16 +37,20 @@ impl Rolling {
             skew: random.pick(&[0, 10, 34, 50, 100]),
             unavailable: random.pick(&[1, 1, 2, 5]),
             partition: random.pick(&[0, 0, 0, 0, 40, 100]),
+            steps: random.pick(&[Steps::None, Steps::None, Steps::InTurn, Steps::Soak, Steps::Asks]),
         }
     }
 
     pub fn to_json(self) -> Value {
         let percent = |number: u32| format!("{number}%");
-        let bounds = json!({
+        let mut bounds = json!({
             "maxSkew": percent(self.skew),
             "maxUnavailable": self.unavailable,
             "partition": percent(self.partition),
         });
+        if self.steps != Steps::None {
+            bounds["steps"] = self.steps.to_json();
+        }
         json!({ "name": "roll", "roles": ROLES[..ROLLED], "strategy": { "rollingUpdate": bounds } })
     }
 

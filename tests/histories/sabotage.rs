@@ -21,6 +21,15 @@ fn far_from(pod: &PodRef, snapshot: &Snapshot) -> Option<Request> {
     Some(Request::Delete { pod: other.pod.clone(), with_dependents: false })
 }
 
+/// Returns the view of a pass in which no rollout has steps.
+fn without_steps(snapshot: &Snapshot) -> Option<Snapshot> {
+    let mut snapshot = snapshot.clone();
+    let group = Arc::make_mut(&mut snapshot.claims.as_mut()?.group);
+    let updates = group.coordinations.iter_mut().filter_map(|coordination| coordination.rolling_update.as_mut());
+    updates.for_each(|(update, _)| update.steps = None);
+    Some(snapshot)
+}
+
 fn let_go(pod: &PodFacts) -> Request {
     Request::Release { pod: pod.pod.clone(), labels: Vec::new(), pod_groups: Vec::new(), pin: Pin::new() }
 }
@@ -120,6 +129,10 @@ pub enum Sabotage {
     GoesInPart,
     /// Reports each role as complete.
     SaysComplete,
+    /// Rolls all roles at one rate, whatever the steps.
+    ForgetsSteps,
+    /// Ends a pause between steps that nobody has ended.
+    EndsPauses,
 }
 
 impl Sabotage {
@@ -170,6 +183,8 @@ impl Sabotage {
         Self::LosesRemakes,
         Self::GoesInPart,
         Self::SaysComplete,
+        Self::ForgetsSteps,
+        Self::EndsPauses,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -223,6 +238,12 @@ impl Sabotage {
                 | Self::RecoversAll
                 | Self::RecoversPaused => {
                     self.of_words(status);
+                }
+                Self::EndsPauses => {
+                    let states = status.coordination_state.iter_mut().filter_map(|state| state.rollout.as_mut());
+                    for state in states.filter(|state| state.paused_since.is_some()) {
+                        state.passed.extend(ROLES[..ROLLED].iter().map(|role| ((*role).to_owned(), 100)));
+                    }
                 }
                 Self::LowersUncommitted => {
                     let is_new = |workload: &&RolledWorkload| {
@@ -282,7 +303,11 @@ impl Sabotage {
     /// Returns the falsified view of a pass.
     pub fn of_sight(self, snapshot: &Snapshot) -> Option<Snapshot> {
         let pods = || snapshot.pods.iter().map(|pod| PodFacts { gated: false, ..PodFacts::clone(pod) }).collect();
-        (self == Self::ForgetsOthers).then(|| Snapshot { pods: pods(), ..snapshot.clone() })
+        match self {
+            Self::ForgetsOthers => Some(Snapshot { pods: pods(), ..snapshot.clone() }),
+            Self::ForgetsSteps => without_steps(snapshot),
+            _ => None,
+        }
     }
 
     fn of_placed(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {

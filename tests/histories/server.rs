@@ -165,6 +165,16 @@ impl Server {
         self.store_group(stored);
     }
 
+    /// Ends the pause that the status of the group tells of, as `rolegate resume` does; returns false when it tells of none.
+    pub fn resume(&mut self) -> bool {
+        let Some(group) = self.group.clone().filter(|group| crate::steps::pauses(&group.status)) else { return false };
+        let now = crate::steps::now(self.now).max(crate::steps::paused_since(&group.status).unwrap());
+        let mut stored = (*group).clone();
+        stored.meta.annotations.insert(names::ROLLOUT_RESUMED_AT.to_owned(), now.text());
+        self.store_group(stored);
+        true
+    }
+
     pub fn delete_group(&mut self) {
         let Some(group) = self.group.take() else { return };
         self.uncounted = true;

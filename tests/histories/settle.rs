@@ -38,6 +38,12 @@ pub fn settle(world: &mut World) -> Result<(), Broken> {
         (0..ROLES.len()).for_each(|role| world.server.scale_workload(role, replicas[role]));
     }
     rest(world)?;
+    // Somebody ends each pause, of which there are two at most in a rollout, and a rollout may be behind another.
+    for _ in 0..4 {
+        if world.server.resume() {
+            rest(world)?;
+        }
+    }
     judge(world)?;
     // At rest a new leader has nothing to do.
     for index in 0..world.replicas.len() {

@@ -55,6 +55,7 @@ impl World {
             Step::Control { role, most, stale } => _ = server.control(role, most, stale),
             Step::Set(role, step) => _ = server.set_step(role, step),
             Step::Roll(rolling) => server.edit_group(|group| group.rolling = rolling),
+            Step::Resume => _ = server.resume(),
             Step::Pod(fate, n) => fall(server, fate, n),
             Step::Machine(n, step) => server.machine_step(n, step),
             Step::See { replica, watch, most } => {

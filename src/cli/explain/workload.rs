@@ -16,7 +16,7 @@ use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::model::wording::counted;
 use crate::model::workload::{Unlabelled, Workload};
 use crate::model::{Role, RolledWorkload, WorkloadKey, WorkloadKind, names};
-use crate::plan::rollout::rollouts;
+use crate::plan::rollout::{rollouts, stage_text};
 use crate::report::Picture;
 
 /// Returns the workloads of a name: `prefill` may match several kinds, `sts/prefill` one.
@@ -281,6 +281,9 @@ fn rollout(found: &Referring, key: &WorkloadKey) -> Option<Rollout> {
     let begins = format!("rollout of {}: ", found.role);
     let lines = rollouts(&picture.seen.decision.rollout, &picture.seen.rollouts);
     let told = lines.iter().find_map(|line| line.strip_prefix(&begins)).map(str::to_owned);
-    let text = told.unwrap_or_else(|| "open: its partition is rolegate's".to_owned());
+    let mut text = told.unwrap_or_else(|| "open: its partition is rolegate's".to_owned());
+    let rollouts = &picture.seen.rollouts;
+    let stages = rollouts.stages.iter().filter(|stage| stage.state.revisions.contains_key(&found.role));
+    stages.for_each(|stage| text += &format!("; {}", stage_text(stage, &rollouts.roles)));
     Some(Rollout { partition: open.partition, user_partition: open.asked_partition(), text })
 }

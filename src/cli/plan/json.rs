@@ -9,6 +9,7 @@ use super::Planned;
 use crate::api::status::{Condition, RecoveryState};
 use crate::cli::check::json::{Finding, finding};
 use crate::fit::Fitted;
+use crate::plan::rollout::{PlannedStep, planned_steps};
 use crate::report::{Segments, coordination};
 
 #[derive(Serialize)]
@@ -25,6 +26,9 @@ struct Group<'a> {
     steps: &'a [BTreeMap<String, u32>],
     complete: bool,
     batches: Vec<Batch>,
+    /// Steps of its rollouts, if they have some.
+    #[serde(rename = "rolloutSteps", skip_serializing_if = "Vec::is_empty")]
+    rollout_steps: Vec<Step>,
     /// Desired segments of an elastic group.
     #[serde(skip_serializing_if = "Option::is_none")]
     elastic: Option<Segments>,
@@ -63,6 +67,19 @@ struct ConditionText<'a> {
     message: &'a str,
 }
 
+/// A step of a rollout.
+#[derive(Serialize)]
+struct Step {
+    coordination: String,
+    /// Counted from 1.
+    step: u32,
+    /// Updated replicas of each role at its end.
+    roles: BTreeMap<String, u32>,
+    /// The end of the pause after it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pause: Option<String>,
+}
+
 #[derive(Serialize)]
 struct Batch {
     coordination: String,
@@ -87,6 +104,7 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
         steps: run.map(|run| run.steps.as_slice()).unwrap_or_default(),
         complete: planned.is_complete(),
         batches: group.zip(run).map(|(group, run)| all_batches(group, run, planned.fitted())).unwrap_or_default(),
+        rollout_steps: group.map(|group| planned_steps(group).into_iter().map(step).collect()).unwrap_or_default(),
         elastic: group.zip(run).and_then(|(group, run)| Segments::of(group, &run.seen)),
         recoveries: run.map(|run| run.seen.status.recoveries.as_slice()).unwrap_or_default(),
         fit: planned.fitted().iter().map(coordination).collect(),
@@ -94,6 +112,12 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
         warnings: planned.judged.warnings.iter().map(|warning| finding(warning, false)).collect(),
         error: planned.error().map(ToString::to_string),
     }
+}
+
+fn step(planned: PlannedStep) -> Step {
+    let PlannedStep { coordination, number, roles, pause } = planned;
+    let roles = roles.into_iter().map(|(role, (goal, _))| (role, goal)).collect();
+    Step { coordination, step: number.step, roles, pause: pause.map(|end| end.to_string()) }
 }
 
 /// Returns the roles. A role in no batch runs at once: its target is its desired number.

@@ -11,7 +11,7 @@ use crate::model::wording::{counted, ordinals};
 use crate::model::{BatchKind, Batching, Coordination, GangLevel, Group, names};
 use crate::plan::elastic::{ineffective, segments_line};
 use crate::plan::recovery::text::{policy_text, recoveries};
-use crate::plan::rollout::rollouts;
+use crate::plan::rollout::{planned_steps, rollouts};
 use crate::plan::{Batch, ReplicaIs, Run};
 use crate::rules::Violation;
 
@@ -120,6 +120,9 @@ fn body(out: &mut impl Write, group: &Group, run: &Run, detail: Detail) -> io::R
         now(out, group, run)?;
     } else {
         steps(out, group, run, detail.shares)?;
+        for step in planned_steps(group) {
+            writeln!(out, "  {}", shown(&step.to_string()))?;
+        }
     }
     for line in rollouts(&run.seen.decision.rollout, &run.seen.rollouts) {
         writeln!(out, "  {line}")?;

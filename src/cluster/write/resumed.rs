@@ -1,5 +1,7 @@
 //! The write of `rolegate resume`, with the rights of its caller: the time at which a person let a group go on.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use kube::Client;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::json;
@@ -8,16 +10,21 @@ use super::deadline::WRITE_TIMEOUT;
 use super::writer::resource;
 use crate::cluster::objects::Objects;
 use crate::cluster::write::deadline::within;
+use crate::model::Group;
 use crate::model::moment::Moment;
-use crate::model::{Group, names};
 
 const MANAGER: &str = "rolegate-resume";
 
-/// Resumes a group that waits for a person.
-pub async fn resume(client: &Client, group: &Group, at: Moment) -> Result<(), kube::Error> {
+/// Resumes the work of a group that waits for a person, by the annotations of that work.
+pub async fn resume(
+    client: &Client,
+    group: &Group,
+    (annotations, at): (&BTreeSet<&str>, Moment),
+) -> Result<(), kube::Error> {
     let carrier = &group.carrier;
     let objects: Objects<DynamicObject> = Objects::new(client, &resource(carrier.kind), Some(&group.key.namespace));
-    let metadata = json!({ "uid": carrier.uid, "annotations": { names::RESUMED_AT: at.text() } });
+    let annotations: BTreeMap<_, _> = annotations.iter().map(|key| (*key, at.text())).collect();
+    let metadata = json!({ "uid": carrier.uid, "annotations": annotations });
     let patch = Patch::Merge(json!({ "metadata": metadata }));
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     within(WRITE_TIMEOUT, objects.patch(&carrier.name, &params, &patch)).await.map(drop)

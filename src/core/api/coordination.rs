@@ -85,6 +85,11 @@ pub struct RollingUpdate {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
+    /// Steps of the rollout. A step is the updated share of each role at its end, a percentage; a role that it leaves out keeps
+    /// its share. `pause`, an entry of its own, stands between two steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "steps")]
+    pub steps: Option<Vec<BTreeMap<String, Value>>>,
 }
 
 impl RollingUpdate {
@@ -237,6 +242,17 @@ pub struct DeployTopologyConstraint {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
+}
+
+/// Returns the schema of the steps of a rollout. A schema may not have both fields and other keys: the rules judge the values.
+fn steps(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "additionalProperties": { "x-kubernetes-preserve-unknown-fields": true },
+        },
+    })
 }
 
 /// Returns the schema of a field that accepts any value.

@@ -114,9 +114,36 @@ pub struct CoordinationState {
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]
     pub complete_sizes: BTreeMap<String, u32>,
-    /// Time of the last change of a state, a released count or a domain.
+    /// Committed. Step of the open rollout, if the rolling update has steps.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<RolloutState>,
+    /// Time of the last change of a state, a released count, a domain or a step.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<String>,
+}
+
+/// How far a rollout in steps has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RolloutState {
+    /// Step under way from 1, or the complete one during the pause after it.
+    #[serde(deserialize_with = "readable")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub step: u32,
+    /// Number of steps.
+    #[serde(deserialize_with = "readable")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub steps: u32,
+    /// Time at which the pause after the step began.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub paused_since: Option<String>,
+    /// Shares in percent, by role, at which the last pause ended.
+    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "counts")]
+    pub passed: BTreeMap<String, u32>,
+    /// Revision to which each role of the rollout is updated.
+    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
+    pub revisions: BTreeMap<String, String>,
 }
 
 /// How far one role has come in a coordination.
@@ -276,7 +303,7 @@ pub struct Summary {
     /// Number of held pods.
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub held: u32,
-    /// Reason for which the next batch is held, or `RolloutStalled`.
+    /// Reason for which the next batch is held, or `RolloutStalled`, or `RolloutPaused`.
     #[serde(deserialize_with = "readable")]
     pub reason: String,
     /// The reason in a sentence.

@@ -50,8 +50,10 @@ pub struct Carrier {
     /// Resource version that was read; commits are conditional on it.
     pub resource_version: String,
     pub generation: Option<i64>,
-    /// Time at which a person resumed the work that waits for one.
+    /// Time at which a person resumed the recoveries that wait for one.
     pub resumed: Option<Moment>,
+    /// Time at which a person ended the pauses of its rollouts.
+    pub rollout_resumed: Option<Moment>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -275,6 +277,7 @@ impl Carrier {
             resource_version: meta.resource_version.clone().unwrap_or_default(),
             generation: meta.generation,
             resumed: meta.annotation(names::RESUMED_AT).and_then(Moment::parse),
+            rollout_resumed: meta.annotation(names::ROLLOUT_RESUMED_AT).and_then(Moment::parse),
         }
     }
 }

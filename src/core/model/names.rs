@@ -55,8 +55,10 @@ pub const PLACED_BY: &str = "rolegate.dev/pod-group";
 pub const DISCOVERY: &str = "rolegate.dev/discovery";
 /// Annotation of a Grove set: how far its pods find each other, one of [`super::clique_set::DISCOVERY_SCOPES`].
 pub const DISCOVERY_SCOPE: &str = "rolegate.dev/discovery-scope";
-/// Annotation of the object that carries a group, RFC 3339: work that waited for a person at that time goes on.
+/// Annotation of the object that carries a group, RFC 3339: recoveries that waited for a person at that time go on.
 pub const RESUMED_AT: &str = "rolegate.dev/resumed-at";
+/// Annotation of the object that carries a group, RFC 3339: rollouts that paused at that time go on.
+pub const ROLLOUT_RESUMED_AT: &str = "rolegate.dev/rollout-resumed-at";
 /// Annotation of pods that were released to a place, `key=value,key=value`: rolegate's entries in `nodeSelector`.
 pub const PINNED: &str = "rolegate.dev/pinned";
 /// Annotation of held pods, `<group>/<coordination>`: the coordination that tells the reason.

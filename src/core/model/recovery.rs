@@ -19,7 +19,7 @@ const LIMIT: u32 = 3;
 const MAX_CONCURRENT: u32 = 1;
 const WINDOW: Duration = Duration::from_secs(3600);
 /// Longest time that is accepted.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Recovery of a batch that loses a replica, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]

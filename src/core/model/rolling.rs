@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::rollout_step::RolloutStep;
 use super::{Coordination, Group};
 use crate::api::IntOrString;
 
@@ -23,6 +24,8 @@ pub struct RollingBounds {
     pub max_unavailable: Unavailable,
     /// Share of each role that stays old, in percent.
     pub partition: u32,
+    /// Steps across the roles; empty when all roles are updated at one rate.
+    pub steps: Vec<RolloutStep>,
 }
 
 /// Replicas of a role that may be unavailable, at least one.
@@ -49,11 +52,11 @@ impl RollingBounds {
     pub fn of(coordination: &Coordination) -> Option<Self> {
         let (update, _) = coordination.rolling_update.as_ref()?;
         let percentage = |value: &Option<IntOrString>| value.as_ref().and_then(IntOrString::percent);
+        let roles: Vec<_> = coordination.role_names().into_iter().map(str::to_owned).collect();
         let unavailable = update.max_unavailable_ratio.as_ref().or(update.max_unavailable.as_ref());
         Some(Self {
             index: coordination.index,
             name: coordination.display_name(),
-            roles: coordination.role_names().into_iter().map(str::to_owned).collect(),
             max_skew: percentage(&update.max_skew).unwrap_or(100),
             max_unavailable: match unavailable {
                 Some(IntOrString::Int(number)) => Unavailable::Count(u32::try_from(*number).unwrap_or(1)),
@@ -61,6 +64,8 @@ impl RollingBounds {
                 None => Unavailable::Count(1),
             },
             partition: percentage(&update.partition).unwrap_or(0),
+            steps: RolloutStep::parse_all(update.steps.as_deref().unwrap_or_default(), &roles),
+            roles,
         })
     }
 
@@ -77,10 +82,15 @@ impl RollingBounds {
     /// Returns the number of replicas that stay old, rounded up: 80 % of 200 keeps ordinals 0–159. Below 100 %, at least one is
     /// updated.
     pub fn kept_old(&self, desired: u32) -> u32 {
-        let (whole, rest) = share(self.partition, desired);
-        let kept = whole + u32::from(rest > 0);
-        if self.partition < 100 { kept.min(desired.saturating_sub(1)) } else { desired }
+        kept_old(self.partition, desired)
     }
+}
+
+/// Returns the number of replicas that stay old if this share in percent does.
+pub(super) fn kept_old(percent: u32, desired: u32) -> u32 {
+    let (whole, rest) = share(percent, desired);
+    let kept = whole + u32::from(rest > 0);
+    if percent < 100 { kept.min(desired.saturating_sub(1)) } else { desired }
 }
 
 /// Returns the role and all roles that coordinations connect with it, directly or through other roles.
@@ -117,6 +127,7 @@ mod tests {
             max_skew: 100,
             max_unavailable: Unavailable::Count(1),
             partition,
+            steps: Vec::new(),
         }
     }
 

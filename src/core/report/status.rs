@@ -10,7 +10,7 @@ use super::{Picture, Segments, Would, coordination};
 use crate::api::status::{Condition, RecoveryState};
 use crate::model::{Group, LetGo};
 use crate::plan::Batch;
-use crate::plan::rollout::{RoleRollout, waits_for};
+use crate::plan::rollout::{RoleRollout, Stage, stage_text, waits_for};
 
 #[derive(Serialize)]
 pub struct Status<'a> {
@@ -37,6 +37,9 @@ pub struct Status<'a> {
     coordinations: Vec<Coordination<'a>>,
     holds: Vec<Hold<'a>>,
     rollouts: Vec<Rollout<'a>>,
+    /// Steps under way of rollouts in steps.
+    #[serde(rename = "rolloutSteps", skip_serializing_if = "Vec::is_empty")]
+    rollout_steps: Vec<RolloutStep<'a>>,
     /// The wanted segments of a group whose workloads are scaled together.
     #[serde(skip_serializing_if = "Option::is_none")]
     elastic: Option<Segments>,
@@ -46,6 +49,21 @@ pub struct Status<'a> {
     /// The fit of coordinations whose batches wait for room, as `rolegate fit` reports it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fit: Vec<Value>,
+}
+
+/// The step under way of a rollout in steps.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RolloutStep<'a> {
+    coordination: &'a str,
+    /// Counted from 1.
+    step: u32,
+    steps: u32,
+    /// True when the edit was taken back, and the steps are walked back.
+    back: bool,
+    /// True during the pause after the step.
+    paused: bool,
+    sentence: String,
 }
 
 /// The open rollout of a role.
@@ -131,6 +149,7 @@ impl<'a> Status<'a> {
             coordinations: picture.group().map(|group| coordinations(group, picture)).unwrap_or_default(),
             holds: picture.seen.decision.held.iter().map(Hold::of).collect(),
             rollouts: rollouts(picture),
+            rollout_steps: rollout_steps(picture),
             elastic: picture.group().and_then(|group| Segments::of(group, &picture.seen)),
             recoveries: &status.recoveries,
             fit: picture.fitted.iter().map(coordination).collect(),
@@ -171,6 +190,19 @@ fn rollouts<'a>(picture: &'a Picture) -> Vec<Rollout<'a>> {
         })
     };
     roles.iter().filter_map(entry).collect()
+}
+
+fn rollout_steps<'a>(picture: &'a Picture) -> Vec<RolloutStep<'a>> {
+    let rollouts = &picture.seen.rollouts;
+    let entry = |stage: &'a Stage| RolloutStep {
+        coordination: &stage.name,
+        step: stage.number.step,
+        steps: stage.number.steps,
+        back: stage.number.back,
+        paused: stage.pause.is_some(),
+        sentence: stage_text(stage, &rollouts.roles),
+    };
+    rollouts.stages.iter().map(entry).collect()
 }
 
 fn segment(batch: &Batch) -> Segment<'_> {

@@ -65,6 +65,9 @@ fn roles_exist(policy: &CoordinatedPolicy, world: &World, report: &mut Report) {
     }
 }
 
+/// The operator of RoleBasedGroups carries out the policy, and rolegate only judges it.
+const NO_STEPS: &str = "RBG has no steps: it may stand in a RoleCoordination, whose rollouts rolegate carries out";
+
 /// Words of `scaling.progression`.
 const PROGRESSIONS: &[&str] = &["OrderScheduled", "OrderReady"];
 
@@ -80,6 +83,10 @@ fn format(policy: &CoordinatedPolicy, _: &World, report: &mut Report) {
         if let Some(update) = &rule.strategy.rolling_update {
             for (path, cause, value, detail) in rolling_update_faults(update, &strategy_at.child("rollingUpdate")) {
                 report.error(&rule.name, path, cause, value, detail);
+            }
+            if update.steps.is_some() {
+                let path = strategy_at.child("rollingUpdate").child("steps");
+                report.error(&rule.name, path, Cause::Forbidden, None, NO_STEPS);
             }
         }
         let Some(scaling) = &rule.strategy.scaling else { continue };

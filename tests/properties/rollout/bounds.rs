@@ -1,6 +1,6 @@
 //! Random roles, speeds, failures and edits.
 
-use rolegate::model::RollingBounds;
+use rolegate::model::{RollingBounds, RolloutStep};
 
 use super::world::{Controller, Role, World, mk_bounds};
 use crate::prelude::*;
@@ -88,6 +88,39 @@ fn plan_within_bounds(world: &mut World) {
     }
 }
 
+/// Returns steps with these shares, each at least those before, and the rest.
+fn rising(names: &[String], shares: Vec<Vec<u32>>) -> Vec<RolloutStep> {
+    let mut before = vec![0; NAMES.len()];
+    let mut steps = Vec::new();
+    for shares in shares.into_iter().chain([vec![100; NAMES.len()]]) {
+        before.iter_mut().zip(shares).for_each(|(before, share)| *before = share.max(*before));
+        let shares = names.iter().cloned().zip(before.iter().copied()).collect();
+        steps.push(RolloutStep { shares, pause: None });
+    }
+    steps
+}
+
+/// A replica is updated only within the first step that some role has not come to the end of, or was before a role fell back.
+fn one_after_another(world: &World) {
+    let steps = &world.bounds[0].steps;
+    for (name, role) in &world.roles {
+        let Some(step) = steps.iter().position(|step| step.goal(name, role.desired()) >= role.updated()) else {
+            continue;
+        };
+        for before in &steps[..step] {
+            for (other, state) in &world.roles {
+                let goal = before.goal(other, state.desired());
+                assert!(
+                    state.most >= goal,
+                    "{name} is in step {}, and {other} was at {} of {goal}",
+                    step + 1,
+                    state.most
+                );
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(crate::tried(150))]
 
@@ -140,6 +173,49 @@ proptest! {
         for name in world.names() {
             if world.roles[&name].update == 3 {
                 world.edit(&name, 2);
+            }
+        }
+        let plan = world.settle();
+        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
+    }
+
+    /// In steps: the order of the shares holds at every plan, whatever is slow or fails, and the rollout ends.
+    #[test]
+    fn steps_are_taken_one_after_another(
+        mut world in world(Just(0)),
+        shares in proptest::collection::vec(proptest::collection::vec(0..=100_u32, NAMES.len()), 0..4),
+        events in events(true),
+    ) {
+        let names = world.names();
+        world.bounds.truncate(1);
+        world.bounds[0].steps = rising(&names, shares);
+        for event in &events {
+            if !matches!(event, Event::Edit(..)) {
+                happen(&mut world, event);
+                one_after_another(&world);
+            }
+        }
+        let plan = world.settle();
+        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
+    }
+
+    /// In steps, after edits forth and back and pods that fail: it ends when pods get ready.
+    #[test]
+    fn steps_lead_to_the_end(
+        mut world in world(Just(0)),
+        shares in proptest::collection::vec(proptest::collection::vec(0..=100_u32, NAMES.len()), 0..4),
+        events in events(true),
+    ) {
+        let names = world.names();
+        world.bounds.truncate(1);
+        world.bounds[0].steps = rising(&names, shares);
+        world.broken.insert(3);
+        for event in &events {
+            happen(&mut world, event);
+        }
+        for name in &names {
+            if world.roles[name].update == 3 {
+                world.edit(name, 2);
             }
         }
         let plan = world.settle();

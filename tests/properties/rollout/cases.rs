@@ -19,7 +19,7 @@ fn mk_rollout(parts: &[(usize, Ordinal)], partition: u32) -> RoleRollout {
 fn plan(max_skew: u32, unavailable: Unavailable, roles: &[(&str, RoleRollout)]) -> RolloutPlan {
     let names: Vec<_> = roles.iter().map(|(name, _)| *name).collect();
     let roles: BTreeMap<_, _> = roles.iter().map(|(name, role)| ((*name).to_owned(), role.clone())).collect();
-    plan_rollout(&[mk_bounds(&names, max_skew, unavailable, 0)], &roles)
+    plan_rollout(&[mk_bounds(&names, max_skew, unavailable, 0)], &roles, &[])
 }
 
 fn rounds(skew: u32, unavailable: Unavailable) -> usize {
@@ -138,12 +138,12 @@ fn a_role_waits_for_the_edits_of_the_others() {
     let role = RoleRollout { settled: false, ..mk_rollout(&[(4, OLD)], FROZEN) };
     let bounds = [mk_bounds(&["prefill", "decode"], 100, Unavailable::Count(1), 0)];
     let alone = BTreeMap::from([("prefill".to_owned(), role.clone())]);
-    let decided = plan_rollout(&bounds, &alone);
+    let decided = plan_rollout(&bounds, &alone, &[]);
     assert_eq!((decided["prefill"].partition, decided["prefill"].state), (FROZEN, ProgressState::Waiting));
     assert_eq!(decided["prefill"].waits.clone().unwrap().reason, WaitReason::Settling);
     let both = BTreeMap::from([("prefill".to_owned(), role.clone()), ("decode".to_owned(), role.clone())]);
-    assert_eq!(plan_rollout(&bounds, &both)["prefill"].partition, 3);
+    assert_eq!(plan_rollout(&bounds, &both, &[])["prefill"].partition, 3);
     let unseen = RoleRollout { judged: false, ..role };
     let both = BTreeMap::from([("prefill".to_owned(), unseen.clone()), ("decode".to_owned(), unseen)]);
-    assert_eq!(plan_rollout(&bounds, &both)["prefill"].waits.clone().unwrap().reason, WaitReason::NotObserved);
+    assert_eq!(plan_rollout(&bounds, &both, &[])["prefill"].waits.clone().unwrap().reason, WaitReason::NotObserved);
 }

@@ -2,7 +2,7 @@
 
 use rolegate::model::{RolledWorkload, RollingBounds, RolloutClaim, WorkloadKey, WorkloadKind};
 use rolegate::plan::reconcile::rounds::Rounds;
-use rolegate::plan::rollout::{Edit, Ordinal, RoleRollout, RolloutPlan, excess, plan_rollout};
+use rolegate::plan::rollout::{Edit, Ordinal, Pauses, RoleRollout, RolloutPlan, excess, plan_rollout, stages};
 
 use crate::prelude::*;
 
@@ -35,6 +35,8 @@ pub struct Role {
     pub excused: u32,
     /// How often somebody edited it.
     edits: u32,
+    /// The most replicas that were updated and ready at once.
+    pub most: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -59,13 +61,13 @@ const SETTLE: Duration = Duration::from_secs(5);
 
 pub fn mk_bounds(roles: &[&str], max_skew: u32, max_unavailable: Unavailable, partition: u32) -> RollingBounds {
     let roles = roles.iter().map(|role| (*role).to_owned()).collect();
-    RollingBounds { index: 0, name: "roll".to_owned(), roles, max_skew, max_unavailable, partition }
+    RollingBounds { index: 0, name: "roll".to_owned(), roles, max_skew, max_unavailable, partition, steps: Vec::new() }
 }
 
 impl Role {
     pub fn new(desired: u32, controller: Controller) -> Self {
         let pods = (0..desired).map(|_| Some(Pod { revision: 0, ready: true })).collect();
-        Self { controller, pods, partition: FROZEN, floor: 0, current: 0, update: 1, excused: 0, edits: 0 }
+        Self { controller, pods, partition: FROZEN, floor: 0, current: 0, update: 1, excused: 0, edits: 0, most: 0 }
     }
 
     pub fn desired(&self) -> u32 {
@@ -120,6 +122,8 @@ impl Role {
             settled: edit.settled,
             stuck,
             may_run: u32::MAX,
+            revision: Some(format!("{}", self.update)),
+            back: self.current == self.update && self.updated() < self.desired(),
         }
     }
 
@@ -196,10 +200,16 @@ impl World {
         self.roles.iter().map(view).collect()
     }
 
+    /// Decides, with no pause ended.
+    fn decide(&self) -> RolloutPlan {
+        let view = self.view();
+        plan_rollout(&self.bounds, &view, &stages(&self.bounds, &view, &Pauses::default()))
+    }
+
     /// Plans and sets the partitions. Says what was decided, and whether anything was.
     pub fn plan(&mut self) -> (RolloutPlan, bool) {
         self.now += Duration::from_secs(1);
-        let plan = plan_rollout(&self.bounds, &self.view());
+        let plan = self.decide();
         let still = self.stands_still();
         let mut moved = still;
         for (name, decided) in &plan {
@@ -209,7 +219,7 @@ impl World {
             moved |= decided.partition < role.partition;
             role.partition = decided.partition;
         }
-        let again = plan_rollout(&self.bounds, &self.view());
+        let again = self.decide();
         for (name, decided) in &again {
             assert_eq!(decided.partition, plan[name].partition, "{name}: a replan of its own result is not empty");
         }
@@ -233,6 +243,8 @@ impl World {
         match &mut role.pods[index] {
             Some(pod) if !pod.ready && !self.broken.contains(&pod.revision) => {
                 pod.ready = true;
+                let done = role.pods.iter().flatten().filter(|pod| pod.ready && pod.revision == role.update).count();
+                role.most = role.most.max(u32::try_from(done).unwrap());
                 if role.pods.iter().all(|pod| pod.is_some_and(|pod| pod.ready && pod.revision == role.update)) {
                     role.current = role.update;
                 }
@@ -274,7 +286,9 @@ impl World {
         if role.updated() <= role.excused {
             return;
         }
-        for bounds in self.bounds.iter().filter(|bounds| bounds.has(name)) {
+        // In steps, the skew bounds the way to shares that may differ by more.
+        let at_one_rate = |bounds: &&RollingBounds| bounds.has(name) && bounds.steps.is_empty();
+        for bounds in self.bounds.iter().filter(at_one_rate) {
             let compared =
                 |other: &&String| *other != name && self.round[*other] == self.round[name] && bounds.has(other);
             for (other, state) in self.roles.iter().filter(|(other, _)| compared(other)) {

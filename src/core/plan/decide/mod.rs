@@ -48,7 +48,7 @@ use crate::plan::elastic::{self, Deferral, ElasticContext, ElasticPlan};
 use crate::plan::placement::Placer;
 use crate::plan::recovery::entry::Phase;
 use crate::plan::recovery::{RecoveryContext, plan_recovery};
-use crate::plan::rollout::{RolloutPlan, Rollouts, plan_rollout};
+use crate::plan::rollout::{RolloutPlan, Rollouts, plan_rollout, stages};
 use crate::plan::view::{GroupView, HeldPod, PodRef};
 use crate::rules::Violation;
 
@@ -214,7 +214,8 @@ fn rollout(
         || elastic.is_some_and(|plan| plan.draining.is_some() || !plan.scales.is_empty());
     let goes: HashSet<_> = release.iter().map(|release| &release.pod.pod.uid).collect();
     rollouts.decided(view, released, |pod| goes.contains(&pod.pod.uid));
-    let mut plan = plan_rollout(&rollouts.bounds, &rollouts.roles);
+    rollouts.stages = stages(&rollouts.bounds, &rollouts.roles, &rollouts.pauses);
+    let mut plan = plan_rollout(&rollouts.bounds, &rollouts.roles, &rollouts.stages);
     if moves_on || !context.faults.is_empty() {
         for (name, decided) in &mut plan {
             decided.partition = rollouts.roles.get(name).map_or(decided.partition, |role| role.partition);

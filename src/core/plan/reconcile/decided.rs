@@ -24,6 +24,8 @@ pub struct Decided {
     pub recoveries: Vec<Phase>,
     /// Batches that look broken and are not made anew for now.
     pub paused: u32,
+    /// Rollouts at a pause of their steps.
+    pub rollouts_paused: u32,
     /// Pods that run without the group for which they were held.
     pub uncoordinated: u32,
     /// Updated and desired replicas of roles with an open rollout.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::moment::Moment;
-use crate::model::{Group, GroupKey, HoldReason, Queued};
+use crate::model::{Group, GroupKey, HoldReason, ProgressState, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
@@ -161,6 +161,7 @@ impl Pass<'_> {
         self.placed(decision);
         self.memory.decided.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.decided.stalled = conditions::says_stalled(&seen.status);
+        self.memory.decided.rollouts_paused = count(rollouts.stages.iter().filter(|s| s.pause.is_some()).count());
         self.memory.decided.batches = states(group, view, decision);
         self.memory.decided.segments = decision.elastic.as_ref().map(ElasticPlan::counts).unwrap_or_default();
         self.remember_recoveries(&decision.recovery);
@@ -180,9 +181,14 @@ impl Pass<'_> {
         events.extend(self.memory.status.events(group));
         self.publish(About::Group(group.clone()), events);
         self.tell_pods(group, view, decision);
-        let waits = !decision.held.is_empty() || !rollouts.roles.is_empty() || !conditions::is_ready(&view.roles);
+        // A rollout that pauses waits for nobody, and has not stalled when it goes on.
+        let mut open = decision.rollout.values().filter(|role| role.state != ProgressState::Paused);
+        let waits = !decision.held.is_empty() || open.next().is_some() || !conditions::is_ready(&view.roles);
         self.memory.movement.rests = !waits;
         self.pass_again(self.memory.movement.stalled_at(deadline).filter(|_| waits));
+        self.pass_again(
+            rollouts.pause_ends().and_then(|end| Some(self.now + Moment::parse(self.now_text)?.until(end))),
+        );
         self.roll(group, rollouts, decision);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);

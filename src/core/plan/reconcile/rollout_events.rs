@@ -6,13 +6,18 @@ use crate::model::ProgressState;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::lasting::{LASTS, Timed};
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::rollout::{RoleRollout, RolloutPlan, Rollouts, Wait, WaitReason, waits_for};
+use crate::plan::rollout::{
+    RoleRollout, RolloutPlan, Rollouts, Stage, StepNumber, Wait, WaitReason, stage_text, waits_for,
+};
 use crate::plan::status::STALLED;
+use crate::plan::status::conditions::ROLLOUT_PAUSED;
 
 /// The reason of the Event on a role that waits.
 pub const HELD: &str = "RolloutHeld";
 /// The reason of the Event on a rollout that proceeded, or is over.
 pub const ADVANCED: &str = "RolloutAdvanced";
+/// The reason of the Event on a step of a rollout that begins.
+pub const STEP: &str = "RolloutStep";
 
 /// The last reported state of the rollouts of a group.
 #[derive(Debug, Default)]
@@ -26,6 +31,29 @@ pub struct ReportedRollouts {
     /// Roles whose rollout was over when it was last seen open.
     complete: BTreeSet<String>,
     stalled: bool,
+    /// The reported steps, by position of the coordination; `None` before the first pass.
+    stages: Option<BTreeMap<usize, ReportedStage>>,
+}
+
+/// The furthest reported step of a rollout: one that falls back is not reported again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ReportedStage {
+    /// The revisions that its roles are updated to.
+    revisions: BTreeMap<String, String>,
+    back: bool,
+    /// The step, and whether the pause after it was reached.
+    at: (u32, bool),
+}
+
+impl ReportedStage {
+    fn of(stage: &Stage) -> Self {
+        let StepNumber { step, back, .. } = stage.number;
+        Self { revisions: stage.state.revisions.clone(), back, at: (step, stage.pause.is_some()) }
+    }
+
+    fn is_of(&self, other: &Self) -> bool {
+        self.revisions == other.revisions && self.back == other.back
+    }
 }
 
 /// The waiting role, the reason, and the role it waits for.
@@ -45,6 +73,7 @@ impl ReportedRollouts {
         let mut events: Vec<_> = self.partitions.iter().filter_map(advanced).collect();
         let complete = plan.iter().filter(|(_, role)| role.state == ProgressState::Complete);
         self.complete = complete.map(|(name, _)| name.clone()).collect();
+        events.extend(self.steps(rollouts));
         let reported = self.partitions.take().unwrap_or_default();
         let latest = |(name, role): (&String, &RoleRollout)| {
             let (now, before) = (granted_from(role), reported.get(name).copied());
@@ -73,6 +102,28 @@ impl ReportedRollouts {
         }
         self.stalled = stalled;
         (events, self.waiting.next(LASTS, Uptime::ZERO))
+    }
+
+    /// Returns Events on steps that begin, and on pauses.
+    fn steps(&mut self, rollouts: &Rollouts) -> Vec<EventNote> {
+        let known = self.stages.take();
+        let (mut events, mut reported) = (Vec::new(), BTreeMap::new());
+        for stage in &rollouts.stages {
+            let now = ReportedStage::of(stage);
+            let before = known.as_ref().and_then(|known| known.get(&stage.index)).filter(|before| before.is_of(&now));
+            if let Some(before) = before.filter(|before| before.at >= now.at) {
+                reported.insert(stage.index, before.clone());
+                continue;
+            }
+            let reason = if stage.pause.is_some() { ROLLOUT_PAUSED } else { STEP };
+            let roles = stage.limits.keys().cloned().collect();
+            if known.is_some() {
+                events.push(event(reason, stage_text(stage, &rollouts.roles), false, roles));
+            }
+            reported.insert(stage.index, now);
+        }
+        self.stages = Some(reported);
+        events
     }
 }
 

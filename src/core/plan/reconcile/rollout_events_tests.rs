@@ -29,7 +29,7 @@ fn told(
     bounds: &[RollingBounds],
     now: Uptime,
 ) -> (Vec<String>, Option<Uptime>) {
-    let plan = plan_rollout(bounds, &roles);
+    let plan = plan_rollout(bounds, &roles, &[]);
     let (events, again) = reported.events(&Rollouts { roles, ..Rollouts::default() }, &plan, false, now);
     (events.into_iter().map(|event| format!("{}: {}", event.reason, event.note)).collect(), again)
 }

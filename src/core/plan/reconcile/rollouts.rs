@@ -6,7 +6,7 @@ use crate::plan::decide::decision::Decision;
 use crate::plan::evaluate::Observation;
 use crate::plan::reconcile::action::{Action, Step};
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::rollout::Rollouts;
+use crate::plan::rollout::{Rollouts, Stage};
 use crate::plan::view::Snapshot;
 
 impl Pass<'_> {
@@ -49,7 +49,10 @@ impl Pass<'_> {
             let Some(workload) = rollouts.workloads.get(name) else { continue };
             if plan.state == ProgressState::Complete {
                 self.thaw(workload);
-            } else if plan.partition < workload.partition && says_cohort(group, workload) {
+            } else if plan.partition < workload.partition
+                && says_cohort(group, workload)
+                && says_steps(group, rollouts, name)
+            {
                 self.set_partition(workload, plan.partition, false);
             }
         }
@@ -68,4 +71,14 @@ impl Pass<'_> {
 /// Reports whether the status has the cohort of the pods that the workload will create.
 fn says_cohort(group: &Group, workload: &RolledWorkload) -> bool {
     workload.update_revision.as_deref().is_some_and(|to| group.known_cohort(&workload.claim.role, to).is_some())
+}
+
+/// Reports whether the status has the ended pauses of the rollouts of a role, and the roles that take part.
+fn says_steps(group: &Group, rollouts: &Rollouts, role: &str) -> bool {
+    let is_stored = |stage: &Stage| {
+        let stored = group.status.coordination_state.iter().find(|state| state.name == stage.name);
+        let stored = stored.and_then(|state| state.rollout.as_ref());
+        stored.is_some_and(|stored| stored.passed == stage.state.passed && stored.revisions == stage.state.revisions)
+    };
+    rollouts.stages.iter().filter(|stage| stage.limits.contains_key(role)).all(is_stored)
 }

@@ -16,6 +16,7 @@ fn together(roles: &[&str]) -> RollingBounds {
         max_skew: 10,
         max_unavailable: Unavailable::Count(1),
         partition: 0,
+        steps: Vec::new(),
     }
 }
 

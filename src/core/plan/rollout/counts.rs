@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Ordinal, RoleRollout, Rollouts};
+use super::{Ordinal, Pauses, RoleRollout, Rollouts};
 use crate::model::rolling::FROZEN;
 use crate::model::{Group, Role, RollingBounds};
 use crate::plan::view::counts::{ObservedCounts, RoleCounts};
@@ -16,7 +16,8 @@ impl ObservedCounts {
             let batched = group.batch_size(&role.name).is_some();
             Some((role.name.clone(), rollout(role, self.roles.get(&role.name)?, batched)?))
         });
-        Rollouts { roles: roles.collect(), bounds, ..Rollouts::default() }
+        let pauses = Pauses::of(group, &bounds, None);
+        Rollouts { roles: roles.collect(), bounds, pauses, ..Rollouts::default() }
     }
 }
 
@@ -59,5 +60,7 @@ fn rollout(role: &Role, counts: &RoleCounts, batched: bool) -> Option<RoleRollou
         settled: true,
         stuck: false,
         may_run: 0,
+        revision: None,
+        back: false,
     })
 }

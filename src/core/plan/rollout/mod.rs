@@ -4,6 +4,7 @@ mod cohorts;
 mod counts;
 mod observe;
 mod skew;
+mod stage;
 pub mod standing;
 mod text;
 mod walk;
@@ -12,10 +13,11 @@ use std::collections::BTreeMap;
 
 pub use observe::Rollouts;
 pub use skew::excess;
-pub use text::{rollouts, waits_for};
+pub use stage::{PauseEnd, Pauses, Stage, StepNumber, stages};
+pub use text::{PlannedStep, planned_steps, rollouts, stage_text, waits_for};
 pub use walk::plan_rollout;
 
-use crate::model::ProgressState;
+use crate::model::{ProgressState, RollingBounds};
 
 /// One replica in a rollout; the default is a replica that does not exist.
 #[expect(clippy::struct_excessive_bools, reason = "four independent facts of a replica, not states of one machine")]
@@ -45,6 +47,7 @@ impl Ordinal {
 }
 
 /// An open rollout of one role.
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a rollout, not states of one machine")]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoleRollout {
     /// The current partition of the workload: ordinals from here on may be replaced at any moment.
@@ -63,6 +66,10 @@ pub struct RoleRollout {
     pub stuck: bool,
     /// The number of replicas that may run: replicas beyond wait for their batch.
     pub may_run: u32,
+    /// The revision that it is updated to, once known.
+    pub revision: Option<String>,
+    /// Whether the edit was taken back: the role goes to the revision that it came from.
+    pub back: bool,
 }
 
 impl RoleRollout {
@@ -174,6 +181,18 @@ pub enum WaitReason {
     Unavailable,
     /// Another role is too far behind.
     Skew,
+    /// The step under way updates no more replicas of the role, and a role is behind in it.
+    Step(StepNumber),
+    /// The rollout pauses after a step.
+    Pause(StepNumber, PauseEnd),
+}
+
+/// Returns the ordinal below which replicas of a role stay old.
+fn floor(bounds: &[RollingBounds], name: &str, role: &RoleRollout) -> u32 {
+    let desired = role.desired();
+    let shared = bounds.iter().filter(|bounds| bounds.has(name));
+    let kept = shared.map(|bounds| bounds.kept_old(desired)).max().unwrap_or(desired);
+    kept.max(role.floor).min(desired)
 }
 
 /// The decisions for all roles with an open rollout.

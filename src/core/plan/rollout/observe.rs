@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cohorts::{RolledRole, cohorts};
 use super::standing::{Standings, at_rest, observed, of_open};
-use super::{Edit, Ordinal, RoleRollout, RolloutPlan};
+use super::{Edit, Ordinal, PauseEnd, Pauses, RoleRollout, RolloutPlan, Stage};
 use crate::api::status::{Cohorts, ObservedWorkload};
+use crate::model::moment::Moment;
 use crate::model::{Group, RolledWorkload, RollingBounds};
 use crate::plan::view::{GroupPods, GroupView, PodFacts, Replicas};
 
@@ -27,15 +28,19 @@ pub struct Rollouts {
     pub strays: Vec<RolledWorkload>,
     /// The cohorts to commit before a partition moves.
     pub cohorts: Option<Cohorts>,
+    /// The inputs on pauses.
+    pub pauses: Pauses,
+    /// The steps under way, once decided.
+    pub stages: Vec<Stage>,
 }
 
 impl Rollouts {
-    /// Observes the rollouts of a group. `edit` returns what is remembered of the last edit of a workload.
+    /// Observes the rollouts of a group. `now` is the current time; `edit` returns what is remembered of the last edit of a workload.
     pub(in crate::plan) fn observe(
         group: &Group,
         view: &GroupView,
         pods: &GroupPods,
-        workloads: &[RolledWorkload],
+        (workloads, now): (&[RolledWorkload], Option<Moment>),
         edit: impl Fn(&RolledWorkload) -> Edit,
     ) -> Self {
         let bounds = RollingBounds::all_of(group);
@@ -53,15 +58,21 @@ impl Rollouts {
             let edit = edit(workload);
             let settled = edit.settled || edited_together(&bounds, workloads, workload, &edit);
             rolled.push(RolledRole { workload, edit: Edit { settled, ..edit.clone() } });
+            let base = base(view, workload);
+            let ordinals = ordinals(view, workload, base.as_deref());
+            // Some controllers name the update revision as the base when all replicas have it.
+            let is_left = ordinals.iter().any(|replica| !replica.updated);
             let rollout = RoleRollout {
                 partition: workload.partition,
                 floor: workload.asked_partition(),
-                ordinals: ordinals(view, workload),
+                ordinals,
                 judged: workload.observed && workload.update_revision.is_some(),
                 round: edit.round,
                 settled,
                 stuck: false,
                 may_run: 0,
+                revision: workload.update_revision.clone(),
+                back: is_left && base.is_some() && base == workload.update_revision,
             };
             seen.roles.insert(role.clone(), rollout);
             seen.workloads.insert(role.clone(), workload.clone());
@@ -80,7 +91,8 @@ impl Rollouts {
             |role: &RolledRole<'_>| Some((role.workload.claim.role.clone(), observed(group, role.workload)?));
         seen.observed = rolled.iter().filter_map(spoken_of).collect();
         let cohorts = cohorts(group, &bounds, pods, &rolled);
-        Self { bounds, cohorts, ..seen }
+        let pauses = Pauses::of(group, &bounds, now);
+        Self { bounds, cohorts, pauses, ..seen }
     }
 
     /// Returns the standing of each role with rolling updates.
@@ -93,6 +105,15 @@ impl Rollouts {
 }
 
 impl Rollouts {
+    /// Returns when the next pause ends by itself.
+    pub(in crate::plan) fn pause_ends(&self) -> Option<Moment> {
+        let end = |stage: &Stage| match stage.pause {
+            Some(PauseEnd::At(end)) => Some(end),
+            _ => None,
+        };
+        self.stages.iter().filter_map(end).min()
+    }
+
     /// Notes the decision on pods: `released` replicas of each batched role may run, and pods for which `goes` returns true are
     /// about to be released, such as a pod that its workload has just recreated.
     pub(in crate::plan) fn decided(
@@ -139,25 +160,31 @@ fn edited_together(
     bounds.iter().filter(|bounds| bounds.has(&workload.claim.role)).all(|bounds| bounds.roles.iter().all(carries))
 }
 
+/// Returns the revision that the pods of a workload come from: if it does not tell, that of its lowest pod.
+fn base(view: &GroupView, workload: &RolledWorkload) -> Option<String> {
+    let pods = || view.roles.get(&workload.claim.role).map(|role| role.replicas.pods()).into_iter().flatten();
+    let lowest = || pods().find_map(|(_, pod)| pod.revision.as_ref()).map(ToString::to_string);
+    workload.current_revision.clone().or_else(lowest)
+}
+
 /// Returns the desired replicas of a workload. Revisions are read from the pods: the counts of the workload status are stale
 /// right after an edit, and do not say which ordinals they mean.
-fn ordinals(view: &GroupView, workload: &RolledWorkload) -> Vec<Ordinal> {
+fn ordinals(view: &GroupView, workload: &RolledWorkload, base: Option<&str>) -> Vec<Ordinal> {
     let none = Replicas::default();
     let replicas = view.roles.get(&workload.claim.role).map_or(&none, |role| &role.replicas);
-    let lowest = || replicas.pods().find_map(|(_, pod)| pod.revision.as_ref()).map(ToString::to_string);
-    let (update, base) = (workload.update_revision.clone(), workload.current_revision.clone().or_else(lowest));
-    let is = |pod: &PodFacts, other: &Option<String>| pod.revision.as_deref() == other.as_deref();
+    let update = workload.update_revision.as_deref();
+    let is = |pod: &PodFacts, other: Option<&str>| pod.revision.as_deref() == other;
     let ordinal = |ordinal: u32| {
         let Some(replica) = replicas.get(ordinal) else {
             return Ordinal { updated: update.is_some() && update == base, ..Ordinal::default() };
         };
         let pods = replicas.pods_of(ordinal);
-        let updated = pods.iter().all(|pod| is(pod, &update));
+        let updated = pods.iter().all(|pod| is(pod, update));
         Ordinal {
             updated,
             ready: replica.is_ready(),
             held: replica.held > 0,
-            given_up: !updated && pods.iter().all(|pod| !is(pod, &update) && !is(pod, &base)),
+            given_up: !updated && pods.iter().all(|pod| !is(pod, update) && !is(pod, base)),
         }
     };
     (0..workload.desired).map(ordinal).collect()

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::RoleRollout;
+use super::{RoleRollout, Stage};
 use crate::model::RollingBounds;
 
 /// Returns how far a role with `count` of `of` replicas updated is too far ahead of a role with `behind` of `behind_of`; zero
@@ -13,9 +13,10 @@ pub fn excess(bounds: &RollingBounds, (count, of): (u32, u32), (behind, behind_o
     distance - skew.max(100 * of)
 }
 
-/// Returns the role furthest behind that keeps `role` from having `reach` updated replicas.
+/// Returns the role furthest behind that keeps `role` from having `reach` updated replicas. A role that has what the step under
+/// way asks for keeps back no other.
 pub(super) fn limits<'a>(
-    bounds: &[RollingBounds],
+    (bounds, stages): (&[RollingBounds], &[Stage]),
     (name, role, reach): (&str, &RoleRollout, u32),
     others: &'a BTreeMap<String, RoleRollout>,
 ) -> Option<&'a str> {
@@ -24,7 +25,9 @@ pub(super) fn limits<'a>(
     let over = shared.flat_map(|bounds| {
         let compared =
             |(other, state): &(&String, &RoleRollout)| *other != name && state.round == role.round && bounds.has(other);
+        let stage = stages.iter().find(|stage| stage.index == bounds.index);
         let others = others.iter().filter(compared);
+        let others = others.filter(move |(other, _)| !stage.is_some_and(|stage| stage.is_reached(other)));
         others.filter_map(move |(other, state)| {
             let goal = state.desired() - bounds.kept_old(state.desired());
             if state.desired() == 0 || (is_forced(bounds, desired) && state.done() >= goal) {

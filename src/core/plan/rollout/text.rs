@@ -1,8 +1,30 @@
-//! Texts on what a role in a rollout waits for.
+//! Texts on what a role in a rollout waits for, and on the steps of a rollout.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use super::{RolePlan, RoleRollout, RolloutPlan, Rollouts, Wait, WaitReason};
+use super::{PauseEnd, RolePlan, RoleRollout, RolloutPlan, Rollouts, Stage, StepNumber, Wait, WaitReason};
+use crate::model::{Group, RollingBounds, RolloutStep, wording};
+
+/// `step 2 of 3`, or `step 2 of 3 back` after an edit was taken back.
+impl fmt::Display for StepNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { step, steps, back } = self;
+        write!(f, "step {step} of {steps}{}", if *back { " back" } else { "" })
+    }
+}
+
+/// `until it is resumed`, or `for 10m, or until it is resumed`.
+impl fmt::Display for PauseEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resume => {}
+            Self::At(moment) => write!(f, "until {}, or ", moment.text())?,
+            Self::After(time) => write!(f, "for {}, or ", wording::time(*time))?,
+        }
+        f.write_str("until it is resumed")
+    }
+}
 
 /// Returns one sentence: the waiting role, what it waits for, and the object to look at.
 pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>) -> String {
@@ -14,6 +36,8 @@ pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>)
         WaitReason::NotObserved => format!("{name} waits: the controller of {other} has not seen its last change yet"),
         WaitReason::Settling => format!("{name} waits: {other} may be edited as well"),
         WaitReason::Skew => format!("{name} waits for {other}: {counts}{replica}"),
+        WaitReason::Step(number) => format!("{name} waits for the end of {number}: {other} is at {counts}{replica}"),
+        WaitReason::Pause(number, end) => format!("{name} pauses after {number} {end}"),
         WaitReason::Unavailable => {
             let replica = wait.ordinal.map(|ordinal| format!(": {other}-{ordinal} is not ready")).unwrap_or_default();
             format!("{name} has as many replicas unavailable as it may{replica} ({counts})")
@@ -28,9 +52,74 @@ pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>)
     }
 }
 
-/// Returns one line for each role with an open rollout, such as `rollout of prefill: 10/40 updated, 10 of them ready, partition
-/// 30, Waiting`, with the reason to wait.
+/// Returns a sentence such as `"roll" is in step 2 of 3, which ends with decode 4/4 updated and ready`, or `"roll" pauses after
+/// step 1 of 3 until it is resumed`.
+pub fn stage_text(stage: &Stage, roles: &BTreeMap<String, RoleRollout>) -> String {
+    let Stage { name, number, pause, limits, behind, .. } = stage;
+    if let Some(end) = pause {
+        return format!("{name:?} pauses after {number} {end}");
+    }
+    let goal = |role: &String| {
+        let (limit, rollout) = (limits.get(role)?, roles.get(role)?);
+        Some(format!("{role} {limit}/{}", rollout.desired()))
+    };
+    let goals: Vec<_> = behind.iter().filter_map(goal).collect();
+    let ends = if goals.is_empty() {
+        String::new()
+    } else {
+        format!(", which ends with {} updated and ready", goals.join(", "))
+    };
+    format!("{name:?} is in {number}{ends}")
+}
+
+/// One step of a rollout, as it will be for the desired replicas of its roles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedStep {
+    /// The name of the coordination.
+    pub coordination: String,
+    pub number: StepNumber,
+    /// Updated and desired replicas of each role at the end of the step.
+    pub roles: BTreeMap<String, (u32, u32)>,
+    /// The end of the pause after the step.
+    pub pause: Option<PauseEnd>,
+}
+
+/// Returns the steps of a group's rollouts.
+pub fn planned_steps(group: &Group) -> Vec<PlannedStep> {
+    let of = |bounds: RollingBounds| {
+        let steps = crate::plan::view::count(bounds.steps.len());
+        let planned = |(step, one): (u32, &RolloutStep)| {
+            let role = |name: &String| {
+                let desired = group.role(name)?.desired;
+                let goal = one.goal(name, desired).min(desired - bounds.kept_old(desired));
+                Some((name.clone(), (goal, desired)))
+            };
+            PlannedStep {
+                coordination: bounds.name.clone(),
+                number: StepNumber { step, steps, back: false },
+                roles: bounds.roles.iter().filter_map(role).collect(),
+                pause: one.pause.map(|pause| pause.duration.map_or(PauseEnd::Resume, PauseEnd::After)),
+            }
+        };
+        (1..).zip(&bounds.steps).map(planned).collect::<Vec<_>>()
+    };
+    RollingBounds::all_of(group).into_iter().flat_map(of).collect()
+}
+
+/// `rollout "roll", step 1 of 3: decode 0/4, prefill 3/10, then a pause until it is resumed`.
+impl fmt::Display for PlannedStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { coordination, number, roles, pause } = self;
+        let roles: Vec<_> = roles.iter().map(|(role, (goal, of))| format!("{role} {goal}/{of}")).collect();
+        write!(f, "rollout {coordination:?}, {number}: {}", roles.join(", "))?;
+        pause.map_or(Ok(()), |end| write!(f, ", then a pause {end}"))
+    }
+}
+
+/// Returns one line for each rollout in steps and each role with an open rollout, such as `rollout of prefill: 10/40 updated, 10
+/// of them ready, partition 30, Waiting`, with the reason to wait.
 pub fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> Vec<String> {
+    let stages = rollouts.stages.iter().map(|stage| format!("rollout {}", stage_text(stage, &rollouts.roles)));
     let line = |(name, decided): (&String, &RolePlan)| {
         let role = rollouts.roles.get(name)?;
         let (desired, partition) = (role.desired(), decided.partition.min(role.desired()));
@@ -43,5 +132,5 @@ pub fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> Vec<String> {
             waits.unwrap_or_default()
         ))
     };
-    plan.iter().filter_map(line).collect()
+    stages.chain(plan.iter().filter_map(line)).collect()
 }

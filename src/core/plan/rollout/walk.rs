@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{ProgressState, RolePlan, RoleRollout, RolloutPlan, Wait, WaitReason, skew};
+use super::{ProgressState, RolePlan, RoleRollout, RolloutPlan, Stage, Wait, WaitReason, floor, skew};
 use crate::model::RollingBounds;
 
 /// Decides how far each role with an open rollout may go now.
@@ -12,17 +12,22 @@ use crate::model::RollingBounds;
 ///
 /// - for each other role `o` of the round: `(R + 1) / D - U(o) / D(o) <= max(maxSkew, 1 / D(o))`;
 /// - `B < maxUnavailable`, if the replica is ready;
-/// - its ordinal is at least the share that `partition` keeps old.
+/// - its ordinal is at least the share that `partition` keeps old;
+/// - `R` is less than the number of replicas that the step under way updates, if the rollout has steps (see [`stages`]).
 ///
 /// The bound of one replica lets small roles go on: with a skew of 10 %, eight prefill and four decode go 2 and 1, 4 and 2, and
 /// so on. A replica that is held or not ready takes nothing of `maxUnavailable`, so broken replicas are replaced first.
 ///
 /// A grant to one role is compared with the updated and ready
 /// replicas of the others, so all may move in one step, and the bounds hold whichever moves first. Roles without an open
-/// rollout are not in `roles` and are not compared, nor are roles that were edited in another round.
-pub fn plan_rollout(bounds: &[RollingBounds], roles: &BTreeMap<String, RoleRollout>) -> RolloutPlan {
+/// rollout are not in `roles` and are not compared, nor are roles that were edited in another round. A role that has all
+/// replicas of the step under way is not compared either: the skew bounds the way to the shares of a step, not the shares. In a
+/// step of prefill 30 % and decode 0, with a skew of 10 %, prefill goes to 30 %.
+///
+/// [`stages`]: super::stages
+pub fn plan_rollout(bounds: &[RollingBounds], roles: &BTreeMap<String, RoleRollout>, stages: &[Stage]) -> RolloutPlan {
     let plan = |(name, role): (&String, &RoleRollout)| {
-        let walk = Walk { bounds, roles, name, role };
+        let walk = Walk { bounds, roles, stages, name, role };
         (name.clone(), walk.plan())
     };
     roles.iter().map(plan).collect()
@@ -31,6 +36,7 @@ pub fn plan_rollout(bounds: &[RollingBounds], roles: &BTreeMap<String, RoleRollo
 struct Walk<'a> {
     bounds: &'a [RollingBounds],
     roles: &'a BTreeMap<String, RoleRollout>,
+    stages: &'a [Stage],
     name: &'a str,
     role: &'a RoleRollout,
 }
@@ -45,11 +51,12 @@ impl<'a> Walk<'a> {
         let in_flight = RoleRollout { partition, ..self.role.clone() }.in_flight();
         let left = (self.floor()..self.role.desired()).rev().any(|ordinal| !self.at(ordinal).updated);
         let own = |reason, ordinal| Wait { reason, role: self.name.to_owned(), ordinal: Some(ordinal) };
+        let pauses = stopped.as_ref().is_some_and(|wait| matches!(wait.reason, WaitReason::Pause(..)));
         let state = if self.role.is_over() {
             ProgressState::Complete
         } else if partition < self.role.partition || in_flight.is_some() {
             ProgressState::Progressing
-        } else if left || !self.role.judged {
+        } else if (left && !pauses) || !self.role.judged {
             ProgressState::Waiting
         } else {
             ProgressState::Paused
@@ -93,7 +100,12 @@ impl<'a> Walk<'a> {
             if replica.updated {
                 continue;
             }
-            if let Some(other) = skew::limits(self.bounds, (self.name, role, reach + 1), self.roles) {
+            if let Some(stage) =
+                self.stages.iter().find(|stage| stage.limits.get(self.name).is_some_and(|most| reach >= *most))
+            {
+                return (lowest, self.wait_of(stage));
+            }
+            if let Some(other) = skew::limits((self.bounds, self.stages), (self.name, role, reach + 1), self.roles) {
                 let ordinal = self.roles.get(other).and_then(RoleRollout::behind);
                 return (lowest, Some(Wait { reason: WaitReason::Skew, role: other.to_owned(), ordinal }));
             }
@@ -108,6 +120,17 @@ impl<'a> Walk<'a> {
             lowest = Some(ordinal);
         }
         (lowest, None)
+    }
+
+    /// Returns the wait for the end of a step or of the pause after it; `None` if only the role itself is behind.
+    fn wait_of(&self, stage: &Stage) -> Option<Wait> {
+        if let Some(end) = stage.pause {
+            let reason = WaitReason::Pause(stage.number, end);
+            return Some(Wait { reason, role: self.name.to_owned(), ordinal: None });
+        }
+        let other = stage.behind.iter().find(|behind| *behind != self.name)?;
+        let ordinal = self.roles.get(other).and_then(RoleRollout::behind);
+        Some(Wait { reason: WaitReason::Step(stage.number), role: other.clone(), ordinal })
     }
 
     /// Counts the replicas that are unavailable or may be at any moment.
@@ -139,9 +162,7 @@ impl<'a> Walk<'a> {
 
     /// Returns the ordinal below which replicas stay old.
     fn floor(&self) -> u32 {
-        let desired = self.role.desired();
-        let kept = self.shared().map(|bounds| bounds.kept_old(desired)).max().unwrap_or(desired);
-        kept.max(self.role.floor).min(desired)
+        floor(self.bounds, self.name, self.role)
     }
 
     fn at(&self, ordinal: u32) -> super::Ordinal {

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::status::{Condition, GroupStatus, RecoveryState};
 use crate::model::wording::counted;
-use crate::model::{Group, HoldReason};
+use crate::model::{Group, GroupKey, HoldReason};
 use crate::plan::recovery::entry::{Phase, loss_text};
 use crate::plan::recovery::text::{batch_name, many_text, pause};
 use crate::plan::recovery::{PAUSED, RESUMED, RecoveryPlan};
 use crate::plan::rollout::standing::{self, IN_PROGRESS, ROLLED, Standing, Standings};
+use crate::plan::rollout::{PauseEnd, Stage};
 use crate::plan::status::segments::Segments;
 use crate::plan::view::{ReplicaIs, RoleView};
 
@@ -34,8 +35,8 @@ pub const PROGRESSING: &str = "Progressing";
 /// The reason of `Progressing` when nothing moved for longer than the progress deadline.
 pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 
-/// The reason while replicas stay old as asked for.
-const ROLLOUT_PAUSED: &str = "RolloutPaused";
+/// The reason while replicas stay old as asked for; as a condition, `RolloutPaused`: a rollout is at a pause of its steps.
+pub const ROLLOUT_PAUSED: &str = "RolloutPaused";
 
 /// `Conflicted`: another object, which was first, coordinates the same group.
 pub const CONFLICTED: &str = "Conflicted";
@@ -44,10 +45,11 @@ pub const ELASTIC: &str = "Elastic";
 /// `RecoveryExhausted`: a batch was recreated as often as allowed, and has lost a replica again.
 pub const EXHAUSTED: &str = "RecoveryExhausted";
 /// The conditions that rolegate writes and removes.
-pub const OURS: &[&str] = &[READY, MINIMUM, PROGRESSING, ROLLED, CONFLICTED, ELASTIC, EXHAUSTED, PAUSED];
+pub const OURS: &[&str] =
+    &[READY, MINIMUM, PROGRESSING, ROLLED, ROLLOUT_PAUSED, CONFLICTED, ELASTIC, EXHAUSTED, PAUSED];
 
-/// The conditions that are True while a group waits for a person.
-pub const WAIT_FOR_A_PERSON: &[&str] = &[PAUSED, EXHAUSTED];
+/// The conditions that are True while recoveries wait for a person.
+pub const RECOVERIES_WAIT: &[&str] = &[PAUSED, EXHAUSTED];
 
 /// Returns the condition on batches that are not recreated any more, if there are any.
 pub fn exhausted(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {
@@ -172,6 +174,19 @@ pub fn rollout_complete(standings: &Standings, unclaimed: &BTreeSet<String>) -> 
     let told: Vec<_> = told.into_iter().chain(unclaimed.iter().map(|role| not_claimed(role))).collect();
     let condition = condition(ROLLED, known == Some(true), reason, told.join("; "));
     Some(if known.is_some() { condition } else { Condition { status: "Unknown".to_owned(), ..condition } })
+}
+
+/// Returns the condition on pauses between steps, if a rollout is at one. A reason that ends by a person goes first.
+pub fn rollout_paused(group: &Group, stages: &[Stage]) -> Option<Condition> {
+    let ends = || stages.iter().filter_map(|stage| stage.pause);
+    let reason = ends().map(|end| if end == PauseEnd::Resume { "UntilResumed" } else { "ForDuration" }).max()?;
+    let paused = stages.iter().filter_map(|stage| Some((stage, stage.pause?)));
+    let texts: Vec<_> =
+        paused.map(|(stage, end)| format!("{:?} pauses after {} {end}", stage.name, stage.number)).collect();
+    let GroupKey { namespace, name } = &group.key;
+    let within = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
+    let message = format!("{}; `rolegate resume {name}{within}` resumes it", texts.join("; "));
+    Some(condition(ROLLOUT_PAUSED, true, reason, message))
 }
 
 /// Returns the text `role "router" is not rolled in lockstep: no workload claims it`.

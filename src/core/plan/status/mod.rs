@@ -5,10 +5,10 @@ pub mod conditions;
 pub(in crate::plan) mod segments;
 pub mod transition_times;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::api::status::{Condition, CoordinationState, Draining, GroupStatus, RoleProgress, Summary};
+use crate::api::status::{Condition, CoordinationState, Draining, GroupStatus, RoleProgress, RolloutState, Summary};
 use crate::model::wording::counted;
 use crate::model::{Coordination, Group, HoldReason, ProgressState};
 use crate::plan::decide::DecisionContext;
@@ -17,7 +17,7 @@ use crate::plan::decide::held::Held;
 use crate::plan::decide::no_replica;
 use crate::plan::elastic::{self, ElasticPlan};
 use crate::plan::recovery::text::recovery_is_off;
-use crate::plan::rollout::{Rollouts, waits_for};
+use crate::plan::rollout::{RolePlan, RolloutPlan, Rollouts, stage_text, waits_for};
 use crate::plan::status::conditions::Progress;
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
@@ -47,6 +47,7 @@ pub fn status(
     let standings = rollouts.standings(&decision.rollout);
     let mut conditions = conditions::conditions(before, &view.roles, (segments, &standings), lacks, &progress);
     conditions.extend(conditions::rollout_complete(&standings, &rollouts.unclaimed));
+    conditions.extend(conditions::rollout_paused(group, &rollouts.stages));
     conditions.extend(elastic_condition(group, decision));
     conditions.extend(conditions::exhausted(group, &decision.recovery));
     conditions.extend(conditions::paused(group, &decision.recovery));
@@ -56,7 +57,7 @@ pub fn status(
     let mut status = GroupStatus {
         observed_generation: group.carrier.generation,
         conditions,
-        coordination_state: coordination_states(group, view, decision, &rollouts.unclaimed),
+        coordination_state: coordination_states(group, view, decision, rollouts),
         first_ready_time: before.first_ready_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
         cohorts: rollouts.cohorts.clone(),
@@ -81,15 +82,21 @@ pub fn status(
     status
 }
 
-/// Returns the reason and the message why pods are held, else why an open rollout has stalled; both empty if neither applies.
+/// Returns the reason and the message why pods are held, else why an open rollout has stalled or pauses; both empty if none
+/// applies.
 fn why(rollouts: &Rollouts, decision: &Decision, context: DecisionContext<'_>) -> (String, String) {
     if let Some(held) = decision.held.iter().min_by_key(|held| held.reason) {
         return (held.reason.to_string(), held.message.clone());
     }
-    let stalled = decision.rollout.iter().filter(|_| context.stalled);
+    let is_open = |(_, role): &(&String, &RolePlan)| context.stalled && role.state != ProgressState::Paused;
+    let stalled = decision.rollout.iter().filter(is_open);
     let mut waits = stalled.filter_map(|(name, role)| Some((name, role.waits.as_ref()?)));
     let told = waits.next().map(|(name, wait)| (STALLED.to_owned(), waits_for(name, wait, &rollouts.roles)));
-    told.unwrap_or_default()
+    let pause = || {
+        let stage = rollouts.stages.iter().find(|stage| stage.pause.is_some())?;
+        Some((conditions::ROLLOUT_PAUSED.to_owned(), stage_text(stage, &rollouts.roles)))
+    };
+    told.or_else(pause).unwrap_or_default()
 }
 
 /// Returns the number of whole released segments of an elastic group. It is kept while a workload is not known.
@@ -246,7 +253,7 @@ fn coordination_states(
     group: &Group,
     view: &GroupView,
     decision: &Decision,
-    unclaimed: &BTreeSet<String>,
+    rollouts: &Rollouts,
 ) -> Vec<CoordinationState> {
     let Decision { targets, rollout, released, placed, recovery, .. } = decision;
     let state = |index: usize, role: &str| {
@@ -272,7 +279,8 @@ fn coordination_states(
         let batched = batched(coordination, role);
         let rolled = rollout.get(role).map(|role| role.state).filter(|_| coordination.rolling_update.is_some());
         let known = || coordination.rolling_update.is_some() && group.role(role).is_some();
-        let at_rest = if unclaimed.contains(role) { ProgressState::NotCoordinated } else { ProgressState::Complete };
+        let at_rest =
+            if rollouts.unclaimed.contains(role) { ProgressState::NotCoordinated } else { ProgressState::Complete };
         let state = rolled.or_else(|| (batched.is_none() && known()).then_some(at_rest));
         let released = batched.as_ref().and_then(|batched| batched.released);
         let rolling = |state: ProgressState| RoleProgress {
@@ -283,6 +291,7 @@ fn coordination_states(
         Some((role.to_owned(), state.map(rolling).or(batched)?))
     };
     let entry = |coordination: &Coordination| {
+        let under_way = rollouts.stages.iter().find(|stage| stage.index == coordination.index);
         let complete = recovery.complete.get(&coordination.index).cloned().unwrap_or_default();
         CoordinationState {
             name: coordination.display_name(),
@@ -291,6 +300,7 @@ fn coordination_states(
             complete_batches: complete.batches,
             complete_replicas: complete.replicas,
             complete_sizes: complete.sizes,
+            rollout: under_way.map(|stage| stage.state.clone()),
             last_update_time: None,
         }
     };
@@ -304,8 +314,8 @@ fn domains_of(domains: Option<&BTreeMap<u32, String>>) -> BTreeMap<String, Strin
 }
 
 /// Reports whether the decided status must be committed: released counts, domains, cohorts, succeeded replicas, the scale-in,
-/// recoveries or complete batches differ from the stored status. They are committed before pods are released, recreated or
-/// deleted.
+/// recoveries, complete batches or the steps of rollouts differ from the stored status. They are committed before pods are
+/// released, recreated, updated or deleted.
 pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
     committed_counts(decided) != committed_counts(stored)
         || domains(decided) != domains(stored)
@@ -314,6 +324,12 @@ pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
         || decided.draining != stored.draining
         || decided.recoveries != stored.recoveries
         || complete(decided) != complete(stored)
+        || steps(decided) != steps(stored)
+}
+
+fn steps(status: &GroupStatus) -> BTreeMap<&str, &RolloutState> {
+    let rolled = status.coordination_state.iter();
+    rolled.filter_map(|state| Some((state.name.as_str(), state.rollout.as_ref()?))).collect()
 }
 
 type Counts = BTreeMap<String, u32>;

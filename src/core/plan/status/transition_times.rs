@@ -57,6 +57,7 @@ fn is_state(a: &CoordinationState, b: &CoordinationState) -> bool {
         complete_batches,
         complete_replicas,
         complete_sizes,
+        rollout,
         last_update_time: _,
     } = a;
     *name == b.name
@@ -65,6 +66,7 @@ fn is_state(a: &CoordinationState, b: &CoordinationState) -> bool {
         && *complete_batches == b.complete_batches
         && *complete_replicas == b.complete_replicas
         && *complete_sizes == b.complete_sizes
+        && *rollout == b.rollout
 }
 
 /// Returns conditions of these kinds without messages, times and order.

@@ -13,6 +13,7 @@ mod needs;
 mod placement;
 mod recovery;
 mod rollout;
+mod rollout_steps;
 mod shape;
 mod values;
 
@@ -75,6 +76,11 @@ const RULES: &[Rule<Group>] = &[
     Rule::error("progression-conflict", "coordinations agree on the progression", conflicts::progressions_agree),
     Rule::error("topology-conflict", "a role is in at most one coordination with topology", conflicts::one_topology),
     Rule::error("rolling-update-format", "bounds are percentages or numbers of replicas", rollout::format),
+    Rule::error(
+        "rollout-steps",
+        "the steps of a rollout raise the shares of its roles, and lead to the end",
+        rollout_steps::steps,
+    ),
     Rule::error("role-update-strategy", "a coordinated role has no update strategy of its own", rollout::own_strategy),
     Rule::warning("rollout-kind", "a coordinated role is of a kind with a partition", rollout::kind),
     Rule::warning("rollout-unclaimed", "a coordinated workload says that it is", rollout::claimed),

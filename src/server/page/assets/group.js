@@ -106,7 +106,8 @@ function rollouts(group) {
     return h("li", {}, h("div", {}, text, h("span", { class: "faint" }, ` ${rollout.state}${rollout.waits ? `: ${rollout.waits}` : ""}`)), bar(text, bars));
   };
   const skews = group.bands.map((band) => `${band.coordination}: updated shares differ by ${band.maxSkew} % at most (the dashed band)`);
-  return [h("h2", {}, "Rollout"), skews.map((text) => h("p", { class: "faint" }, text)), h("ul", {}, group.rollouts.map(one))];
+  const steps = (group.rolloutSteps ?? []).map(({ sentence }) => h("p", {}, sentence));
+  return [h("h2", {}, "Rollout"), steps, skews.map((text) => h("p", { class: "faint" }, text)), h("ul", {}, group.rollouts.map(one))];
 }
 
 function holds(group) {

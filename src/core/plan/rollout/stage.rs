@@ -1,0 +1,268 @@
+//! The step under way of each rollout in steps: derived from the replicas that are updated and ready, apart from pauses, which
+//! the status keeps.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::{RoleRollout, floor};
+use crate::api::status::RolloutState;
+use crate::model::moment::Moment;
+use crate::model::rollout_step::Pause;
+use crate::model::{Group, RollingBounds, RolloutStep};
+
+/// The inputs on pauses: the time, and what the status keeps.
+#[derive(Clone, Debug, Default)]
+pub struct Pauses {
+    /// The current time; without it, no pause ends by itself.
+    pub now: Option<Moment>,
+    /// Time at which a person ended the pauses of the group.
+    pub resumed: Option<Moment>,
+    /// The stored state by position of the coordination in the list of the group.
+    pub past: BTreeMap<usize, RolloutState>,
+}
+
+/// The step under way of one coordination's rollout, or the pause after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage {
+    /// The position of the coordination in the list of the group, and its name.
+    pub index: usize,
+    pub name: String,
+    pub number: StepNumber,
+    /// The updated replicas that each role may have, of the roles that follow the steps.
+    pub limits: BTreeMap<String, u32>,
+    /// The roles that the next step waits for.
+    pub behind: Vec<String>,
+    /// The end of the pause after the step, during which nothing moves.
+    pub pause: Option<PauseEnd>,
+    /// The state to store.
+    pub state: RolloutState,
+}
+
+/// The number of a step from 1, and the number of all steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StepNumber {
+    pub step: u32,
+    pub steps: u32,
+    /// Whether the edit was taken back, and the steps are walked back.
+    pub back: bool,
+}
+
+/// The end of a pause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PauseEnd {
+    /// A person ends it.
+    Resume,
+    /// It ends at this time.
+    At(Moment),
+    /// It ends after this time, and the current time is not known.
+    After(Duration),
+}
+
+impl Pauses {
+    /// Returns the inputs for a group. `now` is the current time.
+    pub fn of(group: &Group, bounds: &[RollingBounds], now: Option<Moment>) -> Self {
+        let stored = |bounds: &RollingBounds| {
+            let state = group.status.coordination_state.iter().find(|state| state.name == bounds.name)?;
+            Some((bounds.index, state.rollout.clone()?))
+        };
+        let past = bounds.iter().filter(|bounds| !bounds.steps.is_empty()).filter_map(stored).collect();
+        Self { now, resumed: group.carrier.rollout_resumed, past }
+    }
+}
+
+impl Stage {
+    /// Reports whether a role has all updated replicas that the step asks for, or is not held back by it: it then holds back no
+    /// other role.
+    pub(super) fn is_reached(&self, role: &str) -> bool {
+        self.limits.contains_key(role) && !self.behind.iter().any(|behind| behind == role)
+    }
+}
+
+/// Returns the step under way of each coordination with steps and an open rollout.
+///
+/// With `S(i)` the share of a role in step `i`, and `D` its desired replicas, the role may have `G(i) = S(i) * D` updated replicas
+/// during step `i`, rounded down and at least one if `S(i)` is not 0. The step under way is the first with a role that has fewer
+/// than `G(i)` updated and ready replicas. So with steps of prefill 30 %, decode 100 %, prefill 100 %, of ten prefill and four
+/// decode three prefill go first, then four decode, then seven prefill.
+///
+/// A role without an open rollout holds back no other. An edit that was taken back walks the steps back: with `n` steps, the
+/// role may have `D - G(n - i)` replicas of the old revision in step `i`. While other roles go on, it goes back at once.
+///
+/// Only pauses are remembered: since when the rollout has been at the step of the pause, and the shares at which the last pause
+/// ended. Another edit of a role forgets the latter. A pause counts only when a role that takes part has moved since the pause
+/// before.
+pub fn stages(bounds: &[RollingBounds], roles: &BTreeMap<String, RoleRollout>, pauses: &Pauses) -> Vec<Stage> {
+    let in_steps = bounds.iter().filter(|one| !one.steps.is_empty());
+    in_steps.filter_map(|one| Course { all: bounds, bounds: one, roles, pauses }.stage()).collect()
+}
+
+/// The rollout of one coordination.
+struct Course<'a> {
+    all: &'a [RollingBounds],
+    bounds: &'a RollingBounds,
+    roles: &'a BTreeMap<String, RoleRollout>,
+    pauses: &'a Pauses,
+}
+
+/// The step under way in one direction.
+struct Leg<'a> {
+    /// The number of the step from 1.
+    step: u32,
+    limits: BTreeMap<&'a str, u32>,
+    behind: Vec<&'a str>,
+    pause: Option<PauseEnd>,
+}
+
+impl Leg<'_> {
+    /// Returns a step that holds nothing back.
+    fn free(step: u32) -> Self {
+        Self { step, limits: BTreeMap::new(), behind: Vec::new(), pause: None }
+    }
+}
+
+type Open<'a> = Vec<(&'a str, &'a RoleRollout)>;
+
+impl<'a> Course<'a> {
+    fn stage(&self) -> Option<Stage> {
+        let open = self.bounds.roles.iter().filter_map(|name| Some((name.as_str(), self.roles.get(name)?)));
+        let open: Open<'a> = open.collect();
+        let past = self.pauses.past.get(&self.bounds.index).filter(|_| !open.is_empty());
+        // Before the controllers have observed the edits, nothing moves, and the replicas are not known to be old.
+        if open.is_empty() || open.iter().any(|(_, role)| !role.judged) {
+            let state = past?.clone();
+            let RolloutState { step, steps, .. } = state;
+            return Some(self.told(Leg::free(step), StepNumber { step, steps, back: false }, state));
+        }
+        let mut state = remembered(past, self.bounds, &open);
+        let forth: Open<'a> = open.iter().filter(|(_, role)| !role.back).copied().collect();
+        let back = forth.is_empty();
+        let leg = if back { self.back(&open) } else { self.forth(&forth, &mut state) };
+        state.paused_since = state.paused_since.filter(|_| leg.pause.is_some());
+        (state.step, state.steps) = (leg.step, self.count());
+        let number = StepNumber { step: state.step, steps: state.steps, back };
+        Some(self.told(leg, number, state))
+    }
+
+    fn told(&self, leg: Leg<'_>, number: StepNumber, state: RolloutState) -> Stage {
+        let Leg { limits, behind, pause, .. } = leg;
+        Stage {
+            index: self.bounds.index,
+            name: self.bounds.name.clone(),
+            number,
+            limits: limits.into_iter().map(|(role, limit)| (role.to_owned(), limit)).collect(),
+            behind: behind.into_iter().map(str::to_owned).collect(),
+            pause,
+            state,
+        }
+    }
+
+    fn count(&self) -> u32 {
+        crate::plan::view::count(self.bounds.steps.len())
+    }
+
+    /// Walks the steps for roles that go to a new revision, up to the first that is not complete or pauses.
+    fn forth(&self, open: &Open<'a>, state: &mut RolloutState) -> Leg<'a> {
+        let mut since = state.paused_since.take().as_deref().and_then(Moment::parse);
+        let mut before: Option<&RolloutStep> = None;
+        for (number, step) in (1..).zip(&self.bounds.steps) {
+            let leg = self.leg(number, open, |name, role| step.goal(name, role.desired()));
+            if !leg.behind.is_empty() {
+                return leg;
+            }
+            let Some(pause) = step.pause else { continue };
+            let since_before = before.replace(step);
+            if !self.counts(step, since_before, (open, state)) {
+                continue;
+            }
+            let began = since.take().or_else(|| self.begins());
+            if let Some(pause) = self.lasts(pause, began) {
+                state.paused_since = began.map(Moment::text);
+                return Leg { pause: Some(pause), ..leg };
+            }
+            state.passed.clone_from(&step.shares);
+        }
+        Leg::free(self.count())
+    }
+
+    /// Returns when a pause begins: now, and later than a person ended another one.
+    fn begins(&self) -> Option<Moment> {
+        let Pauses { now, resumed, .. } = self.pauses;
+        let after = resumed.map(|resumed| resumed.after(Duration::from_secs(1)));
+        now.map(|now| after.map_or(now, |after| now.max(after)))
+    }
+
+    /// Walks the steps back for roles whose edits were taken back. Nothing pauses.
+    fn back(&self, open: &Open<'a>) -> Leg<'a> {
+        let ends = self.bounds.steps.iter().rev().skip(1).map(Some).chain([None]);
+        let mut legs = (1..).zip(ends).map(|(number, end)| {
+            let stays = |name: &str, role: &RoleRollout| end.map_or(0, |end| end.goal(name, role.desired()));
+            self.leg(number, open, |name, role| role.desired() - stays(name, role))
+        });
+        legs.find(|leg| !leg.behind.is_empty()).unwrap_or(Leg::free(self.count()))
+    }
+
+    /// Returns a step with these numbers of updated replicas.
+    fn leg(&self, step: u32, open: &Open<'a>, goal: impl Fn(&str, &RoleRollout) -> u32) -> Leg<'a> {
+        let limits: BTreeMap<_, _> = open.iter().map(|(name, role)| (*name, goal(name, role))).collect();
+        let is_behind = |(name, role): &&(&'a str, &'a RoleRollout)| {
+            limits.get(name).is_some_and(|limit| role.done() < (*limit).min(self.last(name, role)))
+        };
+        let behind = open.iter().filter(is_behind).map(|(name, _)| *name).collect();
+        Leg { step, limits, behind, pause: None }
+    }
+
+    /// Returns the number of updated replicas when all steps are over: `partition` keeps the others old.
+    fn last(&self, name: &str, role: &RoleRollout) -> u32 {
+        let floor = floor(self.all, name, role);
+        role.count(|ordinal, replica| replica.updated || ordinal >= floor)
+    }
+
+    /// Reports whether the pause after a step counts: replicas are still to be updated, a role that takes part was updated since
+    /// the pause before, and the pause has not ended.
+    fn counts(
+        &self,
+        step: &RolloutStep,
+        before: Option<&RolloutStep>,
+        (open, state): (&Open<'a>, &RolloutState),
+    ) -> bool {
+        let share = |step: Option<&RolloutStep>, role: &str| step.and_then(|step| step.shares.get(role)).copied();
+        let has_moved = |role: &String| share(Some(step), role) > Some(share(before, role).unwrap_or(0));
+        let is_left = open.iter().any(|(name, role)| role.updated() < self.last(name, role));
+        let ended = step.shares.iter().all(|(role, share)| *share <= state.passed.get(role).copied().unwrap_or(0));
+        is_left && !ended && state.revisions.keys().any(has_moved)
+    }
+
+    /// Returns the end of a pause that began at this time; `None` if it has ended.
+    fn lasts(&self, pause: Pause, began: Option<Moment>) -> Option<PauseEnd> {
+        let Pauses { now, resumed, .. } = self.pauses;
+        if resumed.zip(began).is_some_and(|(resumed, began)| resumed >= began) {
+            return None;
+        }
+        let end = match (pause.duration, began) {
+            (None, _) => PauseEnd::Resume,
+            (Some(time), None) => PauseEnd::After(time),
+            (Some(time), Some(began)) => PauseEnd::At(began.after(time)),
+        };
+        let is_over = matches!(end, PauseEnd::At(end) if now.is_some_and(|now| now >= end));
+        (!is_over).then_some(end)
+    }
+}
+
+/// Returns what is remembered of a rollout. Another edit of a role begins the pauses anew; a role whose rollout is over by now
+/// still takes part.
+fn remembered(past: Option<&RolloutState>, bounds: &RollingBounds, open: &Open<'_>) -> RolloutState {
+    let mut state = past.cloned().unwrap_or_default();
+    state.revisions.retain(|role, _| bounds.has(role));
+    for (name, role) in open {
+        let revision = role.revision.clone().unwrap_or_default();
+        if state.revisions.insert((*name).to_owned(), revision.clone()) != Some(revision) {
+            state.passed.clear();
+            state.paused_since = None;
+        }
+    }
+    state
+}
+
+#[cfg(test)]
+#[path = "stage_tests.rs"]
+mod tests;

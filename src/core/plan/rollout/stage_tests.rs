@@ -1,0 +1,368 @@
+use serde_json::{Value, json};
+
+use super::*;
+use crate::model::ProgressState;
+use crate::model::rolling::FROZEN;
+use crate::plan::rollout::{Ordinal, RolloutPlan, Rollouts, plan_rollout, rollouts, stage_text, waits_for};
+use crate::plan::test_support::mk_group;
+
+const OLD: Ordinal = Ordinal { updated: false, ready: true, held: false, given_up: false };
+const NEW: Ordinal = Ordinal { updated: true, ..OLD };
+
+/// A group of ten prefill and four decode in a rollout, with what its status and its annotations say.
+struct Story {
+    bounds: Vec<RollingBounds>,
+    roles: BTreeMap<String, RoleRollout>,
+    pauses: Pauses,
+    /// Updated prefill and decode after each change.
+    seen: Vec<[u32; 2]>,
+}
+
+impl Story {
+    /// Both roles were edited, with at most one unavailable replica.
+    fn new(steps: &Value) -> Self {
+        Self::with(&json!({ "steps": steps }))
+    }
+
+    fn with(update: &Value) -> Self {
+        let mut story = Self {
+            bounds: Vec::new(),
+            roles: BTreeMap::new(),
+            pauses: Pauses { now: Some(Moment(1000)), ..Pauses::default() },
+            seen: Vec::new(),
+        };
+        story.spell(update);
+        story.edit("prefill", 10, "v2");
+        story.edit("decode", 4, "v2");
+        story
+    }
+
+    fn spell(&mut self, update: &Value) {
+        let roll = json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": update } });
+        self.bounds = RollingBounds::all_of(&mk_group(&[("prefill", 10), ("decode", 4)], &json!([roll])));
+    }
+
+    /// Somebody edits a role: all its replicas are old.
+    fn edit(&mut self, role: &str, desired: usize, to: &str) {
+        let rollout = RoleRollout {
+            partition: FROZEN,
+            ordinals: vec![OLD; desired],
+            judged: true,
+            settled: true,
+            revision: Some(to.to_owned()),
+            ..RoleRollout::default()
+        };
+        self.roles.insert(role.to_owned(), rollout);
+    }
+
+    /// Somebody takes the edit of a role back: the replicas that were updated are old.
+    fn take_back(&mut self, role: &str) {
+        let rollout = self.roles.get_mut(role).unwrap();
+        rollout.ordinals.iter_mut().for_each(|one| one.updated = !one.updated);
+        rollout.partition = FROZEN;
+        rollout.revision = Some("v1".to_owned());
+        rollout.back = true;
+    }
+
+    fn role(&mut self, role: &str) -> &mut RoleRollout {
+        self.roles.get_mut(role).unwrap()
+    }
+
+    fn stage(&self) -> Stage {
+        stages(&self.bounds, &self.roles, &self.pauses).remove(0)
+    }
+
+    fn plan(&self) -> (Stage, RolloutPlan) {
+        let stage = self.stage();
+        let plan = plan_rollout(&self.bounds, &self.roles, std::slice::from_ref(&stage));
+        (stage, plan)
+    }
+
+    /// Rolls on for as long as anything moves: what is granted gets ready, and the rollout of a role that is over is closed.
+    /// Returns the counts on the way, and what the rollout waits for.
+    fn go_on(&mut self) -> (Vec<[u32; 2]>, String) {
+        self.seen.clear();
+        loop {
+            if self.roles.is_empty() {
+                return (std::mem::take(&mut self.seen), "nothing".to_owned());
+            }
+            let (stage, plan) = self.plan();
+            self.pauses.past.insert(0, stage.state.clone());
+            let mut moved = false;
+            for (name, decided) in &plan {
+                let role = self.roles.get_mut(name).unwrap();
+                moved |= decided.partition < role.partition;
+                role.partition = decided.partition;
+                let granted = role.ordinals.iter_mut().skip(usize::try_from(decided.partition).unwrap());
+                granted.for_each(|one| *one = NEW);
+            }
+            let counts = ["prefill", "decode"].map(|role| self.roles.get(role).map_or(u32::MAX, RoleRollout::updated));
+            if self.seen.last() != Some(&counts) {
+                self.seen.push(counts);
+            }
+            self.roles.retain(|_, role| !role.is_over());
+            if !moved && !self.roles.is_empty() {
+                return (std::mem::take(&mut self.seen), stage_text(&stage, &self.roles));
+            }
+        }
+    }
+
+    /// Notes the decision, and moves nothing.
+    fn decide(&mut self) {
+        let stage = self.stage();
+        self.pauses.past.insert(0, stage.state);
+    }
+
+    fn at(&mut self, seconds: i64) -> &mut Self {
+        self.pauses.now = Some(Moment(seconds));
+        self
+    }
+
+    /// Somebody resumes the rollout now.
+    fn resume(&mut self) -> &mut Self {
+        self.pauses.resumed = self.pauses.now;
+        self
+    }
+}
+
+/// A role whose rollout is over, and closed.
+const OVER: u32 = u32::MAX;
+
+/// KEP-30: a frontend in part, then a backend completely, then the rest of the frontend.
+#[test]
+fn each_step_begins_when_the_one_before_is_ready() {
+    let mut story =
+        Story::new(&json!([{ "prefill": "30%", "decode": 0 }, { "decode": "100%" }, { "prefill": "100%" }]));
+    let (stage, plan) = story.plan();
+    assert_eq!(stage.number.to_string(), "step 1 of 3");
+    assert_eq!((plan["prefill"].partition, plan["decode"].partition), (9, FROZEN));
+    let wait = plan["decode"].waits.clone().unwrap();
+    let text = "decode waits for the end of step 1 of 3: prefill is at 0/10 updated and ready, next is prefill-9";
+    assert_eq!(waits_for("decode", &wait, &story.roles), text);
+    let way = [[1, 0], [2, 0], [3, 0], [3, 1], [3, 2], [3, 3], [3, 4]];
+    let rest = (4..=10).map(|prefill| [prefill, OVER]);
+    assert_eq!(story.go_on(), (way.into_iter().chain(rest).collect(), "nothing".to_owned()));
+}
+
+#[test]
+fn a_replica_that_is_not_ready_holds_the_next_step_back() {
+    let mut story = Story::new(&json!([{ "prefill": "30%" }, { "decode": "100%" }, { "prefill": "100%" }]));
+    story.role("prefill").ordinals.iter_mut().skip(7).for_each(|one| *one = NEW);
+    story.role("prefill").ordinals[8].ready = false;
+    story.role("prefill").partition = 7;
+    let (stage, plan) = story.plan();
+    assert_eq!((stage.number.step, plan["decode"].partition), (1, FROZEN));
+    assert_eq!(
+        stage_text(&stage, &story.roles),
+        r#""roll" is in step 1 of 3, which ends with prefill 3/10 updated and ready"#
+    );
+    // One that fails later, in step 2, stops what goes on as well.
+    story.role("prefill").ordinals[8].ready = true;
+    let (stage, plan) = story.plan();
+    assert_eq!((stage.number.step, plan["decode"].partition), (2, 3));
+}
+
+/// The skew bounds the way to the shares of a step, and not the shares.
+#[test]
+fn within_a_step_the_skew_holds_and_its_shares_may_differ_by_more() {
+    let steps = json!([{ "prefill": "50%", "decode": "50%" }, { "prefill": "100%" }, { "decode": "100%" }]);
+    let mut story = Story::with(&json!({ "maxSkew": "10%", "maxUnavailable": "100%", "steps": steps }));
+    let (way, _) = story.go_on();
+    // A role may be one replica of the other ahead: prefill by 25 %.
+    assert_eq!(way[..5], [[2, 0], [2, 1], [5, 1], [5, 2], [10, 2]]);
+}
+
+#[test]
+fn a_pause_lasts_until_somebody_resumes_the_rollout() {
+    let mut story = Story::new(&json!([
+        { "prefill": "30%", "decode": "50%" }, { "pause": {} }, { "decode": "100%" }, { "pause": {} }, { "prefill": "100%" },
+    ]));
+    // It does not wait yet: who resumes it now has resumed nothing.
+    story.resume().at(1010);
+    let paused = r#""roll" pauses after step 1 of 3 until it is resumed"#;
+    assert_eq!(story.go_on().1, paused);
+    assert_eq!(story.at(9000).go_on(), (vec![[3, 2]], paused.to_owned()));
+    let (_, plan) = story.plan();
+    assert_eq!(plan["prefill"].state, ProgressState::Paused);
+    assert_eq!(
+        rollouts(&plan, &Rollouts { roles: story.roles.clone(), ..Rollouts::default() })[1],
+        "rollout of prefill: 3/10 updated, 3 of them ready, partition 7, Paused: prefill pauses after step 1 of 3 until it is \
+         resumed"
+    );
+    // Once resumed, it goes on to the next pause, however soon that comes.
+    assert_eq!(
+        story.resume().go_on(),
+        (vec![[3, 3], [3, 4], [3, OVER]], r#""roll" pauses after step 2 of 3 until it is resumed"#.to_owned())
+    );
+    assert_eq!(story.at(9001).go_on().0, [[3, OVER]]);
+    assert_eq!(story.resume().go_on().1, "nothing");
+}
+
+#[test]
+fn a_pause_with_a_duration_ends_by_itself_or_when_it_is_resumed() {
+    let steps = json!([{ "prefill": "30%", "decode": "50%" }, { "pause": { "duration": "10m" } }, { "prefill": "100%", "decode": "100%" }]);
+    let mut story = Story::new(&steps);
+    let paused = r#""roll" pauses after step 1 of 2 until 1970-01-01T00:26:40Z, or until it is resumed"#;
+    assert_eq!(story.go_on().1, paused);
+    assert_eq!(story.at(1599).go_on().1, paused);
+    assert_eq!(story.at(1600).go_on().1, "nothing");
+    let mut story = Story::new(&steps);
+    assert_eq!(story.go_on().1, paused);
+    assert_eq!(story.at(1001).resume().go_on().1, "nothing");
+    // A shorter duration counts from the same time.
+    let mut story = Story::new(&steps);
+    story.go_on();
+    story.spell(&json!({ "steps": [{ "prefill": "30%", "decode": "50%" }, { "pause": { "duration": "1m" } }, { "prefill": "100%", "decode": "100%" }] }));
+    assert_eq!(story.at(1060).go_on().1, "nothing");
+}
+
+/// Without the time of the loop, as in files, no pause ends.
+#[test]
+fn without_a_clock_a_pause_is_told_by_its_duration() {
+    let mut story = Story::new(
+        &json!([{ "prefill": "30%", "decode": "50%" }, { "pause": { "duration": "10m" } }, { "prefill": "100%", "decode": "100%" }]),
+    );
+    story.pauses.now = None;
+    assert_eq!(story.go_on().1, r#""roll" pauses after step 1 of 2 for 10m, or until it is resumed"#);
+}
+
+/// The status is all that another leader knows.
+#[test]
+fn another_edit_begins_at_the_first_step_and_pauses_again() {
+    let steps =
+        json!([{ "prefill": "30%", "decode": "50%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }]);
+    let mut story = Story::new(&steps);
+    story.go_on();
+    story.at(2000).resume();
+    let (stage, _) = story.plan();
+    assert_eq!(stage.state.passed, BTreeMap::from([("prefill".to_owned(), 30), ("decode".to_owned(), 50)]));
+    story.pauses.past.insert(0, stage.state);
+    // The pause is over also for a leader that knows only the status, and after the annotation is gone.
+    story.pauses.resumed = None;
+    assert_eq!(story.stage().number.step, 2);
+    story.edit("prefill", 10, "v3");
+    story.edit("decode", 4, "v3");
+    assert_eq!(story.stage().number.step, 1);
+    assert_eq!(story.at(2100).go_on().1, r#""roll" pauses after step 1 of 2 until it is resumed"#);
+    // Only decode is edited once more: nothing goes on unasked.
+    story.edit("decode", 4, "v4");
+    assert_eq!(
+        story.go_on(),
+        (vec![[3, 1], [3, 2]], r#""roll" pauses after step 1 of 2 until it is resumed"#.to_owned())
+    );
+}
+
+#[test]
+fn an_edit_that_is_taken_back_walks_the_steps_back_without_a_pause() {
+    let mut story = Story::new(&json!([
+        { "prefill": "70%" }, { "pause": {} }, { "decode": "100%" }, { "pause": {} }, { "prefill": "100%" },
+    ]));
+    story.go_on();
+    story.at(2000).resume();
+    story.roles.get_mut("decode").unwrap().ordinals[3] = Ordinal { ready: false, ..NEW };
+    story.role("decode").partition = 3;
+    assert_eq!(story.stage().number.to_string(), "step 2 of 3");
+    story.take_back("prefill");
+    story.take_back("decode");
+    // Decode was under way, and goes back first.
+    let (stage, plan) = story.plan();
+    assert_eq!((stage.number.to_string().as_str(), plan["decode"].partition), ("step 2 of 3 back", 3));
+    assert_eq!(plan["prefill"].partition, FROZEN);
+    let (way, end) = story.go_on();
+    assert_eq!((way[0], way[1], end.as_str()), ([3, 4], [4, OVER], "nothing"));
+}
+
+/// The bad one is taken back at once, and the other goes on.
+#[test]
+fn a_role_that_is_taken_back_alone_waits_for_no_step() {
+    let mut story = Story::new(&json!([{ "prefill": "30%" }, { "decode": "100%" }, { "prefill": "100%" }]));
+    story.role("prefill").ordinals.iter_mut().skip(7).for_each(|one| *one = NEW);
+    story.take_back("prefill");
+    let (stage, plan) = story.plan();
+    assert_eq!((stage.number.to_string().as_str(), plan["decode"].partition), ("step 2 of 3", 3));
+    assert_eq!(plan["prefill"].partition, 9);
+}
+
+#[test]
+fn a_scale_out_ends_no_pause() {
+    let mut story = Story::new(
+        &json!([{ "prefill": "30%", "decode": "50%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }]),
+    );
+    story.go_on();
+    // Above the partition, new replicas are created at the new revision.
+    story.role("prefill").ordinals.extend([NEW; 10]);
+    assert_eq!(story.go_on(), (vec![[13, 2]], r#""roll" pauses after step 1 of 2 until it is resumed"#.to_owned()));
+    // A scale-in may take the updated replicas away: the step is done again, and the pause is the same.
+    story.role("prefill").ordinals.truncate(7);
+    assert_eq!(
+        story.go_on(),
+        (vec![[1, 2], [2, 2]], r#""roll" pauses after step 1 of 2 until it is resumed"#.to_owned())
+    );
+    assert_eq!(story.at(2000).resume().go_on().1, "nothing");
+}
+
+#[test]
+fn steps_may_change_in_the_middle() {
+    let mut story = Story::new(
+        &json!([{ "prefill": "30%", "decode": "50%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }]),
+    );
+    story.go_on();
+    story.at(2000).resume();
+    story.decide();
+    // An earlier pause is behind, and a later one is not.
+    story.spell(&json!({ "steps": [
+        { "prefill": "20%", "decode": "25%" }, { "pause": {} }, { "prefill": "60%", "decode": "50%" }, { "pause": {} },
+        { "prefill": "100%", "decode": "100%" },
+    ] }));
+    assert_eq!(story.go_on().1, r#""roll" pauses after step 2 of 3 until it is resumed"#);
+    // Without steps it goes on.
+    story.spell(&json!({ "maxUnavailable": 1 }));
+    assert_eq!(stages(&story.bounds, &story.roles, &story.pauses), []);
+}
+
+/// Only decode is edited: no step of prefill is waited for, and nothing pauses after one.
+#[test]
+fn a_role_that_does_not_take_part_holds_nothing_back() {
+    let mut story =
+        Story::new(&json!([{ "prefill": "30%" }, { "pause": {} }, { "decode": "100%" }, { "prefill": "100%" }]));
+    story.roles.remove("prefill");
+    assert_eq!(story.go_on(), ((1..=4).map(|decode| [OVER, decode]).collect(), "nothing".to_owned()));
+}
+
+/// A pause holds after a role whose rollout is over.
+#[test]
+fn a_pause_after_a_complete_role_is_a_pause() {
+    let mut story = Story::new(&json!([{ "prefill": "100%" }, { "pause": {} }, { "decode": "100%" }]));
+    let (way, end) = story.go_on();
+    assert_eq!(
+        (way.last(), end.as_str()),
+        (Some(&[OVER, 0]), r#""roll" pauses after step 1 of 2 until it is resumed"#)
+    );
+    story.edit("decode", 4, "v3");
+    assert_eq!(story.go_on().1, end, "an edit of the rest is not let go unasked");
+}
+
+#[test]
+fn what_partition_keeps_old_no_step_updates() {
+    let mut story = Story::with(
+        &json!({ "partition": "50%", "steps": [{ "prefill": "30%" }, { "decode": "100%" }, { "prefill": "100%" }] }),
+    );
+    let (way, end) = story.go_on();
+    assert_eq!((way.last(), end.as_str()), (Some(&[5, 2]), r#""roll" is in step 3 of 3"#));
+    let (_, plan) = story.plan();
+    assert!(plan.values().all(|role| role.state == ProgressState::Paused), "{plan:?}");
+}
+
+#[test]
+fn before_the_controllers_have_seen_the_edits_nothing_is_known() {
+    let mut story = Story::new(
+        &json!([{ "prefill": "30%", "decode": "50%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }]),
+    );
+    story.role("decode").judged = false;
+    assert_eq!(stages(&story.bounds, &story.roles, &story.pauses), []);
+    story.role("decode").judged = true;
+    story.go_on();
+    let before = story.pauses.past[&0].clone();
+    story.role("decode").judged = false;
+    assert_eq!(story.stage().state, before, "a write to a workload changes nothing of what is remembered");
+}
