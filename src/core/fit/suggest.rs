@@ -363,7 +363,7 @@ mod tests {
         let group = Group::from_rbg(ROLE_BASED_GROUP, &serde_json::from_value(object.clone()).unwrap());
         let mut cluster = Cluster::new(MOST_PODS);
         let mut add =
-            |kind: ObjectKind, object: Value| cluster.add(&kind.api_version(), kind.kind, object, &()).unwrap();
+            |kind: ObjectKind, object: Value| cluster.add(&kind.api_version(), kind.kind, &object, &()).unwrap();
         add(ROLE_BASED_GROUP, object);
         for (rack, nodes) in racks.iter().enumerate() {
             for node in 0..*nodes {

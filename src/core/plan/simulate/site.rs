@@ -211,7 +211,7 @@ impl Nodes {
         pods: &[Arc<str>],
     ) -> Option<NoFit> {
         let coordination = batch.and_then(|(index, _)| group.coordination(index));
-        let is_gang = coordination.and_then(|of| of.batching()).is_some_and(|batching| batching.pod_group.is_some());
+        let is_gang = coordination.and_then(|of| of.batching()).is_some_and(|batching| batching.gangs.is_some());
         let key = batch.and_then(|(index, _)| self.shared.get(&index)).cloned();
         let needs: Vec<_> = pods.iter().filter_map(|uid| self.needs.get(uid).cloned()).collect();
         let none = BTreeMap::new();

@@ -17,7 +17,7 @@ use crate::plan::decide::held::Held;
 use crate::plan::decide::no_replica;
 use crate::plan::elastic::{self, ElasticPlan};
 use crate::plan::recovery::text::recovery_is_off;
-use crate::plan::rollout::{RolePlan, RolloutPlan, Rollouts, stage_text, waits_for};
+use crate::plan::rollout::{RolePlan, Rollouts, stage_text, waits_for};
 use crate::plan::status::conditions::Progress;
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
