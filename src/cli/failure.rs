@@ -45,6 +45,6 @@ pub fn one_line(text: &str) -> String {
 }
 
 /// Returns the innermost cause of an error, on one line and without control characters.
-pub fn root_cause(error: &dyn Error) -> String {
+pub fn root_cause(error: &(dyn Error + 'static)) -> String {
     shown(&in_words(&failure::root_cause(error)))
 }

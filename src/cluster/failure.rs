@@ -37,7 +37,7 @@ pub fn namespace_is_gone(error: &kube::Error) -> bool {
 }
 
 /// Returns the innermost cause of an error, in one line, and in words of the connection where the layers of a client say it.
-pub fn root_cause(error: &dyn Error) -> String {
+pub fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

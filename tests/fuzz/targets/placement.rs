@@ -59,7 +59,7 @@ fn groups(scenario: &Scenario) {
     for object in scenario.all() {
         let (api_version, kind) = type_of(object);
         _ = world.add_json(api_version, kind, &object.to_string());
-        _ = cluster.add(api_version, kind, object.clone(), &());
+        _ = cluster.add(api_version, kind, object, &());
     }
     cluster.number();
     for (kind, object) in carriers(scenario) {

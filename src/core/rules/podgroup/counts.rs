@@ -23,6 +23,11 @@ impl Asked<'_> {
         self.at.child(name)
     }
 
+    /// Reports whether this is the whole PodGroup: a faulty subgroup may have no name, too.
+    fn is_whole(&self) -> bool {
+        self.at == FieldPath::new("spec")
+    }
+
     fn is_leaf(&self) -> bool {
         !self.name.is_empty() && self.children == Some(0)
     }
@@ -87,7 +92,7 @@ fn children_are_enough(asked: &Asked<'_>, report: &mut Report) {
 fn undecided(asked: &Asked<'_>, tree: &GangTree, report: &mut Report) {
     let Some((min, children)) = asked.min_member.zip(asked.children) else { return };
     let of_leaves: i64 = tree.leaves().filter_map(|leaf| leaf.min_member).fold(0, i64::saturating_add);
-    if asked.name.is_empty() && exceeds(min, children) && min != of_leaves {
+    if asked.is_whole() && exceeds(min, children) && min != of_leaves {
         let detail = format!(
             "is greater than {children}, the number of {}: an error where `minMember` counts subgroups, and pods where KAI \
              counts; its definition or `--kai-dialect` decides",
@@ -112,7 +117,7 @@ fn upstream(asked: &Asked<'_>, update: bool, report: &mut Report) {
             return;
         }
         // The definitions of these versions are alike.
-        (None, Some(value @ 0)) if name.is_empty() => {
+        (None, Some(value @ 0)) if asked.is_whole() => {
             let detail = "KAI v0.15 to v0.17 refuses 0, later versions accept it; 1 is accepted by all";
             report.warn(name, min_sub_group, Cause::Invalid, Some(value.to_string()), detail);
             return;
