@@ -49,7 +49,16 @@ impl ModeArgs {
     ///
     /// When a rule is set to two different weights.
     pub fn rules(&self) -> Result<RuleSettings, SettingError> {
-        together(self.rules.iter().cloned())
+        self.rules_and(None)
+    }
+
+    /// Returns the weights of single rules, with one more.
+    ///
+    /// # Errors
+    ///
+    /// When a rule is set to two different weights.
+    pub fn rules_and(&self, one: Option<RuleSetting>) -> Result<RuleSettings, SettingError> {
+        together(self.rules.iter().cloned().chain(one))
     }
 
     /// Returns a message about rule settings without effect in this mode.
@@ -61,6 +70,20 @@ impl ModeArgs {
             let (mode, denied) = (mode.as_str(), denied.join(", "));
             format!("--mode {mode}: deny of --rule has an effect only where a namespace's label says enforce: {denied}")
         })
+    }
+}
+
+/// The option to refuse unknown fields.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct StrictArg {
+    /// Refuse fields that do not exist, as `--rule unknown-field=deny` does.
+    #[arg(long)]
+    strict: bool,
+}
+
+impl StrictArg {
+    pub fn setting(self) -> Option<RuleSetting> {
+        self.strict.then_some(RuleSetting::STRICT_FIELDS)
     }
 }
 

@@ -346,7 +346,7 @@ fn each_file_of_context_has_its_own_option() {
 }
 
 #[test]
-fn a_misspelt_field_of_our_own_kinds_is_warned_about() {
+fn a_misspelt_field_is_warned_about_and_refused_where_that_is_asked() {
     let object = "\
 apiVersion: rolegate.dev/v1alpha1
 kind: RoleCoordination
@@ -364,6 +364,11 @@ spec:
                  effect; did you mean \"progression\"?";
     assert!(output.starts_with(words), "{output}");
     assert!(text(&check(&["good.yaml"], folder.path(), "")).ends_with("0 refused, 0 errors, 0 warnings\n"));
+    let strict = check(&["a.yaml", "--strict"], folder.path(), "");
+    assert_eq!(strict.status.code(), Some(1), "{}", text(&strict));
+    assert_eq!(check(&["good.yaml", "--strict"], folder.path(), "").status.code(), Some(0));
+    let both = check(&["good.yaml", "--strict", "--rule", "unknown-field=off"], folder.path(), "");
+    assert_eq!(both.status.code(), Some(2), "set twice: {}", text(&both));
 }
 
 #[test]

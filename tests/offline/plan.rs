@@ -38,6 +38,27 @@ RoleBasedGroup prod/llm: admitted, complete after 2 releases
 }
 
 #[test]
+fn a_misspelt_field_is_said_with_what_was_meant_and_refused_where_that_is_asked() {
+    let misspelt = GROUP.replace("decode: 1}}}}", "decode: 1}, progresion: Parallel}}}");
+    let folder = folder(&[("group.yaml", &misspelt)]);
+    let field = "spec.coordination[0].strategy.segmentPlacement.progresion";
+    let why = "no such field: it has no effect; did you mean \"progression\"? [unknown-field]";
+    let output = plan(folder.path(), &["group.yaml"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains(&format!("\n  warning: {field}: {why}\n")), "{text}");
+    let output = plan(folder.path(), &["group.yaml", "-o", "json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["groups"][0]["warnings"][0]["field"], field);
+    let output = plan(folder.path(), &["group.yaml", "--strict"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains(&format!("\n  error: {field}: Invalid value: {why}\n")) && !text.contains("RELEASE"),
+        "{text}"
+    );
+}
+
+#[test]
 fn what_cannot_be_read_is_said_and_ends_with_2() {
     let folder = folder(&[
         ("group.yaml", GROUP),

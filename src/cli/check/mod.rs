@@ -20,7 +20,7 @@ use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::fit::FileCluster;
 use crate::cli::node::Position;
 use crate::cli::options::{Color, KaiDialectArg};
-use crate::cli::serving::ModeArgs;
+use crate::cli::serving::{ModeArgs, StrictArg};
 use crate::cli::terminal::end;
 use crate::cluster::watch::sources::NAMESPACE;
 use crate::fit::shortages;
@@ -51,6 +51,8 @@ pub struct CheckArgs {
     /// Require role names that are unique in a Grove set.
     #[arg(long)]
     strict_roles: bool,
+    #[command(flatten)]
+    strict: StrictArg,
     #[command(flatten)]
     modes: ModeArgs,
     /// Exit with 1 for warnings.
@@ -126,7 +128,7 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
     let mut unreadable = read.unreadable;
     unreadable.extend(with.unreadable);
     unreadable.extend(old.unreadable);
-    let rules = match args.modes.rules() {
+    let rules = match args.modes.rules_and(args.strict.setting()) {
         Ok(rules) => rules,
         Err(error) => {
             eprintln!("rolegate: --rule: {error}");

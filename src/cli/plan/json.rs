@@ -37,6 +37,9 @@ struct Group<'a> {
     /// Errors of the group; absent when it is admitted.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     violations: Vec<Finding<'a>>,
+    /// Warnings of the group.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<Finding<'a>>,
     /// Why there is no plan.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
@@ -85,6 +88,7 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
         recoveries: run.map(|run| run.seen.status.recoveries.as_slice()).unwrap_or_default(),
         fit: planned.fitted().iter().map(coordination).collect(),
         violations: planned.judged.errors.iter().map(|error| finding(error, true)).collect(),
+        warnings: planned.judged.warnings.iter().map(|warning| finding(warning, false)).collect(),
         error: planned.error().map(ToString::to_string),
     }
 }

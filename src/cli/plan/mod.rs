@@ -26,12 +26,14 @@ use crate::cli::data::Data;
 use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::fit::FileCluster;
 use crate::cli::progress::Progress;
+use crate::cli::serving::StrictArg;
 use crate::cli::terminal::end;
 use crate::fit::Fitted;
 use crate::model::{Claims, Group};
 use crate::plan::simulate::RunError;
 use crate::plan::status::conditions::conflicted;
 use crate::plan::{ObservedCounts, Run, decide_once, simulate};
+use crate::rules::rule_setting::together;
 use crate::rules::{Judged, Operation, Options, World, read_group};
 
 /// Arguments of `plan`.
@@ -47,6 +49,8 @@ pub struct PlanArgs {
     /// Counts for one decision instead of the whole run: {roles: {NAME: {created, released, scheduled, ready}}}.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    #[command(flatten)]
+    strict: StrictArg,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -156,7 +160,8 @@ pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
     let observed =
         args.state.as_ref().zip(observed.as_ref()).map(|(path, counts)| (path.display().to_string(), counts));
     let progress = Progress::of("planning");
-    let planned = planned(&read.documents, &with.documents, observed.as_ref(), &mut read.unreadable);
+    let options = Options { rules: together(args.strict.setting()).unwrap_or_default(), ..Options::default() };
+    let planned = planned(&read.documents, &with.documents, observed.as_ref(), options, &mut read.unreadable);
     drop(progress);
     if planned.is_empty() && read.unreadable.is_empty() {
         eprintln!("{NO_GROUP}");
@@ -189,10 +194,11 @@ fn planned<'a>(
     files: &'a [Document],
     with: &'a [Document],
     observed: Option<&State<'_>>,
+    options: Options,
     unreadable: &mut Vec<Unreadable>,
 ) -> Vec<Planned<'a>> {
     let is_judged = |document: &Document| document.carrier_kind().is_some();
-    let world = context(Options::default(), (files, is_judged), with, unreadable);
+    let world = context(options, (files, is_judged), with, unreadable);
     let cluster = FileCluster::with_nodes(files.iter().chain(with), unreadable);
     let carried = carried(files, with, &world);
     if let Some((file, message)) = observed.and_then(|(file, counts)| Some((file, unknown_role(counts, &carried)?))) {
@@ -219,7 +225,7 @@ pub(in crate::cli) fn data(
     unreadable: &mut Vec<String>,
 ) -> (u8, Value) {
     let mut faults = Vec::new();
-    let planned = planned(files, with, observed, &mut faults);
+    let planned = planned(files, with, observed, Options::default(), &mut faults);
     unreadable.extend(faults.iter().map(ToString::to_string));
     if planned.is_empty() && unreadable.is_empty() {
         unreadable.push(NO_GROUP.to_owned());

@@ -78,8 +78,20 @@ fn own() -> Vec<Value> {
 /// Returns the schema of one of rolegate's own kinds; `None` for other kinds.
 pub fn schema_of(kind: ObjectKind) -> Option<&'static Value> {
     static OWN: LazyLock<Vec<Value>> = LazyLock::new(own);
-    let definition = OWN.iter().find(|own| own.pointer("/metadata/name") == Some(&json!(kind.crd_name())))?;
+    schema_in(&OWN, kind)
+}
+
+fn schema_in(definitions: &[Value], kind: ObjectKind) -> Option<&Value> {
+    let name = json!(kind.crd_name());
+    let definition = definitions.iter().find(|known| known.pointer("/metadata/name") == Some(&name))?;
     definition.pointer("/spec/versions/0/schema/openAPIV3Schema")
+}
+
+/// Returns the schema of the fields that rolegate reads of a kind: of its own kinds, and of those that others define; `None` where
+/// it has no schema.
+pub fn schema_of_read(kind: ObjectKind) -> Option<&'static Value> {
+    static OTHERS: LazyLock<Vec<Value>> = LazyLock::new(of_others);
+    schema_of(kind).or_else(|| schema_in(&OTHERS, kind))
 }
 
 fn topology(kind: ObjectKind) -> Value {

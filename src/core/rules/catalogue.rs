@@ -3,6 +3,7 @@
 use super::judged::JudgedObject;
 use super::podgroup::JudgedPodGroup;
 use super::rule::{Level, Rule};
+use super::unknown_fields::{SUMMARY, UNKNOWN_FIELD};
 use crate::api::{CoordinatedPolicy, Pod};
 use crate::model::{CliqueSet, Group, Layers};
 
@@ -21,6 +22,7 @@ pub struct RuleInfo {
 pub fn catalogue() -> Vec<RuleInfo> {
     let tables = [
         rules_of::<Group>(),
+        vec![RuleInfo { object: Group::TITLE, id: UNKNOWN_FIELD, level: Level::Warning, summary: SUMMARY }],
         rules_of::<Layers>(),
         rules_of::<CoordinatedPolicy>(),
         rules_of::<JudgedPodGroup>(),

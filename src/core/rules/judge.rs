@@ -28,7 +28,15 @@ pub fn judge_json(
 ) -> Option<Result<Judged, DecodeError>> {
     let row = row_of(api_version, kind)?;
     let judged = (row.rules?.judge)(Question { kind: row.object, operation, object, old }, world);
-    Some(judged.map(|judged| judged.and(unknown_fields(row.object, object)).in_mode(world.options.mode)))
+    let unknown = |object: &str| world.options.rules.weigh(unknown_fields(row.object, object));
+    Some(judged.map(|judged| {
+        let judged = match (operation, old) {
+            (Operation::Delete, _) => judged,
+            (_, Some(old)) => judged.and(unknown(object)).forgive(&unknown(old)),
+            (_, None) => judged.and(unknown(object)),
+        };
+        judged.in_mode(world.options.mode)
+    }))
 }
 
 /// Returns the needs of an object that the world does not answer yet. An answer may reveal further needs (the workloads of a

@@ -6,11 +6,17 @@ use std::str::FromStr;
 use super::catalogue;
 use super::names::hint;
 use super::settings::{RuleSettings, Setting, why_fixed};
+use super::unknown_fields::UNKNOWN_FIELD;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleSetting {
     rule: &'static str,
     setting: Setting,
+}
+
+impl RuleSetting {
+    /// Unknown fields refuse an object.
+    pub const STRICT_FIELDS: Self = Self { rule: UNKNOWN_FIELD, setting: Setting::Deny };
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
