@@ -172,7 +172,11 @@ async fn a_gateway_finds_all_roles_of_a_set_that_joins_its_scopes() {
     joined["metadata"]["annotations"] = scope("set");
     let kept = "metadata.annotations[rolegate.dev/discovery-scope]: existing pods keep the variables that they were created with; only new pods get others";
     warned(&stage, &joined, &[kept]);
-    let found = environment(&stage, &gateway, "initContainers").await;
+    // The webhook hears of the edit by its watch.
+    let look = async || environment(&stage, &gateway, "initContainers").await;
+    let found =
+        until_found("a gateway that finds leaders", look, |env| env.iter().any(|line| line.starts_with("LEADER")))
+            .await;
     let leader = format!("LEADER_ADDR={}", host("decode-0-leader"));
     let service = "LEADER_HEADLESS=set-0.grove-joined.svc.cluster.local".to_owned();
     for line in [leader, service, "GROVE_ROLE_LEADER_COUNT=3".to_owned(), "GROVE_ROLE_WORKER_COUNT=12".to_owned()] {
