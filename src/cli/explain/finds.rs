@@ -29,19 +29,20 @@ impl Finds {
     /// Reads the Grove set of a pod; `None` for other pods, and where there is nothing to be found.
     pub(super) async fn of(pod: &Pod, connection: &Connection) -> Option<Self> {
         let place = identify_clique_pod(pod)?;
-        let mut read = Ok(None);
         for kind in [POD_CLIQUE_SET, POD_GANG_SET] {
             let sets = api::<PodCliqueSet>(&connection.client, kind, Some(&connection.namespace));
-            read = sets.get_opt(&place.set).await.map(|set| set.map(|set| CliqueSet::from_set(kind, &set.object)));
-            if !matches!(read, Ok(None)) {
-                break;
+            match sets.get(&place.set).await {
+                Ok(set) => {
+                    return Self::seen(pod, &connection.namespace, &place, &CliqueSet::from_set(kind, &set.object));
+                }
+                // The set is not there, or its kind is not served.
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                Err(error) => {
+                    return Some(Self::unknown(&place, &format!("cannot be read: {}", connection.failure(&error))));
+                }
             }
         }
-        match read {
-            Ok(Some(set)) => Self::seen(pod, &connection.namespace, &place, &set),
-            Ok(None) => Some(Self::unknown(&place, "is not there")),
-            Err(error) => Some(Self::unknown(&place, &format!("cannot be read: {}", connection.failure(&error)))),
-        }
+        Some(Self::unknown(&place, "is not there"))
     }
 
     fn unknown(place: &CliquePod, why: &str) -> Self {
