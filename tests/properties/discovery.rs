@@ -21,7 +21,7 @@ prop_compose! {
         let cliques = ["decode", "b", "c", "d"];
         let templates: Vec<_> =
             cliques.iter().zip(roles).map(|(name, role)| json!({"name": name, "spec": {"roleName": role}})).collect();
-        let listed = |group| cliques.iter().zip(&members).filter(move |(_, of)| **of == group).map(|(name, _)| *name);
+        let listed = |group: &'static str| cliques.iter().zip(&members).filter(move |(_, of)| **of == group).map(|(name, _)| *name);
         let group = |group| json!({"name": group, "replicas": 2, "cliqueNames": listed(group).collect::<Vec<_>>()});
         let annotations = scope.map(|scope| json!({"rolegate.dev/discovery-scope": scope}));
         json!({
