@@ -90,3 +90,7 @@ impl Pass<'_> {
         of.policy.kind().is_some_and(|kind| self.memory.pod_groups.members(&id(kind)).is_some())
     }
 }
+
+#[cfg(test)]
+#[path = "pod_groups_tests.rs"]
+mod tests;

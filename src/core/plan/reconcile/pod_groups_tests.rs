@@ -1,0 +1,91 @@
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::*;
+use crate::api::pod_group::KUBE_POD_GROUP;
+use crate::model::{Claims, GroupKey, MemberKey, names};
+use crate::plan::Reconciler;
+use crate::plan::reconcile::action::{Answer, Ended};
+use crate::plan::reconcile::options::LoopOptions;
+use crate::plan::reconcile::pod_group_memory::FoundPodGroup;
+use crate::plan::test_support::{mk_group, mk_pod};
+use crate::plan::view::PodFacts;
+
+const KUBE: MemberKey = MemberKey::Label(names::KUBE_POD_GROUP);
+
+/// A group of one batch of two replicas, which are committed, with a PodGroup for each role.
+fn group() -> Arc<Group> {
+    let segments = json!({
+        "segmentSize": { "prefill": 2 }, "podGroupPolicy": { "kubeScheduling": {}, "level": "Role" },
+    });
+    let mut group =
+        mk_group(&[("prefill", 2)], &json!([{ "name": "pd", "strategy": { "segmentPlacement": segments } }]));
+    group.carrier.uid = "uid".to_owned();
+    let state = json!([{ "name": "pd", "progress": { "prefill": { "released": 2 } } }]);
+    group.status = serde_json::from_value(json!({ "coordinationState": state })).unwrap();
+    Arc::new(group)
+}
+
+fn pod(ordinal: u32, held: bool, named: &str) -> PodFacts {
+    let pod = mk_pod(&format!("prefill-{ordinal}"), "prefill", ordinal);
+    PodFacts { held, pod_groups: vec![(KUBE, named.into())], ..pod }
+}
+
+struct Scene {
+    reconciler: Reconciler,
+    now: Duration,
+}
+
+impl Scene {
+    /// Runs passes until nothing more is done, with all that is done successful; returns releases and writes of PodGroups.
+    fn acts(&mut self, pods: &[PodFacts]) -> Vec<String> {
+        let key = GroupKey::new("ns", "pd");
+        let snapshot =
+            Snapshot { claims: Claims::of([group()]), pods: pods.iter().cloned().collect(), ..Snapshot::default() };
+        let mut told = Vec::new();
+        for _ in 0..6 {
+            self.now += Duration::from_secs(1);
+            self.reconciler.changed([key.clone()], self.now);
+            for action in self.reconciler.pass(&key, &snapshot, None, self.now, "2026-01-01T00:00:00Z") {
+                let ended = match &action {
+                    Action::Read(Question::PodGroups { .. }) => {
+                        let old = FoundPodGroup { kind: KUBE_POD_GROUP, name: "pd-pd-0".to_owned(), min_member: 2 };
+                        Some(Ended::Read(Answer::PodGroups { owner: "uid".to_owned(), found: Some(vec![old]) }))
+                    }
+                    action => action.ended(None),
+                };
+                told.extend(match &action {
+                    Action::Release { pod, pod_groups, .. } => Some(format!("release {}: {pod_groups:?}", pod.name)),
+                    Action::WritePodGroup { id, write, .. } => Some(match write {
+                        PodGroupWrite::Ensure(gang) => format!("ensure {} of {}", id.name, gang.min_member),
+                        PodGroupWrite::Relax(members) => format!("relax {} to {members}", id.name),
+                        PodGroupWrite::Remove => format!("remove {}", id.name),
+                    }),
+                    _ => None,
+                });
+                if let Some(ended) = ended.filter(|_| !matches!(action, Action::WriteStatus(_))) {
+                    self.reconciler.ended(key.clone(), ended, self.now);
+                }
+            }
+        }
+        told.dedup();
+        told
+    }
+}
+
+#[test]
+fn an_edit_of_the_level_in_the_middle_leaves_no_pod_waiting() {
+    let mut reconciler = Reconciler::new(LoopOptions::default());
+    reconciler.lead(true, [], Duration::ZERO);
+    reconciler.sync([GroupKey::new("ns", "pd")], Duration::ZERO);
+    let mut scene = Scene { reconciler, now: Duration::ZERO };
+    // Both pods are of the batch's PodGroup, and one of them was lost and came back before the level was changed.
+    let acts = scene.acts(&[pod(0, false, "pd-pd-0"), pod(1, true, "pd-pd-0")]);
+    let release = format!("release prefill-1: {:?}", vec![(KUBE, Some("pd-pd-0.prefill".to_owned()))]);
+    assert_eq!(acts, ["ensure pd-pd-0.prefill of 1", &release]);
+    let acts = scene.acts(&[pod(0, false, "pd-pd-0"), pod(1, false, "pd-pd-0.prefill")]);
+    assert_eq!(acts, ["relax pd-pd-0 to 1"]);
+    let acts = scene.acts(&[pod(0, true, "pd-pd-0.prefill"), pod(1, false, "pd-pd-0.prefill")]);
+    assert_eq!(acts, ["remove pd-pd-0", "release prefill-0: []"]);
+}
