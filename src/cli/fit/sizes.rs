@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::text::more;
 use crate::cli::terminal::{Table, shown};
 use crate::fit::{MOST_SIZES, Size, Sizes, Suggestion};
 use crate::model::wording::counted;
+use crate::plan::placement::NotModelled;
 use crate::plan::placement::needs::rounded;
 
 /// Largest number of sizes to show.
@@ -44,8 +44,8 @@ pub(super) fn print(out: &mut impl Write, title: &str, suggestions: &[Suggestion
                 "  not tried: {untried}; at most {MOST_SIZES} are, first those that divide the replicas evenly"
             )?;
         }
-        for line in more(&found.not_modelled) {
-            writeln!(out, "{}", shown(&line))?;
+        if let Some(beyond) = NotModelled::beyond(&found.not_modelled) {
+            writeln!(out, "  {}", shown(&beyond))?;
         }
     }
     Ok(())

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::cluster::{Cluster, NoAnswer};
-use super::fitted::{DomainKeys, key_of};
+use super::cluster::{Cluster, DomainKeys, NoAnswer};
+use super::fitted::key_of;
 use super::rooms::{amounts, shortest};
 use crate::model::batching::CLUSTER_KEY;
 use crate::model::{Batching, Coordination, Group};
