@@ -26,11 +26,11 @@ pub(super) fn print(out: &mut impl Write, title: &str, suggestions: &[Suggestion
         let head = format!("{of}: segments in the ratio of {}", replicas(&found.ratio));
         writeln!(out, "{title}{}", shown(&head))?;
         writeln!(out, "  {}", shown(&room(found, key.as_deref())))?;
-        if found.sizes.is_empty() {
+        if found.sizes.is_empty() && found.untried == 0 {
             let place = if key.is_some() { "no domain" } else { "the cluster does not" };
             let hold = if key.is_some() { "holds" } else { "hold" };
             writeln!(out, "  {place} {hold} a segment of {}", shown(&replicas(&found.ratio)))?;
-        } else {
+        } else if !found.sizes.is_empty() {
             write!(out, "{}", table(found, now, wide).text(2))?;
         }
         let shown_sizes = if wide { found.sizes.len() } else { found.sizes.len().min(MOST_SHOWN) };
