@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::text::more;
 use crate::cli::terminal::{Table, shown};
 use crate::fit::{MOST_SIZES, Size, Sizes, Suggestion};
 use crate::model::wording::counted;
+use crate::plan::placement::NotModelled;
 use crate::plan::placement::needs::rounded;
 
 /// Largest number of sizes to show.
@@ -26,11 +26,11 @@ pub(super) fn print(out: &mut impl Write, title: &str, suggestions: &[Suggestion
         let head = format!("{of}: segments in the ratio of {}", replicas(&found.ratio));
         writeln!(out, "{title}{}", shown(&head))?;
         writeln!(out, "  {}", shown(&room(found, key.as_deref())))?;
-        if found.sizes.is_empty() {
+        if found.sizes.is_empty() && found.untried == 0 {
             let place = if key.is_some() { "no domain" } else { "the cluster does not" };
             let hold = if key.is_some() { "holds" } else { "hold" };
             writeln!(out, "  {place} {hold} a segment of {}", shown(&replicas(&found.ratio)))?;
-        } else {
+        } else if !found.sizes.is_empty() {
             write!(out, "{}", table(found, now, wide).text(2))?;
         }
         let shown_sizes = if wide { found.sizes.len() } else { found.sizes.len().min(MOST_SHOWN) };
@@ -44,8 +44,8 @@ pub(super) fn print(out: &mut impl Write, title: &str, suggestions: &[Suggestion
                 "  not tried: {untried}; at most {MOST_SIZES} are, first those that divide the replicas evenly"
             )?;
         }
-        for line in more(&found.not_modelled) {
-            writeln!(out, "{}", shown(&line))?;
+        if let Some(beyond) = NotModelled::beyond(&found.not_modelled) {
+            writeln!(out, "  {}", shown(&beyond))?;
         }
     }
     Ok(())

@@ -82,14 +82,8 @@ pub fn details(coordination: &Fitted) -> Vec<String> {
         lines.push(format!("  {}: {}", named(coordination, stop.index), coordination.why(stop)));
         lines.extend(stop.remedies.iter().map(|remedy| format!("    it would fit if {}", would(remedy))));
     }
-    lines.extend(more(&answer.not_modelled));
+    lines.extend(NotModelled::beyond(&answer.not_modelled).map(|beyond| format!("  {beyond}")));
     lines
-}
-
-/// Returns a line on constraints that are not modelled, if there are some.
-pub(super) fn more(not_modelled: &[NotModelled]) -> Option<String> {
-    let what: Vec<_> = not_modelled.iter().map(NotModelled::describe).collect();
-    (!what.is_empty()).then(|| format!("  the scheduler looks at more than this answer: {}", what.join(", ")))
 }
 
 /// Names a batch with its replicas: `step 2 (10 prefill and 5 decode)`.

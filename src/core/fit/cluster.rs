@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::fitted::DomainKeys;
 use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
@@ -21,6 +20,9 @@ use crate::rules::{DecodeError, decode_value};
 
 /// Largest number of pods expanded from templates, where the caller has no other limit.
 pub const MOST_PODS: u64 = 100_000;
+
+/// Node labels of the domains of coordinations that name a layer, by index of the coordination.
+pub type DomainKeys = BTreeMap<usize, String>;
 
 /// Group, role and ordinal of a replica.
 type ReplicaKey = (GroupKey, Arc<str>, u32);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::cluster::{Cluster, NoAnswer};
+use super::cluster::{Cluster, DomainKeys, NoAnswer};
 use crate::model::{Batching, Coordination, Domain, Group, Role};
 use crate::plan::placement::{
     Amounts, BatchPods, Fit, NotModelled, Outlook, Placement, Question, Stop, not_modelled, outlook, place, total,
@@ -11,9 +11,6 @@ use crate::plan::placement::{
 use crate::plan::simulate::{Occupied, Run};
 use crate::plan::{GroupView, PodFacts};
 use crate::rules::Shortage;
-
-/// Node labels of the domains of coordinations that name a layer, by index of the coordination.
-pub type DomainKeys = BTreeMap<usize, String>;
 
 /// Returns the domain keys of a group. `find` maps a ClusterTopology and a layer to a node label.
 pub fn domain_keys(group: &Group, find: impl Fn(&str, &str) -> Option<String>) -> DomainKeys {

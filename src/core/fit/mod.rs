@@ -9,7 +9,7 @@ mod fitted;
 mod rooms;
 mod suggest;
 
-pub use cluster::{Bound, Cluster, MOST_PODS, NoAnswer};
-pub use fitted::{Answer, DomainKeys, Fitted, domain_keys, fit, fit_of_run, shortages};
+pub use cluster::{Bound, Cluster, DomainKeys, MOST_PODS, NoAnswer};
+pub use fitted::{Answer, Fitted, domain_keys, fit, fit_of_run, shortages};
 pub use rooms::{DomainRoom, NodeShare, Rooms, Sums};
 pub use suggest::{MOST_SIZES, NoSize, Size, Sizes, Suggestion, suggest};

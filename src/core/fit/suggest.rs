@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::cluster::{Cluster, NoAnswer};
-use super::fitted::{DomainKeys, key_of};
+use super::cluster::{Cluster, DomainKeys, NoAnswer};
+use super::fitted::key_of;
 use super::rooms::{amounts, shortest};
 use crate::model::batching::CLUSTER_KEY;
 use crate::model::{Batching, Coordination, Group};
 use crate::plan::placement::needs::{HostPort, Needs};
+use crate::plan::placement::place::least_priority;
 use crate::plan::placement::{Fit, NotModelled, Question, Room, not_modelled, place};
 
 /// Largest number of sizes to try.
@@ -125,6 +126,7 @@ struct Trial {
     resource: Arc<str>,
     /// One domain of each class of domains with the same room, and the number of domains of the class.
     classes: Vec<Class>,
+    /// Work that may still be done.
     work: usize,
 }
 
@@ -135,6 +137,8 @@ struct Class {
     count: u32,
     /// Nodes of one of them where pods may go.
     nodes: Vec<Arc<str>>,
+    /// The room of these nodes alone; `None` where the others matter too.
+    own: Option<Room>,
 }
 
 /// The room of a node as far as it matters: free amounts, places for pods, host ports, and the pods that it takes.
@@ -167,7 +171,7 @@ impl Trial {
             replicas,
             resource: shortest(&room, &pods),
             classes: Vec::new(),
-            room,
+            room: room.seen_with(least_priority(&pods)).into_owned(),
             work: MOST_WORK,
         };
         trial.classes = trial.classes(&pods);
@@ -201,6 +205,7 @@ impl Trial {
             let class = classes.entry((keys, keeps_apart.then_some(domain))).or_insert_with(|| Class {
                 domain: self.key.is_some().then(|| domain.to_owned()),
                 count: 0,
+                own: (!keeps_apart).then(|| self.room.of_nodes(&nodes)),
                 nodes,
             });
             class.count += 1;
@@ -209,7 +214,9 @@ impl Trial {
     }
 
     fn run(mut self) -> Sizes {
-        let free = self.classes.iter().map(|class| self.free(class)).fold(0_i64, i64::saturating_add);
+        let of_class =
+            |class: &Class| free(&self.room, &class.nodes, &self.resource).saturating_mul(i64::from(class.count));
+        let free = self.classes.iter().map(of_class).fold(0_i64, i64::saturating_add);
         let domains = self.classes.iter().map(|class| usize::try_from(class.count).unwrap_or(usize::MAX)).sum();
         let most = self.largest();
         let multiples = multiples(self.steps(), most);
@@ -232,14 +239,23 @@ impl Trial {
         steps.min().unwrap_or_default().max(1)
     }
 
-    /// Returns the largest multiple of which a domain holds a segment; 0 if none does.
+    /// Returns the largest multiple of which a domain holds a segment; 0 if none does. Where that takes more work than is left,
+    /// any may be held.
     fn largest(&mut self) -> u32 {
         let most = u32::try_from(MOST_PODS / self.pods(1).len().max(1)).unwrap_or(u32::MAX);
         let (mut fits, mut too_large) = (0, self.steps().min(most) + 1);
         while too_large - fits > 1 {
             let middle = fits + (too_large - fits) / 2;
             let pods = self.pods(middle);
-            let is_held = (0..self.classes.len()).any(|class| self.place(class, &pods).is_some());
+            let (key, work) = (self.key.as_deref(), &mut self.work);
+            let holds = |Class { domain, own, .. }: &Class| {
+                let room = own.as_ref().unwrap_or(&self.room);
+                place_one(room, (key, domain.as_deref()), &pods, work).is_some()
+            };
+            let is_held = self.classes.iter().any(holds);
+            if self.work == 0 {
+                return self.steps();
+            }
             *(if is_held { &mut fits } else { &mut too_large }) = middle;
         }
         fits
@@ -249,22 +265,21 @@ impl Trial {
     fn size(&mut self, multiple: u32) -> Option<Size> {
         let pods = self.pods(multiple);
         let (mut fits, mut unused) = (0_u32, 0_i64);
-        for at in 0..self.classes.len() {
+        for Class { domain, count, nodes, own } in &mut self.classes {
+            let room = own.as_mut().unwrap_or(&mut self.room);
             let mut taken = Vec::new();
             let mut segments = 0_u32;
-            while let Some(nodes) = self.place(at, &pods) {
-                for (needs, node) in pods.iter().zip(nodes) {
+            while let Some(found) = place_one(room, (self.key.as_deref(), domain.as_deref()), &pods, &mut self.work) {
+                for (needs, node) in pods.iter().zip(found) {
                     let uid = format!("suggested/{}", taken.len());
-                    self.room.apply_pod(&uid, &node, needs.load.clone(), &needs.peer);
+                    room.apply_pod(&uid, &node, needs.load.clone(), &needs.peer);
                     taken.push(uid);
                 }
                 segments += 1;
             }
-            if let Some(class) = self.classes.get(at) {
-                fits = fits.saturating_add(segments.saturating_mul(class.count));
-                unused = unused.saturating_add(self.free(class));
-            }
-            taken.iter().for_each(|uid| _ = self.room.remove_pod(uid));
+            fits = fits.saturating_add(segments.saturating_mul(*count));
+            unused = unused.saturating_add(free(room, nodes, &self.resource).saturating_mul(i64::from(*count)));
+            taken.iter().for_each(|uid| _ = room.remove_pod(uid));
         }
         if self.work == 0 {
             return None;
@@ -277,22 +292,6 @@ impl Trial {
         Some(Size { sizes, wanted, even, fits, unused })
     }
 
-    /// Returns the node of each pod of a segment in a domain of a class, if it holds one more.
-    fn place(&mut self, class: usize, pods: &[Arc<Needs>]) -> Option<Vec<Arc<str>>> {
-        let class = self.classes.get(class)?;
-        let nodes = self.room.nodes().count();
-        self.work = self.work.saturating_sub(nodes + pods.len());
-        if self.work == 0 {
-            return None;
-        }
-        let none = BTreeMap::new();
-        let question = Question { only: class.domain.as_deref(), ..Question::new(pods, self.key.as_deref(), &none) };
-        match place(&self.room, &question) {
-            Fit::Fits(placement) => Some(placement.nodes),
-            Fit::Not(_) => None,
-        }
-    }
-
     fn pods(&self, multiple: u32) -> Vec<Arc<Needs>> {
         let of_role = |(role, one): (&String, &u32)| {
             let replica = self.replicas.get(role)?;
@@ -300,13 +299,30 @@ impl Trial {
         };
         self.ratio.iter().filter_map(of_role).flatten().collect()
     }
+}
 
-    /// Returns the free amount of the resource in all domains of a class.
-    fn free(&self, class: &Class) -> i64 {
-        let nodes = class.nodes.iter().filter_map(|name| self.room.node(name));
-        let free = nodes.map(|node| amounts(node, &self.resource).1.max(0)).fold(0_i64, i64::saturating_add);
-        free.saturating_mul(i64::from(class.count))
+/// Returns the node of each pod of a segment in a domain of a node label, if it holds one more.
+fn place_one(
+    room: &Room,
+    (key, domain): (Option<&str>, Option<&str>),
+    pods: &[Arc<Needs>],
+    work: &mut usize,
+) -> Option<Vec<Arc<str>>> {
+    *work = work.saturating_sub(room.nodes().count() + pods.len());
+    if *work == 0 {
+        return None;
     }
+    let none = BTreeMap::new();
+    match place(room, &Question { only: domain, ..Question::new(pods, key, &none) }) {
+        Fit::Fits(placement) => Some(placement.nodes),
+        Fit::Not(_) => None,
+    }
+}
+
+/// Returns the free amount of a resource on some nodes.
+fn free(room: &Room, nodes: &[Arc<str>], resource: &str) -> i64 {
+    let free = nodes.iter().filter_map(|name| room.node(name)).map(|node| amounts(node, resource).1.max(0));
+    free.fold(0_i64, i64::saturating_add)
 }
 
 /// Returns the smallest numbers in the ratio of the desired replicas, or of the written sizes if the desired ones have no

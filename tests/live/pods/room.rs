@@ -113,6 +113,13 @@ async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
         let running = |role| now.of(role).filter(|pod| pod.is_released()).map(|pod| pod.index).collect::<BTreeSet<_>>();
         assert_eq!((running("prefill"), running("decode")), ([0, 1].into(), [0, 1].into()), "{now}\n{status}");
     });
+    let told = |role: &str| status.0["coordinationState"][0]["progress"][role].clone();
+    let one_step = json!({ "strategy": "rollingDeploy", "state": "Progressing", "released": 2 });
+    assert_eq!(
+        (told("prefill"), told("decode")),
+        (one_step.clone(), one_step),
+        "the step without room is not released"
+    );
     let why = "no rack fits step 2: best r1 fits 2 of 4 pods";
     stage.until_event("NoRoom", &[why]).await;
     let explained = explain(&stage, "llm-prefill-2").await;

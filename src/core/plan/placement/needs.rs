@@ -97,6 +97,12 @@ pub enum NotModelled {
 }
 
 impl NotModelled {
+    /// Returns a line on constraints that an answer leaves out, if there are some.
+    pub fn beyond(all: &[Self]) -> Option<String> {
+        let what: Vec<_> = all.iter().map(Self::describe).collect();
+        (!what.is_empty()).then(|| format!("the scheduler looks at more than this answer: {}", what.join(", ")))
+    }
+
     /// Returns a text that follows "it does not look at …".
     pub fn describe(&self) -> String {
         match self {

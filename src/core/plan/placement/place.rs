@@ -126,7 +126,7 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
 }
 
 /// Returns the lowest priority of the pods: a batch preempts only pods that every pod of it may preempt.
-pub(super) fn least_priority<'a>(pods: impl IntoIterator<Item = &'a Arc<Needs>>) -> i32 {
+pub fn least_priority<'a>(pods: impl IntoIterator<Item = &'a Arc<Needs>>) -> i32 {
     pods.into_iter().map(|needs| needs.load.priority).min().unwrap_or_default()
 }
 

@@ -186,6 +186,13 @@ impl Room {
         room
     }
 
+    /// Returns the room of some nodes alone. Pods there take theirs, and are not known one by one.
+    #[must_use]
+    pub fn of_nodes<'a>(&self, names: impl IntoIterator<Item = &'a Arc<str>>) -> Self {
+        let node = |name: &Arc<str>| Some((name.clone(), self.nodes.get(name)?.clone()));
+        Self { nodes: names.into_iter().filter_map(node).collect(), ..Self::default() }
+    }
+
     /// Reports whether any node has the resource, even if its amount is 0.
     pub fn has(&self, resource: &str) -> bool {
         self.nodes.values().any(|node| node.facts.is_some() && node.allocatable.contains_key(resource))
