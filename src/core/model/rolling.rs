@@ -1,6 +1,6 @@
 //! The bounds of a coordinated rollout (KEP-30), independent of their spelling.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::rollout_step::RolloutStep;
 use super::{Coordination, Group};
@@ -26,7 +26,14 @@ pub struct RollingBounds {
     pub partition: u32,
     /// Steps across the roles; empty when all roles are updated at one rate.
     pub steps: Vec<RolloutStep>,
+    /// Replicas of each role in a segment, if segments are updated as a whole.
+    pub segments: Option<BTreeMap<String, u32>>,
 }
+
+/// Spellings of `by`; the first is the default.
+pub const UNITS: &[&str] = &["Replica", SEGMENT];
+/// The unit of an update of whole segments.
+pub const SEGMENT: &str = "Segment";
 
 /// Replicas of a role that may be unavailable, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +44,15 @@ pub enum Unavailable {
 }
 
 impl Unavailable {
+    /// Reads a number or a percentage; one replica if there is none.
+    pub fn parse(written: Option<&IntOrString>) -> Self {
+        match written {
+            Some(IntOrString::Int(number)) => Self::Count(u32::try_from(*number).unwrap_or(1)),
+            Some(text) => text.percent().map_or(Self::Count(1), Self::Percent),
+            None => Self::Count(1),
+        }
+    }
+
     /// Returns the number for these desired replicas.
     pub fn of(self, desired: u32) -> u32 {
         let number = match self {
@@ -58,20 +74,25 @@ impl RollingBounds {
             index: coordination.index,
             name: coordination.display_name(),
             max_skew: percentage(&update.max_skew).unwrap_or(100),
-            max_unavailable: match unavailable {
-                Some(IntOrString::Int(number)) => Unavailable::Count(u32::try_from(*number).unwrap_or(1)),
-                Some(text) => text.percent().map_or(Unavailable::Count(1), Unavailable::Percent),
-                None => Unavailable::Count(1),
-            },
+            max_unavailable: Unavailable::parse(unavailable),
             partition: percentage(&update.partition).unwrap_or(0),
             steps: RolloutStep::parse_all(update.steps.as_deref().unwrap_or_default(), &roles),
+            segments: None,
             roles,
         })
     }
 
     /// Returns the bounds of every coordination of a group with a rolling update.
     pub fn all_of(group: &Group) -> Vec<Self> {
-        group.coordinations.iter().filter_map(Self::of).collect()
+        let of = |coordination: &Coordination| {
+            let (update, _) = coordination.rolling_update.as_ref()?;
+            let by_segment = update.by.as_deref() == Some(SEGMENT);
+            let bounds = Self::of(coordination)?;
+            let sizes = bounds.roles.iter().filter_map(|role| Some((role.clone(), group.batch_size(role)?)));
+            let segments = by_segment.then(|| sizes.collect());
+            Some(Self { segments, ..bounds })
+        };
+        group.coordinations.iter().filter_map(of).collect()
     }
 
     /// Reports whether the bounds apply to the role.
@@ -83,6 +104,14 @@ impl RollingBounds {
     /// updated.
     pub fn kept_old(&self, desired: u32) -> u32 {
         kept_old(self.partition, desired)
+    }
+
+    /// Returns the number of replicas of a role that stay old: of whole segments, if these are updated as a whole.
+    pub fn kept_of(&self, role: &str, desired: u32) -> u32 {
+        match self.segments.as_ref().and_then(|sizes| sizes.get(role)).filter(|size| **size > 0) {
+            Some(size) => self.kept_old(desired.div_ceil(*size)).saturating_mul(*size).min(desired),
+            None => self.kept_old(desired),
+        }
     }
 }
 
@@ -128,6 +157,7 @@ mod tests {
             max_unavailable: Unavailable::Count(1),
             partition,
             steps: Vec::new(),
+            segments: None,
         }
     }
 

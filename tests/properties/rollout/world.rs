@@ -61,7 +61,16 @@ const SETTLE: Duration = Duration::from_secs(5);
 
 pub fn mk_bounds(roles: &[&str], max_skew: u32, max_unavailable: Unavailable, partition: u32) -> RollingBounds {
     let roles = roles.iter().map(|role| (*role).to_owned()).collect();
-    RollingBounds { index: 0, name: "roll".to_owned(), roles, max_skew, max_unavailable, partition, steps: Vec::new() }
+    RollingBounds {
+        index: 0,
+        name: "roll".to_owned(),
+        roles,
+        max_skew,
+        max_unavailable,
+        partition,
+        steps: Vec::new(),
+        segments: None,
+    }
 }
 
 impl Role {
