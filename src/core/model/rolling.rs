@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::rollout_step::RolloutStep;
+pub use super::share::Unavailable;
+use super::share::kept_old;
 use super::{Coordination, Group};
 use crate::api::IntOrString;
 
@@ -34,34 +36,6 @@ pub struct RollingBounds {
 pub const UNITS: &[&str] = &["Replica", SEGMENT];
 /// The unit of an update of whole segments.
 pub const SEGMENT: &str = "Segment";
-
-/// Replicas of a role that may be unavailable, at least one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unavailable {
-    Count(u32),
-    /// A share of the desired replicas in percent, rounded down.
-    Percent(u32),
-}
-
-impl Unavailable {
-    /// Reads a number or a percentage; one replica if there is none.
-    pub fn parse(written: Option<&IntOrString>) -> Self {
-        match written {
-            Some(IntOrString::Int(number)) => Self::Count(u32::try_from(*number).unwrap_or(1)),
-            Some(text) => text.percent().map_or(Self::Count(1), Self::Percent),
-            None => Self::Count(1),
-        }
-    }
-
-    /// Returns the number for these desired replicas.
-    pub fn of(self, desired: u32) -> u32 {
-        let number = match self {
-            Self::Count(number) => number,
-            Self::Percent(percent) => share(percent, desired).0,
-        };
-        number.max(1)
-    }
-}
 
 impl RollingBounds {
     /// Returns the bounds of a coordination, if it has a rolling update.
@@ -115,13 +89,6 @@ impl RollingBounds {
     }
 }
 
-/// Returns the number of replicas that stay old if this share in percent does.
-pub(super) fn kept_old(percent: u32, desired: u32) -> u32 {
-    let (whole, rest) = share(percent, desired);
-    let kept = whole + u32::from(rest > 0);
-    if percent < 100 { kept.min(desired.saturating_sub(1)) } else { desired }
-}
-
 /// Returns the role and all roles that coordinations connect with it, directly or through other roles.
 pub fn connected<'a>(bounds: &'a [RollingBounds], role: &'a str) -> BTreeSet<&'a str> {
     let mut connected = BTreeSet::from([role]);
@@ -136,12 +103,6 @@ pub fn connected<'a>(bounds: &'a [RollingBounds], role: &'a str) -> BTreeSet<&'a
             return connected;
         }
     }
-}
-
-/// Returns a percentage of a number, rounded down, and the remainder in hundredths.
-fn share(percent: u32, of: u32) -> (u32, u64) {
-    let hundredfold = u64::from(percent) * u64::from(of);
-    (u32::try_from(hundredfold / 100).unwrap_or(u32::MAX), hundredfold % 100)
 }
 
 #[cfg(test)]
@@ -168,12 +129,5 @@ mod tests {
         {
             assert_eq!(mk_bounds(partition).kept_old(desired), kept, "{partition} % of {desired}");
         }
-    }
-
-    #[test]
-    fn at_least_one_replica_may_be_unavailable() {
-        assert_eq!(Unavailable::Percent(5).of(200), 10);
-        assert_eq!(Unavailable::Percent(5).of(19), 1);
-        assert_eq!(Unavailable::Count(3).of(2), 3);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::names::LABEL_SCHEMES;
-use super::rolling::Unavailable;
+use super::share::Unavailable;
 use super::workload_kind::Surge;
 use super::{RolloutClaim, WorkloadKind};
 use crate::api::IntOrString;

@@ -295,8 +295,9 @@ impl World {
         if role.updated() <= role.excused {
             return;
         }
-        // In steps, the skew bounds the way to shares that may differ by more.
-        let at_one_rate = |bounds: &&RollingBounds| bounds.has(name) && bounds.steps.is_empty();
+        // In steps, the skew bounds the way to shares that may differ by more; segments have none.
+        let at_one_rate =
+            |bounds: &&RollingBounds| bounds.has(name) && bounds.steps.is_empty() && bounds.segments.is_none();
         for bounds in self.bounds.iter().filter(at_one_rate) {
             let compared =
                 |other: &&String| *other != name && self.round[*other] == self.round[name] && bounds.has(other);
