@@ -115,7 +115,7 @@ impl Work {
 
     /// Returns the conditions by which a group waits, and their times.
     fn waits(self, group: &Group) -> impl Iterator<Item = (Self, &'static str, Moment)> {
-        let conditions = match self {
+        let kinds: &'static [&'static str] = match self {
             Self::Recovery => conditions::RECOVERIES_WAIT,
             Self::Rollout => &[conditions::ROLLOUT_PAUSED],
         };
@@ -128,7 +128,7 @@ impl Work {
             let since = paused.filter(|_| matches!(self, Self::Rollout)).map_or(told, |paused| told.max(paused));
             Some((self, kind, since))
         };
-        conditions.iter().filter_map(move |kind| since(kind))
+        kinds.iter().filter_map(move |kind| since(kind))
     }
 }
 
