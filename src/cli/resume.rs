@@ -115,12 +115,12 @@ impl Work {
 
     /// Returns the conditions by which a group waits, and their times.
     fn waits(self, group: &Group) -> impl Iterator<Item = (Self, &'static str, Moment)> {
-        let conditions = match self {
+        let kinds: &'static [&'static str] = match self {
             Self::Recovery => conditions::RECOVERIES_WAIT,
             Self::Rollout => &[conditions::ROLLOUT_PAUSED],
         };
-        let pauses = group.status.coordination_state.iter().filter_map(|state| state.rollout.as_ref());
-        let paused = pauses.filter_map(|state| Moment::parse(state.paused_since.as_deref()?)).max();
+        let rollouts = group.status.coordination_state.iter().filter_map(|state| state.rollout.as_ref());
+        let paused = rollouts.filter_map(|state| Moment::parse(state.paused_since.as_deref()?)).max();
         let since = move |kind: &'static str| {
             let told = group.status.condition(kind).filter(|told| told.status == "True")?;
             let told = told.last_transition_time.as_deref().and_then(Moment::parse)?;
@@ -128,7 +128,7 @@ impl Work {
             let since = paused.filter(|_| matches!(self, Self::Rollout)).map_or(told, |paused| told.max(paused));
             Some((self, kind, since))
         };
-        conditions.iter().filter_map(move |kind| since(kind))
+        kinds.iter().filter_map(move |kind| since(kind))
     }
 }
 

@@ -284,6 +284,6 @@ fn rollout(found: &Referring, key: &WorkloadKey) -> Option<Rollout> {
     let mut text = told.unwrap_or_else(|| "open: its partition is rolegate's".to_owned());
     let rollouts = &picture.seen.rollouts;
     let stages = rollouts.stages.iter().filter(|stage| stage.state.revisions.contains_key(&found.role));
-    stages.for_each(|stage| text += &format!("; {}", stage_text(stage, &rollouts.roles)));
+    text.extend(stages.map(|stage| format!("; {}", stage_text(stage, &rollouts.roles))));
     Some(Rollout { partition: open.partition, user_partition: open.asked_partition(), text })
 }

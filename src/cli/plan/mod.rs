@@ -279,11 +279,11 @@ fn plan<'a>(
 ) -> Planned<'a> {
     let judged = judge(document, Operation::Create, None, world);
     let plan = carried.map(|group| {
-        let size = |role: &crate::model::Role| {
+        let of_role = |role: &crate::model::Role| {
             let workload = world.workload(role.workload.key.as_ref()?).present()?;
             Some((role.name.clone(), workload.replica_size))
         };
-        let sizes: BTreeMap<_, _> = group.roles.iter().filter_map(size).collect();
+        let sizes: BTreeMap<_, _> = group.roles.iter().filter_map(of_role).collect();
         let site = cluster.map(|cluster| cluster.site(&group));
         let run = match observed {
             Some(observed) => decide_once(&group, &judged.errors, observed, &sizes, site),

@@ -91,6 +91,8 @@ pub struct RollingUpdateBounds {
     pub partition: Option<i64>,
     /// Extra replicas during an update.
     pub max_surge: Option<IntOrString>,
+    /// Replicas that are updated at once, 1 by default.
+    pub max_unavailable: Option<IntOrString>,
 }
 
 /// A pod template, limited to labels and to the fields that decide the placement of its pods.

@@ -42,6 +42,7 @@ pub mod rollout_step;
 mod scaled;
 mod segments;
 mod serving;
+mod share;
 pub mod topology;
 pub mod when_no_fit;
 pub mod wording;

@@ -1,8 +1,10 @@
 //! The bounds of a coordinated rollout (KEP-30), independent of their spelling.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::rollout_step::RolloutStep;
+pub use super::share::Unavailable;
+use super::share::kept_old;
 use super::{Coordination, Group};
 use crate::api::IntOrString;
 
@@ -26,26 +28,14 @@ pub struct RollingBounds {
     pub partition: u32,
     /// Steps across the roles; empty when all roles are updated at one rate.
     pub steps: Vec<RolloutStep>,
+    /// Replicas of each role in a segment, if segments are updated as a whole.
+    pub segments: Option<BTreeMap<String, u32>>,
 }
 
-/// Replicas of a role that may be unavailable, at least one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unavailable {
-    Count(u32),
-    /// A share of the desired replicas in percent, rounded down.
-    Percent(u32),
-}
-
-impl Unavailable {
-    /// Returns the number for these desired replicas.
-    pub fn of(self, desired: u32) -> u32 {
-        let number = match self {
-            Self::Count(number) => number,
-            Self::Percent(percent) => share(percent, desired).0,
-        };
-        number.max(1)
-    }
-}
+/// Spellings of `by`; the first is the default.
+pub const UNITS: &[&str] = &["Replica", SEGMENT];
+/// The unit of an update of whole segments.
+pub const SEGMENT: &str = "Segment";
 
 impl RollingBounds {
     /// Returns the bounds of a coordination, if it has a rolling update.
@@ -58,20 +48,25 @@ impl RollingBounds {
             index: coordination.index,
             name: coordination.display_name(),
             max_skew: percentage(&update.max_skew).unwrap_or(100),
-            max_unavailable: match unavailable {
-                Some(IntOrString::Int(number)) => Unavailable::Count(u32::try_from(*number).unwrap_or(1)),
-                Some(text) => text.percent().map_or(Unavailable::Count(1), Unavailable::Percent),
-                None => Unavailable::Count(1),
-            },
+            max_unavailable: Unavailable::parse(unavailable),
             partition: percentage(&update.partition).unwrap_or(0),
             steps: RolloutStep::parse_all(update.steps.as_deref().unwrap_or_default(), &roles),
+            segments: None,
             roles,
         })
     }
 
     /// Returns the bounds of every coordination of a group with a rolling update.
     pub fn all_of(group: &Group) -> Vec<Self> {
-        group.coordinations.iter().filter_map(Self::of).collect()
+        let of = |coordination: &Coordination| {
+            let (update, _) = coordination.rolling_update.as_ref()?;
+            let by_segment = update.by.as_deref() == Some(SEGMENT);
+            let bounds = Self::of(coordination)?;
+            let sizes = bounds.roles.iter().filter_map(|role| Some((role.clone(), group.batch_size(role)?)));
+            let segments = by_segment.then(|| sizes.collect());
+            Some(Self { segments, ..bounds })
+        };
+        group.coordinations.iter().filter_map(of).collect()
     }
 
     /// Reports whether the bounds apply to the role.
@@ -84,13 +79,14 @@ impl RollingBounds {
     pub fn kept_old(&self, desired: u32) -> u32 {
         kept_old(self.partition, desired)
     }
-}
 
-/// Returns the number of replicas that stay old if this share in percent does.
-pub(super) fn kept_old(percent: u32, desired: u32) -> u32 {
-    let (whole, rest) = share(percent, desired);
-    let kept = whole + u32::from(rest > 0);
-    if percent < 100 { kept.min(desired.saturating_sub(1)) } else { desired }
+    /// Returns the number of replicas of a role that stay old: of whole segments, if these are updated as a whole.
+    pub fn kept_of(&self, role: &str, desired: u32) -> u32 {
+        match self.segments.as_ref().and_then(|sizes| sizes.get(role)).filter(|size| **size > 0) {
+            Some(size) => self.kept_old(desired.div_ceil(*size)).saturating_mul(*size).min(desired),
+            None => self.kept_old(desired),
+        }
+    }
 }
 
 /// Returns the role and all roles that coordinations connect with it, directly or through other roles.
@@ -109,12 +105,6 @@ pub fn connected<'a>(bounds: &'a [RollingBounds], role: &'a str) -> BTreeSet<&'a
     }
 }
 
-/// Returns a percentage of a number, rounded down, and the remainder in hundredths.
-fn share(percent: u32, of: u32) -> (u32, u64) {
-    let hundredfold = u64::from(percent) * u64::from(of);
-    (u32::try_from(hundredfold / 100).unwrap_or(u32::MAX), hundredfold % 100)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +118,7 @@ mod tests {
             max_unavailable: Unavailable::Count(1),
             partition,
             steps: Vec::new(),
+            segments: None,
         }
     }
 
@@ -138,12 +129,5 @@ mod tests {
         {
             assert_eq!(mk_bounds(partition).kept_old(desired), kept, "{partition} % of {desired}");
         }
-    }
-
-    #[test]
-    fn at_least_one_replica_may_be_unavailable() {
-        assert_eq!(Unavailable::Percent(5).of(200), 10);
-        assert_eq!(Unavailable::Percent(5).of(19), 1);
-        assert_eq!(Unavailable::Count(3).of(2), 3);
     }
 }

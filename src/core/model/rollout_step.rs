@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use serde_json::Value;
 
 use super::recovery::LONGEST;
-use super::rolling::kept_old;
+use super::share::kept_old;
 use crate::api::int_or_string::percent;
 
 /// Key of a pause, which no role may have as its name.

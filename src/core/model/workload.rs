@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::names::LABEL_SCHEMES;
+use super::share::Unavailable;
 use super::workload_kind::Surge;
 use super::{RolloutClaim, WorkloadKind};
 use crate::api::IntOrString;
@@ -65,6 +66,8 @@ pub struct Workload {
     pub on_delete: bool,
     /// Extra replicas during an update, as written.
     pub max_surge: Option<IntOrString>,
+    /// Replicas that its controller updates at once, as written.
+    pub max_unavailable: Option<IntOrString>,
     /// Reason for which it creates its pods one after another, if it does.
     pub one_by_one: Option<OneByOne>,
     pub claim: Option<RolloutClaim>,
@@ -109,6 +112,11 @@ impl Workload {
             }
         };
         self.template_labels.iter().filter_map(lack).max()
+    }
+
+    /// Returns the number of replicas that its controller updates at once.
+    pub fn updated_at_once(&self) -> u32 {
+        Unavailable::parse(self.max_unavailable.as_ref()).of(self.desired)
     }
 
     /// Reports whether an update may create replicas beyond the desired ones.

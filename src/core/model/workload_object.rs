@@ -91,6 +91,7 @@ impl WorkloadObject for StatefulSet {
         Workload {
             partition: rolled::partition_of_user(&self.metadata, spec.update_strategy.rolling_update.partition),
             on_delete: spec.update_strategy.r#type == "OnDelete",
+            max_unavailable: spec.update_strategy.rolling_update.max_unavailable.clone(),
             one_by_one: ordered.then_some(OneByOne::OrderedReady),
             min_ready_seconds: seconds(spec.min_ready_seconds),
             queued_as_one: queued::is_queued_as_one(&self.metadata, &spec.template.metadata),
@@ -144,6 +145,7 @@ impl WorkloadObject for LeaderWorkerSet {
             replica_size: desired(template.size).max(1),
             partition: rolled::partition_of_user(&self.metadata, bounds.partition),
             max_surge: bounds.max_surge.clone(),
+            max_unavailable: bounds.max_unavailable.clone(),
             one_by_one,
             first_host: Some(match spec.network_config.subdomain_policy.as_str() {
                 "UniquePerReplica" => format!("{name}-0.{name}-0", name = self.metadata.display_name()),
@@ -244,6 +246,7 @@ fn plain<'a, T: WorkloadObject>(
         is_overdue: false,
         on_delete: false,
         max_surge: None,
+        max_unavailable: None,
         one_by_one: None,
         claim: rollout_claim(meta, meta.namespace()),
         owner: meta.controller().map(|owner| format!("{} {:?}", owner.kind, owner.name)),

@@ -66,7 +66,8 @@ fn roles_exist(policy: &CoordinatedPolicy, world: &World, report: &mut Report) {
 }
 
 /// The operator of RoleBasedGroups carries out the policy, and rolegate only judges it.
-const NO_STEPS: &str = "RBG has no steps: it may stand in a RoleCoordination, whose rollouts rolegate carries out";
+const NOT_OF_RBG: &str =
+    "RBG has no such field: it may stand in a RoleCoordination, whose rollouts rolegate carries out";
 
 /// Words of `scaling.progression`.
 const PROGRESSIONS: &[&str] = &["OrderScheduled", "OrderReady"];
@@ -84,9 +85,11 @@ fn format(policy: &CoordinatedPolicy, _: &World, report: &mut Report) {
             for (path, cause, value, detail) in rolling_update_faults(update, &strategy_at.child("rollingUpdate")) {
                 report.error(&rule.name, path, cause, value, detail);
             }
-            if update.steps.is_some() {
-                let path = strategy_at.child("rollingUpdate").child("steps");
-                report.error(&rule.name, path, Cause::Forbidden, None, NO_STEPS);
+            for (field, _) in
+                [("by", update.by.is_some()), ("steps", update.steps.is_some())].iter().filter(|(_, is)| *is)
+            {
+                let path = strategy_at.child("rollingUpdate").child(*field);
+                report.error(&rule.name, path, Cause::Forbidden, None, NOT_OF_RBG);
             }
         }
         let Some(scaling) = &rule.strategy.scaling else { continue };

@@ -121,6 +121,34 @@ fn one_after_another(world: &World) {
     }
 }
 
+/// A plan that takes a segment whose replicas all serve leaves no more segments unavailable than may be, even if all that it
+/// grants goes at once.
+fn segments_within_bounds(world: &mut World) {
+    let before = world.clone();
+    world.plan();
+    let sizes = before.bounds[0].segments.clone().unwrap();
+    let count = before.roles.iter().map(|(name, role)| role.desired().div_ceil(sizes[name])).max().unwrap();
+    let members = |world: &World, segment: u32, test: &dyn Fn(&Role, u32) -> bool| {
+        world.roles.iter().any(|(name, role)| {
+            let end = ((segment + 1) * sizes[name]).min(role.desired());
+            (segment * sizes[name]..end).any(|ordinal| test(role, ordinal))
+        })
+    };
+    let is_ready = |role: &Role, ordinal: u32| role.pods[ordinal as usize].is_some_and(|pod| pod.ready);
+    let leaves = |role: &Role, ordinal: u32| {
+        let is_old = role.pods[ordinal as usize].is_some_and(|pod| pod.revision != role.update);
+        ordinal >= role.partition && is_old && is_ready(role, ordinal)
+    };
+    let is_down = |role: &Role, ordinal: u32| leaves(role, ordinal) || !is_ready(role, ordinal);
+    let down = |world: &World| (0..count).filter(|segment| members(world, *segment, &is_down)).collect::<BTreeSet<_>>();
+    let (was, is) = (down(&before), down(world));
+    let budget = before.bounds[0].max_unavailable.of(count) as usize;
+    assert!(
+        is == was || before.stuck || is.len() <= budget,
+        "segments {is:?} may be unavailable, and {was:?} were: {world:?}"
+    );
+}
+
 proptest! {
     #![proptest_config(crate::tried(150))]
 
@@ -212,6 +240,32 @@ proptest! {
         world.broken.insert(3);
         for event in &events {
             happen(&mut world, event);
+        }
+        for name in &names {
+            if world.roles[name].update == 3 {
+                world.edit(name, 2);
+            }
+        }
+        let plan = world.settle();
+        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
+    }
+
+    /// By segment: no plan takes a segment that serves while as many as may be are unavailable, and the rollout ends.
+    #[test]
+    fn segments_go_one_after_another(
+        mut world in world(Just(0)),
+        sizes in proptest::collection::vec(1..5_u32, NAMES.len()),
+        events in events(true),
+    ) {
+        let names = world.names();
+        world.bounds.truncate(1);
+        world.bounds[0].segments = Some(names.iter().cloned().zip(sizes).collect());
+        world.broken.insert(3);
+        for event in &events {
+            match event {
+                Event::Plan => segments_within_bounds(&mut world),
+                _ => happen(&mut world, event),
+            }
         }
         for name in &names {
             if world.roles[name].update == 3 {

@@ -61,7 +61,16 @@ const SETTLE: Duration = Duration::from_secs(5);
 
 pub fn mk_bounds(roles: &[&str], max_skew: u32, max_unavailable: Unavailable, partition: u32) -> RollingBounds {
     let roles = roles.iter().map(|role| (*role).to_owned()).collect();
-    RollingBounds { index: 0, name: "roll".to_owned(), roles, max_skew, max_unavailable, partition, steps: Vec::new() }
+    RollingBounds {
+        index: 0,
+        name: "roll".to_owned(),
+        roles,
+        max_skew,
+        max_unavailable,
+        partition,
+        steps: Vec::new(),
+        segments: None,
+    }
 }
 
 impl Role {
@@ -286,8 +295,9 @@ impl World {
         if role.updated() <= role.excused {
             return;
         }
-        // In steps, the skew bounds the way to shares that may differ by more.
-        let at_one_rate = |bounds: &&RollingBounds| bounds.has(name) && bounds.steps.is_empty();
+        // In steps, the skew bounds the way to shares that may differ by more; segments have none.
+        let at_one_rate =
+            |bounds: &&RollingBounds| bounds.has(name) && bounds.steps.is_empty() && bounds.segments.is_none();
         for bounds in self.bounds.iter().filter(at_one_rate) {
             let compared =
                 |other: &&String| *other != name && self.round[*other] == self.round[name] && bounds.has(other);

@@ -1,8 +1,9 @@
 use serde_json::json;
 
 use super::*;
+use crate::api::status::RolloutState;
 use crate::model::RollingBounds;
-use crate::plan::rollout::{Ordinal, plan_rollout};
+use crate::plan::rollout::{Ordinal, PauseEnd, plan_rollout};
 use crate::plan::test_support::mk_group;
 
 /// Passes with these open rollouts, as (role, desired, partition); no replica is updated.
@@ -105,4 +106,36 @@ fn a_rollout_that_begins_anew_is_reported_anew() {
     assert_eq!(events(&mut reported, 4), ["RolloutAdvanced: prefill 4-9 may be updated"]);
     assert_eq!(events(&mut reported, u32::MAX), [""; 0]);
     assert_eq!(events(&mut reported, 8), ["RolloutAdvanced: prefill 8-9 may be updated"]);
+}
+
+/// A replica that falls back begins no step, and another edit begins them all.
+#[test]
+fn a_step_is_reported_when_it_begins_and_so_is_the_pause_after_it() {
+    let mut reported = ReportedRollouts::default();
+    let mut at = |step: u32, paused: bool, revision: &str| {
+        let revisions = BTreeMap::from([("a".to_owned(), revision.to_owned())]);
+        let stage = Stage {
+            index: 0,
+            name: "roll".to_owned(),
+            number: StepNumber { step, steps: 3, back: false },
+            limits: BTreeMap::from([("a".to_owned(), step)]),
+            behind: vec!["a".to_owned()],
+            pause: paused.then_some(PauseEnd::Resume),
+            state: RolloutState { revisions, ..RolloutState::default() },
+        };
+        let role = RoleRollout { ordinals: vec![Ordinal::default(); 4], judged: true, ..RoleRollout::default() };
+        let roles = BTreeMap::from([("a".to_owned(), role)]);
+        let rollouts = Rollouts { roles, stages: vec![stage], ..Rollouts::default() };
+        let (events, _) = reported.events(&rollouts, &RolloutPlan::new(), false, Uptime::ZERO);
+        events.into_iter().map(|event| format!("{}: {}", event.reason, event.note)).collect::<Vec<_>>()
+    };
+    assert_eq!(at(1, false, "v2"), [""; 0], "what began before the first pass is not reported");
+    assert_eq!(at(1, true, "v2"), [r#"RolloutPaused: "roll" pauses after step 1 of 3 until it is resumed"#]);
+    assert_eq!(at(1, true, "v2"), [""; 0]);
+    let second = r#"RolloutStep: "roll" is in step 2 of 3, which ends with a 2/4 updated and ready"#;
+    assert_eq!(at(2, false, "v2"), [second]);
+    assert_eq!(at(1, false, "v2"), [""; 0]);
+    assert_eq!(at(2, false, "v2"), [""; 0]);
+    let first = r#"RolloutStep: "roll" is in step 1 of 3, which ends with a 1/4 updated and ready"#;
+    assert_eq!(at(1, false, "v3"), [first]);
 }

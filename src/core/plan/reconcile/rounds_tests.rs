@@ -17,6 +17,7 @@ fn together(roles: &[&str]) -> RollingBounds {
         max_unavailable: Unavailable::Count(1),
         partition: 0,
         steps: Vec::new(),
+        segments: None,
     }
 }
 

@@ -3,6 +3,7 @@
 mod cohorts;
 mod counts;
 mod observe;
+mod segments;
 mod skew;
 mod stage;
 pub mod standing;
@@ -102,6 +103,24 @@ impl RoleRollout {
         held.map_or_else(|| self.desired(), |(ordinal, _)| ordinal)
     }
 
+    /// Returns the replica, or one that does not exist.
+    fn at(&self, ordinal: u32) -> Ordinal {
+        self.ordinals.get(ordinal as usize).copied().unwrap_or_default()
+    }
+
+    /// Reports whether the replica serves, and may be replaced at any moment.
+    fn leaves(&self, ordinal: u32) -> bool {
+        let replica = self.at(ordinal);
+        self.is_granted(ordinal) && !replica.updated && replica.ready
+    }
+
+    /// Reports whether the replica is down at a revision that was given up and stays down until it is replaced: it must not
+    /// keep higher replicas from being replaced.
+    fn is_excused(&self, ordinal: u32) -> bool {
+        let replica = self.at(ordinal);
+        self.stuck && replica.given_up && !replica.updated && !self.is_granted(ordinal)
+    }
+
     /// Reports whether the rollout is over: every replica is updated, and ready or held.
     fn is_over(&self) -> bool {
         self.judged && self.ordinals.iter().all(|replica| replica.updated && (replica.ready || replica.held))
@@ -185,13 +204,15 @@ pub enum WaitReason {
     Step(StepNumber),
     /// The rollout pauses after a step.
     Pause(StepNumber, PauseEnd),
+    /// The segment of this number, from 1, is updated and not ready, and no further one may be unavailable.
+    Segment(u32),
 }
 
 /// Returns the ordinal below which replicas of a role stay old.
 fn floor(bounds: &[RollingBounds], name: &str, role: &RoleRollout) -> u32 {
     let desired = role.desired();
     let shared = bounds.iter().filter(|bounds| bounds.has(name));
-    let kept = shared.map(|bounds| bounds.kept_old(desired)).max().unwrap_or(desired);
+    let kept = shared.map(|bounds| bounds.kept_of(name, desired)).max().unwrap_or(desired);
     kept.max(role.floor).min(desired)
 }
 

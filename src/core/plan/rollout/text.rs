@@ -38,6 +38,10 @@ pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>)
         WaitReason::Skew => format!("{name} waits for {other}: {counts}{replica}"),
         WaitReason::Step(number) => format!("{name} waits for the end of {number}: {other} is at {counts}{replica}"),
         WaitReason::Pause(number, end) => format!("{name} pauses after {number} {end}"),
+        WaitReason::Segment(number) => {
+            let replica = wait.ordinal.map(|ordinal| format!("{other}-{ordinal}")).unwrap_or_default();
+            format!("{name} waits for segment {number}: {replica} is not ready ({other} is at {counts})")
+        }
         WaitReason::Unavailable => {
             let replica = wait.ordinal.map(|ordinal| format!(": {other}-{ordinal} is not ready")).unwrap_or_default();
             format!("{name} has as many replicas unavailable as it may{replica} ({counts})")

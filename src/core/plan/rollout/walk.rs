@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::segments::Segments;
 use super::{ProgressState, RolePlan, RoleRollout, RolloutPlan, Stage, Wait, WaitReason, floor, skew};
 use crate::model::RollingBounds;
 
@@ -17,6 +18,8 @@ use crate::model::RollingBounds;
 ///
 /// The bound of one replica lets small roles go on: with a skew of 10 %, eight prefill and four decode go 2 and 1, 4 and 2, and
 /// so on. A replica that is held or not ready takes nothing of `maxUnavailable`, so broken replicas are replaced first.
+///
+/// With `by: Segment`, the roles go segment by segment (see [`Segments`]).
 ///
 /// A grant to one role is compared with the updated and ready
 /// replicas of the others, so all may move in one step, and the bounds hold whichever moves first. Roles without an open
@@ -62,7 +65,11 @@ impl<'a> Walk<'a> {
             ProgressState::Paused
         };
         let held = self.behind_held().map(|ordinal| own(WaitReason::HeldBatch, ordinal));
-        let flying = in_flight.map(|ordinal| own(WaitReason::Unavailable, ordinal));
+        let reason = |ordinal| {
+            let segment = self.segments().and_then(|segments| segments.number_of(ordinal, self.name));
+            segment.map_or(WaitReason::Unavailable, WaitReason::Segment)
+        };
+        let flying = in_flight.map(|ordinal| own(reason(ordinal), ordinal));
         RolePlan { partition, state, waits: held.or(stopped).or(flying) }
     }
 
@@ -90,9 +97,19 @@ impl<'a> Walk<'a> {
         bounds.roles.iter().find(|name| round(name) != Some(newest)).map(String::as_str)
     }
 
+    /// Returns the segments of the role, if these are updated as a whole.
+    fn segments(&self) -> Option<Segments<'a>> {
+        self.shared().find_map(|bounds| Segments::of((self.bounds, bounds), self.roles, self.name))
+    }
+
     /// Returns the lowest ordinal to grant, if any, and the wait that ends the walk above the floor.
     fn descend(&self) -> (Option<u32>, Option<Wait>) {
         let role = self.role;
+        if let Some(segments) = self.segments() {
+            let (lowest, wait) = segments.descend();
+            let lowest = lowest.and_then(|segment| segments.first_of(segment, self.name));
+            return (lowest.filter(|ordinal| *ordinal < role.partition), wait);
+        }
         let budget = self.shared().map(|bounds| bounds.max_unavailable.of(role.desired())).min().unwrap_or(0);
         let (mut reach, mut busy, mut lowest) = (role.reach(), self.busy(), None);
         for ordinal in (self.floor()..role.partition.min(role.desired())).rev() {
@@ -115,7 +132,7 @@ impl<'a> Walk<'a> {
                 return (lowest, Some(Wait { reason: WaitReason::Unavailable, role, ordinal }));
             }
             // A replica that is held or not ready costs nothing more.
-            busy += u32::from(replica.ready || (replica.is_unavailable() && self.is_excused(ordinal)));
+            busy += u32::from(replica.ready || (replica.is_unavailable() && self.role.is_excused(ordinal)));
             reach += 1;
             lowest = Some(ordinal);
         }
@@ -136,16 +153,8 @@ impl<'a> Walk<'a> {
     /// Counts the replicas that are unavailable or may be at any moment.
     fn busy(&self) -> u32 {
         self.role.count(|ordinal, replica| {
-            let leaves = self.role.is_granted(ordinal) && !replica.updated && replica.ready;
-            leaves || (replica.is_unavailable() && !self.is_excused(ordinal))
+            self.role.leaves(ordinal) || (replica.is_unavailable() && !self.role.is_excused(ordinal))
         })
-    }
-
-    /// Reports whether the replica is down at a revision that was given up and stays down until it is replaced: it must not
-    /// keep higher replicas from being replaced.
-    fn is_excused(&self, ordinal: u32) -> bool {
-        let replica = self.at(ordinal);
-        self.role.stuck && replica.given_up && !replica.updated && !self.role.is_granted(ordinal)
     }
 
     fn first_unavailable(&self) -> Option<u32> {
@@ -166,7 +175,7 @@ impl<'a> Walk<'a> {
     }
 
     fn at(&self, ordinal: u32) -> super::Ordinal {
-        self.role.ordinals.get(ordinal as usize).copied().unwrap_or_default()
+        self.role.at(ordinal)
     }
 
     fn shared(&self) -> impl Iterator<Item = &'a RollingBounds> {

@@ -115,7 +115,7 @@ pub(super) fn strategy(group: &Group, _: &World, report: &mut Report) {
             report.error(&subject, at.clone(), Cause::Required, None, detail);
         }
         if let Some((_, path)) = coordination.rolling_update.as_ref().filter(|(update, _)| update.is_empty()) {
-            let detail = "must set at least one of `maxSkew`, `maxUnavailable`, `partition` and `steps`";
+            let detail = "must set at least one of `by`, `maxSkew`, `maxUnavailable`, `partition` and `steps`";
             report.error(&subject, path.clone(), Cause::Required, None, detail);
         }
         if let Some((first, others)) = coordination.batchings.split_first() {

@@ -13,6 +13,7 @@ mod needs;
 mod placement;
 mod recovery;
 mod rollout;
+mod rollout_by;
 mod rollout_steps;
 mod shape;
 mod values;
@@ -76,6 +77,7 @@ const RULES: &[Rule<Group>] = &[
     Rule::error("progression-conflict", "coordinations agree on the progression", conflicts::progressions_agree),
     Rule::error("topology-conflict", "a role is in at most one coordination with topology", conflicts::one_topology),
     Rule::error("rolling-update-format", "bounds are percentages or numbers of replicas", rollout::format),
+    Rule::error("rollout-by", "by is a known word, and segments that are updated as a whole can be", rollout_by::by),
     Rule::error(
         "rollout-steps",
         "the steps of a rollout raise the shares of its roles, and lead to the end",

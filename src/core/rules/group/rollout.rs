@@ -47,12 +47,12 @@ pub(super) fn own_strategy(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-fn has_partition(key: &WorkloadKey) -> bool {
+pub(super) fn has_partition(key: &WorkloadKey) -> bool {
     key.kind.row().rollout.is_some()
 }
 
 /// Returns the workload of a role; reports an unknown one as not judged.
-fn workload<'w>(
+pub(super) fn workload<'w>(
     coordination: &Coordination,
     role: &Role,
     wanted: impl Fn(&WorkloadKey) -> bool,
@@ -70,7 +70,7 @@ fn workload<'w>(
     }
 }
 
-fn workload_at(coordination: &Coordination, role: &Role) -> FieldPath {
+pub(super) fn workload_at(coordination: &Coordination, role: &Role) -> FieldPath {
     role.workload.reference.as_ref().map_or_else(|| coordination.path_of(&role.name), |(_, at)| at.clone())
 }
 

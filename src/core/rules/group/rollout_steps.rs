@@ -58,7 +58,7 @@ pub(super) fn steps(group: &Group, _: &World, report: &mut Report) {
 }
 
 /// Returns a role of the coordination that another one updates too: each could wait for the other for ever.
-fn shared<'a>(group: &'a Group, coordination: &'a Coordination) -> Option<(&'a str, String)> {
+pub(super) fn shared<'a>(group: &'a Group, coordination: &'a Coordination) -> Option<(&'a str, String)> {
     let others = group.coordinations.iter().filter(|other| other.index != coordination.index);
     let mut others = others.filter(|other| other.rolling_update.is_some());
     others.find_map(|other| {

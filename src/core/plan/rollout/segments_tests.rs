@@ -1,0 +1,95 @@
+use serde_json::{Value, json};
+
+use crate::model::ProgressState;
+use crate::model::RollingBounds;
+use crate::model::rolling::FROZEN;
+use crate::plan::rollout::{Ordinal, RoleRollout, RolloutPlan, plan_rollout, waits_for};
+use crate::plan::test_support::mk_group;
+
+use super::*;
+
+const OLD: Ordinal = Ordinal { updated: false, ready: true, held: false, given_up: false };
+const NEW: Ordinal = Ordinal { updated: true, ..OLD };
+const DOWN: Ordinal = Ordinal { ready: false, ..OLD };
+
+/// Ten prefill and five decode in segments of two and one.
+fn bounds(update: &Value) -> Vec<RollingBounds> {
+    let mut update = update.clone();
+    update["by"] = json!("Segment");
+    let segments = json!({ "segmentSize": { "prefill": 2, "decode": 1 } });
+    let roll = json!({
+        "name": "roll",
+        "roles": ["prefill", "decode"],
+        "strategy": { "rollingUpdate": update, "segmentPlacement": segments },
+    });
+    RollingBounds::all_of(&mk_group(&[("prefill", 10), ("decode", 5)], &json!([roll])))
+}
+
+fn roles(parts: [&[(usize, Ordinal)]; 2], partitions: [u32; 2]) -> BTreeMap<String, RoleRollout> {
+    let role = |(parts, partition): (&[(usize, Ordinal)], u32)| {
+        let ordinals = parts.iter().flat_map(|(count, one)| std::iter::repeat_n(*one, *count)).collect();
+        RoleRollout { partition, ordinals, judged: true, settled: true, ..RoleRollout::default() }
+    };
+    let [prefill, decode] = [(parts[0], partitions[0]), (parts[1], partitions[1])].map(role);
+    BTreeMap::from([("prefill".to_owned(), prefill), ("decode".to_owned(), decode)])
+}
+
+fn plan(update: &Value, roles: &BTreeMap<String, RoleRollout>) -> RolloutPlan {
+    plan_rollout(&bounds(update), roles, &[])
+}
+
+fn partitions(plan: &RolloutPlan) -> [u32; 2] {
+    ["prefill", "decode"].map(|role| plan.get(role).map_or(0, |role| role.partition))
+}
+
+#[test]
+fn the_replicas_of_one_segment_go_together_and_the_next_follows_when_all_are_ready() {
+    let start = roles([&[(10, OLD)], &[(5, OLD)]], [FROZEN, FROZEN]);
+    assert_eq!(partitions(&plan(&json!({}), &start)), [8, 4]);
+    // Prefill is ready, and decode is not.
+    let half = roles([&[(8, OLD), (2, NEW)], &[(4, OLD), (1, Ordinal { ready: false, ..NEW })]], [8, 4]);
+    let waiting = plan(&json!({}), &half);
+    assert_eq!(partitions(&waiting), [8, 4]);
+    let text = "prefill waits for segment 5: decode-4 is not ready (decode is at 0/5 updated and ready)";
+    assert_eq!(waits_for("prefill", waiting["prefill"].waits.as_ref().unwrap(), &half), text);
+    assert_eq!(waiting["prefill"].state, ProgressState::Waiting);
+    let ready = roles([&[(8, OLD), (2, NEW)], &[(4, OLD), (1, NEW)]], [8, 4]);
+    assert_eq!(partitions(&plan(&json!({}), &ready)), [6, 3]);
+    assert_eq!(partitions(&plan(&json!({ "maxUnavailable": "40%" }), &ready)), [4, 2]);
+}
+
+#[test]
+fn a_segment_that_was_granted_in_part_is_granted_wholly() {
+    let part = roles([&[(10, OLD)], &[(5, OLD)]], [8, FROZEN]);
+    assert_eq!(partitions(&plan(&json!({}), &part)), [8, 4]);
+}
+
+#[test]
+fn a_broken_segment_costs_nothing_and_stops_those_above_it() {
+    let top = roles([&[(8, OLD), (2, DOWN)], &[(5, OLD)]], [FROZEN, FROZEN]);
+    let decided = plan(&json!({}), &top);
+    assert_eq!(partitions(&decided), [8, 4]);
+    let low = roles([&[(2, DOWN), (8, OLD)], &[(5, OLD)]], [FROZEN, FROZEN]);
+    let waiting = plan(&json!({}), &low);
+    assert_eq!(partitions(&waiting), [FROZEN, FROZEN]);
+    let wait = waiting["decode"].waits.clone().unwrap();
+    assert_eq!((wait.reason, wait.role.as_str(), wait.ordinal), (WaitReason::Segment(1), "prefill", Some(1)));
+}
+
+/// The remainder beyond the whole segments is a smaller one.
+#[test]
+fn what_partition_keeps_old_are_whole_segments() {
+    let start = roles([&[(9, OLD)], &[(5, OLD)]], [FROZEN, FROZEN]);
+    let decided = plan(&json!({ "partition": "50%", "maxUnavailable": 5 }), &start);
+    assert_eq!(partitions(&decided), [6, 3]);
+    let over = roles([&[(6, OLD), (3, NEW)], &[(3, OLD), (2, NEW)]], [6, 3]);
+    let paused = plan(&json!({ "partition": "50%", "maxUnavailable": 5 }), &over);
+    assert!(paused.values().all(|role| role.state == ProgressState::Paused), "{paused:?}");
+}
+
+#[test]
+fn a_role_that_is_edited_alone_goes_segment_by_segment_as_well() {
+    let mut alone = roles([&[(10, OLD)], &[(5, OLD)]], [FROZEN, FROZEN]);
+    alone.remove("decode");
+    assert_eq!(plan(&json!({}), &alone)["prefill"].partition, 8);
+}
