@@ -81,17 +81,14 @@ pub struct RollingUpdate {
     /// Share of each role that stays old, a percentage; 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<IntOrString>,
-<<<<<<< HEAD
     /// Refused: it belongs directly in a strategy that makes batches, and in `deployTopologyConstraint`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
-=======
     /// Unit of the update: a replica of each role, or a segment, whose replicas of all roles are updated together.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("enum" = ["", "Replica", "Segment"], "default" = "Replica"))]
     pub by: Option<String>,
->>>>>>> rollsteps
     /// Steps of the rollout. A step is the updated share of each role at its end, a percentage; a role that it leaves out keeps
     /// its share. `pause`, an entry of its own, stands between two steps.
     #[serde(skip_serializing_if = "Option::is_none")]
