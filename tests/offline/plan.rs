@@ -115,7 +115,7 @@ RoleBasedGroup prod/llm: admitted, not complete after 1 release
     segment 1 (2 prefill and 1 decode): a × 3
     segment 2 (2 prefill and 1 decode): segment 2 does not fit: there is room for 2 of 3 pods, short of 1 cpu
 ";
-    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stdout).as_ref()), (Some(1), expected));
+    assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stdout)), (Some(1), expected));
     let plain = group.replace(", whole: true", "");
     let folder = crate::answers::folder(&[("group.yaml", &plain), ("nodes.yaml", nodes)]);
     let output = plan(folder.path(), &["group.yaml", "--with", "nodes.yaml"]);

@@ -413,6 +413,20 @@ pub(super) fn keep_back(
     }
 }
 
+/// Adds why batches without pods wait that come after one without a place, as turns by coordination.
+pub(super) fn wait_for_room(group: &Group, without_place: &[Held], turns: &mut BTreeMap<usize, HoldReason>) {
+    for held in without_place.iter().filter(|held| !held.pods.is_empty()) {
+        let Some(own) = held.coordination.as_ref().and_then(|of| group.coordination(of.index)) else { continue };
+        turns.entry(own.index).or_insert(held.reason);
+        let roles = own.batching().map(|batching| &batching.sizes);
+        let shares =
+            |batching: &Batching| roles.is_some_and(|own| own.keys().any(|role| batching.sizes.contains_key(role)));
+        for (other, _) in group.batched().filter(|(_, batching)| shares(batching)) {
+            turns.entry(other.index).or_insert(HoldReason::BlockedByCoordination);
+        }
+    }
+}
+
 /// Returns the number of other batches in each domain, if batches keep apart.
 pub(super) fn used(batching: &Batching, domains: &Domains, index: u32) -> BTreeMap<String, u32> {
     let mut used = BTreeMap::new();

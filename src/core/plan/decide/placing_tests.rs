@@ -242,6 +242,16 @@ fn a_batch_without_a_place_is_not_told_to_be_released() {
     assert!(seen.needs_commit(&scene.group), "count and domain are committed at once");
 }
 
+/// The third batch has no pods yet.
+#[test]
+fn what_comes_after_a_batch_without_a_place_waits_for_room_too() {
+    let mut scene = Scene::new(3, "hold").node("a", "r1", 3, false).node("b", "r2", 2, false);
+    scene.pods.retain(|pod| !["prefill-4", "prefill-5", "decode-2"].contains(&&*pod.pod.name));
+    let seen = scene.decide(DecisionContext::default());
+    let reasons: Vec<_> = seen.batches(&scene.group).iter().map(|batch| batch.reason).collect();
+    assert_eq!(reasons, [None, Some(HoldReason::NoRoom), Some(HoldReason::NoRoom)]);
+}
+
 #[test]
 fn a_batch_that_has_lost_its_room_stays_released_and_is_not_complete() {
     let mut scene = Scene::new(1, "hold").node("a", "r1", 2, false).committed(&[("0", "r1")]);
