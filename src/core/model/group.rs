@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::gangs::PodGroupPolicy;
 use super::moment::Moment;
+use super::pod_groups::PodGroupPolicy;
 use super::role::RoleWorkload;
 use super::workload::desired;
 use super::{Batching, Coordination, Elastic, FieldPath, GroupKey, Workload, WorkloadKey, WorkloadKind, names};

@@ -2,7 +2,7 @@
 
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::model::batching::{BATCH_MODES, Choice, SEGMENT_PROGRESSIONS};
-use crate::model::gangs::{GANG_LEVELS, POD_GROUP_POLICIES};
+use crate::model::pod_groups::{GANG_LEVELS, POD_GROUP_POLICIES};
 use crate::model::topology::{AFFINITY_STRATEGIES, CONSTRAINT_MODES};
 use crate::model::when_no_fit::WHEN_NO_FIT;
 use crate::model::{BatchKind, Batching, Coordination, Domain, FieldPath, Group, PodGroupPolicy, Strength};
