@@ -214,90 +214,95 @@ impl Sabotage {
             if let (Self::DeletesOthers, Request::Delete { pod, .. }) = (self, &*request) {
                 hasty.extend(far_from(pod, snapshot));
             }
-            let Request::Write { group, status } = request else { continue };
-            match self {
-                Self::DeletesUncommitted | Self::ReleasesSingly => {
-                    let is_begun = |entry: &&RecoveryState| {
-                        let known = group.status.recoveries.iter();
-                        let was =
-                            known.into_iter().any(|known| known.batch == entry.batch && known.phase == entry.phase);
-                        let phase = if self == Self::ReleasesSingly { "Releasing" } else { "Recreating" };
-                        entry.phase == phase && !was
-                    };
-                    if status.recoveries.iter().any(|entry| is_begun(&entry)) {
-                        let pods = snapshot.pods.iter().filter(|pod| pod.held == (self == Self::ReleasesSingly));
-                        hasty.extend(pods.map(|pod| match self {
-                            Self::ReleasesSingly => let_go(pod),
-                            _ => Request::Delete { pod: pod.pod.clone(), with_dependents: false },
-                        }));
-                    }
-                }
-                Self::SaysReady
-                | Self::ForgetsRecoveries
-                | Self::RecoversTwice
-                | Self::RecoversAll
-                | Self::RecoversPaused => {
-                    self.of_words(status);
-                }
-                Self::EndsPauses => {
-                    let states = status.coordination_state.iter_mut().filter_map(|state| state.rollout.as_mut());
-                    for state in states.filter(|state| state.paused_since.is_some()) {
-                        state.passed.extend(ROLES[..ROLLED].iter().map(|role| ((*role).to_owned(), 100)));
-                    }
-                }
-                Self::LowersUncommitted => {
-                    let is_new = |workload: &&RolledWorkload| {
-                        let (role, to) = (&workload.claim.role, workload.update_revision.as_deref());
-                        let known = status.cohorts.iter().filter_map(|cohorts| cohorts.roles.get(role)).flatten();
-                        let commits = known.last().is_some_and(|last| Some(&*last.revision) == to);
-                        let frozen = workload.partition >= workload.desired;
-                        workload.is_open() && frozen && commits && group.known_cohort(role, to.unwrap()).is_none()
-                    };
-                    hasty.extend(snapshot.workloads.iter().filter(is_new).map(|workload| Request::SetPartition {
-                        workload: Box::new(workload.clone()),
-                        partition: workload.desired.saturating_sub(1),
-                        ends: false,
-                        carrier: Some(group.carrier.uid.clone()),
-                    }));
-                }
-                Self::ReleasesUncommitted => {
-                    let may = |pod: &&std::sync::Arc<PodFacts>| {
-                        let count = pod.identity.role.as_deref().and_then(|role| released(status, role));
-                        pod.held && pod.identity.ordinal < count
-                    };
-                    let pods = snapshot.pods.iter().filter(may).map(|pod| pod.pod.clone());
-                    let release =
-                        |pod| Request::Release { pod, labels: Vec::new(), pod_groups: Vec::new(), pin: Pin::new() };
-                    hasty.extend(pods.map(release));
-                }
-                Self::ScalesUncommitted if group.scaled().is_some() => {
-                    let scale = |workload: &rolegate::model::ScaledWorkload| {
-                        let role = workload.claim.role.clone();
-                        let replicas = released(status, &role).filter(|count| *count > workload.desired)?;
-                        let workload = Box::new(workload.clone());
-                        Some(Request::Scale { group: group.clone(), role, workload, replicas })
-                    };
-                    hasty.extend(snapshot.scaled.iter().filter_map(scale));
-                }
-                Self::CommitsElsewhere => {
-                    let domains = status.coordination_state.iter_mut().flat_map(|state| state.domains.values_mut());
-                    domains.for_each(|domain| "rack-0".clone_into(domain));
-                }
-                Self::SaysComplete => {
-                    let told = status.coordination_state.iter_mut().flat_map(|state| state.progress.values_mut());
-                    told.for_each(|progress| "Complete".clone_into(&mut progress.state));
-                }
-                Self::CommitsTooMuch | Self::CommitsTooLittle => {
-                    let counts = status.coordination_state.iter_mut().flat_map(|state| state.progress.values_mut());
-                    for count in counts.filter_map(|progress| progress.released.as_mut()) {
-                        *count = if self == Self::CommitsTooMuch { *count + 1 } else { count.saturating_sub(1) };
-                    }
-                }
-                _ => {}
+            if let Request::Write { group, status } = request {
+                self.of_write(group, status, snapshot, &mut hasty);
             }
         }
         requests.extend(hasty);
         self.of_placed(requests, snapshot);
+    }
+
+    /// Falsifies a status that is written, and what is sent with it.
+    fn of_write(self, group: &Arc<Group>, status: &mut GroupStatus, snapshot: &Snapshot, hasty: &mut Vec<Request>) {
+        match self {
+            Self::DeletesUncommitted | Self::ReleasesSingly => {
+                let is_begun = |entry: &&RecoveryState| {
+                    let known = group.status.recoveries.iter();
+                    let was = known.into_iter().any(|known| known.batch == entry.batch && known.phase == entry.phase);
+                    let phase = if self == Self::ReleasesSingly { "Releasing" } else { "Recreating" };
+                    entry.phase == phase && !was
+                };
+                if status.recoveries.iter().any(|entry| is_begun(&entry)) {
+                    let pods = snapshot.pods.iter().filter(|pod| pod.held == (self == Self::ReleasesSingly));
+                    hasty.extend(pods.map(|pod| match self {
+                        Self::ReleasesSingly => let_go(pod),
+                        _ => Request::Delete { pod: pod.pod.clone(), with_dependents: false },
+                    }));
+                }
+            }
+            Self::SaysReady
+            | Self::ForgetsRecoveries
+            | Self::RecoversTwice
+            | Self::RecoversAll
+            | Self::RecoversPaused => {
+                self.of_words(status);
+            }
+            Self::EndsPauses => {
+                let rollouts = status.coordination_state.iter_mut().filter_map(|state| state.rollout.as_mut());
+                for rollout in rollouts.filter(|rollout| rollout.paused_since.is_some()) {
+                    rollout.passed.extend(ROLES[..ROLLED].iter().map(|role| ((*role).to_owned(), 100)));
+                }
+            }
+            Self::LowersUncommitted => {
+                let is_new = |workload: &&RolledWorkload| {
+                    let (role, to) = (&workload.claim.role, workload.update_revision.as_deref());
+                    let known = status.cohorts.iter().filter_map(|cohorts| cohorts.roles.get(role)).flatten();
+                    let commits = known.last().is_some_and(|last| Some(&*last.revision) == to);
+                    let frozen = workload.partition >= workload.desired;
+                    workload.is_open() && frozen && commits && group.known_cohort(role, to.unwrap()).is_none()
+                };
+                hasty.extend(snapshot.workloads.iter().filter(is_new).map(|workload| Request::SetPartition {
+                    workload: Box::new(workload.clone()),
+                    partition: workload.desired.saturating_sub(1),
+                    ends: false,
+                    carrier: Some(group.carrier.uid.clone()),
+                }));
+            }
+            Self::ReleasesUncommitted => {
+                let may = |pod: &&std::sync::Arc<PodFacts>| {
+                    let count = pod.identity.role.as_deref().and_then(|role| released(status, role));
+                    pod.held && pod.identity.ordinal < count
+                };
+                let pods = snapshot.pods.iter().filter(may).map(|pod| pod.pod.clone());
+                let release =
+                    |pod| Request::Release { pod, labels: Vec::new(), pod_groups: Vec::new(), pin: Pin::new() };
+                hasty.extend(pods.map(release));
+            }
+            Self::ScalesUncommitted if group.scaled().is_some() => {
+                let scale = |workload: &rolegate::model::ScaledWorkload| {
+                    let role = workload.claim.role.clone();
+                    let replicas = released(status, &role).filter(|count| *count > workload.desired)?;
+                    let workload = Box::new(workload.clone());
+                    Some(Request::Scale { group: group.clone(), role, workload, replicas })
+                };
+                hasty.extend(snapshot.scaled.iter().filter_map(scale));
+            }
+            Self::CommitsElsewhere => {
+                let domains = status.coordination_state.iter_mut().flat_map(|state| state.domains.values_mut());
+                domains.for_each(|domain| "rack-0".clone_into(domain));
+            }
+            Self::SaysComplete => {
+                let told = status.coordination_state.iter_mut().flat_map(|state| state.progress.values_mut());
+                told.for_each(|progress| "Complete".clone_into(&mut progress.state));
+            }
+            Self::CommitsTooMuch | Self::CommitsTooLittle => {
+                let counts = status.coordination_state.iter_mut().flat_map(|state| state.progress.values_mut());
+                for count in counts.filter_map(|progress| progress.released.as_mut()) {
+                    *count = if self == Self::CommitsTooMuch { *count + 1 } else { count.saturating_sub(1) };
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Returns the falsified view of a pass.

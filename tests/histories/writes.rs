@@ -40,30 +40,10 @@ impl Replica {
                 let done = answered(fault, || invariants::write(server, &group, &patch))?;
                 Answer::Written(done)
             }
-            Request::Ensure { id, gang } => {
-                let made = answered(fault, || {
-                    Ok(Ok(server.ensure_pod_group(&id.owner, &id.name, gang.min_member, gang.renewed)))
-                })?;
-                Answer::Ensured(id, gang, made)
-            }
-            Request::FindPodGroups(owner) => {
-                let found = answered(fault, || Ok(Ok(server.pod_groups_of(&owner))))?;
-                Answer::FoundPodGroups(owner, found)
-            }
-            Request::RelaxPodGroup(id, members) => {
-                let done = answered(fault, || {
-                    server.relax_pod_group(&id.owner, &id.name, members);
-                    Ok(Ok(()))
-                })?;
-                Answer::PodGroupRelaxed(id, members, done)
-            }
-            Request::RemovePodGroup(id) => {
-                let done = answered(fault, || {
-                    server.remove_pod_group(&id.owner, &id.name);
-                    Ok(Ok(()))
-                })?;
-                Answer::PodGroupRemoved(id, done)
-            }
+            request @ (Request::Ensure { .. }
+            | Request::FindPodGroups(_)
+            | Request::RelaxPodGroup(..)
+            | Request::RemovePodGroup(_)) => of_pod_group(request, fault, server)?,
             Request::SetPartition { workload, partition, ends, carrier } => {
                 let version = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
                 let mut patch = partition_patch(WorkloadKind::StatefulSet, partition, ends, version).unwrap();
@@ -358,4 +338,35 @@ fn answered<T>(fault: Fault, act: impl FnOnce() -> Result<Answered<T>, Broken>) 
 fn copy(error: &kube::Error) -> kube::Error {
     let kube::Error::Api(status) = error else { unreachable!("the API server answers with a Status") };
     kube::Error::Api(status.clone())
+}
+
+/// Serves a request for PodGroups.
+fn of_pod_group(request: Request, fault: Fault, server: &mut Server) -> Result<Answer, Broken> {
+    Ok(match request {
+        Request::Ensure { id, gang } => {
+            let made = answered(fault, || {
+                Ok(Ok(server.ensure_pod_group(&id.owner, &id.name, gang.min_member, gang.renewed)))
+            })?;
+            Answer::Ensured(id, gang, made)
+        }
+        Request::FindPodGroups(owner) => {
+            let found = answered(fault, || Ok(Ok(server.pod_groups_of(&owner))))?;
+            Answer::FoundPodGroups(owner, found)
+        }
+        Request::RelaxPodGroup(id, members) => {
+            let done = answered(fault, || {
+                server.relax_pod_group(&id.owner, &id.name, members);
+                Ok(Ok(()))
+            })?;
+            Answer::PodGroupRelaxed(id, members, done)
+        }
+        Request::RemovePodGroup(id) => {
+            let done = answered(fault, || {
+                server.remove_pod_group(&id.owner, &id.name);
+                Ok(Ok(()))
+            })?;
+            Answer::PodGroupRemoved(id, done)
+        }
+        other => panic!("{other:?} is for no PodGroup"),
+    })
 }

@@ -28,7 +28,7 @@ struct Group<'a> {
     batches: Vec<Batch>,
     /// Steps of its rollouts, if they have some.
     #[serde(rename = "rolloutSteps", skip_serializing_if = "Vec::is_empty")]
-    rollout_steps: Vec<Step>,
+    rollout_steps: Vec<Stage>,
     /// Desired segments of an elastic group.
     #[serde(skip_serializing_if = "Option::is_none")]
     elastic: Option<Segments>,
@@ -69,7 +69,7 @@ struct ConditionText<'a> {
 
 /// A step of a rollout.
 #[derive(Serialize)]
-struct Step {
+struct Stage {
     coordination: String,
     /// Counted from 1.
     step: u32,
@@ -114,10 +114,10 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
     }
 }
 
-fn step(planned: PlannedStep) -> Step {
+fn step(planned: PlannedStep) -> Stage {
     let PlannedStep { coordination, number, roles, pause } = planned;
     let roles = roles.into_iter().map(|(role, (goal, _))| (role, goal)).collect();
-    Step { coordination, step: number.step, roles, pause: pause.map(|end| end.to_string()) }
+    Stage { coordination, step: number.step, roles, pause: pause.map(|end| end.to_string()) }
 }
 
 /// Returns the roles. A role in no batch runs at once: its target is its desired number.
