@@ -229,7 +229,7 @@ mod tests {
             ("a=b c", "is no value of a label"),
             (r#"{"matchExpressions":[{"key":"a","operator":"In"}]}"#, "does not go with operator"),
             (r#"{"matchExpressions":[{"key":"a","operator":"Is","values":["b"]}]}"#, "does not go with operator"),
-            ("{", "is no LabelSelector"),
+            ("{", "must be a LabelSelector in JSON: not JSON"),
         ] {
             let found = parse_selector(text).unwrap_err();
             assert!(found.contains(error), "{text:?}: {found}");

@@ -172,7 +172,7 @@ mod tests {
             (&String::new(), &key, "no certificate"),
             (&cert, &String::new(), "private key"),
             (&key, &cert, "no certificate"),
-            (&"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned(), &key, "parsed"),
+            (&"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned(), &key, "is not X.509"),
             (&"-----BEGIN CERTIFICATE-----\nAAAA\n".to_owned(), &key, "PEM"),
         ] {
             let error = store.set(cert.as_bytes(), key.as_bytes()).unwrap_err();

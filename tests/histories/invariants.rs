@@ -386,7 +386,8 @@ fn tells_of_all(
     let summary = status.summary.clone().unwrap_or_default();
     // A rollout that waits for pods about to be released has a reason too, and so have released pods without a node.
     let waits = [HoldReason::RolloutBehindHeldBatch, HoldReason::ScaleInDeferred, HoldReason::PlacedNotBound];
-    let waits = waits.iter().any(|reason| summary.reason == reason.as_str()) || summary.reason == "RolloutStalled";
+    let waits = waits.map(HoldReason::as_str).contains(&&*summary.reason)
+        || ["RolloutStalled", "RolloutPaused"].contains(&&*summary.reason);
     let has_reason = summary.reason.is_empty() == (summary.held == 0) || waits;
     let told = summary.held as usize >= staying.len() && has_reason;
     hold!(told, "S8: {staying:?} stay, and the status says {summary:?}");

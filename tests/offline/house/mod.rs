@@ -77,7 +77,7 @@ const WITHIN: &[(&str, &[Row])] = &[
             ("requests", &[]),
             ("watch", &["capacity", "failure", "index", "objects", "requests"]),
             ("read", &["capacity", "failure", "index", "objects", "watch"]),
-            ("told", &["lease", "read"]),
+            ("leader_flags", &["lease", "read"]),
             ("entries", &["capacity", "read"]),
             ("write", &["failure", "index", "lease", "metrics", "objects", "read", "watch"]),
             ("certificates", &["write"]),

@@ -90,9 +90,9 @@ fn children_are_enough(asked: &Asked<'_>, report: &mut Report) {
 /// No dialect is known: warns about a count of the whole that one dialect refuses, unless it is the sum of the leaves, which
 /// tells that it counts pods.
 fn undecided(asked: &Asked<'_>, tree: &GangTree, report: &mut Report) {
-    let Some((min, children)) = asked.min_member.zip(asked.children) else { return };
+    let Some((min, children)) = asked.min_member.zip(asked.children).filter(|_| asked.is_whole()) else { return };
     let of_leaves: i64 = tree.leaves().filter_map(|leaf| leaf.min_member).fold(0, i64::saturating_add);
-    if asked.is_whole() && exceeds(min, children) && min != of_leaves {
+    if exceeds(min, children) && min != of_leaves {
         let detail = format!(
             "is greater than {children}, the number of {}: an error where `minMember` counts subgroups, and pods where KAI \
              counts; its definition or `--kai-dialect` decides",
