@@ -425,8 +425,9 @@ impl Stored {
     }
 
     fn role_based_group(&self) -> RoleBasedGroup {
-        let roles =
-            ROLES.iter().zip(self.replicas).map(|(name, replicas)| json!({ "name": name, "replicas": replicas }));
+        let roles = ROLES.iter().zip(self.replicas).zip(self.makers).map(|((name, replicas), maker)| {
+            json!({ "name": name, "replicas": replicas, "workload": { "kind": maker.kind() } })
+        });
         let spec = json!({ "roles": roles.collect::<Vec<_>>(), "coordination": self.coordination() });
         let spec = serde_json::from_value(spec).unwrap();
         RoleBasedGroup { metadata: self.meta.clone(), spec, status: self.status.clone() }

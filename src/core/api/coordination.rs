@@ -85,9 +85,10 @@ pub struct RollingUpdate {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
-    /// Unit of the update: a replica of each role, or a segment, whose replicas of all roles are updated together.
+    /// Unit of the update: a replica of each role (the default), or a segment, whose replicas of all roles are updated together.
+    // No default of the schema: the API server would set it in the flat form of each strategy.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["", "Replica", "Segment"], "default" = "Replica"))]
+    #[schemars(extend("enum" = ["", "Replica", "Segment"]))]
     pub by: Option<String>,
     /// Steps of the rollout. A step is the updated share of each role at its end, a percentage; a role that it leaves out keeps
     /// its share. `pause`, an entry of its own, stands between two steps.
