@@ -313,6 +313,10 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
     let waits = server.pods.values().any(|pod| {
         crate::server::is_held(pod) && crate::places::role_of(pod.metadata.name.as_deref().unwrap()) < ROLLED
     });
+    // A gang scheduler waits for the pods that a workload with fewer replicas than its role does not make.
+    let are_unmade =
+        rolls.is_some_and(|group| server.sets.iter().zip(group.replicas).any(|(set, n)| set.replicas() < n));
+    let waits = waits || are_unmade && server.pods.keys().any(|pod| server.lacks_members(pod));
     for (role, set) in server.sets.iter().enumerate() {
         let name = ROLES[role];
         hold!(set.is_open() || set.partition() == 0, "R9: {name} keeps partition {}", set.partition());

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::malformed::Malformed;
 use super::{FieldPath, names};
 use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP};
 use crate::api::{Meta, ObjectKind};
@@ -14,6 +15,8 @@ pub struct Gangs {
     pub level: GangLevel,
     /// `level` as written, as JSON, if it is no known word.
     pub unknown_level: Option<String>,
+    /// Fields of the scheduler with a value of a wrong form.
+    pub malformed: Vec<Malformed>,
     /// Path of the policy.
     pub at: FieldPath,
 }
@@ -83,6 +86,37 @@ pub const MEMBER_KEYS: &[MemberKey] = &[
 /// Field of `podGroupPolicy` beside the scheduler.
 const LEVEL: &str = "level";
 
+/// The form of a value: whether a value has it, and the requirement.
+type Form = (fn(&Value) -> bool, &'static str);
+
+const OBJECT: Form = (Value::is_object, "must be an object");
+const TEXT: Form = (Value::is_string, "must be a string");
+const SECONDS: Form = (Value::is_u64, "must be a whole number of seconds");
+
+/// Fields of each scheduler, with the form of their values.
+const FORMS: &[(&str, &[(&str, Form)])] = &[
+    ("kubeScheduling", &[("scheduleTimeoutSeconds", SECONDS)]),
+    ("volcanoScheduling", &[("queue", TEXT), ("priorityClassName", TEXT)]),
+    ("kai", &[("queue", TEXT), ("priorityClassName", TEXT)]),
+];
+
+/// Returns the values of a wrong form in a policy.
+fn malformed(policy: &Value, at: &FieldPath) -> Vec<Malformed> {
+    let mut found = Vec::new();
+    let mut judge = |value: Option<&Value>, at: FieldPath, (has_form, detail): Form| {
+        let wrong = value.filter(|value| !value.is_null() && !has_form(value));
+        found.extend(wrong.map(|value| Malformed { at, value: Some(value.to_string()), detail }));
+    };
+    for (scheduler, fields) in FORMS {
+        let (value, at) = (policy.get(*scheduler), at.child(*scheduler));
+        judge(value, at.clone(), OBJECT);
+        for (field, form) in *fields {
+            judge(value.and_then(|value| value.get(*field)), at.child(*field), *form);
+        }
+    }
+    found
+}
+
 impl Gangs {
     /// Reads a policy at `at`; a level without a scheduler is an unknown policy.
     pub(super) fn parse(value: Option<&Value>, at: FieldPath) -> Option<Self> {
@@ -94,7 +128,8 @@ impl Gangs {
             word => GANG_LEVELS.iter().find(|(spelling, _)| Some(*spelling) == word).map(|(_, level)| *level),
         };
         let unknown_level = written.filter(|_| level.is_none()).map(Value::to_string);
-        Some(Self { policy, level: level.unwrap_or(GangLevel::Batch), unknown_level, at })
+        let malformed = value.map(|value| malformed(value, &at)).unwrap_or_default();
+        Some(Self { policy, level: level.unwrap_or(GangLevel::Batch), unknown_level, malformed, at })
     }
 }
 

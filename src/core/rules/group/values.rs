@@ -116,6 +116,9 @@ pub(super) fn pod_group_policy(group: &Group, _: &World, report: &mut Report) {
             let detail = supported(GANG_LEVELS.iter().map(|(word, _)| *word));
             report.error(&name, gangs.at.child("level"), Cause::NotSupported, Some(word.clone()), detail);
         }
+        for fault in &gangs.malformed {
+            report.error(&name, fault.at.clone(), Cause::Invalid, fault.value.clone(), fault.detail);
+        }
     }
 }
 
