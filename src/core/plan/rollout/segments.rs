@@ -40,8 +40,10 @@ impl Part<'_> {
     }
 
     fn is_down(&self, ordinal: u32) -> bool {
-        let down = self.role.at(ordinal).is_unavailable() && !self.role.is_excused(ordinal);
-        down || self.role.leaves(ordinal)
+        let replica = self.role.at(ordinal);
+        // A replica that may run and is held, for want of room or of the rest of its batch, served before.
+        let is_unavailable = replica.is_unavailable() || (replica.held && ordinal < self.role.may_run);
+        (is_unavailable && !self.role.is_excused(ordinal)) || self.role.leaves(ordinal)
     }
 }
 

@@ -76,6 +76,19 @@ fn a_broken_segment_costs_nothing_and_stops_those_above_it() {
     assert_eq!((wait.reason, wait.role.as_str(), wait.ordinal), (WaitReason::Segment(1), "prefill", Some(1)));
 }
 
+/// Its pods were made again, and wait for room; those of a batch that was never released did not serve.
+#[test]
+fn a_segment_that_is_held_is_waited_for_where_it_may_run() {
+    let held = Ordinal { ready: false, held: true, ..NEW };
+    let mut top = roles([&[(8, OLD), (2, held)], &[(4, OLD), (1, NEW)]], [8, 4]);
+    assert_eq!(partitions(&plan(&json!({}), &top)), [6, 3]);
+    top.get_mut("prefill").unwrap().may_run = 10;
+    let waiting = plan(&json!({}), &top);
+    assert_eq!(partitions(&waiting), [8, 4]);
+    let wait = waiting["decode"].waits.clone().unwrap();
+    assert_eq!((wait.reason, wait.role.as_str(), wait.ordinal), (WaitReason::Segment(5), "prefill", Some(9)));
+}
+
 /// The remainder beyond the whole segments is a smaller one.
 #[test]
 fn what_partition_keeps_old_are_whole_segments() {
