@@ -75,6 +75,8 @@ pub struct RolloutFields {
     pub partition: &'static [&'static str],
     /// Path of the strategy's type; under `OnDelete` no partition may be set.
     pub strategy: &'static str,
+    /// Feature gate without which the API server drops `maxUnavailable`.
+    pub at_once_gate: Option<&'static str>,
 }
 
 /// Whether an update may create replicas beyond the desired ones.
@@ -104,6 +106,7 @@ const STATEFUL_SET_ROW: WorkloadRow = WorkloadRow {
         revised: &["/spec/template"],
         partition: &["spec", "updateStrategy", "rollingUpdate", "partition"],
         strategy: "/spec/updateStrategy/type",
+        at_once_gate: Some("MaxUnavailableStatefulSet"),
     }),
     numbered: true,
     surge: Surge::Never,
@@ -130,6 +133,7 @@ const LEADER_WORKER_SET_ROW: WorkloadRow = WorkloadRow {
         ],
         partition: &["spec", "rolloutStrategy", "rollingUpdateConfiguration", "partition"],
         strategy: "/spec/rolloutStrategy/type",
+        at_once_gate: None,
     }),
     numbered: true,
     surge: Surge::AsWritten,

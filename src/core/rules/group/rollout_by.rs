@@ -2,7 +2,7 @@
 
 use crate::api::coordination::RollingUpdate;
 use crate::model::rolling::{SEGMENT, UNITS};
-use crate::model::{Coordination, FieldPath, Group, WorkloadKind};
+use crate::model::{Coordination, FieldPath, Group};
 use crate::rules::group::rollout::{has_partition, workload, workload_at};
 use crate::rules::group::rollout_steps::shared;
 use crate::rules::violation::{quoted, supported};
@@ -62,12 +62,9 @@ fn at_once(group: &Group, coordination: &Coordination, world: &World, report: &m
         let Some(workload) = workload(coordination, role, has_partition, world, report) else { continue };
         let most = workload.updated_at_once();
         if most < size {
-            let dropped = match workload.key.kind {
-                WorkloadKind::StatefulSet => {
-                    ", which Kubernetes drops without its feature gate `MaxUnavailableStatefulSet`"
-                }
-                _ => "",
-            };
+            let gate = workload.key.kind.row().rollout.and_then(|fields| fields.at_once_gate);
+            let dropped =
+                gate.map(|gate| format!(", which Kubernetes drops without its feature gate `{gate}`")).unwrap_or_default();
             let detail = format!(
                 "{} {:?} must have `maxUnavailable: {size}` in its update strategy{dropped}: it updates {most} at once, and a \
                  segment has {size} of role {:?}",
