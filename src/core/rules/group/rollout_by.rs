@@ -63,8 +63,9 @@ fn at_once(group: &Group, coordination: &Coordination, world: &World, report: &m
         let most = workload.updated_at_once();
         if most < size {
             let gate = workload.key.kind.row().rollout.and_then(|fields| fields.at_once_gate);
-            let dropped =
-                gate.map(|gate| format!(", which Kubernetes drops without its feature gate `{gate}`")).unwrap_or_default();
+            let dropped = gate
+                .map(|gate| format!(", which Kubernetes drops without its feature gate `{gate}`"))
+                .unwrap_or_default();
             let detail = format!(
                 "{} {:?} must have `maxUnavailable: {size}` in its update strategy{dropped}: it updates {most} at once, and a \
                  segment has {size} of role {:?}",
