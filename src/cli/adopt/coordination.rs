@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use super::asked::{Asked, Refused};
 use super::running::Running;
 use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::model::ratio::reduced;
 
 /// Builds the RoleCoordination: roles that support lockstep roll in lockstep, roles with a ratio of replicas share
 /// segments.
@@ -55,12 +56,7 @@ fn sizes(asked: &Asked<'_>, names: &[String], running: &[Running]) -> Map<String
     let all: BTreeMap<_, _> = names.iter().zip(running).filter(|(_, running)| running.workload.desired > 0).collect();
     let are_numbered = all.values().any(|running| running.target.kind.row().numbered);
     let in_segments = all.into_iter().filter(|(_, running)| running.target.kind.row().numbered == are_numbered);
-    let replicas: Vec<_> = in_segments.map(|(name, running)| (name.clone(), running.workload.desired)).collect();
-    let divisor = replicas.iter().map(|(_, replicas)| *replicas).fold(0, divisor);
-    let sizes = replicas.into_iter().map(|(name, replicas)| (name, json!(replicas.checked_div(divisor).unwrap_or(1))));
-    sizes.collect()
-}
-
-fn divisor(one: u32, other: u32) -> u32 {
-    if other == 0 { one } else { divisor(other, one.checked_rem(other).unwrap_or(0)) }
+    let replicas = in_segments.map(|(name, running)| (name.clone(), running.workload.desired)).collect();
+    let ratio = reduced(&replicas).map(|(_, ratio)| ratio).unwrap_or_default();
+    ratio.into_iter().map(|(name, replicas)| (name, json!(replicas))).collect()
 }

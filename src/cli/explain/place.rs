@@ -60,7 +60,7 @@ impl Place {
     fn domain<'a>(&self, picture: &'a Picture) -> Option<&'a str> {
         let (name, batch) = (self.coordination.as_ref()?, self.batch?);
         let group = picture.group()?;
-        let state = group.status.coordination_state.iter().find(|state| state.name == *name)?;
+        let state = group.status.coordination(name)?;
         state.domains.get(&batch.to_string())?;
         let index = group.coordinations.iter().find(|known| known.display_name() == *name)?.index;
         picture.snapshot.domain_keys.iter().find(|(of, _)| *of == index).map(|(_, key)| key.as_str())

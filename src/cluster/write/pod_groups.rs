@@ -101,9 +101,9 @@ async fn write_members(
     wanted: u32,
     may_rise: bool,
 ) -> Result<(), kube::Error> {
-    let members = present.data.pointer("/spec/minMember").and_then(Value::as_u64);
-    let known = u64::from(wanted);
-    if members.is_none_or(|members| members == known || members < known && !may_rise) {
+    let known = present.data.pointer("/spec/minMember").and_then(Value::as_u64);
+    let asked = u64::from(wanted);
+    if known.is_none_or(|known| known == asked || known < asked && !may_rise) {
         return Ok(());
     }
     let patch = json!({

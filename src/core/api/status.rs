@@ -66,6 +66,11 @@ impl GroupStatus {
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.r#type == kind)
     }
+
+    /// Returns the state of the coordination of this name.
+    pub fn coordination(&self, name: &str) -> Option<&CoordinationState> {
+        self.coordination_state.iter().find(|state| state.name == name)
+    }
 }
 
 /// A condition, in the shape of `metav1.Condition`.

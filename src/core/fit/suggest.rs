@@ -8,6 +8,7 @@ use super::cluster::{Cluster, DomainKeys, NoAnswer};
 use super::fitted::key_of;
 use super::rooms::{amounts, shortest};
 use crate::model::batching::CLUSTER_KEY;
+use crate::model::ratio::reduced;
 use crate::model::{Batching, Coordination, Group};
 use crate::plan::placement::needs::{HostPort, Needs};
 use crate::plan::placement::place::least_priority;
@@ -328,23 +329,9 @@ fn free(room: &Room, nodes: &[Arc<str>], resource: &str) -> i64 {
 /// Returns the smallest numbers in the ratio of the desired replicas, or of the written sizes if the desired ones have no
 /// divisor in common.
 fn ratio(desired: &BTreeMap<String, u32>, now: &BTreeMap<String, u32>) -> Option<BTreeMap<String, u32>> {
-    let reduced = |counts: &BTreeMap<String, u32>| {
-        let divisor = counts.values().copied().fold(0, divisor);
-        let all = counts.iter().map(|(role, count)| Some((role.clone(), count.checked_div(divisor)?)));
-        Some((divisor, all.collect::<Option<BTreeMap<_, _>>>()?))
-    };
     let (divisor, of_desired) = reduced(desired)?;
     let written = || Some(reduced(now)?.1).filter(|written| written.keys().eq(desired.keys()));
     Some(if divisor > 1 { of_desired } else { written().unwrap_or(of_desired) })
-}
-
-/// Returns the greatest common divisor.
-fn divisor(one: u32, other: u32) -> u32 {
-    let (mut one, mut other) = (one, other);
-    while other > 0 {
-        (one, other) = (other, one % other);
-    }
-    one
 }
 
 /// Returns the multiples to try, at most [`MOST_SIZES`] of those up to `most`: first those that divide all `steps` evenly, then

@@ -33,6 +33,7 @@ pub mod pod_groups;
 mod progress_state;
 pub mod quantity;
 pub mod queued;
+pub mod ratio;
 pub mod recovery;
 pub mod role;
 pub mod rolled;

@@ -162,13 +162,8 @@ impl PodGroupPolicy {
     }
 
     /// Returns the kind of the PodGroup; `None` for an unknown policy.
-    pub const fn kind(&self) -> Option<ObjectKind> {
-        match self {
-            Self::KubeScheduling { .. } => Some(KUBE_POD_GROUP),
-            Self::VolcanoScheduling { .. } => Some(VOLCANO_POD_GROUP),
-            Self::Kai { .. } => Some(POD_GROUP),
-            Self::Unknown => None,
-        }
+    pub fn kind(&self) -> Option<ObjectKind> {
+        self.member_key().map(MemberKey::kind)
     }
 
     /// Returns the key by which pods name their PodGroup; `None` for an unknown policy.

@@ -19,7 +19,7 @@ const LIMIT: u32 = 3;
 const MAX_CONCURRENT: u32 = 1;
 const WINDOW: Duration = Duration::from_secs(3600);
 /// Longest time that is accepted.
-pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Recovery of a batch that loses a replica, as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,14 +42,19 @@ pub struct Recovery {
     pub malformed: Vec<Malformed>,
 }
 
+/// Reads a time from one second to a year.
+pub(super) fn read_time(text: &str) -> Option<Duration> {
+    let read = text.parse::<SignedDuration>().ok().and_then(|read| Duration::try_from(read).ok())?;
+    (Duration::from_secs(1)..=LONGEST).contains(&read).then_some(read)
+}
+
 impl Recovery {
     /// Reads the block at `at`.
     pub(super) fn parse(written: &api::coordination::Recovery, at: FieldPath) -> Self {
         let mut malformed = Vec::new();
         let mut time = |field: &'static str, text: &Option<String>| {
             let text = text.as_deref().filter(|text| !text.is_empty())?;
-            let read = text.parse::<SignedDuration>().ok().and_then(|read| Duration::try_from(read).ok());
-            let read = read.filter(|read| (Duration::from_secs(1)..=LONGEST).contains(read));
+            let read = read_time(text);
             if read.is_none() {
                 let value = Some(format!("{text:?}"));
                 malformed.push(Malformed { at: at.child(field), value, detail: MUST_BE_A_TIME });

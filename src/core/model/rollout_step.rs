@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use jiff::SignedDuration;
 use serde_json::Value;
 
-use super::recovery::LONGEST;
+use super::recovery::read_time;
 use super::share::kept_old;
 use crate::api::int_or_string::percent;
 
@@ -71,8 +70,7 @@ fn duration(pause: &Value) -> Option<Duration> {
 
 /// Returns a duration of one second or more.
 pub fn read_duration(value: &Value) -> Option<Duration> {
-    let read = value.as_str()?.parse::<SignedDuration>().ok().and_then(|read| Duration::try_from(read).ok())?;
-    (Duration::from_secs(1)..=LONGEST).contains(&read).then_some(read)
+    read_time(value.as_str()?)
 }
 
 #[cfg(test)]

@@ -149,6 +149,15 @@ fn segments_within_bounds(world: &mut World) {
     );
 }
 
+/// Edits the roles that are updated to the broken revision.
+fn take_broken_back(world: &mut World) {
+    for name in world.names() {
+        if world.roles[&name].update == 3 {
+            world.edit(&name, 2);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(crate::tried(150))]
 
@@ -198,11 +207,7 @@ proptest! {
         for event in &events {
             happen(&mut world, event);
         }
-        for name in world.names() {
-            if world.roles[&name].update == 3 {
-                world.edit(&name, 2);
-            }
-        }
+        take_broken_back(&mut world);
         let plan = world.settle();
         prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
     }
@@ -241,11 +246,7 @@ proptest! {
         for event in &events {
             happen(&mut world, event);
         }
-        for name in &names {
-            if world.roles[name].update == 3 {
-                world.edit(name, 2);
-            }
-        }
+        take_broken_back(&mut world);
         let plan = world.settle();
         prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
     }
@@ -267,11 +268,7 @@ proptest! {
                 _ => happen(&mut world, event),
             }
         }
-        for name in &names {
-            if world.roles[name].update == 3 {
-                world.edit(name, 2);
-            }
-        }
+        take_broken_back(&mut world);
         let plan = world.settle();
         prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
     }

@@ -94,8 +94,11 @@ impl Gang<'_> {
         };
         let is_replica = matches!(self.members, Members::Replica { .. });
         let pods = sum(&|view, ordinals| {
-            let size = if is_replica { view.pods_in(ordinals.clone()) } else { view.replica_size() };
-            if is_replica { size } else { (ordinals.end - ordinals.start).saturating_mul(size) }
+            if is_replica {
+                view.pods_in(ordinals)
+            } else {
+                (ordinals.end - ordinals.start).saturating_mul(view.replica_size())
+            }
         });
         let names_another = |pod: &&Arc<PodFacts>| pod.pod_group(self.key) != Some(&name);
         let without = sum(&|view, ordinals| count(view.replicas.let_go(ordinals).filter(names_another).count()));
@@ -145,14 +148,13 @@ pub fn pod_group_of<'a>(group: &'a Group, view: &GroupView, pod: &'a HeldPod) ->
 /// A change of the PodGroup that a pod names; `None` removes it.
 pub type MemberEdit = (MemberKey, Option<String>);
 
-/// Returns the changes by which a release puts a pod into the PodGroup that it has now. Admission named the one of that time:
+/// Returns the changes by which a release puts a pod into the PodGroup that it has now, `wanted`. Admission named the one of that time:
 /// the pod may be older than the policy or the group, or the level or the batch size may have changed. PodGroups that are not
 /// of this group stay, unless the pod has one now.
-pub fn edits(group: &Group, view: &GroupView, pod: &HeldPod) -> Vec<MemberEdit> {
-    let wanted = pod_group_of(group, view, pod);
+pub fn edits(group: &Group, pod: &HeldPod, wanted: Option<&PodGroupOf<'_>>) -> Vec<MemberEdit> {
     let edit = |key: &MemberKey| {
         let named = pod.pod_group(*key);
-        match wanted.as_ref().filter(|wanted| wanted.key == *key) {
+        match wanted.filter(|wanted| wanted.key == *key) {
             Some(wanted) => (named != Some(&wanted.name)).then(|| (*key, Some(wanted.name.clone()))),
             None => named.filter(|name| is_of_group(group, pod, *key, name)).map(|_| (*key, None)),
         }

@@ -131,6 +131,10 @@ fn pods_that_were_released_under_another_policy_are_not_waited_for() {
     assert_eq!(made(&at_level("Role"), &view, [4, 2]), named(&[("pd-pd-0.decode", 1)]));
 }
 
+fn edits(group: &Group, view: &GroupView, pod: &HeldPod) -> Vec<MemberEdit> {
+    super::edits(group, pod, pod_group_of(group, view, pod).as_ref())
+}
+
 #[test]
 fn a_release_puts_a_pod_into_the_pod_group_that_it_has_now() {
     let view = view(0, false);

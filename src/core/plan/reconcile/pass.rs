@@ -209,7 +209,8 @@ impl Pass<'_> {
         for release in decision.release.iter().filter(|release| release.at_once) {
             let pod = &release.pod;
             // A pod released before its PodGroup would be scheduled without it.
-            if pod_group_of(group, view, pod).is_some_and(|of| !self.has_pod_group(group, &of)) {
+            let pod_group = pod_group_of(group, view, pod);
+            if pod_group.as_ref().is_some_and(|of| !self.has_pod_group(group, of)) {
                 continue;
             }
             if !self.memory.looks.show_group_of(pod) {
@@ -217,7 +218,7 @@ impl Pass<'_> {
                 continue;
             }
             let labels = MissingLabels::of(group, pod);
-            let pod_groups = pod_groups::edits(group, view, pod);
+            let pod_groups = pod_groups::edits(group, pod, pod_group.as_ref());
             let (pod_ref, pin, queued) = (pod.pod.clone(), release.pin.clone(), pod.queued);
             if self.begin(Action::Release { pod: pod_ref, labels, pod_groups, pin, queued }) {
                 self.memory.give(pod);

@@ -76,8 +76,7 @@ fn says_cohort(group: &Group, workload: &RolledWorkload) -> bool {
 /// Reports whether the status has the ended pauses of the rollouts of a role, and the roles that take part.
 fn says_steps(group: &Group, rollouts: &Rollouts, role: &str) -> bool {
     let is_stored = |stage: &Stage| {
-        let stored = group.status.coordination_state.iter().find(|state| state.name == stage.name);
-        let stored = stored.and_then(|state| state.rollout.as_ref());
+        let stored = group.status.coordination(&stage.name).and_then(|state| state.rollout.as_ref());
         stored.is_some_and(|stored| stored.passed == stage.state.passed && stored.revisions == stage.state.revisions)
     };
     rollouts.stages.iter().filter(|stage| stage.limits.contains_key(role)).all(is_stored)

@@ -189,8 +189,7 @@ pub(in crate::plan) fn plan_recovery(
             plan.without_effect.push(coordination.display_name());
             continue;
         }
-        let name = coordination.display_name();
-        let known = group.status.coordination_state.iter().find(|state| state.name == name);
+        let known = group.status.coordination(&coordination.display_name());
         let marks = Marks::of(known.filter(|known| known.complete_sizes == sizes(batching)));
         let unknown = batching.sizes.keys().any(|role| view.roles.get(role).is_none_or(|role| role.unknown));
         let rolls = batching.sizes.keys().any(|role| rollouts.roles.contains_key(role));

@@ -61,10 +61,8 @@ pub enum PauseEnd {
 impl Pauses {
     /// Returns the inputs for a group. `now` is the current time.
     pub fn of(group: &Group, bounds: &[RollingBounds], now: Option<Moment>) -> Self {
-        let stored = |bounds: &RollingBounds| {
-            let state = group.status.coordination_state.iter().find(|state| state.name == bounds.name)?;
-            Some((bounds.index, state.rollout.clone()?))
-        };
+        let stored =
+            |bounds: &RollingBounds| Some((bounds.index, group.status.coordination(&bounds.name)?.rollout.clone()?));
         let past = bounds.iter().filter(|bounds| !bounds.steps.is_empty()).filter_map(stored).collect();
         Self { now, resumed: group.carrier.rollout_resumed, past }
     }

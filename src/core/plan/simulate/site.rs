@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::{Domain, Group, GroupKey};
+use crate::model::batching::PlacedIn;
+use crate::model::{Group, GroupKey};
 use crate::plan::placement::{Capacity, Fit, Line, Needs, NoFit, Placer, Question, Room, Sight, place};
 use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef};
 
@@ -89,11 +90,8 @@ impl Nodes {
             batching.layer().is_some() && !site.layers.contains_key(&coordination.index)
         });
         let shared = group.batched().filter_map(|(coordination, batching)| {
-            let key = match &batching.hard_topology()?.domain {
-                Domain::Key(key) => Some(key.clone()),
-                Domain::Layer { .. } => layer(coordination.index),
-            };
-            Some((coordination.index, key?))
+            let domain = PlacedIn::Domain(&batching.hard_topology()?.domain);
+            Some((coordination.index, domain.key(|_, _| layer(coordination.index))?))
         });
         let mut nodes = Self {
             domain_keys: placed.collect(),

@@ -24,7 +24,7 @@ pub fn set(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupSta
     let foreign = before.conditions.iter().filter(|c| !OURS.contains(&c.r#type.as_str()) || is_theirs(c)).cloned();
     status.conditions.extend(foreign.collect::<Vec<_>>());
     for state in &mut status.coordination_state {
-        let old = before.coordination_state.iter().find(|old| old.name == state.name);
+        let old = before.coordination(&state.name);
         let same = old.filter(|old| is_state(old, state)).and_then(|old| old.last_update_time.clone());
         state.last_update_time = Some(same.unwrap_or_else(|| now.to_owned()));
     }
