@@ -130,9 +130,10 @@ impl Group {
     /// Returns the PodGroup of the pods of a replica; `None` without a policy, with an unknown one, and for a replica that
     /// needs none.
     pub fn pod_group_of<'a>(&'a self, role: &'a str, ordinal: u32, replica_size: u32) -> Option<PodGroupOf<'a>> {
-        let mut batches = self.batches_of(role, ordinal);
-        batches.find_map(|batch| {
-            let gangs = batch.batching.gangs.as_ref()?;
+        // Few groups have a policy.
+        let mut gangs = self.batched().filter_map(|(of, batching)| Some((of, batching, batching.gangs.as_ref()?)));
+        gangs.find_map(|(coordination, batching, gangs)| {
+            let batch = Batch { group: self, coordination, batching, index: batching.batch_of(role, ordinal)? };
             let (policy, key) = (&gangs.policy, gangs.policy.member_key()?);
             let members = gangs.level.members(role, ordinal, replica_size)?;
             Some(PodGroupOf { batch, members, policy, key, name: batch.pod_group_name(members, key) })

@@ -100,4 +100,10 @@ async fn a_group_that_refers_to_a_topology_on_its_way_out_is_warned() {
     assert_eq!((created.code, created.warnings), (201, vec![leaving]));
     let freed = json!({ "metadata": { "finalizers": null } });
     assert_eq!(turn.send("PATCH", &path, &freed).await.code, 200);
+    eventually(PATIENT, "the group misses it before it has pods", async || {
+        let group = turn.get(&format!("{GROUPS}/namespaces/on-its-way/rolebasedgroups/late")).await.unwrap();
+        let summary = &group["status"]["summary"];
+        if summary["reason"] == "TopologyMissing" { Ok(()) } else { Err(summary.to_string()) }
+    })
+    .await;
 }

@@ -231,6 +231,8 @@ fn what_shares_a_layer_that_is_not_there_is_held_until_it_is() {
         assert_eq!(reasons(&decision), [(HoldReason::TopologyMissing, 4)]);
         assert!(decision.held[0].message.contains(r#"layer "host" of ClusterTopology "net" is not there"#));
     }
+    let unmade = decide(&Setup { pods: Vec::new(), ..mk_steps(true) }, missing);
+    assert_eq!(reasons(&unmade), [(HoldReason::TopologyMissing, 0)]);
     let late = decide(&mk_steps(false), DecisionContext::default());
     assert_eq!((reasons(&late), late.mis_stamped.len()), (vec![(HoldReason::StampMismatch, 4)], 4));
     assert_eq!(names(&decide(&mk_steps(true), DecisionContext::default()), false), ["prefill-0", "prefill-1"]);

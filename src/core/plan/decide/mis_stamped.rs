@@ -75,6 +75,13 @@ impl MisStamped {
         self.uids.contains(&pod.pod.uid)
     }
 
+    /// Reports whether `explain` says that the layer of the coordination of a held batch is missing.
+    pub(in crate::plan) fn tells_layer_of(&self, group: &Group, held: &Held) -> bool {
+        let batch = self.layerless.first().and_then(|pod| group.batches_of(pod.role(), pod.ordinal).next());
+        let told = batch.map(|batch| batch.coordination.index);
+        told.is_some() && told == held.coordination.as_ref().map(|coordination| coordination.index)
+    }
+
     /// Returns one entry for each reason, which names the first pod.
     pub(in crate::plan) fn explain(&self, group: &Group) -> impl Iterator<Item = Held> + use<> {
         let mut beside = &self.beside[..];

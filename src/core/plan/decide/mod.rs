@@ -124,7 +124,9 @@ pub(in crate::plan) fn decide(
     let apart = surge.iter().map(|release| &release.pod.pod.uid).chain(&mis_stamped.uids).cloned().collect();
     let kept = Kept::of(view, &allowed, strangers, &apart);
     let turns = Turns { group, view, targets: &targets, released: &allowed, room_wait: room_wait.as_ref(), context };
-    let Explained { mut turns, mut held, missing_pods, diagnoses } = explain(&turns, kept, incomplete.explain());
+    let Explained { mut turns, mut held, missing_pods, diagnoses } = explain(&turns, kept, incomplete.explain(), |held| {
+        held.reason == HoldReason::TopologyMissing && !mis_stamped.tells_layer_of(group, held)
+    });
     placing::wait_for_room(group, &without_place, &mut turns);
     release.extend(surge);
     let (recovery, recreated) = recovering.end();
@@ -164,7 +166,13 @@ struct Explained {
     diagnoses: Vec<Diagnosis>,
 }
 
-fn explain(turns: &Turns<'_>, mut kept: Kept, mut incomplete: Vec<Held>) -> Explained {
+/// `lacks_layer` reports whether nothing else says that the layer of a batch is missing.
+fn explain(
+    turns: &Turns<'_>,
+    mut kept: Kept,
+    mut incomplete: Vec<Held>,
+    lacks_layer: impl Fn(&Held) -> bool,
+) -> Explained {
     let Turns { group, view, released, context, .. } = *turns;
     let missing_pods = missing_pods::missing_pods(group, view, released);
     let is_open = |diagnosis: &&Diagnosis| missing_pods::of(&missing_pods, diagnosis).is_some();
@@ -173,8 +181,8 @@ fn explain(turns: &Turns<'_>, mut kept: Kept, mut incomplete: Vec<Held>) -> Expl
     missing_pods::explain(group, &missing_pods, &diagnoses, held.iter_mut().chain(&mut incomplete));
     let reason = |held: &Held| Some((held.coordination.as_ref()?.index, held.reason));
     let turns = held.iter().filter_map(reason).collect();
-    // A batch without room is reported even before its pods are created.
-    held.retain(|held| !held.pods.is_empty() || held.reason == HoldReason::NoRoom);
+    // A batch without room or without its layer is reported even before its pods are created.
+    held.retain(|held| !held.pods.is_empty() || held.reason == HoldReason::NoRoom || lacks_layer(held));
     held.extend(kept.explain_others(group, view).chain(incomplete));
     Explained { turns, held, missing_pods, diagnoses }
 }
