@@ -15,7 +15,7 @@ use rolegate::plan::{
 
 use crate::lockstep::Edits;
 use crate::prelude::*;
-use crate::racks::{Refusals, Room};
+use crate::room::{Refusals, Room};
 use crate::seen::Seen;
 use crate::server::WATCHES;
 
