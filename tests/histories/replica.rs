@@ -429,7 +429,7 @@ fn asked(question: Question) -> Request {
     match question {
         Question::Group => Request::Confirm,
         Question::Pods => Request::ConfirmPods,
-        Question::PodGroups { group } => Request::FindPodGroups(group.carrier.uid.clone()),
+        Question::PodGroups { group, .. } => Request::FindPodGroups(group.carrier.uid.clone()),
         Question::Losses { suspects, .. } => Request::LookAtLosses(suspects),
         Question::Gone { .. } => Request::Verify,
         Question::MissingPods { .. } => Request::Look(Found::MissingPods(Vec::new())),
