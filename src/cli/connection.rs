@@ -13,6 +13,7 @@ pub use super::failure::Failure;
 use super::failure::{one_line, root_cause};
 pub use super::kubeconfig::ConnectionArgs;
 use super::kubeconfig_words::client_words;
+use super::options::parse_dns_label;
 use crate::cluster::leader_flags;
 use crate::cluster::write::deadline::Unfinished;
 use crate::model::Serving;
@@ -24,7 +25,7 @@ pub struct LiveArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
     /// Namespace; by default that of the kubeconfig's context.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = parse_dns_label)]
     pub namespace: Option<String>,
     /// Namespace and name of the Lease of the rolegate that serves the cluster.
     #[arg(long, value_name = "NAMESPACE/NAME", default_value = "rolegate-system/rolegate", env = "ROLEGATE")]

@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::data::Data;
+use crate::model::object_name::{label_fault, subdomain_fault};
 use crate::mutate::PodSettings;
 use crate::rules::{KaiDialect, label_key_fault};
 
@@ -121,7 +122,7 @@ pub struct PodArgs {
     #[arg(long, value_enum, default_value = "on")]
     discovery: Switch,
     /// DNS domain of the cluster.
-    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local")]
+    #[arg(long, value_name = "DOMAIN", default_value = "cluster.local", value_parser = parse_subdomain)]
     cluster_domain: String,
     /// Additional label key for the segment of a pod, on pods with a number at creation.
     #[arg(long, value_name = "KEY", value_parser = parse_label_key)]
@@ -161,6 +162,28 @@ enum Switch {
     Off,
 }
 
+/// Parses a DNS label, such as the name of a namespace.
+///
+/// # Errors
+///
+/// When the text is none.
+pub fn parse_dns_label(text: &str) -> Result<String, String> {
+    unless(label_fault(text), text)
+}
+
+/// Parses a DNS subdomain, such as the name of most objects.
+///
+/// # Errors
+///
+/// When the text is none.
+pub fn parse_subdomain(text: &str) -> Result<String, String> {
+    unless(subdomain_fault(text), text)
+}
+
 fn parse_label_key(text: &str) -> Result<String, String> {
-    label_key_fault(text).map_or_else(|| Ok(text.to_owned()), |fault| Err(fault.to_owned()))
+    unless(label_key_fault(text), text)
+}
+
+fn unless(fault: Option<&str>, text: &str) -> Result<String, String> {
+    fault.map_or_else(|| Ok(text.to_owned()), |fault| Err(fault.to_owned()))
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::connection::{Connection, ConnectionArgs, Failure, LiveArgs, block_on};
-use super::options::Output;
+use super::options::{Output, parse_dns_label, parse_subdomain};
 use super::terminal::{self, Table, says_yes, shown};
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::cluster::write::removal::{Item, Removal, RemovalAction, RemovalError};
@@ -22,10 +22,10 @@ pub struct UninstallArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
     /// Namespace of rolegate.
-    #[arg(short, long, default_value = "rolegate-system")]
+    #[arg(short, long, default_value = "rolegate-system", value_parser = parse_dns_label)]
     namespace: String,
     /// Name of the webhook configurations, the Lease and the Deployment.
-    #[arg(long, default_value = "rolegate")]
+    #[arg(long, default_value = "rolegate", value_parser = parse_subdomain)]
     name: String,
     /// Print the changes without making them.
     #[arg(long)]

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
+use crate::machines::MachineStep;
 use crate::prelude::*;
-use crate::racks::MachineStep;
 use crate::replica::Fault;
 
 /// A change of a pod; a number selects among the pods to which it applies.

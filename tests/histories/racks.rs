@@ -1,72 +1,21 @@
-//! Nodes in racks for groups whose batches share one, and checks of the placement, independently of the planner.
+//! Groups whose batches share a rack, and checks of the placement, independently of the planner.
 //!
 //! P1: a pod goes to the rack that is committed for its batch. P2: running pods of a batch are in one rack. P3: a pod
 //! is deleted to be placed again only if it has no node, and its batch has lacked nodes for the timeout, with no gate
 //! of others on its pods. P4: no pod of a batch goes to a node that refused one of its pods twice within a minute. P5:
 //! at rest every released pod has a node. P6: a batch that goes whole begins with all of its pods.
 
-use rolegate::api::Node;
-use rolegate::api::scheduling::SchedulingPod;
 use rolegate::model::batching::CLUSTER;
-use rolegate::plan::Sight;
-use rolegate::plan::placement::Capacity;
 
+use crate::machines::{HOST, RACK};
 use crate::places::{Place, Places};
 use crate::prelude::*;
 use crate::replica::Request;
-use crate::server::MACHINES;
 
-/// The label of racks on nodes.
-pub const RACK: &str = "example.com/rack";
-const HOST: &str = "kubernetes.io/hostname";
-const RACKS: u32 = 3;
 /// Maximum time of a placed pod without a node.
 const BIND_TIMEOUT: Duration = Duration::from_secs(60);
 /// Minimum time for which a node is excluded.
 const LEFT_OUT: Duration = Duration::from_secs(60);
-
-#[derive(Clone, Debug)]
-pub struct Machine {
-    pub name: String,
-    rack: u32,
-    /// Value of its rack label.
-    label: String,
-    /// Number of pods that it has room for.
-    room: u32,
-    open: bool,
-    /// Whether its kubelet refuses bound pods.
-    refuses: bool,
-    pub is_there: bool,
-}
-
-/// A change of a node or of its rack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MachineStep {
-    Cordon,
-    Uncordon,
-    Refuse,
-    Admit,
-    Room(u32),
-    Go,
-    Come,
-    /// The label of the whole rack changes its value.
-    Rename,
-}
-
-impl MachineStep {
-    pub fn random(random: &mut Random) -> Self {
-        match random.below(12) {
-            0..=1 => Self::Cordon,
-            2 => Self::Uncordon,
-            3..=5 => Self::Refuse,
-            6 => Self::Admit,
-            7 => Self::Room(random.below(4)),
-            8..=9 => Self::Go,
-            10 => Self::Come,
-            _ => Self::Rename,
-        }
-    }
-}
 
 impl Setup {
     /// Adds batches that share a rack each.
@@ -87,127 +36,6 @@ impl Setup {
         let pod_groups = level(random).filter(|level| *level != GangLevel::Batch);
         self.wish = Wish::All(vec![Coordination { progression, sizes, pod_groups, recovers, placed }]);
         self
-    }
-
-    /// Returns the nodes: two per rack.
-    pub fn machines(&self) -> Vec<Machine> {
-        let machine = |n: u32| Machine {
-            name: format!("node-{n}"),
-            rack: n % RACKS,
-            label: format!("rack-{}", n % RACKS),
-            room: 3,
-            open: true,
-            refuses: false,
-            is_there: true,
-        };
-        (0..if self.racks { 2 * RACKS } else { 0 }).map(machine).collect()
-    }
-}
-
-impl Machine {
-    fn node(&self) -> Node {
-        let labels = json!({ RACK: self.label, HOST: self.name });
-        serde_json::from_value(json!({
-            "metadata": { "name": self.name, "labels": labels },
-            "spec": { "unschedulable": !self.open },
-            "status": {
-                "allocatable": { "cpu": self.room.to_string(), "pods": "100" },
-                "conditions": [{ "type": "Ready", "status": "True" }],
-            },
-        }))
-        .unwrap()
-    }
-}
-
-impl Server {
-    /// Applies a change to a node.
-    pub fn machine_step(&mut self, n: usize, step: MachineStep) {
-        if self.machines.is_empty() {
-            return;
-        }
-        let n = n % self.machines.len();
-        match step {
-            MachineStep::Cordon => self.change(n, |machine| machine.open = false),
-            MachineStep::Uncordon => self.change(n, |machine| machine.open = true),
-            MachineStep::Refuse => self.change(n, |machine| machine.refuses = true),
-            MachineStep::Admit => self.change(n, |machine| machine.refuses = false),
-            MachineStep::Room(room) => self.change(n, |machine| machine.room = room),
-            MachineStep::Come => self.change(n, |machine| machine.is_there = true),
-            MachineStep::Go => {
-                self.change(n, |machine| machine.is_there = false);
-                let name = self.machines[n].name.clone();
-                let on_it = self.pods_that(|pod| pod.spec.node_name.as_ref() == Some(&name) && !pod.is_gone());
-                on_it.iter().for_each(|pod| self.evict(pod));
-            }
-            MachineStep::Rename => {
-                let (rack, label) = (self.machines[n].rack, format!("rack-{}-{}", self.machines[n].rack, self.version));
-                let of_rack = |(at, machine): (usize, &Machine)| (machine.rack == rack).then_some(at);
-                let of_rack: Vec<_> = self.machines.iter().enumerate().filter_map(of_rack).collect();
-                of_rack.into_iter().for_each(|at| self.change(at, |machine| machine.label.clone_from(&label)));
-            }
-        }
-    }
-
-    fn change(&mut self, n: usize, change: impl FnOnce(&mut Machine)) {
-        change(&mut self.machines[n]);
-        self.next_version();
-        let machine = self.machines[n].clone();
-        self.tell(MACHINES, Event::Machine(machine));
-    }
-
-    /// Restores all nodes with room for everything, and adds more.
-    pub fn heal_machines(&mut self) {
-        for n in 0..self.machines.len() {
-            self.change(n, |machine| {
-                *machine = Machine { room: 40, open: true, refuses: false, is_there: true, ..machine.clone() };
-            });
-        }
-        for n in 0..self.machines.len().min(RACKS as usize) {
-            let name = format!("spare-{n}");
-            self.machines.push(Machine { name, ..self.machines[n].clone() });
-            self.change(self.machines.len() - 1, |_| {});
-        }
-    }
-
-    /// Binds a pod if a node fits; its kubelet may refuse it.
-    pub fn schedule(&mut self, pod: &str) {
-        if self.lacks_members(pod) {
-            return;
-        }
-        if self.machines.is_empty() {
-            return self.edit_pod(pod, |pod| pod.spec.node_name = Some("node".to_owned()));
-        }
-        let Some(wanted) = self.pods.get(pod).map(|pod| pod.spec.node_selector.clone()) else { return };
-        let takes = |machine: &&Machine| {
-            let has = |(key, value): (&String, &String)| match key.as_str() {
-                RACK => *value == machine.label,
-                _ => *value == machine.name,
-            };
-            let on_it = |pod: &&std::sync::Arc<Pod>| {
-                pod.spec.node_name.as_ref() == Some(&machine.name) && pod.status.phase != "Failed"
-            };
-            let used = self.pods.values().filter(on_it).count();
-            machine.is_there && machine.open && wanted.iter().all(has) && used < machine.room as usize
-        };
-        let Some((name, refuses)) =
-            self.machines.iter().find(takes).map(|machine| (machine.name.clone(), machine.refuses))
-        else {
-            return;
-        };
-        self.edit_pod(pod, |pod| pod.spec.node_name = Some(name));
-        if refuses {
-            self.edit_pod(pod, |pod| {
-                "Failed".clone_into(&mut pod.status.phase);
-                "OutOfcpu".clone_into(&mut pod.status.reason);
-            });
-        }
-    }
-
-    /// Returns the rack of a bound pod that counts.
-    fn rack_of(&self, pod: &str) -> Option<u32> {
-        let pod = self.pods.get(pod).filter(|pod| !pod.is_gone())?;
-        let node = pod.spec.node_name.as_ref()?;
-        self.machines.iter().find(|machine| machine.name == *node).map(|machine| machine.rack)
     }
 }
 
@@ -423,96 +251,4 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
     let late: Vec<_> = server.pods_that(crate::nature::is_unscheduled).into_iter().filter(is_wanted).collect();
     hold!(late.is_empty(), "P5: at rest {late:?} have no node");
     Ok(())
-}
-
-/// The refusals of a pod by a node, as delivered to a replica.
-#[derive(Clone, Debug, Default)]
-pub struct Refused {
-    uid: String,
-    times: u32,
-    last: Duration,
-}
-
-/// Refusals by name of the pod and of the node.
-pub type Refusals = BTreeMap<(String, String), Refused>;
-
-/// Records the refusal of a delivered pod.
-pub fn note_refusal(refusals: &mut Refusals, pod: &Pod, now: Duration) {
-    let (Some(name), Some(node)) = (&pod.metadata.name, &pod.spec.node_name) else { return };
-    let key = (name.clone(), node.clone());
-    if pod.condition_is_true("Ready") {
-        refusals.remove(&key);
-    }
-    let uid = pod.metadata.uid.as_deref().unwrap();
-    if pod.status.phase == "Failed" && pod.status.reason == "OutOfcpu" {
-        let known = refusals.entry(key).or_default();
-        if known.uid != uid {
-            *known = Refused { uid: uid.to_owned(), times: known.times + 1, last: now };
-        }
-    }
-}
-
-/// A replica's knowledge of nodes and of the pods on them, from two watches.
-#[derive(Default)]
-pub struct Room {
-    capacity: Capacity,
-    /// Positions of the watches of nodes and pods; `None` before their lists.
-    cursors: [Option<usize>; 2],
-    changed: bool,
-}
-
-impl Room {
-    pub fn sight(&mut self) -> Sight<'_> {
-        if self.cursors.iter().all(Option::is_some) { Sight::Known(&mut self.capacity) } else { Sight::NotYet }
-    }
-
-    /// Returns the freed capacity, if something has changed.
-    pub fn take_freed(&mut self) -> Option<u64> {
-        std::mem::take(&mut self.changed).then(|| self.capacity.freed())
-    }
-
-    /// Delivers the next event of the watch of nodes or pods; returns false when there is none.
-    pub fn see(&mut self, watch: usize, server: &Server) -> bool {
-        if server.machines.is_empty() || (watch == 1 && self.cursors[0].is_none()) {
-            return false;
-        }
-        let log = &server.log[[MACHINES, 0][watch]];
-        match &mut self.cursors[watch] {
-            None => {
-                if watch == 0 {
-                    server.machines.iter().for_each(|machine| self.machine(machine));
-                } else {
-                    server.pods.values().for_each(|pod| self.pod(pod));
-                }
-                self.cursors[watch] = Some(log.len());
-            }
-            Some(cursor) => {
-                let Some((_, event)) = log.get(*cursor) else { return false };
-                *cursor += 1;
-                match event {
-                    Event::Machine(machine) => self.machine(machine),
-                    Event::Pod(pod) => self.pod(pod),
-                    Event::PodGone(pod) => self.capacity.remove_pod(pod.metadata.uid.as_deref().unwrap()),
-                    _ => {}
-                }
-            }
-        }
-        self.changed = true;
-        true
-    }
-
-    fn machine(&mut self, machine: &Machine) {
-        if machine.is_there {
-            self.capacity.apply_node(&machine.node()).unwrap();
-        } else {
-            self.capacity.remove_node(&machine.name);
-        }
-    }
-
-    fn pod(&mut self, pod: &Pod) {
-        let mut pod = serde_json::to_value(pod).unwrap();
-        pod["spec"]["containers"] = json!([{ "name": "main", "resources": { "requests": { "cpu": "1" } } }]);
-        let pod: SchedulingPod = serde_json::from_value(pod).unwrap();
-        self.capacity.apply_pod(&pod).unwrap();
-    }
 }

@@ -15,7 +15,7 @@ use rolegate::plan::{
 
 use crate::lockstep::Edits;
 use crate::prelude::*;
-use crate::racks::{Refusals, Room};
+use crate::room::{Refusals, Room};
 use crate::seen::Seen;
 use crate::server::WATCHES;
 
@@ -429,7 +429,7 @@ fn asked(question: Question) -> Request {
     match question {
         Question::Group => Request::Confirm,
         Question::Pods => Request::ConfirmPods,
-        Question::PodGroups { group } => Request::FindPodGroups(group.carrier.uid.clone()),
+        Question::PodGroups { group, .. } => Request::FindPodGroups(group.carrier.uid.clone()),
         Question::Losses { suspects, .. } => Request::LookAtLosses(suspects),
         Question::Gone { .. } => Request::Verify,
         Question::MissingPods { .. } => Request::Look(Found::MissingPods(Vec::new())),

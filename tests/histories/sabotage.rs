@@ -3,8 +3,8 @@
 use rolegate::api::status::RecoveryState;
 use rolegate::model::RolledWorkload;
 
+use crate::machines::RACK;
 use crate::prelude::*;
-use crate::racks::RACK;
 use crate::recoveries::says_paused;
 use crate::replica::Request;
 use crate::spec::released;

@@ -10,9 +10,9 @@ use rolegate::cluster::read::pod_groups::stays;
 use rolegate::plan::reconcile::pod_group_memory::FoundPodGroup;
 
 use crate::lockstep::Ledger;
+use crate::machines::Machine;
 use crate::nature::is_gated;
 use crate::prelude::*;
-use crate::racks::Machine;
 use crate::sets::Set;
 
 /// An event of a watch.

@@ -151,7 +151,7 @@ fn judge(world: &World) -> Result<(), Broken> {
     let left: Vec<_> = server.pod_groups_of(group.uid()).into_iter().map(|found| found.name).collect();
     let left: Vec<_> = left.iter().filter(|name| !lasting.contains(name)).collect();
     let named = |name: &str| server.pods.values().any(|pod| pod.metadata.label(names::KUBE_POD_GROUP) == Some(name));
-    // A new loop looks for PodGroups only if the group asks for some.
+    // A new loop looks for PodGroups only if the group asks for some, or a pod names one: the last such pod may be gone.
     let asks = group.with_pod_groups().next().is_some();
     hold!(
         !asks || left.iter().all(|name| named(name)),

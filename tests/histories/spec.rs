@@ -8,8 +8,8 @@ use rolegate::api::status::RecoveryState;
 use rolegate::api::{RoleBasedGroup, RoleCoordination};
 use rolegate::cluster::index::CarrierObject;
 
+use crate::machines::RACK;
 use crate::prelude::*;
-use crate::racks::RACK;
 
 pub const NAMESPACE: &str = "ns";
 pub const GROUP: &str = "pd";

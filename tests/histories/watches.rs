@@ -8,7 +8,7 @@ use rolegate::cluster::index::Change;
 use rolegate::model::WorkloadKind;
 
 use crate::prelude::*;
-use crate::racks::note_refusal;
+use crate::room::note_refusal;
 use crate::server::NAMESPACES;
 use crate::sets::claim;
 

@@ -34,6 +34,7 @@ mod modes;
 mod monitoring;
 mod mutate_cli;
 mod mutations;
+mod names_cli;
 mod pictures;
 mod plan;
 mod provenance;

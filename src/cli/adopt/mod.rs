@@ -25,7 +25,7 @@ use crate::api::autoscaler::AUTOSCALER;
 use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
 use crate::cli::duration;
-use crate::cli::options::Output;
+use crate::cli::options::{Output, parse_subdomain};
 use crate::cli::terminal::{is_asked, print, says_yes, shown};
 use crate::cluster::watch::sources::NAMESPACE;
 use crate::cluster::write::adoption::Adoption;
@@ -41,7 +41,7 @@ pub struct AdoptArgs {
     workloads: Vec<Target>,
     /// Name of the group; by default that of the group that refers to the workloads, or the common beginning of their
     /// names.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse_subdomain)]
     group: Option<String>,
     /// Replicas of roles in a segment, as prefill=2,decode=1; by default the ratio of the running replicas.
     #[arg(long, value_name = "ROLE=N", value_delimiter = ',')]

@@ -17,7 +17,7 @@ use crate::cli::connection::{ConnectionArgs, LiveArgs, block_on};
 use crate::cli::doctor::facts::Target;
 use crate::cli::doctor::finding::{Finding, Level};
 use crate::cli::doctor::reads::Reader;
-use crate::cli::options::Output;
+use crate::cli::options::{Output, parse_dns_label, parse_subdomain};
 use crate::cli::terminal::{Style, print, shown};
 use crate::model::wording::counted;
 
@@ -27,16 +27,16 @@ pub struct DoctorArgs {
     #[command(flatten)]
     connection: ConnectionArgs,
     /// Namespace of rolegate.
-    #[arg(short, long, default_value = "rolegate-system")]
+    #[arg(short, long, default_value = "rolegate-system", value_parser = parse_dns_label)]
     namespace: String,
     /// Name of the webhook configurations and the Lease.
-    #[arg(long, default_value = "rolegate")]
+    #[arg(long, default_value = "rolegate", value_parser = parse_subdomain)]
     name: String,
     /// User whose rights are checked; by default the ServiceAccount of that name, or yours if it does not exist.
     #[arg(long)]
     user: Option<String>,
     /// Namespace of the dry-run pod.
-    #[arg(long, default_value = "default", value_name = "NAMESPACE")]
+    #[arg(long, default_value = "default", value_name = "NAMESPACE", value_parser = parse_dns_label)]
     try_in: String,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]

@@ -34,6 +34,7 @@ pub use crate::cli::manifests::settings::{Certificates, Settings};
 use crate::cli::manifests::settings::{PodValues, Spread, socket_host, when_unsatisfiable};
 use crate::cli::manifests::yaml::{Target, documents};
 use crate::cli::numbers::{parse_address, whole};
+use crate::cli::options::parse_dns_label;
 use crate::cli::serve::LogFormat;
 use crate::cli::serving::{ModeArgs, parse_selector, selector_text};
 use crate::cli::terminal::print;
@@ -100,10 +101,10 @@ pub struct ManifestsArgs {
     #[arg(long, value_enum, value_delimiter = ',')]
     part: Vec<Part>,
     /// Namespace of rolegate.
-    #[arg(long, default_value = "rolegate-system")]
+    #[arg(long, default_value = "rolegate-system", value_parser = parse_dns_label)]
     namespace: String,
     /// Name of every object.
-    #[arg(long, default_value = "rolegate")]
+    #[arg(long, default_value = "rolegate", value_parser = parse_dns_label)]
     name: String,
     /// Container image.
     #[arg(long, default_value = concat!("rolegate:", env!("CARGO_PKG_VERSION")))]
@@ -127,7 +128,7 @@ pub struct ManifestsArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     allow: Vec<Allow>,
     /// Namespaces to serve; all by default.
-    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
+    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE", value_parser = parse_dns_label)]
     namespaces: Vec<String>,
     #[command(flatten)]
     modes: ModeArgs,
@@ -159,7 +160,7 @@ pub struct ManifestsArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     without: Vec<Without>,
     /// Namespace of the dry-run pod of the part `doctor`.
-    #[arg(long, default_value = "default", value_name = "NAMESPACE")]
+    #[arg(long, default_value = "default", value_name = "NAMESPACE", value_parser = parse_dns_label)]
     try_in: String,
     /// Arguments of `rolegate serve`.
     #[arg(last = true, value_name = "ARGUMENT")]

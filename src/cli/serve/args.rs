@@ -12,7 +12,7 @@ use crate::cli::bytes;
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
 use crate::cli::numbers::{parse_socket, whole};
-use crate::cli::options::{KaiDialectArg, PodArgs};
+use crate::cli::options::{KaiDialectArg, PodArgs, parse_dns_label, parse_subdomain};
 use crate::cli::serving::{ModeArgs, parse_selector, serving};
 use crate::cluster::registration::SERVICE_PORT;
 use crate::cluster::run::{IncompleteBatch, LoopOptions, MissingGroup};
@@ -40,10 +40,10 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub(super) connection: ConnectionArgs,
     /// Namespace of rolegate's Secret, Lease and Service.
-    #[arg(long, default_value = "rolegate-system", env = "POD_NAMESPACE", value_parser = parse_namespace)]
+    #[arg(long, default_value = "rolegate-system", env = "POD_NAMESPACE", value_parser = parse_dns_label)]
     pub(super) namespace: String,
     /// Name of the webhook configurations and the Lease, and prefix of the Secret's name.
-    #[arg(long, default_value = "rolegate")]
+    #[arg(long, default_value = "rolegate", value_parser = parse_subdomain)]
     pub(super) name: String,
     /// Unique name of this replica.
     #[arg(long, env = "POD_NAME")]
@@ -77,7 +77,7 @@ pub struct ServeArgs {
     #[arg(long, default_value = "1m", value_parser = duration::parse)]
     pub(super) ca_settle: Duration,
     /// Namespaces to serve; all by default.
-    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE", value_parser = parse_namespace)]
+    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE", value_parser = parse_dns_label)]
     pub(super) namespaces: Vec<String>,
     #[command(flatten)]
     pub(super) modes: ModeArgs,
@@ -237,10 +237,6 @@ pub(super) enum ReachArg {
     Service { name: String, port: u16 },
     Loopback,
     Url(String),
-}
-
-fn parse_namespace(text: &str) -> Result<String, String> {
-    label_fault(text).map_or_else(|| Ok(text.to_owned()), |fault| Err(fault.to_owned()))
 }
 
 fn parse_reach(text: &str) -> Result<ReachArg, String> {

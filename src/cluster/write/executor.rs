@@ -273,8 +273,8 @@ impl Executor {
                 self.index().write(|index| index.running_pods_read(key, &found.uids, found.at));
                 Answer::Pods { failed: false }
             }
-            Question::PodGroups { group } => {
-                let (owner, found) = (group.carrier.uid.clone(), self.writer.find_pod_groups(group).await?);
+            Question::PodGroups { group, kinds } => {
+                let (owner, found) = (group.carrier.uid.clone(), self.writer.find_pod_groups(group, kinds).await?);
                 Answer::PodGroups { owner, found: Some(found) }
             }
             Question::Losses { group, suspects } => {

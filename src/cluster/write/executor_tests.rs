@@ -95,7 +95,7 @@ fn all() -> Vec<Action> {
         Action::WriteStatus(StatusWrite::Conflicted { other: group.clone(), status }),
         Action::WritePodGroup { group: group.clone(), id: id("pd-c0-0"), write: PodGroupWrite::Ensure(gang) },
         Action::WritePodGroup { group: group.clone(), id: id("pd-c0-0"), write: PodGroupWrite::Relax(1) },
-        Action::Read(Question::PodGroups { group: group.clone() }),
+        Action::Read(Question::PodGroups { group: group.clone(), kinds: BTreeSet::from([KUBE_POD_GROUP]) }),
         Action::WritePodGroup { group: group.clone(), id: id("pd-c0-1"), write: PodGroupWrite::Remove },
         Action::Step(Step::Partition { workload: Box::new(workload()), partition: 0, ends: true }),
         Action::Delete { pod: pod("prefill-1"), extent: Extent::Unscheduled },

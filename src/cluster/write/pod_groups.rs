@@ -33,11 +33,14 @@ impl Writer {
         }
     }
 
-    /// Lists the PodGroups made for batches of the group, of the kinds that it asks for. An unserved kind is skipped.
-    pub async fn find_pod_groups(&self, group: &Group) -> Result<Vec<FoundPodGroup>, kube::Error> {
-        let policies = group.batched().filter_map(|(_, batching)| batching.gangs.as_ref()?.policy.kind());
+    /// Lists the PodGroups of these kinds made for batches of the group. An unserved kind is skipped.
+    pub async fn find_pod_groups(
+        &self,
+        group: &Group,
+        kinds: &BTreeSet<ObjectKind>,
+    ) -> Result<Vec<FoundPodGroup>, kube::Error> {
         let mut found = Vec::new();
-        for kind in policies.collect::<BTreeSet<_>>() {
+        for kind in kinds.iter().copied() {
             let api = self.dynamic(kind, Some(&group.key.namespace));
             let params = label(group)
                 .map_or_else(ListParams::default, |(key, name)| ListParams::default().labels(&format!("{key}={name}")));

@@ -1,6 +1,8 @@
 //! Nodes, pods and workloads: the free room, and the pods of a group that want some of it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -13,7 +15,9 @@ use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLA
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
 use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, Role, identify, names};
 use crate::mutate::expand::expand;
-use crate::plan::placement::{BatchPods, Capacity, Fit, Needs, Question, Room, VolumeSight, Volumes, claims_of, place};
+use crate::plan::placement::{
+    BatchPods, Capacity, Fit, Needs, Question, Room, VolumeSight, Volumes, claims_of, place, place_some,
+};
 use crate::plan::simulate::{Site, SitePod};
 use crate::plan::view::{GroupPods, counts};
 use crate::rules::{DecodeError, decode_value};
@@ -332,6 +336,12 @@ impl Cluster {
         template.or_else(unbound).ok_or_else(|| NoAnswer::NoPods(role.to_owned()))
     }
 
+    /// Returns the room for the batches of a group: the pods of its roles in no batch take theirs first.
+    pub(super) fn room_for(&self, group: &Group) -> Cow<'_, Room> {
+        let has_free = group.roles.iter().any(|role| group.batch_size(&role.name).is_none());
+        if has_free { Cow::Owned(self.room_without(group, iter::empty())) } else { Cow::Borrowed(&self.room) }
+    }
+
     /// Returns the room without the pods of some roles of a group, and with those of its roles in no batch, as far as they fit.
     pub(super) fn room_without<'a>(&self, group: &Group, roles: impl Iterator<Item = &'a String>) -> Room {
         let mut room = self.room.clone();
@@ -355,13 +365,15 @@ impl Cluster {
             });
             let pods: Vec<_> = asks.collect();
             let none = BTreeMap::new();
-            let placed: Vec<_> = match place(&room, &Question::new(&pods, None, &none)) {
+            let question = Question::new(&pods, None, &none);
+            let placed: Vec<_> = match place(&room, &question) {
                 Fit::Fits(placement) => placement.nodes.into_iter().enumerate().collect(),
-                Fit::Not(no_fit) => no_fit.best.map(|best| best.placed).unwrap_or_default(),
+                Fit::Not(no_fit) => place_some(&room, &question, &no_fit),
             };
             for (at, node) in placed {
                 if let Some(needs) = pods.get(at) {
-                    room.apply_pod(&format!("{}/{at}", role.name), &node, needs.load.clone(), &needs.peer);
+                    // The pods of batches are numbered with `/`.
+                    room.apply_pod(&format!("{}:{at}", role.name), &node, needs.load.clone(), &needs.peer);
                 }
             }
         }

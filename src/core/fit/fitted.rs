@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::cluster::{Cluster, DomainKeys, NoAnswer};
 use crate::model::{Batching, Coordination, Domain, Group, Role};
 use crate::plan::placement::{
-    Amounts, BatchPods, Fit, NotModelled, Outlook, Placement, Question, Stop, not_modelled, outlook, place, total,
+    Amounts, BatchPods, Fit, NotModelled, Outlook, Placement, Question, Room, Stop, not_modelled, outlook, place, total,
 };
 use crate::plan::simulate::{Occupied, Run};
 use crate::plan::{GroupView, PodFacts};
@@ -55,11 +55,14 @@ pub struct Answer {
 
 /// Returns the fit of each coordination with batches, for at most `most` unbound batches each.
 pub fn fit(group: &Group, keys: &DomainKeys, cluster: &Cluster, most: usize) -> Vec<Fitted> {
+    let room = cluster.room_for(group);
     group
         .batched()
         .map(|(coordination, batching)| {
             let desired = |role: &str| group.role(role).map(|role| role.desired);
-            Fitted::of(group, (coordination, batching), keys, desired, |fitted| fitted.ask(group, cluster, most))
+            Fitted::of(group, (coordination, batching), keys, desired, |fitted| {
+                fitted.ask(group, (cluster, &room), most)
+            })
         })
         .collect()
 }
@@ -167,17 +170,17 @@ impl Fitted {
         self.batching.hard_topology().is_some_and(|topology| topology.spread)
     }
 
-    /// Returns the answer for the room of a cluster; sets the bound batches on the way.
-    fn ask(&mut self, group: &Group, cluster: &Cluster, most: usize) -> Result<Answer, NoAnswer> {
+    /// Returns the answer for a room of a cluster; sets the bound batches on the way.
+    fn ask(&mut self, group: &Group, (cluster, room): (&Cluster, &Room), most: usize) -> Result<Answer, NoAnswer> {
         let key = self.key.as_deref();
         let (batches, bound) = cluster.batches(group, &self.batching, key, most)?;
         self.bound = bound.count;
         let next = batches.first().map(|batch| total(&batch.pods)).unwrap_or_default();
         let pods: Vec<_> = batches.iter().flat_map(|batch: &BatchPods| batch.pods.iter().cloned()).collect();
         Ok(Answer {
-            not_modelled: not_modelled(&pods, &cluster.room),
+            not_modelled: not_modelled(&pods, room),
             next,
-            outlook: outlook(&cluster.room, batches, key, self.keeps_apart().then_some(bound.domains)),
+            outlook: outlook(room, batches, key, self.keeps_apart().then_some(bound.domains)),
         })
     }
 
@@ -255,12 +258,14 @@ mod tests {
     use crate::fit::MOST_PODS;
     use crate::plan::simulate;
 
-    /// A group of three segments of two prefills and a decode, each pod with one processor, and racks of one node each.
-    fn mk(segments: &Value, racks: [u32; 3]) -> (Group, Cluster) {
+    /// A group of three segments of two prefills and a decode, and routers in no batch, each pod with one processor, and racks of
+    /// one node each.
+    fn mk(segments: &Value, routers: u32, racks: [u32; 3]) -> (Group, Cluster) {
         let template = json!({ "spec": { "containers": [{ "resources": { "requests": { "cpu": 1 } } }] } });
         let role = |name: &str, replicas: u32| json!({ "name": name, "replicas": replicas, "template": template });
         let coordination = json!([{ "name": "pd", "strategy": { "segmentPlacement": segments } }]);
-        let spec = json!({ "roles": [role("prefill", 6), role("decode", 3)], "coordination": coordination });
+        let roles = [role("prefill", 6), role("decode", 3), role("router", routers)];
+        let spec = json!({ "roles": roles, "coordination": coordination });
         let object = json!({ "metadata": { "name": "llm", "namespace": "ns" }, "spec": spec });
         let group = Group::from_rbg(ROLE_BASED_GROUP, &serde_json::from_value(object.clone()).unwrap());
         let mut cluster = Cluster::new(MOST_PODS);
@@ -288,8 +293,9 @@ mod tests {
         };
         let kinds = [racks(false), racks(true), json!({ "segmentSize": sizes, "whole": true })];
         let racks = (0..6 * 6 * 6).map(|number| [number % 6, number / 6 % 6, number / 36]);
-        for (kind, racks) in kinds.iter().flat_map(|kind| racks.clone().map(move |racks| (kind, racks))) {
-            let (group, cluster) = mk(kind, racks);
+        let settings = kinds.iter().flat_map(|kind| [0, 2].map(|routers| (kind, routers)));
+        for ((kind, routers), racks) in settings.flat_map(|one| racks.clone().map(move |racks| (one, racks))) {
+            let (group, cluster) = mk(kind, routers, racks);
             let layers = DomainKeys::new();
             let site = cluster.site(&group, layers.clone());
             let run = simulate(&group, &[], &BTreeMap::new(), Some(site)).unwrap();
@@ -305,8 +311,8 @@ mod tests {
                 };
                 (outlook.fits.iter().map(sorted).collect::<Vec<_>>(), stop)
             };
-            assert_eq!(told(&by_run), told(&alone), "{kind} {racks:?}");
-            assert_eq!(run.complete, by_run[0].all_fit(), "{kind} {racks:?}");
+            assert_eq!(told(&by_run), told(&alone), "{kind} {routers} {racks:?}");
+            assert_eq!(run.complete, by_run[0].all_fit(), "{kind} {routers} {racks:?}");
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct NodeShare {
     pub name: Arc<str>,
     /// Allocatable amount.
     pub total: i64,
-    /// Amount of existing pods.
+    /// Amount of existing pods, and of those of roles in no batch.
     pub used: i64,
     /// Amounts of batches, by their number from 0.
     pub taken: BTreeMap<u32, i64>,
@@ -66,7 +66,8 @@ impl Rooms {
         if choices.is_empty() {
             return None;
         }
-        let resource = shortest(&cluster.room, batches.iter().flat_map(|batch| &batch.pods));
+        let room = cluster.room_for(group);
+        let resource = shortest(&room, batches.iter().flat_map(|batch| &batch.pods));
         let mut taken: BTreeMap<&str, BTreeMap<u32, i64>> = BTreeMap::new();
         let by_index: HashMap<_, _> = batches.iter().map(|batch| (batch.index, batch)).collect();
         for (index, placement) in &answer.outlook.fits {
@@ -76,7 +77,7 @@ impl Rooms {
             }
         }
         let mut domains: BTreeMap<Option<&str>, DomainRoom> = BTreeMap::new();
-        for (name, node, facts) in cluster.room.nodes() {
+        for (name, node, facts) in room.nodes() {
             let domain = key.and_then(|key| facts.label(key));
             // No batch goes to a node without the label.
             if key.is_some() && domain.is_none() {

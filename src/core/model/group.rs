@@ -100,6 +100,8 @@ pub struct Group {
     pub gang: Option<FieldPath>,
     /// Path of a `podGroupPolicy` of the whole RoleCoordination, which has no effect.
     pub misplaced_policy: Option<FieldPath>,
+    /// Path of the annotation `rolegate.dev/discovery-scope`, which has no effect.
+    pub misplaced_scope: Option<FieldPath>,
     /// True when the pods of the group find each other by environment variables.
     pub discovery: bool,
     /// RoleCoordination that the carrier's annotation names.
@@ -147,6 +149,7 @@ impl Group {
             has_own_roles: true,
             gang: gang(rbg, &spec_at),
             misplaced_policy: None,
+            misplaced_scope: misplaced_scope(&rbg.metadata),
             discovery: rbg.metadata.annotation(names::DISCOVERY) == Some("enabled"),
             coordinated_by: rbg.metadata.annotation(names::GROUP).map(str::to_owned),
             elastic: None,
@@ -199,6 +202,7 @@ impl Group {
             gang,
             misplaced_policy: PodGroupPolicy::parse(spec.pod_group_policy.as_ref())
                 .map(|_| spec_at.child("podGroupPolicy")),
+            misplaced_scope: misplaced_scope(meta),
             discovery: discovers,
             coordinated_by: None,
             elastic: None,
@@ -254,6 +258,10 @@ impl Group {
     }
 }
 
+fn misplaced_scope(meta: &Meta) -> Option<FieldPath> {
+    meta.annotation(names::DISCOVERY_SCOPE).map(|_| FieldPath::annotation(names::DISCOVERY_SCOPE))
+}
+
 fn positions(roles: &[Role]) -> BTreeMap<String, usize> {
     let mut positions = BTreeMap::new();
     for (index, role) in roles.iter().enumerate() {
@@ -293,7 +301,7 @@ fn gang(rbg: &RoleBasedGroup, spec_at: &FieldPath) -> Option<FieldPath> {
         return Some(spec_at.child("podGroupPolicy"));
     }
     let annotated = rbg.metadata.annotation(names::RBG_GANG) == Some("true");
-    annotated.then(|| FieldPath::new("metadata").child("annotations").key(names::RBG_GANG))
+    annotated.then(|| FieldPath::annotation(names::RBG_GANG))
 }
 
 impl Role {

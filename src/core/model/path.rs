@@ -20,6 +20,11 @@ impl FieldPath {
         Self(vec![Step::Child(Cow::Borrowed(name))])
     }
 
+    /// Returns the path of an annotation.
+    pub fn annotation(key: &str) -> Self {
+        Self::new("metadata").child("annotations").key(key)
+    }
+
     /// Returns the path of a field of this object.
     #[must_use]
     pub fn child(&self, name: impl Into<Cow<'static, str>>) -> Self {

@@ -18,6 +18,9 @@ pub type Definitions = fn() -> Vec<Value>;
 
 /// As KAI v0.15 has PodGroups.
 pub const KAI: Definitions = || vec![definitions::upstream_pod_groups()];
+/// PodGroups of coscheduling, loosely.
+pub const COSCHEDULING: Definitions =
+    || vec![definitions::loose("scheduling.x-k8s.io", "PodGroup", "podgroups", &[("v1alpha1", true, &[])])];
 /// Grove's sets, loosely.
 pub const GROVE: Definitions =
     || vec![definitions::loose("grove.io", "PodCliqueSet", "podcliquesets", &[("v1alpha1", true, &[])])];

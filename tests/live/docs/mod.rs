@@ -36,6 +36,7 @@ pages! {
     role_based_groups: "docs/guides/role-based-groups.md" on Cluster::served();
     grove: "docs/guides/grove.md" on Cluster::served().defining(cluster::GROVE);
     kai: "docs/guides/kai.md" on Cluster::served().defining(cluster::KAI);
+    gangs: "docs/guides/gangs.md" on Cluster::served().with("kwok,lws").defining(cluster::COSCHEDULING);
     placement: "docs/guides/placement.md" on Cluster::served();
     segment_sizes: "docs/guides/segment-sizes.md" on Cluster::served();
     elastic: "docs/guides/elastic.md" on Cluster::served().allowing("scale");

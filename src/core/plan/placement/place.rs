@@ -125,6 +125,30 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
     Fit::Not(NoFit { best, bounded, ..NoFit::default() })
 }
 
+/// Returns which pods of a question without an answer find a node when a scheduler looks at one after the other, by position.
+pub fn place_some(room: &Room, question: &Question<'_>, no_fit: &NoFit) -> Vec<(usize, Arc<str>)> {
+    let Some(best) = &no_fit.best else { return Vec::new() };
+    if !best.apart {
+        return best.placed.clone();
+    }
+    let only = question.only.or(best.domain.as_deref());
+    let (mut room, mut placed, mut full) = (room.clone(), Vec::new(), None);
+    for (at, needs) in question.pods.iter().enumerate() {
+        // Where a pod finds no node, an equal one finds none either.
+        if full.is_some_and(|full| Arc::ptr_eq(full, needs)) {
+            continue;
+        }
+        match place(&room, &Question { pods: std::slice::from_ref(needs), only, ..*question }) {
+            Fit::Fits(found) => placed.extend(found.nodes.into_iter().map(|node| {
+                room.apply_pod(&format!("one by one: {at}"), &node, needs.load.clone(), &needs.peer);
+                (at, node)
+            })),
+            Fit::Not(_) => full = Some(needs),
+        }
+    }
+    placed
+}
+
 /// Returns the lowest priority of the pods: a batch preempts only pods that every pod of it may preempt.
 pub fn least_priority<'a>(pods: impl IntoIterator<Item = &'a Arc<Needs>>) -> i32 {
     pods.into_iter().map(|needs| needs.load.priority).min().unwrap_or_default()

@@ -1,5 +1,6 @@
 //! Actions of the loop after a pass, and their results.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::api::ObjectKind;
@@ -128,7 +129,7 @@ pub enum Question {
     /// The running pods, before they count for a group that has never committed anything.
     Pods,
     /// The PodGroups that were created for batches of the group, whose object owns them.
-    PodGroups { group: Arc<Group> },
+    PodGroups { group: Arc<Group>, kinds: BTreeSet<ObjectKind> },
     /// Whether replicas that look lost are lost.
     Losses {
         group: Arc<Group>,
@@ -313,7 +314,7 @@ impl Question {
         match self {
             Self::Group => Answer::Group { failed },
             Self::Pods => Answer::Pods { failed },
-            Self::PodGroups { group } => Answer::PodGroups { owner: group.carrier.uid.clone(), found: None },
+            Self::PodGroups { group, .. } => Answer::PodGroups { owner: group.carrier.uid.clone(), found: None },
             Self::Losses { .. } => Answer::Losses(None),
             Self::MissingPods { .. } => Answer::MissingPods(Vec::new()),
             Self::Surge { .. } => Answer::Surge(Vec::new()),

@@ -34,7 +34,9 @@ pub(in crate::plan) struct PodGroupMemory {
     /// PodGroups whose creation failed, with the errors.
     failed: BTreeMap<PodGroupId, String>,
     /// The uid of the object whose PodGroups were listed.
-    pub(in crate::plan) looked: Option<String>,
+    pub(in crate::plan) listed: Option<String>,
+    /// The uid of an object that asked for no PodGroups and whose pods named none.
+    pub(in crate::plan) without: Option<String>,
 }
 
 impl PodGroupMemory {
@@ -69,7 +71,7 @@ impl PodGroupMemory {
                 self.made.entry(id).or_insert(min_member);
             }
         }
-        self.looked = Some(owner);
+        self.listed = Some(owner);
     }
 
     /// Notes the deletion of a PodGroup: a batch that comes back waits for a new one.

@@ -1,6 +1,6 @@
 //! The PodGroups of a group's batches: created if wanted, and deleted if left over.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::api::ObjectKind;
@@ -17,7 +17,7 @@ impl Pass<'_> {
     /// recreated, and deletes those of batches that no longer exist.
     pub(in crate::plan) fn pod_groups(&mut self, group: &Arc<Group>, view: &GroupView, snapshot: &Snapshot) {
         let owner = &group.carrier.uid;
-        self.look_at_pod_groups(group);
+        self.look_at_pod_groups(group, snapshot);
         let committed =
             view.roles.iter().map(|(role, view)| (role.clone(), view.committed.unwrap_or(0).min(view.desired)));
         let gangs = batch_pod_groups(group, view, &committed.collect());
@@ -44,12 +44,22 @@ impl Pass<'_> {
         self.begin(Action::WritePodGroup { group: group.clone(), id, write })
     }
 
-    /// Lists the PodGroups once for each object: a new process does not know which ones exist.
-    fn look_at_pod_groups(&mut self, group: &Arc<Group>) {
-        let owner = &group.carrier.uid;
-        let has_policy = || group.batched().any(|(_, batching)| batching.gangs.is_some());
-        if self.memory.pod_groups.looked.as_ref() != Some(owner) && has_policy() {
-            self.begin(Action::Read(Question::PodGroups { group: group.clone() }));
+    /// Lists the PodGroups once for each object: a new process does not know which ones exist. It lists the kinds that the group
+    /// asks for, and those that pods name: the policy may have been removed since.
+    fn look_at_pod_groups(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
+        let owner = Some(&group.carrier.uid);
+        if self.memory.pod_groups.listed.as_ref() == owner {
+            return;
+        }
+        let wanted = group.batched().filter_map(|(_, batching)| batching.gangs.as_ref()?.policy.kind());
+        let mut kinds: BTreeSet<_> = wanted.collect();
+        if self.memory.pod_groups.without.as_ref() != owner {
+            kinds.extend(snapshot.pods.iter().flat_map(|pod| &pod.pod_groups).map(|(key, _)| key.kind()));
+        }
+        if kinds.is_empty() {
+            self.memory.pod_groups.without = owner.cloned();
+        } else {
+            self.begin(Action::Read(Question::PodGroups { group: group.clone(), kinds }));
         }
     }
 

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::api::pod_group::KUBE_POD_GROUP;
@@ -14,11 +14,9 @@ use crate::plan::view::PodFacts;
 
 const KUBE: MemberKey = MemberKey::Label(names::KUBE_POD_GROUP);
 
-/// A group of one batch of two replicas, which are committed, with a PodGroup for each role.
-fn group() -> Arc<Group> {
-    let segments = json!({
-        "segmentSize": { "prefill": 2 }, "podGroupPolicy": { "kubeScheduling": {}, "level": "Role" },
-    });
+/// A group of one batch of two replicas, which are committed, with this policy.
+fn group(policy: &Value) -> Arc<Group> {
+    let segments = json!({ "segmentSize": { "prefill": 2 }, "podGroupPolicy": policy });
     let mut group =
         mk_group(&[("prefill", 2)], &json!([{ "name": "pd", "strategy": { "segmentPlacement": segments } }]));
     group.carrier.uid = "uid".to_owned();
@@ -33,23 +31,33 @@ fn pod(ordinal: u32, held: bool, named: &str) -> PodFacts {
 }
 
 struct Scene {
+    group: Arc<Group>,
     reconciler: Reconciler,
     now: Duration,
 }
 
 impl Scene {
+    /// A loop that begins to lead when the group has this policy.
+    fn of(policy: &Value) -> Self {
+        let mut reconciler = Reconciler::new(LoopOptions::default());
+        reconciler.lead(true, [], Duration::ZERO);
+        reconciler.sync([GroupKey::new("ns", "pd")], Duration::ZERO);
+        Self { group: group(policy), reconciler, now: Duration::ZERO }
+    }
+
     /// Runs passes until nothing more is done, with all that is done successful; returns releases and writes of PodGroups.
     fn acts(&mut self, pods: &[PodFacts]) -> Vec<String> {
         let key = GroupKey::new("ns", "pd");
-        let snapshot =
-            Snapshot { claims: Claims::of([group()]), pods: pods.iter().cloned().collect(), ..Snapshot::default() };
+        let claims = Claims::of([self.group.clone()]);
+        let snapshot = Snapshot { claims, pods: pods.iter().cloned().collect(), ..Snapshot::default() };
         let mut told = Vec::new();
         for _ in 0..6 {
             self.now += Duration::from_secs(1);
             self.reconciler.changed([key.clone()], self.now);
             for action in self.reconciler.pass(&key, &snapshot, None, self.now, "2026-01-01T00:00:00Z") {
                 let ended = match &action {
-                    Action::Read(Question::PodGroups { .. }) => {
+                    Action::Read(Question::PodGroups { kinds, .. }) => {
+                        assert_eq!(*kinds, BTreeSet::from([KUBE_POD_GROUP]));
                         let old = FoundPodGroup { kind: KUBE_POD_GROUP, name: "pd-pd-0".to_owned(), min_member: 2 };
                         Some(Ended::Read(Answer::PodGroups { owner: "uid".to_owned(), found: Some(vec![old]) }))
                     }
@@ -76,10 +84,7 @@ impl Scene {
 
 #[test]
 fn an_edit_of_the_level_in_the_middle_leaves_no_pod_waiting() {
-    let mut reconciler = Reconciler::new(LoopOptions::default());
-    reconciler.lead(true, [], Duration::ZERO);
-    reconciler.sync([GroupKey::new("ns", "pd")], Duration::ZERO);
-    let mut scene = Scene { reconciler, now: Duration::ZERO };
+    let mut scene = Scene::of(&json!({ "kubeScheduling": {}, "level": "Role" }));
     // Both pods are of the batch's PodGroup, and one of them was lost and came back before the level was changed.
     let acts = scene.acts(&[pod(0, false, "pd-pd-0"), pod(1, true, "pd-pd-0")]);
     let release = format!("release prefill-1: {:?}", vec![(KUBE, Some("pd-pd-0.prefill".to_owned()))]);
@@ -88,4 +93,17 @@ fn an_edit_of_the_level_in_the_middle_leaves_no_pod_waiting() {
     assert_eq!(acts, ["relax pd-pd-0 to 1"]);
     let acts = scene.acts(&[pod(0, true, "pd-pd-0.prefill"), pod(1, false, "pd-pd-0.prefill")]);
     assert_eq!(acts, ["remove pd-pd-0", "release prefill-0: []"]);
+}
+
+#[test]
+fn a_policy_that_was_removed_while_nobody_looked_leaves_no_pod_group() {
+    let free = |ordinal| PodFacts { pod_groups: Vec::new(), ..pod(ordinal, false, "") };
+    let mut scene = Scene::of(&Value::Null);
+    assert_eq!(scene.acts(&[pod(0, false, "pd-pd-0"), pod(1, false, "pd-pd-0")]), [""; 0]);
+    assert_eq!(scene.acts(&[pod(0, false, "pd-pd-0"), free(1)]), ["relax pd-pd-0 to 1"]);
+    assert_eq!(scene.acts(&[free(0), free(1)]), ["remove pd-pd-0"]);
+    // Pods that name none are looked through once.
+    let mut scene = Scene::of(&Value::Null);
+    assert_eq!(scene.acts(&[free(0)]), [""; 0]);
+    assert_eq!(scene.acts(&[free(0), pod(1, false, "pd-pd-0")]), [""; 0]);
 }

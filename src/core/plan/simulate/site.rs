@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::model::batching::PlacedIn;
 use crate::model::{Group, GroupKey};
-use crate::plan::placement::{Capacity, Fit, Line, Needs, NoFit, Placer, Question, Room, Sight, place};
+use crate::plan::placement::{Capacity, Fit, Line, Needs, NoFit, Placer, Question, Room, Sight, place, place_some};
 use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef};
 
 /// The nodes of a simulation, and the pods that are to find room on them.
@@ -213,37 +213,16 @@ impl Nodes {
         let key = batch.and_then(|(index, _)| self.shared.get(&index)).cloned();
         let needs: Vec<_> = pods.iter().filter_map(|uid| self.needs.get(uid).cloned()).collect();
         let none = BTreeMap::new();
-        let question = |pods| Question { only, ..Question::new(pods, key.as_deref(), &none) };
-        let no_fit = match place(self.capacity.room(), &question(&needs)) {
-            Fit::Fits(placement) => {
-                pods.iter().zip(&placement.nodes).for_each(|(uid, node)| self.capacity.binds(uid, node));
-                return None;
-            }
-            Fit::Not(no_fit) => no_fit,
+        let question = Question { only, ..Question::new(&needs, key.as_deref(), &none) };
+        let room = self.capacity.room();
+        let (placed, no_fit) = match place(room, &question) {
+            Fit::Fits(placement) => (placement.nodes.into_iter().enumerate().collect(), None),
+            Fit::Not(no_fit) if is_gang => return Some(no_fit),
+            Fit::Not(no_fit) => (place_some(room, &question, &no_fit), Some(no_fit)),
         };
-        match &no_fit.best {
-            Some(best) if !is_gang && !best.apart => {
-                let placed = best.placed.iter().filter_map(|(at, node)| Some((pods.get(*at)?, node)));
-                placed.for_each(|(uid, node)| self.capacity.binds(uid, node));
-            }
-            Some(best) if !is_gang => {
-                let only = only.or(best.domain.as_deref());
-                let mut full: Option<&Arc<Needs>> = None;
-                for (uid, needs) in pods.iter().zip(&needs) {
-                    // Where a pod finds no node, an equal one finds none either.
-                    if full.is_some_and(|full| Arc::ptr_eq(full, needs)) {
-                        continue;
-                    }
-                    let alone = std::slice::from_ref(needs);
-                    match place(self.capacity.room(), &Question { only, ..question(alone) }) {
-                        Fit::Fits(found) => found.nodes.iter().for_each(|node| self.capacity.binds(uid, node)),
-                        Fit::Not(_) => full = Some(needs),
-                    }
-                }
-            }
-            _ => {}
-        }
-        Some(no_fit)
+        let placed = placed.iter().filter_map(|(at, node)| Some((pods.get(*at)?, node)));
+        placed.for_each(|(uid, node)| self.capacity.binds(uid, node));
+        no_fit
     }
 }
 

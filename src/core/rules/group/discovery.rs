@@ -3,7 +3,7 @@
 use crate::api::Object;
 use crate::api::service::Service;
 use crate::model::workload_kind::PodController;
-use crate::model::{Group, GroupKey, Role};
+use crate::model::{Group, GroupKey, Role, names};
 use crate::rules::{Cause, Known, Need, Report, World};
 
 /// Returns the Services in the addresses of first pods that the user creates. Those of LeaderWorkerSets and RoleBasedGroups
@@ -53,6 +53,15 @@ pub(super) fn addresses(group: &Group, world: &World, report: &mut Report) {
             let detail = if what == NOT_PUBLISHED { format!("{detail} before its pods are ready") } else { detail };
             report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
         }
+    }
+}
+
+/// Warns of an annotation that has an effect on sets of Grove only.
+pub(super) fn scope(group: &Group, _: &World, report: &mut Report) {
+    if let Some(path) = &group.misplaced_scope {
+        let detail = "has an effect on a PodCliqueSet only; with annotation `rolegate.dev/discovery: enabled` the pods of a group \
+                      find all its roles";
+        report.warn(names::DISCOVERY_SCOPE, path.clone(), Cause::Notice, None, detail);
     }
 }
 

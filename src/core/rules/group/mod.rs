@@ -113,6 +113,7 @@ const RULES: &[Rule<Group>] = &[
         elastic::autoscalers,
     ),
     Rule::warning("discovery-service", "the addresses that pods are given resolve", discovery::addresses),
+    Rule::warning("discovery-scope", "discovery-scope stands where it has an effect", discovery::scope),
     Rule::warning("capacity", "the batches fit into the room that nodes have left", advice::capacity),
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];

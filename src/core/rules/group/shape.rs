@@ -15,7 +15,7 @@ pub(super) fn shape(group: &Group, _: &World, report: &mut Report) {
         report.error("", path.clone(), Cause::Forbidden, None, detail);
     }
     if let Some((name, fault)) = group.coordinated_by.as_ref().and_then(|name| Some((name, subdomain_fault(name)?))) {
-        let path = FieldPath::new("metadata").child("annotations").key(names::GROUP);
+        let path = FieldPath::annotation(names::GROUP);
         report.error(name, path, Cause::Invalid, quoted(name), fault);
     }
     if let Some(path) = &group.misplaced_policy {

@@ -5,14 +5,10 @@ use crate::model::{CliqueSet, FieldPath, names};
 use crate::rules::violation::{quoted, supported};
 use crate::rules::{Cause, Change, Report, World};
 
-fn at(annotation: &str) -> FieldPath {
-    FieldPath::new("metadata").child("annotations").key(annotation)
-}
-
 /// Requires a known scope, and warns where it has no effect.
 pub(super) fn known(set: &CliqueSet, _: &World, report: &mut Report) {
     let Some(word) = set.discovery_scope.as_deref() else { return };
-    let path = at(names::DISCOVERY_SCOPE);
+    let path = FieldPath::annotation(names::DISCOVERY_SCOPE);
     if !DISCOVERY_SCOPES.contains(&word) {
         let must = supported(DISCOVERY_SCOPES.iter().copied());
         let detail = report.with_hint(&must, word, DISCOVERY_SCOPES.iter().copied());
@@ -47,6 +43,6 @@ pub(super) fn change(change: &Change<'_, CliqueSet>, _: &World, report: &mut Rep
     let edited = edited.into_iter().find(|(_, edited)| *edited && new.has_roles());
     if let Some((annotation, _)) = edited {
         let detail = "existing pods keep the variables that they were created with; only new pods get others";
-        report.warn(annotation, at(annotation), Cause::Notice, None, detail);
+        report.warn(annotation, FieldPath::annotation(annotation), Cause::Notice, None, detail);
     }
 }

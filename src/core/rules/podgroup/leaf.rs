@@ -17,7 +17,7 @@ pub(super) fn pods(pod: &Pod, world: &World, report: &mut Report) {
         Known::Present(tree) => tree,
         Known::Absent => return,
         Known::Unknown => {
-            let path = FieldPath::new("metadata").child("annotations").key(KAI_POD_GROUP);
+            let path = FieldPath::annotation(KAI_POD_GROUP);
             return report.not_judged("", path, &Need::PodGroup(key));
         }
     };
