@@ -75,6 +75,11 @@ impl Decision {
         self.held.iter().filter(is_its).any(|held| held.pods.has_role(role))
     }
 
+    /// Reports whether nothing is held but by pauses after canaries.
+    pub fn pauses(&self) -> bool {
+        !self.held.is_empty() && self.held.iter().all(|held| held.reason == HoldReason::CanaryPaused)
+    }
+
     /// Returns why pods do not appear, as text by role.
     pub fn diagnosis_texts(&self) -> impl Iterator<Item = (&Diagnosis, String)> {
         self.diagnoses

@@ -23,6 +23,7 @@ use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
+use crate::plan::reconcile::rollouts::pause_ends;
 use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::tries::{Begin, Try};
 use crate::plan::reconcile::uptime::Uptime;
@@ -133,6 +134,7 @@ impl Pass<'_> {
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
+            objects: Some(&snapshot.objects),
             domain_keys: &snapshot.domain_keys,
             waited: &waited,
             given_up: &self.memory.waits.given_up.now(self.now),
@@ -161,7 +163,8 @@ impl Pass<'_> {
         self.placed(decision);
         self.memory.decided.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.decided.stalled = conditions::says_stalled(&seen.status);
-        self.memory.decided.rollouts_paused = count(rollouts.stages.iter().filter(|s| s.pause.is_some()).count());
+        let paused = rollouts.stages.iter().filter(|stage| stage.pause.is_some()).count();
+        self.memory.decided.rollouts_paused = count(paused + decision.targets.pauses().count());
         self.memory.decided.batches = states(group, view, decision);
         self.memory.decided.segments = decision.elastic.as_ref().map(ElasticPlan::counts).unwrap_or_default();
         self.remember_recoveries(&decision.recovery);
@@ -181,14 +184,14 @@ impl Pass<'_> {
         events.extend(self.memory.status.events(group));
         self.publish(About::Group(group.clone()), events);
         self.tell_pods(group, view, decision);
-        // A rollout that pauses waits for nobody, and has not stalled when it goes on.
+        // A rollout that pauses waits for nobody, and has not stalled when it goes on; so do the segments after a canary.
         let mut open = decision.rollout.values().filter(|role| role.state != ProgressState::Paused);
-        let waits = !decision.held.is_empty() || open.next().is_some() || !conditions::is_ready(&view.roles);
+        let lacks = !decision.held.is_empty() || !conditions::is_ready(&view.roles);
+        let waits = open.next().is_some() || (lacks && !decision.pauses());
         self.memory.movement.rests = !waits;
         self.pass_again(self.memory.movement.stalled_at(deadline).filter(|_| waits));
-        self.pass_again(
-            rollouts.pause_ends().and_then(|end| Some(self.now + Moment::parse(self.now_text)?.until(end))),
-        );
+        let pause_ends = pause_ends(rollouts, &decision.targets);
+        self.pass_again(pause_ends.and_then(|end| Some(self.now + Moment::parse(self.now_text)?.until(end))));
         self.roll(group, rollouts, decision);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);

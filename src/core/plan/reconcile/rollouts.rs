@@ -3,10 +3,11 @@
 use crate::model::moment::Moment;
 use crate::model::{Group, ProgressState, RolledWorkload, RollingBounds};
 use crate::plan::decide::decision::Decision;
+use crate::plan::decide::progression::Targets;
 use crate::plan::evaluate::Observation;
 use crate::plan::reconcile::action::{Action, Step};
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::rollout::{Rollouts, Stage};
+use crate::plan::rollout::{PauseEnd, Rollouts, Stage};
 use crate::plan::view::Snapshot;
 
 impl Pass<'_> {
@@ -66,6 +67,17 @@ impl Pass<'_> {
     fn set_partition(&mut self, workload: &RolledWorkload, partition: u32, ends: bool) {
         self.begin(Action::Step(Step::Partition { workload: Box::new(workload.clone()), partition, ends }));
     }
+}
+
+/// Returns when the next pause ends by itself, of a rollout or after a canary.
+pub(in crate::plan) fn pause_ends(rollouts: &Rollouts, targets: &Targets) -> Option<Moment> {
+    let stages = rollouts.stages.iter().filter_map(|stage| stage.pause);
+    let ends = stages.chain(targets.pauses().map(|(_, end)| end));
+    let at = |end| match end {
+        PauseEnd::At(end) => Some(end),
+        PauseEnd::Resume | PauseEnd::After(_) => None,
+    };
+    ends.filter_map(at).min()
 }
 
 /// Reports whether the status has the cohort of the pods that the workload will create.

@@ -66,6 +66,21 @@ impl Pauses {
         let past = bounds.iter().filter(|bounds| !bounds.steps.is_empty()).filter_map(stored).collect();
         Self { now, resumed: group.carrier.rollout_resumed, past }
     }
+
+    /// Returns the end of a pause that began at this time; `None` if it has ended.
+    pub(in crate::plan) fn lasts(&self, pause: Pause, began: Option<Moment>) -> Option<PauseEnd> {
+        let Self { now, resumed, .. } = *self;
+        if resumed.zip(began).is_some_and(|(resumed, began)| resumed >= began) {
+            return None;
+        }
+        let end = match (pause.duration, began) {
+            (None, _) => PauseEnd::Resume,
+            (Some(time), None) => PauseEnd::After(time),
+            (Some(time), Some(began)) => PauseEnd::At(began.after(time)),
+        };
+        let is_over = matches!(end, PauseEnd::At(end) if now.is_some_and(|now| now >= end));
+        (!is_over).then_some(end)
+    }
 }
 
 impl Stage {
@@ -173,7 +188,7 @@ impl<'a> Course<'a> {
                 continue;
             }
             let began = since.take().or_else(|| self.begins());
-            if let Some(pause) = self.lasts(pause, began) {
+            if let Some(pause) = self.pauses.lasts(pause, began) {
                 state.paused_since = began.map(Moment::text);
                 return Leg { pause: Some(pause), ..leg };
             }
@@ -228,21 +243,6 @@ impl<'a> Course<'a> {
         let is_left = open.iter().any(|(name, role)| role.updated() < self.last(name, role));
         let ended = step.shares.iter().all(|(role, share)| *share <= state.passed.get(role).copied().unwrap_or(0));
         is_left && !ended && state.revisions.keys().any(has_moved)
-    }
-
-    /// Returns the end of a pause that began at this time; `None` if it has ended.
-    fn lasts(&self, pause: Pause, began: Option<Moment>) -> Option<PauseEnd> {
-        let Pauses { now, resumed, .. } = self.pauses;
-        if resumed.zip(began).is_some_and(|(resumed, began)| resumed >= began) {
-            return None;
-        }
-        let end = match (pause.duration, began) {
-            (None, _) => PauseEnd::Resume,
-            (Some(time), None) => PauseEnd::After(time),
-            (Some(time), Some(began)) => PauseEnd::At(began.after(time)),
-        };
-        let is_over = matches!(end, PauseEnd::At(end) if now.is_some_and(|now| now >= end));
-        (!is_over).then_some(end)
     }
 }
 
