@@ -6,17 +6,15 @@ use crate::model::moment::Moment;
 use crate::model::rollout_step::Pause;
 use crate::model::{AwaitedObject, Batching, Coordination, Group};
 use crate::plan::rollout::{PauseEnd, Pauses};
-use crate::plan::view::{Awaited, AwaitedObjects, PodFacts, RoleView};
+use crate::plan::view::{Awaited, PodFacts, RoleView};
 
 /// The inputs of progressions beside the replicas.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conditions<'a> {
     /// Coordinations whose layer is missing, by position in the list of the group: they do not proceed.
     pub missing_layers: &'a [usize],
-    /// The time, and when a person ended pauses.
+    /// The time, when a person ended pauses, and the objects that batches wait for; not known by default.
     pub pauses: Option<&'a Pauses>,
-    /// The objects that batches wait for.
-    pub objects: Option<&'a AwaitedObjects>,
 }
 
 /// The acceptance of the batches of one coordination.
@@ -126,9 +124,9 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn wait(&self) -> Option<AcceptanceWait> {
         let ready = self.ready_since();
-        let unknown = AwaitedObjects::Unknown;
-        let objects = self.conditions.objects.unwrap_or(&unknown);
-        let held = match self.batching.awaited_object().map(|object| objects.ask(object, self.last)) {
+        let unknown = Pauses::default();
+        let pauses = self.conditions.pauses.unwrap_or(&unknown);
+        let held = match self.batching.awaited_object().map(|object| pauses.objects.ask(object, self.last)) {
             Some(Awaited::Lacks(why, since)) => return Some(AcceptanceWait::Object(why, since.max(ready))),
             Some(Awaited::Holds(since)) => since,
             None => None,
@@ -136,8 +134,6 @@ impl Asked<'_> {
         if !self.batching.is_canary() || self.last > 0 {
             return None;
         }
-        let none = Pauses::default();
-        let pauses = self.conditions.pauses.unwrap_or(&none);
         // Where no pod tells a time, as without a cluster, the pause began before a person ended it.
         let began = ready.max(held).or(pauses.resumed);
         pauses.lasts(Pause { duration: self.batching.soak }, began).map(AcceptanceWait::Canary)

@@ -51,7 +51,7 @@ use crate::plan::placement::Placer;
 use crate::plan::recovery::entry::Phase;
 use crate::plan::recovery::{RecoveryContext, plan_recovery};
 use crate::plan::rollout::{RolloutPlan, Rollouts, plan_rollout, stages};
-use crate::plan::view::{AwaitedObjects, GroupView, HeldPod, PodRef};
+use crate::plan::view::{GroupView, HeldPod, PodRef};
 use crate::rules::Violation;
 
 /// The inputs of a decision beside the pods.
@@ -61,8 +61,6 @@ pub struct DecisionContext<'a> {
     pub faults: &'a [Violation],
     /// Coordinations whose layer is missing, by position in the list of the group: they do not proceed.
     pub missing_layers: &'a [usize],
-    /// The objects that batches and rollouts wait for.
-    pub objects: Option<&'a AwaitedObjects>,
     /// Whether nothing moved for longer than the progress deadline.
     pub stalled: bool,
     /// The uids of pods whose release was refused and is tried again after a pause, each with the answer.
@@ -103,9 +101,8 @@ pub(in crate::plan) fn decide(
     context: DecisionContext<'_>,
     mut placer: Option<&mut Placer<'_>>,
 ) -> Decision {
-    let DecisionContext { missing_layers, objects, .. } = context;
-    let targets =
-        targets(group, &view.roles, Conditions { missing_layers, pauses: Some(&rollouts.pauses), objects });
+    let conditions = Conditions { missing_layers: context.missing_layers, pauses: Some(&rollouts.pauses) };
+    let targets = targets(group, &view.roles, conditions);
     let mut released = released_counts(view, &targets, context);
     let unmade = if placer.is_some() { Unmade::of(group, view, &mut released, context) } else { None };
     let mut objections = Objections::of(group, view, plan_recovery(group, view, rollouts, *context.recovery), context);

@@ -134,7 +134,6 @@ impl Pass<'_> {
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
-            objects: Some(&snapshot.objects),
             domain_keys: &snapshot.domain_keys,
             waited: &waited,
             given_up: &self.memory.waits.given_up.now(self.now),

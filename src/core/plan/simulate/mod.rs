@@ -88,7 +88,6 @@ pub fn simulate(
         let context = DecisionContext {
             faults,
             missing_layers: &missing,
-            objects: Some(&AwaitedObjects::AllHold),
             domain_keys: &keys,
             elastic,
             ..DecisionContext::default()
@@ -164,9 +163,10 @@ fn begin(
     Ok((view, Some(nodes)))
 }
 
-/// Returns no rollouts, and pauses that a person ends at once.
+/// Returns no rollouts, pauses that a person ends at once, and objects that have their conditions.
 fn without_pauses() -> Rollouts {
-    let pauses = Pauses { resumed: Some(Moment(i64::MAX)), ..Pauses::default() };
+    let resumed = Some(Moment(i64::MAX));
+    let pauses = Pauses { resumed, objects: AwaitedObjects::AllHold, ..Pauses::default() };
     Rollouts { pauses, ..Rollouts::default() }
 }
 
