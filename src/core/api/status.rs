@@ -321,7 +321,7 @@ pub struct Summary {
 }
 
 /// Reads the valid entries of a list and drops the others.
-fn entries<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
+pub(super) fn entries<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
     let list: Vec<Value> = readable(deserializer)?;
     Ok(list.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
 }

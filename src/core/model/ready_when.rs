@@ -6,7 +6,7 @@ use std::fmt;
 use super::FieldPath;
 use super::malformed::Malformed;
 use super::object_name::subdomain_fault;
-use crate::api;
+use crate::api::{self, ObjectKind};
 
 /// Stands in the name of an object for the number of a segment from 0, as in its label.
 pub const SEGMENT_VARIABLE: &str = "$(SEGMENT)";
@@ -47,6 +47,17 @@ pub struct AwaitedKind {
     /// API group; empty for the core group.
     pub group: String,
     pub kind: String,
+}
+
+impl AwaitedKind {
+    /// Reports whether it is this kind, in any version.
+    pub fn is(&self, kind: ObjectKind) -> bool {
+        self.group == kind.group && self.kind == kind.kind
+    }
+
+    pub fn of(kind: ObjectKind) -> Self {
+        Self { group: kind.group.to_owned(), kind: kind.kind.to_owned() }
+    }
 }
 
 /// `Job.batch`, as in `--ready-kinds`.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::api::ConditionedObject;
+use crate::api::status::Condition;
 use crate::model::moment::Moment;
 use crate::model::{AwaitedKind, AwaitedObject};
 
@@ -34,6 +36,28 @@ pub enum SeenKind {
 pub struct SeenObject {
     pub created: Option<Moment>,
     pub conditions: Vec<SeenCondition>,
+}
+
+impl SeenObject {
+    /// Returns the conditions of an object. A phase counts as a condition that is True.
+    pub fn of(object: &ConditionedObject) -> Self {
+        let moment = |text: &Option<String>| text.as_deref().and_then(Moment::parse);
+        let status = &object.status;
+        let of_parents = status.parents.iter().flat_map(|parent| &parent.conditions);
+        let conditions = status.conditions.iter().chain(of_parents).map(|condition: &Condition| SeenCondition {
+            kind: condition.r#type.as_str().into(),
+            is_true: condition.status == "True",
+            reason: condition.reason.as_str().into(),
+            since: moment(&condition.last_transition_time),
+        });
+        let phase = (!status.phase.is_empty()).then(|| SeenCondition {
+            kind: status.phase.as_str().into(),
+            is_true: true,
+            reason: Box::default(),
+            since: None,
+        });
+        Self { created: moment(&object.metadata.creation_timestamp), conditions: conditions.chain(phase).collect() }
+    }
 }
 
 /// A condition of an object.
@@ -75,13 +99,15 @@ impl AwaitedObjects {
             Some(SeenKind::Known(objects)) => objects,
         };
         let Some(seen) = objects.get(&*object.name_of(number)) else { return lacks(format!("{name} is not there")) };
-        match seen.conditions.iter().find(|seen| *seen.kind == **condition) {
-            Some(SeenCondition { is_true: true, since, .. }) => Awaited::Holds(since.or(seen.created)),
+        // Of several conditions of one type, as of several parents, all must be True.
+        let all: Vec<_> = seen.conditions.iter().filter(|seen| *seen.kind == **condition).collect();
+        match all.iter().find(|condition| !condition.is_true) {
             Some(SeenCondition { reason, since, .. }) => {
                 let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
                 Awaited::Lacks(format!("condition {condition} of {name} is not True{reason}"), *since)
             }
-            None => Awaited::Lacks(format!("{name} has no condition {condition}"), seen.created),
+            None if all.is_empty() => Awaited::Lacks(format!("{name} has no condition {condition}"), seen.created),
+            None => Awaited::Holds(all.iter().filter_map(|condition| condition.since).max().or(seen.created)),
         }
     }
 }
@@ -122,6 +148,24 @@ mod tests {
     fn a_condition_that_is_true_holds_since_it_became_so() {
         let complete = job(&[("Suspended", false, "", 20), ("Complete", true, "", 30)]);
         assert_eq!(complete.ask(&asked("Complete"), 1), Awaited::Holds(Some(Moment(30))));
+    }
+
+    #[test]
+    fn conditions_are_read_where_kinds_keep_them() {
+        let read = |status: serde_json::Value| {
+            let object = json!({"metadata": {"creationTimestamp": "1970-01-01T00:00:10Z"}, "status": status});
+            let object = Arc::new(SeenObject::of(&serde_json::from_value(object).unwrap()));
+            seen(SeenKind::Known(Arc::new(BTreeMap::from([(JOB.into(), object)]))))
+        };
+        let holds = |status, condition: &str| matches!(read(status).ask(&asked(condition), 1), Awaited::Holds(_));
+        let accepted = |status: &str| json!({"conditions": [{"type": "Accepted", "status": status}]});
+        assert!(holds(json!({"parents": [accepted("True"), accepted("True")]}), "Accepted"));
+        assert!(!holds(json!({"parents": [accepted("True"), accepted("False")]}), "Accepted"));
+        assert!(holds(json!({"phase": "Successful"}), "Successful"));
+        assert!(!holds(json!({"phase": "Running"}), "Successful"));
+        for garbage in [json!(null), json!("x"), json!({"conditions": 7}), json!({"phase": {}}), json!({"parents": ["x"]})] {
+            assert!(!holds(garbage.clone(), "Ready"), "{garbage}");
+        }
     }
 
     #[test]
