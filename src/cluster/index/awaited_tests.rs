@@ -5,8 +5,7 @@ use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::cluster::index::CarrierObject;
 
-const JOB: ObjectKind =
-    ObjectKind { group: "batch", version: "v1", kind: "Job", plural: "jobs", namespaced: true };
+const JOB: ObjectKind = ObjectKind { group: "batch", version: "v1", kind: "Job", plural: "jobs", namespaced: true };
 
 fn job(namespace: &str, name: &str, status: &str) -> ConditionedObject {
     let conditions = json!([{ "type": "Complete", "status": status }]);

@@ -104,7 +104,9 @@ impl Sources {
     /// kind may not be listed, groups that name its objects wait and say so.
     pub fn add_awaited(&mut self, kinds: &'static [ObjectKind], namespaces: &[String]) {
         self.index.write(Index::await_no_kinds);
-        for (kind, scope) in kinds.iter().flat_map(|kind| scopes(namespaces).into_iter().map(move |scope| (*kind, scope))) {
+        for (kind, scope) in
+            kinds.iter().flat_map(|kind| scopes(namespaces).into_iter().map(move |scope| (*kind, scope)))
+        {
             self.index.write(|index| index.await_kind(kind, scope));
             let (client, index, scope) = (self.client.clone(), self.index.clone(), scope.map(str::to_owned));
             self.tasks.spawn(async move {

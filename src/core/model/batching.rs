@@ -245,13 +245,11 @@ impl Batching {
         let lacks_key = affinity.is_some() && topology.is_none();
         let written_soak = segments.soak.as_deref().filter(|soak| !soak.is_empty());
         let missing_key = || Malformed::missing(affinity_at.child("topologyKey"), MUST_NAME_A_LABEL);
-        let not_a_time = |soak: &str| Malformed {
-            at: at.child("soak"),
-            value: Some(format!("{soak:?}")),
-            detail: MUST_BE_A_TIME,
-        };
+        let not_a_time =
+            |soak: &str| Malformed { at: at.child("soak"), value: Some(format!("{soak:?}")), detail: MUST_BE_A_TIME };
         let malformed = lacks_key.then(missing_key).into_iter();
-        let malformed = malformed.chain(written_soak.filter(|soak| read_time(soak).is_none()).map(not_a_time)).collect();
+        let malformed =
+            malformed.chain(written_soak.filter(|soak| read_time(soak).is_none()).map(not_a_time)).collect();
         Self {
             kind: BatchKind::SegmentPlacement,
             sizes: segments.segment_size.clone(),

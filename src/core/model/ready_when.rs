@@ -132,7 +132,8 @@ const MUST_BE_SECONDS: &str = "must be from 0 to 31536000";
 const MUST_BE_AN_API_VERSION: &str = "must be the API version of the object, such as batch/v1";
 const MUST_NAME_A_KIND: &str = "must name the kind of the object";
 const MUST_NAME_AN_OBJECT: &str = "must name the object";
-const MUST_BE_A_NAME_OF_SEGMENTS: &str = "must be the name of an object, in which `$(SEGMENT)` is the number of the segment";
+const MUST_BE_A_NAME_OF_SEGMENTS: &str =
+    "must be the name of an object, in which `$(SEGMENT)` is the number of the segment";
 const MUST_BE_A_NAME_OF_STEPS: &str = "must be the name of an object, in which `$(STEP)` is the number of the step";
 
 #[cfg(test)]
@@ -147,7 +148,8 @@ mod tests {
 
     #[test]
     fn the_name_of_an_object_holds_the_number_of_its_segment() {
-        let object = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "warm-$(SEGMENT)", "condition": "Complete"});
+        let object =
+            json!({"apiVersion": "batch/v1", "kind": "Job", "name": "warm-$(SEGMENT)", "condition": "Complete"});
         let read = parsed(&json!({ "minReadySeconds": 30, "object": object }), SEGMENT_VARIABLE);
         assert_eq!((read.min_ready_seconds, read.malformed.len()), (30, 0));
         let object = read.object.unwrap();

@@ -218,13 +218,15 @@ impl Lookup {
                     (&key.namespace, ("patch", kind.group, kind.plural, Some(("scale", &*key.name))))
                 }
                 Need::MayDeletePods { namespace } => (namespace, ("delete", "", "pods", None)),
-                Need::MayGet { namespace, kind } => match self.options.ready_kinds.iter().find(|known| kind.is(**known)) {
-                    Some(known) => (namespace, ("get", known.group, known.plural, None)),
-                    None => {
-                        found.answer(need, false);
-                        continue;
+                Need::MayGet { namespace, kind } => {
+                    match self.options.ready_kinds.iter().find(|known| kind.is(**known)) {
+                        Some(known) => (namespace, ("get", known.group, known.plural, None)),
+                        None => {
+                            found.answer(need, false);
+                            continue;
+                        }
                     }
-                },
+                }
                 _ => continue,
             };
             found.answer(need, self.may(namespace, asked, author).await?);

@@ -48,7 +48,8 @@ impl Story {
     }
 
     fn waiting_for_jobs(all: &[(&str, bool)]) -> Self {
-        let object = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "warm-$(SEGMENT)", "condition": "Complete"});
+        let object =
+            json!({"apiVersion": "batch/v1", "kind": "Job", "name": "warm-$(SEGMENT)", "condition": "Complete"});
         let mut story = Self::new(&json!({"readyWhen": {"object": object}}));
         story.pauses.objects = jobs(all);
         story
@@ -66,7 +67,8 @@ impl Story {
 
     /// The status says that this many segments are accepted.
     fn stored(mut self, accepted: u32) -> Self {
-        let state = CoordinationState { name: "pd".to_owned(), accepted: Some(accepted), ..CoordinationState::default() };
+        let state =
+            CoordinationState { name: "pd".to_owned(), accepted: Some(accepted), ..CoordinationState::default() };
         self.group.status.coordination_state = vec![state];
         self
     }

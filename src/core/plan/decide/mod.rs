@@ -127,9 +127,10 @@ pub(in crate::plan) fn decide(
     let apart = surge.iter().map(|release| &release.pod.pod.uid).chain(&mis_stamped.uids).cloned().collect();
     let kept = Kept::of(view, &allowed, strangers, &apart);
     let turns = Turns { group, view, targets: &targets, released: &allowed, room_wait: room_wait.as_ref(), context };
-    let Explained { mut turns, mut held, missing_pods, diagnoses } = explain(&turns, kept, incomplete.explain(), |held| {
-        held.reason == HoldReason::TopologyMissing && !mis_stamped.tells_layer_of(group, held)
-    });
+    let Explained { mut turns, mut held, missing_pods, diagnoses } =
+        explain(&turns, kept, incomplete.explain(), |held| {
+            held.reason == HoldReason::TopologyMissing && !mis_stamped.tells_layer_of(group, held)
+        });
     placing::wait_for_room(group, &without_place, &mut turns);
     release.extend(surge);
     let (recovery, recreated) = recovering.end();

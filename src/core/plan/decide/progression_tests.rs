@@ -35,7 +35,11 @@ fn the_first_segment_goes_at_once() {
         &[("prefill", 100), ("decode", 50)],
         &json!([mk_segments("pd", "OrderedReady", &[("prefill", 10), ("decode", 5)])]),
     );
-    let next = targets(&group, &roles(&[("prefill", mk_role(100, 0, 0)), ("decode", mk_role(50, 0, 0))]), Conditions::default());
+    let next = targets(
+        &group,
+        &roles(&[("prefill", mk_role(100, 0, 0)), ("decode", mk_role(50, 0, 0))]),
+        Conditions::default(),
+    );
     assert_eq!(of(&next), [("decode", 5), ("prefill", 10)]);
 }
 
@@ -45,11 +49,19 @@ fn ordered_ready_waits_for_the_segment_before() {
         &[("prefill", 100), ("decode", 50)],
         &json!([mk_segments("pd", "OrderedReady", &[("prefill", 10), ("decode", 5)])]),
     );
-    let waiting = targets(&group, &roles(&[("prefill", mk_role(100, 10, 9)), ("decode", mk_role(50, 5, 5))]), Conditions::default());
+    let waiting = targets(
+        &group,
+        &roles(&[("prefill", mk_role(100, 10, 9)), ("decode", mk_role(50, 5, 5))]),
+        Conditions::default(),
+    );
     assert_eq!(of(&waiting), [("decode", 5), ("prefill", 10)]);
     assert_eq!(waiting.coordinations[0].state, ProgressState::Waiting);
     assert_eq!(waiting.coordinations[0].waits_for, Some(WaitsFor { role: "prefill".to_owned(), ordinal: 9 }));
-    let ready = targets(&group, &roles(&[("prefill", mk_role(100, 10, 10)), ("decode", mk_role(50, 5, 5))]), Conditions::default());
+    let ready = targets(
+        &group,
+        &roles(&[("prefill", mk_role(100, 10, 10)), ("decode", mk_role(50, 5, 5))]),
+        Conditions::default(),
+    );
     assert_eq!(of(&ready), [("decode", 10), ("prefill", 20)]);
 }
 
@@ -125,7 +137,8 @@ fn a_stored_size_of_zero_never_divides() {
         &[("prefill", 4), ("decode", 4)],
         &json!([mk_segments("pd", "OrderedReady", &[("prefill", 2), ("decode", 0)])]),
     );
-    let next = targets(&group, &roles(&[("prefill", mk_role(4, 0, 0)), ("decode", mk_role(4, 0, 0))]), Conditions::default());
+    let next =
+        targets(&group, &roles(&[("prefill", mk_role(4, 0, 0)), ("decode", mk_role(4, 0, 0))]), Conditions::default());
     assert_eq!(of(&next), [("prefill", 2)]);
 }
 

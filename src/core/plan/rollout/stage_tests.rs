@@ -3,8 +3,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::{AwaitedKind, ProgressState};
 use crate::model::rolling::FROZEN;
+use crate::model::{AwaitedKind, ProgressState};
 use crate::plan::rollout::{Ordinal, RolloutPlan, Rollouts, WaitReason, plan_rollout, rollouts, stage_text, waits_for};
 use crate::plan::test_support::mk_group;
 use crate::plan::view::{SeenCondition, SeenKind, SeenObject};
@@ -389,10 +389,16 @@ fn a_step_ends_when_its_object_has_the_condition() {
     };
     story.pauses.objects = jobs(&["check-2"]);
     let (way, end) = story.go_on();
-    assert_eq!((way.last(), end.as_str()), (Some(&[3, 0]), r#""roll" waits after step 1 of 3: Job "check-1" is not there"#));
+    assert_eq!(
+        (way.last(), end.as_str()),
+        (Some(&[3, 0]), r#""roll" waits after step 1 of 3: Job "check-1" is not there"#)
+    );
     let (_, plan) = story.plan();
     let wait = plan["prefill"].waits.clone().unwrap();
-    assert_eq!((wait.reason, plan["prefill"].state), (WaitReason::Object(story.stage().number), ProgressState::Waiting));
+    assert_eq!(
+        (wait.reason, plan["prefill"].state),
+        (WaitReason::Object(story.stage().number), ProgressState::Waiting)
+    );
     story.pauses.objects = jobs(&["check-1"]);
     assert_eq!(story.go_on().1, r#""roll" pauses after step 1 of 3 until it is resumed"#);
     story.at(2000).resume();

@@ -184,8 +184,11 @@ pub fn rollout_paused(group: &Group, stages: &[Stage], targets: &Targets) -> Opt
         let name = group.coordination(target.index)?.display_name();
         Some((end, format!("{name:?} pauses after its canary {end}")))
     };
-    let step = |stage: &Stage| Some((stage.pause?, format!("{:?} pauses after {} {}", stage.name, stage.number, stage.pause?)));
-    let (ends, texts): (Vec<_>, Vec<_>) = stages.iter().filter_map(step).chain(targets.pauses().filter_map(canary)).unzip();
+    let step = |stage: &Stage| {
+        Some((stage.pause?, format!("{:?} pauses after {} {}", stage.name, stage.number, stage.pause?)))
+    };
+    let (ends, texts): (Vec<_>, Vec<_>) =
+        stages.iter().filter_map(step).chain(targets.pauses().filter_map(canary)).unzip();
     let reason = |end: PauseEnd| if end == PauseEnd::Resume { "UntilResumed" } else { "ForDuration" };
     let reason = ends.into_iter().map(reason).max()?;
     let GroupKey { namespace, name } = &group.key;

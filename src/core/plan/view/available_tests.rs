@@ -11,8 +11,10 @@ fn ready_when_lengthens_the_time_of_the_workload() {
         let when = |seconds: u32| json!({ "minReadySeconds": seconds });
         let placed = json!({"segmentSize": {"decode": 1}, "readyWhen": when(segments)});
         let strategy = json!({"segmentPlacement": placed, "rollingUpdate": {"readyWhen": when(rollout)}});
-        let mut group =
-            mk_group(&[("decode", 3), ("router", 1)], &json!([{"name": "d", "roles": ["decode"], "strategy": strategy}]));
+        let mut group = mk_group(
+            &[("decode", 3), ("router", 1)],
+            &json!([{"name": "d", "roles": ["decode"], "strategy": strategy}]),
+        );
         group.roles[0].workload.min_ready_seconds = workload;
         let seconds: Vec<_> = group.roles.iter().map(|role| group.min_ready_seconds(role)).collect();
         assert_eq!(seconds, [all, 0]);

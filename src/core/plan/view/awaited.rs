@@ -89,7 +89,9 @@ impl AwaitedObjects {
         let lacks = |why: String| Awaited::Lacks(why, None);
         let kinds = match self {
             Self::AllHold => return Awaited::Holds(None),
-            Self::Unknown => return lacks(format!("whether {name} has condition {condition} is known to the loop only")),
+            Self::Unknown => {
+                return lacks(format!("whether {name} has condition {condition} is known to the loop only"));
+            }
             Self::Seen(kinds) => kinds,
         };
         let objects = match kinds.get(kind) {
@@ -122,7 +124,8 @@ mod tests {
     const JOB: &str = "warm-1";
 
     fn asked(condition: &str) -> AwaitedObject {
-        let object = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "warm-$(SEGMENT)", "condition": condition});
+        let object =
+            json!({"apiVersion": "batch/v1", "kind": "Job", "name": "warm-$(SEGMENT)", "condition": condition});
         let segments = json!({"segmentSize": {"a": 1}, "readyWhen": {"object": object}});
         let group = mk_group(&[("a", 2)], &json!([{"name": "s", "strategy": {"segmentPlacement": segments}}]));
         group.coordinations[0].batchings[0].ready_when.clone().unwrap().object.unwrap()
@@ -163,7 +166,9 @@ mod tests {
         assert!(!holds(json!({"parents": [accepted("True"), accepted("False")]}), "Accepted"));
         assert!(holds(json!({"phase": "Successful"}), "Successful"));
         assert!(!holds(json!({"phase": "Running"}), "Successful"));
-        for garbage in [json!(null), json!("x"), json!({"conditions": 7}), json!({"phase": {}}), json!({"parents": ["x"]})] {
+        for garbage in
+            [json!(null), json!("x"), json!({"conditions": 7}), json!({"phase": {}}), json!({"parents": ["x"]})]
+        {
             assert!(!holds(garbage.clone(), "Ready"), "{garbage}");
         }
     }
