@@ -68,10 +68,10 @@ const SHAPES: &[(&str, Shape)] = &[
     }),
     ("topologySpreadConstraints", || list(&["maxSkew", "topologyKey", "whenUnsatisfiable"], Value::Null)),
     ("rules", || json!({ "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9-]+=(deny|warn|off)$" } })),
-    (
-        "readyKinds",
-        || json!({ "type": "array", "items": { "type": "string", "pattern": "^[A-Z][A-Za-z0-9]*=[a-z0-9-]+\\.[a-z0-9-]+(\\.[a-z0-9.-]+)?$" } }),
-    ),
+    ("readyKinds", || {
+        let kind = r"^[A-Z][A-Za-z0-9]*=[a-z0-9-]+\.[a-z0-9-]+(\.[a-z0-9.-]+)?$";
+        json!({ "type": "array", "items": { "type": "string", "pattern": kind } })
+    }),
     ("namespaceSelector", selector),
     ("resources", || closed(&["limits", "requests", "claims"], &json!({ "type": ["object", "array"] }))),
     ("webhookPort", port),
@@ -177,7 +177,8 @@ fn property(path: &str, value: &Value) -> Value {
     }
 }
 
-/// Templates of the release's names, and of the rules for the kinds that groups wait for. Suffixes such as `-certificates` must fit into 63 characters.
+/// Templates of the release's names, and of the rules for the kinds that groups wait for. Suffixes such as `-certificates` must
+/// fit into 63 characters.
 pub const HELPERS: &str = r#"{{- /* Written by `make docs`, from the source of `rolegate manifests`. */ -}}
 {{- define "rolegate.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}

@@ -36,6 +36,7 @@ impl OfKind {
             Some(object) => _ = all.insert(name.clone(), Arc::new(object)),
             None => _ = all.remove(name),
         }
+        self.objects.retain(|_, objects| !objects.is_empty());
         true
     }
 

@@ -146,6 +146,8 @@ pub struct Batching {
     pub progression_at: FieldPath,
     /// Time for which a canary must be ready to be accepted; `None` where a person accepts it.
     pub soak: Option<Duration>,
+    /// A `soak` that is no time.
+    pub malformed_soak: Option<Malformed>,
     /// Readiness of a batch beyond that of its pods.
     pub ready_when: Option<ReadyWhen>,
     /// Placement of the pods of one batch.
@@ -244,12 +246,8 @@ impl Batching {
         let topology = affinity.and_then(|affinity| Topology::of_segments(affinity, affinity_at.clone()));
         let lacks_key = affinity.is_some() && topology.is_none();
         let written_soak = segments.soak.as_deref().filter(|soak| !soak.is_empty());
-        let missing_key = || Malformed::missing(affinity_at.child("topologyKey"), MUST_NAME_A_LABEL);
         let not_a_time =
             |soak: &str| Malformed { at: at.child("soak"), value: Some(format!("{soak:?}")), detail: MUST_BE_A_TIME };
-        let malformed = lacks_key.then(missing_key).into_iter();
-        let malformed =
-            malformed.chain(written_soak.filter(|soak| read_time(soak).is_none()).map(not_a_time)).collect();
         Self {
             kind: BatchKind::SegmentPlacement,
             sizes: segments.segment_size.clone(),
@@ -257,6 +255,7 @@ impl Batching {
             progression: choose(segments.progression.as_deref(), SEGMENT_PROGRESSIONS, Progression::OrderedReady),
             progression_at: at.child("progression"),
             soak: written_soak.and_then(read_time),
+            malformed_soak: written_soak.filter(|soak| read_time(soak).is_none()).map(not_a_time),
             ready_when: segments
                 .ready_when
                 .as_ref()
@@ -265,7 +264,10 @@ impl Batching {
             whole: segments.whole == Some(true),
             gangs: Gangs::parse(segments.pod_group_policy.as_ref(), at.child(POD_GROUP_POLICY)),
             recovery: segments.recovery.as_ref().map(|recovery| Recovery::parse(recovery, at.child("recovery"))),
-            malformed,
+            malformed: lacks_key
+                .then(|| Malformed::missing(affinity_at.child("topologyKey"), MUST_NAME_A_LABEL))
+                .into_iter()
+                .collect(),
             at,
         }
     }
@@ -321,6 +323,7 @@ impl Batching {
             progression: Choice::Known(Progression::Scheduled),
             progression_at: at.clone(),
             soak: None,
+            malformed_soak: None,
             ready_when: None,
             topology,
             whole,
@@ -340,6 +343,7 @@ impl Batching {
             progression: choose(affinity.batch_mode.as_deref(), BATCH_MODES, Progression::OrderedReady),
             progression_at: at.child("batchMode"),
             soak: None,
+            malformed_soak: None,
             ready_when: None,
             malformed: topology
                 .is_none()

@@ -117,8 +117,6 @@ impl HoldReason {
                 | Self::RoomUnknown
                 | Self::ScaleInDeferred
                 | Self::RolloutBehindHeldBatch
-                | Self::SegmentNotAccepted
-                | Self::CanaryPaused
                 | Self::WorkloadMissing
                 | Self::WorkloadNotLabelled
         )

@@ -21,7 +21,7 @@ pub mod installation;
 pub mod layers;
 pub mod levels;
 pub mod maker;
-mod malformed;
+pub mod malformed;
 mod mode;
 pub mod moment;
 pub mod names;

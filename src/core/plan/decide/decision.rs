@@ -75,9 +75,10 @@ impl Decision {
         self.held.iter().filter(is_its).any(|held| held.pods.has_role(role))
     }
 
-    /// Reports whether nothing is held but by pauses after canaries.
+    /// Reports whether all that is held waits for the end of a pause after a canary.
     pub fn pauses(&self) -> bool {
-        !self.held.is_empty() && self.held.iter().all(|held| held.reason == HoldReason::CanaryPaused)
+        let pauses = |held: &Held| matches!(held.reason, HoldReason::CanaryPaused | HoldReason::BlockedByCoordination);
+        self.targets.pauses().next().is_some() && self.held.iter().all(pauses)
     }
 
     /// Returns why pods do not appear, as text by role.

@@ -1,7 +1,8 @@
 //! One decision for one group: the batches that may run (the released counts, written into the status first), the pods whose
 //! gate is lifted now, and the reason why each other pod keeps its gate.
 //!
-//! `progression` how far each role may go, and `acceptance` what it waits for beyond replicas; `objections` exceptions for single pods: `mis_stamped`, `recovering`,
+//! `progression` how far each role may go, and `acceptance` what it waits for beyond replicas;
+//! `objections` exceptions for single pods: `mis_stamped`, `recovering`,
 //! `all_or_nothing`; `surplus` pods beyond the desired replicas;
 //! `placing` domains of released batches; `unmade` batches that are created only when they have room; `holds`, `missing_pods`,
 //! `lacking` reasons why pods are held or do not appear; `batches`, `waits`, `pod_groups` views of a decision.

@@ -57,8 +57,8 @@ const PER_STEP: usize = 1_000;
 const PER_STEP_ON_NODES: usize = 8;
 
 /// Simulates the whole run: all pods exist and are held, and each released replica becomes ready before the next decision, with the
-/// objects that batches wait for. A person ends the pause after a canary. With a site, only pods with room become ready, and pods that have a node there run from the beginning. A group with faults does not
-/// start.
+/// objects that batches wait for. A person ends the pause after a canary. With a site, only pods with room become ready, and pods
+/// that have a node there run from the beginning. A group with faults does not start.
 ///
 /// # Errors
 ///

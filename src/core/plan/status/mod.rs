@@ -323,8 +323,8 @@ fn domains_of(domains: Option<&BTreeMap<u32, String>>) -> BTreeMap<String, Strin
 }
 
 /// Reports whether the decided status must be committed: released counts, domains, cohorts, succeeded replicas, the scale-in,
-/// recoveries, complete or accepted batches or the steps of rollouts differ from the stored status. They are committed before pods are
-/// released, recreated, updated or deleted.
+/// recoveries, complete or accepted batches or the steps of rollouts differ from the stored status. They are committed before
+/// pods are released, recreated, updated or deleted.
 pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
     committed_counts(decided) != committed_counts(stored)
         || domains(decided) != domains(stored)

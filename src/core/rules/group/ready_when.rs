@@ -1,5 +1,6 @@
 //! Rules of readiness beyond that of pods: `readyWhen`, and the soak of a canary.
 
+use crate::model::malformed::Malformed;
 use crate::model::{Coordination, Group, Progression, ReadyWhen};
 use crate::rules::{Cause, Known, Need, Report, World};
 
@@ -48,6 +49,9 @@ fn in_segments(coordination: &Coordination, report: &mut Report) {
         if batching.soak.is_some() && !batching.is_canary() {
             let detail = "may be set only with `progression: Canary`";
             report.error(&subject, batching.at.child("soak"), Cause::Forbidden, None, detail);
+        }
+        if let Some(Malformed { at, value, detail }) = &batching.malformed_soak {
+            report.error(&subject, at.clone(), Cause::Invalid, value.clone(), *detail);
         }
         let waits = matches!(batching.progression(), Progression::OrderedReady | Progression::Canary);
         let Some(object) = batching.ready_when.as_ref().and_then(|when| when.object.as_ref()).filter(|_| !waits) else {
