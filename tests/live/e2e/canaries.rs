@@ -33,13 +33,13 @@ fn accepted(status: &Status) -> &Value {
 /// The pause outlives the leader, and a person ends it.
 #[tokio::test]
 async fn the_first_segment_goes_alone_until_a_person_accepts_it() {
-    let (stage, rolegate) = Stage::new("canary").await.with_room(18).await.serve().await;
+    let (stage, rolegate) = Stage::new("canary-segments").await.with_room(18).await.serve().await;
     let statuses = deploy(&stage, &json!({ "progression": "Canary" })).await;
     until_released(&stage, 6).await;
     stage.let_ready(Pod::is_released).await;
     let is_paused = |status: &Status| status.condition("RolloutPaused").starts_with("True UntilResumed");
     let status = statuses.until("it pauses", is_paused).await;
-    let told = r#""segments" pauses after its canary until it is resumed; `rolegate resume llm -n canary` resumes it"#;
+    let told = r#""segments" pauses after its canary until it is resumed; `rolegate resume llm -n canary-segments` resumes it"#;
     assert!(status.condition("RolloutPaused").contains(told), "{status}");
     assert_eq!((status.reason(), status.state("prefill")), ("CanaryPaused", "Paused"), "{status}");
     stage.until_event("CanaryPaused", &["segment 2 is held: a pause follows the canary, segment 1"]).await;
@@ -53,7 +53,7 @@ async fn the_first_segment_goes_alone_until_a_person_accepts_it() {
     .await;
     stage.until_said(&["explain", "llm"], "rolegate resume llm").await;
     let said = stage.said(&["resume", "llm"]).await;
-    assert!(said.contains("canary/llm goes on (RolloutPaused)"), "{said}");
+    assert!(said.contains("canary-segments/llm goes on (RolloutPaused)"), "{said}");
     until_released(&stage, 12).await;
     let status = statuses.until("the canary is accepted", |status| *accepted(status) == json!(1)).await;
     assert!(!is_paused(&status), "{status}");

@@ -23,7 +23,6 @@ use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
-use crate::plan::reconcile::rollouts::pause_ends;
 use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::tries::{Begin, Try};
 use crate::plan::reconcile::uptime::Uptime;
@@ -189,8 +188,7 @@ impl Pass<'_> {
         let waits = open.next().is_some() || (lacks && !decision.pauses());
         self.memory.movement.rests = !waits;
         self.pass_again(self.memory.movement.stalled_at(deadline).filter(|_| waits));
-        let pause_ends = pause_ends(rollouts, &decision.targets);
-        self.pass_again(pause_ends.and_then(|end| Some(self.now + Moment::parse(self.now_text)?.until(end))));
+        self.pass_after_pause(rollouts, &decision.targets);
         self.roll(group, rollouts, decision);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);

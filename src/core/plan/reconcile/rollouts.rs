@@ -59,6 +59,17 @@ impl Pass<'_> {
         }
     }
 
+    /// Plans another pass for the end of the next pause, of a rollout or after a canary.
+    pub(in crate::plan) fn pass_after_pause(&mut self, rollouts: &Rollouts, targets: &Targets) {
+        let of_steps = rollouts.stages.iter().filter_map(|stage| stage.pause);
+        let at = |end| match end {
+            PauseEnd::At(end) => Some(end),
+            PauseEnd::Resume | PauseEnd::After(_) => None,
+        };
+        let end = of_steps.chain(targets.pauses().map(|(_, end)| end)).filter_map(at).min();
+        self.pass_again(end.and_then(|end| Some(self.now + Moment::parse(self.now_text)?.until(end))));
+    }
+
     /// Ends the hold of a workload: it gets back the partition that its user asked for.
     pub(in crate::plan) fn thaw(&mut self, workload: &RolledWorkload) {
         self.set_partition(workload, workload.asked_partition(), true);
@@ -67,17 +78,6 @@ impl Pass<'_> {
     fn set_partition(&mut self, workload: &RolledWorkload, partition: u32, ends: bool) {
         self.begin(Action::Step(Step::Partition { workload: Box::new(workload.clone()), partition, ends }));
     }
-}
-
-/// Returns when the next pause ends by itself, of a rollout or after a canary.
-pub(in crate::plan) fn pause_ends(rollouts: &Rollouts, targets: &Targets) -> Option<Moment> {
-    let stages = rollouts.stages.iter().filter_map(|stage| stage.pause);
-    let ends = stages.chain(targets.pauses().map(|(_, end)| end));
-    let at = |end| match end {
-        PauseEnd::At(end) => Some(end),
-        PauseEnd::Resume | PauseEnd::After(_) => None,
-    };
-    ends.filter_map(at).min()
 }
 
 /// Reports whether the status has the cohort of the pods that the workload will create.
