@@ -251,8 +251,9 @@ impl Group {
     /// Returns the seconds for which a pod of a role must be ready before it counts: the most of its workload's and of those of
     /// its coordinations.
     pub fn min_ready_seconds(&self, role: &Role) -> u32 {
-        let of_role = self.coordinations.iter().filter(|coordination| coordination.names(&role.name));
-        let asked = of_role.flat_map(Coordination::ready_when).map(|when| when.min_ready_seconds);
+        let of = |coordination: &Coordination| coordination.ready_when().map(|when| when.min_ready_seconds).max();
+        let timed = self.coordinations.iter().filter_map(|coordination| Some((coordination, of(coordination)?)));
+        let asked = timed.filter(|(coordination, _)| coordination.names(&role.name)).map(|(_, seconds)| seconds);
         asked.fold(role.workload.min_ready_seconds, u32::max)
     }
 

@@ -129,8 +129,8 @@ pub fn decide_once(
 ) -> Result<Run, RunError> {
     let mut group = without_past(group, observed.ever_ready);
     group.status.recoveries.clone_from(&observed.recoveries);
-    group.status.coordination_state = observed.accepted(&group);
     group.desire_beside(&observed.released());
+    group.status.coordination_state = observed.accepted(&group);
     let (view, mut nodes) = begin(&group, observed, sizes, site)?;
     let workloads = workloads(&group, &view, |role| role.replicas.pods_in(..).replicas);
     let (missing, keys) = of_nodes(nodes.as_ref());
