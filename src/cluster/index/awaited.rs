@@ -69,13 +69,13 @@ impl Index {
 
     /// Registers a kind whose objects are waited for, in one namespace or in all.
     pub fn await_kind(&mut self, kind: ObjectKind, scope: Option<&str>) {
-        let key = (AwaitedKind::of(kind), scope.map(Into::into));
+        let key: (AwaitedKind, Scope) = (AwaitedKind::of(kind), scope.map(Into::into));
         self.awaited_objects.get_or_insert_default().0.entry(key).or_default();
     }
 
     /// Applies an event of the watch of such a kind.
     pub fn awaited_change(&mut self, kind: ObjectKind, scope: Option<&str>, change: Change<ConditionedObject>) {
-        let key = (AwaitedKind::of(kind), scope.map(Into::into));
+        let key: (AwaitedKind, Scope) = (AwaitedKind::of(kind), scope.map(Into::into));
         let of_kind = self.awaited_objects.get_or_insert_default().0.entry(key.clone()).or_default();
         let name = |object: &ConditionedObject| super::name_of(object.meta());
         let served = of_kind.served;
