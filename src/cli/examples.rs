@@ -162,7 +162,7 @@ pub const EXAMPLES: &[Examples] = &[
         exits: &[(0, "all waiting groups were resumed"), (1, "a group could not be resumed")],
         examples: &[
             (
-                "A group whose rollout or recovery is paused, or whose recovery is exhausted",
+                "A group whose rollout, canary or recovery is paused, or whose recovery is exhausted",
                 "rolegate resume pd -n prod",
             ),
             ("Every group whose recovery is", "rolegate resume --all-recoveries"),

@@ -31,6 +31,7 @@ mod options;
 mod parse;
 pub mod plan;
 mod progress;
+mod ready_kinds;
 pub mod release;
 pub mod resume;
 pub mod rights;

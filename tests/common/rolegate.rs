@@ -164,7 +164,8 @@ impl Launch {
 
     /// Returns the kubeconfig of its account, which has exactly the shipped rights.
     pub async fn kubeconfig(&self) -> PathBuf {
-        let takes_rights = |flag: &str| ["recreate-mis-stamped", "allow", "namespace-selector"].contains(&flag);
+        let takes_rights =
+            |flag: &str| ["recreate-mis-stamped", "allow", "namespace-selector", "ready-kinds"].contains(&flag);
         let more: Vec<_> = self.flags.iter().filter(|(flag, _)| takes_rights(flag)).map(as_argument).collect();
         let more: Vec<_> = more.iter().map(String::as_str).collect();
         let file = account(&self.plane, &self.client, self.value("name"), &more).await;

@@ -133,7 +133,7 @@ pub fn pass(
             Request::Write { group, status } => {
                 let stored = server.history.get(&group.carrier.resource_version.parse().unwrap());
                 let stored = stored.ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
-                commit(group, status, stored, (snapshot, &places), server)?;
+                commit(group, status, stored, (snapshot, &places), server, now)?;
                 tells_of_all(replica, status, stored, (snapshot, &places))?;
                 lockstep::says(status, group, snapshot, stored)?;
                 crate::steps::passed(status, stored, now)?;
@@ -324,13 +324,14 @@ fn before(role: usize, desired: u32, stored: &Stored, view: &View, size: u32) ->
     stored.committed(role).map_or(seen, |committed| committed.max(without_gap)).min(desired)
 }
 
-/// S1, S2: checks that the commit of a pass follows from its view.
+/// S1, S2, C1, C2: checks that the commit of a pass follows from its view.
 fn commit(
     group: &Group,
     status: &GroupStatus,
     stored: &Stored,
     seen: (&Snapshot, &Places),
     server: &Server,
+    now: Duration,
 ) -> Result<(), Broken> {
     let view = view(seen);
     let desired = |role: usize| group.role(ROLES[role]).map_or(0, |role| role.desired);
@@ -362,7 +363,7 @@ fn commit(
             }
         }
     }
-    Ok(())
+    crate::canaries::goes_on(status, stored, seen, (desired, count), now)
 }
 
 /// S8: checks that a status counts all pods that stay held, and those whose release was refused, and that it says of no group
@@ -385,7 +386,12 @@ fn tells_of_all(
     }
     let summary = status.summary.clone().unwrap_or_default();
     // A rollout that waits for pods about to be released has a reason too, and so have released pods without a node.
-    let waits = [HoldReason::RolloutBehindHeldBatch, HoldReason::ScaleInDeferred, HoldReason::PlacedNotBound];
+    let waits = [
+        HoldReason::RolloutBehindHeldBatch,
+        HoldReason::ScaleInDeferred,
+        HoldReason::PlacedNotBound,
+        HoldReason::CanaryPaused,
+    ];
     let waits = waits.map(HoldReason::as_str).contains(&&*summary.reason)
         || ["RolloutStalled", "RolloutPaused"].contains(&&*summary.reason);
     let has_reason = summary.reason.is_empty() == (summary.held == 0) || waits;
@@ -415,7 +421,9 @@ fn first_failing(
                 Progression::Parallel => true,
                 Progression::Ordered => ordinal < count(role),
                 Progression::Scheduled => seen.filter(complete).is_some_and(|seen| seen.scheduled >= size),
-                Progression::OrderedReady => seen.filter(complete).is_some_and(|seen| seen.ready >= size),
+                Progression::OrderedReady | Progression::Canary => {
+                    seen.filter(complete).is_some_and(|seen| seen.ready >= size)
+                }
             };
             if !holds {
                 return Some(format!("{} {ordinal}", ROLES[role]));

@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test stops where it fails")]
 
 mod broken;
+mod canaries;
 mod elastic;
 mod history;
 mod invariants;

@@ -179,9 +179,13 @@ impl Server {
 
     pub fn set_ready(&mut self, name: &str, ready: bool) {
         let status = if ready { "True" } else { "False" }.to_owned();
+        let since = Some(crate::steps::now(self.now).text());
         self.edit_pod(name, |pod| {
-            pod.status.conditions =
-                vec![PodCondition { r#type: "Ready".to_owned(), status, ..PodCondition::default() }];
+            if pod.condition_is_true("Ready") == ready && !pod.status.conditions.is_empty() {
+                return;
+            }
+            let condition = PodCondition { r#type: "Ready".to_owned(), status, ..PodCondition::default() };
+            pod.status.conditions = vec![PodCondition { last_transition_time: since, ..condition }];
         });
     }
 

@@ -2,6 +2,7 @@
 
 use rolegate::api::status::RecoveryState;
 use rolegate::model::RolledWorkload;
+use rolegate::model::batching::Choice;
 
 use crate::machines::RACK;
 use crate::prelude::*;
@@ -27,6 +28,16 @@ fn without_steps(snapshot: &Snapshot) -> Option<Snapshot> {
     let group = Arc::make_mut(&mut snapshot.claims.as_mut()?.group);
     let updates = group.coordinations.iter_mut().filter_map(|coordination| coordination.rolling_update.as_mut());
     updates.for_each(|(update, _)| update.steps = None);
+    Some(snapshot)
+}
+
+/// Returns the view of a pass in which canaries are ordered segments.
+fn without_canaries(snapshot: &Snapshot) -> Option<Snapshot> {
+    let mut snapshot = snapshot.clone();
+    let group = Arc::make_mut(&mut snapshot.claims.as_mut()?.group);
+    let batchings = group.coordinations.iter_mut().flat_map(|coordination| &mut coordination.batchings);
+    let canaries = batchings.filter(|batching| batching.is_canary());
+    canaries.for_each(|batching| batching.progression = Choice::Known(Progression::OrderedReady));
     Some(snapshot)
 }
 
@@ -133,6 +144,10 @@ pub enum Sabotage {
     ForgetsSteps,
     /// Ends a pause between steps that nobody has ended.
     EndsPauses,
+    /// Takes a canary for the first of ordered segments.
+    SkipsCanaries,
+    /// Accepts a canary that nobody has accepted.
+    AcceptsCanaries,
 }
 
 impl Sabotage {
@@ -185,6 +200,8 @@ impl Sabotage {
         Self::SaysComplete,
         Self::ForgetsSteps,
         Self::EndsPauses,
+        Self::SkipsCanaries,
+        Self::AcceptsCanaries,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -253,6 +270,10 @@ impl Sabotage {
                     rollout.passed.extend(ROLES[..ROLLED].iter().map(|role| ((*role).to_owned(), 100)));
                 }
             }
+            Self::AcceptsCanaries => {
+                let states = status.coordination_state.iter_mut();
+                states.filter_map(|state| state.accepted.as_mut()).for_each(|accepted| *accepted = (*accepted).max(1));
+            }
             Self::LowersUncommitted => {
                 let is_new = |workload: &&RolledWorkload| {
                     let (role, to) = (&workload.claim.role, workload.update_revision.as_deref());
@@ -311,6 +332,7 @@ impl Sabotage {
         match self {
             Self::ForgetsOthers => Some(Snapshot { pods: pods(), ..snapshot.clone() }),
             Self::ForgetsSteps => without_steps(snapshot),
+            Self::SkipsCanaries => without_canaries(snapshot),
             _ => None,
         }
     }

@@ -167,8 +167,10 @@ impl Server {
 
     /// Ends the pause that the status of the group tells of, as `rolegate resume` does; returns false when it tells of none.
     pub fn resume(&mut self) -> bool {
-        let Some(group) = self.group.clone().filter(|group| crate::steps::pauses(&group.status)) else { return false };
-        let now = crate::steps::now(self.now).max(crate::steps::paused_since(&group.status).unwrap());
+        let Some(group) = self.group.clone() else { return false };
+        let told = crate::steps::paused_since(&group.status).max(crate::canaries::paused_since(&group.status));
+        let Some(told) = told else { return false };
+        let now = crate::steps::now(self.now).max(told);
         let mut stored = (*group).clone();
         stored.meta.annotations.insert(names::ROLLOUT_RESUMED_AT.to_owned(), now.text());
         self.store_group(stored);

@@ -96,7 +96,8 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
     let Some(group) = server.group.as_ref().filter(|_| !server.ignored) else { return Ok(()) };
     let is_complete = (0..ROLES.len()).all(|role| server.workloads[role] >= server.desired(role));
     let places = server.places();
-    let waits = crate::recoveries::are_under_way(group) || crate::racks::lacks_nodes(server);
+    let waits =
+        crate::recoveries::are_under_way(group) || crate::racks::lacks_nodes(server) || crate::canaries::pauses(group);
     for pod in server.pods_that(is_held) {
         let place = places[&pod];
         hold!(!group.wish.of_role(place.role).is_empty(), "S7: nothing batches {pod}, and it is held");

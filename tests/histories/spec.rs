@@ -161,6 +161,7 @@ impl Wish {
             Progression::Ordered,
             Progression::Scheduled,
             Progression::Parallel,
+            Progression::Canary,
         ];
         let progression = random.pick(&progressions);
         let pod_groups = level(random);
@@ -211,6 +212,9 @@ impl Wish {
                 Progression::Scheduled => ("rollingDeploy", json!({ "roleDeployStep": sizes })),
                 word => ("segmentPlacement", json!({ "segmentSize": sizes, "progression": word.as_str() })),
             };
+            if let (Progression::Canary, Some(soak)) = (coordination.progression, coordination.soak()) {
+                strategy["soak"] = json!(format!("{}s", soak.as_secs()));
+            }
             match (policy, field) {
                 (None, _) => {}
                 (Some(policy), "rollingDeploy") if gangs == Some(GangLevel::Batch) => {

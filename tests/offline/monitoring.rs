@@ -82,6 +82,7 @@ fn reasons_that_alerts_name_are_those_that_hold_pods() {
     // These reasons end by themselves, or an alert covers their cause.
     let others = [
         "BlockedByCoordination",
+        "CanaryPaused",
         "GatedByOthers",
         "IncompleteBatch",
         "PatchFailed",
@@ -90,6 +91,7 @@ fn reasons_that_alerts_name_are_those_that_hold_pods() {
         "Recovering",
         "RoomUnknown",
         "ScaleInDeferred",
+        "SegmentNotAccepted",
     ];
     let rest: Vec<_> = known.into_iter().filter(|reason| !named.contains(*reason)).collect();
     assert_eq!(rest, others);

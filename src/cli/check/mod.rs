@@ -144,6 +144,7 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
         rules,
         // Each object is judged in the mode of its namespace.
         mode: Mode::Enforce,
+        ..Options::default()
     };
     let world = world(options, (&read.documents, true), &with.documents, &mut unreadable);
     let serving = Serving { mode: args.modes.mode.into(), ..Serving::default() };

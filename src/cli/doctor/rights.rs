@@ -14,6 +14,7 @@ use super::facts::{AskedRight, OptIn, Read, Rights, Target};
 use super::reads::{AT_A_TIME, Reader, Wanted};
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
+use crate::cli::ready_kinds;
 use crate::cli::rights::{OF_ALLOWED, OF_CERTIFICATES, OF_SELECTION, RIGHTS, Right};
 use crate::model::Serving;
 
@@ -36,7 +37,16 @@ impl Reader<'_> {
         let selects = told.is_some_and(|told| told.selector != LabelSelector::default());
         let sometimes = [(keeps, OF_CERTIFICATES), (selects, OF_SELECTION)];
         let taken = sometimes.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, rights)| rights);
-        self.missing_of(RIGHTS.iter().chain(taken)).await
+        let ready = self.ready_rights().await.unwrap_or_default();
+        self.missing_of(RIGHTS.iter().chain(taken).chain(&ready)).await
+    }
+
+    /// Returns the rights for the kinds in `--ready-kinds` of our Deployment.
+    async fn ready_rights(&self) -> Read<Vec<Right>> {
+        let pods = self.deployment().await?.and_then(|found| found.spec?.template.spec);
+        let containers = pods.into_iter().flat_map(|pods| pods.containers);
+        let kinds = containers.flat_map(|container| ready_kinds::given(container.args.iter().flatten()));
+        Ok(kinds.map(ready_kinds::right).collect())
     }
 
     /// Returns which of these rights are missing.

@@ -197,6 +197,24 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::SegmentNotAccepted,
+        Advice {
+            next: "it goes when the object of the segment before has the condition of `readyWhen`",
+            you_can: &[
+                "look at the object that the message names: `kubectl get KIND NAME -n NAMESPACE`",
+                "apply it, or correct `readyWhen.object` in the group",
+                "let rolegate watch its kind: `manifests --ready-kinds`",
+            ],
+        },
+    ),
+    (
+        HoldReason::CanaryPaused,
+        Advice {
+            next: "it goes when the canary was ready for `soak`, or when the pause is ended",
+            you_can: &["end the pause: `rolegate resume GROUP`", "undo the release, if the canary is bad"],
+        },
+    ),
+    (
         HoldReason::PreviousStepNotScheduled,
         Advice {
             next: "the next step goes at once when the last of these replicas has a node",

@@ -68,6 +68,10 @@ const SHAPES: &[(&str, Shape)] = &[
     }),
     ("topologySpreadConstraints", || list(&["maxSkew", "topologyKey", "whenUnsatisfiable"], Value::Null)),
     ("rules", || json!({ "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9-]+=(deny|warn|off)$" } })),
+    ("readyKinds", || {
+        let kind = r"^[A-Z][A-Za-z0-9]*=[a-z0-9-]+\.[a-z0-9-]+(\.[a-z0-9.-]+)?$";
+        json!({ "type": "array", "items": { "type": "string", "pattern": kind } })
+    }),
     ("namespaceSelector", selector),
     ("resources", || closed(&["limits", "requests", "claims"], &json!({ "type": ["object", "array"] }))),
     ("webhookPort", port),
@@ -173,12 +177,21 @@ fn property(path: &str, value: &Value) -> Value {
     }
 }
 
-/// Template of the release's names. Suffixes such as `-certificates` must fit into 63 characters.
+/// Templates of the release's names, and of the rules for the kinds that groups wait for. Suffixes such as `-certificates` must
+/// fit into 63 characters.
 pub const HELPERS: &str = r#"{{- /* Written by `make docs`, from the source of `rolegate manifests`. */ -}}
 {{- define "rolegate.fullname" -}}
 {{- $name := default .Chart.Name .Values.nameOverride -}}
 {{- $named := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
 {{- default $named .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- define "rolegate.readyRules" -}}
+{{- range .Values.readyKinds }}
+{{- $resource := splitn "." 3 (last (splitList "=" .)) }}
+- apiGroups: [{{ default "" $resource._2 | quote }}]
+  resources: [{{ $resource._0 | quote }}]
+  verbs: ["list", "watch"]
+{{- end }}
 {{- end -}}
 "#;
 

@@ -24,8 +24,8 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use crate::api::crd;
 use crate::api::selector::LabelSelector;
+use crate::api::{ObjectKind, crd};
 use crate::cli::allow::{Allow, allowed};
 pub use crate::cli::manifests::certificates::serving_secret;
 use crate::cli::manifests::choices::{Choices, Without};
@@ -35,6 +35,7 @@ use crate::cli::manifests::settings::{PodValues, Spread, socket_host, when_unsat
 use crate::cli::manifests::yaml::{Target, documents};
 use crate::cli::numbers::{parse_address, whole};
 use crate::cli::options::parse_dns_label;
+use crate::cli::ready_kinds;
 use crate::cli::serve::LogFormat;
 use crate::cli::serving::{ModeArgs, parse_selector, selector_text};
 use crate::cli::terminal::print;
@@ -127,6 +128,9 @@ pub struct ManifestsArgs {
     /// Actions beyond gates, statuses and partitions, and their rights.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     allow: Vec<Allow>,
+    /// Kinds whose objects `readyWhen` may name, as Job=jobs.v1.batch, and the right to watch them.
+    #[arg(long, value_delimiter = ',', value_name = "KIND=RESOURCE", value_parser = ready_kinds::parse)]
+    ready_kinds: Vec<ObjectKind>,
     /// Namespaces to serve; all by default.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE", value_parser = parse_dns_label)]
     namespaces: Vec<String>,
@@ -212,6 +216,8 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         mode_argument: format!("--mode={}", mode.as_str()),
         rules,
         allow: args.allow.iter().map(|allow| allow.word()).collect::<Vec<_>>().join(","),
+        ready_kinds: args.ready_kinds.iter().map(|kind| ready_kinds::text(*kind)).collect::<Vec<_>>().join(","),
+        ready_rules: rights::to_watch(&args.ready_kinds),
         arguments: json!(args.arguments),
         common_labels: json!(labels),
         webhook_port: args.webhook_port.to_string(),
@@ -233,6 +239,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         service_monitor: args.service_monitor,
         recreate_mis_stamped: args.recreate_mis_stamped,
         allowed: allowed(&args.allow),
+        waits_for_kinds: !args.ready_kinds.is_empty(),
         mode,
         host_network: args.host_network,
         without,

@@ -3,6 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::settings::Settings;
+use crate::api::ObjectKind;
+use crate::cli::ready_kinds;
 use crate::cli::rights::{
     OF_CERTIFICATES, OF_PEOPLE, OF_RECOVERY, OF_RECREATION, OF_SCALE, OF_SELECTION, RIGHTS, Right, Scope,
 };
@@ -42,8 +44,22 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
             );
         }
     }
+    let ready = Role {
+        kind: "ClusterRole",
+        namespace: None,
+        name: &named("ready-kinds"),
+        account: &settings.name,
+        annotations: Value::Null,
+        when: Some("ready-kinds"),
+    };
+    objects.extend(ready.with_binding(settings, &settings.ready_rules));
     objects.extend(of_people(settings));
     objects
+}
+
+/// Returns the rules of the role that watches the kinds whose objects groups wait for.
+pub fn to_watch(kinds: &[ObjectKind]) -> Value {
+    kinds.iter().map(|kind| rule(&Settings::default(), &ready_kinds::right(*kind))).collect()
 }
 
 /// Returns the roles that aggregate into the cluster's roles for users.

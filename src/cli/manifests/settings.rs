@@ -56,6 +56,10 @@ pub struct Settings {
     pub rules: String,
     /// Opt-ins, as `serve --allow` takes them.
     pub allow: String,
+    /// Kinds whose objects groups may wait for, as `serve --ready-kinds` takes them.
+    pub ready_kinds: String,
+    /// The rules of the role that watches them.
+    pub ready_rules: Value,
     /// Further arguments of `rolegate serve`.
     pub arguments: Value,
     /// Requests and limits.
@@ -139,6 +143,8 @@ impl Default for Settings {
             mode_argument: String::new(),
             rules: String::new(),
             allow: String::new(),
+            ready_kinds: String::new(),
+            ready_rules: Value::Null,
             arguments: Value::Null,
             resources: resources(),
             priority_class: json!("system-cluster-critical"),
@@ -201,6 +207,8 @@ impl Settings {
             mode_argument: "--mode={{ .Values.mode }}".to_owned(),
             rules: r#"{{ join "," .Values.rules }}"#.to_owned(),
             allow: r#"{{ join "," .Values.allow }}"#.to_owned(),
+            ready_kinds: r#"{{ join "," .Values.readyKinds }}"#.to_owned(),
+            ready_rules: json!(r#"{{with (include "rolegate.readyRules" . | fromYamlArray)}}"#),
             arguments: with("extraArguments"),
             resources: with("resources"),
             priority_class: json!("{{ .Values.priorityClassName | quote }}"),

@@ -35,6 +35,8 @@ pub fn chart_values() -> Map<String, Value> {
         "#allow": "Actions beyond gates, statuses and partitions, and their rights: scale (workloads of groups with \
                    segments), recovery (deletes the pods of a broken batch).",
         "allow": [],
+        "#readyKinds": "Kinds whose objects readyWhen may name, as Job=jobs.v1.batch, and the right to watch them.",
+        "readyKinds": [],
         "#extraArguments": "Arguments of `rolegate serve`, as --strict.",
         "extraArguments": [],
         "#resources": "Requests and limits; processor time has no limit.",

@@ -204,6 +204,7 @@ fn container(settings: &Settings) -> Value {
             { "=": rules, "?": "rules" },
             { "=": settings.selector_argument, "?": "selector" },
             { "=": format!("--allow={}", settings.allow), "?": "allow" },
+            { "=": format!("--ready-kinds={}", settings.ready_kinds), "?": "ready-kinds" },
             { "=": "--kai-pods=off", "?": "not kai-pods" },
             settings.arguments,
         ],

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::api::ObjectKind;
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::{Allow, allowed};
 use crate::cli::bytes;
@@ -13,6 +14,7 @@ use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
 use crate::cli::numbers::{parse_socket, whole};
 use crate::cli::options::{KaiDialectArg, PodArgs, parse_dns_label, parse_subdomain};
+use crate::cli::ready_kinds;
 use crate::cli::serving::{ModeArgs, parse_selector, serving};
 use crate::cluster::registration::SERVICE_PORT;
 use crate::cluster::run::{IncompleteBatch, LoopOptions, MissingGroup};
@@ -118,6 +120,9 @@ pub struct ServeArgs {
     /// Actions beyond gates, statuses and partitions; they need the rights of `manifests --allow`.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT")]
     pub(super) allow: Vec<Allow>,
+    /// Kinds whose objects `readyWhen` may name, as Job=jobs.v1.batch; they need the rights of `manifests --ready-kinds`.
+    #[arg(long, value_delimiter = ',', value_name = "KIND=RESOURCE", value_parser = ready_kinds::parse)]
+    pub(super) ready_kinds: Vec<ObjectKind>,
     /// Duration after which a silent leader is replaced.
     #[arg(long, default_value = "15s", value_parser = duration::parse)]
     pub(super) lease_duration: Duration,
@@ -152,6 +157,11 @@ impl ServeArgs {
     pub(super) fn serving(&self) -> Serving {
         let others = if self.namespace_selector.is_some() { Others::Unknown } else { Others::NotAsked };
         Serving { others, ..serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref()) }
+    }
+
+    /// Returns the kinds whose objects groups may wait for; they live as long as the process.
+    pub(super) fn awaited_kinds(&self) -> &'static [ObjectKind] {
+        self.ready_kinds.clone().leak()
     }
 
     /// Converts the options to options of the loop.

@@ -210,6 +210,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
 /// Starts all watches.
 fn sources(args: &ServeArgs, serving: &Serving, client: &kube::Client, index: &SharedIndex) -> Sources {
     let mut sources = Sources::start(client, index, &args.namespaces);
+    sources.add_awaited(args.awaited_kinds(), &args.namespaces);
     if serving.others != Others::NotAsked {
         sources.add_others(&args.name);
     }
@@ -233,6 +234,7 @@ fn options(args: &ServeArgs, rules: RuleSettings) -> Options {
         kai_dialect: args.kai_dialect.into(),
         strict_roles: args.strict_roles,
         allowed: args.loop_options().allowed,
+        ready_kinds: args.awaited_kinds(),
         rules,
         ..Options::default()
     }

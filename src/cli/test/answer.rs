@@ -12,7 +12,7 @@ use crate::cli::documents::{Document, Documents};
 use crate::cli::mutate::known::Known;
 use crate::cli::mutate::mutated::{Mutated, all};
 use crate::cli::{fit, plan};
-use crate::model::{WorkloadKey, WorkloadKind};
+use crate::model::{AwaitedKind, WorkloadKey, WorkloadKind};
 use crate::rules::{Judged, KaiDialect, Need, Operation, Options, Violation, World, judged_kinds, needs};
 
 /// API groups of PodGroups that an author may create.
@@ -135,9 +135,24 @@ fn allow(world: &mut World, input: &Input, document: &Document) {
     for (key, may) in workloads(&stored, namespace).filter_map(|key| Some((key, author.may_scale?))) {
         world.answer(Need::MayScale(key), may);
     }
+    for (kind, may) in awaited(&stored).filter_map(|kind| Some((kind, author.may_get?))) {
+        world.answer(Need::MayGet { namespace: namespace.to_owned(), kind }, may);
+    }
     if let Some(may) = author.may_delete_pods {
         world.answer(Need::MayDeletePods { namespace: namespace.to_owned() }, may);
     }
+}
+
+/// Returns the kinds of the objects that coordinations wait for.
+fn awaited(object: &Value) -> impl Iterator<Item = AwaitedKind> + '_ {
+    let coordinations = object.pointer("/spec/coordination").and_then(Value::as_array).into_iter().flatten();
+    let places = ["/strategy/segmentPlacement", "/strategy/rollingUpdate", "/strategy"];
+    let found =
+        coordinations.flat_map(move |entry| places.map(|place| entry.pointer(&format!("{place}/readyWhen/object"))));
+    found.flatten().filter_map(|object| {
+        let group = object.get("apiVersion")?.as_str()?.split_once('/').map_or("", |(group, _)| group);
+        Some(AwaitedKind { group: group.to_owned(), kind: object.get("kind")?.as_str()?.to_owned() })
+    })
 }
 
 /// Returns the workloads that the roles of an object refer to.

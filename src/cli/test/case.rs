@@ -102,6 +102,8 @@ pub struct Author {
     pub may_create_pod_groups: Option<bool>,
     /// May scale the workloads of the roles.
     pub may_scale: Option<bool>,
+    /// May get the objects that `readyWhen` names, of kinds that rolegate watches.
+    pub may_get: Option<bool>,
 }
 
 /// Flags of the commands; each command reads its own.

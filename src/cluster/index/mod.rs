@@ -1,6 +1,7 @@
 //! The last seen state of the cluster: groups, their pods, and which groups changed. The webhook reads it, the loop plans
 //! from it. Nothing here sends a request.
 
+mod awaited;
 mod carriers;
 mod change;
 mod context;
@@ -60,6 +61,8 @@ pub struct Index {
     pod_groups: named::Named<GangTree>,
     kai_topologies: named::Named<KaiLevels>,
     tree_pods: trees::TreePods,
+    /// Objects that groups wait for; `None` where they are not looked at.
+    awaited_objects: Option<awaited::Awaited>,
     /// Configured meaning of the counts of KAI's PodGroups; overrides their definition.
     dialect: Option<Dialect>,
     namespaces: namespaces::Namespaces,
@@ -187,6 +190,7 @@ impl Index {
             faults: self.faults(key),
             spared: self.spared(key),
             missing_layers: claims.iter().flat_map(|claims| self.missing_layers(&claims.group)).collect(),
+            objects: claims.as_ref().map(|claims| self.awaited_by(&claims.group)).unwrap_or_default(),
             domain_keys: claims.iter().flat_map(|claims| self.domain_keys(&claims.group)).collect(),
             pods: self.pods.of(key),
             leaving: self.pods.went.leaving.of(key).cloned().collect(),
@@ -239,6 +243,7 @@ impl Index {
             ("pod_groups", self.pod_groups.len()),
             ("kai_topologies", self.kai_topologies.len()),
             ("placed_pods", self.tree_pods.0.len()),
+            ("awaited_objects", self.awaited_objects.as_ref().map_or(0, awaited::Awaited::len)),
             ("namespaces", self.namespaces.stances.len()),
             ("changed", self.dirty.len()),
         ];

@@ -20,7 +20,7 @@ use crate::api::pod_group::{POD_GROUP, TOPOLOGY};
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::webhook_configuration::{MUTATING_WEBHOOK_CONFIGURATION, MutatingWebhookConfiguration};
-use crate::api::{Meta, Object, ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
+use crate::api::{ConditionedObject, Meta, Object, ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
 use crate::cluster::failure::forbidden;
 use crate::cluster::index::{
     CarrierObject, Change, Index, KaiLevels, LookedUp, Report, SeenWorkload, SharedIndex, SourceId, version,
@@ -98,6 +98,25 @@ impl Sources {
             };
             watch(&client, Asked::all(MUTATING_WEBHOOK_CONFIGURATION), &Notify::new(), take).await;
         });
+    }
+
+    /// Watches the kinds whose objects groups wait for. Startup does not wait for their lists: until one arrives, or where the
+    /// kind may not be listed, groups that name its objects wait and say so.
+    pub fn add_awaited(&mut self, kinds: &'static [ObjectKind], namespaces: &[String]) {
+        self.index.write(Index::await_no_kinds);
+        for (kind, scope) in
+            kinds.iter().flat_map(|kind| scopes(namespaces).into_iter().map(move |scope| (*kind, scope)))
+        {
+            self.index.write(|index| index.await_kind(kind, scope));
+            let (client, index, scope) = (self.client.clone(), self.index.clone(), scope.map(str::to_owned));
+            self.tasks.spawn(async move {
+                let asked = Asked { kind, namespace: scope.as_deref(), selector: None };
+                let take = |change: Change<ConditionedObject>| {
+                    index.write(|index| index.awaited_change(kind, scope.as_deref(), change));
+                };
+                watch(&client, asked, &Notify::new(), take).await;
+            });
+        }
     }
 
     /// Watches CustomResourceDefinitions, which tell the version of a kind that is read. A new one wakes the watches that

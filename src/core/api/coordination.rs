@@ -95,6 +95,9 @@ pub struct RollingUpdate {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "steps")]
     pub steps: Option<Vec<BTreeMap<String, Value>>>,
+    /// Readiness beyond that of pods. The object is waited for at the end of each step, and needs `steps`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_when: Option<ReadyWhen>,
 }
 
 impl RollingUpdate {
@@ -138,10 +141,18 @@ pub struct SegmentPlacement {
     #[serde(deserialize_with = "null_default")]
     #[schemars(schema_with = "counts")]
     pub segment_size: BTreeMap<String, i64>,
-    /// Condition for the release of the next segment.
+    /// Condition for the release of the next segment. Canary: the first segment goes alone, and the others by OrderedReady when
+    /// it is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["", "OrderedReady", "Ordered", "Parallel"], "default" = "OrderedReady"))]
+    #[schemars(extend("enum" = ["", "OrderedReady", "Ordered", "Parallel", "Canary"], "default" = "OrderedReady"))]
     pub progression: Option<String>,
+    /// With Canary, time for which the first segment must be ready to be accepted, `10m`; without it, a person accepts it by
+    /// `rolegate resume`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soak: Option<String>,
+    /// Readiness of a segment beyond that of its pods, for OrderedReady and Canary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ready_when: Option<ReadyWhen>,
     /// Topology of a segment (KEP-32).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology_affinity: Option<TopologyAffinity>,
@@ -158,6 +169,36 @@ pub struct SegmentPlacement {
     /// Treatment of a complete segment that loses a replica.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
+}
+
+/// Readiness of a segment, or of a step of a rollout, beyond that of its pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReadyWhen {
+    /// Seconds for which a pod must be ready before it counts. Of this and the `minReadySeconds` of its workload, the longer
+    /// counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_ready_seconds: Option<i64>,
+    /// Object whose condition must be True.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<AwaitedObject>,
+}
+
+/// An object in the namespace of the group, and the condition that it must have. rolegate must be allowed to watch its kind
+/// (`--ready-kinds`), and whoever names it must be allowed to get it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct AwaitedObject {
+    /// API version of the object, `batch/v1`.
+    pub api_version: String,
+    /// Kind of the object.
+    pub kind: String,
+    /// Name of the object. `$(SEGMENT)` in it is the number of the segment from 0, `$(STEP)` that of the step from 1.
+    pub name: String,
+    /// Type of the condition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("default" = "Ready"))]
+    pub condition: Option<String>,
 }
 
 /// Treatment of a complete batch that loses a replica.

@@ -5,6 +5,7 @@
 pub mod affinity;
 pub mod autoscaler;
 pub mod cluster_topology;
+pub mod conditioned;
 pub mod coordinated_policy;
 pub mod coordination;
 pub mod crd;
@@ -31,6 +32,7 @@ pub mod webhook_configuration;
 pub mod workload;
 
 pub use cluster_topology::ClusterTopology;
+pub use conditioned::ConditionedObject;
 pub use coordinated_policy::CoordinatedPolicy;
 pub use coordination::Coordination;
 pub use grove::PodCliqueSet;

@@ -119,6 +119,10 @@ pub struct CoordinationState {
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]
     pub complete_sizes: BTreeMap<String, u32>,
+    /// Committed. Number of batches that are accepted, from the first on, with `readyWhen.object` or a canary.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub accepted: Option<u32>,
     /// Committed. Step of the open rollout, if the rolling update has steps.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutState>,
@@ -317,7 +321,7 @@ pub struct Summary {
 }
 
 /// Reads the valid entries of a list and drops the others.
-fn entries<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
+pub(super) fn entries<'de, D: Deserializer<'de>, T: DeserializeOwned>(deserializer: D) -> Result<Vec<T>, D::Error> {
     let list: Vec<Value> = readable(deserializer)?;
     Ok(list.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
 }

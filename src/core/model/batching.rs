@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::malformed::Malformed;
+use super::ready_when::{AwaitedObject, ReadyWhen, SEGMENT_VARIABLE};
+use super::recovery::{MUST_BE_A_TIME, read_time};
 use super::{Domain, FieldPath, GangLevel, Gangs, Recovery, Topology};
 use crate::api;
 
@@ -54,6 +57,8 @@ impl BatchKind {
 pub enum Progression {
     /// Every replica of the earlier batches is ready.
     OrderedReady,
+    /// The same, and the first batch is accepted: by the time for which it was ready, or by a person.
+    Canary,
     /// The earlier batches are released.
     Ordered,
     /// No condition.
@@ -67,6 +72,7 @@ impl Progression {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::OrderedReady => "OrderedReady",
+            Self::Canary => "Canary",
             Self::Ordered => "Ordered",
             Self::Parallel => "Parallel",
             Self::Scheduled => "Scheduled",
@@ -85,6 +91,7 @@ pub const SEGMENT_PROGRESSIONS: &[(&str, Progression)] = &[
     (Progression::OrderedReady.as_str(), Progression::OrderedReady),
     (Progression::Ordered.as_str(), Progression::Ordered),
     (Progression::Parallel.as_str(), Progression::Parallel),
+    (Progression::Canary.as_str(), Progression::Canary),
 ];
 
 /// Spellings of `affinityScheduling.batchMode`; the first is the default.
@@ -137,6 +144,12 @@ pub struct Batching {
     pub sizes_at: FieldPath,
     pub progression: Choice,
     pub progression_at: FieldPath,
+    /// Time for which a canary must be ready to be accepted; `None` where a person accepts it.
+    pub soak: Option<Duration>,
+    /// A `soak` that is no time.
+    pub malformed_soak: Option<Malformed>,
+    /// Readiness of a batch beyond that of its pods.
+    pub ready_when: Option<ReadyWhen>,
     /// Placement of the pods of one batch.
     pub topology: Option<Topology>,
     /// Whether a batch goes only when the cluster has room for all of it, whatever its topology.
@@ -184,6 +197,22 @@ impl Batching {
         }
     }
 
+    /// Reports whether the first batch must be accepted before others go.
+    pub fn is_canary(&self) -> bool {
+        self.progression() == Progression::Canary
+    }
+
+    /// Returns the object that must have its condition before the next batch goes; `None` where no readiness is waited for.
+    pub fn awaited_object(&self) -> Option<&AwaitedObject> {
+        let waits = matches!(self.progression(), Progression::OrderedReady | Progression::Canary);
+        self.ready_when.as_ref().filter(|_| waits)?.object.as_ref()
+    }
+
+    /// Reports whether ready replicas do not suffice for the next batch.
+    pub fn asks_acceptance(&self) -> bool {
+        self.is_canary() || self.awaited_object().is_some()
+    }
+
     /// Reports whether a batch is released only once all its pods exist.
     pub fn is_all_or_nothing(&self) -> bool {
         let starts_together = matches!(self.gang_level(), Some(GangLevel::Batch | GangLevel::Role));
@@ -216,12 +245,21 @@ impl Batching {
         let affinity = segments.topology_affinity.as_ref();
         let topology = affinity.and_then(|affinity| Topology::of_segments(affinity, affinity_at.clone()));
         let lacks_key = affinity.is_some() && topology.is_none();
+        let written_soak = segments.soak.as_deref().filter(|soak| !soak.is_empty());
+        let not_a_time =
+            |soak: &str| Malformed { at: at.child("soak"), value: Some(format!("{soak:?}")), detail: MUST_BE_A_TIME };
         Self {
             kind: BatchKind::SegmentPlacement,
             sizes: segments.segment_size.clone(),
             sizes_at: at.child("segmentSize"),
             progression: choose(segments.progression.as_deref(), SEGMENT_PROGRESSIONS, Progression::OrderedReady),
             progression_at: at.child("progression"),
+            soak: written_soak.and_then(read_time),
+            malformed_soak: written_soak.filter(|soak| read_time(soak).is_none()).map(not_a_time),
+            ready_when: segments
+                .ready_when
+                .as_ref()
+                .map(|written| ReadyWhen::parse(written, at.child("readyWhen"), SEGMENT_VARIABLE)),
             topology,
             whole: segments.whole == Some(true),
             gangs: Gangs::parse(segments.pod_group_policy.as_ref(), at.child(POD_GROUP_POLICY)),
@@ -284,6 +322,9 @@ impl Batching {
             sizes_at,
             progression: Choice::Known(Progression::Scheduled),
             progression_at: at.clone(),
+            soak: None,
+            malformed_soak: None,
+            ready_when: None,
             topology,
             whole,
             gangs,
@@ -301,6 +342,9 @@ impl Batching {
             sizes_at: at.child("ratios"),
             progression: choose(affinity.batch_mode.as_deref(), BATCH_MODES, Progression::OrderedReady),
             progression_at: at.child("batchMode"),
+            soak: None,
+            malformed_soak: None,
+            ready_when: None,
             malformed: topology
                 .is_none()
                 .then(|| Malformed::missing(at.child("topologyKey"), MUST_NAME_A_LABEL))

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::batching::POD_GROUP_POLICY;
-use super::{Batching, FieldPath, Gangs, WhenNoFit};
+use super::ready_when::STEP_VARIABLE;
+use super::{Batching, FieldPath, Gangs, ReadyWhen, WhenNoFit};
 use crate::api;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub struct Coordination {
     pub batchings: Vec<Batching>,
     /// Rolling update, nested or in KEP-30's flat form, with its path.
     pub rolling_update: Option<(api::coordination::RollingUpdate, FieldPath)>,
+    /// `readyWhen` of the rolling update.
+    pub rolling_ready_when: Option<ReadyWhen>,
     /// Path of RBG's own creation in lockstep, on which rolegate does not act. Without batches, a rolling update beside it is
     /// RBG's too.
     pub scaling: Option<FieldPath>,
@@ -51,6 +54,10 @@ impl Coordination {
         let batchings = strategy.map(|s| Batching::parse_all(s, &strategy_at)).unwrap_or_default();
         let scaling = strategy.and_then(|s| s.scaling.as_ref()).map(|_| strategy_at.child("scaling"));
         let is_theirs = scaling.is_some() && batchings.is_empty();
+        let rolling_update = nested.or(flat).filter(|_| !is_theirs);
+        let rolling_ready_when = rolling_update.as_ref().and_then(|(update, at)| {
+            Some(ReadyWhen::parse(update.ready_when.as_ref()?, at.child("readyWhen"), STEP_VARIABLE))
+        });
         Self {
             index,
             name: entry.name.clone(),
@@ -59,7 +66,8 @@ impl Coordination {
             positions,
             kind: entry.r#type.clone(),
             batchings,
-            rolling_update: nested.or(flat).filter(|_| !is_theirs),
+            rolling_update,
+            rolling_ready_when,
             scaling,
             when_no_fit: entry.when_no_fit.clone(),
             misplaced,
@@ -70,6 +78,11 @@ impl Coordination {
     /// Returns the strategy that makes batches, if any.
     pub fn batching(&self) -> Option<&Batching> {
         self.batchings.first()
+    }
+
+    /// Returns each `readyWhen` of the coordination.
+    pub fn ready_when(&self) -> impl Iterator<Item = &ReadyWhen> {
+        self.batchings.iter().filter_map(|batching| batching.ready_when.as_ref()).chain(&self.rolling_ready_when)
     }
 
     /// Returns the action for a batch that fits in no domain.

@@ -252,6 +252,15 @@ impl Group {
         self.batched().map(|(_, batching)| batching).find(|batching| batching.size(role).is_some())
     }
 
+    /// Returns the seconds for which a pod of a role must be ready before it counts: the most of its workload's and of those of
+    /// its coordinations.
+    pub fn min_ready_seconds(&self, role: &Role) -> u32 {
+        let of = |coordination: &Coordination| coordination.ready_when().map(|when| when.min_ready_seconds).max();
+        let timed = self.coordinations.iter().filter_map(|coordination| Some((coordination, of(coordination)?)));
+        let asked = timed.filter(|(coordination, _)| coordination.names(&role.name)).map(|(_, seconds)| seconds);
+        asked.fold(role.workload.min_ready_seconds, u32::max)
+    }
+
     /// Returns the replicas of the role in one batch.
     pub fn batch_size(&self, role: &str) -> Option<u32> {
         self.batching_of(role)?.size(role)

@@ -66,6 +66,10 @@ pub enum HoldReason {
     ScaleInDeferred,
     /// A rollout cannot go on: its workload waits for held replicas with higher ordinals.
     RolloutBehindHeldBatch,
+    /// The segment before is ready, and its object does not have the condition that it waits for.
+    SegmentNotAccepted,
+    /// The first segment is a canary, and a pause follows it.
+    CanaryPaused,
     /// Another coordination that shares a role waits.
     BlockedByCoordination,
     /// Replicas of an earlier segment are missing or not ready.
@@ -96,6 +100,11 @@ impl HoldReason {
                 | Self::RoomUnknown
                 | Self::Recovering
         )
+    }
+
+    /// Reports whether the reason is told before the pods of the batch are created.
+    pub const fn may_be_of_unmade(self) -> bool {
+        matches!(self, Self::NoRoom | Self::SegmentNotAccepted | Self::CanaryPaused)
     }
 
     /// Reports whether the reason may apply without a pod: to a batch whose pods do not exist yet, to a batch with room but

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rollout_step::RolloutStep;
 pub use super::share::Unavailable;
 use super::share::kept_old;
-use super::{Coordination, Group};
+use super::{AwaitedObject, Coordination, Group};
 use crate::api::IntOrString;
 
 /// Partition of a frozen workload, a value that nobody else writes. The number of replicas will not do: a later scale-up would
@@ -30,6 +30,8 @@ pub struct RollingBounds {
     pub steps: Vec<RolloutStep>,
     /// Replicas of each role in a segment, if segments are updated as a whole.
     pub segments: Option<BTreeMap<String, u32>>,
+    /// The object that must have its condition at the end of each step.
+    pub object: Option<AwaitedObject>,
 }
 
 /// Spellings of `by`; the first is the default.
@@ -52,6 +54,7 @@ impl RollingBounds {
             partition: percentage(&update.partition).unwrap_or(0),
             steps: RolloutStep::parse_all(update.steps.as_deref().unwrap_or_default(), &roles),
             segments: None,
+            object: coordination.rolling_ready_when.as_ref().and_then(|when| when.object.clone()),
             roles,
         })
     }
@@ -119,6 +122,7 @@ mod tests {
             partition,
             steps: Vec::new(),
             segments: None,
+            object: None,
         }
     }
 

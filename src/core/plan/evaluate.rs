@@ -33,7 +33,8 @@ impl Observation {
         let mut view = GroupView::build_while(group, &snapshot.pods, given);
         now.into_iter().for_each(|now| view.wait_until_available(group, now));
         view.leaving.clone_from(&snapshot.leaving);
-        let rollouts = Rollouts::observe(group, &view, &snapshot.pods, (&snapshot.workloads, now), edit);
+        let mut rollouts = Rollouts::observe(group, &view, &snapshot.pods, (&snapshot.workloads, now), edit);
+        rollouts.pauses.objects.clone_from(&snapshot.objects);
         Self { view, rollouts }
     }
 }

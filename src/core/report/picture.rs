@@ -97,6 +97,7 @@ impl Picture {
         let mut seen = evaluate(group, observation, context, placer.as_mut());
         if snapshot.lets_go().is_none() {
             seen.decision.held.extend(told_by_loop(group, &seen));
+            told_of_objects(group, &mut seen);
         }
         let is_of_loop = |condition: &Condition| condition.r#type == PAUSED;
         seen.status.conditions.retain(|condition| !is_of_loop(condition));
@@ -190,6 +191,14 @@ fn told_by_loop(group: &Group, seen: &Evaluation) -> Option<Held> {
     }
     let message = if told.message.is_empty() { "the status says so" } else { &told.message };
     Some(Held::new(reason, message.to_owned(), pods))
+}
+
+/// Sets what the status reports of an object that is waited for, which only the loop looks at.
+fn told_of_objects(group: &Group, seen: &mut Evaluation) {
+    let told = group.status.summary.as_ref().filter(|told| told.reason == HoldReason::SegmentNotAccepted.as_str());
+    let Some(told) = told.filter(|told| !told.message.is_empty()) else { return };
+    let waits = |held: &&mut Held| held.reason == HoldReason::SegmentNotAccepted;
+    seen.decision.held.iter_mut().find(waits).into_iter().for_each(|held| held.message.clone_from(&told.message));
 }
 
 /// Returns the holds that mode `enforce` would cause for pods that are not ready: the same decision about the same group,

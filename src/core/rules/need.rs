@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::api::ObjectKind;
-use crate::model::{GroupKey, WorkloadKey};
+use crate::model::{AwaitedKind, GroupKey, WorkloadKey};
 
 /// A fact outside the judged object that a rule looks up. The caller of the judgement reads it first: from caches, by a live
 /// read, or from the files at hand.
@@ -58,6 +58,11 @@ pub enum Need {
         /// The namespace.
         namespace: String,
     },
+    /// Whether rolegate watches a kind, and the author may get its objects (SubjectAccessReview).
+    MayGet {
+        namespace: String,
+        kind: AwaitedKind,
+    },
 }
 
 impl fmt::Display for Need {
@@ -80,6 +85,7 @@ impl fmt::Display for Need {
             Self::MayCreatePodGroups { api_group, .. } => {
                 write!(f, "the author's right to create podgroups.{api_group}")
             }
+            Self::MayGet { namespace, kind } => write!(f, "the author's right to get {kind} in {namespace:?}"),
             Self::MayDeletePods { namespace } => write!(f, "the author's right to delete pods in {namespace:?}"),
         }
     }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::RuleSettings;
+use crate::api::ObjectKind;
 use crate::model::{Allowed, Mode};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct Options {
     pub strict_roles: bool,
     /// Actions of rolegate beyond gates, statuses and partitions.
     pub allowed: Allowed,
+    /// Kinds whose objects `readyWhen` may name.
+    pub ready_kinds: &'static [ObjectKind],
     /// Severities set for single rules.
     pub rules: RuleSettings,
     /// The mode for all judged objects. A caller with several modes calls `Judged::in_mode` instead.

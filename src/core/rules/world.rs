@@ -228,7 +228,11 @@ impl World {
             | Need::TopologyReferrers(_)
             | Need::DisruptionBudgets { .. }
             | Need::Autoscalers { .. } => self.manifests,
-            Need::Served(_) | Need::MayCreatePodGroups { .. } | Need::MayDeletePods { .. } | Need::MayScale(_) => false,
+            Need::Served(_)
+            | Need::MayCreatePodGroups { .. }
+            | Need::MayDeletePods { .. }
+            | Need::MayGet { .. }
+            | Need::MayScale(_) => false,
         };
         if there { Known::Present(()) } else { self.answered(need) }
     }

@@ -3,6 +3,7 @@
 mod absence;
 mod api_server;
 mod arrival;
+mod canaries;
 mod events;
 mod jobs;
 mod kinds_of_pods;

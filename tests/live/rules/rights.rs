@@ -67,6 +67,34 @@ async fn who_may_not_create_a_pod_group_may_not_ask_for_one() {
 }
 
 #[tokio::test]
+async fn who_may_not_get_an_object_may_not_wait_for_it() {
+    let stage = stage("rights-ready-when").await;
+    let _rolegate = stage.launch().flag("ready-kinds", "Job=jobs.v1.batch").start().await;
+    allow(&stage, "without", &[]);
+    allow(&stage, "with", &[json!({ "apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"] })]);
+    let waiting_for = |api_version: &str, kind: &str| {
+        let object =
+            json!({ "apiVersion": api_version, "kind": kind, "name": "warm-$(SEGMENT)", "condition": "Complete" });
+        let segments = json!({ "segmentSize": { "prefill": 4 }, "readyWhen": { "object": object } });
+        let spec = json!({
+            "roles": [{ "name": "prefill", "replicas": 8 }],
+            "coordination": [{ "name": "pd", "strategy": { "segmentPlacement": segments } }],
+        });
+        coordination("llm", &spec)
+    };
+    let shown = apply_as(&stage, "without", &waiting_for("batch/v1", "Job"));
+    let path = "spec.coordination[0].strategy.segmentPlacement.readyWhen.object";
+    let reason =
+        format!("{path}: Forbidden: must be of a kind that rolegate watches (`--ready-kinds`), and whoever names it");
+    assert!(!shown.done && shown.err.contains(&reason) && shown.err.contains("Job.batch"), "{shown:?}");
+    // Nobody may wait for a kind that rolegate does not watch.
+    let shown = apply_as(&stage, "with", &waiting_for("v1", "Pod"));
+    assert!(!shown.done && shown.err.contains("must be allowed to get Pod in namespace"), "{shown:?}");
+    let shown = apply_as(&stage, "with", &waiting_for("batch/v1", "Job"));
+    assert!(shown.done, "{shown:?}");
+}
+
+#[tokio::test]
 async fn the_answer_is_403_and_names_the_field() {
     let (stage, _rolegate) = stage("rights-code").await.serve().await;
     allow(&stage, "without", &[]);

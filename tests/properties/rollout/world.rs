@@ -70,6 +70,7 @@ pub fn mk_bounds(roles: &[&str], max_skew: u32, max_unavailable: Unavailable, pa
         partition,
         steps: Vec::new(),
         segments: None,
+        object: None,
     }
 }
 

@@ -106,7 +106,9 @@ fn way(need: &Need) -> Way {
         Need::Autoscalers { namespace } => Way::All(place(&[AUTOSCALER], Some(namespace))),
         Need::Pods { group, .. } => Way::Pods(group.clone()),
         Need::Served(kind) => Way::Served(*kind),
-        Need::MayCreatePodGroups { .. } | Need::MayDeletePods { .. } | Need::MayScale(_) => Way::Rights,
+        Need::MayCreatePodGroups { .. } | Need::MayDeletePods { .. } | Need::MayGet { .. } | Need::MayScale(_) => {
+            Way::Rights
+        }
     }
 }
 

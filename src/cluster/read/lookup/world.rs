@@ -218,6 +218,15 @@ impl Lookup {
                     (&key.namespace, ("patch", kind.group, kind.plural, Some(("scale", &*key.name))))
                 }
                 Need::MayDeletePods { namespace } => (namespace, ("delete", "", "pods", None)),
+                Need::MayGet { namespace, kind } => {
+                    match self.options.ready_kinds.iter().find(|known| kind.is(**known)) {
+                        Some(known) => (namespace, ("get", known.group, known.plural, None)),
+                        None => {
+                            found.answer(need, false);
+                            continue;
+                        }
+                    }
+                }
                 _ => continue,
             };
             found.answer(need, self.may(namespace, asked, author).await?);
@@ -280,6 +289,10 @@ impl Lookup {
 const fn must_be_known(need: &Need) -> bool {
     matches!(
         need,
-        Need::MayCreatePodGroups { .. } | Need::MayDeletePods { .. } | Need::MayScale(_) | Need::TopologyReferrers(_)
+        Need::MayCreatePodGroups { .. }
+            | Need::MayDeletePods { .. }
+            | Need::MayGet { .. }
+            | Need::MayScale(_)
+            | Need::TopologyReferrers(_)
     )
 }

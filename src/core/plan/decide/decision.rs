@@ -75,6 +75,12 @@ impl Decision {
         self.held.iter().filter(is_its).any(|held| held.pods.has_role(role))
     }
 
+    /// Reports whether all that is held waits for the end of a pause after a canary.
+    pub fn pauses(&self) -> bool {
+        let pauses = |held: &Held| matches!(held.reason, HoldReason::CanaryPaused | HoldReason::BlockedByCoordination);
+        self.targets.pauses().next().is_some() && self.held.iter().all(pauses)
+    }
+
     /// Returns why pods do not appear, as text by role.
     pub fn diagnosis_texts(&self) -> impl Iterator<Item = (&Diagnosis, String)> {
         self.diagnoses

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::model::wording::answer;
 use crate::model::{Batching, Coordination, Group, HoldReason, ProgressState};
 use crate::plan::decide::DecisionContext;
+use crate::plan::decide::acceptance::AcceptanceWait;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::held_pods::{HeldPods, Ordinals};
@@ -164,6 +165,12 @@ impl Turns<'_> {
         } else if let (ProgressState::Blocked, Some(blocker)) = (target.state, target.blocked_by) {
             let name = self.group.coordination(blocker).map(Coordination::display_name).unwrap_or_default();
             (HoldReason::BlockedByCoordination, format!("coordination {name:?} waits"))
+        } else if let Some(wait) = &target.acceptance.wait {
+            let reason = match wait {
+                AcceptanceWait::Canary(_) => HoldReason::CanaryPaused,
+                AcceptanceWait::Object(..) => HoldReason::SegmentNotAccepted,
+            };
+            (reason, wait.text(&batching.batch_name(target.full.saturating_sub(1))))
         } else if let Some(why) = self.limited_by_another(batching, target) {
             (HoldReason::BlockedByCoordination, why)
         } else {

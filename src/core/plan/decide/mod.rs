@@ -1,11 +1,13 @@
 //! One decision for one group: the batches that may run (the released counts, written into the status first), the pods whose
 //! gate is lifted now, and the reason why each other pod keeps its gate.
 //!
-//! `progression` how far each role may go; `objections` exceptions for single pods: `mis_stamped`, `recovering`,
+//! `progression` how far each role may go, and `acceptance` what it waits for beyond replicas;
+//! `objections` exceptions for single pods: `mis_stamped`, `recovering`,
 //! `all_or_nothing`; `surplus` pods beyond the desired replicas;
 //! `placing` domains of released batches; `unmade` batches that are created only when they have room; `holds`, `missing_pods`,
 //! `lacking` reasons why pods are held or do not appear; `batches`, `waits`, `pod_groups` views of a decision.
 
+pub mod acceptance;
 pub mod all_or_nothing;
 pub mod batches;
 pub mod decision;
@@ -30,6 +32,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use self::acceptance::Conditions;
 use self::all_or_nothing::AllOrNothing;
 use self::decision::{Decision, Release};
 use self::held::Held;
@@ -99,7 +102,8 @@ pub(in crate::plan) fn decide(
     context: DecisionContext<'_>,
     mut placer: Option<&mut Placer<'_>>,
 ) -> Decision {
-    let targets = targets(group, &view.roles, context.missing_layers);
+    let conditions = Conditions { missing_layers: context.missing_layers, pauses: Some(&rollouts.pauses) };
+    let targets = targets(group, &view.roles, conditions);
     let mut released = released_counts(view, &targets, context);
     let unmade = if placer.is_some() { Unmade::of(group, view, &mut released, context) } else { None };
     let mut objections = Objections::of(group, view, plan_recovery(group, view, rollouts, *context.recovery), context);
@@ -183,7 +187,7 @@ fn explain(
     let reason = |held: &Held| Some((held.coordination.as_ref()?.index, held.reason));
     let turns = held.iter().filter_map(reason).collect();
     // A batch without room or without its layer is reported even before its pods are created.
-    held.retain(|held| !held.pods.is_empty() || held.reason == HoldReason::NoRoom || lacks_layer(held));
+    held.retain(|held| !held.pods.is_empty() || held.reason.may_be_of_unmade() || lacks_layer(held));
     held.extend(kept.explain_others(group, view).chain(incomplete));
     Explained { turns, held, missing_pods, diagnoses }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::model::{Batching, Coordination, Group, HoldReason, ProgressState, Progression};
+use crate::plan::decide::acceptance::{Acceptance, Conditions};
+use crate::plan::rollout::PauseEnd;
 use crate::plan::view::{ReplicaIs, RoleView};
 
 /// The condition under which the next batch of a progression goes.
@@ -34,7 +36,9 @@ pub(in crate::plan) const fn requirement(progression: Progression) -> Requiremen
     use HoldReason::{IncompleteBatch, PreviousSegmentNotReady, PreviousStepNotScheduled};
     use NextBatch::{AtOnce, WhenEarlierMayRun, WhenEarlierPass};
     let (next, test, word, reason) = match progression {
-        Progression::OrderedReady => (WhenEarlierPass, ReplicaIs::Ready, "ready", PreviousSegmentNotReady),
+        Progression::OrderedReady | Progression::Canary => {
+            (WhenEarlierPass, ReplicaIs::Ready, "ready", PreviousSegmentNotReady)
+        }
         Progression::Scheduled => (WhenEarlierPass, ReplicaIs::Scheduled, "scheduled", PreviousStepNotScheduled),
         Progression::Ordered => (WhenEarlierMayRun, ReplicaIs::Released, "released", IncompleteBatch),
         Progression::Parallel => (AtOnce, ReplicaIs::Ready, "ready", PreviousSegmentNotReady),
@@ -72,6 +76,8 @@ pub struct CoordinationTarget {
     pub waits_for: Option<WaitsFor>,
     /// The waiting coordination that blocks this one.
     pub blocked_by: Option<usize>,
+    /// The acceptance of the complete batches.
+    pub acceptance: Acceptance,
 }
 
 /// The targets of all roles.
@@ -88,14 +94,23 @@ impl Targets {
     pub fn coordination(&self, index: usize) -> Option<&CoordinationTarget> {
         self.coordinations.iter().find(|target| target.index == index)
     }
+
+    /// Returns the coordinations that pause after their canary, each with the end of the pause.
+    pub fn pauses(&self) -> impl Iterator<Item = (&CoordinationTarget, PauseEnd)> {
+        self.coordinations.iter().filter_map(|target| Some((target, target.pause()?)))
+    }
+}
+
+impl CoordinationTarget {
+    /// Returns the end of the pause after a canary.
+    pub fn pause(&self) -> Option<PauseEnd> {
+        self.acceptance.wait.as_ref()?.pause().filter(|_| self.state == ProgressState::Paused)
+    }
 }
 
 /// Calculates the target of each batched role. A coordination whose layer is missing waits for it.
-pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>, missing_layers: &[usize]) -> Targets {
-    let target = |(coordination, batching): (&Coordination, &Batching)| {
-        let requirement = requirement_of(group, batching);
-        target_of(coordination, batching, requirement, roles, missing_layers.contains(&coordination.index))
-    };
+pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>, conditions: Conditions<'_>) -> Targets {
+    let target = |of: (&Coordination, &Batching)| target_of((group, conditions), of, roles);
     let mut all: Vec<_> = group.batched().map(target).collect();
     block(&mut all, roles);
     let mut merged: BTreeMap<String, u32> = BTreeMap::new();
@@ -111,7 +126,8 @@ pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>, missing_layers
 /// `b * s` to `min((b + 1) * s, D) - 1`.
 ///
 /// - `full`, the complete batches: the least `floor(C / s)` of the roles with `C < D`; all batches if there is no such role.
-/// - Waiting, if an ordinal below `full * s` fails the test of the progression: the target of each role is `C`.
+/// - Waiting, if an ordinal below `full * s` fails the test of the progression, or these batches are not accepted (see
+///   [`Acceptance`]): the target of each role is `C`.
 /// - Progressing otherwise: the target of each role is `max(C, min((full + 1) * s, D))`.
 ///
 /// A target is never below `C` nor above `max(C, D)`. No role is more than one batch ahead of another one, apart from replicas
@@ -121,12 +137,11 @@ pub fn targets(group: &Group, roles: &BTreeMap<String, RoleView>, missing_layers
 /// Example: sizes prefill 10 and decode 5, desired 100 and 50, released 20 and 10. `full` is 2; once prefill 0-19 and decode 0-9
 /// are ready, the targets are 30 and 15.
 fn target_of(
-    coordination: &Coordination,
-    batching: &Batching,
-    requirement: Requirement,
+    (group, conditions): (&Group, Conditions<'_>),
+    (coordination, batching): (&Coordination, &Batching),
     roles: &BTreeMap<String, RoleView>,
-    lacks_layer: bool,
 ) -> CoordinationTarget {
+    let requirement = requirement_of(group, batching);
     // A role without a valid size makes no batches: it is not limited and does not limit others.
     let is_sized = |name: &&String| batching.size(name).is_some();
     let sized = batching.sizes.keys().filter(is_sized).filter_map(|name| Some((name.as_str(), roles.get(name)?)));
@@ -141,6 +156,15 @@ fn target_of(
         state,
         waits_for: None,
         blocked_by: None,
+        acceptance: Acceptance::default(),
+    };
+    let accepted = |full, pass| Acceptance::of((group, conditions), (coordination, batching), &sized, (full, pass));
+    let failing = |full| {
+        sized.iter().filter(|_| requirement.next == NextBatch::WhenEarlierPass).find_map(|(name, view)| {
+            let earlier = batching.ordinals(name, full, view.desired).start;
+            let ordinal = view.replicas.first_failing(earlier, requirement.test)?;
+            Some(WaitsFor { role: (*name).to_owned(), ordinal })
+        })
     };
     let desired = || sized.iter().map(|(name, view)| ((*name).to_owned(), view.desired)).collect();
     if sized.iter().any(|(_, view)| view.unknown) {
@@ -148,27 +172,31 @@ fn target_of(
     }
     let Some(full) = unfinished().filter_map(|(name, view)| batching.batch_of(name, view.current())).min() else {
         let total = batching.total(|name| roles.get(name).map(|view| view.desired));
-        return done(desired(), total, ProgressState::Complete);
+        let pass = batching.asks_acceptance() && failing(total).is_none();
+        let acceptance = Acceptance { wait: None, ..accepted(total, pass) };
+        return CoordinationTarget { acceptance, ..done(desired(), total, ProgressState::Complete) };
     };
-    if lacks_layer {
+    if conditions.missing_layers.contains(&coordination.index) {
         return done(current, full, ProgressState::Waiting);
     }
     if requirement.next == NextBatch::AtOnce {
         return done(desired(), full, ProgressState::Progressing);
     }
-    let failing = sized.iter().filter(|_| requirement.next == NextBatch::WhenEarlierPass).find_map(|(name, view)| {
-        let earlier = batching.ordinals(name, full, view.desired).start;
-        let ordinal = view.replicas.first_failing(earlier, requirement.test)?;
-        Some(WaitsFor { role: (*name).to_owned(), ordinal })
-    });
-    if failing.is_some() {
-        return CoordinationTarget { waits_for: failing, ..done(current, full, ProgressState::Waiting) };
+    let failing = failing(full);
+    let acceptance = accepted(full, failing.is_none());
+    let waiting = match &acceptance.wait {
+        Some(wait) if wait.pause().is_some() => Some(ProgressState::Paused),
+        Some(_) => Some(ProgressState::Waiting),
+        None => failing.is_some().then_some(ProgressState::Waiting),
+    };
+    if let Some(state) = waiting {
+        return CoordinationTarget { waits_for: failing, acceptance, ..done(current, full, state) };
     }
     let next = sized.iter().map(|(name, view)| {
         let target = batching.ordinals(name, full, view.desired).end.max(view.current());
         ((*name).to_owned(), target)
     });
-    done(next.collect(), full, ProgressState::Progressing)
+    CoordinationTarget { acceptance, ..done(next.collect(), full, ProgressState::Progressing) }
 }
 
 /// Blocks the coordinations that share a role with a waiting one. Only direct sharing counts, and a complete coordination
@@ -176,7 +204,7 @@ fn target_of(
 fn block(all: &mut [CoordinationTarget], roles: &BTreeMap<String, RoleView>) {
     let waiting: Vec<(usize, Vec<String>)> = all
         .iter()
-        .filter(|coordination| coordination.state == ProgressState::Waiting)
+        .filter(|coordination| matches!(coordination.state, ProgressState::Waiting | ProgressState::Paused))
         .map(|coordination| (coordination.index, coordination.roles.keys().cloned().collect()))
         .collect();
     for coordination in all.iter_mut().filter(|coordination| coordination.state == ProgressState::Progressing) {

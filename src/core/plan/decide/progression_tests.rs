@@ -19,7 +19,7 @@ fn whole_run(group: &Group) -> Vec<Vec<u32>> {
     let mut steps = Vec::new();
     loop {
         let views = group.roles.iter().map(|r| (r.name.clone(), mk_role(r.desired, counts[&r.name], counts[&r.name])));
-        let next = targets(group, &views.collect(), &[]).roles;
+        let next = targets(group, &views.collect(), Conditions::default()).roles;
         if next == counts {
             return steps;
         }
@@ -35,7 +35,11 @@ fn the_first_segment_goes_at_once() {
         &[("prefill", 100), ("decode", 50)],
         &json!([mk_segments("pd", "OrderedReady", &[("prefill", 10), ("decode", 5)])]),
     );
-    let next = targets(&group, &roles(&[("prefill", mk_role(100, 0, 0)), ("decode", mk_role(50, 0, 0))]), &[]);
+    let next = targets(
+        &group,
+        &roles(&[("prefill", mk_role(100, 0, 0)), ("decode", mk_role(50, 0, 0))]),
+        Conditions::default(),
+    );
     assert_eq!(of(&next), [("decode", 5), ("prefill", 10)]);
 }
 
@@ -45,11 +49,19 @@ fn ordered_ready_waits_for_the_segment_before() {
         &[("prefill", 100), ("decode", 50)],
         &json!([mk_segments("pd", "OrderedReady", &[("prefill", 10), ("decode", 5)])]),
     );
-    let waiting = targets(&group, &roles(&[("prefill", mk_role(100, 10, 9)), ("decode", mk_role(50, 5, 5))]), &[]);
+    let waiting = targets(
+        &group,
+        &roles(&[("prefill", mk_role(100, 10, 9)), ("decode", mk_role(50, 5, 5))]),
+        Conditions::default(),
+    );
     assert_eq!(of(&waiting), [("decode", 5), ("prefill", 10)]);
     assert_eq!(waiting.coordinations[0].state, ProgressState::Waiting);
     assert_eq!(waiting.coordinations[0].waits_for, Some(WaitsFor { role: "prefill".to_owned(), ordinal: 9 }));
-    let ready = targets(&group, &roles(&[("prefill", mk_role(100, 10, 10)), ("decode", mk_role(50, 5, 5))]), &[]);
+    let ready = targets(
+        &group,
+        &roles(&[("prefill", mk_role(100, 10, 10)), ("decode", mk_role(50, 5, 5))]),
+        Conditions::default(),
+    );
     assert_eq!(of(&ready), [("decode", 10), ("prefill", 20)]);
 }
 
@@ -58,9 +70,9 @@ fn ordered_does_not_look_at_readiness_and_parallel_at_nothing() {
     let sizes = [("prefill", 10), ("decode", 5)];
     let started = roles(&[("prefill", mk_role(100, 10, 0)), ("decode", mk_role(50, 5, 0))]);
     let ordered = mk_group(&[("prefill", 100), ("decode", 50)], &json!([mk_segments("pd", "Ordered", &sizes)]));
-    assert_eq!(of(&targets(&ordered, &started, &[])), [("decode", 10), ("prefill", 20)]);
+    assert_eq!(of(&targets(&ordered, &started, Conditions::default())), [("decode", 10), ("prefill", 20)]);
     let parallel = mk_group(&[("prefill", 100), ("decode", 50)], &json!([mk_segments("pd", "Parallel", &sizes)]));
-    assert_eq!(of(&targets(&parallel, &started, &[])), [("decode", 50), ("prefill", 100)]);
+    assert_eq!(of(&targets(&parallel, &started, Conditions::default())), [("decode", 50), ("prefill", 100)]);
 }
 
 #[test]
@@ -93,7 +105,7 @@ fn kep_32_merge_example() {
     let group = mk_group(&[("prefill", 300), ("decode", 100), ("router", 50)], &coordinations);
     let views =
         roles(&[("prefill", mk_role(300, 10, 10)), ("decode", mk_role(100, 6, 6)), ("router", mk_role(50, 2, 2))]);
-    assert_eq!(of(&targets(&group, &views, &[])), [("decode", 6), ("prefill", 15), ("router", 4)]);
+    assert_eq!(of(&targets(&group, &views, Conditions::default())), [("decode", 6), ("prefill", 15), ("router", 4)]);
 }
 
 #[test]
@@ -105,7 +117,7 @@ fn a_waiting_coordination_blocks_those_that_share_a_role() {
     let group = mk_group(&[("prefill", 300), ("decode", 100), ("router", 50)], &coordinations);
     let views =
         roles(&[("prefill", mk_role(300, 5, 4)), ("decode", mk_role(100, 3, 3)), ("router", mk_role(50, 2, 2))]);
-    let blocked = targets(&group, &views, &[]);
+    let blocked = targets(&group, &views, Conditions::default());
     assert_eq!(of(&blocked), [("decode", 3), ("prefill", 5), ("router", 2)]);
     assert_eq!(blocked.coordinations[1].blocked_by, Some(0));
 }
@@ -125,7 +137,8 @@ fn a_stored_size_of_zero_never_divides() {
         &[("prefill", 4), ("decode", 4)],
         &json!([mk_segments("pd", "OrderedReady", &[("prefill", 2), ("decode", 0)])]),
     );
-    let next = targets(&group, &roles(&[("prefill", mk_role(4, 0, 0)), ("decode", mk_role(4, 0, 0))]), &[]);
+    let next =
+        targets(&group, &roles(&[("prefill", mk_role(4, 0, 0)), ("decode", mk_role(4, 0, 0))]), Conditions::default());
     assert_eq!(of(&next), [("prefill", 2)]);
 }
 

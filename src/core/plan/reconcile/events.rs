@@ -209,7 +209,11 @@ impl Reported {
 const fn is_turn(reason: HoldReason) -> bool {
     matches!(
         reason,
-        HoldReason::PreviousSegmentNotReady | HoldReason::PreviousStepNotScheduled | HoldReason::BlockedByCoordination
+        HoldReason::PreviousSegmentNotReady
+            | HoldReason::PreviousStepNotScheduled
+            | HoldReason::BlockedByCoordination
+            | HoldReason::SegmentNotAccepted
+            | HoldReason::CanaryPaused
     )
 }
 

@@ -161,7 +161,8 @@ impl Pass<'_> {
         self.placed(decision);
         self.memory.decided.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.decided.stalled = conditions::says_stalled(&seen.status);
-        self.memory.decided.rollouts_paused = count(rollouts.stages.iter().filter(|s| s.pause.is_some()).count());
+        let paused = rollouts.stages.iter().filter(|stage| stage.pause.is_some()).count();
+        self.memory.decided.rollouts_paused = count(paused + decision.targets.pauses().count());
         self.memory.decided.batches = states(group, view, decision);
         self.memory.decided.segments = decision.elastic.as_ref().map(ElasticPlan::counts).unwrap_or_default();
         self.remember_recoveries(&decision.recovery);
@@ -181,14 +182,13 @@ impl Pass<'_> {
         events.extend(self.memory.status.events(group));
         self.publish(About::Group(group.clone()), events);
         self.tell_pods(group, view, decision);
-        // A rollout that pauses waits for nobody, and has not stalled when it goes on.
+        // A rollout that pauses waits for nobody, and has not stalled when it goes on; so do the segments after a canary.
         let mut open = decision.rollout.values().filter(|role| role.state != ProgressState::Paused);
-        let waits = !decision.held.is_empty() || open.next().is_some() || !conditions::is_ready(&view.roles);
+        let lacks = !decision.held.is_empty() || !conditions::is_ready(&view.roles);
+        let waits = open.next().is_some() || (lacks && !decision.pauses());
         self.memory.movement.rests = !waits;
         self.pass_again(self.memory.movement.stalled_at(deadline).filter(|_| waits));
-        self.pass_again(
-            rollouts.pause_ends().and_then(|end| Some(self.now + Moment::parse(self.now_text)?.until(end))),
-        );
+        self.pass_after_pause(rollouts, &decision.targets);
         self.roll(group, rollouts, decision);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);

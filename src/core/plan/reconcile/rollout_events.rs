@@ -87,7 +87,8 @@ impl ReportedRollouts {
         let waits: Vec<_> = open.filter_map(|(name, role)| Some((name, role.state, role.waits.as_ref()?))).collect();
         // The wait for a starting replica of the same role is not reported; held replicas have Events of their own.
         let is_told = |(_, state, wait): &&(&String, ProgressState, &Wait)| {
-            *state == ProgressState::Waiting && matches!(wait.reason, WaitReason::Skew | WaitReason::Settling)
+            *state == ProgressState::Waiting
+                && matches!(wait.reason, WaitReason::Skew | WaitReason::Settling | WaitReason::Object(_))
         };
         let key = |(name, _, wait): &(&String, ProgressState, &Wait)| ((*name).clone(), wait.reason, wait.role.clone());
         let new = waits.iter().filter(is_told).map(key).filter(|key| !self.waits.contains(key));

@@ -120,6 +120,7 @@ fn a_step_is_reported_when_it_begins_and_so_is_the_pause_after_it() {
             number: StepNumber { step, steps: 3, back: false },
             limits: BTreeMap::from([("a".to_owned(), step)]),
             behind: vec!["a".to_owned()],
+            lacks: None,
             pause: paused.then_some(PauseEnd::Resume),
             state: RolloutState { revisions, ..RolloutState::default() },
         };

@@ -3,10 +3,11 @@
 use crate::model::moment::Moment;
 use crate::model::{Group, ProgressState, RolledWorkload, RollingBounds};
 use crate::plan::decide::decision::Decision;
+use crate::plan::decide::progression::Targets;
 use crate::plan::evaluate::Observation;
 use crate::plan::reconcile::action::{Action, Step};
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::rollout::{Rollouts, Stage};
+use crate::plan::rollout::{PauseEnd, Rollouts, Stage};
 use crate::plan::view::Snapshot;
 
 impl Pass<'_> {
@@ -56,6 +57,17 @@ impl Pass<'_> {
                 self.set_partition(workload, plan.partition, false);
             }
         }
+    }
+
+    /// Plans another pass for the end of the next pause, of a rollout or after a canary.
+    pub(in crate::plan) fn pass_after_pause(&mut self, rollouts: &Rollouts, targets: &Targets) {
+        let of_steps = rollouts.stages.iter().filter_map(|stage| stage.pause);
+        let at = |end| match end {
+            PauseEnd::At(end) => Some(end),
+            PauseEnd::Resume | PauseEnd::After(_) => None,
+        };
+        let end = of_steps.chain(targets.pauses().map(|(_, end)| end)).filter_map(at).min();
+        self.pass_again(end.and_then(|end| Some(self.now + Moment::parse(self.now_text)?.until(end))));
     }
 
     /// Ends the hold of a workload: it gets back the partition that its user asked for.

@@ -18,6 +18,7 @@ fn together(roles: &[&str]) -> RollingBounds {
         partition: 0,
         steps: Vec::new(),
         segments: None,
+        object: None,
     }
 }
 

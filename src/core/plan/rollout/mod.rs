@@ -202,6 +202,8 @@ pub enum WaitReason {
     Skew,
     /// The step under way updates no more replicas of the role, and a role is behind in it.
     Step(StepNumber),
+    /// The object of a step does not have its condition.
+    Object(StepNumber),
     /// The rollout pauses after a step.
     Pause(StepNumber, PauseEnd),
     /// The segment of this number, from 1, is updated and not ready, and no further one may be unavailable.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::cohorts::{RolledRole, cohorts};
 use super::standing::{Standings, at_rest, observed, of_open};
-use super::{Edit, Ordinal, PauseEnd, Pauses, RoleRollout, RolloutPlan, Stage};
+use super::{Edit, Ordinal, Pauses, RoleRollout, RolloutPlan, Stage};
 use crate::api::status::{Cohorts, ObservedWorkload};
 use crate::model::moment::Moment;
 use crate::model::{Group, RolledWorkload, RollingBounds};
@@ -105,15 +105,6 @@ impl Rollouts {
 }
 
 impl Rollouts {
-    /// Returns when the next pause ends by itself.
-    pub(in crate::plan) fn pause_ends(&self) -> Option<Moment> {
-        let end = |stage: &Stage| match stage.pause {
-            Some(PauseEnd::At(end)) => Some(end),
-            _ => None,
-        };
-        self.stages.iter().filter_map(end).min()
-    }
-
     /// Notes the decision on pods: `released` replicas of each batched role may run, and pods for which `goes` returns true are
     /// about to be released, such as a pod that its workload has just recreated.
     pub(in crate::plan) fn decided(

@@ -1,5 +1,5 @@
-//! The step under way of each rollout in steps: derived from the replicas that are updated and ready, apart from pauses, which
-//! the status keeps.
+//! The step under way of each rollout in steps: derived from the replicas that are updated and ready, apart from pauses and the
+//! acceptance of steps, which the status keeps.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,8 +9,9 @@ use crate::api::status::RolloutState;
 use crate::model::moment::Moment;
 use crate::model::rollout_step::Pause;
 use crate::model::{Group, RollingBounds, RolloutStep};
+use crate::plan::view::{Awaited, AwaitedObjects};
 
-/// The inputs on pauses: the time, and what the status keeps.
+/// The inputs on pauses and acceptance: the time, what the status keeps, and the objects that are waited for.
 #[derive(Clone, Debug, Default)]
 pub struct Pauses {
     /// The current time; without it, no pause ends by itself.
@@ -19,6 +20,8 @@ pub struct Pauses {
     pub resumed: Option<Moment>,
     /// The stored state by position of the coordination in the list of the group.
     pub past: BTreeMap<usize, RolloutState>,
+    /// The objects that steps and batches wait for.
+    pub objects: AwaitedObjects,
 }
 
 /// The step under way of one coordination's rollout, or the pause after it.
@@ -34,6 +37,8 @@ pub struct Stage {
     pub behind: Vec<String>,
     /// The end of the pause after the step, during which nothing moves.
     pub pause: Option<PauseEnd>,
+    /// Why the object of the step does not have its condition, before which nothing moves.
+    pub lacks: Option<String>,
     /// The state to store.
     pub state: RolloutState,
 }
@@ -64,7 +69,22 @@ impl Pauses {
         let stored =
             |bounds: &RollingBounds| Some((bounds.index, group.status.coordination(&bounds.name)?.rollout.clone()?));
         let past = bounds.iter().filter(|bounds| !bounds.steps.is_empty()).filter_map(stored).collect();
-        Self { now, resumed: group.carrier.rollout_resumed, past }
+        Self { now, resumed: group.carrier.rollout_resumed, past, objects: AwaitedObjects::Unknown }
+    }
+
+    /// Returns the end of a pause that began at this time; `None` if it has ended.
+    pub(in crate::plan) fn lasts(&self, pause: Pause, began: Option<Moment>) -> Option<PauseEnd> {
+        let Self { now, resumed, .. } = *self;
+        if resumed.zip(began).is_some_and(|(resumed, began)| resumed >= began) {
+            return None;
+        }
+        let end = match (pause.duration, began) {
+            (None, _) => PauseEnd::Resume,
+            (Some(time), None) => PauseEnd::After(time),
+            (Some(time), Some(began)) => PauseEnd::At(began.after(time)),
+        };
+        let is_over = matches!(end, PauseEnd::At(end) if now.is_some_and(|now| now >= end));
+        (!is_over).then_some(end)
     }
 }
 
@@ -86,9 +106,12 @@ impl Stage {
 /// A role without an open rollout holds back no other. An edit that was taken back walks the steps back: with `n` steps, the
 /// role may have `D - G(n - i)` replicas of the old revision in step `i`. While other roles go on, it goes back at once.
 ///
+/// With an object in `readyWhen`, a step before the last ends when its object has the condition, and the pause after it begins
+/// then.
+///
 /// Only pauses are remembered: since when the rollout has been at the step of the pause, and the shares at which the last pause
-/// ended. Another edit of a role forgets the latter. A pause counts only when a role that takes part has moved since the pause
-/// before.
+/// ended, or the last step was accepted. Another edit of a role forgets the latter. A pause counts only when a role that takes
+/// part has moved since the pause before.
 pub fn stages(bounds: &[RollingBounds], roles: &BTreeMap<String, RoleRollout>, pauses: &Pauses) -> Vec<Stage> {
     let in_steps = bounds.iter().filter(|one| !one.steps.is_empty());
     in_steps.filter_map(|one| Course { all: bounds, bounds: one, roles, pauses }.stage()).collect()
@@ -109,12 +132,13 @@ struct Leg<'a> {
     limits: BTreeMap<&'a str, u32>,
     behind: Vec<&'a str>,
     pause: Option<PauseEnd>,
+    lacks: Option<String>,
 }
 
 impl Leg<'_> {
     /// Returns a step that holds nothing back.
     fn free(step: u32) -> Self {
-        Self { step, limits: BTreeMap::new(), behind: Vec::new(), pause: None }
+        Self { step, limits: BTreeMap::new(), behind: Vec::new(), pause: None, lacks: None }
     }
 }
 
@@ -142,7 +166,7 @@ impl<'a> Course<'a> {
     }
 
     fn told(&self, leg: Leg<'_>, number: StepNumber, state: RolloutState) -> Stage {
-        let Leg { limits, behind, pause, .. } = leg;
+        let Leg { limits, behind, pause, lacks, .. } = leg;
         Stage {
             index: self.bounds.index,
             name: self.bounds.name.clone(),
@@ -150,6 +174,7 @@ impl<'a> Course<'a> {
             limits: limits.into_iter().map(|(role, limit)| (role.to_owned(), limit)).collect(),
             behind: behind.into_iter().map(str::to_owned).collect(),
             pause,
+            lacks,
             state,
         }
     }
@@ -167,19 +192,33 @@ impl<'a> Course<'a> {
             if !leg.behind.is_empty() {
                 return leg;
             }
-            let Some(pause) = step.pause else { continue };
+            if step.pause.is_none() && self.bounds.object.is_none() {
+                continue;
+            }
             let since_before = before.replace(step);
             if !self.counts(step, since_before, (open, state)) {
                 continue;
             }
+            if let Some(why) = self.lacks(number) {
+                return Leg { lacks: Some(why), ..leg };
+            }
             let began = since.take().or_else(|| self.begins());
-            if let Some(pause) = self.lasts(pause, began) {
+            if let Some(pause) = step.pause.and_then(|pause| self.pauses.lasts(pause, began)) {
                 state.paused_since = began.map(Moment::text);
                 return Leg { pause: Some(pause), ..leg };
             }
             state.passed.clone_from(&step.shares);
         }
         Leg::free(self.count())
+    }
+
+    /// Returns why the object of a step does not have its condition.
+    fn lacks(&self, step: u32) -> Option<String> {
+        match self.pauses.objects.ask(self.bounds.object.as_ref()?, step) {
+            Awaited::Holds(_) => None,
+            Awaited::Lacks(why, None) => Some(why),
+            Awaited::Lacks(why, Some(since)) => Some(format!("{why}, since {}", since.text())),
+        }
     }
 
     /// Returns when a pause begins: now, and later than a person ended another one.
@@ -206,7 +245,7 @@ impl<'a> Course<'a> {
             limits.get(name).is_some_and(|limit| role.done() < (*limit).min(self.last(name, role)))
         };
         let behind = open.iter().filter(is_behind).map(|(name, _)| *name).collect();
-        Leg { step, limits, behind, pause: None }
+        Leg { step, limits, behind, pause: None, lacks: None }
     }
 
     /// Returns the number of updated replicas when all steps are over: `partition` keeps the others old.
@@ -228,21 +267,6 @@ impl<'a> Course<'a> {
         let is_left = open.iter().any(|(name, role)| role.updated() < self.last(name, role));
         let ended = step.shares.iter().all(|(role, share)| *share <= state.passed.get(role).copied().unwrap_or(0));
         is_left && !ended && state.revisions.keys().any(has_moved)
-    }
-
-    /// Returns the end of a pause that began at this time; `None` if it has ended.
-    fn lasts(&self, pause: Pause, began: Option<Moment>) -> Option<PauseEnd> {
-        let Pauses { now, resumed, .. } = self.pauses;
-        if resumed.zip(began).is_some_and(|(resumed, began)| resumed >= began) {
-            return None;
-        }
-        let end = match (pause.duration, began) {
-            (None, _) => PauseEnd::Resume,
-            (Some(time), None) => PauseEnd::After(time),
-            (Some(time), Some(began)) => PauseEnd::At(began.after(time)),
-        };
-        let is_over = matches!(end, PauseEnd::At(end) if now.is_some_and(|now| now >= end));
-        (!is_over).then_some(end)
     }
 }
 

@@ -1,10 +1,13 @@
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::ProgressState;
 use crate::model::rolling::FROZEN;
-use crate::plan::rollout::{Ordinal, RolloutPlan, Rollouts, plan_rollout, rollouts, stage_text, waits_for};
+use crate::model::{AwaitedKind, ProgressState};
+use crate::plan::rollout::{Ordinal, RolloutPlan, Rollouts, WaitReason, plan_rollout, rollouts, stage_text, waits_for};
 use crate::plan::test_support::mk_group;
+use crate::plan::view::{SeenCondition, SeenKind, SeenObject};
 
 const OLD: Ordinal = Ordinal { updated: false, ready: true, held: false, given_up: false };
 const NEW: Ordinal = Ordinal { updated: true, ..OLD };
@@ -365,4 +368,41 @@ fn before_the_controllers_have_seen_the_edits_nothing_is_known() {
     let before = story.pauses.past[&0].clone();
     story.role("decode").judged = false;
     assert_eq!(story.stage().state, before, "a write to a workload changes nothing of what is remembered");
+}
+
+/// Each step but the last waits for its own Job, whose end is remembered: the Job may be gone later. The pause begins then.
+#[test]
+fn a_step_ends_when_its_object_has_the_condition() {
+    let object = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "check-$(STEP)", "condition": "Complete"});
+    let mut story = Story::with(&json!({
+        "readyWhen": { "object": object },
+        "steps": [{ "prefill": "30%" }, { "pause": {} }, { "decode": "100%" }, { "prefill": "100%" }],
+    }));
+    let jobs = |names: &[&str]| {
+        let job = |name: &&str| {
+            let complete = SeenCondition { kind: "Complete".into(), is_true: true, reason: "".into(), since: None };
+            ((*name).into(), Arc::new(SeenObject { created: None, conditions: vec![complete] }))
+        };
+        let kind = AwaitedKind { group: "batch".to_owned(), kind: "Job".to_owned() };
+        let known = SeenKind::Known(Arc::new(names.iter().map(job).collect()));
+        AwaitedObjects::Seen(BTreeMap::from([(kind, known)]))
+    };
+    story.pauses.objects = jobs(&["check-2"]);
+    let (way, end) = story.go_on();
+    assert_eq!(
+        (way.last(), end.as_str()),
+        (Some(&[3, 0]), r#""roll" waits after step 1 of 3: Job "check-1" is not there"#)
+    );
+    let (_, plan) = story.plan();
+    let wait = plan["prefill"].waits.clone().unwrap();
+    assert_eq!(
+        (wait.reason, plan["prefill"].state),
+        (WaitReason::Object(story.stage().number), ProgressState::Waiting)
+    );
+    story.pauses.objects = jobs(&["check-1"]);
+    assert_eq!(story.go_on().1, r#""roll" pauses after step 1 of 3 until it is resumed"#);
+    story.at(2000).resume();
+    assert_eq!(story.go_on().1, r#""roll" waits after step 2 of 3: Job "check-2" is not there"#);
+    story.pauses.objects = jobs(&["check-2"]);
+    assert_eq!(story.go_on().1, "nothing", "no Job is waited for after the last step, or once more");
 }

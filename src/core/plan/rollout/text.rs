@@ -37,6 +37,7 @@ pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>)
         WaitReason::Settling => format!("{name} waits: {other} may be edited as well"),
         WaitReason::Skew => format!("{name} waits for {other}: {counts}{replica}"),
         WaitReason::Step(number) => format!("{name} waits for the end of {number}: {other} is at {counts}{replica}"),
+        WaitReason::Object(number) => format!("{name} waits after {number} for the object of `readyWhen`"),
         WaitReason::Pause(number, end) => format!("{name} pauses after {number} {end}"),
         WaitReason::Segment(number) => {
             let replica = wait.ordinal.map(|ordinal| format!("{other}-{ordinal}")).unwrap_or_default();
@@ -59,9 +60,12 @@ pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>)
 /// Returns a sentence such as `"roll" is in step 2 of 3, which ends with decode 4/4 updated and ready`, or `"roll" pauses after
 /// step 1 of 3 until it is resumed`.
 pub fn stage_text(stage: &Stage, roles: &BTreeMap<String, RoleRollout>) -> String {
-    let Stage { name, number, pause, limits, behind, .. } = stage;
+    let Stage { name, number, pause, lacks, limits, behind, .. } = stage;
     if let Some(end) = pause {
         return format!("{name:?} pauses after {number} {end}");
+    }
+    if let Some(why) = lacks {
+        return format!("{name:?} waits after {number}: {why}");
     }
     let goal = |role: &String| {
         let (limit, rollout) = (limits.get(role)?, roles.get(role)?);

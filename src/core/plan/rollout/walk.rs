@@ -145,6 +145,9 @@ impl<'a> Walk<'a> {
             let reason = WaitReason::Pause(stage.number, end);
             return Some(Wait { reason, role: self.name.to_owned(), ordinal: None });
         }
+        if stage.lacks.is_some() {
+            return Some(Wait { reason: WaitReason::Object(stage.number), role: self.name.to_owned(), ordinal: None });
+        }
         let other = stage.behind.iter().find(|behind| *behind != self.name)?;
         let ordinal = self.roles.get(other).and_then(RoleRollout::behind);
         Some(Wait { reason: WaitReason::Step(stage.number), role: other.clone(), ordinal })

@@ -7,17 +7,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::api::status::{CoordinationState, GroupStatus};
+use crate::model::moment::Moment;
 use crate::model::{Group, ProgressState, Role, RolloutClaim, ScaledWorkload};
 use crate::plan::decide::decision::{Decision, Release};
 use crate::plan::decide::{DecisionContext, decide};
 use crate::plan::elastic::ElasticContext;
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::placement::Placer;
-use crate::plan::rollout::Rollouts;
+use crate::plan::rollout::{Pauses, Rollouts};
 use crate::plan::simulate::site::{Nodes, running};
 use crate::plan::status::conditions;
 use crate::plan::view::counts::{RoleCounts, TooLarge};
-use crate::plan::view::{GroupView, HeldPod, ObservedCounts, PodFacts, RoleView};
+use crate::plan::view::{AwaitedObjects, GroupView, HeldPod, ObservedCounts, PodFacts, RoleView};
 use crate::rules::Violation;
 
 pub use self::site::{Occupied, Site, SitePod};
@@ -55,9 +56,9 @@ const MOST_WORK: usize = 10_000_000;
 const PER_STEP: usize = 1_000;
 const PER_STEP_ON_NODES: usize = 8;
 
-/// Simulates the whole run: all pods exist and are held, and each released replica becomes ready before the next decision. With a
-/// site, only pods with room become ready, and pods that have a node there run from the beginning. A group with faults does not
-/// start.
+/// Simulates the whole run: all pods exist and are held, and each released replica becomes ready before the next decision, with the
+/// objects that batches wait for. A person ends the pause after a canary. With a site, only pods with room become ready, and pods
+/// that have a node there run from the beginning. A group with faults does not start.
 ///
 /// # Errors
 ///
@@ -91,13 +92,13 @@ pub fn simulate(
             elastic,
             ..DecisionContext::default()
         };
-        let decide = |placer: Option<&mut Placer<'_>>| decide(&group, &view, &mut Rollouts::default(), context, placer);
+        let decide = |placer: Option<&mut Placer<'_>>| decide(&group, &view, &mut without_pauses(), context, placer);
         let decision = match &mut nodes {
             Some(nodes) => nodes.placing(|placer| decide(Some(placer))),
             None => decide(None),
         };
         if decision.release.is_empty() {
-            let observation = Observation { view, rollouts: Rollouts::default() };
+            let observation = Observation { view, rollouts: without_pauses() };
             let seen = evaluated(&group, observation, context, nodes.as_mut());
             return Ok(finish((begun, steps), seen, faults, nodes));
         }
@@ -129,6 +130,7 @@ pub fn decide_once(
     let mut group = without_past(group, observed.ever_ready);
     group.status.recoveries.clone_from(&observed.recoveries);
     group.desire_beside(&observed.released());
+    group.status.coordination_state = observed.accepted(&group);
     let (view, mut nodes) = begin(&group, observed, sizes, site)?;
     let workloads = workloads(&group, &view, |role| role.replicas.pods_in(..).replicas);
     let (missing, keys) = of_nodes(nodes.as_ref());
@@ -159,6 +161,13 @@ fn begin(
     let mut nodes = Nodes::begin(site, group, &mut view);
     nodes.settle(group, &view);
     Ok((view, Some(nodes)))
+}
+
+/// Returns no rollouts, pauses that a person ends at once, and objects that have their conditions.
+fn without_pauses() -> Rollouts {
+    let resumed = Some(Moment(i64::MAX));
+    let pauses = Pauses { resumed, objects: AwaitedObjects::AllHold, ..Pauses::default() };
+    Rollouts { pauses, ..Rollouts::default() }
 }
 
 fn batched(group: &Group) -> impl Iterator<Item = &String> {

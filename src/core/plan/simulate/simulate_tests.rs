@@ -18,6 +18,7 @@ fn mk_observed(roles: &[(&str, RoleCounts)]) -> ObservedCounts {
         roles: roles.iter().map(|(name, counts)| ((*name).to_owned(), counts.clone())).collect(),
         ever_ready: false,
         recoveries: Vec::new(),
+        accepted: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::status::{Condition, GroupStatus, RecoveryState};
 use crate::model::wording::counted;
 use crate::model::{Group, GroupKey, HoldReason};
+use crate::plan::decide::progression::{CoordinationTarget, Targets};
 use crate::plan::recovery::entry::{Phase, loss_text};
 use crate::plan::recovery::text::{batch_name, many_text, pause};
 use crate::plan::recovery::{PAUSED, RESUMED, RecoveryPlan};
@@ -35,7 +36,8 @@ pub const PROGRESSING: &str = "Progressing";
 /// The reason of `Progressing` when nothing moved for longer than the progress deadline.
 pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 
-/// The reason while replicas stay old as asked for; as a condition, `RolloutPaused`: a rollout is at a pause of its steps.
+/// The reason while replicas stay old as asked for; as a condition, `RolloutPaused`: a rollout is at a pause of its steps, or
+/// segments at the pause after their canary.
 pub const ROLLOUT_PAUSED: &str = "RolloutPaused";
 
 /// `Conflicted`: another object, which was first, coordinates the same group.
@@ -176,13 +178,19 @@ pub fn rollout_complete(standings: &Standings, unclaimed: &BTreeSet<String>) -> 
     Some(if known.is_some() { condition } else { Condition { status: "Unknown".to_owned(), ..condition } })
 }
 
-/// Returns the condition on pauses between steps, if a rollout is at one. A reason that ends by a person goes first.
-pub fn rollout_paused(group: &Group, stages: &[Stage]) -> Option<Condition> {
-    let ends = || stages.iter().filter_map(|stage| stage.pause);
-    let reason = ends().map(|end| if end == PauseEnd::Resume { "UntilResumed" } else { "ForDuration" }).max()?;
-    let paused = stages.iter().filter_map(|stage| Some((stage, stage.pause?)));
-    let texts: Vec<_> =
-        paused.map(|(stage, end)| format!("{:?} pauses after {} {end}", stage.name, stage.number)).collect();
+/// Returns the condition on pauses between steps and after canaries, if there is one. A reason that ends by a person goes first.
+pub fn rollout_paused(group: &Group, stages: &[Stage], targets: &Targets) -> Option<Condition> {
+    let canary = |(target, end): (&CoordinationTarget, PauseEnd)| {
+        let name = group.coordination(target.index)?.display_name();
+        Some((end, format!("{name:?} pauses after its canary {end}")))
+    };
+    let step = |stage: &Stage| {
+        Some((stage.pause?, format!("{:?} pauses after {} {}", stage.name, stage.number, stage.pause?)))
+    };
+    let (ends, texts): (Vec<_>, Vec<_>) =
+        stages.iter().filter_map(step).chain(targets.pauses().filter_map(canary)).unzip();
+    let reason = |end: PauseEnd| if end == PauseEnd::Resume { "UntilResumed" } else { "ForDuration" };
+    let reason = ends.into_iter().map(reason).max()?;
     let GroupKey { namespace, name } = &group.key;
     let within = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
     let message = format!("{}; `rolegate resume {name}{within}` resumes it", texts.join("; "));

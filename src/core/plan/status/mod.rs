@@ -15,6 +15,7 @@ use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::no_replica;
+use crate::plan::decide::progression::Targets;
 use crate::plan::elastic::{self, ElasticPlan};
 use crate::plan::recovery::text::recovery_is_off;
 use crate::plan::rollout::{RolePlan, Rollouts, stage_text, waits_for};
@@ -47,7 +48,7 @@ pub fn status(
     let standings = rollouts.standings(&decision.rollout);
     let mut conditions = conditions::conditions(before, &view.roles, (segments, &standings), lacks, &progress);
     conditions.extend(conditions::rollout_complete(&standings, &rollouts.unclaimed));
-    conditions.extend(conditions::rollout_paused(group, &rollouts.stages));
+    conditions.extend(conditions::rollout_paused(group, &rollouts.stages, &decision.targets));
     conditions.extend(elastic_condition(group, decision));
     conditions.extend(conditions::exhausted(group, &decision.recovery));
     conditions.extend(conditions::paused(group, &decision.recovery));
@@ -300,6 +301,7 @@ fn coordination_states(
             complete_batches: complete.batches,
             complete_replicas: complete.replicas,
             complete_sizes: complete.sizes,
+            accepted: accepted(group, coordination, targets),
             rollout: under_way.map(|stage| stage.state.clone()),
             last_update_time: None,
         }
@@ -309,13 +311,20 @@ fn coordination_states(
     group.coordinations.iter().filter(ours).map(entry).collect()
 }
 
+/// Returns the number of accepted batches; it is kept where the replicas or the layer are not known.
+fn accepted(group: &Group, coordination: &Coordination, targets: &Targets) -> Option<u32> {
+    coordination.batching().filter(|batching| batching.asks_acceptance())?;
+    let decided = targets.coordination(coordination.index).and_then(|target| target.acceptance.accepted);
+    decided.or_else(|| group.status.coordination(&coordination.display_name())?.accepted)
+}
+
 fn domains_of(domains: Option<&BTreeMap<u32, String>>) -> BTreeMap<String, String> {
     domains.into_iter().flatten().map(|(index, domain)| (index.to_string(), domain.clone())).collect()
 }
 
 /// Reports whether the decided status must be committed: released counts, domains, cohorts, succeeded replicas, the scale-in,
-/// recoveries, complete batches or the steps of rollouts differ from the stored status. They are committed before pods are
-/// released, recreated, updated or deleted.
+/// recoveries, complete or accepted batches or the steps of rollouts differ from the stored status. They are committed before
+/// pods are released, recreated, updated or deleted.
 pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
     committed_counts(decided) != committed_counts(stored)
         || domains(decided) != domains(stored)
@@ -324,7 +333,12 @@ pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
         || decided.draining != stored.draining
         || decided.recoveries != stored.recoveries
         || complete(decided) != complete(stored)
+        || accepted_batches(decided) != accepted_batches(stored)
         || steps(decided) != steps(stored)
+}
+
+fn accepted_batches(status: &GroupStatus) -> BTreeMap<&str, u32> {
+    status.coordination_state.iter().filter_map(|state| Some((state.name.as_str(), state.accepted?))).collect()
 }
 
 fn steps(status: &GroupStatus) -> BTreeMap<&str, &RolloutState> {

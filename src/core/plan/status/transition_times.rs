@@ -57,6 +57,7 @@ fn is_state(a: &CoordinationState, b: &CoordinationState) -> bool {
         complete_batches,
         complete_replicas,
         complete_sizes,
+        accepted,
         rollout,
         last_update_time: _,
     } = a;
@@ -66,6 +67,7 @@ fn is_state(a: &CoordinationState, b: &CoordinationState) -> bool {
         && *complete_batches == b.complete_batches
         && *complete_replicas == b.complete_replicas
         && *complete_sizes == b.complete_sizes
+        && *accepted == b.accepted
         && *rollout == b.rollout
 }
 

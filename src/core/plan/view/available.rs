@@ -1,4 +1,5 @@
-//! Availability: a ready pod counts once it was ready for the `minReadySeconds` of its workload, as in the workload itself.
+//! Availability: a ready pod counts once it was ready for the `minReadySeconds` of its workload, as in the workload itself, and for
+//! that of `readyWhen`.
 
 use std::sync::Arc;
 
@@ -9,11 +10,12 @@ use crate::plan::view::{GroupView, PodFacts};
 impl GroupView {
     /// Marks pods that were not ready for long enough as not ready, and notes when the next of them counts.
     pub(in crate::plan) fn wait_until_available(&mut self, group: &Group, now: Moment) {
-        for role in group.roles.iter().filter(|role| role.workload.min_ready_seconds > 0) {
+        let timed = group.roles.iter().map(|role| (role, group.min_ready_seconds(role)));
+        for (role, seconds) in timed.filter(|(_, seconds)| *seconds > 0) {
             let Some(view) = self.roles.get_mut(&role.name) else { continue };
             let counts_at = |pod: &Arc<PodFacts>| {
                 let since = pod.ready_since.filter(|_| pod.ready)?;
-                let at = Moment(i64::from(since).saturating_add(role.workload.min_ready_seconds.into()));
+                let at = Moment(i64::from(since).saturating_add(seconds.into()));
                 (now < at).then_some(at)
             };
             let young: Vec<_> = view

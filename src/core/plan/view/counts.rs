@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::api::status::RecoveryState;
-use crate::model::{Group, PodIdentity, Queued};
+use crate::api::status::{CoordinationState, RecoveryState};
+use crate::model::{Batching, Coordination, Group, PodIdentity, Queued};
 use crate::plan::view::{GroupPods, GroupView, LabelledPlace, PodFacts, PodRef, Stamp};
 
 /// The observed state of a group in a state file.
@@ -19,6 +19,8 @@ pub struct ObservedCounts {
     pub ever_ready: bool,
     /// Broken batches, as in `status.recoveries`.
     pub recoveries: Vec<RecoveryState>,
+    /// The number of accepted batches of each coordination with a canary or `readyWhen.object`.
+    pub accepted: Option<u32>,
 }
 
 /// Counts of replicas of one role: the lowest ordinals of each kind, and the highest for `updated…`.
@@ -56,6 +58,17 @@ impl ObservedCounts {
     pub fn released(&self) -> BTreeMap<String, u32> {
         let of = |counts: &RoleCounts| counts.released.max(counts.scheduled).max(counts.ready);
         self.roles.iter().map(|(role, counts)| (role.clone(), of(counts))).collect()
+    }
+
+    /// Returns the accepted batches as a status keeps them.
+    pub(in crate::plan) fn accepted(&self, group: &Group) -> Vec<CoordinationState> {
+        let asked = group.batched().filter(|(_, batching)| batching.asks_acceptance());
+        let state = |(coordination, _): (&Coordination, &Batching)| CoordinationState {
+            name: coordination.display_name(),
+            accepted: self.accepted,
+            ..CoordinationState::default()
+        };
+        asked.map(state).collect()
     }
 
     /// Returns the counts as a view of pods. `sizes` holds the pods of one replica by role; the default is 1.

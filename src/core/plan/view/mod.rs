@@ -1,6 +1,7 @@
 //! Observation: pods, counted by role and ordinal.
 
 mod available;
+mod awaited;
 pub mod counts;
 mod group;
 mod job;
@@ -16,6 +17,8 @@ mod snapshot;
 mod stamp;
 mod succeeded;
 
+pub(in crate::plan) use awaited::Awaited;
+pub use awaited::{AwaitedObjects, SeenCondition, SeenKind, SeenObject};
 pub use counts::ObservedCounts;
 pub use group::GroupView;
 pub use job::JobOf;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::api::ObjectKind;
 use crate::model::moment::Moment;
 use crate::model::{Claims, LetGo, RolledWorkload, ScaledWorkload, Stance};
-use crate::plan::view::{GroupPods, Leaving, NodeRefusal};
+use crate::plan::view::{AwaitedObjects, GroupPods, Leaving, NodeRefusal};
 use crate::rules::Violation;
 
 /// The inputs of planning for one group.
@@ -20,6 +20,8 @@ pub struct Snapshot {
     pub spared: Arc<[Violation]>,
     /// Coordinations whose layer is missing, by position in the list of the group.
     pub missing_layers: Vec<usize>,
+    /// The objects that its batches and rollouts wait for.
+    pub objects: AwaitedObjects,
     /// The node label of the domains of each coordination that has some, by position in the list of the group.
     pub domain_keys: Vec<(usize, String)>,
     pub pods: GroupPods,

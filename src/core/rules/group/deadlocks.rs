@@ -68,8 +68,7 @@ fn ends<'a>(
 /// Refuses a gang over the whole group next to batches: it waits for held pods, and the batches wait for the gang.
 pub(super) fn gang(group: &Group, _: &World, report: &mut Report) {
     let Some(path) = &group.gang else { return };
-    let waits =
-        |batching: &Batching| matches!(batching.progression(), Progression::OrderedReady | Progression::Scheduled);
+    let waits = |batching: &Batching| !matches!(batching.progression(), Progression::Ordered | Progression::Parallel);
     let mut batched: Vec<_> = group.batched().collect();
     batched.sort_by_key(|(_, batching)| !waits(batching));
     let Some((coordination, batching)) = batched.first() else { return };

@@ -11,6 +11,7 @@ mod elastic;
 mod form;
 mod needs;
 mod placement;
+mod ready_when;
 mod recovery;
 mod rollout;
 mod rollout_by;
@@ -72,6 +73,11 @@ const RULES: &[Rule<Group>] = &[
         "recovery",
         "recovery has a known policy, a limit and durations, and its author may delete pods",
         recovery::recovery,
+    ),
+    Rule::either(
+        "ready-when",
+        "readyWhen and soak have valid times and names, and stand where they have an effect; the author may get the object",
+        ready_when::ready_when,
     ),
     Rule::error("segment-size-conflict", "coordinations agree on the batch size of a role", conflicts::sizes_agree),
     Rule::error("progression-conflict", "coordinations agree on the progression", conflicts::progressions_agree),

@@ -2,7 +2,7 @@
 
 use super::bounds::is_too_large;
 use super::discovery;
-use crate::model::Group;
+use crate::model::{Coordination, Group};
 use crate::rules::Need;
 
 pub fn needs_of_group(group: &Group) -> Vec<Need> {
@@ -50,6 +50,8 @@ pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
         needs.extend(batching.recovers().map(|_| Need::MayDeletePods { namespace: namespace.clone() }));
         needs.extend(kind.map(|kind| Need::MayCreatePodGroups { namespace: namespace.clone(), api_group: kind.group }));
     }
+    let awaited = group.coordinations.iter().flat_map(Coordination::ready_when).filter_map(|when| when.object.as_ref());
+    needs.extend(awaited.map(|object| Need::MayGet { namespace: namespace.clone(), kind: object.kind.clone() }));
     if let Some(old) = old {
         let coordinations = || group.coordinations.iter().chain(&old.coordinations);
         if coordinations().flat_map(|c| &c.batchings).any(|batching| batching.topology.is_some()) {

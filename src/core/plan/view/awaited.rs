@@ -1,0 +1,194 @@
+//! The objects that `readyWhen` names, with their conditions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::api::ConditionedObject;
+use crate::api::status::Condition;
+use crate::model::moment::Moment;
+use crate::model::{AwaitedKind, AwaitedObject};
+
+/// The objects of a namespace that a group may wait for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AwaitedObjects {
+    /// Not looked at: only the loop reads them.
+    #[default]
+    Unknown,
+    /// Every object has its condition: for a run without a cluster.
+    AllHold,
+    /// By kind; a kind that is not watched is missing.
+    Seen(BTreeMap<AwaitedKind, SeenKind>),
+}
+
+/// The objects of a kind in one namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SeenKind {
+    /// The API server does not serve the kind.
+    NotServed,
+    /// Not listed yet, or not to be listed.
+    Unread,
+    /// By name.
+    Known(Arc<BTreeMap<Arc<str>, Arc<SeenObject>>>),
+}
+
+/// An object, as far as it is waited for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeenObject {
+    pub created: Option<Moment>,
+    pub conditions: Vec<SeenCondition>,
+}
+
+impl SeenObject {
+    /// Returns the conditions of an object. A phase counts as a condition that is True.
+    pub fn of(object: &ConditionedObject) -> Self {
+        let moment = |text: &Option<String>| text.as_deref().and_then(Moment::parse);
+        let status = &object.status;
+        let of_parents = status.parents.iter().flat_map(|parent| &parent.conditions);
+        let conditions = status.conditions.iter().chain(of_parents).map(|condition: &Condition| SeenCondition {
+            kind: condition.r#type.as_str().into(),
+            is_true: condition.status == "True",
+            reason: condition.reason.as_str().into(),
+            since: moment(&condition.last_transition_time),
+        });
+        let phase = (!status.phase.is_empty()).then(|| SeenCondition {
+            kind: status.phase.as_str().into(),
+            is_true: true,
+            reason: Box::default(),
+            since: None,
+        });
+        Self { created: moment(&object.metadata.creation_timestamp), conditions: conditions.chain(phase).collect() }
+    }
+}
+
+/// A condition of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenCondition {
+    pub kind: Box<str>,
+    /// Whether its status is `True`.
+    pub is_true: bool,
+    /// Reason of the object's controller; empty without one.
+    pub reason: Box<str>,
+    /// Time of the last change of the status.
+    pub since: Option<Moment>,
+}
+
+/// The state of the condition that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::plan) enum Awaited {
+    /// It is True, since this time if it is known.
+    Holds(Option<Moment>),
+    /// Why it is not, and since when if the object tells.
+    Lacks(String, Option<Moment>),
+}
+
+impl AwaitedObjects {
+    /// Returns the state of the condition that a segment or step of this number waits for.
+    pub(in crate::plan) fn ask(&self, object: &AwaitedObject, number: u32) -> Awaited {
+        let (kind, condition) = (&object.kind, &object.condition);
+        let name = format!("{} {:?}", kind.kind, object.name_of(number));
+        let lacks = |why: String| Awaited::Lacks(why, None);
+        let kinds = match self {
+            Self::AllHold => return Awaited::Holds(None),
+            Self::Unknown => {
+                return lacks(format!("whether {name} has condition {condition} is known to the loop only"));
+            }
+            Self::Seen(kinds) => kinds,
+        };
+        let objects = match kinds.get(kind) {
+            None => return lacks(format!("{name} is not looked at: rolegate runs without `--ready-kinds` for {kind}")),
+            Some(SeenKind::NotServed) => return lacks(format!("{name} is not there: {kind} is not served")),
+            Some(SeenKind::Unread) => return lacks(format!("{name} is not known yet: {kind} could not be listed")),
+            Some(SeenKind::Known(objects)) => objects,
+        };
+        let Some(seen) = objects.get(&*object.name_of(number)) else { return lacks(format!("{name} is not there")) };
+        // Of several conditions of one type, as of several parents, all must be True.
+        let all: Vec<_> = seen.conditions.iter().filter(|seen| *seen.kind == **condition).collect();
+        match all.iter().find(|condition| !condition.is_true) {
+            Some(SeenCondition { reason, since, .. }) => {
+                let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+                Awaited::Lacks(format!("condition {condition} of {name} is not True{reason}"), *since)
+            }
+            None if all.is_empty() => Awaited::Lacks(format!("{name} has no condition {condition}"), seen.created),
+            None => Awaited::Holds(all.iter().filter_map(|condition| condition.since).max().or(seen.created)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::test_support::mk_group;
+
+    const JOB: &str = "warm-1";
+
+    fn asked(condition: &str) -> AwaitedObject {
+        let object =
+            json!({"apiVersion": "batch/v1", "kind": "Job", "name": "warm-$(SEGMENT)", "condition": condition});
+        let segments = json!({"segmentSize": {"a": 1}, "readyWhen": {"object": object}});
+        let group = mk_group(&[("a", 2)], &json!([{"name": "s", "strategy": {"segmentPlacement": segments}}]));
+        group.coordinations[0].batchings[0].ready_when.clone().unwrap().object.unwrap()
+    }
+
+    fn seen(kind: SeenKind) -> AwaitedObjects {
+        let jobs = AwaitedKind { group: "batch".to_owned(), kind: "Job".to_owned() };
+        AwaitedObjects::Seen(BTreeMap::from([(jobs, kind)]))
+    }
+
+    fn job(conditions: &[(&str, bool, &str, i64)]) -> AwaitedObjects {
+        let conditions = conditions.iter().map(|(kind, is_true, reason, since)| SeenCondition {
+            kind: (*kind).into(),
+            is_true: *is_true,
+            reason: (*reason).into(),
+            since: Some(Moment(*since)),
+        });
+        let object = SeenObject { created: Some(Moment(10)), conditions: conditions.collect() };
+        seen(SeenKind::Known(Arc::new(BTreeMap::from([(JOB.into(), Arc::new(object))]))))
+    }
+
+    #[test]
+    fn a_condition_that_is_true_holds_since_it_became_so() {
+        let complete = job(&[("Suspended", false, "", 20), ("Complete", true, "", 30)]);
+        assert_eq!(complete.ask(&asked("Complete"), 1), Awaited::Holds(Some(Moment(30))));
+    }
+
+    #[test]
+    fn conditions_are_read_where_kinds_keep_them() {
+        let read = |status: serde_json::Value| {
+            let object = json!({"metadata": {"creationTimestamp": "1970-01-01T00:00:10Z"}, "status": status});
+            let object = Arc::new(SeenObject::of(&serde_json::from_value(object).unwrap()));
+            seen(SeenKind::Known(Arc::new(BTreeMap::from([(JOB.into(), object)]))))
+        };
+        let holds = |status, condition: &str| matches!(read(status).ask(&asked(condition), 1), Awaited::Holds(_));
+        let accepted = |status: &str| json!({"conditions": [{"type": "Accepted", "status": status}]});
+        assert!(holds(json!({"parents": [accepted("True"), accepted("True")]}), "Accepted"));
+        assert!(!holds(json!({"parents": [accepted("True"), accepted("False")]}), "Accepted"));
+        assert!(holds(json!({"phase": "Successful"}), "Successful"));
+        assert!(!holds(json!({"phase": "Running"}), "Successful"));
+        for garbage in
+            [json!(null), json!("x"), json!({"conditions": 7}), json!({"phase": {}}), json!({"parents": ["x"]})]
+        {
+            assert!(!holds(garbage.clone(), "Ready"), "{garbage}");
+        }
+    }
+
+    #[test]
+    fn each_silence_is_told() {
+        let complete = asked("Complete");
+        let why = |objects: &AwaitedObjects, number| match objects.ask(&complete, number) {
+            Awaited::Lacks(why, since) => (why, since),
+            Awaited::Holds(_) => panic!("holds"),
+        };
+        let failed = job(&[("Complete", false, "BackoffLimitExceeded", 30)]);
+        let told = "condition Complete of Job \"warm-1\" is not True (BackoffLimitExceeded)".to_owned();
+        assert_eq!(why(&failed, 1), (told, Some(Moment(30))));
+        assert_eq!(why(&failed, 2), ("Job \"warm-2\" is not there".to_owned(), None));
+        assert_eq!(why(&job(&[]), 1), ("Job \"warm-1\" has no condition Complete".to_owned(), Some(Moment(10))));
+        let of_kind = |kind| why(&seen(kind), 1).0;
+        assert_eq!(of_kind(SeenKind::NotServed), "Job \"warm-1\" is not there: Job.batch is not served");
+        assert_eq!(of_kind(SeenKind::Unread), "Job \"warm-1\" is not known yet: Job.batch could not be listed");
+        let unwatched = why(&AwaitedObjects::Seen(BTreeMap::new()), 1).0;
+        assert_eq!(unwatched, "Job \"warm-1\" is not looked at: rolegate runs without `--ready-kinds` for Job.batch");
+    }
+}

@@ -1,0 +1,74 @@
+//! Rules of readiness beyond that of pods: `readyWhen`, and the soak of a canary.
+
+use crate::model::malformed::Malformed;
+use crate::model::{Coordination, Group, Progression, ReadyWhen};
+use crate::rules::{Cause, Known, Need, Report, World};
+
+/// Requires well-formed times and names, an object that its author may get, and fields that have an effect where they stand.
+pub(super) fn ready_when(group: &Group, world: &World, report: &mut Report) {
+    for coordination in &group.coordinations {
+        for when in coordination.ready_when() {
+            format(coordination, when, report);
+            right(group, coordination, when, world, report);
+        }
+        in_segments(coordination, report);
+        in_rollout(coordination, report);
+    }
+}
+
+fn format(coordination: &Coordination, when: &ReadyWhen, report: &mut Report) {
+    for fault in &when.malformed {
+        let (at, value) = (fault.at.clone(), fault.value.clone());
+        let cause = if value.is_some() { Cause::Invalid } else { Cause::Required };
+        report.error(&coordination.display_name(), at, cause, value, fault.detail);
+    }
+}
+
+/// Requires that rolegate may watch the object, and that the author may get it: its conditions become visible in the status.
+fn right(group: &Group, coordination: &Coordination, when: &ReadyWhen, world: &World, report: &mut Report) {
+    let Some(object) = when.object.as_ref().filter(|_| when.malformed.is_empty()) else { return };
+    let (subject, path) = (coordination.display_name(), object.at.clone());
+    let need = Need::MayGet { namespace: group.key.namespace.to_string(), kind: object.kind.clone() };
+    match world.known(&need) {
+        Known::Present(()) => {}
+        Known::Absent => {
+            let detail = format!(
+                "must be of a kind that rolegate watches (`--ready-kinds`), and whoever names it must be allowed to get {} in \
+                 namespace {:?}",
+                object.kind, &*group.key.namespace
+            );
+            report.error(&subject, path, Cause::Forbidden, None, detail);
+        }
+        Known::Unknown => report.not_judged(&subject, path, &need),
+    }
+}
+
+fn in_segments(coordination: &Coordination, report: &mut Report) {
+    let subject = coordination.display_name();
+    for batching in &coordination.batchings {
+        if batching.soak.is_some() && !batching.is_canary() {
+            let detail = "may be set only with `progression: Canary`";
+            report.error(&subject, batching.at.child("soak"), Cause::Forbidden, None, detail);
+        }
+        if let Some(Malformed { at, value, detail }) = &batching.malformed_soak {
+            report.error(&subject, at.clone(), Cause::Invalid, value.clone(), *detail);
+        }
+        let waits = matches!(batching.progression(), Progression::OrderedReady | Progression::Canary);
+        let Some(object) = batching.ready_when.as_ref().and_then(|when| when.object.as_ref()).filter(|_| !waits) else {
+            continue;
+        };
+        let detail = format!("has no effect: `progression: {}` waits for no readiness", batching.progression());
+        report.warn(&subject, object.at.clone(), Cause::Invalid, None, detail);
+    }
+}
+
+/// Requires steps for the object of a rolling update: it is looked at between them.
+fn in_rollout(coordination: &Coordination, report: &mut Report) {
+    let when = coordination.rolling_ready_when.as_ref();
+    let Some(object) = when.and_then(|when| when.object.as_ref()) else { return };
+    let has_steps = coordination.rolling_update.as_ref().is_some_and(|(update, _)| update.steps.is_some());
+    if !has_steps {
+        let detail = "may be set only together with `steps`: a step ends when the object has its condition";
+        report.error(&coordination.display_name(), object.at.clone(), Cause::Forbidden, None, detail);
+    }
+}
