@@ -22,6 +22,7 @@ mod replica;
 mod rollouts;
 mod sabotage;
 mod seen;
+mod segments;
 mod server;
 mod sets;
 mod settle;

@@ -1,7 +1,7 @@
 //! Loops with one fault each, to show that the histories find it.
 
 use rolegate::api::status::RecoveryState;
-use rolegate::model::RolledWorkload;
+use rolegate::model::{RolledWorkload, RollingBounds};
 
 use crate::prelude::*;
 use crate::racks::RACK;
@@ -28,6 +28,18 @@ fn without_steps(snapshot: &Snapshot) -> Option<Snapshot> {
     let updates = group.coordinations.iter_mut().filter_map(|coordination| coordination.rolling_update.as_mut());
     updates.for_each(|(update, _)| update.steps = None);
     Some(snapshot)
+}
+
+/// Returns the partition below the next segment, if segments are updated as a whole.
+fn a_segment_lower(workload: &RolledWorkload, partition: u32, snapshot: &Snapshot) -> u32 {
+    let (role, desired) = (&workload.claim.role, workload.desired);
+    let bounds = snapshot.claims.iter().flat_map(|claims| RollingBounds::all_of(&claims.group));
+    let lower = bounds.filter(|bounds| bounds.has(role)).find_map(|bounds| {
+        let size = *bounds.segments.as_ref()?.get(role)?;
+        let last = bounds.kept_of(role, desired).max(workload.asked_partition());
+        Some(partition.min(desired).saturating_sub(size).max(last))
+    });
+    lower.unwrap_or(partition)
 }
 
 fn let_go(pod: &PodFacts) -> Request {
@@ -133,6 +145,8 @@ pub enum Sabotage {
     ForgetsSteps,
     /// Ends a pause between steps that nobody has ended.
     EndsPauses,
+    /// Opens one segment more than decided.
+    TakesMoreSegments,
 }
 
 impl Sabotage {
@@ -185,6 +199,7 @@ impl Sabotage {
         Self::SaysComplete,
         Self::ForgetsSteps,
         Self::EndsPauses,
+        Self::TakesMoreSegments,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -196,6 +211,7 @@ impl Sabotage {
                 match self {
                     Self::LowersTooFar => *partition = (*partition).min(workload.desired).saturating_sub(2),
                     Self::LowersAhead => *partition = (*partition).min(workload.desired).saturating_sub(1),
+                    Self::TakesMoreSegments => *partition = a_segment_lower(workload, *partition, snapshot),
                     Self::GivesBackEarly => (*partition, *ends) = (workload.asked_partition(), true),
                     _ => {}
                 }
