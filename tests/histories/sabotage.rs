@@ -9,8 +9,8 @@ use crate::recoveries::says_paused;
 use crate::replica::Request;
 use crate::spec::released;
 
-/// Returns the deletion of a pod in another batch of the same role.
-fn far_from(pod: &PodRef, snapshot: &Snapshot) -> Option<Request> {
+/// Returns a pod in another batch of the same role.
+fn far_from(pod: &PodRef, snapshot: &Snapshot) -> Option<PodRef> {
     let ordinal = |pod: &PodRef| pod.name.split('-').nth(1).and_then(|word| word.parse::<u32>().ok());
     let role = |pod: &PodRef| pod.name.split('-').next().map(str::to_owned);
     let is_far = |other: &&std::sync::Arc<PodFacts>| {
@@ -18,7 +18,7 @@ fn far_from(pod: &PodRef, snapshot: &Snapshot) -> Option<Request> {
         !other.held && apart && role(&other.pod) == role(pod)
     };
     let other = snapshot.pods.iter().find(is_far)?;
-    Some(Request::Delete { pod: other.pod.clone(), with_dependents: false })
+    Some(other.pod.clone())
 }
 
 /// Returns the view of a pass in which no rollout has steps.
@@ -147,6 +147,10 @@ pub enum Sabotage {
     EndsPauses,
     /// Opens one segment more than decided.
     TakesMoreSegments,
+    /// Deletes old pods of segments that are not open.
+    RenewsBelow,
+    /// Deletes only one old pod of what is open.
+    RenewsInPart,
 }
 
 impl Sabotage {
@@ -200,6 +204,8 @@ impl Sabotage {
         Self::ForgetsSteps,
         Self::EndsPauses,
         Self::TakesMoreSegments,
+        Self::RenewsBelow,
+        Self::RenewsInPart,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -228,7 +234,11 @@ impl Sabotage {
                 }
             }
             if let (Self::DeletesOthers, Request::Delete { pod, .. }) = (self, &*request) {
-                hasty.extend(far_from(pod, snapshot));
+                let other = far_from(pod, snapshot);
+                hasty.extend(other.map(|pod| Request::Delete { pod, with_dependents: false }));
+            }
+            if let (Self::RenewsBelow, Request::Renew(pod)) = (self, &*request) {
+                hasty.extend(far_from(pod, snapshot).map(Request::Renew));
             }
             if let Request::Write { group, status } = request {
                 self.of_write(group, status, snapshot, &mut hasty);
@@ -347,6 +357,11 @@ impl Sabotage {
             requests.retain(|request| {
                 !matches!(request, Request::Release { .. }) || std::mem::replace(&mut is_first, false)
             });
+        }
+        if self == Self::RenewsInPart {
+            let mut is_first = true;
+            requests
+                .retain(|request| !matches!(request, Request::Renew(_)) || std::mem::replace(&mut is_first, false));
         }
         if self == Self::RemakesEarly {
             let waits = snapshot.pods.iter().filter(|pod| !pod.held && !pod.scheduled);

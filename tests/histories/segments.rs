@@ -4,6 +4,7 @@ use rolegate::model::RolledWorkload;
 
 use crate::lockstep::{Ordinal, ordinals, role_of};
 use crate::prelude::*;
+use crate::replica::Request;
 
 impl Stored {
     /// Returns the group as admission lets it be: only segments that all updated roles have are updated as a whole.
@@ -103,5 +104,49 @@ pub fn allow(
         workload.claim.role,
         rolling.unavailable
     );
+    Ok(())
+}
+
+/// Returns the old pods that may be deleted: of segments that are open as their controllers have seen, which would replace them
+/// one after another.
+fn outdated<'a>(snapshot: &'a Snapshot, stored: &Stored) -> Vec<&'a Arc<PodFacts>> {
+    let open = snapshot.workloads.iter().filter(|workload| workload.is_open() && !workload.unclaimed && workload.observed);
+    let open: Vec<_> = open.filter(|open| role_of(open) < ROLLED).collect();
+    let is_old = |pod: &&Arc<PodFacts>| {
+        let workload = open.iter().find(|open| pod.identity.role.as_deref() == Some(&*open.claim.role));
+        let Some((workload, size)) = workload.and_then(|open| Some((open, stored.segment_of(role_of(open))?))) else {
+            return false;
+        };
+        let is_open = pod.identity.ordinal.is_some_and(|n| (workload.partition..workload.desired).contains(&n));
+        let is_new = pod.revision.as_deref() == workload.update_revision.as_deref();
+        workload.at_once.is_some_and(|most| most < size) && is_open && !is_new
+    };
+    snapshot.pods.iter().filter(is_old).collect()
+}
+
+/// R14: checks that a pod is deleted for a rollout only if it is old and its segment is open.
+pub fn deletes(pod: &PodRef, snapshot: &Snapshot, stored: Option<&Stored>) -> Result<(), Broken> {
+    let Some(stored) = stored.filter(|stored| stored.wish != Wish::Wrong && snapshot.lets_go().is_none()) else {
+        return Err(Broken(format!("R14: {} is deleted for no group", pod.name)));
+    };
+    let is_outdated = outdated(snapshot, stored).iter().any(|old| old.pod == *pod);
+    hold!(is_outdated, "R14: {} is deleted, and is not old or its segment is not open: {:?}", pod.name, snapshot.workloads);
+    Ok(())
+}
+
+/// R15: checks that the old pods of an open segment are deleted together.
+pub fn are_deleted_at_once(
+    replica: &Replica,
+    snapshot: &Snapshot,
+    requests: &[Request],
+    stored: &Stored,
+) -> Result<(), Broken> {
+    if snapshot.lets_go().is_some() || stored.wish == Wish::Wrong || replica.confirms(requests) {
+        return Ok(());
+    }
+    for old in outdated(snapshot, stored) {
+        let asked = requests.iter().any(|request| matches!(request, Request::Renew(pod) if *pod == old.pod));
+        hold!(asked || replica.is_busy_with(&old.pod.uid), "R15: {} is old, and is not deleted", old.pod.name);
+    }
     Ok(())
 }

@@ -4,10 +4,10 @@ use crate::model::moment::Moment;
 use crate::model::{Group, ProgressState, RolledWorkload, RollingBounds};
 use crate::plan::decide::decision::Decision;
 use crate::plan::evaluate::Observation;
-use crate::plan::reconcile::action::{Action, Step};
+use crate::plan::reconcile::action::{Action, Extent, Step};
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::rollout::{Rollouts, Stage};
-use crate::plan::view::Snapshot;
+use crate::plan::view::{GroupView, Snapshot};
 
 impl Pass<'_> {
     /// Observes the group, with what is remembered of its rollouts.
@@ -54,6 +54,21 @@ impl Pass<'_> {
                 && says_steps(group, rollouts, name)
             {
                 self.set_partition(workload, plan.partition, false);
+            }
+        }
+    }
+
+    /// Deletes the old pods of the segments under way that their controllers would replace one after another.
+    pub(in crate::plan) fn renew(&mut self, rollouts: &Rollouts, view: &GroupView, snapshot: &Snapshot) {
+        if !self.options.allowed.recovery || !snapshot.faults.is_empty() {
+            return;
+        }
+        for pod in rollouts.outdated(view) {
+            if self.memory.pods.deleted.contains(&pod.uid) {
+                continue;
+            }
+            if self.begin(Action::Delete { pod: pod.clone(), extent: Extent::Outdated }) {
+                self.memory.pods.deleted.insert(pod.uid);
             }
         }
     }

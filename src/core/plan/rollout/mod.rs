@@ -3,6 +3,7 @@
 mod cohorts;
 mod counts;
 mod observe;
+mod outdated;
 mod segments;
 mod skew;
 mod stage;
