@@ -434,7 +434,8 @@ impl Replica {
             Answer::Deleted(pod, _) | Answer::Recreated(pod, _) | Answer::Marked(pod, _) => pod.uid == *uid,
             _ => false,
         });
-        let failed = [&self.undeleted, &self.deleted, &self.refused, &self.unscaled].iter().any(|all| all.contains(uid));
+        let failed =
+            [&self.undeleted, &self.deleted, &self.refused, &self.unscaled].iter().any(|all| all.contains(uid));
         asks || answered || failed || self.is_under_way(uid)
     }
 

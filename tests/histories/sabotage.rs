@@ -360,8 +360,7 @@ impl Sabotage {
         }
         if self == Self::RenewsInPart {
             let mut is_first = true;
-            requests
-                .retain(|request| !matches!(request, Request::Renew(_)) || std::mem::replace(&mut is_first, false));
+            requests.retain(|request| !matches!(request, Request::Renew(_)) || std::mem::replace(&mut is_first, false));
         }
         if self == Self::RemakesEarly {
             let waits = snapshot.pods.iter().filter(|pod| !pod.held && !pod.scheduled);

@@ -68,9 +68,7 @@ impl<'a> Part<'a> {
 
     /// Reports whether a replica of the segment is to be updated, and may not be replaced yet.
     fn waits(&self, segment: u32) -> bool {
-        self.any(segment, |ordinal, seen| {
-            ordinal >= self.floor && !seen.updated && ordinal < self.workload.partition
-        })
+        self.any(segment, |ordinal, seen| ordinal >= self.floor && !seen.updated && ordinal < self.workload.partition)
     }
 }
 
@@ -94,9 +92,8 @@ pub fn allow(
     let opens = |ordinal: u32, seen: Ordinal| (to..workload.partition).contains(&ordinal) && !seen.updated;
     let opened = (0..count).filter(|segment| own.any(*segment, opens) && !is_down(*segment));
     let Some(lowest) = opened.min() else { return Ok(()) };
-    let is_taken = |segment: &u32| {
-        is_down(*segment) || *segment >= lowest && parts.iter().any(|part| part.waits(*segment))
-    };
+    let is_taken =
+        |segment: &u32| is_down(*segment) || *segment >= lowest && parts.iter().any(|part| part.waits(*segment));
     let taken: Vec<_> = (0..count).filter(is_taken).collect();
     hold!(
         taken.len() <= rolling.unavailable as usize,
@@ -110,7 +107,8 @@ pub fn allow(
 /// Returns the old pods that may be deleted: of segments that are open as their controllers have seen, which would replace them
 /// one after another.
 fn outdated<'a>(snapshot: &'a Snapshot, stored: &Stored) -> Vec<&'a Arc<PodFacts>> {
-    let open = snapshot.workloads.iter().filter(|workload| workload.is_open() && !workload.unclaimed && workload.observed);
+    let open =
+        snapshot.workloads.iter().filter(|workload| workload.is_open() && !workload.unclaimed && workload.observed);
     let open: Vec<_> = open.filter(|open| role_of(open) < ROLLED).collect();
     let is_old = |pod: &&Arc<PodFacts>| {
         let workload = open.iter().find(|open| pod.identity.role.as_deref() == Some(&*open.claim.role));
@@ -130,7 +128,12 @@ pub fn deletes(pod: &PodRef, snapshot: &Snapshot, stored: Option<&Stored>) -> Re
         return Err(Broken(format!("R14: {} is deleted for no group", pod.name)));
     };
     let is_outdated = outdated(snapshot, stored).iter().any(|old| old.pod == *pod);
-    hold!(is_outdated, "R14: {} is deleted, and is not old or its segment is not open: {:?}", pod.name, snapshot.workloads);
+    hold!(
+        is_outdated,
+        "R14: {} is deleted, and is not old or its segment is not open: {:?}",
+        pod.name,
+        snapshot.workloads
+    );
     Ok(())
 }
 

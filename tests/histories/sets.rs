@@ -143,7 +143,11 @@ impl Server {
             return;
         }
         for role in 0..ROLLED {
-            self.sets.push(Arc::new(Set::new(role, self.setup.makers[role], (self.workloads[role], self.setup.at_once))));
+            self.sets.push(Arc::new(Set::new(
+                role,
+                self.setup.makers[role],
+                (self.workloads[role], self.setup.at_once),
+            )));
             self.store_set(role, |_| {});
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::api::coordination::RollingUpdate;
 use crate::model::rolling::{SEGMENT, UNITS};
-use crate::model::{Coordination, FieldPath, Group, Role, Workload};
+use crate::model::{Coordination, FieldPath, Group, Role, WorkloadKey};
 use crate::rules::group::rollout::{has_partition, workload, workload_at};
 use crate::rules::group::rollout_steps::shared;
 use crate::rules::violation::{quoted, supported};
@@ -60,17 +60,32 @@ fn in_segments(group: &Group, coordination: &Coordination, at: FieldPath, report
 fn at_once(group: &Group, coordination: &Coordination, world: &World, report: &mut Report) {
     for role in coordination.role_names().into_iter().filter_map(|name| group.role(name)) {
         let Some(size) = group.batch_size(&role.name).filter(|size| *size > 1) else { continue };
-        let Some(workload) = workload(coordination, role, has_partition, world, report) else { continue };
+        let Some(key) = role.workload.key.as_ref().filter(|key| has_partition(key)) else { continue };
+        let gate = key.kind.row().rollout.and_then(|fields| fields.at_once_gate);
+        let at = workload_at(coordination, role);
+        let Some(workload) = workload(coordination, role, has_partition, world, report) else {
+            // The right is asked for now: a workload is not judged when it is created.
+            if gate.is_some() && world.workload(key) == Known::Absent && may_delete(world) {
+                rights(group, (role, key), at, world, report);
+            }
+            continue;
+        };
         let most = workload.updated_at_once();
         if most >= size {
             continue;
         }
-        let (kind, name, at) = (workload.key.kind.as_str(), &workload.key.name, workload_at(coordination, role));
+        let (kind, name) = (key.kind.as_str(), &key.name);
         if workload.is_remade() && may_delete(world) {
-            deletes(group, (role, workload), at, world, report);
+            rights(group, (role, key), at.clone(), world, report);
+            if world.manifests {
+                let detail = format!(
+                    "rolegate must run with `--allow recovery`: it deletes the old pods of {kind} {name:?}, which updates {most} at \
+                     once"
+                );
+                report.warn(&role.name, at, Cause::Notice, None, detail);
+            }
             continue;
         }
-        let gate = workload.key.kind.row().rollout.and_then(|fields| fields.at_once_gate);
         let others = gate.map(|gate| {
             format!(
                 ", which Kubernetes drops without its feature gate `{gate}`, or `podManagementPolicy: Parallel` where rolegate \
@@ -92,15 +107,9 @@ fn may_delete(world: &World) -> bool {
     world.manifests || world.options.allowed.recovery
 }
 
-/// Requires that the author may delete pods: rolegate lends no rights. Warns for manifests, which do not tell what rolegate may.
-fn deletes(
-    group: &Group,
-    (role, workload): (&Role, &Workload),
-    at: FieldPath,
-    world: &World,
-    report: &mut Report,
-) {
-    let (kind, name, namespace) = (workload.key.kind.as_str(), &workload.key.name, &*group.key.namespace);
+/// Requires that the author may delete pods: rolegate lends no rights.
+fn rights(group: &Group, (role, key): (&Role, &WorkloadKey), at: FieldPath, world: &World, report: &mut Report) {
+    let (kind, name, namespace) = (key.kind.as_str(), &key.name, &*group.key.namespace);
     let need = Need::MayDeletePods { namespace: namespace.to_owned() };
     match world.known(&need) {
         Known::Present(()) => {}
@@ -109,15 +118,9 @@ fn deletes(
                 "whoever sets `by: Segment` must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the old pods \
                  of {kind} {name:?}"
             );
-            return report.error(&role.name, at, Cause::Forbidden, None, detail);
+            report.error(&role.name, at, Cause::Forbidden, None, detail);
         }
-        Known::Unknown => report.not_judged(&role.name, at.clone(), &need),
-    }
-    if world.manifests {
-        let detail = format!(
-            "rolegate must run with `--allow recovery`: it deletes the old pods of {kind} {name:?}, which are not updated at once"
-        );
-        report.warn(&role.name, at, Cause::Notice, None, detail);
+        Known::Unknown => report.not_judged(&role.name, at, &need),
     }
 }
 
