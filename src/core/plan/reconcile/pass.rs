@@ -190,7 +190,7 @@ impl Pass<'_> {
             rollouts.pause_ends().and_then(|end| Some(self.now + Moment::parse(self.now_text)?.until(end))),
         );
         self.roll(group, rollouts, decision);
-        self.renew(rollouts, view, snapshot);
+        self.renew(rollouts, view);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);
         self.pod_groups(group, view, snapshot);

@@ -59,10 +59,7 @@ impl Pass<'_> {
     }
 
     /// Deletes the old pods of the segments under way that their controllers would replace one after another.
-    pub(in crate::plan) fn renew(&mut self, rollouts: &Rollouts, view: &GroupView, snapshot: &Snapshot) {
-        if !self.options.allowed.recovery || !snapshot.faults.is_empty() {
-            return;
-        }
+    pub(in crate::plan) fn renew(&mut self, rollouts: &Rollouts, view: &GroupView) {
         for pod in rollouts.outdated(view) {
             if self.memory.pods.deleted.contains(&pod.uid) {
                 continue;

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::RollingBounds;
+use crate::model::{RolledWorkload, RollingBounds};
 use crate::plan::rollout::Edit;
 use crate::plan::test_support::{mk_group, mk_pod, mk_workload, shared};
 
