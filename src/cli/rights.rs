@@ -139,8 +139,12 @@ pub const OF_SCALE: &[Right] = &[
 ];
 
 /// Rights for `--allow recovery`.
-pub const OF_RECOVERY: &[Right] =
-    &[of(&[""], &["pods"], &["delete"], "Pods of a broken batch are recreated together.")];
+pub const OF_RECOVERY: &[Right] = &[of(
+    &[""],
+    &["pods"],
+    &["delete"],
+    "Pods of a broken batch are recreated together, and old pods of a segment that is updated as a whole are deleted.",
+)];
 
 /// Rights for each value of `--allow`.
 pub const OF_ALLOWED: &[(Allow, &[Right])] = &[(Allow::Scale, OF_SCALE), (Allow::Recovery, OF_RECOVERY)];

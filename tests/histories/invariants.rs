@@ -10,6 +10,7 @@ use crate::prelude::*;
 use crate::racks;
 use crate::recoveries;
 use crate::replica::{GRACE, MISSING, Request};
+use crate::segments;
 use crate::spec::released;
 
 /// Minimum time before a failed request is retried.
@@ -161,6 +162,7 @@ pub fn pass(
                 hold!(known.is_some_and(is_new), "{mark:?} says nothing new");
             }
             Request::Delete { pod, .. } => recoveries::deletes(pod, (snapshot, &places), stored)?,
+            Request::Renew(pod) => segments::deletes(pod, snapshot, stored.map(|stored| &**stored))?,
             Request::Recreate(pod) => {
                 racks::is_made_again(replica, pod, (snapshot, &places), stored.map(|stored| &**stored), now)?;
             }
@@ -189,6 +191,7 @@ pub fn pass(
     if let (Some(group), Some(stored), true) = (group, stored, replica.leads && replica.is_synced()) {
         racks::begin_whole(replica, (snapshot, &places), requests, (group, stored))?;
         come_back_at_once(replica, (snapshot, &places), requests, (group, stored), server)?;
+        segments::are_deleted_at_once(replica, snapshot, requests, stored)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use rolegate::model::RolledWorkload;
 
 use crate::history::Step;
 use crate::prelude::*;
+use crate::segments;
 use crate::sets::revision_of;
 use crate::settle::settle;
 use crate::steps;
@@ -56,9 +57,9 @@ pub fn role_of(workload: &RolledWorkload) -> usize {
 pub struct Ordinal {
     pub updated: bool,
     pub ready: bool,
-    held: bool,
+    pub held: bool,
     /// At neither of the set's two revisions.
-    strange: bool,
+    pub strange: bool,
 }
 
 pub fn ordinals(workload: &RolledWorkload, snapshot: &Snapshot) -> Vec<Ordinal> {
@@ -127,7 +128,7 @@ pub fn decided(
     );
     hold!(workload.observed, "R3: the partition of {role} is lowered before its controller has seen its last change");
     hold!(stored.wish != Wish::Wrong, "R3: the partition of {role} is lowered by a group that breaks a rule");
-    let kept = rolling.kept_old(workload.desired);
+    let kept = stored.kept_old(role_of(workload), workload.desired);
     hold!(partition >= kept, "R4: {kept} of {} {role} stay old, and {partition} is set", workload.desired);
     let revision = workload.update_revision.as_deref().unwrap_or_default();
     hold!(
@@ -135,6 +136,9 @@ pub fn decided(
         "R5: the partition of {role} is lowered, and the cohort of {revision} is not committed: {:?}",
         stored.status.cohorts
     );
+    if rolling.by_segment {
+        return segments::allow((workload, partition), snapshot, rolling, stored);
+    }
     within_budget(workload, partition, &seen, rolling)?;
     steps::allow((workload, partition), snapshot, rolling, stored)?;
     if replica.edits.are_one_each() {
@@ -264,7 +268,9 @@ pub fn keeps_cohort(before: &Pod, after: &Pod) -> Result<(), Broken> {
 /// R10: checks that no pod of an old revision is left when the status reports a ready group or a complete rollout,
 /// except those to keep.
 pub fn says(status: &GroupStatus, group: &Group, snapshot: &Snapshot, stored: &Stored) -> Result<(), Broken> {
-    let Some(rolling) = stored.rolling else { return Ok(()) };
+    if stored.rolling.is_none() {
+        return Ok(());
+    }
     let is_true = |kind: &str| {
         let ours = |reason: &str| ["AllReplicasReady", "RolloutPaused", "AllReplicasUpdated"].contains(&reason);
         status.conditions.iter().any(|told| told.r#type == kind && told.status == "True" && ours(&told.reason))
@@ -281,7 +287,8 @@ pub fn says(status: &GroupStatus, group: &Group, snapshot: &Snapshot, stored: &S
         let role = &workload.claim.role;
         hold!(!ready || workload.observed, "R10: it is ready, and nobody knows whether pods of {role} are old");
         hold!(!complete || workload.observed, "R10: its rollout is complete, and that of {role} is not seen yet");
-        let floor = rolling.kept_old(workload.desired).max(workload.asked_partition());
+        let kept = stored.kept_old(role_of(workload), workload.desired);
+        let floor = kept.max(workload.asked_partition());
         let seen = ordinals(workload, snapshot);
         let old: Vec<_> = (0..).zip(&seen).filter(|(_, seen)| !seen.updated).map(|(ordinal, _)| ordinal).collect();
         let stay = old.iter().all(|ordinal: &u32| *ordinal < floor);
@@ -295,9 +302,9 @@ pub fn says(status: &GroupStatus, group: &Group, snapshot: &Snapshot, stored: &S
 /// Reports whether pods of a claimed workload are of an old revision and must be replaced: they wait for the group to
 /// be fixed, or, without an open rollout, for a held replica above them, such as one beyond the size of the group.
 pub fn has_old_pods(server: &Server) -> bool {
-    let Some(rolling) = server.group.as_ref().and_then(|group| group.rolling) else { return false };
+    let Some(group) = server.group.as_ref().filter(|group| group.rolling.is_some()) else { return false };
     server.sets.iter().enumerate().take(ROLLED).any(|(role, set)| {
-        let floor = if set.is_open() { rolling.kept_old(set.replicas()) } else { set.partition() };
+        let floor = if set.is_open() { group.kept_old(role, set.replicas()) } else { set.partition() };
         let is_old = |ordinal: u32| match server.pods.get(&server.pod_of_set(role, ordinal)) {
             Some(pod) => revision_of(pod).is_some_and(|revision| revision != set.update_revision()),
             None => set.is_open(),
@@ -309,7 +316,7 @@ pub fn has_old_pods(server: &Server) -> bool {
 /// R9: checks that at rest no rollout is held without need.
 pub fn judge(server: &Server) -> Result<(), Broken> {
     let rolls = server.group.as_ref().filter(|_| !server.ignored);
-    let rolling = rolls.and_then(|group| Some((group.rolling?, group)));
+    let rolling = rolls.filter(|group| group.rolling.is_some());
     let waits = server.pods.values().any(|pod| {
         crate::server::is_held(pod) && crate::places::role_of(pod.metadata.name.as_deref().unwrap()) < ROLLED
     });
@@ -323,14 +330,14 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
         if !set.is_open() || set.is_nobodys() {
             continue;
         }
-        let Some((rolling, group)) = rolling.filter(|_| set.is_claimed()) else {
+        let Some(group) = rolling.filter(|_| set.is_claimed()) else {
             return Err(Broken(format!("R9: nothing coordinates {name}, and its rollout is open")));
         };
         // The controller waits for a held pod.
         if waits || group.wish == Wish::Wrong {
             continue;
         }
-        let kept = rolling.kept_old(set.replicas());
+        let kept = group.kept_old(role, set.replicas());
         let updated = |ordinal: &u32| {
             let pod = server.pods.get(&server.pod_of_set(role, *ordinal));
             pod.is_some_and(|pod| revision_of(pod) == Some(set.update_revision()) && crate::nature::is_ready(pod))
@@ -363,7 +370,7 @@ fn a_group_with_an_old_pod_is_not_ready_though_no_rollout_is_open() {
         makers: [Maker::Set { start: 0 }; 3],
         replicas: [3, 4, 0],
         wish: Wish::All(vec![segments]),
-        rolling: Some(Rolling { skew: 0, unavailable: 5, partition: 0, steps: Steps::None }),
+        rolling: Some(Rolling { skew: 0, unavailable: 5, partition: 0, steps: Steps::None, by_segment: false }),
         two: false,
         operator: false,
         ..Setup::random(&mut Random::new(0))

@@ -25,6 +25,7 @@ mod rollouts;
 mod room;
 mod sabotage;
 mod seen;
+mod segments;
 mod server;
 mod sets;
 mod settle;

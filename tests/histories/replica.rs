@@ -68,6 +68,8 @@ pub enum Request {
         pod: PodRef,
         with_dependents: bool,
     },
+    /// Deletes an old pod of a segment that is updated.
+    Renew(PodRef),
     /// Deletes a released pod without a node, so that it is placed again.
     Recreate(PodRef),
     /// Checks whether replicas are lost.
@@ -174,6 +176,8 @@ pub struct Replica {
     pub edits: Edits,
     /// Pods whose deletion was refused.
     pub undeleted: BTreeSet<Arc<str>>,
+    /// Pods that were deleted, and may still be seen.
+    pub deleted: BTreeSet<Arc<str>>,
     /// Whether its last check for losses failed.
     pub look_failed: bool,
     /// Whether its last write of the status failed.
@@ -229,6 +233,7 @@ impl Replica {
             frozen: BTreeSet::new(),
             edits: Edits::default(),
             undeleted: BTreeSet::new(),
+            deleted: BTreeSet::new(),
             look_failed: false,
             write_failed: false,
             confirm_failed: false,
@@ -363,6 +368,7 @@ impl Replica {
             }
             Action::WritePodGroup { id, write: PodGroupWrite::Remove, .. } => Some(Request::RemovePodGroup(id)),
             Action::Delete { pod, extent: Extent::Unscheduled } => Some(Request::Recreate(pod)),
+            Action::Delete { pod, extent: Extent::Outdated } => Some(Request::Renew(pod)),
             Action::Delete { pod, extent } => {
                 Some(Request::Delete { pod, with_dependents: extent == Extent::Dependents })
             }
@@ -415,6 +421,22 @@ impl Replica {
             || self.answers.iter().any(answered)
             || self.look_failed
             || self.write_failed
+    }
+
+    /// Reports whether a pod is deleted as far as the replica is concerned, or anything about it is pending or failed.
+    pub fn is_busy_with(&self, uid: &Arc<str>) -> bool {
+        let asks = self.requests.iter().any(|one| match one {
+            Request::Renew(pod) | Request::Recreate(pod) | Request::Delete { pod, .. } => pod.uid == *uid,
+            Request::Mark(mark) => mark.pod.uid == *uid,
+            _ => false,
+        });
+        let answered = self.answers.iter().any(|one| match one {
+            Answer::Deleted(pod, _) | Answer::Recreated(pod, _) | Answer::Marked(pod, _) => pod.uid == *uid,
+            _ => false,
+        });
+        let failed =
+            [&self.undeleted, &self.deleted, &self.refused, &self.unscaled].iter().any(|all| all.contains(uid));
+        asks || answered || failed || self.is_under_way(uid)
     }
 
     /// Reports whether a release of the pod is pending, or its answer.

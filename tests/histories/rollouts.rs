@@ -16,6 +16,8 @@ pub struct Rolling {
     /// Share that stays old, in percent.
     pub partition: u32,
     pub steps: Steps,
+    /// Whether the replicas of a segment are updated together; then there are no steps, and segments are counted.
+    pub by_segment: bool,
 }
 
 /// A change of a claimed workload by a user or its controller.
@@ -33,21 +35,24 @@ pub enum SetStep {
 
 impl Rolling {
     pub fn random(random: &mut Random) -> Self {
-        Self {
+        let rolling = Self {
             skew: random.pick(&[0, 10, 34, 50, 100]),
             unavailable: random.pick(&[1, 1, 2, 5]),
             partition: random.pick(&[0, 0, 0, 0, 40, 100]),
             steps: random.pick(&[Steps::None, Steps::None, Steps::InTurn, Steps::Soak, Steps::Asks]),
-        }
+            by_segment: random.percent(35),
+        };
+        Self { steps: if rolling.by_segment { Steps::None } else { rolling.steps }, ..rolling }
     }
 
     pub fn to_json(self) -> Value {
         let percent = |number: u32| format!("{number}%");
-        let mut bounds = json!({
-            "maxSkew": percent(self.skew),
-            "maxUnavailable": self.unavailable,
-            "partition": percent(self.partition),
-        });
+        let mut bounds = json!({ "maxUnavailable": self.unavailable, "partition": percent(self.partition) });
+        if self.by_segment {
+            bounds["by"] = json!("Segment");
+        } else {
+            bounds["maxSkew"] = json!(percent(self.skew));
+        }
         if self.steps != Steps::None {
             bounds["steps"] = self.steps.to_json();
         }

@@ -1,8 +1,8 @@
 //! Loops with one fault each, to show that the histories find it.
 
 use rolegate::api::status::RecoveryState;
-use rolegate::model::RolledWorkload;
 use rolegate::model::batching::Choice;
+use rolegate::model::{RolledWorkload, RollingBounds};
 
 use crate::machines::RACK;
 use crate::prelude::*;
@@ -10,8 +10,8 @@ use crate::recoveries::says_paused;
 use crate::replica::Request;
 use crate::spec::released;
 
-/// Returns the deletion of a pod in another batch of the same role.
-fn far_from(pod: &PodRef, snapshot: &Snapshot) -> Option<Request> {
+/// Returns a pod in another batch of the same role.
+fn far_from(pod: &PodRef, snapshot: &Snapshot) -> Option<PodRef> {
     let ordinal = |pod: &PodRef| pod.name.split('-').nth(1).and_then(|word| word.parse::<u32>().ok());
     let role = |pod: &PodRef| pod.name.split('-').next().map(str::to_owned);
     let is_far = |other: &&std::sync::Arc<PodFacts>| {
@@ -19,7 +19,7 @@ fn far_from(pod: &PodRef, snapshot: &Snapshot) -> Option<Request> {
         !other.held && apart && role(&other.pod) == role(pod)
     };
     let other = snapshot.pods.iter().find(is_far)?;
-    Some(Request::Delete { pod: other.pod.clone(), with_dependents: false })
+    Some(other.pod.clone())
 }
 
 /// Returns the view of a pass in which no rollout has steps.
@@ -39,6 +39,18 @@ fn without_canaries(snapshot: &Snapshot) -> Option<Snapshot> {
     let canaries = batchings.filter(|batching| batching.is_canary());
     canaries.for_each(|batching| batching.progression = Choice::Known(Progression::OrderedReady));
     Some(snapshot)
+}
+
+/// Returns the partition below the next segment, if segments are updated as a whole.
+fn a_segment_lower(workload: &RolledWorkload, partition: u32, snapshot: &Snapshot) -> u32 {
+    let (role, desired) = (&workload.claim.role, workload.desired);
+    let bounds = snapshot.claims.iter().flat_map(|claims| RollingBounds::all_of(&claims.group));
+    let lower = bounds.filter(|bounds| bounds.has(role)).find_map(|bounds| {
+        let size = *bounds.segments.as_ref()?.get(role)?;
+        let last = bounds.kept_of(role, desired).max(workload.asked_partition());
+        Some(partition.min(desired).saturating_sub(size).max(last))
+    });
+    lower.unwrap_or(partition)
 }
 
 fn let_go(pod: &PodFacts) -> Request {
@@ -148,6 +160,12 @@ pub enum Sabotage {
     SkipsCanaries,
     /// Accepts a canary that nobody has accepted.
     AcceptsCanaries,
+    /// Opens one segment more than decided.
+    TakesMoreSegments,
+    /// Deletes old pods of segments that are not open.
+    RenewsBelow,
+    /// Deletes only one old pod of what is open.
+    RenewsInPart,
 }
 
 impl Sabotage {
@@ -202,6 +220,9 @@ impl Sabotage {
         Self::EndsPauses,
         Self::SkipsCanaries,
         Self::AcceptsCanaries,
+        Self::TakesMoreSegments,
+        Self::RenewsBelow,
+        Self::RenewsInPart,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -213,6 +234,7 @@ impl Sabotage {
                 match self {
                     Self::LowersTooFar => *partition = (*partition).min(workload.desired).saturating_sub(2),
                     Self::LowersAhead => *partition = (*partition).min(workload.desired).saturating_sub(1),
+                    Self::TakesMoreSegments => *partition = a_segment_lower(workload, *partition, snapshot),
                     Self::GivesBackEarly => (*partition, *ends) = (workload.asked_partition(), true),
                     _ => {}
                 }
@@ -229,7 +251,11 @@ impl Sabotage {
                 }
             }
             if let (Self::DeletesOthers, Request::Delete { pod, .. }) = (self, &*request) {
-                hasty.extend(far_from(pod, snapshot));
+                let other = far_from(pod, snapshot);
+                hasty.extend(other.map(|pod| Request::Delete { pod, with_dependents: false }));
+            }
+            if let (Self::RenewsBelow, Request::Renew(pod)) = (self, &*request) {
+                hasty.extend(far_from(pod, snapshot).map(Request::Renew));
             }
             if let Request::Write { group, status } = request {
                 self.of_write(group, status, snapshot, &mut hasty);
@@ -353,6 +379,10 @@ impl Sabotage {
             requests.retain(|request| {
                 !matches!(request, Request::Release { .. }) || std::mem::replace(&mut is_first, false)
             });
+        }
+        if self == Self::RenewsInPart {
+            let mut is_first = true;
+            requests.retain(|request| !matches!(request, Request::Renew(_)) || std::mem::replace(&mut is_first, false));
         }
         if self == Self::RemakesEarly {
             let waits = snapshot.pods.iter().filter(|pod| !pod.held && !pod.scheduled);

@@ -146,7 +146,8 @@ impl Server {
         });
     }
 
-    fn store_group(&mut self, mut stored: Stored) -> Arc<Stored> {
+    fn store_group(&mut self, stored: Stored) -> Arc<Stored> {
+        let mut stored = stored.admitted();
         let version = self.next_version();
         stored.meta.resource_version = Some(version.to_string());
         (stored.object, stored.group) = (OnceLock::new(), OnceLock::new());

@@ -25,7 +25,7 @@ pub struct Set {
 }
 
 impl Set {
-    fn new(role: usize, maker: Maker, replicas: u32) -> Self {
+    fn new(role: usize, maker: Maker, (replicas, at_once): (u32, u32)) -> Self {
         let labels = claim(role);
         let template = json!({
             "metadata": { "labels": labels },
@@ -39,7 +39,7 @@ impl Set {
                     "replicas": replicas,
                     "ordinals": { "start": start },
                     "podManagementPolicy": "Parallel",
-                    "updateStrategy": { "rollingUpdate": { "partition": 0 } },
+                    "updateStrategy": { "rollingUpdate": { "partition": 0, "maxUnavailable": at_once } },
                     "template": template,
                 }),
             ),
@@ -143,7 +143,11 @@ impl Server {
             return;
         }
         for role in 0..ROLLED {
-            self.sets.push(Arc::new(Set::new(role, self.setup.makers[role], self.workloads[role])));
+            self.sets.push(Arc::new(Set::new(
+                role,
+                self.setup.makers[role],
+                (self.workloads[role], self.setup.at_once),
+            )));
             self.store_set(role, |_| {});
         }
     }
@@ -254,9 +258,13 @@ impl Server {
         self.setup.pod_name(Place { role, ordinal, member: 0 })
     }
 
-    /// Lets the controller replace the highest outdated pod, when all pods above it are ready.
+    /// Lets the controller replace the highest outdated pod, when all pods above it are ready; one that replaces several at once
+    /// waits only while as many are not ready.
     fn replace_pod(&mut self, role: usize) {
         let set = self.sets[role].clone();
+        if self.setup.at_once > 1 {
+            return self.replace_one_of(role, &set);
+        }
         for ordinal in (set.seen_partition..set.replicas()).rev() {
             let name = self.pod_of_set(role, ordinal);
             let Some(pod) = self.pods.get(&name).filter(|pod| !pod.metadata.is_deleting()) else { return };
@@ -266,6 +274,21 @@ impl Server {
             if !crate::nature::is_ready(pod) {
                 return;
             }
+        }
+    }
+
+    fn replace_one_of(&mut self, role: usize, set: &Set) {
+        let pods: Vec<_> = (0..set.replicas()).map(|ordinal| self.pod_of_set(role, ordinal)).collect();
+        let is_up = |name: &&String| self.pods.get(*name).is_some_and(|pod| crate::nature::is_ready(pod));
+        if pods.len() - pods.iter().filter(is_up).count() >= self.setup.at_once as usize {
+            return;
+        }
+        let is_old = |name: &&String| {
+            let pod = self.pods.get(*name).filter(|pod| !pod.metadata.is_deleting());
+            pod.is_some_and(|pod| revision_of(pod) != Some(set.update_revision()))
+        };
+        if let Some(name) = pods.iter().skip(set.seen_partition as usize).rev().find(is_old).cloned() {
+            self.evict(&name);
         }
     }
 

@@ -57,6 +57,8 @@ pub struct Setup {
     pub racks: bool,
     /// Whether pods are created with a gate of others, until everything comes to rest.
     pub gated_by_others: bool,
+    /// Number of pods that the controllers of claimed StatefulSets replace at once.
+    pub at_once: u32,
 }
 
 /// Where there must be room for the pods of a batch.
@@ -135,6 +137,7 @@ impl Setup {
             operator: random.percent(85),
             racks: false,
             gated_by_others: false,
+            at_once: 1,
         }
     }
 
@@ -144,6 +147,10 @@ impl Setup {
         self.makers[..ROLLED].fill_with(|| Maker::Set { start: random.pick(&[0, 0, 3]) });
         self.replicas[..ROLLED].fill_with(|| 1 + random.below(6));
         self.wish = Wish::rollable(random);
+        while self.rolling.is_some_and(|rolling| rolling.by_segment) && self.wish == Wish::Nothing {
+            self.wish = Wish::rollable(random);
+        }
+        self.at_once = random.pick(&[1, 1, 3]);
         self
     }
 }

@@ -89,6 +89,13 @@ impl Replica {
                 })?;
                 Answer::Deleted(pod, done)
             }
+            Request::Renew(pod) => {
+                let done = answered(fault, || {
+                    server.delete_by_uid(&pod, false);
+                    Ok(Ok(()))
+                })?;
+                Answer::Deleted(pod, done)
+            }
             Request::Recreate(pod) => {
                 let looks = self.sabotage != Some(Sabotage::RemakesBound);
                 let done = answered(fault, || racks::make_again(server, &pod, looks))?;
@@ -225,10 +232,11 @@ impl Replica {
 
     fn deleted(&mut self, object: PodRef, failed: bool) -> Ended {
         if failed {
-            self.undeleted.insert(object.uid.clone())
+            self.undeleted.insert(object.uid.clone());
         } else {
-            self.undeleted.remove(&object.uid)
-        };
+            self.undeleted.remove(&object.uid);
+            self.deleted.insert(object.uid.clone());
+        }
         Ended::Written { target: Target::Object(object.uid), failure: failed.then(String::new) }
     }
 

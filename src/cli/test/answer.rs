@@ -90,7 +90,7 @@ fn verdicts(input: &Input, files: &Files) -> Result<Vec<(String, Judged)>, Vec<S
         strict_roles: input.options.strict_roles.unwrap_or_default(),
         rules: input.options.rules.unwrap_or_default(),
         mode: input.options.mode.unwrap_or_default(),
-        ..Options::default()
+        allowed: input.options.allow.unwrap_or_default(),
     };
     let is_judged = |document: &Document| judged_kinds().any(|kind| document.is(kind));
     if !files.objects.iter().any(is_judged) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
 
-use crate::model::Mode;
+use crate::model::{Allowed, Mode};
 use crate::mutate::PodSettings;
 use crate::plan::ObservedCounts;
 use crate::rules::rule_setting::together;
@@ -119,6 +119,8 @@ pub struct CaseOptions {
     pub rules: Option<RuleSettings>,
     /// `check --mode`.
     pub mode: Option<Mode>,
+    /// `serve --allow`.
+    pub allow: Option<Allowed>,
     /// `mutate --cluster-domain`.
     pub cluster_domain: Option<String>,
     /// `mutate --discovery`: false is `off`.
@@ -158,7 +160,8 @@ pub enum UnknownRole {
 impl CaseOptions {
     /// Reports whether an option of `check` is set.
     pub(super) fn of_check(&self) -> bool {
-        self.kai_dialect.is_some() || self.strict_roles.is_some() || self.rules.is_some() || self.mode.is_some()
+        let words = self.kai_dialect.is_some() || self.mode.is_some();
+        words || self.strict_roles.is_some() || self.rules.is_some() || self.allow.is_some()
     }
 
     /// Reports whether an option of `mutate` is set.

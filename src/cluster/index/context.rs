@@ -25,6 +25,8 @@ impl Context<'_> {
     pub(super) fn world_of(&self, group: &Group) -> World {
         let mut world = World::default();
         world.options.rules = self.rules;
+        // Checked when the group was admitted. Where the loop may no longer delete pods, their controllers replace them singly.
+        world.options.allowed.recovery = true;
         for need in needs_of_group(group) {
             match need {
                 Need::RoleBasedGroup(_) => self.rbg.iter().for_each(|rbg| world.add_group(rbg.clone())),

@@ -159,7 +159,8 @@ impl Executor {
     async fn delete(&self, key: &GroupKey, pod: &PodRef, extent: Extent) -> Result<Wrote, ActionError> {
         if extent != Extent::Unscheduled {
             self.writer.delete(&key.namespace, pod, extent == Extent::Dependents).await?;
-            tracing::info!(group = %key, name = %pod.name, "deleted: its batch is made anew");
+            let why = if extent == Extent::Outdated { "its segment is updated" } else { "its batch is made anew" };
+            tracing::info!(group = %key, name = %pod.name, "deleted: {why}");
             return Ok(("deleted", None));
         }
         let deleted = self.writer.delete_without_node(&key.namespace, pod).await?;
@@ -351,6 +352,7 @@ fn described(action: &Action) -> (&'static str, &str) {
         Action::Release { pod, .. } => ("release of a pod", &pod.name),
         Action::Mark(mark) => ("labels of a pod", &mark.pod.name),
         Action::Delete { pod, extent: Extent::Unscheduled } => ("deletion of a pod without a node", &pod.name),
+        Action::Delete { pod, extent: Extent::Outdated } => ("deletion of an old pod of a segment", &pod.name),
         Action::Delete { pod, .. } => ("deletion of a pod of a batch that is made anew", &pod.name),
         Action::WriteStatus(StatusWrite::Group { .. }) => ("status of the group", ""),
         Action::WriteStatus(StatusWrite::Conflicted { other, .. }) => {

@@ -72,13 +72,14 @@ pub struct RollingUpdate {
     /// Maximum difference of the updated shares of two roles, a percentage; 100 % by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_skew: Option<IntOrString>,
-    /// Maximum number or percentage of unavailable replicas of each role; 1 by default.
+    /// Maximum number or percentage of unavailable replicas of each role, or of unavailable segments if these are updated as a
+    /// whole; 1 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable: Option<IntOrString>,
     /// KEP-30's name of `maxUnavailable`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_unavailable_ratio: Option<IntOrString>,
-    /// Share of each role that stays old, a percentage; 0 by default.
+    /// Share of each role, or of the segments, that stays old, a percentage; 0 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<IntOrString>,
     /// Refused: it belongs directly in a strategy that makes batches, and in `deployTopologyConstraint`.

@@ -119,6 +119,12 @@ impl Workload {
         Unavailable::parse(self.max_unavailable.as_ref()).of(self.desired)
     }
 
+    /// Reports whether its old pods may be deleted several at once: its controller makes each of them again, whatever the others do.
+    pub fn is_remade(&self) -> bool {
+        let fields = self.key.kind.row().rollout;
+        fields.is_some_and(|fields| fields.at_once_gate.is_some()) && self.one_by_one.is_none()
+    }
+
     /// Reports whether an update may create replicas beyond the desired ones.
     pub fn surges(&self) -> bool {
         match self.key.kind.row().surge {

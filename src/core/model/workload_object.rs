@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use serde::de::DeserializeOwned;
 
+use super::share::Unavailable;
 use super::workload::{OneByOne, desired};
 use super::{RolledWorkload, ScaledWorkload, Workload, WorkloadKind, names, queued, rolled, rollout_claim};
 use crate::api::status::Condition;
@@ -81,18 +82,24 @@ impl WorkloadKind {
     }
 }
 
+impl StatefulSet {
+    /// Reports whether it makes a pod only when those before it are ready.
+    fn is_ordered(&self) -> bool {
+        self.spec.pod_management_policy.as_deref().unwrap_or("OrderedReady") != "Parallel"
+    }
+}
+
 impl WorkloadObject for StatefulSet {
     const KIND: WorkloadKind = WorkloadKind::StatefulSet;
 
     fn workload(&self) -> Workload {
         let spec = &self.spec;
-        let ordered = spec.pod_management_policy.as_deref().unwrap_or("OrderedReady") != "Parallel";
         let first_host = format!("{}-{}.{}", self.metadata.display_name(), spec.ordinals.start, spec.service_name);
         Workload {
             partition: rolled::partition_of_user(&self.metadata, spec.update_strategy.rolling_update.partition),
             on_delete: spec.update_strategy.r#type == "OnDelete",
             max_unavailable: spec.update_strategy.rolling_update.max_unavailable.clone(),
-            one_by_one: ordered.then_some(OneByOne::OrderedReady),
+            one_by_one: self.is_ordered().then_some(OneByOne::OrderedReady),
             min_ready_seconds: seconds(spec.min_ready_seconds),
             queued_as_one: queued::is_queued_as_one(&self.metadata, &spec.template.metadata),
             first_host: (!spec.service_name.is_empty()).then_some(first_host),
@@ -101,9 +108,11 @@ impl WorkloadObject for StatefulSet {
     }
 
     fn rolled(&self) -> Option<RolledWorkload> {
-        let partition = self.spec.update_strategy.rolling_update.partition;
-        let rolled = RolledWorkload::read(Self::KIND, &self.metadata, self.spec.replicas, partition)?;
+        let update = &self.spec.update_strategy.rolling_update;
+        let rolled = RolledWorkload::read(Self::KIND, &self.metadata, self.spec.replicas, update.partition)?;
+        let at_once = Unavailable::parse(update.max_unavailable.as_ref()).of(rolled.desired);
         Some(RolledWorkload {
+            at_once: (!self.is_ordered()).then_some(at_once),
             observed: self.status.observed_generation >= self.metadata.generation,
             update_revision: self.status.update_revision.clone(),
             current_revision: self.status.current_revision.clone(),

@@ -116,5 +116,6 @@ pub fn mk_workload(role: &str, revision: &str) -> RolledWorkload {
         update_revision: Some(revision.to_owned()),
         current_revision: Some(revision.to_owned()),
         unclaimed: false,
+        at_once: None,
     }
 }

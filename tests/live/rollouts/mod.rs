@@ -7,6 +7,7 @@ mod leader_worker_sets;
 mod lockstep;
 mod readiness;
 mod rounds;
+mod segments;
 mod steps;
 pub mod support;
 mod thaw;

@@ -228,6 +228,7 @@ fn rollout(
         || elastic.is_some_and(|plan| plan.draining.is_some() || !plan.scales.is_empty());
     let goes: HashSet<_> = release.iter().map(|release| &release.pod.pod.uid).collect();
     rollouts.decided(view, released, |pod| goes.contains(&pod.pod.uid));
+    rollouts.roles.values_mut().for_each(|role| role.remade &= !context.recovery.off && context.faults.is_empty());
     rollouts.stages = stages(&rollouts.bounds, &rollouts.roles, &rollouts.pauses);
     let mut plan = plan_rollout(&rollouts.bounds, &rollouts.roles, &rollouts.stages);
     if moves_on || !context.faults.is_empty() {

@@ -58,6 +58,8 @@ pub enum Action {
 pub enum Extent {
     /// The pod, if it still has no node.
     Unscheduled,
+    /// An old pod of a segment that is updated as a whole.
+    Outdated,
     /// The pod of a batch that is recreated.
     Pod,
     /// The same, with the other pods of its replica, which are deleted before it.

@@ -190,6 +190,7 @@ impl Pass<'_> {
         self.pass_again(self.memory.movement.stalled_at(deadline).filter(|_| waits));
         self.pass_after_pause(rollouts, &decision.targets);
         self.roll(group, rollouts, decision);
+        self.renew(rollouts, view);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);
         self.pod_groups(group, view, snapshot);

@@ -5,10 +5,10 @@ use crate::model::{Group, ProgressState, RolledWorkload, RollingBounds};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::progression::Targets;
 use crate::plan::evaluate::Observation;
-use crate::plan::reconcile::action::{Action, Step};
+use crate::plan::reconcile::action::{Action, Extent, Step};
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::rollout::{PauseEnd, Rollouts, Stage};
-use crate::plan::view::Snapshot;
+use crate::plan::view::{GroupView, Snapshot};
 
 impl Pass<'_> {
     /// Observes the group, with what is remembered of its rollouts.
@@ -68,6 +68,18 @@ impl Pass<'_> {
         };
         let end = of_steps.chain(targets.pauses().map(|(_, end)| end)).filter_map(at).min();
         self.pass_again(end.and_then(|end| Some(self.now + Moment::parse(self.now_text)?.until(end))));
+    }
+
+    /// Deletes the old pods of the segments under way that their controllers would replace one after another.
+    pub(in crate::plan) fn renew(&mut self, rollouts: &Rollouts, view: &GroupView) {
+        for pod in rollouts.outdated(view) {
+            if self.memory.pods.deleted.contains(&pod.uid) {
+                continue;
+            }
+            if self.begin(Action::Delete { pod: pod.clone(), extent: Extent::Outdated }) {
+                self.memory.pods.deleted.insert(pod.uid);
+            }
+        }
     }
 
     /// Ends the hold of a workload: it gets back the partition that its user asked for.

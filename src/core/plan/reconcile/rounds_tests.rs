@@ -38,6 +38,7 @@ fn open(role: &str, revision: &str, id: Option<&str>) -> RolledWorkload {
         update_revision: Some(revision.to_owned()),
         current_revision: None,
         unclaimed: false,
+        at_once: None,
     }
 }
 

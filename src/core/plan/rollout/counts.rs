@@ -62,5 +62,6 @@ fn rollout(role: &Role, counts: &RoleCounts, batched: bool) -> Option<RoleRollou
         may_run: 0,
         revision: None,
         back: false,
+        remade: false,
     })
 }

@@ -3,6 +3,7 @@
 mod cohorts;
 mod counts;
 mod observe;
+mod outdated;
 mod segments;
 mod skew;
 mod stage;
@@ -71,6 +72,8 @@ pub struct RoleRollout {
     pub revision: Option<String>,
     /// Whether the edit was taken back: the role goes to the revision that it came from.
     pub back: bool,
+    /// Whether rolegate deletes its old pods: its controller would replace them one after another.
+    pub remade: bool,
 }
 
 impl RoleRollout {

@@ -72,6 +72,7 @@ impl Rollouts {
                 stuck: false,
                 may_run: 0,
                 revision: workload.update_revision.clone(),
+                remade: is_remade(&bounds, workload),
                 back: is_left && base.is_some() && base == workload.update_revision,
             };
             seen.roles.insert(role.clone(), rollout);
@@ -134,6 +135,12 @@ fn is_coordinated(group: &Group, bounds: &[RollingBounds], workload: &RolledWork
 /// Reports whether the role expects its pods from this workload.
 fn is_named(group: &Group, workload: &RolledWorkload) -> bool {
     group.role(&workload.claim.role).is_some_and(|role| role.workload.key.as_ref() == Some(&workload.key))
+}
+
+/// Reports whether the controller of a workload replaces fewer pods at once than a segment has, and others may be deleted.
+fn is_remade(bounds: &[RollingBounds], workload: &RolledWorkload) -> bool {
+    let mut sizes = bounds.iter().filter_map(|bounds| bounds.segments.as_ref()?.get(&workload.claim.role));
+    workload.at_once.is_some_and(|most| sizes.any(|size| most < *size))
 }
 
 /// Reports whether all roles of each coordination of this workload carry its rollout id, edited or not. An id of an earlier

@@ -106,3 +106,16 @@ fn a_role_that_is_edited_alone_goes_segment_by_segment_as_well() {
     alone.remove("decode");
     assert_eq!(plan(&json!({}), &alone)["prefill"].partition, 8);
 }
+
+/// Its controller would wait for held replicas on top; rolegate deletes the old ones below.
+#[test]
+fn a_role_whose_old_pods_are_deleted_waits_for_no_held_batch() {
+    let held = Ordinal { ready: false, held: true, ..OLD };
+    let mut top = roles([&[(8, OLD), (2, held)], &[(4, OLD), (1, held)]], [8, 4]);
+    let reason = |roles: &BTreeMap<String, RoleRollout>| {
+        plan(&json!({}), roles)["prefill"].waits.as_ref().map(|wait| wait.reason)
+    };
+    assert_eq!(reason(&top), Some(WaitReason::HeldBatch));
+    top.values_mut().for_each(|role| role.remade = true);
+    assert_ne!(reason(&top), Some(WaitReason::HeldBatch));
+}

@@ -165,8 +165,11 @@ impl<'a> Walk<'a> {
         self.role.in_flight().or_else(|| self.role.numbered().rev().find(down).map(|(ordinal, _)| ordinal))
     }
 
-    /// Returns the highest replica whose batch is held, if a serving replica below it is to be replaced.
+    /// Returns the highest replica whose batch is held, if a serving replica below it is to be replaced by the workload.
     fn behind_held(&self) -> Option<u32> {
+        if self.role.remade {
+            return None;
+        }
         let waits = |(ordinal, replica): &(u32, super::Ordinal)| replica.held && *ordinal >= self.role.may_run;
         let held = self.role.numbered().rev().find(waits)?.0;
         (self.floor()..held).any(|ordinal| !self.at(ordinal).updated && !self.at(ordinal).held).then_some(held)

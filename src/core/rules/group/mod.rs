@@ -83,7 +83,7 @@ const RULES: &[Rule<Group>] = &[
     Rule::error("progression-conflict", "coordinations agree on the progression", conflicts::progressions_agree),
     Rule::error("topology-conflict", "a role is in at most one coordination with topology", conflicts::one_topology),
     Rule::error("rolling-update-format", "bounds are percentages or numbers of replicas", rollout::format),
-    Rule::error("rollout-by", "by is a known word, and segments that are updated as a whole can be", rollout_by::by),
+    Rule::either("rollout-by", "by is a known word, and segments that are updated as a whole can be", rollout_by::by),
     Rule::error(
         "rollout-steps",
         "the steps of a rollout raise the shares of its roles, and lead to the end",
@@ -143,6 +143,9 @@ impl JudgedObject for Group {
 
     fn needs(&self, old: Option<&Self>, world: &World) -> Vec<Need> {
         let mut needs = needs::needs(self, old);
+        if world.options.allowed.recovery && rollout_by::is_by_segment(self) {
+            needs.push(Need::MayDeletePods { namespace: self.key.namespace.to_string() });
+        }
         // Without this right the autoscalers may not be listed, and they do not matter.
         if world.options.allowed.scale && self.elastic.is_some() {
             needs.push(Need::Autoscalers { namespace: self.key.namespace.to_string() });

@@ -2,11 +2,11 @@
 
 use crate::api::coordination::RollingUpdate;
 use crate::model::rolling::{SEGMENT, UNITS};
-use crate::model::{Coordination, FieldPath, Group};
+use crate::model::{Coordination, FieldPath, Group, Role, WorkloadKey};
 use crate::rules::group::rollout::{has_partition, workload, workload_at};
 use crate::rules::group::rollout_steps::shared;
 use crate::rules::violation::{quoted, supported};
-use crate::rules::{Cause, Report, World};
+use crate::rules::{Cause, Known, Need, Report, World};
 
 /// Requires a known unit, and of segments that all roles are in them and that controllers update their replicas at once.
 pub(super) fn by(group: &Group, world: &World, report: &mut Report) {
@@ -55,25 +55,77 @@ fn in_segments(group: &Group, coordination: &Coordination, at: FieldPath, report
     has_all
 }
 
-/// Requires that the controller of each role updates as many replicas at once as a segment has.
+/// Requires that the controller of each role updates as many replicas at once as a segment has, or that rolegate may delete the
+/// old pods.
 fn at_once(group: &Group, coordination: &Coordination, world: &World, report: &mut Report) {
     for role in coordination.role_names().into_iter().filter_map(|name| group.role(name)) {
         let Some(size) = group.batch_size(&role.name).filter(|size| *size > 1) else { continue };
-        let Some(workload) = workload(coordination, role, has_partition, world, report) else { continue };
+        let Some(key) = role.workload.key.as_ref().filter(|key| has_partition(key)) else { continue };
+        let gate = key.kind.row().rollout.and_then(|fields| fields.at_once_gate);
+        let at = workload_at(coordination, role);
+        let Some(workload) = workload(coordination, role, has_partition, world, report) else {
+            // The right is asked for now: a workload is not judged when it is created.
+            if gate.is_some() && world.workload(key) == Known::Absent && may_delete(world) {
+                rights(group, (role, key), at, world, report);
+            }
+            continue;
+        };
         let most = workload.updated_at_once();
-        if most < size {
-            let gate = workload.key.kind.row().rollout.and_then(|fields| fields.at_once_gate);
-            let dropped = gate
-                .map(|gate| format!(", which Kubernetes drops without its feature gate `{gate}`"))
-                .unwrap_or_default();
-            let detail = format!(
-                "{} {:?} must have `maxUnavailable: {size}` in its update strategy{dropped}: it updates {most} at once, and a \
-                 segment has {size} of role {:?}",
-                workload.key.kind.as_str(),
-                workload.key.name,
-                role.name
-            );
-            report.error(&role.name, workload_at(coordination, role), Cause::Forbidden, None, detail);
+        if most >= size {
+            continue;
         }
+        let (kind, name) = (key.kind.as_str(), &key.name);
+        if workload.is_remade() && may_delete(world) {
+            rights(group, (role, key), at.clone(), world, report);
+            if world.manifests {
+                let detail = format!(
+                    "rolegate must run with `--allow recovery`: it deletes the old pods of {kind} {name:?}, which updates {most} at \
+                     once"
+                );
+                report.warn(&role.name, at, Cause::Notice, None, detail);
+            }
+            continue;
+        }
+        let others = gate.map(|gate| {
+            format!(
+                ", which Kubernetes drops without its feature gate `{gate}`, or `podManagementPolicy: Parallel` where rolegate \
+                 runs with `--allow recovery` and deletes its old pods"
+            )
+        });
+        let detail = format!(
+            "{kind} {name:?} must have `maxUnavailable: {size}` in its update strategy{}: it updates {most} at once, and a segment \
+             has {size} of role {:?}",
+            others.unwrap_or_default(),
+            role.name
+        );
+        report.error(&role.name, at, Cause::Forbidden, None, detail);
     }
+}
+
+/// Reports whether rolegate may delete pods. For manifests, that counts as allowed.
+fn may_delete(world: &World) -> bool {
+    world.manifests || world.options.allowed.recovery
+}
+
+/// Requires that the author may delete pods: rolegate lends no rights.
+fn rights(group: &Group, (role, key): (&Role, &WorkloadKey), at: FieldPath, world: &World, report: &mut Report) {
+    let (kind, name, namespace) = (key.kind.as_str(), &key.name, &*group.key.namespace);
+    let need = Need::MayDeletePods { namespace: namespace.to_owned() };
+    match world.known(&need) {
+        Known::Present(()) => {}
+        Known::Absent => {
+            let detail = format!(
+                "whoever sets `by: Segment` must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the old pods \
+                 of {kind} {name:?}"
+            );
+            report.error(&role.name, at, Cause::Forbidden, None, detail);
+        }
+        Known::Unknown => report.not_judged(&role.name, at, &need),
+    }
+}
+
+/// Reports whether segments of the group are updated as a whole: rolegate may have to delete old pods.
+pub(super) fn is_by_segment(group: &Group) -> bool {
+    let mut updates = group.coordinations.iter().filter_map(|coordination| coordination.rolling_update.as_ref());
+    updates.any(|(update, _)| update.by.as_deref() == Some(SEGMENT))
 }

@@ -1,0 +1,155 @@
+//! Rollouts by segment (KEP-32), checked independently of the planner.
+
+use rolegate::model::RolledWorkload;
+
+use crate::lockstep::{Ordinal, ordinals, role_of};
+use crate::prelude::*;
+use crate::replica::Request;
+
+impl Stored {
+    /// Returns the group as admission lets it be: only segments that all updated roles have are updated as a whole.
+    pub fn admitted(mut self) -> Self {
+        let has_all = |one: &Coordination| one.sizes[..ROLLED].iter().all(|size| *size > 0);
+        let can_be = self.wish.coordinations().iter().any(has_all);
+        self.rolling.iter_mut().for_each(|rolling| rolling.by_segment &= can_be);
+        self
+    }
+
+    /// Returns the replicas of a role in a segment, if segments are updated as a whole.
+    fn segment_of(&self, role: usize) -> Option<u32> {
+        self.rolling.filter(|rolling| rolling.by_segment)?;
+        self.wish.of_role(role).first().map(|one| one.sizes[role])
+    }
+
+    /// Returns the replicas of a role that stay old.
+    pub fn kept_old(&self, role: usize, desired: u32) -> u32 {
+        let Some(rolling) = self.rolling else { return 0 };
+        match self.segment_of(role) {
+            Some(size) => (rolling.kept_old(desired.div_ceil(size)) * size).min(desired),
+            None => rolling.kept_old(desired),
+        }
+    }
+}
+
+/// An open rollout, as a pass sees it.
+struct Part<'a> {
+    workload: &'a RolledWorkload,
+    seen: Vec<Ordinal>,
+    size: u32,
+    floor: u32,
+    /// Replicas that may run.
+    committed: u32,
+}
+
+impl<'a> Part<'a> {
+    fn of(workload: &'a RolledWorkload, snapshot: &Snapshot, stored: &Stored) -> Option<Self> {
+        let role = Some(role_of(workload)).filter(|role| *role < ROLLED)?;
+        let floor = stored.kept_old(role, workload.desired).max(workload.asked_partition());
+        // What may run of a group that is scaled in is not told by what was let go.
+        let committed = stored.committed(role).filter(|_| stored.segments.is_none()).unwrap_or(0);
+        let committed = if stored.refers { committed } else { committed.min(stored.replicas[role]) };
+        let seen = ordinals(workload, snapshot);
+        Some(Self { workload, seen, size: stored.segment_of(role)?, floor, committed })
+    }
+
+    /// Reports whether a replica of the segment passes a test.
+    fn any(&self, segment: u32, test: impl Fn(u32, Ordinal) -> bool) -> bool {
+        let of_segment = (0..).zip(&self.seen).filter(|(ordinal, _)| ordinal / self.size == segment);
+        of_segment.into_iter().any(|(ordinal, seen)| test(ordinal, *seen))
+    }
+
+    /// Reports whether a replica of the segment does not serve, or is replaced at any moment.
+    fn is_down(&self, segment: u32) -> bool {
+        self.any(segment, |ordinal, seen| {
+            let leaves = ordinal >= self.workload.partition && !seen.updated && seen.ready;
+            leaves || !seen.ready && (!seen.held || ordinal < self.committed)
+        })
+    }
+
+    /// Reports whether a replica of the segment is to be updated, and may not be replaced yet.
+    fn waits(&self, segment: u32) -> bool {
+        self.any(segment, |ordinal, seen| ordinal >= self.floor && !seen.updated && ordinal < self.workload.partition)
+    }
+}
+
+/// R13: checks that a segment that serves is opened only while fewer segments than may be are down or opened before it, from the
+/// last one down.
+pub fn allow(
+    (workload, to): (&RolledWorkload, u32),
+    snapshot: &Snapshot,
+    rolling: Rolling,
+    stored: &Stored,
+) -> Result<(), Broken> {
+    let open = snapshot.workloads.iter().filter(|other| other.is_open() && !other.unclaimed);
+    let parts: Vec<_> = open.filter_map(|open| Part::of(open, snapshot, stored)).collect();
+    let Some(own) = parts.iter().find(|part| part.workload.key == workload.key) else { return Ok(()) };
+    // Pods of an abandoned revision may stay unavailable forever, and do not hold back the others.
+    if parts.iter().any(|part| part.seen.iter().any(|seen| seen.strange)) {
+        return Ok(());
+    }
+    let count = parts.iter().map(|part| part.workload.desired.div_ceil(part.size)).max().unwrap_or(0);
+    let is_down = |segment: u32| parts.iter().any(|part| part.is_down(segment));
+    let opens = |ordinal: u32, seen: Ordinal| (to..workload.partition).contains(&ordinal) && !seen.updated;
+    let opened = (0..count).filter(|segment| own.any(*segment, opens) && !is_down(*segment));
+    let Some(lowest) = opened.min() else { return Ok(()) };
+    let is_taken =
+        |segment: &u32| is_down(*segment) || *segment >= lowest && parts.iter().any(|part| part.waits(*segment));
+    let taken: Vec<_> = (0..count).filter(is_taken).collect();
+    hold!(
+        taken.len() <= rolling.unavailable as usize,
+        "R13: segments {taken:?} are taken with partition {to} of {}, and {} may be",
+        workload.claim.role,
+        rolling.unavailable
+    );
+    Ok(())
+}
+
+/// Returns the old pods that may be deleted: of segments that are open as their controllers have seen, which would replace them
+/// one after another.
+fn outdated<'a>(snapshot: &'a Snapshot, stored: &Stored) -> Vec<&'a Arc<PodFacts>> {
+    let open =
+        snapshot.workloads.iter().filter(|workload| workload.is_open() && !workload.unclaimed && workload.observed);
+    let open: Vec<_> = open.filter(|open| role_of(open) < ROLLED).collect();
+    let is_old = |pod: &&Arc<PodFacts>| {
+        let workload = open.iter().find(|open| pod.identity.role.as_deref() == Some(&*open.claim.role));
+        let Some((workload, size)) = workload.and_then(|open| Some((open, stored.segment_of(role_of(open))?))) else {
+            return false;
+        };
+        let is_open = pod.identity.ordinal.is_some_and(|n| (workload.partition..workload.desired).contains(&n));
+        let is_new = pod.revision.as_deref() == workload.update_revision.as_deref();
+        workload.at_once.is_some_and(|most| most < size) && is_open && !is_new
+    };
+    snapshot.pods.iter().filter(is_old).collect()
+}
+
+/// R14: checks that a pod is deleted for a rollout only if it is old and its segment is open.
+pub fn deletes(pod: &PodRef, snapshot: &Snapshot, stored: Option<&Stored>) -> Result<(), Broken> {
+    let Some(stored) = stored.filter(|stored| stored.wish != Wish::Wrong && snapshot.lets_go().is_none()) else {
+        return Err(Broken(format!("R14: {} is deleted for no group", pod.name)));
+    };
+    let is_outdated = outdated(snapshot, stored).iter().any(|old| old.pod == *pod);
+    hold!(
+        is_outdated,
+        "R14: {} is deleted, and is not old or its segment is not open: {:?}",
+        pod.name,
+        snapshot.workloads
+    );
+    Ok(())
+}
+
+/// R15: checks that the old pods of an open segment are deleted together.
+pub fn are_deleted_at_once(
+    replica: &Replica,
+    snapshot: &Snapshot,
+    requests: &[Request],
+    stored: &Stored,
+) -> Result<(), Broken> {
+    if snapshot.lets_go().is_some() || stored.wish == Wish::Wrong || replica.confirms(requests) {
+        return Ok(());
+    }
+    for old in outdated(snapshot, stored) {
+        let asked = requests.iter().any(|request| matches!(request, Request::Renew(pod) if *pod == old.pod));
+        hold!(asked || replica.is_busy_with(&old.pod.uid), "R15: {} is old, and is not deleted", old.pod.name);
+    }
+    Ok(())
+}
