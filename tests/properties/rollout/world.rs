@@ -110,6 +110,7 @@ impl Role {
             update_revision: Some(format!("{}-{edits}", self.update)),
             current_revision: None,
             unclaimed: false,
+            at_once: None,
         }
     }
 
@@ -133,6 +134,7 @@ impl Role {
             stuck,
             may_run: u32::MAX,
             revision: Some(format!("{}", self.update)),
+            remade: false,
             back: self.current == self.update && self.updated() < self.desired(),
         }
     }
