@@ -51,7 +51,7 @@ async fn the_first_segment_goes_alone_until_a_person_accepts_it() {
         if found == 6 { Ok(()) } else { Err(found) }
     })
     .await;
-    stage.until_said(&["explain", "llm"], "rolegate resume llm").await;
+    stage.until_said(&["explain", "group", "llm"], "rolegate resume llm").await;
     let said = stage.said(&["resume", "llm"]).await;
     assert!(said.contains("canary-segments/llm goes on (RolloutPaused)"), "{said}");
     until_released(&stage, 12).await;
@@ -105,7 +105,7 @@ async fn each_segment_waits_for_its_own_object() {
     let stalled = |status: &Status| status.progressing().starts_with("False ProgressDeadlineExceeded: segment 2");
     statuses.until("it says that it comes late", stalled).await;
     // A command does not look at the object, and shows what the loop has found.
-    stage.until_said(&["explain", "llm"], "is not there, for which it waits since").await;
+    stage.until_said(&["explain", "group", "llm"], "is not there, for which it waits since").await;
     warm(0).await;
     until_released(&stage, 12).await;
     stage.let_ready(Pod::is_released).await;

@@ -185,7 +185,7 @@ fn leader_worker_sets(stage: &Stage) -> Api<DynamicObject> {
 /// KEP-32, story 3: groups of two become groups of three, a segment at a time.
 #[tokio::test]
 async fn groups_that_grow_are_replaced_segment_by_segment() {
-    let (stage, _rolegate) = with_leader_worker_sets("lws-by-segment").await.with_room(24).await.serve().await;
+    let (stage, _rolegate) = with_leader_worker_sets("lws-by-segment").await.with_room(30).await.serve().await;
     let group = group(3);
     for role in &group.roles {
         let labels = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
