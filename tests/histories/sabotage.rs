@@ -297,8 +297,8 @@ impl Sabotage {
                 }
             }
             Self::AcceptsCanaries => {
-                let states = status.coordination_state.iter_mut();
-                states.filter_map(|state| state.accepted.as_mut()).for_each(|accepted| *accepted = (*accepted).max(1));
+                let known = status.coordination_state.iter_mut().filter_map(|state| state.accepted.as_mut());
+                known.for_each(|accepted| *accepted = (*accepted).max(1));
             }
             Self::LowersUncommitted => {
                 let is_new = |workload: &&RolledWorkload| {

@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 
 use super::settings::Certificates;
+use crate::api::ObjectKind;
 use crate::model::{Allowed, Mode};
 
 /// Choices that decide which objects and fields exist.
@@ -16,8 +17,8 @@ pub struct Choices {
     pub recreate_mis_stamped: bool,
     /// Opt-ins beyond gates, statuses and partitions.
     pub allowed: Allowed,
-    /// Watches kinds whose objects groups wait for.
-    pub waits_for_kinds: bool,
+    /// Kinds whose objects groups may wait for.
+    pub ready_kinds: Vec<ObjectKind>,
     /// Mode of rolegate.
     pub mode: Mode,
     /// Runs the pods on the network of their node.
@@ -86,7 +87,7 @@ const CONDITIONS: &[Condition] = &[
         helm: ".Values.allow",
         holds: |choices| choices.allowed.scale || choices.allowed.recovery,
     },
-    Condition { name: "ready-kinds", helm: ".Values.readyKinds", holds: |choices| choices.waits_for_kinds },
+    Condition { name: "ready-kinds", helm: ".Values.readyKinds", holds: |choices| !choices.ready_kinds.is_empty() },
     Condition { name: "mode", helm: r#"ne .Values.mode "enforce""#, holds: |choices| choices.mode != Mode::Enforce },
     Condition { name: "rules", helm: ".Values.rules", holds: |_| true },
     Condition { name: "selector", helm: ".Values.namespaceSelector", holds: |_| true },

@@ -239,7 +239,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         service_monitor: args.service_monitor,
         recreate_mis_stamped: args.recreate_mis_stamped,
         allowed: allowed(&args.allow),
-        waits_for_kinds: !args.ready_kinds.is_empty(),
+        ready_kinds: args.ready_kinds.clone(),
         mode,
         host_network: args.host_network,
         without,

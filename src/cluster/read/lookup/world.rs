@@ -219,13 +219,11 @@ impl Lookup {
                 }
                 Need::MayDeletePods { namespace } => (namespace, ("delete", "", "pods", None)),
                 Need::MayGet { namespace, kind } => {
-                    match self.options.ready_kinds.iter().find(|known| kind.is(**known)) {
-                        Some(known) => (namespace, ("get", known.group, known.plural, None)),
-                        None => {
-                            found.answer(need, false);
-                            continue;
-                        }
-                    }
+                    let Some(known) = self.options.ready_kinds.iter().find(|known| kind.is(**known)) else {
+                        found.answer(need, false);
+                        continue;
+                    };
+                    (namespace, ("get", known.group, known.plural, None))
                 }
                 _ => continue,
             };
