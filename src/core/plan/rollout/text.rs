@@ -27,7 +27,8 @@ impl fmt::Display for PauseEnd {
 }
 
 /// Returns one sentence: the waiting role, what it waits for, and the object to look at.
-pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>) -> String {
+pub fn waits_for(name: &str, wait: &Wait, rollouts: &Rollouts) -> String {
+    let roles = &rollouts.roles;
     let other = &wait.role;
     let counts = |role: &RoleRollout| format!("{}/{} updated and ready", role.done(), role.desired());
     let counts = roles.get(other).map(counts).unwrap_or_default();
@@ -37,7 +38,11 @@ pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>)
         WaitReason::Settling => format!("{name} waits: {other} may be edited as well"),
         WaitReason::Skew => format!("{name} waits for {other}: {counts}{replica}"),
         WaitReason::Step(number) => format!("{name} waits for the end of {number}: {other} is at {counts}{replica}"),
-        WaitReason::Object(number) => format!("{name} waits after {number} for the object of `readyWhen`"),
+        WaitReason::Object(number) => {
+            let mut lacking = rollouts.stages.iter().filter(|stage| stage.number == number);
+            let why = lacking.find_map(|stage| stage.lacks.as_deref()).unwrap_or("for the object of `readyWhen`");
+            format!("{name} waits after {number}: {why}")
+        }
         WaitReason::Pause(number, end) => format!("{name} pauses after {number} {end}"),
         WaitReason::Segment(number) => {
             let replica = wait.ordinal.map(|ordinal| format!("{other}-{ordinal}")).unwrap_or_default();
@@ -131,7 +136,7 @@ pub fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> Vec<String> {
     let line = |(name, decided): (&String, &RolePlan)| {
         let role = rollouts.roles.get(name)?;
         let (desired, partition) = (role.desired(), decided.partition.min(role.desired()));
-        let waits = decided.waits.as_ref().map(|wait| format!(": {}", waits_for(name, wait, &rollouts.roles)));
+        let waits = decided.waits.as_ref().map(|wait| format!(": {}", waits_for(name, wait, rollouts)));
         Some(format!(
             "rollout of {name}: {}/{desired} updated, {} of them ready, partition {partition}, {}{}",
             role.updated(),
