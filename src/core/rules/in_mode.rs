@@ -93,7 +93,7 @@ mod tests {
     fn observe_says_nothing_and_forgets_nothing() {
         assert_eq!(judged().rules(), ["segment-size", "recovery", "rollout-by", "segment-ratio"]);
         let observed = judged().in_mode(Mode::Observe);
-        assert_eq!((observed.errors.len(), observed.warnings.len(), observed.notes.len()), (0, 0, 4));
+        assert_eq!((observed.errors.len(), observed.warnings.len(), observed.notes.len()), (0, 0, 5));
         assert!(observed.is_allowed());
     }
 
