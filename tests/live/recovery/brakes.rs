@@ -86,12 +86,20 @@ async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted
     let stage = Stage::new("recovery-silent").await;
     stage.add_node("a", 3).await;
     let _rolegate = launch(&stage).start().await;
-    let unready_for = json!({ "policy": "Recreate", "unreadyFor": "10s" });
-    let Scene { stage, statuses, .. } = Scene::of(stage, group(2, 1), &unready_for).await;
+    // On a busy machine neither the silence of the node nor what is made anew may come in time.
+    let recovery = |unready_for: &str| json!({ "policy": "Recreate", "unreadyFor": unready_for });
+    let Scene { stage, statuses, .. } = Scene::of(stage, group(2, 1), &recovery("10m")).await;
     stage.add_node("b", 9).await;
     let grown = group(4, 2);
     stage.scale(&grown).await;
     let scene = Scene::complete(stage, grown, statuses).await;
+    let unready_for = async |time: &str| {
+        let edited = object(&scene.group, &recovery(time));
+        scene
+            .stage
+            .patch_group(&scene.group, json!({ "spec": { "coordination": edited["spec"]["coordination"] } }))
+            .await;
+    };
     let on_node = ["llm-prefill-0", "llm-prefill-1", "llm-decode-0"];
     ready(&scene, &on_node, false).await;
     // Nothing answers for it any more, and it says nothing.
@@ -101,16 +109,15 @@ async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted
     let ready = json!({ "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown" });
     let silent = Patch::Strategic(json!({ "status": { "conditions": [ready] } }));
     nodes.patch_status("recovery-silent-a", &PatchParams::default(), &silent).await.unwrap();
+    unready_for("10s").await;
     scene
         .stage
         .until_said(&["explain", "group", "llm"], "segment 1 is not made anew: node recovery-silent-a of pod")
         .await;
     nothing_is_deleted(&scene).await;
-    // On a busy machine what is made anew may not be ready in time.
-    let patient = object(&scene.group, &json!({ "policy": "Recreate", "unreadyFor": "10m" }));
-    scene.stage.patch_group(&scene.group, json!({ "spec": { "coordination": patient["spec"]["coordination"] } })).await;
-    // The third generation: the group was scaled once.
-    let is_patient = |status: &Status| status.0["observedGeneration"] == 3;
+    unready_for("10m").await;
+    // The fourth generation: the group was scaled once.
+    let is_patient = |status: &Status| status.0["observedGeneration"] == 4;
     scene.statuses.until("the edit is seen", is_patient).await;
     for name in on_node {
         // The first that goes has the others deleted.
