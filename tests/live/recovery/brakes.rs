@@ -119,17 +119,18 @@ async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted
     // The fourth generation: the group was scaled once.
     let is_patient = |status: &Status| status.0["observedGeneration"] == 4;
     scene.statuses.until("the edit is seen", is_patient).await;
+    // The first that goes has the others deleted, and not one that has been made since is to go.
+    let first = |name: &str| Preconditions { uid: scene.first.get(name).cloned(), ..Preconditions::default() };
+    let delete = async |name: &str, params: DeleteParams| {
+        let params = DeleteParams { preconditions: Some(first(name)), ..params };
+        _ = scene.stage.api::<ApiPod>().delete(name, &params).await;
+    };
     for name in on_node {
-        // The first that goes has the others deleted.
-        _ = scene.stage.api::<ApiPod>().delete(name, &DeleteParams::default()).await;
+        delete(name, DeleteParams::default()).await;
     }
     nodes.delete("recovery-silent-a", &DeleteParams::default()).await.unwrap();
     for name in on_node {
-        // Not one that has been made since.
-        let uid = scene.first.get(name).cloned();
-        let preconditions = Some(Preconditions { uid, ..Preconditions::default() });
-        let params = DeleteParams { preconditions, ..DeleteParams::default().grace_period(0) };
-        _ = scene.stage.api::<ApiPod>().delete(name, &params).await;
+        delete(name, DeleteParams::default().grace_period(0)).await;
     }
     scene.until_recovered(&[0], 1).await;
     scene.made_anew(&[0]);
