@@ -59,6 +59,8 @@ pub const DISCOVERY_SCOPE: &str = "rolegate.dev/discovery-scope";
 pub const RESUMED_AT: &str = "rolegate.dev/resumed-at";
 /// Annotation of the object that carries a group, RFC 3339: rollouts that paused at that time go on.
 pub const ROLLOUT_RESUMED_AT: &str = "rolegate.dev/rollout-resumed-at";
+/// Annotation of the object that carries a group, RFC 3339: rollouts that were under way at that time go back.
+pub const ROLLED_BACK_AT: &str = "rolegate.dev/rollout-rolled-back-at";
 /// Annotation of pods that were released to a place, `key=value,key=value`: rolegate's entries in `nodeSelector`.
 pub const PINNED: &str = "rolegate.dev/pinned";
 /// Annotation of held pods, `<group>/<coordination>`: the coordination that tells the reason.

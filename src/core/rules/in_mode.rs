@@ -42,7 +42,7 @@ impl Judged {
 
 /// Reports whether a finding is a missing right of the author.
 fn is_of_rights(violation: &Violation) -> bool {
-    violation.rule == "pod-group-rights"
+    matches!(violation.rule, "pod-group-rights" | "rollback-right" | "rollback-by-hand")
         || (violation.cause == Cause::Forbidden && matches!(violation.rule, "recovery" | "segments-scale"))
 }
 

@@ -106,4 +106,4 @@ fn is_of_outside(error: &Violation) -> bool {
 const OF_RIGHTS: &[&str] = &["recovery"];
 
 /// Rules that refuse for a cause outside the object.
-const FORBIDDING: &[&str] = &["pod-group-rights", "topology-in-use"];
+const FORBIDDING: &[&str] = &["pod-group-rights", "rollback-right", "rollback-by-hand", "topology-in-use"];

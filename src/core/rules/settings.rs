@@ -35,6 +35,8 @@ const FIXED: &[(&str, &str)] = &[
     ("group-claimed-twice", "two objects would steer the same pods"),
     ("pod-group-rights", "it keeps authors from what only rolegate may do"),
     ("recovery", "it keeps authors from what only rolegate may do"),
+    ("rollback-right", "it keeps authors from what only rolegate may do"),
+    ("rollback-by-hand", "it keeps authors from what only rolegate may do"),
     ("segments-scale", "it keeps authors from what only rolegate may do"),
     ("pod-names", "names become part of requests"),
 ];
