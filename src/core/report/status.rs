@@ -186,7 +186,7 @@ fn rollouts<'a>(picture: &'a Picture) -> Vec<Rollout<'a>> {
             updated_ready: role.ready_at_template(),
             partition: plan.partition.min(role.desired()),
             state: plan.state.as_str(),
-            waits: plan.waits.as_ref().map(|wait| waits_for(name, wait, roles)),
+            waits: plan.waits.as_ref().map(|wait| waits_for(name, wait, &picture.seen.rollouts)),
         })
     };
     roles.iter().filter_map(entry).collect()

@@ -42,7 +42,8 @@ impl Judged {
 
 /// Reports whether a finding is a missing right of the author.
 fn is_of_rights(violation: &Violation) -> bool {
-    matches!(violation.rule, "pod-group-rights" | "rollback-right" | "rollback-by-hand")
+    violation.cause == Cause::NoRight
+        || violation.rule == "pod-group-rights"
         || (violation.cause == Cause::Forbidden && matches!(violation.rule, "recovery" | "segments-scale"))
 }
 
@@ -72,6 +73,7 @@ mod tests {
             found("segment-ratio", Severity::Warning, Cause::Notice),
             found("recovery", Severity::Error, Cause::Forbidden),
             found("recovery", Severity::Error, Cause::Invalid),
+            found("rollout-by", Severity::Error, Cause::NoRight),
         ])
     }
 
@@ -79,7 +81,7 @@ mod tests {
     fn warn_lets_in_all_but_what_its_author_has_no_right_to() {
         let warned = judged().in_mode(Mode::Warn);
         let errors: Vec<_> = warned.errors.iter().map(|error| (error.rule, error.cause)).collect();
-        assert_eq!(errors, [("recovery", Cause::Forbidden)]);
+        assert_eq!(errors, [("recovery", Cause::Forbidden), ("rollout-by", Cause::NoRight)]);
         let warnings: Vec<_> = warned.warnings.iter().map(|warning| &*warning.detail).collect();
         assert_eq!(
             warnings,
@@ -89,9 +91,9 @@ mod tests {
 
     #[test]
     fn observe_says_nothing_and_forgets_nothing() {
-        assert_eq!(judged().rules(), ["segment-size", "recovery", "segment-ratio"]);
+        assert_eq!(judged().rules(), ["segment-size", "recovery", "rollout-by", "segment-ratio"]);
         let observed = judged().in_mode(Mode::Observe);
-        assert_eq!((observed.errors.len(), observed.warnings.len(), observed.notes.len()), (0, 0, 4));
+        assert_eq!((observed.errors.len(), observed.warnings.len(), observed.notes.len()), (0, 0, 5));
         assert!(observed.is_allowed());
     }
 

@@ -20,6 +20,8 @@ pub enum Cause {
     NotFound,
     /// A field may not be set here.
     Forbidden,
+    /// The author has no right to what rolegate would do for the field.
+    NoRight,
     /// A text is too long.
     TooLong,
     /// A list has too many entries.
@@ -37,7 +39,7 @@ impl Cause {
             Self::NotSupported => "FieldValueNotSupported",
             Self::Duplicate => "FieldValueDuplicate",
             Self::NotFound => "FieldValueNotFound",
-            Self::Forbidden => "FieldValueForbidden",
+            Self::Forbidden | Self::NoRight => "FieldValueForbidden",
             Self::TooLong => "FieldValueTooLong",
             Self::TooMany => "FieldValueTooMany",
             Self::Notice => "Notice",
@@ -51,7 +53,7 @@ impl Cause {
             Self::NotSupported => "Unsupported value",
             Self::Duplicate => "Duplicate value",
             Self::NotFound => "Not found",
-            Self::Forbidden => "Forbidden",
+            Self::Forbidden | Self::NoRight => "Forbidden",
             Self::TooLong => "Too long",
             Self::TooMany => "Too many",
             Self::Notice => "",

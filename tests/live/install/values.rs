@@ -137,6 +137,12 @@ fn of_containers() -> Vec<Effect> {
         ),
         argument("allow", json!(["scale"]), "/spec/template/spec/containers/0/args/7", "--allow=scale"),
         argument(
+            "readyKinds",
+            json!(["Job=jobs.v1.batch"]),
+            "/spec/template/spec/containers/0/args/7",
+            "--ready-kinds=Job=jobs.v1.batch",
+        ),
+        argument(
             "recreateMisStamped",
             json!(true),
             "/spec/template/spec/containers/0/args/7",

@@ -1,5 +1,6 @@
 //! Rollouts in steps: in their order, with a pause, and back.
 
+use crate::common::group::pod_template;
 use crate::common::prelude::*;
 use crate::rollouts::support::{Duo, FROZEN};
 
@@ -77,4 +78,31 @@ async fn a_broken_backend_is_taken_back_step_by_step_and_nobody_is_asked() {
     }
     let status = duo.statuses.until("it serves again", |status| status.ready().starts_with("True All")).await;
     assert!(!is_paused(&status), "{status}");
+}
+
+/// A pod stands for the AnalysisRun of a step.
+#[tokio::test]
+async fn a_step_ends_when_its_own_object_is_ready() {
+    let object = json!({ "apiVersion": "v1", "kind": "Pod", "name": "check-$(STEP)" });
+    let steps = json!([{ "prefill": "50%", "decode": 0 }, { "prefill": "100%", "decode": "100%" }]);
+    let bounds = json!({ "maxUnavailable": 1, "steps": steps, "readyWhen": { "object": object } });
+    let flags = [("settle", "2s"), ("ready-kinds", "Pod=pods.v1"), ("progress-deadline", "3s")];
+    let duo = Duo::serve("steps-object", 4, 2, bounds, &flags).await.ready().await;
+    duo.stage.add_node("check", 1).await;
+    duo.set_images("registry.invalid/x:2");
+    duo.until_new_ordinals("prefill", 2..4).await;
+    let told = r#"waits after step 1 of 2: Pod "check-1" is not there"#;
+    duo.stage.until_event("RolloutHeld", &[told]).await;
+    let stalled = |status: &Status| status.progressing().contains(told);
+    duo.statuses.until("it says that it comes late", stalled).await;
+    always(Duration::from_secs(2), "it waits", async || {
+        let found = (duo.partition("prefill").await, duo.partition("decode").await);
+        if found == (2, FROZEN) { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+    let mut check = pod_template(&json!({}), &duo.stage.namespace);
+    let head = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "check-1" } });
+    json_patch::merge(&mut check, &head);
+    duo.stage.create(check).await;
+    duo.until_over().await;
 }

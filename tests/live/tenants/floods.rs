@@ -1,7 +1,7 @@
 //! Objects that name a thousand others, and many of them at a time: what they cost does not grow with what they name, and
 //! others do not wait for them.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use futures::future::join_all;
 
@@ -148,16 +148,23 @@ async fn groups_of_one_namespace_that_never_rest_let_those_of_another_go_on() {
     };
     let alone = comes_up("alone").await;
     let (over, sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let changed = Arc::new(AtomicU32::new(0));
     let callers = (0..4).map(|_| {
         let (restless, groups, over, sent) = (restless.clone(), groups.clone(), over.clone(), sent.clone());
+        let changed = changed.clone();
         tokio::spawn(async move {
             while !over.load(Ordering::Relaxed) {
                 let number = sent.fetch_add(1, Ordering::Relaxed);
+                let group = &groups[number % groups.len()];
                 let size = 1 + number / groups.len() % 2;
                 let placement = json!({ "segmentSize": { "prefill": size, "decode": size } });
                 let coordination = json!([{ "name": "segments", "strategy": { "segmentPlacement": placement } }]);
                 let change = json!({ "spec": { "coordination": coordination } });
-                restless.patch_group(&groups[number % groups.len()], change).await;
+                // A busy machine may let one of so many calls of the webhook end without an answer.
+                changed.fetch_add(
+                    u32::from(restless.try_patch_group(group, &change).await.code == 200),
+                    Ordering::Relaxed,
+                );
             }
         })
     });
@@ -167,8 +174,10 @@ async fn groups_of_one_namespace_that_never_rest_let_those_of_another_go_on() {
     for caller in callers {
         caller.await.unwrap();
     }
-    let sent = sent.load(Ordering::Relaxed);
-    println!("30 pods in 5 segments: {alone:?} beside {RESTLESS} groups, {beside:?} while they changed {sent} times");
-    assert!(sent > 4, "the groups rested");
-    assert!(beside < alone * 3 + Duration::from_secs(10), "{beside:?} beside {sent} changes, {alone:?} alone");
+    let changed = changed.load(Ordering::Relaxed);
+    println!(
+        "30 pods in 5 segments: {alone:?} beside {RESTLESS} groups, {beside:?} while they changed {changed} times"
+    );
+    assert!(changed > 4, "the groups rested");
+    assert!(beside < alone * 3 + Duration::from_secs(10), "{beside:?} beside {changed} changes, {alone:?} alone");
 }

@@ -273,7 +273,7 @@ pub(super) fn deferred(elastic: Option<&ElasticPlan>) -> Option<Held> {
 pub(super) fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> impl Iterator<Item = Held> {
     plan.iter().filter_map(|(name, role)| {
         let wait = role.waits.as_ref().filter(|wait| wait.reason == WaitReason::HeldBatch)?;
-        let message = waits_for(name, wait, &rollouts.roles);
+        let message = waits_for(name, wait, rollouts);
         Some(Held::new(HoldReason::RolloutBehindHeldBatch, message, HeldPods::default()))
     })
 }

@@ -111,11 +111,11 @@ impl ReportedRollouts {
         let new = waits.iter().filter(is_told).map(key).filter(|key| !self.waits.contains(key));
         let lasted = self.waiting.lasted(new.collect::<Vec<_>>(), now);
         let told = waits.iter().filter(|wait| lasted.contains(&key(wait)));
-        events.extend(told.map(|(name, _, wait)| event(HELD, waits_for(name, wait, roles), false, one(name))));
+        events.extend(told.map(|(name, _, wait)| event(HELD, waits_for(name, wait, rollouts), false, one(name))));
         self.waits.extend(lasted);
         if stalled && !self.stalled {
             events.extend(
-                waits.iter().map(|(name, _, wait)| event(STALLED, waits_for(name, wait, roles), true, one(name))),
+                waits.iter().map(|(name, _, wait)| event(STALLED, waits_for(name, wait, rollouts), true, one(name))),
             );
         }
         self.stalled = stalled;

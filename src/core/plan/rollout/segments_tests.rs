@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use crate::model::ProgressState;
 use crate::model::RollingBounds;
 use crate::model::rolling::FROZEN;
-use crate::plan::rollout::{Ordinal, RoleRollout, RolloutPlan, plan_rollout, waits_for};
+use crate::plan::rollout::{Ordinal, RoleRollout, RolloutPlan, Rollouts, plan_rollout, waits_for};
 use crate::plan::test_support::mk_group;
 
 use super::*;
@@ -50,8 +50,9 @@ fn the_replicas_of_one_segment_go_together_and_the_next_follows_when_all_are_rea
     let half = roles([&[(8, OLD), (2, NEW)], &[(4, OLD), (1, Ordinal { ready: false, ..NEW })]], [8, 4]);
     let waiting = plan(&json!({}), &half);
     assert_eq!(partitions(&waiting), [8, 4]);
+    let rollouts = Rollouts { roles: half, ..Rollouts::default() };
     let text = "prefill waits for segment 5: decode-4 is not ready (decode is at 0/5 updated and ready)";
-    assert_eq!(waits_for("prefill", waiting["prefill"].waits.as_ref().unwrap(), &half), text);
+    assert_eq!(waits_for("prefill", waiting["prefill"].waits.as_ref().unwrap(), &rollouts), text);
     assert_eq!(waiting["prefill"].state, ProgressState::Waiting);
     let ready = roles([&[(8, OLD), (2, NEW)], &[(4, OLD), (1, NEW)]], [8, 4]);
     assert_eq!(partitions(&plan(&json!({}), &ready)), [6, 3]);

@@ -162,7 +162,8 @@ fn each_step_begins_when_the_one_before_is_ready() {
     assert_eq!((plan["prefill"].partition, plan["decode"].partition), (9, FROZEN));
     let wait = plan["decode"].waits.clone().unwrap();
     let text = "decode waits for the end of step 1 of 3: prefill is at 0/10 updated and ready, next is prefill-9";
-    assert_eq!(waits_for("decode", &wait, &story.roles), text);
+    let rollouts = Rollouts { roles: story.roles.clone(), ..Rollouts::default() };
+    assert_eq!(waits_for("decode", &wait, &rollouts), text);
     let way = [[1, 0], [2, 0], [3, 0], [3, 1], [3, 2], [3, 3], [3, 4]];
     let rest = (4..=10).map(|prefill| [prefill, OVER]);
     assert_eq!(story.go_on(), (way.into_iter().chain(rest).collect(), "nothing".to_owned()));

@@ -32,7 +32,8 @@ fn to(role: &RoleRollout) -> &'static str {
 }
 
 /// Returns one sentence: the waiting role, what it waits for, and the object to look at.
-pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>) -> String {
+pub fn waits_for(name: &str, wait: &Wait, rollouts: &Rollouts) -> String {
+    let roles = &rollouts.roles;
     let other = &wait.role;
     let counts = |role: &RoleRollout| format!("{}/{} {} and ready", role.done(), role.desired(), to(role));
     let counts = roles.get(other).map(counts).unwrap_or_default();
@@ -45,7 +46,11 @@ pub fn waits_for(name: &str, wait: &Wait, roles: &BTreeMap<String, RoleRollout>)
             format!("{name} keeps its last old replica until all roles can go: {other} is at {counts}{replica}")
         }
         WaitReason::Step(number) => format!("{name} waits for the end of {number}: {other} is at {counts}{replica}"),
-        WaitReason::Object(number) => format!("{name} waits after {number} for the object of `readyWhen`"),
+        WaitReason::Object(number) => {
+            let mut lacking = rollouts.stages.iter().filter(|stage| stage.number == number);
+            let why = lacking.find_map(|stage| stage.lacks.as_deref()).unwrap_or("for the object of `readyWhen`");
+            format!("{name} waits after {number}: {why}")
+        }
         WaitReason::Pause(number, end) => format!("{name} pauses after {number} {end}"),
         WaitReason::Segment(number) => {
             let replica = wait.ordinal.map(|ordinal| format!("{other}-{ordinal}")).unwrap_or_default();
@@ -146,7 +151,7 @@ pub fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> Vec<String> {
     let line = |(name, decided): (&String, &RolePlan)| {
         let role = rollouts.roles.get(name)?;
         let (desired, partition) = (role.desired(), decided.partition.min(role.desired()));
-        let waits = decided.waits.as_ref().map(|wait| format!(": {}", waits_for(name, wait, &rollouts.roles)));
+        let waits = decided.waits.as_ref().map(|wait| format!(": {}", waits_for(name, wait, rollouts)));
         let mut again = decided.made_again.clone();
         again.sort_unstable();
         let again = match wording::numbers(&again) {

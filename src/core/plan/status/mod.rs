@@ -93,7 +93,7 @@ fn why(rollouts: &Rollouts, decision: &Decision, context: DecisionContext<'_>) -
     let is_open = |(_, role): &(&String, &RolePlan)| context.stalled && !role.state.rests();
     let stalled = decision.rollout.iter().filter(is_open);
     let mut waits = stalled.filter_map(|(name, role)| Some((name, role.waits.as_ref()?)));
-    let told = waits.next().map(|(name, wait)| (STALLED.to_owned(), waits_for(name, wait, &rollouts.roles)));
+    let told = waits.next().map(|(name, wait)| (STALLED.to_owned(), waits_for(name, wait, rollouts)));
     let stage = |reason: &str, is: fn(&Stage) -> bool| {
         let stage = rollouts.stages.iter().find(|stage| is(stage))?;
         Some((reason.to_owned(), stage_text(stage, &rollouts.roles)))
@@ -215,7 +215,7 @@ fn progress(
     if context.stalled {
         let stalled = open.find_map(|(name, role)| Some((name, role.waits.as_ref()?)));
         if let Some((name, wait)) = stalled {
-            return Progress::DeadlineExceeded(waits_for(name, wait, &rollouts.roles));
+            return Progress::DeadlineExceeded(waits_for(name, wait, rollouts));
         }
         let waits = held.iter().min_by_key(|held| held.reason).map(|held| held.message.clone());
         let waits = waits.or_else(|| Some(lacks).filter(|text| !text.is_empty()));

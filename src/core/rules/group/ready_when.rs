@@ -37,7 +37,7 @@ fn right(group: &Group, coordination: &Coordination, when: &ReadyWhen, world: &W
                  namespace {:?}",
                 object.kind, &*group.key.namespace
             );
-            report.error(&subject, path, Cause::Forbidden, None, detail);
+            report.error(&subject, path, Cause::NoRight, None, detail);
         }
         Known::Unknown => report.not_judged(&subject, path, &need),
     }

@@ -118,7 +118,7 @@ fn rights(group: &Group, (role, key): (&Role, &WorkloadKey), at: FieldPath, worl
                 "whoever sets `by: Segment` must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the old pods \
                  of {kind} {name:?}"
             );
-            report.error(&role.name, at, Cause::Forbidden, None, detail);
+            report.error(&role.name, at, Cause::NoRight, None, detail);
         }
         Known::Unknown => report.not_judged(&role.name, at, &need),
     }
