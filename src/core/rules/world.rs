@@ -209,10 +209,6 @@ impl World {
         self.known(&Need::Pods { group: group.clone(), role: role.to_owned() })
     }
 
-    pub fn may_create_pod_groups(&self, namespace: &str, api_group: &'static str) -> Known<()> {
-        self.known(&Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group })
-    }
-
     /// Returns the answer to a need, without the object.
     pub fn known(&self, need: &Need) -> Known<()> {
         let there = match need {

@@ -563,10 +563,10 @@ fn the_last_old_replica_waits_for_the_others() {
     let mut story = Story::with(&json!({ "onFailure": "Rollback" }));
     story.update("prefill", 1);
     story.update("decode", 2);
-    let (_, plan) = story.plan();
+    let (rollouts, plan) = story.plan();
     assert_eq!((plan["prefill"].partition, plan["decode"].partition), (1, 1));
     let text = "prefill keeps its last old replica until all roles can go: decode is at 2/4 updated and ready, next is decode-1";
-    assert_eq!(waits_for("prefill", plan["prefill"].waits.as_ref().unwrap(), &story.roles), text);
+    assert_eq!(waits_for("prefill", plan["prefill"].waits.as_ref().unwrap(), &rollouts), text);
 }
 
 /// The canary of a rollout, which a check judges by a condition.

@@ -8,7 +8,7 @@ use crate::model::rollout_step::read_duration;
 use crate::model::{Coordination, FieldPath, Group, names};
 use crate::rules::group::rollout_steps::shared;
 use crate::rules::violation::{quoted, supported};
-use crate::rules::{Cause, Change, Known, Need, Report, World};
+use crate::rules::{Cause, Change, Need, Report, World};
 
 /// Returns the rolling updates that go back, each with its path.
 fn that_go_back(group: &Group) -> impl Iterator<Item = (&Coordination, &RollingUpdate, &FieldPath)> {
@@ -87,17 +87,11 @@ fn is_asked(old: &Group, new: &Group) -> bool {
 fn right(group: &Group, (subject, at): (&str, FieldPath), world: &World, report: &mut Report) {
     let namespace = &*group.key.namespace;
     let need = Need::MayDeletePods { namespace: namespace.to_owned() };
-    match world.known(&need) {
-        Known::Present(()) => {}
-        Known::Absent => {
-            let detail = format!(
-                "whoever sets it must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the updated pods of a \
-                 rollout that goes back"
-            );
-            report.error(subject, at, Cause::Forbidden, None, detail);
-        }
-        Known::Unknown => report.not_judged(subject, at, &need),
-    }
+    let detail = format!(
+        "whoever sets it must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the updated pods of a rollout \
+         that goes back"
+    );
+    report.right((subject, at), &need, world, &detail);
 }
 
 /// Reports whether rolegate may delete pods because of the group, or of a change of it.
