@@ -563,8 +563,9 @@ fn the_last_old_replica_waits_for_the_others() {
     let mut story = Story::with(&json!({ "onFailure": "Rollback" }));
     story.update("prefill", 1);
     story.update("decode", 2);
-    let (rollouts, plan) = story.plan();
+    let (_, plan) = story.plan();
     assert_eq!((plan["prefill"].partition, plan["decode"].partition), (1, 1));
+    let rollouts = Rollouts { roles: story.roles, ..Rollouts::default() };
     let text = "prefill keeps its last old replica until all roles can go: decode is at 2/4 updated and ready, next is decode-1";
     assert_eq!(waits_for("prefill", plan["prefill"].waits.as_ref().unwrap(), &rollouts), text);
 }
