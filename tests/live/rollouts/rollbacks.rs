@@ -59,7 +59,7 @@ async fn a_version_that_does_not_get_ready_goes_back_with_the_other_role_until_t
     duo.edit_held_back("prefill", "registry.invalid/broken:2");
     duo.set_image("decode", "registry.invalid/x:2");
     let status = duo.statuses.until("it is back", |status| is_back(status, "ReplicasNotReady")).await;
-    assert!(status.condition("RolledBack").contains(r#""roll" went back: prefill-3 did not get ready within 3s"#));
+    assert!(status.condition("RolledBack").contains(r#""roll" was sent back: prefill-3 did not get ready within 3s"#));
     duo.stage.until_event("RolledBack", &["prefill-3 did not get ready within 3s"]).await;
     stays_back(&duo).await;
     // The templates are as their author wrote them.

@@ -448,7 +448,7 @@ fn what_is_not_ready_in_time_fails_the_rollout_of_all_roles() {
     let stage = story.is_late();
     let back = stage.state.rolled_back.clone().unwrap();
     assert_eq!((back.reason.as_str(), back.since), ("ReplicasNotReady", Moment(1000).text()));
-    assert_eq!(stage_text(&stage, &story.roles), r#""roll" went back: prefill-8 did not get ready within 10m"#);
+    assert_eq!(stage_text(&stage, &story.roles), r#""roll" was sent back: prefill-8 did not get ready within 10m"#);
     story.spell(&json!({ "onFailure": "Pause" }));
     assert!(story.stage().late.is_empty());
     assert_eq!(story.stage().state.rolled_back, None);
@@ -535,7 +535,7 @@ fn a_person_sends_the_rollout_of_that_time_back_and_no_later_one() {
     assert_eq!(story.stage().state.rolled_back, None, "it was asked for before the rollout was seen");
     story.pauses.rolled_back = Some(Moment(2500));
     let stage = story.stage();
-    assert_eq!(stage_text(&stage, &story.roles), r#""roll" went back: a person asked for it"#);
+    assert_eq!(stage_text(&stage, &story.roles), r#""roll" was sent back: a person asked for it"#);
     story.edit("prefill", 10, "v3");
     assert_eq!(story.stage().state.rolled_back, None);
 }
@@ -599,8 +599,7 @@ fn an_object_that_does_not_get_its_condition_fails_the_rollout() {
     let late = Late { index: 0, since: Some(Moment(1000).text()), what: LateWhat::Object { step: 1 } };
     assert_eq!(story.stage().late, [late]);
     let stage = story.is_late();
-    let text =
-        "\"roll\" went back: within 30s, condition Passed of Check \"canary\" is not True, since 1970-01-01T00:00:07Z";
+    let text = "\"roll\" was sent back: within 30s, condition Passed of Check \"canary\" is not True, since 1970-01-01T00:00:07Z";
     assert_eq!(stage_text(&stage, &story.roles), text);
     assert_eq!(stage.state.rolled_back.unwrap().reason, "ObjectNotReady");
 }

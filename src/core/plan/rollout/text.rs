@@ -71,11 +71,11 @@ pub fn waits_for(name: &str, wait: &Wait, rollouts: &Rollouts) -> String {
 }
 
 /// Returns a sentence such as `"roll" is in step 2 of 3, which ends with decode 4/4 updated and ready`, or `"roll" pauses after
-/// step 1 of 3 until it is resumed`, or `"roll" went back: prefill-9 did not get ready within 10m`.
+/// step 1 of 3 until it is resumed`, or `"roll" was sent back: prefill-9 did not get ready within 10m`.
 pub fn stage_text(stage: &Stage, roles: &BTreeMap<String, RoleRollout>) -> String {
     let Stage { name, number, pause, lacks, limits, behind, stays, state, .. } = stage;
     if let Some(back) = &state.rolled_back {
-        return format!("{name:?} went back: {}", back.message);
+        return format!("{name:?} was sent back: {}", back.message);
     }
     if let Some(why) = stays {
         return format!("{name:?} failed: {why}");

@@ -207,7 +207,7 @@ pub fn rollout_paused(group: &Group, stages: &[Stage], targets: &Targets) -> Opt
 pub fn rolled_back(stages: &[Stage]) -> Option<Condition> {
     let back = |stage: &Stage| {
         let back = stage.state.rolled_back.as_ref()?;
-        Some((back.reason.clone(), format!("{:?} went back: {}", stage.name, back.message)))
+        Some((back.reason.clone(), format!("{:?} was sent back: {}", stage.name, back.message)))
     };
     let stays =
         |stage: &Stage| Some(("NoWayBack".to_owned(), format!("{:?} failed: {}", stage.name, stage.stays.as_ref()?)));
