@@ -174,7 +174,10 @@ pub const EXAMPLES: &[Examples] = &[
             (0, "the rollouts are asked to go back, or none is under way"),
             (1, "the request could not be written"),
         ],
-        examples: &[("A group whose rollout is bad", "rolegate rollback pd -n prod")],
+        examples: &[
+            ("A group whose rollout is bad", "rolegate rollback pd -n prod"),
+            ("The coordinations that go back", "rolegate rollback pd -n prod -o json"),
+        ],
     },
     Examples {
         command: "doctor",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Known, Need, World};
+use super::Need;
 use crate::model::FieldPath;
 
 /// The kind of a fault, with the names of Kubernetes.
@@ -147,16 +147,6 @@ impl Report {
         detail: impl Into<String>,
     ) {
         self.push(Severity::Warning, subject, path, cause, value, detail.into());
-    }
-
-    /// Reports that the author has no right to what rolegate would do for a field: rolegate lends no rights. `need` is the
-    /// question for the right, `detail` the fault without it.
-    pub(super) fn right(&mut self, (subject, path): (&str, FieldPath), need: &Need, world: &World, detail: &str) {
-        match world.known(need) {
-            Known::Present(()) => {}
-            Known::Absent => self.error(subject, path, Cause::NoRight, None, detail),
-            Known::Unknown => self.not_judged(subject, path, need),
-        }
     }
 
     /// Reports that the rule did not judge, since a fact is unknown.

@@ -59,7 +59,7 @@ fn workload(role: &Role, key: &WorkloadKey, world: &World, report: &mut Report) 
     }
     let need = Need::MayScale(key.clone());
     let detail = format!("whoever sets `segments` must be allowed to scale {kind} {name:?}");
-    report.right((&role.name, at), &need, world, &detail);
+    world.right(&need, (&role.name, at), detail, report);
 }
 
 /// Warns about settings that are legal but have no effect (yet).

@@ -91,7 +91,7 @@ fn right(group: &Group, (subject, at): (&str, FieldPath), world: &World, report:
         "whoever sets it must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the updated pods of a rollout \
          that goes back"
     );
-    report.right((subject, at), &need, world, &detail);
+    world.right(&need, (subject, at), detail, report);
 }
 
 /// Reports whether rolegate may delete pods because of the group, or of a change of it.

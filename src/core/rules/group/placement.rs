@@ -144,7 +144,7 @@ pub(super) fn rights(group: &Group, world: &World, report: &mut Report) {
         let need = Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group };
         let detail =
             format!("whoever sets it must be allowed to create {} in namespace {namespace:?}", kind.crd_name());
-        report.right((&subject, path.clone()), &need, world, &detail);
+        world.right(&need, (&subject, path.clone()), detail, report);
     }
 }
 

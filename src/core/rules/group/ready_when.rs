@@ -33,7 +33,7 @@ fn right(group: &Group, coordination: &Coordination, when: &ReadyWhen, world: &W
         "must be of a kind that rolegate watches (`--ready-kinds`), and whoever names it must be allowed to get {} in namespace {:?}",
         object.kind, &*group.key.namespace
     );
-    report.right((&subject, path), &need, world, &detail);
+    world.right(&need, (&subject, path), detail, report);
 }
 
 fn in_segments(coordination: &Coordination, report: &mut Report) {

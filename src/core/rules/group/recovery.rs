@@ -59,6 +59,6 @@ fn rights(group: &Group, world: &World, report: &mut Report) {
         let (subject, path) = (coordination.display_name(), recovery.at.child("policy"));
         let need = Need::MayDeletePods { namespace: namespace.to_owned() };
         let detail = format!("whoever sets it must be allowed to delete pods in namespace {namespace:?}");
-        report.right((&subject, path), &need, world, &detail);
+        world.right(&need, (&subject, path), detail, report);
     }
 }

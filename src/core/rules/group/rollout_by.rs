@@ -115,7 +115,7 @@ fn rights(group: &Group, (role, key): (&Role, &WorkloadKey), at: FieldPath, worl
         "whoever sets `by: Segment` must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the old pods of \
          {kind} {name:?}"
     );
-    report.right((&role.name, at), &need, world, &detail);
+    world.right(&need, (&role.name, at), detail, report);
 }
 
 /// Reports whether segments of the group are updated as a whole: rolegate may have to delete old pods.
