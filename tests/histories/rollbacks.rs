@@ -202,8 +202,7 @@ impl Server {
 
 /// R21: checks that no pod of a revision from which the rollout went back is made again.
 pub fn never_again(server: &mut Server) -> Result<(), Broken> {
-    for role in 0..server.sets.len() {
-        let set = server.sets[role].clone();
+    for (role, set) in server.sets.clone().into_iter().enumerate() {
         let is_over = set.went_back(role, server) && set.current_revision() != set.update_revision();
         let is_tried = |pod: &&Arc<Pod>| {
             let name = pod.metadata.name.as_deref().unwrap();

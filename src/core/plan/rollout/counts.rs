@@ -26,7 +26,7 @@ impl ObservedCounts {
         if self.failed {
             pauses.late = stages(&bounds, &roles, &pauses).into_iter().flat_map(|stage| stage.late).collect();
         }
-        Rollouts { roles, bounds, pauses, ..Rollouts::default() }
+        Rollouts { bounds, roles, pauses, ..Rollouts::default() }
     }
 
     /// Returns the state of a rollout as the status would have it.

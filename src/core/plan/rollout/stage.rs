@@ -99,7 +99,7 @@ impl Pauses {
             |bounds: &RollingBounds| Some((bounds.index, group.status.coordination(&bounds.name)?.rollout.clone()?));
         let past = bounds.iter().filter_map(stored).collect();
         let Carrier { rollout_resumed: resumed, rolled_back, .. } = group.carrier;
-        Self { now, resumed, rolled_back, past, ..Self::default() }
+        Self { now, resumed, past, rolled_back, ..Self::default() }
     }
 
     /// Returns the current time, or one later than this request of a person: it does not apply to what begins now.
