@@ -169,6 +169,17 @@ pub const EXAMPLES: &[Examples] = &[
         ],
     },
     Examples {
+        command: "rollback",
+        exits: &[
+            (0, "the rollouts are asked to go back, or none is under way"),
+            (1, "the request could not be written"),
+        ],
+        examples: &[
+            ("A group whose rollout is bad", "rolegate rollback pd -n prod"),
+            ("The coordinations that go back", "rolegate rollback pd -n prod -o json"),
+        ],
+    },
+    Examples {
         command: "doctor",
         exits: &[(0, "no error was found"), (1, "an error was found"), (2, "the cluster cannot be reached")],
         examples: &[

@@ -35,6 +35,7 @@ mod ready_kinds;
 pub mod release;
 pub mod resume;
 pub mod rights;
+pub mod rollback;
 pub mod serve;
 mod serving;
 pub mod status;
@@ -83,6 +84,8 @@ enum Command {
     Release(release::ReleaseArgs),
     /// Resume a group that waits for a person.
     Resume(resume::ResumeArgs),
+    /// Send the rollouts of a group back to the revisions from which they came.
+    Rollback(rollback::RollbackArgs),
     /// Check an installation, and explain faults and remedies.
     Doctor(doctor::DoctorArgs),
     /// Remove rolegate from a cluster, and release all held pods.
@@ -115,6 +118,7 @@ pub fn run() -> ExitCode {
         Command::Adopt(args) => adopt::run(&args),
         Command::Release(args) => release::run(&args),
         Command::Resume(args) => resume::run(&args),
+        Command::Rollback(args) => rollback::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Uninstall(args) => uninstall::run(&args),
         Command::Completions(args) => completions::run(&args),

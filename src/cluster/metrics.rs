@@ -61,6 +61,7 @@ pub struct LoopMetrics {
     pub batches: Family<State, Gauge>,
     pub stalled: Gauge,
     pub rollouts_paused: Gauge,
+    pub rollouts_rolled_back: Gauge,
     pub batch_release_seconds: Histogram,
     pub plan_seconds: Histogram,
     pub leader: Gauge,
@@ -105,6 +106,12 @@ impl LoopMetrics {
                 registry,
                 "rollouts_paused",
                 "Rollouts that are at a pause of their steps now",
+                Gauge::default(),
+            ),
+            rollouts_rolled_back: shown(
+                registry,
+                "rollouts_rolled_back",
+                "Rollouts that went back and whose templates were not edited since",
                 Gauge::default(),
             ),
             batch_release_seconds: shown(

@@ -212,6 +212,7 @@ impl GateLoop {
         metrics.uncoordinated.set(sum(|decided| decided.uncoordinated));
         metrics.stalled.set(sum(|decided| decided.stalled.into()));
         metrics.rollouts_paused.set(sum(|decided| decided.rollouts_paused));
+        metrics.rollouts_rolled_back.set(sum(|decided| decided.rollouts_rolled_back));
         let batches =
             decided().flat_map(|decided| &decided.batches).map(|(state, batches)| (*state, i64::from(*batches)));
         for (state, batches) in sums(BatchState::ALL, batches) {

@@ -50,6 +50,8 @@ pub enum Step {
     Roll(Option<Rolling>),
     /// A person ends the pause of a rollout.
     Resume,
+    /// A person sends a rollout back.
+    RollBack,
     /// The replicas of the group are edited, and with an operator or a referring carrier those of the workload.
     Scale {
         role: usize,
@@ -223,6 +225,7 @@ impl Step {
             1..=4 => Self::Flow(1 + random.below(4)),
             5 => Self::Wait(Duration::from_secs(random.pick(&[11, 61]))),
             6 => Self::Resume,
+            7 if random.percent(30) => Self::RollBack,
             _ => Self::Set(random.below(2) as usize % ROLLED, SetStep::random(random)),
         }
     }

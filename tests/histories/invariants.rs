@@ -10,6 +10,7 @@ use crate::prelude::*;
 use crate::racks;
 use crate::recoveries;
 use crate::replica::{GRACE, MISSING, Request};
+use crate::rollbacks;
 use crate::segments;
 use crate::spec::released;
 
@@ -138,6 +139,7 @@ pub fn pass(
                 tells_of_all(replica, status, stored, (snapshot, &places))?;
                 lockstep::says(status, group, snapshot, stored)?;
                 crate::steps::passed(status, stored, now)?;
+                rollbacks::says(status, stored, snapshot, now)?;
             }
             Request::Ensure { id, .. } => {
                 let is_present = group.is_some_and(|group| group.carrier.uid == id.owner);
@@ -163,6 +165,7 @@ pub fn pass(
             }
             Request::Delete { pod, .. } => recoveries::deletes(pod, (snapshot, &places), stored)?,
             Request::Renew(pod) => segments::deletes(pod, snapshot, stored.map(|stored| &**stored))?,
+            Request::Undo(pod) => rollbacks::deletes(replica, pod, (snapshot, requests), stored.map(Arc::as_ref))?,
             Request::Recreate(pod) => {
                 racks::is_made_again(replica, pod, (snapshot, &places), stored.map(|stored| &**stored), now)?;
             }
@@ -396,7 +399,7 @@ fn tells_of_all(
         HoldReason::CanaryPaused,
     ];
     let waits = waits.map(HoldReason::as_str).contains(&&*summary.reason)
-        || ["RolloutStalled", "RolloutPaused"].contains(&&*summary.reason);
+        || ["RolloutStalled", "RolledBack", "RolloutPaused"].contains(&&*summary.reason);
     let has_reason = summary.reason.is_empty() == (summary.held == 0) || waits;
     let told = summary.held as usize >= staying.len() && has_reason;
     hold!(told, "S8: {staying:?} stay, and the status says {summary:?}");

@@ -4,9 +4,11 @@
 //! no open rollout: only the loop remembers which of several edits belong together.
 
 use rolegate::model::RolledWorkload;
+use rolegate::model::rolling::FROZEN;
 
 use crate::history::Step;
 use crate::prelude::*;
+use crate::rollbacks;
 use crate::segments;
 use crate::sets::revision_of;
 use crate::settle::settle;
@@ -121,6 +123,10 @@ pub fn decided(
     let Some((rolling, stored)) = rolling.zip(stored) else {
         return Err(Broken(format!("R3: the partition of {role} is lowered, and nothing coordinates it")));
     };
+    rollbacks::moves((workload, partition), snapshot, stored)?;
+    if partition > workload.partition {
+        return Ok(());
+    }
     hold!(
         partition < workload.partition,
         "R3: the partition of {role} is {}, and {partition} is set",
@@ -140,6 +146,7 @@ pub fn decided(
         return segments::allow((workload, partition), snapshot, rolling, stored);
     }
     within_budget(workload, partition, &seen, rolling)?;
+    rollbacks::keeps_last((workload, partition), snapshot, rolling, stored)?;
     steps::allow((workload, partition), snapshot, rolling, stored)?;
     if replica.edits.are_one_each() {
         within_skew(workload, partition, snapshot, rolling)?;
@@ -208,6 +215,9 @@ pub fn set_partition(
         return Ok(done);
     }
     let (old, new) = (before.partition(), after.partition());
+    if new == FROZEN {
+        return Ok(done);
+    }
     hold!(new < old, "R3: the partition of {} is raised from {old} to {new}", ROLES[role]);
     if let Some(group) = server.group.as_ref().filter(|group| Some(group.uid()) == carrier && group.rolling.is_some()) {
         let revision = after.update_revision();
@@ -305,8 +315,9 @@ pub fn has_old_pods(server: &Server) -> bool {
     let Some(group) = server.group.as_ref().filter(|group| group.rolling.is_some()) else { return false };
     server.sets.iter().enumerate().take(ROLLED).any(|(role, set)| {
         let floor = if set.is_open() { group.kept_old(role, set.replicas()) } else { set.partition() };
+        let goes_to = if server.has_gone_back(role) { set.current_revision() } else { set.update_revision() };
         let is_old = |ordinal: u32| match server.pods.get(&server.pod_of_set(role, ordinal)) {
-            Some(pod) => revision_of(pod).is_some_and(|revision| revision != set.update_revision()),
+            Some(pod) => revision_of(pod).is_some_and(|revision| revision != goes_to),
             None => set.is_open(),
         };
         set.is_claimed() && !set.is_nobodys() && (floor..set.replicas()).any(is_old)
@@ -335,6 +346,10 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
         };
         // The controller waits for a held pod.
         if waits || group.wish == Wish::Wrong {
+            continue;
+        }
+        if server.has_gone_back(role) && set.current_revision() != set.update_revision() {
+            rollbacks::judge(server, role)?;
             continue;
         }
         let kept = group.kept_old(role, set.replicas());
@@ -370,7 +385,14 @@ fn a_group_with_an_old_pod_is_not_ready_though_no_rollout_is_open() {
         makers: [Maker::Set { start: 0 }; 3],
         replicas: [3, 4, 0],
         wish: Wish::All(vec![segments]),
-        rolling: Some(Rolling { skew: 0, unavailable: 5, partition: 0, steps: Steps::None, by_segment: false }),
+        rolling: Some(Rolling {
+            skew: 0,
+            unavailable: 5,
+            partition: 0,
+            steps: Steps::None,
+            by_segment: false,
+            back: false,
+        }),
         two: false,
         operator: false,
         ..Setup::random(&mut Random::new(0))

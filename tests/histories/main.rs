@@ -21,6 +21,7 @@ mod racks;
 mod random;
 mod recoveries;
 mod replica;
+mod rollbacks;
 mod rollouts;
 mod room;
 mod sabotage;

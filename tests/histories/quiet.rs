@@ -19,7 +19,7 @@ pub fn history(seed: u64) -> History {
     if let Wish::All(all) = &mut setup.wish {
         all.iter_mut().for_each(|coordination| coordination.recovers = false);
     }
-    (setup.two, setup.operator) = (false, true);
+    (setup.two, setup.operator, setup.broken) = (false, true, false);
     let steps = (0..10 + random.below(40)).flat_map(|_| step(&mut random, setup.rolling.is_some()));
     let steps: Vec<_> = std::iter::once(Step::Flow(30)).chain(steps.collect::<Vec<_>>()).collect();
     History { setup, steps }

@@ -70,6 +70,8 @@ pub enum Request {
     },
     /// Deletes an old pod of a segment that is updated.
     Renew(PodRef),
+    /// Deletes an updated pod of a rollout that goes back.
+    Undo(PodRef),
     /// Deletes a released pod without a node, so that it is placed again.
     Recreate(PodRef),
     /// Checks whether replicas are lost.
@@ -369,6 +371,7 @@ impl Replica {
             Action::WritePodGroup { id, write: PodGroupWrite::Remove, .. } => Some(Request::RemovePodGroup(id)),
             Action::Delete { pod, extent: Extent::Unscheduled } => Some(Request::Recreate(pod)),
             Action::Delete { pod, extent: Extent::Outdated } => Some(Request::Renew(pod)),
+            Action::Delete { pod, extent: Extent::RolledBack { .. } } => Some(Request::Undo(pod)),
             Action::Delete { pod, extent } => {
                 Some(Request::Delete { pod, with_dependents: extent == Extent::Dependents })
             }
@@ -426,7 +429,9 @@ impl Replica {
     /// Reports whether a pod is deleted as far as the replica is concerned, or anything about it is pending or failed.
     pub fn is_busy_with(&self, uid: &Arc<str>) -> bool {
         let asks = self.requests.iter().any(|one| match one {
-            Request::Renew(pod) | Request::Recreate(pod) | Request::Delete { pod, .. } => pod.uid == *uid,
+            Request::Renew(pod) | Request::Undo(pod) | Request::Recreate(pod) | Request::Delete { pod, .. } => {
+                pod.uid == *uid
+            }
             Request::Mark(mark) => mark.pod.uid == *uid,
             _ => false,
         });

@@ -2,6 +2,7 @@
 //! claimed workloads.
 
 use crate::prelude::*;
+use crate::rollbacks::FAIL_AFTER;
 
 /// Number of leading roles that are rolled in lockstep.
 pub const ROLLED: usize = 2;
@@ -18,6 +19,8 @@ pub struct Rolling {
     pub steps: Steps,
     /// Whether the replicas of a segment are updated together; then there are no steps, and segments are counted.
     pub by_segment: bool,
+    /// Whether a rollout that fails goes back.
+    pub back: bool,
 }
 
 /// A change of a claimed workload by a user or its controller.
@@ -41,6 +44,7 @@ impl Rolling {
             partition: random.pick(&[0, 0, 0, 0, 40, 100]),
             steps: random.pick(&[Steps::None, Steps::None, Steps::InTurn, Steps::Soak, Steps::Asks]),
             by_segment: random.percent(35),
+            back: random.percent(50),
         };
         Self { steps: if rolling.by_segment { Steps::None } else { rolling.steps }, ..rolling }
     }
@@ -55,6 +59,10 @@ impl Rolling {
         }
         if self.steps != Steps::None {
             bounds["steps"] = self.steps.to_json();
+        }
+        if self.back {
+            bounds["onFailure"] = json!("Rollback");
+            bounds["failAfter"] = json!(format!("{}s", FAIL_AFTER.as_secs()));
         }
         json!({ "name": "roll", "roles": ROLES[..ROLLED], "strategy": { "rollingUpdate": bounds } })
     }

@@ -31,6 +31,15 @@ fn without_steps(snapshot: &Snapshot) -> Option<Snapshot> {
     Some(snapshot)
 }
 
+/// Returns the view of a pass in which no rollout goes back when it fails.
+fn without_rollback(snapshot: &Snapshot) -> Option<Snapshot> {
+    let mut snapshot = snapshot.clone();
+    let group = Arc::make_mut(&mut snapshot.claims.as_mut()?.group);
+    let updates = group.coordinations.iter_mut().filter_map(|coordination| coordination.rolling_update.as_mut());
+    updates.for_each(|(update, _)| update.on_failure = None);
+    Some(snapshot)
+}
+
 /// Returns the view of a pass in which canaries are ordered segments.
 fn without_canaries(snapshot: &Snapshot) -> Option<Snapshot> {
     let mut snapshot = snapshot.clone();
@@ -166,6 +175,14 @@ pub enum Sabotage {
     RenewsBelow,
     /// Deletes only one old pod of what is open.
     RenewsInPart,
+    /// Forgets that a rollout went back.
+    ForgetsRollbacks,
+    /// Deletes updated pods before the rollback is committed.
+    UndoesUncommitted,
+    /// Loses every deletion of an updated pod.
+    LosesUndos,
+    /// Replaces the last old replica of a role at once.
+    TakesLastOld,
 }
 
 impl Sabotage {
@@ -223,6 +240,10 @@ impl Sabotage {
         Self::TakesMoreSegments,
         Self::RenewsBelow,
         Self::RenewsInPart,
+        Self::ForgetsRollbacks,
+        Self::UndoesUncommitted,
+        Self::LosesUndos,
+        Self::TakesLastOld,
     ];
 
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
@@ -296,6 +317,7 @@ impl Sabotage {
                     rollout.passed.extend(ROLES[..ROLLED].iter().map(|role| ((*role).to_owned(), 100)));
                 }
             }
+            Self::ForgetsRollbacks | Self::UndoesUncommitted => self.of_rollback(group, status, snapshot, hasty),
             Self::AcceptsCanaries => {
                 let known = status.coordination_state.iter_mut().filter_map(|state| state.accepted.as_mut());
                 known.for_each(|accepted| *accepted = (*accepted).max(1));
@@ -352,6 +374,27 @@ impl Sabotage {
         }
     }
 
+    /// Falsifies a status that says that a rollout goes back, or hurries ahead of it.
+    fn of_rollback(self, group: &Arc<Group>, status: &mut GroupStatus, snapshot: &Snapshot, hasty: &mut Vec<Request>) {
+        let goes_back = |status: &GroupStatus| {
+            let mut rollouts = status.coordination_state.iter().filter_map(|state| state.rollout.as_ref());
+            rollouts.any(|rollout| rollout.rolled_back.is_some())
+        };
+        let (known, says) = (goes_back(&group.status), goes_back(&*status));
+        if self == Self::ForgetsRollbacks && known {
+            let rollouts = status.coordination_state.iter_mut().filter_map(|state| state.rollout.as_mut());
+            rollouts.for_each(|rollout| rollout.rolled_back = None);
+        }
+        if self == Self::UndoesUncommitted && says && !known {
+            let is_new = |pod: &&Arc<PodFacts>| {
+                let revision = pod.revision.as_deref();
+                snapshot.workloads.iter().any(|set| set.is_open() && set.update_revision.as_deref() == revision)
+            };
+            let pods = snapshot.pods.iter().filter(is_new);
+            hasty.extend(pods.map(|pod| Request::Undo(pod.pod.clone())));
+        }
+    }
+
     /// Returns the falsified view of a pass.
     pub fn of_sight(self, snapshot: &Snapshot) -> Option<Snapshot> {
         let pods = || snapshot.pods.iter().map(|pod| PodFacts { gated: false, ..PodFacts::clone(pod) }).collect();
@@ -359,6 +402,7 @@ impl Sabotage {
             Self::ForgetsOthers => Some(Snapshot { pods: pods(), ..snapshot.clone() }),
             Self::ForgetsSteps => without_steps(snapshot),
             Self::SkipsCanaries => without_canaries(snapshot),
+            Self::TakesLastOld => without_rollback(snapshot),
             _ => None,
         }
     }
@@ -467,6 +511,7 @@ impl Sabotage {
             Request::Mark(_) => self == Self::LosesMarks,
             Request::Delete { .. } => self == Self::LosesDeletions,
             Request::Recreate(_) => self == Self::LosesRemakes,
+            Request::Undo(_) => self == Self::LosesUndos,
             Request::RelaxPodGroup(..) => self == Self::LosesRelaxations,
             _ => false,
         }

@@ -89,11 +89,14 @@ pub fn allow(
     }
     let count = parts.iter().map(|part| part.workload.desired.div_ceil(part.size)).max().unwrap_or(0);
     let is_down = |segment: u32| parts.iter().any(|part| part.is_down(segment));
+    // Where all replicas are held, nothing serves that could stop.
+    let serves = |segment: u32| parts.iter().any(|part| part.any(segment, |_, seen| seen.ready));
     let opens = |ordinal: u32, seen: Ordinal| (to..workload.partition).contains(&ordinal) && !seen.updated;
-    let opened = (0..count).filter(|segment| own.any(*segment, opens) && !is_down(*segment));
+    let opened = (0..count).filter(|segment| own.any(*segment, opens) && !is_down(*segment) && serves(*segment));
     let Some(lowest) = opened.min() else { return Ok(()) };
-    let is_taken =
-        |segment: &u32| is_down(*segment) || *segment >= lowest && parts.iter().any(|part| part.waits(*segment));
+    let is_taken = |segment: &u32| {
+        is_down(*segment) || *segment >= lowest && serves(*segment) && parts.iter().any(|part| part.waits(*segment))
+    };
     let taken: Vec<_> = (0..count).filter(is_taken).collect();
     hold!(
         taken.len() <= rolling.unavailable as usize,

@@ -60,6 +60,8 @@ pub struct Server {
     pub old: BTreeMap<(String, u32), BTreeSet<String>>,
     /// The committed cohorts of the sets' pods.
     pub ledger: Ledger,
+    /// The revision from which the rollout of a role went back, and the unique ids of its pods that are left.
+    pub tried: BTreeMap<usize, (String, BTreeSet<String>)>,
     pub ignored: bool,
     pub was_ignored: bool,
     /// Number of times that it was ignored; every other time by its mode.
@@ -94,6 +96,7 @@ impl Server {
             taken: Vec::new(),
             old: BTreeMap::new(),
             ledger: Ledger::default(),
+            tried: BTreeMap::new(),
             ignored: false,
             was_ignored: false,
             ignores: 0,
@@ -172,10 +175,16 @@ impl Server {
         let told = crate::steps::paused_since(&group.status).max(crate::canaries::paused_since(&group.status));
         let Some(told) = told else { return false };
         let now = crate::steps::now(self.now).max(told);
-        let mut stored = (*group).clone();
-        stored.meta.annotations.insert(names::ROLLOUT_RESUMED_AT.to_owned(), now.text());
-        self.store_group(stored);
+        self.annotate(names::ROLLOUT_RESUMED_AT, now.text());
         true
+    }
+
+    /// Annotates the object that carries the group, if there is one.
+    pub fn annotate(&mut self, key: &str, value: String) {
+        let Some(group) = &self.group else { return };
+        let mut stored = (**group).clone();
+        stored.meta.annotations.insert(key.to_owned(), value);
+        self.store_group(stored);
     }
 
     pub fn delete_group(&mut self) {

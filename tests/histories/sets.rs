@@ -3,12 +3,14 @@
 
 use std::sync::OnceLock;
 
+use rolegate::model::rolling::FROZEN;
 use rolegate::model::workload_object::WithType;
 use rolegate::model::{WorkloadKind, WorkloadObject, former_claim, rollout_claim};
 use rolegate::mutate::rollout::{hold_rollout, let_go};
 
 use crate::places::Place;
 use crate::prelude::*;
+use crate::rollbacks::BROKEN;
 
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
 const PARTITION: &str = "/spec/updateStrategy/rollingUpdate/partition";
@@ -105,6 +107,11 @@ impl Set {
 
     pub fn is_observed(&self) -> bool {
         self.object["status"]["observedGeneration"] == self.object["metadata"]["generation"]
+    }
+
+    /// Reports whether its controller makes all pods at the current revision.
+    pub fn is_frozen(&self) -> bool {
+        self.seen_partition == FROZEN
     }
 
     /// Returns the revision of a pod created now.
@@ -304,6 +311,14 @@ impl Server {
             labels.extend(cohort.map(|cohort| (names::COHORT, cohort)));
         }
         labels
+    }
+}
+
+impl Server {
+    /// Reports whether a pod does not get ready, whatever happens.
+    pub fn is_broken(&self, pod: &rolegate::api::Pod) -> bool {
+        let is_of = |role: usize| revision_of(pod) == Some(&*revision(role, BROKEN));
+        self.setup.broken && (0..ROLLED).any(is_of)
     }
 }
 

@@ -21,7 +21,7 @@ const COUNTS: Duration = Duration::from_secs(1);
 
 /// Lets everything come to rest, and checks the result.
 pub fn settle(world: &mut World) -> Result<(), Broken> {
-    world.server.setup.gated_by_others = false;
+    (world.server.setup.gated_by_others, world.server.setup.broken) = (false, false);
     for pod in world.server.pods_that(|pod| pod.has_gate(FOREIGN)) {
         world.server.lift(&pod, FOREIGN);
     }

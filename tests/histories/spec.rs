@@ -59,6 +59,8 @@ pub struct Setup {
     pub gated_by_others: bool,
     /// Number of pods that the controllers of claimed StatefulSets replace at once.
     pub at_once: u32,
+    /// Whether pods of one image do not get ready, until everything comes to rest.
+    pub broken: bool,
 }
 
 /// Where there must be room for the pods of a batch.
@@ -138,6 +140,7 @@ impl Setup {
             racks: false,
             gated_by_others: false,
             at_once: 1,
+            broken: false,
         }
     }
 
@@ -151,6 +154,7 @@ impl Setup {
             self.wish = Wish::rollable(random);
         }
         self.at_once = random.pick(&[1, 1, 3]);
+        self.broken = random.percent(60);
         self
     }
 }

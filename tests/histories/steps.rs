@@ -117,12 +117,15 @@ pub fn allow(
     let name = &workload.claim.role;
     let goal_of = |step: usize, open: &Open<'_>| {
         let (desired, role) = (open.workload.desired, open.role);
+        // Where a rollout may go back, one replica stays old until the last step.
+        let most =
+            |step: usize| if rolling.back && step + 1 < list.len() { desired.saturating_sub(1) } else { desired };
+        let goal = |step: usize| goal(list[step].0[role], desired).min(most(step));
         if !all_back {
-            return goal(list[step].0[role], desired);
+            return goal(step);
         }
         // The way back ends where the steps began.
-        let stays = (list.len() - 1).checked_sub(step + 1).map_or(0, |end| goal(list[end].0[role], desired));
-        desired - stays
+        desired - (list.len() - 1).checked_sub(step + 1).map_or(0, goal)
     };
     let reach = count(&own.seen, |ordinal, seen| seen.updated || ordinal >= to);
     let step = (0..list.len()).find(|step| goal_of(*step, own) >= reach).unwrap_or(list.len() - 1);

@@ -5,6 +5,7 @@ use crate::invariants;
 use crate::nature;
 use crate::prelude::*;
 use crate::replica::Fault;
+use crate::rollbacks;
 use crate::server::WATCHES;
 
 /// Longer than unready pods count as existing.
@@ -56,6 +57,7 @@ impl World {
             Step::Set(role, step) => _ = server.set_step(role, step),
             Step::Roll(rolling) => server.edit_group(|group| group.rolling = rolling),
             Step::Resume => _ = server.resume(),
+            Step::RollBack => server.roll_back(),
             Step::Pod(fate, n) => fall(server, fate, n),
             Step::Machine(n, step) => server.machine_step(n, step),
             Step::See { replica, watch, most } => {
@@ -108,6 +110,7 @@ impl World {
                 *old = Replica::new(self.now, old.leads, self.sabotage);
             }
         }
+        rollbacks::never_again(&mut self.server)?;
         self.turn()?;
         Ok(())
     }
@@ -161,7 +164,8 @@ impl World {
             self.server.schedule(&pod);
         }
         if !self.outage {
-            for pod in self.server.pods_that(nature::is_unready) {
+            let server = &self.server;
+            for pod in server.pods_that(|pod| nature::is_unready(pod) && !server.is_broken(pod)) {
                 self.server.set_ready(&pod, true);
             }
         }
@@ -186,6 +190,7 @@ impl World {
             }
         }
         moved |= self.turn()?;
+        rollbacks::never_again(&mut self.server)?;
         if !moved && self.server.version == before {
             // Garbage collection is slow.
             self.server.collect_garbage();
@@ -197,7 +202,7 @@ impl World {
 fn fall(server: &mut Server, fate: Fate, n: usize) {
     let pods = server.pods_that(|pod| match fate {
         Fate::Scheduled => nature::is_unscheduled(pod),
-        Fate::Ready => nature::is_unready(pod),
+        Fate::Ready => nature::is_unready(pod) && !server.is_broken(pod),
         Fate::Unready => nature::is_ready(pod),
         Fate::Failed => !pod.is_gone() && pod.spec.node_name.is_some(),
         Fate::Evicted => !pod.is_gone(),

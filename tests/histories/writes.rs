@@ -89,7 +89,7 @@ impl Replica {
                 })?;
                 Answer::Deleted(pod, done)
             }
-            Request::Renew(pod) => {
+            Request::Renew(pod) | Request::Undo(pod) => {
                 let done = answered(fault, || {
                     server.delete_by_uid(&pod, false);
                     Ok(Ok(()))

@@ -283,7 +283,8 @@ fn rollout(found: &Referring, key: &WorkloadKey) -> Option<Rollout> {
     let told = lines.iter().find_map(|line| line.strip_prefix(&begins)).map(str::to_owned);
     let mut text = told.unwrap_or_else(|| "open: its partition is rolegate's".to_owned());
     let rollouts = &picture.seen.rollouts;
-    let stages = rollouts.stages.iter().filter(|stage| stage.state.revisions.contains_key(&found.role));
+    let stages =
+        rollouts.stages.iter().filter(|stage| stage.is_told() && stage.state.revisions.contains_key(&found.role));
     text.extend(stages.map(|stage| format!("; {}", stage_text(stage, &rollouts.roles))));
     Some(Rollout { partition: open.partition, user_partition: open.asked_partition(), text })
 }

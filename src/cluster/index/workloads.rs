@@ -20,8 +20,8 @@ pub struct SeenWorkload {
     pub rolled: Option<RolledWorkload>,
     /// Its scale, if it is claimed.
     pub scaled: Option<ScaledWorkload>,
-    /// Revision of the LeaderWorkerSet whose leaders a StatefulSet makes.
-    pub leaders_at: Option<String>,
+    /// Revision of the LeaderWorkerSet whose leaders a StatefulSet makes, and the partition by which it makes them, once observed.
+    pub leaders_at: Option<(String, Option<i64>)>,
 }
 
 impl SeenWorkload {
@@ -31,7 +31,7 @@ impl SeenWorkload {
             start: object.start(),
             rolled: object.rolled(),
             scaled: object.scaled(),
-            leaders_at: object.leaders_at().map(str::to_owned),
+            leaders_at: object.leaders_at().map(|revision| (revision.to_owned(), object.observed_partition())),
         }
     }
 }
@@ -117,13 +117,18 @@ impl Workloads {
     }
 
     /// Returns the workloads claimed for rollouts of a group, by name. The revision of a LeaderWorkerSet comes from the
-    /// StatefulSet of its leaders.
+    /// StatefulSet of its leaders, whose controller makes them by the partition that it has observed.
     pub(super) fn rolled(&self, group: &GroupKey) -> Vec<RolledWorkload> {
         let mut all: Vec<_> = self.0.of(group).filter_map(|entry| entry.rolled.clone()).collect();
         for rolled in &mut all {
             let Some(kind) = rolled.key.kind.row().made_by else { continue };
             let leaders = WorkloadKey { kind, ..rolled.key.clone() };
-            rolled.update_revision = self.seen(&leaders).and_then(|entry| entry.leaders_at.clone());
+            let leaders_at = self.seen(&leaders).and_then(|entry| entry.leaders_at.clone());
+            // It is never below the partition of the LeaderWorkerSet, once its controller has handed that on.
+            let partition = i64::from(rolled.partition);
+            let is_handed_on = |(_, seen): &(String, Option<i64>)| seen.is_some_and(|seen| seen >= partition);
+            rolled.observed &= leaders_at.as_ref().is_none_or(is_handed_on);
+            rolled.update_revision = leaders_at.map(|(revision, _)| revision);
         }
         all
     }

@@ -158,8 +158,13 @@ impl Executor {
 
     async fn delete(&self, key: &GroupKey, pod: &PodRef, extent: Extent) -> Result<Wrote, ActionError> {
         if extent != Extent::Unscheduled {
-            self.writer.delete(&key.namespace, pod, extent == Extent::Dependents).await?;
-            let why = if extent == Extent::Outdated { "its segment is updated" } else { "its batch is made anew" };
+            let with_dependents = matches!(extent, Extent::Dependents | Extent::RolledBack { with_dependents: true });
+            self.writer.delete(&key.namespace, pod, with_dependents).await?;
+            let why = match extent {
+                Extent::Outdated => "its segment is updated",
+                Extent::RolledBack { .. } => "its rollout goes back",
+                _ => "its batch is made anew",
+            };
             tracing::info!(group = %key, name = %pod.name, "deleted: {why}");
             return Ok(("deleted", None));
         }
@@ -353,6 +358,9 @@ fn described(action: &Action) -> (&'static str, &str) {
         Action::Mark(mark) => ("labels of a pod", &mark.pod.name),
         Action::Delete { pod, extent: Extent::Unscheduled } => ("deletion of a pod without a node", &pod.name),
         Action::Delete { pod, extent: Extent::Outdated } => ("deletion of an old pod of a segment", &pod.name),
+        Action::Delete { pod, extent: Extent::RolledBack { .. } } => {
+            ("deletion of a pod whose rollout goes back", &pod.name)
+        }
         Action::Delete { pod, .. } => ("deletion of a pod of a batch that is made anew", &pod.name),
         Action::WriteStatus(StatusWrite::Group { .. }) => ("status of the group", ""),
         Action::WriteStatus(StatusWrite::Conflicted { other, .. }) => {

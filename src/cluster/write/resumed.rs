@@ -1,4 +1,5 @@
-//! The write of `rolegate resume`, with the rights of its caller: the time at which a person let a group go on.
+//! The write of `rolegate resume` and `rolegate rollback`, with the rights of its caller: the time at which a person let a group go on,
+//! or its rollouts go back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +16,7 @@ use crate::model::moment::Moment;
 
 const MANAGER: &str = "rolegate-resume";
 
-/// Resumes the work of a group that waits for a person, by the annotations of that work.
+/// Notes what a person asks of a group, by the annotations of the work concerned.
 pub async fn resume(
     client: &Client,
     group: &Group,

@@ -99,6 +99,14 @@ pub struct RollingUpdate {
     /// Readiness beyond that of pods. The object is waited for at the end of each step, and needs `steps`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ready_when: Option<ReadyWhen>,
+    /// Treatment of a rollout that does not get ready in time. Pause (the default): the other replicas stay old. Rollback: the
+    /// updated replicas of all roles go back to the revision from which they came, until the next edit of a template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["", "Pause", "Rollback"]))]
+    pub on_failure: Option<String>,
+    /// With Rollback, time in which an updated replica, and the object of `readyWhen`, must get ready; 10m by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fail_after: Option<String>,
 }
 
 impl RollingUpdate {

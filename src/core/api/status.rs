@@ -123,7 +123,7 @@ pub struct CoordinationState {
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub accepted: Option<u32>,
-    /// Committed. Step of the open rollout, if the rolling update has steps.
+    /// Committed. State of the open rollout.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub rollout: Option<RolloutState>,
     /// Time of the last change of a state, a released count, a domain or a step.
@@ -131,15 +131,15 @@ pub struct CoordinationState {
     pub last_update_time: Option<String>,
 }
 
-/// How far a rollout in steps has come.
+/// How far an open rollout has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RolloutState {
-    /// Step under way from 1, or the complete one during the pause after it.
+    /// Step under way from 1, or the complete one during the pause after it; 0 without steps.
     #[serde(deserialize_with = "readable")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub step: u32,
-    /// Number of steps.
+    /// Number of steps; 0 without steps.
     #[serde(deserialize_with = "readable")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub steps: u32,
@@ -153,6 +153,27 @@ pub struct RolloutState {
     /// Revision to which each role of the rollout is updated.
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     pub revisions: BTreeMap<String, String>,
+    /// Time at which the last edit of one of these roles was seen.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// That the rollout went back from these revisions, which are not tried again before a template is edited.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub rolled_back: Option<RolledBack>,
+}
+
+/// Why and when a rollout went back.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RolledBack {
+    /// Time of the decision.
+    #[serde(deserialize_with = "readable")]
+    pub since: String,
+    /// Reason in one word: ReplicasNotReady, ObjectNotReady or Requested.
+    #[serde(deserialize_with = "readable")]
+    pub reason: String,
+    /// The reason in a sentence.
+    #[serde(deserialize_with = "readable")]
+    pub message: String,
 }
 
 /// How far one role has come in a coordination.
@@ -162,7 +183,7 @@ pub struct RoleProgress {
     /// Strategy: segmentPlacement, rollingDeploy, affinityScheduling or rollingUpdate.
     #[serde(deserialize_with = "readable")]
     pub strategy: String,
-    /// State: Progressing, Waiting, Blocked, Paused, Complete or NotCoordinated.
+    /// State: Progressing, Waiting, Blocked, Paused, RolledBack, Complete or NotCoordinated.
     #[serde(deserialize_with = "readable")]
     pub state: String,
     /// Committed. Replicas with a lower ordinal may run. Falls only with the desired count.
@@ -312,7 +333,7 @@ pub struct Summary {
     /// Number of held pods.
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub held: u32,
-    /// Reason for which the next batch is held, or `RolloutStalled`, or `RolloutPaused`.
+    /// Reason for which the next batch is held, or `RolloutStalled`, `RolledBack` or `RolloutPaused`.
     #[serde(deserialize_with = "readable")]
     pub reason: String,
     /// The reason in a sentence.

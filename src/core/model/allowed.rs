@@ -8,8 +8,8 @@ use serde::Deserialize;
 pub struct Allowed {
     /// Scaling of the claimed workloads of elastic groups.
     pub scale: bool,
-    /// Deletion of the pods of a broken batch, so that they are created again together, and of old pods of a segment that is updated
-    /// as a whole.
+    /// Deletion of the pods of a broken batch, so that they are created again together, of old pods of a segment that is updated as a
+    /// whole, and of updated pods of a rollout that goes back.
     pub recovery: bool,
 }
 

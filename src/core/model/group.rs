@@ -54,6 +54,8 @@ pub struct Carrier {
     pub resumed: Option<Moment>,
     /// Time at which a person ended the pauses of its rollouts.
     pub rollout_resumed: Option<Moment>,
+    /// Time at which a person asked for its rollouts to go back.
+    pub rolled_back: Option<Moment>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -295,6 +297,7 @@ impl Carrier {
             generation: meta.generation,
             resumed: meta.annotation(names::RESUMED_AT).and_then(Moment::parse),
             rollout_resumed: meta.annotation(names::ROLLOUT_RESUMED_AT).and_then(Moment::parse),
+            rolled_back: meta.annotation(names::ROLLED_BACK_AT).and_then(Moment::parse),
         }
     }
 }

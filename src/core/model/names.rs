@@ -59,6 +59,8 @@ pub const DISCOVERY_SCOPE: &str = "rolegate.dev/discovery-scope";
 pub const RESUMED_AT: &str = "rolegate.dev/resumed-at";
 /// Annotation of the object that carries a group, RFC 3339: rollouts that paused at that time go on.
 pub const ROLLOUT_RESUMED_AT: &str = "rolegate.dev/rollout-resumed-at";
+/// Annotation of the object that carries a group, RFC 3339: rollouts that were under way at that time go back.
+pub const ROLLED_BACK_AT: &str = "rolegate.dev/rollout-rolled-back-at";
 /// Annotation of pods that were released to a place, `key=value,key=value`: rolegate's entries in `nodeSelector`.
 pub const PINNED: &str = "rolegate.dev/pinned";
 /// Annotation of held pods, `<group>/<coordination>`: the coordination that tells the reason.
@@ -206,7 +208,7 @@ pub fn claims() -> Vec<&'static str> {
 pub const NOTES_OF_WORKLOADS: &[&str] = &[ROLLOUT, USER_PARTITION, USER_PARTITION_IN_RBG, UNCLAIMED, UNCLAIMED_IN_RBG];
 
 /// Annotations of groups, PodGroups and Grove sets that rules read. Rules read no labels of these objects.
-pub const NOTES_OF_OBJECTS: &[&str] = &[GROUP, DISCOVERY, DISCOVERY_SCOPE, PLACE, PLACEMENT, RBG_GANG];
+pub const NOTES_OF_OBJECTS: &[&str] = &[GROUP, DISCOVERY, DISCOVERY_SCOPE, PLACE, PLACEMENT, RBG_GANG, ROLLED_BACK_AT];
 
 /// Labels of a pod that was created before its group and names none: the loop found the role by the workload that created the
 /// pod.

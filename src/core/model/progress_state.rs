@@ -10,6 +10,8 @@ pub enum ProgressState {
     Blocked,
     /// A rollout has reached its partition.
     Paused,
+    /// A rollout has gone back to the revision that it came from.
+    RolledBack,
     /// All roles are at their desired count.
     Complete,
     /// The updates do not pass through rolegate: no workload of the role is claimed that could be rolled in lockstep.
@@ -17,6 +19,11 @@ pub enum ProgressState {
 }
 
 impl ProgressState {
+    /// Reports whether a rollout waits for nothing but a person, or the end of a pause.
+    pub const fn rests(self) -> bool {
+        matches!(self, Self::Paused | Self::RolledBack)
+    }
+
     /// Returns the word in the status.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -24,6 +31,7 @@ impl ProgressState {
             Self::Waiting => "Waiting",
             Self::Blocked => "Blocked",
             Self::Paused => "Paused",
+            Self::RolledBack => "RolledBack",
             Self::Complete => "Complete",
             Self::NotCoordinated => "NotCoordinated",
         }

@@ -85,6 +85,16 @@ impl RolledWorkload {
         self.user_partition.unwrap_or(0)
     }
 
+    /// Reports whether a pod of this revision is replaced when the rollout goes back. Below the partition its controller makes pods at
+    /// the current revision; of a workload that does not tell it, only pods of the template's revision are known to be of another one.
+    pub fn leaves(&self, revision: Option<&str>) -> bool {
+        let (current, update) = (self.current_revision.as_deref(), self.update_revision.as_deref());
+        match current {
+            Some(_) => current != update && revision.is_some() && revision != current,
+            None => revision.is_some() && revision == update,
+        }
+    }
+
     /// Reports whether a rollout is open and the partition is rolegate's.
     pub fn is_open(&self) -> bool {
         self.user_partition.is_some()

@@ -1,7 +1,9 @@
 //! The bounds of a coordinated rollout (KEP-30), independent of their spelling.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
+use super::recovery::read_time;
 use super::rollout_step::RolloutStep;
 pub use super::share::Unavailable;
 use super::share::kept_old;
@@ -32,12 +34,20 @@ pub struct RollingBounds {
     pub segments: Option<BTreeMap<String, u32>>,
     /// The object that must have its condition at the end of each step.
     pub object: Option<AwaitedObject>,
+    /// Time after which a rollout that does not get ready goes back; `None` if it stays as it is.
+    pub fail_after: Option<Duration>,
 }
 
 /// Spellings of `by`; the first is the default.
 pub const UNITS: &[&str] = &["Replica", SEGMENT];
 /// The unit of an update of whole segments.
 pub const SEGMENT: &str = "Segment";
+/// Spellings of `onFailure`; the first is the default.
+pub const ON_FAILURE: &[&str] = &["Pause", ROLLBACK];
+/// The treatment of a rollout that goes back when it does not get ready.
+pub const ROLLBACK: &str = "Rollback";
+/// Default of `failAfter`.
+const FAIL_AFTER: Duration = Duration::from_secs(600);
 
 impl RollingBounds {
     /// Returns the bounds of a coordination, if it has a rolling update.
@@ -55,6 +65,8 @@ impl RollingBounds {
             steps: RolloutStep::parse_all(update.steps.as_deref().unwrap_or_default(), &roles),
             segments: None,
             object: coordination.rolling_ready_when.as_ref().and_then(|when| when.object.clone()),
+            fail_after: (update.on_failure.as_deref() == Some(ROLLBACK))
+                .then(|| update.fail_after.as_deref().and_then(read_time).unwrap_or(FAIL_AFTER)),
             roles,
         })
     }
@@ -75,6 +87,14 @@ impl RollingBounds {
     /// Reports whether the bounds apply to the role.
     pub fn has(&self, role: &str) -> bool {
         self.roles.iter().any(|name| name == role)
+    }
+
+    /// Returns the number of updated replicas of a role at the end of a step, which is counted from 1. Where the rollout may go back,
+    /// a step before the last leaves one replica old: a workload without old replicas has nothing to go back to.
+    pub fn goal(&self, (number, step): (u32, &RolloutStep), role: &str, desired: u32) -> u32 {
+        let goal = step.goal(role, desired);
+        let is_last = number as usize >= self.steps.len();
+        if is_last || self.fail_after.is_none() { goal } else { goal.min(desired.saturating_sub(1)) }
     }
 
     /// Returns the number of replicas that stay old, rounded up: 80 % of 200 keeps ordinals 0–159. Below 100 %, at least one is
@@ -123,6 +143,7 @@ mod tests {
             steps: Vec::new(),
             segments: None,
             object: None,
+            fail_after: None,
         }
     }
 
@@ -133,5 +154,21 @@ mod tests {
         {
             assert_eq!(mk_bounds(partition).kept_old(desired), kept, "{partition} % of {desired}");
         }
+    }
+
+    /// A role of one replica is updated in the last step.
+    #[test]
+    fn where_a_rollout_may_go_back_each_step_but_the_last_leaves_one_replica_old() {
+        let roles = ["decode".to_owned()];
+        let entries = serde_json::json!([{ "decode": "50%" }, { "decode": "100%" }, { "decode": "100%" }]);
+        let steps = RolloutStep::parse_all(&serde_json::from_value::<Vec<_>>(entries).unwrap(), &roles);
+        let bounds = |fail_after| RollingBounds { steps: steps.clone(), fail_after, ..mk_bounds(0) };
+        let goals = |bounds: &RollingBounds, desired: u32| {
+            let goal = |(number, step)| bounds.goal((number, step), "decode", desired);
+            (1..).zip(&bounds.steps).map(goal).collect::<Vec<_>>()
+        };
+        assert_eq!(goals(&bounds(None), 4), [2, 4, 4]);
+        assert_eq!(goals(&bounds(Some(FAIL_AFTER)), 4), [2, 3, 4]);
+        assert_eq!(goals(&bounds(Some(FAIL_AFTER)), 1), [0, 0, 1]);
     }
 }

@@ -45,6 +45,11 @@ pub trait WorkloadObject: Object + Clone + Debug + DeserializeOwned + Send + Syn
         None
     }
 
+    /// Returns the partition by which its controller makes pods; `None` while it has not observed the last change.
+    fn observed_partition(&self) -> Option<i64> {
+        None
+    }
+
     /// Reports whether it creates no pods of a new template.
     fn is_paused(&self) -> bool {
         false
@@ -135,6 +140,11 @@ impl WorkloadObject for StatefulSet {
 
     fn leaders_at(&self) -> Option<&str> {
         self.metadata.label(names::LWS_REVISION)
+    }
+
+    fn observed_partition(&self) -> Option<i64> {
+        let partition = self.spec.update_strategy.rolling_update.partition.unwrap_or(0);
+        (!is_unseen(&self.metadata, self.status.observed_generation)).then_some(partition)
     }
 }
 

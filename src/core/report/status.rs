@@ -182,8 +182,8 @@ fn rollouts<'a>(picture: &'a Picture) -> Vec<Rollout<'a>> {
         Some(Rollout {
             role: name,
             desired: role.desired(),
-            updated: role.updated(),
-            updated_ready: role.done(),
+            updated: role.at_template(),
+            updated_ready: role.ready_at_template(),
             partition: plan.partition.min(role.desired()),
             state: plan.state.as_str(),
             waits: plan.waits.as_ref().map(|wait| waits_for(name, wait, &picture.seen.rollouts)),
@@ -202,7 +202,7 @@ fn rollout_steps<'a>(picture: &'a Picture) -> Vec<RolloutStep<'a>> {
         paused: stage.pause.is_some(),
         sentence: stage_text(stage, &rollouts.roles),
     };
-    rollouts.stages.iter().map(entry).collect()
+    rollouts.stages.iter().filter(|stage| stage.is_told()).map(entry).collect()
 }
 
 fn segment(batch: &Batch) -> Segment<'_> {

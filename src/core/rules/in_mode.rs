@@ -18,7 +18,8 @@ impl Judged {
         match mode {
             Mode::Enforce => {}
             Mode::Warn => {
-                let (refused, mut let_in): (Vec<_>, Vec<_>) = self.errors.into_iter().partition(is_of_rights);
+                let (refused, mut let_in): (Vec<_>, Vec<_>) =
+                    self.errors.into_iter().partition(|found| found.cause == Cause::NoRight);
                 let_in.iter_mut().for_each(|violation| violation.detail.push_str(WOULD));
                 self.errors = refused;
                 self.warnings.extend(let_in);
@@ -38,13 +39,6 @@ impl Judged {
         let all = self.errors.iter().chain(&self.warnings).map(|violation| violation.rule);
         all.filter(|rule| seen.insert(*rule)).collect()
     }
-}
-
-/// Reports whether a finding is a missing right of the author.
-fn is_of_rights(violation: &Violation) -> bool {
-    violation.cause == Cause::NoRight
-        || violation.rule == "pod-group-rights"
-        || (violation.cause == Cause::Forbidden && matches!(violation.rule, "recovery" | "segments-scale"))
 }
 
 /// Returns the faults of a stored group that keep the loop from releasing new batches in a mode. Outside `enforce` only
@@ -71,7 +65,7 @@ mod tests {
         Judged::of(vec![
             found("segment-size", Severity::Error, Cause::Invalid),
             found("segment-ratio", Severity::Warning, Cause::Notice),
-            found("recovery", Severity::Error, Cause::Forbidden),
+            found("recovery", Severity::Error, Cause::NoRight),
             found("recovery", Severity::Error, Cause::Invalid),
             found("rollout-by", Severity::Error, Cause::NoRight),
         ])
@@ -81,7 +75,7 @@ mod tests {
     fn warn_lets_in_all_but_what_its_author_has_no_right_to() {
         let warned = judged().in_mode(Mode::Warn);
         let errors: Vec<_> = warned.errors.iter().map(|error| (error.rule, error.cause)).collect();
-        assert_eq!(errors, [("recovery", Cause::Forbidden), ("rollout-by", Cause::NoRight)]);
+        assert_eq!(errors, [("recovery", Cause::NoRight), ("rollout-by", Cause::NoRight)]);
         let warnings: Vec<_> = warned.warnings.iter().map(|warning| &*warning.detail).collect();
         assert_eq!(
             warnings,

@@ -98,12 +98,5 @@ impl Judged {
 
 /// Reports whether a fault has its cause outside the object.
 fn is_of_outside(error: &Violation) -> bool {
-    let is_right = || error.cause == Cause::Forbidden && OF_RIGHTS.contains(&error.rule);
-    FORBIDDING.contains(&error.rule) || is_right()
+    error.cause == Cause::NoRight || error.rule == "topology-in-use"
 }
-
-/// Rules whose cause `Forbidden` is a missing right of the author.
-const OF_RIGHTS: &[&str] = &["recovery"];
-
-/// Rules that refuse for a cause outside the object.
-const FORBIDDING: &[&str] = &["pod-group-rights", "topology-in-use"];

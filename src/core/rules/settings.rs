@@ -35,6 +35,8 @@ const FIXED: &[(&str, &str)] = &[
     ("group-claimed-twice", "two objects would steer the same pods"),
     ("pod-group-rights", "it keeps authors from what only rolegate may do"),
     ("recovery", "it keeps authors from what only rolegate may do"),
+    ("rollback-right", "it keeps authors from what only rolegate may do"),
+    ("rollback-by-hand", "it keeps authors from what only rolegate may do"),
     ("segments-scale", "it keeps authors from what only rolegate may do"),
     ("pod-names", "names become part of requests"),
 ];
@@ -68,6 +70,8 @@ impl RuleSettings {
     pub fn weigh(self, mut found: Vec<Violation>) -> Vec<Violation> {
         let Some(settings) = self.0 else { return found };
         found.retain_mut(|violation| match (settings.get(violation.rule), violation.severity) {
+            // A missing right refuses whatever is set for the other findings of its rule.
+            _ if violation.cause == Cause::NoRight => true,
             (None, _) | (Some(Setting::Deny | Setting::Warn), Severity::Note) => true,
             (Some(Setting::Deny), _) => {
                 violation.severity = Severity::Error;

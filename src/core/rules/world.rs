@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Options;
 use super::coordinated::{WorkloadName, workloads};
 use super::need::{Known, Need};
+use super::violation::{Cause, Report};
 use crate::api::CoordinatedPolicy;
 use crate::api::autoscaler::Autoscaler;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
@@ -13,7 +14,7 @@ use crate::api::disruption_budget::PodDisruptionBudget;
 use crate::api::service::Service;
 use crate::api::status::GroupStatus;
 use crate::model::claims::role_based_group;
-use crate::model::{Dialect, GangTree, Group, GroupKey, Layers, Levels, Sources, Workload, WorkloadKey};
+use crate::model::{Dialect, FieldPath, GangTree, Group, GroupKey, Layers, Levels, Sources, Workload, WorkloadKey};
 
 /// The known other objects, and the options of the judgement. None of them is trusted to be valid.
 ///
@@ -209,10 +210,6 @@ impl World {
         self.known(&Need::Pods { group: group.clone(), role: role.to_owned() })
     }
 
-    pub fn may_create_pod_groups(&self, namespace: &str, api_group: &'static str) -> Known<()> {
-        self.known(&Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group })
-    }
-
     /// Returns the answer to a need, without the object.
     pub fn known(&self, need: &Need) -> Known<()> {
         let there = match need {
@@ -235,6 +232,16 @@ impl World {
             | Need::MayScale(_) => false,
         };
         if there { Known::Present(()) } else { self.answered(need) }
+    }
+
+    /// Reports that the author has no right to what rolegate would do for a field: rolegate lends no rights. `need` is the
+    /// question for the right, `detail` the fault without it.
+    pub(super) fn right(&self, need: &Need, (subject, path): (&str, FieldPath), detail: String, report: &mut Report) {
+        match self.known(need) {
+            Known::Present(()) => {}
+            Known::Absent => report.error(subject, path, Cause::NoRight, None, detail),
+            Known::Unknown => report.not_judged(subject, path, need),
+        }
     }
 
     fn or_absent<T>(&self, found: Option<T>, need: impl FnOnce() -> Need) -> Known<T> {

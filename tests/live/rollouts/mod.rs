@@ -6,6 +6,7 @@ mod failures;
 mod leader_worker_sets;
 mod lockstep;
 mod readiness;
+mod rollbacks;
 mod rounds;
 mod segments;
 mod steps;

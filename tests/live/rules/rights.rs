@@ -94,6 +94,40 @@ async fn who_may_not_get_an_object_may_not_wait_for_it() {
     assert!(shown.done, "{shown:?}");
 }
 
+/// By a setting, and by hand.
+#[tokio::test]
+async fn who_may_not_delete_pods_may_not_send_a_rollout_back() {
+    let stage = stage("rights-rollback").await;
+    let _rolegate = stage.launch().flag("allow", "recovery").start().await;
+    allow(&stage, "without", &[]);
+    allow(&stage, "with", &[json!({ "apiGroups": [""], "resources": ["pods"], "verbs": ["delete"] })]);
+    let rolled = |name: &str, on_failure: &str, annotations: &Value| {
+        let roll = json!({ "rollingUpdate": { "maxSkew": "10%", "onFailure": on_failure } });
+        let spec = json!({
+            "roles": [{ "name": "prefill", "replicas": 2 }, { "name": "decode", "replicas": 2 }],
+            "coordination": [{ "name": "roll", "roles": ["prefill", "decode"], "strategy": roll }],
+        });
+        let mut object = coordination(name, &spec);
+        object["metadata"]["annotations"] = annotations.clone();
+        object
+    };
+    let refuses = |shown: &Shown, path: &str| {
+        let reason = format!("{path}: Forbidden: whoever sets it must be allowed to delete pods in namespace");
+        assert!(!shown.done && shown.err.contains("(Forbidden)") && shown.err.contains(&reason), "{shown:?}");
+    };
+    let back = rolled("llm", "Rollback", &json!({}));
+    refuses(&apply_as(&stage, "without", &back), "spec.coordination[0].strategy.rollingUpdate.onFailure");
+    let shown = apply_as(&stage, "with", &back);
+    assert!(shown.done, "{shown:?}");
+    let shown = apply_as(&stage, "without", &rolled("plain", "Pause", &json!({})));
+    assert!(shown.done, "{shown:?}");
+    let key = "rolegate.dev/rollout-rolled-back-at";
+    let asked = rolled("plain", "Pause", &json!({ key: "2026-01-01T00:00:00Z" }));
+    refuses(&apply_as(&stage, "without", &asked), &format!("metadata.annotations[{key}]"));
+    let shown = apply_as(&stage, "with", &asked);
+    assert!(shown.done, "{shown:?}");
+}
+
 #[tokio::test]
 async fn the_answer_is_403_and_names_the_field() {
     let (stage, _rolegate) = stage("rights-code").await.serve().await;

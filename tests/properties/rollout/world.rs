@@ -71,6 +71,7 @@ pub fn mk_bounds(roles: &[&str], max_skew: u32, max_unavailable: Unavailable, pa
         steps: Vec::new(),
         segments: None,
         object: None,
+        fail_after: None,
     }
 }
 
@@ -136,6 +137,8 @@ impl Role {
             revision: Some(format!("{}", self.update)),
             remade: false,
             back: self.current == self.update && self.updated() < self.desired(),
+            can_return: self.current != self.update,
+            returns: false,
         }
     }
 

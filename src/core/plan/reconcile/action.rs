@@ -60,6 +60,8 @@ pub enum Extent {
     Unscheduled,
     /// An old pod of a segment that is updated as a whole.
     Outdated,
+    /// An updated pod of a rollout that goes back; with the other pods of its replica, if these depend on it.
+    RolledBack { with_dependents: bool },
     /// The pod of a batch that is recreated.
     Pod,
     /// The same, with the other pods of its replica, which are deleted before it.

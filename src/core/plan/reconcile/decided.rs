@@ -26,6 +26,8 @@ pub struct Decided {
     pub paused: u32,
     /// Rollouts at a pause of their steps.
     pub rollouts_paused: u32,
+    /// Rollouts that went back, or are on their way.
+    pub rollouts_rolled_back: u32,
     /// Pods that run without the group for which they were held.
     pub uncoordinated: u32,
     /// Updated and desired replicas of roles with an open rollout.

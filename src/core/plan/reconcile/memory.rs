@@ -32,7 +32,7 @@ use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::tree_memory::TreeMemory;
 use crate::plan::reconcile::tries::{Tries, Try};
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::rollout::Rollouts;
+use crate::plan::rollout::{Late, Rollouts};
 use crate::plan::view::{GroupPods, HeldPod, PodRef, Snapshot};
 
 /// The memory of one group, or of a PodGroup that places its pods.
@@ -100,6 +100,8 @@ pub(in crate::plan) struct Waits {
     pub(in crate::plan) unclaimed: Timed<Arc<str>>,
     /// Roles that lack something of their workloads.
     pub(in crate::plan) lacking: Timed<Lacking>,
+    /// What rollouts fail by if it lasts.
+    pub(in crate::plan) late: Timed<Late>,
 }
 
 impl Memory {
@@ -160,7 +162,7 @@ impl Memory {
     /// Notes the counts of open rollouts.
     pub(in crate::plan) fn note_rollouts(&mut self, rollouts: &Rollouts, now: Uptime) {
         self.movement.note_rollouts(rollouts, now);
-        let updated = rollouts.roles.iter().map(|(name, role)| (name.clone(), (role.updated(), role.desired())));
+        let updated = rollouts.roles.iter().map(|(name, role)| (name.clone(), (role.at_template(), role.desired())));
         self.decided.updated = updated.collect();
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::moment::Moment;
-use crate::model::{Group, GroupKey, HoldReason, ProgressState, Queued};
+use crate::model::{Group, GroupKey, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
@@ -183,14 +183,15 @@ impl Pass<'_> {
         self.publish(About::Group(group.clone()), events);
         self.tell_pods(group, view, decision);
         // A rollout that pauses waits for nobody, and has not stalled when it goes on; so do the segments after a canary.
-        let mut open = decision.rollout.values().filter(|role| role.state != ProgressState::Paused);
+        let mut open = decision.rollout.values().filter(|role| !role.state.rests());
         let lacks = !decision.held.is_empty() || !conditions::is_ready(&view.roles);
         let waits = open.next().is_some() || (lacks && !decision.pauses());
         self.memory.movement.rests = !waits;
         self.pass_again(self.memory.movement.stalled_at(deadline).filter(|_| waits));
         self.pass_after_pause(rollouts, &decision.targets);
         self.roll(group, rollouts, decision);
-        self.renew(rollouts, view);
+        self.note_late(rollouts);
+        self.renew(rollouts, &decision.rollout, view);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);
         self.pod_groups(group, view, snapshot);

@@ -10,7 +10,7 @@ use crate::plan::rollout::{
     RoleRollout, RolloutPlan, Rollouts, Stage, StepNumber, Wait, WaitReason, stage_text, waits_for,
 };
 use crate::plan::status::STALLED;
-use crate::plan::status::conditions::ROLLOUT_PAUSED;
+use crate::plan::status::conditions::{ROLLED_BACK, ROLLOUT_PAUSED};
 
 /// The reason of the Event on a role that waits.
 pub const HELD: &str = "RolloutHeld";
@@ -18,6 +18,8 @@ pub const HELD: &str = "RolloutHeld";
 pub const ADVANCED: &str = "RolloutAdvanced";
 /// The reason of the Event on a step of a rollout that begins.
 pub const STEP: &str = "RolloutStep";
+/// The reason of the Event on a rollout that failed and could not go back.
+pub const FAILED: &str = "RolloutFailed";
 
 /// The last reported state of the rollouts of a group.
 #[derive(Debug, Default)]
@@ -41,14 +43,30 @@ struct ReportedStage {
     /// The revisions that its roles are updated to.
     revisions: BTreeMap<String, String>,
     back: bool,
-    /// The step, and whether the pause after it was reached.
-    at: (u32, bool),
+    /// Whether the rollout failed, the step, and whether the pause after it was reached.
+    at: (Failed, u32, bool),
+}
+
+/// Whether a rollout failed, and went back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Failed {
+    No,
+    Stays,
+    Back,
 }
 
 impl ReportedStage {
     fn of(stage: &Stage) -> Self {
         let StepNumber { step, back, .. } = stage.number;
-        Self { revisions: stage.state.revisions.clone(), back, at: (step, stage.pause.is_some()) }
+        let revisions = stage.state.revisions.clone();
+        // A rollout that goes back walks its steps once more, and that is not told.
+        match (&stage.state.rolled_back, &stage.stays) {
+            (Some(_), _) => Self { revisions, back: false, at: (Failed::Back, 0, false) },
+            (None, stays) => {
+                let failed = if stays.is_some() { Failed::Stays } else { Failed::No };
+                Self { revisions, back, at: (failed, step, stage.pause.is_some()) }
+            }
+        }
     }
 
     fn is_of(&self, other: &Self) -> bool {
@@ -81,8 +99,7 @@ impl ReportedRollouts {
         };
         self.partitions = Some(roles.iter().map(latest).collect());
         self.waits.retain(|(name, ..)| roles.contains_key(name));
-        let open =
-            plan.iter().filter(|(_, role)| !matches!(role.state, ProgressState::Complete | ProgressState::Paused));
+        let open = plan.iter().filter(|(_, role)| role.state != ProgressState::Complete && !role.state.rests());
         let one = |name: &str| BTreeSet::from([name.to_owned()]);
         let waits: Vec<_> = open.filter_map(|(name, role)| Some((name, role.state, role.waits.as_ref()?))).collect();
         // The wait for a starting replica of the same role is not reported; held replicas have Events of their own.
@@ -116,10 +133,15 @@ impl ReportedRollouts {
                 reported.insert(stage.index, before.clone());
                 continue;
             }
-            let reason = if stage.pause.is_some() { ROLLOUT_PAUSED } else { STEP };
-            let roles = stage.limits.keys().cloned().collect();
-            if known.is_some() {
-                events.push(event(reason, stage_text(stage, &rollouts.roles), false, roles));
+            let failed = now.at.0;
+            let (reason, roles): (_, BTreeSet<_>) = match failed {
+                Failed::No if stage.pause.is_some() => (ROLLOUT_PAUSED, stage.limits.keys().cloned().collect()),
+                Failed::No => (STEP, stage.limits.keys().cloned().collect()),
+                Failed::Stays => (FAILED, stage.state.revisions.keys().cloned().collect()),
+                Failed::Back => (ROLLED_BACK, stage.state.revisions.keys().cloned().collect()),
+            };
+            if known.is_some() && stage.is_told() {
+                events.push(event(reason, stage_text(stage, &rollouts.roles), failed != Failed::No, roles));
             }
             reported.insert(stage.index, now);
         }

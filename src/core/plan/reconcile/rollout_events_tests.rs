@@ -122,6 +122,8 @@ fn a_step_is_reported_when_it_begins_and_so_is_the_pause_after_it() {
             behind: vec!["a".to_owned()],
             lacks: None,
             pause: paused.then_some(PauseEnd::Resume),
+            late: Vec::new(),
+            stays: None,
             state: RolloutState { revisions, ..RolloutState::default() },
         };
         let role = RoleRollout { ordinals: vec![Ordinal::default(); 4], judged: true, ..RoleRollout::default() };

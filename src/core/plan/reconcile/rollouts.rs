@@ -1,14 +1,18 @@
 //! The part of a pass on rollouts.
 
+use std::time::Duration;
+
+use crate::api::status::RolloutState;
 use crate::model::moment::Moment;
+use crate::model::rolling::FROZEN;
 use crate::model::{Group, ProgressState, RolledWorkload, RollingBounds};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::progression::Targets;
 use crate::plan::evaluate::Observation;
 use crate::plan::reconcile::action::{Action, Extent, Step};
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::rollout::{PauseEnd, Rollouts, Stage};
-use crate::plan::view::{GroupView, Snapshot};
+use crate::plan::rollout::{PauseEnd, RolloutPlan, Rollouts, Stage};
+use crate::plan::view::{Deletion, GroupView, Snapshot, count};
 
 impl Pass<'_> {
     /// Observes the group, with what is remembered of its rollouts.
@@ -27,6 +31,12 @@ impl Pass<'_> {
         self.memory.status.succeeded.clone_from(&seen.view.succeeded);
         self.pass_again(seen.view.counts_at.zip(moment).map(|(at, moment)| now + moment.until(at)));
         let rollouts = &mut seen.rollouts;
+        let late = |bounds: &RollingBounds| {
+            let late = self.memory.waits.late.overdue(bounds.fail_after?, now).into_iter();
+            Some(late.filter(|late| late.index == bounds.index).collect::<Vec<_>>())
+        };
+        rollouts.pauses.late = bounds.iter().filter_map(late).flatten().collect();
+        rollouts.note_deleted(&seen.view, &self.memory.pods.deleted);
         self.memory.note_rollouts(rollouts, now);
         let stuck_at = self.memory.movement.stuck_at(settle);
         rollouts.roles.values_mut().for_each(|role| role.stuck = stuck_at <= now);
@@ -48,14 +58,32 @@ impl Pass<'_> {
         }
         for (name, plan) in &decision.rollout {
             let Some(workload) = rollouts.workloads.get(name) else { continue };
+            let goes_back = rollouts.roles.get(name).is_some_and(|role| role.returns);
             if plan.state == ProgressState::Complete {
                 self.thaw(workload);
+            } else if goes_back && workload.partition != FROZEN {
+                self.set_partition(workload, FROZEN, false);
             } else if plan.partition < workload.partition
                 && says_cohort(group, workload)
                 && says_steps(group, rollouts, name)
             {
                 self.set_partition(workload, plan.partition, false);
             }
+        }
+    }
+
+    /// Notes the rollouts that went back, and since when something is not ready by which a rollout fails; plans another pass for the
+    /// time when it does.
+    pub(in crate::plan) fn note_late(&mut self, rollouts: &Rollouts) {
+        let back = rollouts.stages.iter().filter(|stage| stage.state.rolled_back.is_some());
+        self.memory.decided.rollouts_rolled_back = count(back.count());
+        // While the controller of a workload has not observed a change, nothing is known.
+        if rollouts.roles.values().all(|role| role.judged) {
+            let late = rollouts.stages.iter().flat_map(|stage| stage.late.iter().cloned());
+            self.memory.waits.late.note(late, Duration::ZERO, self.now);
+        }
+        for time in rollouts.bounds.iter().filter_map(|bounds| bounds.fail_after) {
+            self.pass_again(self.memory.waits.late.next(time, self.now));
         }
     }
 
@@ -70,14 +98,18 @@ impl Pass<'_> {
         self.pass_again(end.and_then(|end| Some(self.now + Moment::parse(self.now_text)?.until(end))));
     }
 
-    /// Deletes the old pods of the segments under way that their controllers would replace one after another.
-    pub(in crate::plan) fn renew(&mut self, rollouts: &Rollouts, view: &GroupView) {
-        for pod in rollouts.outdated(view) {
-            if self.memory.pods.deleted.contains(&pod.uid) {
+    /// Deletes the old pods of the segments under way that their controllers would replace one after another, and the updated pods of
+    /// rollouts that go back.
+    pub(in crate::plan) fn renew(&mut self, rollouts: &Rollouts, plan: &RolloutPlan, view: &GroupView) {
+        for Deletion { pod, with_dependents } in rollouts.outdated(view, plan) {
+            if self.memory.pods.deleted.contains(&pod.pod.uid) {
                 continue;
             }
-            if self.begin(Action::Delete { pod: pod.clone(), extent: Extent::Outdated }) {
-                self.memory.pods.deleted.insert(pod.uid);
+            let role = pod.identity.role.as_deref().and_then(|role| rollouts.roles.get(role));
+            let goes_back = role.is_some_and(|role| role.returns);
+            let extent = if goes_back { Extent::RolledBack { with_dependents } } else { Extent::Outdated };
+            if self.begin(Action::Delete { pod: pod.pod.clone(), extent }) {
+                self.memory.pods.deleted.insert(pod.pod.uid.clone());
             }
         }
     }
@@ -101,7 +133,11 @@ fn says_cohort(group: &Group, workload: &RolledWorkload) -> bool {
 fn says_steps(group: &Group, rollouts: &Rollouts, role: &str) -> bool {
     let is_stored = |stage: &Stage| {
         let stored = group.status.coordination(&stage.name).and_then(|state| state.rollout.as_ref());
-        stored.is_some_and(|stored| stored.passed == stage.state.passed && stored.revisions == stage.state.revisions)
+        let RolloutState { passed, revisions, rolled_back, .. } = &stage.state;
+        let is_same = |stored: &RolloutState| {
+            stored.passed == *passed && stored.revisions == *revisions && stored.rolled_back == *rolled_back
+        };
+        stored.is_some_and(is_same)
     };
-    rollouts.stages.iter().filter(|stage| stage.limits.contains_key(role)).all(is_stored)
+    rollouts.stages.iter().filter(|stage| stage.state.revisions.contains_key(role)).all(is_stored)
 }

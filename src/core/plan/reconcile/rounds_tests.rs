@@ -19,6 +19,7 @@ fn together(roles: &[&str]) -> RollingBounds {
         steps: Vec::new(),
         segments: None,
         object: None,
+        fail_after: None,
     }
 }
 

@@ -11,7 +11,6 @@ mod one;
 pub mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::status::{CoordinationState, RecoveryState};
@@ -21,8 +20,9 @@ pub use crate::plan::recovery::brake::{Brake, BrakeContext, PAUSED, RESUMED, Sto
 use crate::plan::recovery::entry::{Phase, of_batch};
 use crate::plan::recovery::one::One;
 use crate::plan::rollout::Rollouts;
+pub use crate::plan::view::Deletion;
 use crate::plan::view::Numbers;
-use crate::plan::view::{GroupView, LastWords, PodFacts, PodRef, count};
+use crate::plan::view::{GroupView, LastWords, PodRef, count};
 
 /// A batch: the position of its coordination in the list of the group, and its number from 0.
 pub type BatchId = (usize, u32);
@@ -99,14 +99,6 @@ pub struct Judged {
     pub id: BatchId,
     pub loss: Loss,
     pub verdict: Verdict,
-}
-
-/// A pod to delete.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deletion {
-    pub pod: Arc<PodFacts>,
-    /// Whether the other pods of its replica are deleted with it, and before it.
-    pub with_dependents: bool,
 }
 
 /// A batch whose held pods wait.

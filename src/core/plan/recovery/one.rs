@@ -189,12 +189,12 @@ impl One<'_> {
         let is_old = |(_, pod): &(u32, &Arc<PodFacts>)| pod.created.as_deref() <= entry.youngest.as_deref();
         let old: Vec<_> = self.released_pods().filter(is_old).collect();
         let leads = |ordinal: u32, role: &str| {
-            old.iter().any(|(at, pod)| *at == ordinal && pod.identity.role.as_deref() == Some(role) && is_leader(pod))
+            old.iter().any(|(at, pod)| *at == ordinal && pod.identity.role.as_deref() == Some(role) && pod.leads())
         };
         for (ordinal, pod) in &old {
             let role = pod.identity.role.as_deref().unwrap_or_default();
-            if is_leader(pod) || !leads(*ordinal, role) {
-                plan.delete.push(Deletion { pod: (*pod).clone(), with_dependents: is_leader(pod) });
+            if pod.leads() || !leads(*ordinal, role) {
+                plan.delete.push(Deletion { pod: (*pod).clone(), with_dependents: pod.leads() });
             }
         }
         let leaving = self.view.leaving.iter().filter(|pod| self.has(&pod.role, pod.ordinal));
@@ -331,9 +331,4 @@ fn resumed(entry: &RecoveryState) -> RecoveryState {
 /// Returns the entry of a recovery that ends before it began: earlier attempts count.
 fn given_up(entry: &RecoveryState) -> RecoveryState {
     RecoveryState { phase: Phase::Complete.as_str().to_owned(), not_before: None, ..entry.clone() }
-}
-
-/// Reports whether the pod is the first of several in its replica: the others depend on it, and are deleted with it.
-fn is_leader(pod: &PodFacts) -> bool {
-    pod.identity.replica_size > 1 && pod.identity.member == Some(0)
 }

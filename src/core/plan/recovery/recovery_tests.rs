@@ -10,7 +10,7 @@ use crate::plan::decide::DecisionContext;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::rollout::RoleRollout;
 use crate::plan::test_support::{mk_evaluation, mk_group, mk_pod, shared};
-use crate::plan::view::{Leaving, LossKind};
+use crate::plan::view::{Leaving, LossKind, PodFacts};
 
 const NOW: Moment = Moment(1_767_225_600);
 

@@ -1,8 +1,10 @@
 //! Open rollouts given as counts, for planning without a cluster (`plan --state`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ordinal, Pauses, RoleRollout, Rollouts};
+use super::standing::REPLICAS_NOT_READY;
+use super::{Ordinal, Pauses, RoleRollout, Rollouts, stages};
+use crate::api::status::{RolledBack, RolloutState};
 use crate::model::rolling::FROZEN;
 use crate::model::{Group, Role, RollingBounds};
 use crate::plan::view::counts::{ObservedCounts, RoleCounts};
@@ -14,11 +16,33 @@ impl ObservedCounts {
         let rolled = group.roles.iter().filter(|role| bounds.iter().any(|bounds| bounds.has(&role.name)));
         let roles = rolled.filter_map(|role| {
             let batched = group.batch_size(&role.name).is_some();
-            Some((role.name.clone(), rollout(role, self.roles.get(&role.name)?, batched)?))
+            let rollout = rollout(role, self.roles.get(&role.name)?, batched)?;
+            Some((role.name.clone(), if self.rolled_back { turned(rollout) } else { rollout }))
         });
-        let pauses = Pauses::of(group, &bounds, None);
-        Rollouts { roles: roles.collect(), bounds, pauses, ..Rollouts::default() }
+        let roles: BTreeMap<_, _> = roles.collect();
+        let mut pauses = Pauses::of(group, &bounds, None);
+        let past = stages(&bounds, &roles, &pauses).into_iter().map(|stage| (stage.index, self.past(stage.state)));
+        pauses.past = past.collect();
+        if self.failed {
+            pauses.late = stages(&bounds, &roles, &pauses).into_iter().flat_map(|stage| stage.late).collect();
+        }
+        Rollouts { bounds, roles, pauses, ..Rollouts::default() }
     }
+
+    /// Returns the state of a rollout as the status would have it.
+    fn past(&self, state: RolloutState) -> RolloutState {
+        let (reason, message) = (REPLICAS_NOT_READY.to_owned(), "it failed before".to_owned());
+        let rolled_back = RolledBack { reason, message, ..RolledBack::default() };
+        let revisions = state.revisions;
+        RolloutState { revisions, rolled_back: self.rolled_back.then_some(rolled_back), ..RolloutState::default() }
+    }
+}
+
+/// Returns a rollout that goes back, with these updated replicas.
+fn turned(rollout: RoleRollout) -> RoleRollout {
+    let turned = |replica: &Ordinal| Ordinal { updated: !replica.updated, ..*replica };
+    let ordinals = rollout.ordinals.iter().map(turned).collect();
+    RoleRollout { ordinals, partition: FROZEN, back: true, returns: true, ..rollout }
 }
 
 /// Builds a rollout from counts: the highest replicas are updated, and the highest of these are ready. Other unavailable
@@ -63,5 +87,7 @@ fn rollout(role: &Role, counts: &RoleCounts, batched: bool) -> Option<RoleRollou
         revision: None,
         back: false,
         remade: false,
+        can_return: updated.len() < desired as usize,
+        returns: false,
     })
 }

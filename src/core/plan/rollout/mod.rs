@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 pub use observe::Rollouts;
 pub use skew::excess;
-pub use stage::{PauseEnd, Pauses, Stage, StepNumber, stages};
+pub use stage::{Late, LateWhat, PauseEnd, Pauses, Stage, StepNumber, stages};
 pub use text::{PlannedStep, planned_steps, rollouts, stage_text, waits_for};
 pub use walk::plan_rollout;
 
@@ -40,6 +40,11 @@ impl Ordinal {
     /// Reports whether the replica is updated and ready.
     pub fn is_done(self) -> bool {
         self.updated && self.ready
+    }
+
+    /// Reports whether the replica is updated, and ready or held.
+    fn is_settled(self) -> bool {
+        self.updated && (self.ready || self.held)
     }
 
     /// Reports whether the replica should serve and does not.
@@ -74,6 +79,11 @@ pub struct RoleRollout {
     pub back: bool,
     /// Whether rolegate deletes its old pods: its controller would replace them one after another.
     pub remade: bool,
+    /// Whether its controller makes replicas below the partition again at an older revision.
+    pub can_return: bool,
+    /// Whether the rollout goes back by deletions of pods, with a partition above the top. A replica is then `updated` when it is not
+    /// at the revision of the template.
+    pub returns: bool,
 }
 
 impl RoleRollout {
@@ -93,6 +103,16 @@ impl RoleRollout {
 
     pub fn updated(&self) -> u32 {
         self.count(|_, replica| replica.updated)
+    }
+
+    /// Counts the replicas at the revision of the template, to which a rollout that goes back does not go.
+    pub fn at_template(&self) -> u32 {
+        self.count(|_, replica| replica.updated != self.returns)
+    }
+
+    /// Counts those of them that are ready.
+    pub fn ready_at_template(&self) -> u32 {
+        self.count(|_, replica| replica.updated != self.returns && replica.ready)
     }
 
     /// Counts the replicas that are updated and ready.
@@ -126,7 +146,25 @@ impl RoleRollout {
 
     /// Reports whether the rollout is over: every replica is updated, and ready or held.
     fn is_over(&self) -> bool {
-        self.judged && self.ordinals.iter().all(|replica| replica.updated && (replica.ready || replica.held))
+        self.judged && self.ordinals.iter().all(|replica| replica.is_settled())
+    }
+
+    /// Counts the replicas from this ordinal on that are not updated, or neither ready nor held.
+    fn unsettled(&self, floor: u32) -> u32 {
+        self.count(|ordinal, replica| ordinal >= floor && !replica.is_settled())
+    }
+
+    /// Returns the replicas that are updated or may be at any moment, and are neither ready nor held.
+    fn unready(&self) -> impl Iterator<Item = u32> {
+        let is_late = move |(ordinal, replica): &(u32, Ordinal)| {
+            (self.is_granted(*ordinal) || replica.updated) && replica.is_unavailable()
+        };
+        self.numbered().filter(is_late).map(|(ordinal, _)| ordinal)
+    }
+
+    /// Reports whether its last old replica waits for the other roles: without an old replica it could not go back with them.
+    fn is_last_old(&self, ordinal: u32) -> bool {
+        !self.back && (0..ordinal).all(|lower| self.at(lower).updated)
     }
 
     fn count(&self, test: impl Fn(u32, Ordinal) -> bool) -> u32 {
@@ -174,8 +212,10 @@ impl Edit {
 /// The decision for one role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolePlan {
-    /// The new partition of the workload: never above the current one.
+    /// The new partition of the workload: never above the current one, unless the rollout goes back.
     pub partition: u32,
+    /// The replicas whose pods are deleted, so that they are made again at the revision that the role goes back to.
+    pub made_again: Vec<u32>,
     pub state: ProgressState,
     /// The reason why the role does not proceed.
     pub waits: Option<Wait>,
@@ -203,6 +243,8 @@ pub enum WaitReason {
     Unavailable,
     /// Another role is too far behind.
     Skew,
+    /// Another role has more than its last old replica to update, and the rollout could not go back without an old one.
+    LastOld,
     /// The step under way updates no more replicas of the role, and a role is behind in it.
     Step(StepNumber),
     /// The object of a step does not have its condition.
@@ -213,9 +255,12 @@ pub enum WaitReason {
     Segment(u32),
 }
 
-/// Returns the ordinal below which replicas of a role stay old.
+/// Returns the ordinal below which replicas of a role stay old; all go back.
 fn floor(bounds: &[RollingBounds], name: &str, role: &RoleRollout) -> u32 {
     let desired = role.desired();
+    if role.returns {
+        return 0;
+    }
     let shared = bounds.iter().filter(|bounds| bounds.has(name));
     let kept = shared.map(|bounds| bounds.kept_of(name, desired)).max().unwrap_or(desired);
     kept.max(role.floor).min(desired)

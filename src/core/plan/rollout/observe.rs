@@ -1,12 +1,14 @@
 //! Observation of the open rollouts of a group.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use super::cohorts::{RolledRole, cohorts};
 use super::standing::{Standings, at_rest, observed, of_open};
 use super::{Edit, Ordinal, Pauses, RoleRollout, RolloutPlan, Stage};
 use crate::api::status::{Cohorts, ObservedWorkload};
 use crate::model::moment::Moment;
+use crate::model::rolling::FROZEN;
 use crate::model::{Group, RolledWorkload, RollingBounds};
 use crate::plan::view::{GroupPods, GroupView, PodFacts, Replicas};
 
@@ -74,9 +76,16 @@ impl Rollouts {
                 revision: workload.update_revision.clone(),
                 remade: is_remade(&bounds, workload),
                 back: is_left && base.is_some() && base == workload.update_revision,
+                can_return: can_return(view, workload),
+                returns: false,
             };
             seen.roles.insert(role.clone(), rollout);
             seen.workloads.insert(role.clone(), workload.clone());
+        }
+        for name in gone_back(group, &bounds, &seen.workloads) {
+            if let (Some(role), Some(workload)) = (seen.roles.get_mut(&name), seen.workloads.get(&name)) {
+                turn(role, view, workload);
+            }
         }
         let claimed = |role: &String| workloads.iter().any(|one| !one.unclaimed && one.claim.role == *role);
         let named = bounds.iter().flat_map(|bounds| &bounds.roles);
@@ -106,6 +115,18 @@ impl Rollouts {
 }
 
 impl Rollouts {
+    /// Notes the pods whose deletion is under way, by unique id: a replica that goes back is about to be made again.
+    pub(in crate::plan) fn note_deleted(&mut self, view: &GroupView, deleted: &HashSet<Arc<str>>) {
+        for (name, role) in self.roles.iter_mut().filter(|(_, role)| role.returns && !deleted.is_empty()) {
+            let Some(seen) = view.roles.get(name) else { continue };
+            for (ordinal, replica) in (0..).zip(&mut role.ordinals) {
+                if seen.replicas.pods_of(ordinal).iter().any(|pod| deleted.contains(&pod.pod.uid)) {
+                    *replica = Ordinal { updated: true, ..Ordinal::default() };
+                }
+            }
+        }
+    }
+
     /// Notes the decision on pods: `released` replicas of each batched role may run, and pods for which `goes` returns true are
     /// about to be released, such as a pod that its workload has just recreated.
     pub(in crate::plan) fn decided(
@@ -143,6 +164,45 @@ fn is_remade(bounds: &[RollingBounds], workload: &RolledWorkload) -> bool {
     workload.at_once.is_some_and(|most| sizes.any(|size| most < *size))
 }
 
+/// Reports whether the controller of a workload makes replicas below the partition again at an older revision. A LeaderWorkerSet does
+/// not tell its current revision: an old replica shows that it has one.
+fn can_return(view: &GroupView, workload: &RolledWorkload) -> bool {
+    let is_older = |revision: Option<&str>| revision.is_some() && revision != workload.update_revision.as_deref();
+    match workload.current_revision.as_deref() {
+        Some(current) => is_older(Some(current)),
+        None => pods_of(view, workload).any(|pod| is_older(pod.revision.as_deref())),
+    }
+}
+
+/// Returns the roles whose rollout goes back by the status. An edit of one of its roles, once observed, begins the rollout anew.
+fn gone_back(group: &Group, bounds: &[RollingBounds], open: &BTreeMap<String, RolledWorkload>) -> BTreeSet<String> {
+    let goes_back = |bounds: &&RollingBounds| {
+        let stored = group.status.coordination(&bounds.name).and_then(|state| state.rollout.as_ref());
+        let Some(stored) = stored.filter(|stored| stored.rolled_back.is_some()) else { return false };
+        let is_same = |(role, workload): (&String, &RolledWorkload)| {
+            let known = workload.update_revision.as_ref().filter(|_| workload.observed && bounds.has(role));
+            known.is_none() || known == stored.revisions.get(role)
+        };
+        open.iter().all(is_same)
+    };
+    bounds.iter().filter(goes_back).flat_map(|bounds| bounds.roles.iter().cloned()).collect()
+}
+
+/// Turns a rollout round. Before its controller has observed a partition above the top, a deleted pod would come back as it was.
+fn turn(role: &mut RoleRollout, view: &GroupView, workload: &RolledWorkload) {
+    if workload.current_revision.is_some() && workload.current_revision == workload.update_revision {
+        return;
+    }
+    role.judged &= workload.partition == FROZEN;
+    (role.partition, role.back, role.returns) = (FROZEN, true, true);
+    let none = Replicas::default();
+    let replicas = view.roles.get(&workload.claim.role).map_or(&none, |role| &role.replicas);
+    for (ordinal, replica) in (0..).zip(&mut role.ordinals) {
+        replica.updated = !replicas.pods_of(ordinal).iter().any(|pod| workload.leaves(pod.revision.as_deref()));
+        replica.given_up = false;
+    }
+}
+
 /// Reports whether all roles of each coordination of this workload carry its rollout id, edited or not. An id of an earlier
 /// edit does not count.
 fn edited_together(
@@ -158,10 +218,14 @@ fn edited_together(
     bounds.iter().filter(|bounds| bounds.has(&workload.claim.role)).all(|bounds| bounds.roles.iter().all(carries))
 }
 
+fn pods_of<'a>(view: &'a GroupView, workload: &RolledWorkload) -> impl Iterator<Item = &'a PodFacts> + use<'a> {
+    let pods = view.roles.get(&workload.claim.role).map(|role| role.replicas.pods()).into_iter().flatten();
+    pods.map(|(_, pod)| &**pod)
+}
+
 /// Returns the revision that the pods of a workload come from: if it does not tell, that of its lowest pod.
 fn base(view: &GroupView, workload: &RolledWorkload) -> Option<String> {
-    let pods = || view.roles.get(&workload.claim.role).map(|role| role.replicas.pods()).into_iter().flatten();
-    let lowest = || pods().find_map(|(_, pod)| pod.revision.as_ref()).map(ToString::to_string);
+    let lowest = || pods_of(view, workload).find_map(|pod| pod.revision.as_ref()).map(ToString::to_string);
     workload.current_revision.clone().or_else(lowest)
 }
 

@@ -1,19 +1,40 @@
-//! The old pods of segments under way that rolegate deletes itself: their controllers would replace them one after another.
+//! The pods of rollouts that rolegate deletes itself: old ones of segments under way, which their controllers would replace one after
+//! another, and updated ones of rollouts that go back.
 
-use crate::plan::rollout::{RoleRollout, Rollouts};
-use crate::plan::view::{GroupView, PodFacts, PodRef};
+use std::sync::Arc;
+
+use crate::plan::rollout::{RolePlan, RoleRollout, RolloutPlan, Rollouts};
+use crate::plan::view::{Deletion, GroupView, PodFacts, Replicas};
 
 impl Rollouts {
-    /// Returns the pods to delete. Only replicas that may be replaced at any moment count, and only once the controller has
-    /// observed that they may: it makes their successors at the update revision.
-    pub(in crate::plan) fn outdated(&self, view: &GroupView) -> Vec<PodRef> {
+    /// Returns the pods to delete: their controller makes them again at the revision that the role goes to.
+    pub(in crate::plan) fn outdated(&self, view: &GroupView, plan: &RolloutPlan) -> Vec<Deletion> {
         let of_role = |(name, role): (&String, &RoleRollout)| {
-            let replicas = &view.roles.get(name).filter(|_| role.judged && role.remade)?.replicas;
+            let replicas = &view.roles.get(name).filter(|_| role.judged)?.replicas;
+            if role.returns {
+                return Some(self.updated(name, replicas, plan.get(name)?));
+            }
+            // Only replicas that may be replaced at any moment count, and only once the controller has observed that they may.
             let is_old = |pod: &PodFacts| pod.revision.is_some() && pod.revision.as_deref() != role.revision.as_deref();
-            let granted = (role.partition..role.desired()).flat_map(|ordinal| replicas.pods_of(ordinal));
-            Some(granted.filter(|pod| is_old(pod)).map(|pod| pod.pod.clone()).collect::<Vec<_>>())
+            let granted = (role.partition..role.desired()).filter(|_| role.remade);
+            let pods = granted.flat_map(|ordinal| replicas.pods_of(ordinal)).filter(|pod| is_old(pod));
+            Some(pods.map(|pod| Deletion { pod: pod.clone(), with_dependents: false }).collect::<Vec<_>>())
         };
         self.roles.iter().filter_map(of_role).flatten().collect()
+    }
+
+    /// Returns the pods to delete of a role that goes back. The first pod of several takes the others with it.
+    fn updated(&self, name: &str, replicas: &Replicas, plan: &RolePlan) -> Vec<Deletion> {
+        let leaves = |pod: &&Arc<PodFacts>| {
+            self.workloads.get(name).is_some_and(|workload| workload.leaves(pod.revision.as_deref()))
+        };
+        let of_replica = |ordinal: &u32| {
+            let pods = replicas.pods_of(*ordinal).iter().filter(leaves);
+            let led = pods.clone().any(|pod| pod.leads());
+            let pods = pods.filter(move |pod| !led || pod.leads());
+            pods.map(|pod| Deletion { pod: pod.clone(), with_dependents: pod.leads() })
+        };
+        plan.made_again.iter().flat_map(of_replica).collect()
     }
 }
 

@@ -1,8 +1,12 @@
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
+use crate::api::status::{CoordinationState, RolledBack, RolloutState};
+use crate::model::rolling::FROZEN;
 use crate::model::{RolledWorkload, RollingBounds};
-use crate::plan::rollout::Edit;
+use crate::plan::rollout::{Edit, plan_rollout, stages};
 use crate::plan::test_support::{mk_group, mk_pod, mk_workload, shared};
 
 /// Four prefill in segments of two, of which the ordinals from `partition` may be replaced; prefill 3 is new.
@@ -23,7 +27,7 @@ fn outdated(by: &str, change: impl Fn(&mut RolledWorkload)) -> Vec<String> {
     change(&mut workload);
     let seen = Rollouts::observe(&group, &view, &pods, (&[workload], None), |_| Edit::long_ago());
     assert_eq!(seen.bounds, RollingBounds::all_of(&group));
-    seen.outdated(&view).iter().map(|pod| pod.name.to_string()).collect()
+    seen.outdated(&view, &RolloutPlan::new()).iter().map(|deletion| deletion.pod.pod.name.to_string()).collect()
 }
 
 #[test]
@@ -44,4 +48,43 @@ fn nothing_is_deleted_where_the_controller_suffices_or_replaces_replicas_one_by_
     assert_eq!(outdated("Segment", |workload| workload.at_once = Some(2)), [""; 0]);
     assert_eq!(outdated("Segment", |workload| workload.at_once = None), [""; 0]);
     assert_eq!(outdated("Replica", |_| {}), [""; 0]);
+}
+
+/// Prefill 2 and 3 are of the revision from which the rollout goes back. Nothing is deleted before the partition is observed above
+/// the top: it would come back as it was.
+#[test]
+fn of_what_goes_back_the_updated_pods_are_deleted_once_the_partition_is_above_the_top() {
+    let strategy = json!({ "rollingUpdate": { "onFailure": "Rollback", "maxUnavailable": 2 } });
+    let coordination = json!([{ "name": "roll", "roles": ["prefill"], "strategy": strategy }]);
+    let mut group = mk_group(&[("prefill", 4)], &coordination);
+    let revisions = BTreeMap::from([("prefill".to_owned(), "new".to_owned())]);
+    let rollout = RolloutState { revisions, rolled_back: Some(RolledBack::default()), ..RolloutState::default() };
+    let state = CoordinationState { name: "roll".to_owned(), rollout: Some(rollout), ..CoordinationState::default() };
+    group.status.coordination_state = vec![state];
+    let pod = |ordinal: u32| PodFacts {
+        held: false,
+        ready: ordinal != 2,
+        revision: Some(if ordinal >= 2 { "new" } else { "old" }.into()),
+        ..mk_pod(&format!("prefill-{ordinal}"), "prefill", ordinal)
+    };
+    let pods = shared(&(0..4).map(pod).collect::<Vec<_>>());
+    let view = GroupView::build(&group, &pods);
+    let deleted = |change: &dyn Fn(&mut RolledWorkload)| {
+        let mut workload = mk_workload("prefill", "new");
+        workload.current_revision = Some("old".to_owned());
+        (workload.partition, workload.user_partition) = (FROZEN, Some(0));
+        change(&mut workload);
+        let mut seen = Rollouts::observe(&group, &view, &pods, (&[workload], None), |_| Edit::long_ago());
+        seen.stages = stages(&seen.bounds, &seen.roles, &seen.pauses);
+        let plan = plan_rollout(&seen.bounds, &seen.roles, &seen.stages);
+        seen.outdated(&view, &plan).iter().map(|deletion| deletion.pod.pod.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(deleted(&|_| {}), ["prefill-2", "prefill-3"]);
+    assert_eq!(deleted(&|workload| workload.partition = 2), [""; 0]);
+    assert_eq!(deleted(&|workload| workload.observed = false), [""; 0]);
+    // A LeaderWorkerSet does not tell the revision at which it makes pods again.
+    assert_eq!(deleted(&|workload| workload.current_revision = None), ["prefill-2", "prefill-3"]);
+    // The template was edited since, or the controller has moved on.
+    assert_eq!(deleted(&|workload| workload.update_revision = Some("newer".to_owned())), [""; 0]);
+    assert_eq!(deleted(&|workload| workload.current_revision = Some("new".to_owned())), [""; 0]);
 }

@@ -39,6 +39,16 @@ impl Part<'_> {
         ordinal >= self.floor && !self.role.at(ordinal).updated
     }
 
+    fn is_unsettled(&self, ordinal: u32) -> bool {
+        ordinal >= self.floor && !self.role.at(ordinal).is_settled()
+    }
+
+    /// Reports whether the segment has the last old replicas of the role.
+    fn ends_with(&self, segment: u32) -> bool {
+        let mut members = self.members(segment);
+        self.role.is_last_old(members.start) && members.any(|ordinal| self.is_left(ordinal))
+    }
+
     fn is_down(&self, ordinal: u32) -> bool {
         let replica = self.role.at(ordinal);
         // A replica that may run and is held, for want of room or of the rest of its batch, served before.
@@ -62,27 +72,47 @@ impl<'a> Segments<'a> {
         Some(Self { bounds, roles: sizes.iter().filter_map(part).collect() })
     }
 
-    /// Returns the lowest segment to grant, if any, and the wait that ends the walk.
-    pub(super) fn descend(&self) -> (Option<u32>, Option<Wait>) {
+    /// Returns the segments to grant, and the wait that ends the walk. What goes back is not bound to the order of a partition: segments
+    /// that are down come first.
+    pub(super) fn descend(&self) -> (Vec<u32>, Option<Wait>) {
         let count = self.roles.iter().map(|part| part.role.desired().div_ceil(part.size)).max().unwrap_or(0);
         let budget = self.bounds.max_unavailable.of(count);
         let is_down = |segment: u32| self.any(segment, Part::is_down);
         let mut busy = crate::plan::view::count((0..count).filter(|segment| is_down(*segment)).count());
-        let mut lowest = None;
-        for segment in (0..count).rev().filter(|segment| self.any(*segment, Part::is_left)) {
-            let waits = |part: &Part<'_>, ordinal| part.is_left(ordinal) && !part.role.is_granted(ordinal);
-            if !self.any(segment, waits) {
-                continue;
-            }
-            if !is_down(segment) {
-                if busy >= budget {
-                    return (lowest, self.wait(count, lowest));
-                }
-                busy += 1;
-            }
-            lowest = Some(segment);
+        let mut granted = Vec::new();
+        let waits = |part: &Part<'_>, ordinal| part.is_left(ordinal) && !part.role.is_granted(ordinal);
+        let mut order: Vec<_> = (0..count).rev().filter(|segment| self.any(*segment, waits)).collect();
+        if self.roles.iter().any(|part| part.role.returns) {
+            order.sort_by_key(|segment| !is_down(*segment));
         }
-        (lowest, None)
+        for segment in order {
+            if (!is_down(segment) && busy >= budget) || self.is_too_early(segment, count) {
+                let wait = self.wait(count, granted.iter().copied().min());
+                return (granted, wait);
+            }
+            busy += u32::from(!is_down(segment));
+            granted.push(segment);
+        }
+        (granted, None)
+    }
+
+    /// Reports whether a role would lose its last old replica with the segment while a segment above is not ready: where a rollout may go
+    /// back, all roles must be able to.
+    fn is_too_early(&self, segment: u32, count: u32) -> bool {
+        self.bounds.fail_after.is_some()
+            && self.roles.iter().any(|part| part.ends_with(segment))
+            && (segment + 1..count).any(|above| self.any(above, Part::is_unsettled))
+    }
+
+    /// Returns the ordinals of a role that are granted with these segments: those to make again, or the lowest one of all.
+    pub(super) fn ordinals(&self, granted: &[u32], name: &str) -> Vec<u32> {
+        let Some(part) = self.roles.iter().find(|part| part.name == name) else { return Vec::new() };
+        if part.role.returns {
+            let members = granted.iter().flat_map(|segment| part.members(*segment));
+            return members.filter(|ordinal| part.is_left(*ordinal)).collect();
+        }
+        let first = granted.iter().min().map(|segment| part.members(*segment).start.max(part.floor));
+        first.filter(|first| *first < part.role.desired().min(part.role.partition)).into_iter().collect()
     }
 
     /// Returns the wait for the highest segment that is unavailable or about to be; `lowest` is about to be.
@@ -101,12 +131,6 @@ impl<'a> Segments<'a> {
     fn find(&self, segment: u32, test: impl Fn(&Part<'a>, u32) -> bool) -> Option<(&'a str, u32)> {
         let highest = |part: &Part<'a>| part.members(segment).rev().find(|ordinal| test(part, *ordinal));
         self.roles.iter().find_map(|part| Some((part.name, highest(part)?)))
-    }
-
-    /// Returns the lowest ordinal of a role in a segment that does not stay old.
-    pub(super) fn first_of(&self, segment: u32, name: &str) -> Option<u32> {
-        let part = self.roles.iter().find(|part| part.name == name)?;
-        Some(part.members(segment).start.max(part.floor)).filter(|first| *first < part.role.desired())
     }
 
     /// Returns the number from 1 of the segment of a replica.

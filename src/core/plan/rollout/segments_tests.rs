@@ -120,3 +120,31 @@ fn a_role_whose_old_pods_are_deleted_waits_for_no_held_batch() {
     top.values_mut().for_each(|role| role.remade = true);
     assert_ne!(reason(&top), Some(WaitReason::HeldBatch));
 }
+
+/// Prefill 8 and decode 4 are in the last segment, which is broken; the segment before serves.
+#[test]
+fn what_goes_back_goes_segment_by_segment_and_what_is_broken_first() {
+    let mut back = roles([&[(6, NEW), (2, OLD), (1, DOWN), (1, OLD)], &[(3, NEW), (2, OLD)]], [FROZEN, FROZEN]);
+    back.values_mut().for_each(|role| (role.back, role.returns) = (true, true));
+    let again = |update: &Value, roles: &BTreeMap<String, RoleRollout>| {
+        let plan = plan(update, roles);
+        ["prefill", "decode"].map(|role| plan[role].made_again.clone())
+    };
+    assert_eq!(again(&json!({}), &back), [vec![8, 9], vec![4]]);
+    assert_eq!(again(&json!({ "maxUnavailable": 2 }), &back), [vec![8, 9, 6, 7], vec![4, 3]]);
+    // The lower one is broken.
+    let mut lower = roles([&[(6, NEW), (1, DOWN), (3, OLD)], &[(3, NEW), (2, OLD)]], [FROZEN, FROZEN]);
+    lower.values_mut().for_each(|role| (role.back, role.returns) = (true, true));
+    assert_eq!(again(&json!({}), &lower), [vec![6, 7], vec![3]]);
+}
+
+#[test]
+fn where_a_rollout_may_go_back_the_last_segment_waits_for_all_others() {
+    let busy = roles([&[(4, OLD), (6, NEW)], &[(2, OLD), (2, NEW), (1, NEW)]], [4, 2]);
+    let two = json!({ "maxUnavailable": 2 });
+    assert_eq!(partitions(&plan(&two, &busy)), [0, 0]);
+    let two = json!({ "maxUnavailable": 2, "onFailure": "Rollback" });
+    assert_eq!(partitions(&plan(&two, &busy)), [2, 1]);
+    let ready = roles([&[(2, OLD), (8, NEW)], &[(1, OLD), (4, NEW)]], [2, 1]);
+    assert_eq!(partitions(&plan(&two, &ready)), [0, 0]);
+}

@@ -1,14 +1,15 @@
-//! The step under way of each rollout in steps: derived from the replicas that are updated and ready, apart from pauses and the
-//! acceptance of steps, which the status keeps.
+//! The state of each open rollout: the step under way, derived from the replicas that are updated and ready, and what the status
+//! keeps: pauses, the acceptance of steps, and that the rollout goes back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::standing::{OBJECT_NOT_READY, REPLICAS_NOT_READY, REQUESTED};
 use super::{RoleRollout, floor};
-use crate::api::status::RolloutState;
+use crate::api::status::{RolledBack, RolloutState};
 use crate::model::moment::Moment;
 use crate::model::rollout_step::Pause;
-use crate::model::{Group, RollingBounds, RolloutStep};
+use crate::model::{Carrier, Group, RollingBounds, RolloutStep, wording};
 use crate::plan::view::{Awaited, AwaitedObjects};
 
 /// The inputs on pauses and acceptance: the time, what the status keeps, and the objects that are waited for.
@@ -22,9 +23,33 @@ pub struct Pauses {
     pub past: BTreeMap<usize, RolloutState>,
     /// The objects that steps and batches wait for.
     pub objects: AwaitedObjects,
+    /// Time at which a person asked for the rollouts of the group to go back.
+    pub rolled_back: Option<Moment>,
+    /// What did not get ready in time.
+    pub late: Vec<Late>,
+    /// Whether no pod may be deleted: nothing goes back.
+    pub off: bool,
 }
 
-/// The step under way of one coordination's rollout, or the pause after it.
+/// What a rollout waits for, and fails by if it lasts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Late {
+    /// The position of the coordination in the list of the group.
+    pub index: usize,
+    /// The time of the last edit: another one begins the time anew.
+    pub since: Option<String>,
+    pub what: LateWhat,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LateWhat {
+    /// A replica that is updated to this revision, or may be at any moment, and is not ready.
+    Replica { role: String, ordinal: u32, revision: Option<String> },
+    /// The object after this step does not have its condition.
+    Object { step: u32 },
+}
+
+/// The state of one coordination's rollout: the step under way, or the pause after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
     /// The position of the coordination in the list of the group, and its name.
@@ -39,11 +64,15 @@ pub struct Stage {
     pub pause: Option<PauseEnd>,
     /// Why the object of the step does not have its condition, before which nothing moves.
     pub lacks: Option<String>,
+    /// What the rollout fails by if it lasts.
+    pub late: Vec<Late>,
+    /// Why the rollout stays as it is although it failed, or a person asked for it to go back.
+    pub stays: Option<String>,
     /// The state to store.
     pub state: RolloutState,
 }
 
-/// The number of a step from 1, and the number of all steps.
+/// The number of a step from 1, and the number of all steps; both are 0 without steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StepNumber {
     pub step: u32,
@@ -68,8 +97,15 @@ impl Pauses {
     pub fn of(group: &Group, bounds: &[RollingBounds], now: Option<Moment>) -> Self {
         let stored =
             |bounds: &RollingBounds| Some((bounds.index, group.status.coordination(&bounds.name)?.rollout.clone()?));
-        let past = bounds.iter().filter(|bounds| !bounds.steps.is_empty()).filter_map(stored).collect();
-        Self { now, resumed: group.carrier.rollout_resumed, past, objects: AwaitedObjects::Unknown }
+        let past = bounds.iter().filter_map(stored).collect();
+        let Carrier { rollout_resumed: resumed, rolled_back, .. } = group.carrier;
+        Self { now, resumed, past, rolled_back, ..Self::default() }
+    }
+
+    /// Returns the current time, or one later than this request of a person: it does not apply to what begins now.
+    fn later_than(&self, asked: Option<Moment>) -> Option<Moment> {
+        let after = asked.map(|asked| asked.after(Duration::from_secs(1)));
+        self.now.map(|now| after.map_or(now, |after| now.max(after)))
     }
 
     /// Returns the end of a pause that began at this time; `None` if it has ended.
@@ -89,6 +125,11 @@ impl Pauses {
 }
 
 impl Stage {
+    /// Reports whether there is more to tell than what its roles do.
+    pub fn is_told(&self) -> bool {
+        self.number.steps > 0 || self.state.rolled_back.is_some() || self.stays.is_some()
+    }
+
     /// Reports whether a role has all updated replicas that the step asks for, or is not held back by it: it then holds back no
     /// other role.
     pub(super) fn is_reached(&self, role: &str) -> bool {
@@ -96,7 +137,7 @@ impl Stage {
     }
 }
 
-/// Returns the step under way of each coordination with steps and an open rollout.
+/// Returns the state of each coordination with an open rollout.
 ///
 /// With `S(i)` the share of a role in step `i`, and `D` its desired replicas, the role may have `G(i) = S(i) * D` updated replicas
 /// during step `i`, rounded down and at least one if `S(i)` is not 0. The step under way is the first with a role that has fewer
@@ -109,12 +150,14 @@ impl Stage {
 /// With an object in `readyWhen`, a step before the last ends when its object has the condition, and the pause after it begins
 /// then.
 ///
-/// Only pauses are remembered: since when the rollout has been at the step of the pause, and the shares at which the last pause
-/// ended, or the last step was accepted. Another edit of a role forgets the latter. A pause counts only when a role that takes
+/// Of steps, only pauses are remembered: since when the rollout has been at the step of the pause, and the shares at which the last
+/// pause ended, or the last step was accepted. Another edit of a role forgets the latter. A pause counts only when a role that takes
 /// part has moved since the pause before.
+///
+/// A rollout goes back when a replica or an object did not get ready in time, or a person asks for it, unless one of its roles could
+/// not: then nothing goes back. It stays so until another edit of a role. On its way back, the steps are walked back.
 pub fn stages(bounds: &[RollingBounds], roles: &BTreeMap<String, RoleRollout>, pauses: &Pauses) -> Vec<Stage> {
-    let in_steps = bounds.iter().filter(|one| !one.steps.is_empty());
-    in_steps.filter_map(|one| Course { all: bounds, bounds: one, roles, pauses }.stage()).collect()
+    bounds.iter().filter_map(|one| Course { all: bounds, bounds: one, roles, pauses }.stage()).collect()
 }
 
 /// The rollout of one coordination.
@@ -132,7 +175,13 @@ struct Leg<'a> {
     limits: BTreeMap<&'a str, u32>,
     behind: Vec<&'a str>,
     pause: Option<PauseEnd>,
-    lacks: Option<String>,
+    lacks: Option<Lacks>,
+}
+
+/// Why an object does not have its condition, and whether the object says so itself: it may then fail the rollout.
+struct Lacks {
+    why: String,
+    fails: bool,
 }
 
 impl Leg<'_> {
@@ -155,14 +204,22 @@ impl<'a> Course<'a> {
             let RolloutState { step, steps, .. } = state;
             return Some(self.told(Leg::free(step), StepNumber { step, steps, back: false }, state));
         }
-        let mut state = remembered(past, self.bounds, &open);
+        let mut state = self.remembered(past, &open);
         let forth: Open<'a> = open.iter().filter(|(_, role)| !role.back).copied().collect();
         let back = forth.is_empty();
-        let leg = if back { self.back(&open) } else { self.forth(&forth, &mut state) };
+        let leg = match self.count() {
+            0 => Leg::free(0),
+            _ if back => self.back(&open),
+            _ => self.forth(&forth, &mut state),
+        };
         state.paused_since = state.paused_since.filter(|_| leg.pause.is_some());
         (state.step, state.steps) = (leg.step, self.count());
         let number = StepNumber { step: state.step, steps: state.steps, back };
-        Some(self.told(leg, number, state))
+        let late = self.late(&forth, &leg, &state);
+        let failed = self.failure(&late, &leg, &state).filter(|_| !back && state.rolled_back.is_none());
+        let stays = failed.as_ref().and_then(|failed| self.no_way_back(failed, &state));
+        state.rolled_back = state.rolled_back.or_else(|| failed.filter(|_| stays.is_none()));
+        Some(Stage { late, stays, ..self.told(leg, number, state) })
     }
 
     fn told(&self, leg: Leg<'_>, number: StepNumber, state: RolloutState) -> Stage {
@@ -174,9 +231,75 @@ impl<'a> Course<'a> {
             limits: limits.into_iter().map(|(role, limit)| (role.to_owned(), limit)).collect(),
             behind: behind.into_iter().map(str::to_owned).collect(),
             pause,
-            lacks,
+            lacks: lacks.map(|lacks| lacks.why),
+            late: Vec::new(),
+            stays: None,
             state,
         }
+    }
+
+    /// Returns what the rollout fails by if it lasts, where it goes back then.
+    fn late(&self, forth: &Open<'a>, leg: &Leg<'a>, state: &RolloutState) -> Vec<Late> {
+        let index = self.bounds.index;
+        let replica = |(name, role): &(&str, &RoleRollout), ordinal| LateWhat::Replica {
+            role: (*name).to_owned(),
+            ordinal,
+            revision: role.revision.clone(),
+        };
+        let replicas = forth.iter().flat_map(|one| one.1.unready().map(move |ordinal| replica(one, ordinal)));
+        let object = leg.lacks.as_ref().filter(|lacks| lacks.fails).map(|_| LateWhat::Object { step: leg.step });
+        let all = replicas.chain(object).filter(|_| self.bounds.fail_after.is_some());
+        all.map(|what| Late { index, since: state.since.clone(), what }).collect()
+    }
+
+    /// Returns why the rollout is to go back, if it is.
+    fn failure(&self, late: &[Late], leg: &Leg<'a>, state: &RolloutState) -> Option<RolledBack> {
+        let began = state.since.as_deref().and_then(Moment::parse);
+        let is_asked = self.pauses.rolled_back.zip(began).is_some_and(|(asked, began)| asked >= began);
+        let in_time = wording::time(self.bounds.fail_after.unwrap_or_default());
+        let (reason, message) = if is_asked {
+            (REQUESTED, "a person asked for it".to_owned())
+        } else {
+            match &late.iter().find(|late| self.pauses.late.contains(late))?.what {
+                LateWhat::Replica { role, ordinal, .. } => {
+                    (REPLICAS_NOT_READY, format!("{role}-{ordinal} did not get ready within {in_time}"))
+                }
+                LateWhat::Object { .. } => {
+                    let why = leg.lacks.as_ref().map(|lacks| lacks.why.as_str()).unwrap_or_default();
+                    (OBJECT_NOT_READY, format!("within {in_time}, {why}"))
+                }
+            }
+        };
+        let since = self.pauses.now.map(Moment::text).unwrap_or_default();
+        Some(RolledBack { since, reason: reason.to_owned(), message })
+    }
+
+    /// Returns why not all roles of a rollout that failed can go back.
+    fn no_way_back(&self, failed: &RolledBack, state: &RolloutState) -> Option<String> {
+        let missing = |name: &String| match self.roles.get(name) {
+            None => Some(format!("role {name:?} is updated completely")),
+            Some(role) if role.back => Some(format!("the edit of role {name:?} was taken back")),
+            Some(role) => (!role.can_return).then(|| format!("role {name:?} has no old replica")),
+        };
+        let off = || "rolegate runs without `--allow recovery`".to_owned();
+        let why = if self.pauses.off { Some(off()) } else { state.revisions.keys().find_map(missing) };
+        why.map(|why| format!("{}, and it stays as it is: {why}", failed.message))
+    }
+
+    /// Returns what is remembered of the rollout. Another edit of a role begins the pauses anew, and a rollout that went back; a role
+    /// whose rollout is over by now still takes part.
+    fn remembered(&self, past: Option<&RolloutState>, open: &Open<'a>) -> RolloutState {
+        let mut state = past.cloned().unwrap_or_default();
+        state.revisions.retain(|role, _| self.bounds.has(role));
+        for (name, role) in open {
+            let revision = role.revision.clone().unwrap_or_default();
+            if state.revisions.insert((*name).to_owned(), revision.clone()) != Some(revision) {
+                state.passed.clear();
+                (state.paused_since, state.rolled_back) = (None, None);
+                state.since = self.pauses.later_than(self.pauses.rolled_back).map(Moment::text);
+            }
+        }
+        state
     }
 
     fn count(&self) -> u32 {
@@ -188,7 +311,7 @@ impl<'a> Course<'a> {
         let mut since = state.paused_since.take().as_deref().and_then(Moment::parse);
         let mut before: Option<&RolloutStep> = None;
         for (number, step) in (1..).zip(&self.bounds.steps) {
-            let leg = self.leg(number, open, |name, role| step.goal(name, role.desired()));
+            let leg = self.leg(number, open, |name, role| self.bounds.goal((number, step), name, role.desired()));
             if !leg.behind.is_empty() {
                 return leg;
             }
@@ -199,10 +322,10 @@ impl<'a> Course<'a> {
             if !self.counts(step, since_before, (open, state)) {
                 continue;
             }
-            if let Some(why) = self.lacks(number) {
-                return Leg { lacks: Some(why), ..leg };
+            if let Some(lacks) = self.lacks(number) {
+                return Leg { lacks: Some(lacks), ..leg };
             }
-            let began = since.take().or_else(|| self.begins());
+            let began = since.take().or_else(|| self.pauses.later_than(self.pauses.resumed));
             if let Some(pause) = step.pause.and_then(|pause| self.pauses.lasts(pause, began)) {
                 state.paused_since = began.map(Moment::text);
                 return Leg { pause: Some(pause), ..leg };
@@ -213,26 +336,23 @@ impl<'a> Course<'a> {
     }
 
     /// Returns why the object of a step does not have its condition.
-    fn lacks(&self, step: u32) -> Option<String> {
+    fn lacks(&self, step: u32) -> Option<Lacks> {
         match self.pauses.objects.ask(self.bounds.object.as_ref()?, step) {
             Awaited::Holds(_) => None,
-            Awaited::Lacks(why, None) => Some(why),
-            Awaited::Lacks(why, Some(since)) => Some(format!("{why}, since {}", since.text())),
+            Awaited::Lacks(why, None) => Some(Lacks { why, fails: false }),
+            Awaited::Lacks(why, Some(since)) => {
+                Some(Lacks { why: format!("{why}, since {}", since.text()), fails: true })
+            }
         }
-    }
-
-    /// Returns when a pause begins: now, and later than a person ended another one.
-    fn begins(&self) -> Option<Moment> {
-        let Pauses { now, resumed, .. } = self.pauses;
-        let after = resumed.map(|resumed| resumed.after(Duration::from_secs(1)));
-        now.map(|now| after.map_or(now, |after| now.max(after)))
     }
 
     /// Walks the steps back for roles whose edits were taken back. Nothing pauses.
     fn back(&self, open: &Open<'a>) -> Leg<'a> {
-        let ends = self.bounds.steps.iter().rev().skip(1).map(Some).chain([None]);
+        let ends = (1..).zip(&self.bounds.steps).collect::<Vec<_>>();
+        let ends = ends.into_iter().rev().skip(1).map(Some).chain([None]);
         let mut legs = (1..).zip(ends).map(|(number, end)| {
-            let stays = |name: &str, role: &RoleRollout| end.map_or(0, |end| end.goal(name, role.desired()));
+            let stays =
+                |name: &str, role: &RoleRollout| end.map_or(0, |end| self.bounds.goal(end, name, role.desired()));
             self.leg(number, open, |name, role| role.desired() - stays(name, role))
         });
         legs.find(|leg| !leg.behind.is_empty()).unwrap_or(Leg::free(self.count()))
@@ -268,21 +388,6 @@ impl<'a> Course<'a> {
         let ended = step.shares.iter().all(|(role, share)| *share <= state.passed.get(role).copied().unwrap_or(0));
         is_left && !ended && state.revisions.keys().any(has_moved)
     }
-}
-
-/// Returns what is remembered of a rollout. Another edit of a role begins the pauses anew; a role whose rollout is over by now
-/// still takes part.
-fn remembered(past: Option<&RolloutState>, bounds: &RollingBounds, open: &Open<'_>) -> RolloutState {
-    let mut state = past.cloned().unwrap_or_default();
-    state.revisions.retain(|role, _| bounds.has(role));
-    for (name, role) in open {
-        let revision = role.revision.clone().unwrap_or_default();
-        if state.revisions.insert((*name).to_owned(), revision.clone()) != Some(revision) {
-            state.passed.clear();
-            state.paused_since = None;
-        }
-    }
-    state
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ impl Story {
             judged: true,
             settled: true,
             revision: Some(to.to_owned()),
+            can_return: true,
             ..RoleRollout::default()
         };
         self.roles.insert(role.to_owned(), rollout);
@@ -65,6 +66,26 @@ impl Story {
         rollout.partition = FROZEN;
         rollout.revision = Some("v1".to_owned());
         rollout.back = true;
+    }
+
+    /// Replicas of a role from this ordinal on are updated and ready.
+    fn update(&mut self, role: &str, from: usize) {
+        let rollout = self.role(role);
+        rollout.partition = u32::try_from(from).unwrap();
+        rollout.ordinals.iter_mut().skip(from).for_each(|one| *one = NEW);
+    }
+
+    /// The rollout of a role goes back.
+    fn turn(&mut self, role: &str) {
+        let rollout = self.role(role);
+        rollout.ordinals.iter_mut().for_each(|one| one.updated = !one.updated);
+        (rollout.partition, rollout.back, rollout.returns) = (FROZEN, true, true);
+    }
+
+    /// What is not ready now was not for longer than it may.
+    fn is_late(&mut self) -> Stage {
+        self.pauses.late = self.stage().late;
+        self.stage()
     }
 
     fn role(&mut self, role: &str) -> &mut RoleRollout {
@@ -321,7 +342,8 @@ fn steps_may_change_in_the_middle() {
     assert_eq!(story.go_on().1, r#""roll" pauses after step 2 of 3 until it is resumed"#);
     // Without steps it goes on.
     story.spell(&json!({ "maxUnavailable": 1 }));
-    assert_eq!(stages(&story.bounds, &story.roles, &story.pauses), []);
+    assert!(!story.stage().is_told());
+    assert_eq!(story.plan().1["prefill"].state, ProgressState::Progressing);
 }
 
 /// Only decode is edited: no step of prefill is waited for, and nothing pauses after one.
@@ -406,4 +428,178 @@ fn a_step_ends_when_its_object_has_the_condition() {
     assert_eq!(story.go_on().1, r#""roll" waits after step 2 of 3: Job "check-2" is not there"#);
     story.pauses.objects = jobs(&["check-2"]);
     assert_eq!(story.go_on().1, "nothing", "no Job is waited for after the last step, or once more");
+}
+
+/// Two prefill and one decode are updated, and prefill 8 is not ready.
+fn failing() -> Story {
+    let mut story = Story::with(&json!({ "onFailure": "Rollback" }));
+    story.update("prefill", 8);
+    story.update("decode", 3);
+    story.role("prefill").ordinals[8].ready = false;
+    story
+}
+
+#[test]
+fn what_is_not_ready_in_time_fails_the_rollout_of_all_roles() {
+    let mut story = failing();
+    let what = LateWhat::Replica { role: "prefill".to_owned(), ordinal: 8, revision: Some("v2".to_owned()) };
+    assert_eq!(story.stage().late, [Late { index: 0, since: Some(Moment(1000).text()), what }]);
+    assert_eq!(story.stage().state.rolled_back, None, "there is time left");
+    let stage = story.is_late();
+    let back = stage.state.rolled_back.clone().unwrap();
+    assert_eq!((back.reason.as_str(), back.since), ("ReplicasNotReady", Moment(1000).text()));
+    assert_eq!(stage_text(&stage, &story.roles), r#""roll" was sent back: prefill-8 did not get ready within 10m"#);
+    story.spell(&json!({ "onFailure": "Pause" }));
+    assert!(story.stage().late.is_empty());
+    assert_eq!(story.stage().state.rolled_back, None);
+}
+
+/// What is held has no room, and a replica that is not granted is not of the new revision.
+#[test]
+fn what_is_held_or_old_fails_nothing() {
+    let mut story = failing();
+    story.role("prefill").ordinals[8].held = true;
+    story.role("prefill").ordinals[2].ready = false;
+    assert_eq!(story.stage().late, []);
+}
+
+/// All that is known is kept until an edit: the revisions from which it went back are not tried again.
+#[test]
+fn a_rollout_that_went_back_stays_so_until_the_next_edit() {
+    let mut story = failing();
+    story.is_late();
+    story.decide();
+    let before = story.pauses.past[&0].clone();
+    (story.pauses.late, story.pauses.now) = (Vec::new(), Some(Moment(9000)));
+    for role in ["prefill", "decode"] {
+        story.turn(role);
+    }
+    assert_eq!(story.stage().state.rolled_back, before.rolled_back);
+    story.edit("prefill", 10, "v3");
+    let anew = story.stage().state;
+    assert_eq!((anew.rolled_back, anew.since), (None, Some(Moment(9000).text())));
+}
+
+#[test]
+fn what_is_not_ready_goes_back_first_and_what_serves_within_the_bounds() {
+    let mut story = failing();
+    for role in ["prefill", "decode"] {
+        story.turn(role);
+    }
+    let (_, plan) = story.plan();
+    let again = |plan: &RolloutPlan| ["prefill", "decode"].map(|role| plan[role].made_again.clone());
+    assert_eq!(again(&plan), [vec![8], vec![3]]);
+    assert!(plan.values().all(|role| role.partition == FROZEN && role.state == ProgressState::Progressing), "{plan:?}");
+    let told = rollouts(&plan, &Rollouts { roles: story.roles.clone(), ..Rollouts::default() });
+    assert_eq!(
+        told[1],
+        "rollout of prefill: 8/10 back, 8 of them ready, partition 10, 8 made again, Progressing: prefill has as many replicas \
+         unavailable as it may: prefill-8 is not ready (8/10 back and ready)"
+    );
+    // Prefill 8 is back, and prefill 9 follows.
+    story.role("prefill").ordinals[8] = NEW;
+    assert_eq!(again(&story.plan().1)[0], [9]);
+    story.role("prefill").ordinals[9] = NEW;
+    story.role("decode").ordinals[3] = NEW;
+    let (_, plan) = story.plan();
+    assert!(
+        plan.values().all(|role| role.state == ProgressState::RolledBack && role.made_again.is_empty()),
+        "{plan:?}"
+    );
+}
+
+#[test]
+fn a_rollout_of_which_one_role_cannot_go_back_stays_as_it_is() {
+    let stays = |change: &dyn Fn(&mut Story)| {
+        let mut story = failing();
+        story.decide();
+        change(&mut story);
+        let stage = story.is_late();
+        assert_eq!(stage.state.rolled_back, None);
+        stage.stays.unwrap()
+    };
+    let because = |why: &str| format!("prefill-8 did not get ready within 10m, and it stays as it is: {why}");
+    assert_eq!(stays(&|story| _ = story.roles.remove("decode")), because(r#"role "decode" is updated completely"#));
+    let none_old = |story: &mut Story| story.role("decode").can_return = false;
+    assert_eq!(stays(&none_old), because(r#"role "decode" has no old replica"#));
+    assert_eq!(stays(&|story| story.take_back("decode")), because(r#"the edit of role "decode" was taken back"#));
+    assert_eq!(stays(&|story| story.pauses.off = true), because("rolegate runs without `--allow recovery`"));
+}
+
+#[test]
+fn a_person_sends_the_rollout_of_that_time_back_and_no_later_one() {
+    let mut story = failing();
+    story.spell(&json!({ "maxSkew": "10%" }));
+    story.pauses.rolled_back = Some(Moment(2000));
+    story.at(1500).decide();
+    assert_eq!(story.stage().state.rolled_back, None, "it was asked for before the rollout was seen");
+    story.pauses.rolled_back = Some(Moment(2500));
+    let stage = story.stage();
+    assert_eq!(stage_text(&stage, &story.roles), r#""roll" was sent back: a person asked for it"#);
+    story.edit("prefill", 10, "v3");
+    assert_eq!(story.stage().state.rolled_back, None);
+}
+
+/// A workload without old replicas has no older revision any more.
+#[test]
+fn where_a_rollout_may_go_back_the_last_old_replicas_of_all_roles_go_together() {
+    let ends = |update: &Value| {
+        let mut story = Story::with(update);
+        let (way, end) = story.go_on();
+        assert_eq!(end, "nothing");
+        way
+    };
+    assert!(ends(&json!({})).contains(&[5, OVER]), "decode is done long before prefill");
+    let way = ends(&json!({ "onFailure": "Rollback" }));
+    assert_eq!(way[way.len() - 2..], [[9, 3], [10, 4]], "{way:?}");
+    let steps = json!([{ "prefill": "30%" }, { "decode": "100%" }, { "prefill": "100%" }]);
+    let way = ends(&json!({ "onFailure": "Rollback", "steps": steps }));
+    assert_eq!(way[..7], [[1, 0], [2, 0], [3, 0], [3, 1], [3, 2], [3, 3], [4, 3]], "{way:?}");
+    assert_eq!(way[way.len() - 2..], [[9, 3], [10, 4]], "{way:?}");
+}
+
+#[test]
+fn the_last_old_replica_waits_for_the_others() {
+    let mut story = Story::with(&json!({ "onFailure": "Rollback" }));
+    story.update("prefill", 1);
+    story.update("decode", 2);
+    let (_, plan) = story.plan();
+    assert_eq!((plan["prefill"].partition, plan["decode"].partition), (1, 1));
+    let rollouts = Rollouts { roles: story.roles, ..Rollouts::default() };
+    let text = "prefill keeps its last old replica until all roles can go: decode is at 2/4 updated and ready, next is decode-1";
+    assert_eq!(waits_for("prefill", plan["prefill"].waits.as_ref().unwrap(), &rollouts), text);
+}
+
+/// The canary of a rollout, which a check judges by a condition.
+#[test]
+fn an_object_that_does_not_get_its_condition_fails_the_rollout() {
+    let object = json!({"apiVersion": "example.com/v1", "kind": "Check", "name": "canary", "condition": "Passed"});
+    let mut story = Story::with(&json!({
+        "onFailure": "Rollback", "failAfter": "30s", "readyWhen": { "object": object },
+        "steps": [{ "prefill": "30%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }],
+    }));
+    let check = |is_true: Option<bool>| {
+        let passed =
+            |is_true| SeenCondition { kind: "Passed".into(), is_true, reason: "".into(), since: Some(Moment(7)) };
+        let known = is_true.map(|is_true| {
+            let object = SeenObject { created: None, conditions: vec![passed(is_true)] };
+            ("canary".into(), Arc::new(object))
+        });
+        let kind = AwaitedKind { group: "example.com".to_owned(), kind: "Check".to_owned() };
+        AwaitedObjects::Seen(BTreeMap::from([(kind, SeenKind::Known(Arc::new(known.into_iter().collect())))]))
+    };
+    // Before the check is there, nobody has judged the canary.
+    story.pauses.objects = check(None);
+    story.go_on();
+    assert_eq!(story.stage().late, []);
+    story.pauses.objects = check(Some(true));
+    assert_eq!(story.go_on().1, r#""roll" pauses after step 1 of 2 until it is resumed"#);
+    // It fails during the pause.
+    story.pauses.objects = check(Some(false));
+    let late = Late { index: 0, since: Some(Moment(1000).text()), what: LateWhat::Object { step: 1 } };
+    assert_eq!(story.stage().late, [late]);
+    let stage = story.is_late();
+    let text = "\"roll\" was sent back: within 30s, condition Passed of Check \"canary\" is not True, since 1970-01-01T00:00:07Z";
+    assert_eq!(stage_text(&stage, &story.roles), text);
+    assert_eq!(stage.state.rolled_back.unwrap().reason, "ObjectNotReady");
 }

@@ -12,6 +12,11 @@ pub const ROLLED: &str = "RolloutComplete";
 /// The reason of the condition while replicas are still to be updated or to become ready.
 pub const IN_PROGRESS: &str = "RolloutInProgress";
 
+/// The reasons for which a rollout goes back.
+pub const REPLICAS_NOT_READY: &str = "ReplicasNotReady";
+pub const OBJECT_NOT_READY: &str = "ObjectNotReady";
+pub const REQUESTED: &str = "Requested";
+
 /// The standing of a rollout. For several roles the greatest value counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
@@ -20,6 +25,8 @@ pub enum Standing {
     Complete,
     /// The other replicas stay old because their user asked for it.
     Paused,
+    /// All replicas are at the revision from which a rollout came that went back.
+    RolledBack,
     /// Some replicas are still to be replaced, or to become ready.
     InProgress,
 }
@@ -47,9 +54,10 @@ pub(super) fn of_open(role: &RoleRollout, state: Option<ProgressState>) -> RoleS
         _ if !role.judged => Standing::InProgress,
         Some(ProgressState::Complete) => Standing::Complete,
         Some(ProgressState::Paused) => Standing::Paused,
+        Some(ProgressState::RolledBack) => Standing::RolledBack,
         _ => Standing::InProgress,
     };
-    let updated = if role.judged { role.updated() } else { 0 };
+    let updated = if role.judged { role.at_template() } else { 0 };
     RoleStanding { standing, updated, desired: role.desired() }
 }
 

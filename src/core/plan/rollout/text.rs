@@ -26,17 +26,25 @@ impl fmt::Display for PauseEnd {
     }
 }
 
+/// Returns the word for a replica that has come to where its role goes.
+fn to(role: &RoleRollout) -> &'static str {
+    if role.returns { "back" } else { "updated" }
+}
+
 /// Returns one sentence: the waiting role, what it waits for, and the object to look at.
 pub fn waits_for(name: &str, wait: &Wait, rollouts: &Rollouts) -> String {
     let roles = &rollouts.roles;
     let other = &wait.role;
-    let counts = |role: &RoleRollout| format!("{}/{} updated and ready", role.done(), role.desired());
+    let counts = |role: &RoleRollout| format!("{}/{} {} and ready", role.done(), role.desired(), to(role));
     let counts = roles.get(other).map(counts).unwrap_or_default();
     let replica = wait.ordinal.map(|ordinal| format!(", next is {other}-{ordinal}")).unwrap_or_default();
     match wait.reason {
         WaitReason::NotObserved => format!("{name} waits: the controller of {other} has not seen its last change yet"),
         WaitReason::Settling => format!("{name} waits: {other} may be edited as well"),
         WaitReason::Skew => format!("{name} waits for {other}: {counts}{replica}"),
+        WaitReason::LastOld => {
+            format!("{name} keeps its last old replica until all roles can go: {other} is at {counts}{replica}")
+        }
         WaitReason::Step(number) => format!("{name} waits for the end of {number}: {other} is at {counts}{replica}"),
         WaitReason::Object(number) => {
             let mut lacking = rollouts.stages.iter().filter(|stage| stage.number == number);
@@ -63,9 +71,15 @@ pub fn waits_for(name: &str, wait: &Wait, rollouts: &Rollouts) -> String {
 }
 
 /// Returns a sentence such as `"roll" is in step 2 of 3, which ends with decode 4/4 updated and ready`, or `"roll" pauses after
-/// step 1 of 3 until it is resumed`.
+/// step 1 of 3 until it is resumed`, or `"roll" was sent back: prefill-9 did not get ready within 10m`.
 pub fn stage_text(stage: &Stage, roles: &BTreeMap<String, RoleRollout>) -> String {
-    let Stage { name, number, pause, lacks, limits, behind, .. } = stage;
+    let Stage { name, number, pause, lacks, limits, behind, stays, state, .. } = stage;
+    if let Some(back) = &state.rolled_back {
+        return format!("{name:?} was sent back: {}", back.message);
+    }
+    if let Some(why) = stays {
+        return format!("{name:?} failed: {why}");
+    }
     if let Some(end) = pause {
         return format!("{name:?} pauses after {number} {end}");
     }
@@ -104,7 +118,7 @@ pub fn planned_steps(group: &Group) -> Vec<PlannedStep> {
         let planned = |(step, one): (u32, &RolloutStep)| {
             let role = |name: &String| {
                 let desired = group.role(name)?.desired;
-                let goal = one.goal(name, desired).min(desired - bounds.kept_old(desired));
+                let goal = bounds.goal((step, one), name, desired).min(desired - bounds.kept_old(desired));
                 Some((name.clone(), (goal, desired)))
             };
             PlannedStep {
@@ -132,14 +146,22 @@ impl fmt::Display for PlannedStep {
 /// Returns one line for each rollout in steps and each role with an open rollout, such as `rollout of prefill: 10/40 updated, 10
 /// of them ready, partition 30, Waiting`, with the reason to wait.
 pub fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> Vec<String> {
-    let stages = rollouts.stages.iter().map(|stage| format!("rollout {}", stage_text(stage, &rollouts.roles)));
+    let told = rollouts.stages.iter().filter(|stage| stage.is_told());
+    let stages = told.map(|stage| format!("rollout {}", stage_text(stage, &rollouts.roles)));
     let line = |(name, decided): (&String, &RolePlan)| {
         let role = rollouts.roles.get(name)?;
         let (desired, partition) = (role.desired(), decided.partition.min(role.desired()));
         let waits = decided.waits.as_ref().map(|wait| format!(": {}", waits_for(name, wait, rollouts)));
+        let mut again = decided.made_again.clone();
+        again.sort_unstable();
+        let again = match wording::numbers(&again) {
+            none if none.is_empty() => String::new(),
+            ordinals => format!(", {ordinals} made again"),
+        };
         Some(format!(
-            "rollout of {name}: {}/{desired} updated, {} of them ready, partition {partition}, {}{}",
+            "rollout of {name}: {}/{desired} {}, {} of them ready, partition {partition}{again}, {}{}",
             role.updated(),
+            to(role),
             role.done(),
             decided.state.as_str(),
             waits.unwrap_or_default()

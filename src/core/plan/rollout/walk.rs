@@ -21,6 +21,10 @@ use crate::model::RollingBounds;
 ///
 /// With `by: Segment`, the roles go segment by segment (see [`Segments`]).
 ///
+/// Where a rollout may go back, no role replaces its last old replica before each role has at most one left: a workload without old
+/// replicas has no older revision. Roles that go back are walked in the same way, with what is not ready first; what is granted are
+/// deletions.
+///
 /// A grant to one role is compared with the updated and ready
 /// replicas of the others, so all may move in one step, and the bounds hold whichever moves first. Roles without an open
 /// rollout are not in `roles` and are not compared, nor are roles that were edited in another round. A role that has all
@@ -46,18 +50,20 @@ struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     fn plan(&self) -> RolePlan {
-        let (partition, stopped) = match self.may_not_start() {
-            Some(wait) => (None, Some(wait)),
+        let (granted, stopped) = match self.may_not_start() {
+            Some(wait) => (Vec::new(), Some(wait)),
             None => self.descend(),
         };
-        let partition = partition.unwrap_or(self.role.partition);
+        let (lowest, made_again) =
+            if self.role.returns { (None, granted) } else { (granted.into_iter().min(), Vec::new()) };
+        let partition = lowest.unwrap_or(self.role.partition);
         let in_flight = RoleRollout { partition, ..self.role.clone() }.in_flight();
         let left = (self.floor()..self.role.desired()).rev().any(|ordinal| !self.at(ordinal).updated);
         let own = |reason, ordinal| Wait { reason, role: self.name.to_owned(), ordinal: Some(ordinal) };
         let pauses = stopped.as_ref().is_some_and(|wait| matches!(wait.reason, WaitReason::Pause(..)));
         let state = if self.role.is_over() {
-            ProgressState::Complete
-        } else if partition < self.role.partition || in_flight.is_some() {
+            if self.role.returns { ProgressState::RolledBack } else { ProgressState::Complete }
+        } else if partition < self.role.partition || !made_again.is_empty() || in_flight.is_some() {
             ProgressState::Progressing
         } else if (left && !pauses) || !self.role.judged {
             ProgressState::Waiting
@@ -70,7 +76,7 @@ impl<'a> Walk<'a> {
             segment.map_or(WaitReason::Unavailable, WaitReason::Segment)
         };
         let flying = in_flight.map(|ordinal| own(reason(ordinal), ordinal));
-        RolePlan { partition, state, waits: held.or(stopped).or(flying) }
+        RolePlan { partition, made_again, state, waits: held.or(stopped).or(flying) }
     }
 
     /// Returns the wait that prevents any decision: an unobserved change, or edits that may follow.
@@ -102,41 +108,63 @@ impl<'a> Walk<'a> {
         self.shared().find_map(|bounds| Segments::of((self.bounds, bounds), self.roles, self.name))
     }
 
-    /// Returns the lowest ordinal to grant, if any, and the wait that ends the walk above the floor.
-    fn descend(&self) -> (Option<u32>, Option<Wait>) {
+    /// Returns the ordinals to grant, and the wait that ends the walk above the floor.
+    fn descend(&self) -> (Vec<u32>, Option<Wait>) {
         let role = self.role;
         if let Some(segments) = self.segments() {
-            let (lowest, wait) = segments.descend();
-            let lowest = lowest.and_then(|segment| segments.first_of(segment, self.name));
-            return (lowest.filter(|ordinal| *ordinal < role.partition), wait);
+            let (granted, wait) = segments.descend();
+            return (segments.ordinals(&granted, self.name), wait);
         }
         let budget = self.shared().map(|bounds| bounds.max_unavailable.of(role.desired())).min().unwrap_or(0);
-        let (mut reach, mut busy, mut lowest) = (role.reach(), self.busy(), None);
-        for ordinal in (self.floor()..role.partition.min(role.desired())).rev() {
+        let (mut reach, mut busy, mut granted) = (role.reach(), self.busy(), Vec::new());
+        for ordinal in self.order() {
             let replica = self.at(ordinal);
-            if replica.updated {
-                continue;
-            }
             if let Some(stage) =
                 self.stages.iter().find(|stage| stage.limits.get(self.name).is_some_and(|most| reach >= *most))
             {
-                return (lowest, self.wait_of(stage));
+                return (granted, self.wait_of(stage));
             }
             if let Some(other) = skew::limits((self.bounds, self.stages), (self.name, role, reach + 1), self.roles) {
                 let ordinal = self.roles.get(other).and_then(RoleRollout::behind);
-                return (lowest, Some(Wait { reason: WaitReason::Skew, role: other.to_owned(), ordinal }));
+                return (granted, Some(Wait { reason: WaitReason::Skew, role: other.to_owned(), ordinal }));
+            }
+            if let Some(wait) = self.wait_for_last(ordinal) {
+                return (granted, Some(wait));
             }
             if replica.ready && busy >= budget {
-                let ordinal = self.first_unavailable().or(lowest);
+                let ordinal = self.first_unavailable().or(granted.iter().copied().min());
                 let role = self.name.to_owned();
-                return (lowest, Some(Wait { reason: WaitReason::Unavailable, role, ordinal }));
+                return (granted, Some(Wait { reason: WaitReason::Unavailable, role, ordinal }));
             }
             // A replica that is held or not ready costs nothing more.
             busy += u32::from(replica.ready || (replica.is_unavailable() && self.role.is_excused(ordinal)));
             reach += 1;
-            lowest = Some(ordinal);
+            granted.push(ordinal);
         }
-        (lowest, None)
+        (granted, None)
+    }
+
+    /// Returns the replicas to update, highest first. What goes back is not bound to the order of a partition: replicas that are not
+    /// ready come first, since they cost nothing.
+    fn order(&self) -> Vec<u32> {
+        let left = (self.floor()..self.role.partition.min(self.role.desired())).rev();
+        let mut order: Vec<_> = left.filter(|ordinal| !self.at(*ordinal).updated).collect();
+        if self.role.returns {
+            order.sort_by_key(|ordinal| self.at(*ordinal).ready);
+        }
+        order
+    }
+
+    /// Returns the wait before the last old replica of a role that may have to go back with the others.
+    fn wait_for_last(&self, ordinal: u32) -> Option<Wait> {
+        let bounds = self.shared().find(|bounds| bounds.fail_after.is_some() && self.role.is_last_old(ordinal))?;
+        let is_behind = |(name, other): &(&String, &RoleRollout)| {
+            let floor = floor(self.bounds, name, other);
+            let most = u32::from(floor == 0 || *name == self.name);
+            bounds.has(name) && !other.back && other.unsettled(floor) > most
+        };
+        let (name, other) = self.roles.iter().find(is_behind)?;
+        Some(Wait { reason: WaitReason::LastOld, role: name.clone(), ordinal: other.behind() })
     }
 
     /// Returns the wait for the end of a step or of the pause after it; `None` if only the role itself is behind.
@@ -167,7 +195,7 @@ impl<'a> Walk<'a> {
 
     /// Returns the highest replica whose batch is held, if a serving replica below it is to be replaced by the workload.
     fn behind_held(&self) -> Option<u32> {
-        if self.role.remade {
+        if self.role.remade || self.role.returns {
             return None;
         }
         let waits = |(ordinal, replica): &(u32, super::Ordinal)| replica.held && *ordinal >= self.role.may_run;

@@ -19,6 +19,8 @@ fn mk_observed(roles: &[(&str, RoleCounts)]) -> ObservedCounts {
         ever_ready: false,
         recoveries: Vec::new(),
         accepted: None,
+        failed: false,
+        rolled_back: false,
     }
 }
 

@@ -20,6 +20,7 @@ pub const READY: &str = "Ready";
 pub const READY_REASONS: &[&str] = &[
     "AllReplicasReady",
     ROLLOUT_PAUSED,
+    ROLLED_BACK,
     "ScalingInProgress",
     IN_PROGRESS,
     "ReplicasNotReady",
@@ -40,6 +41,9 @@ pub const DEADLINE_EXCEEDED: &str = "ProgressDeadlineExceeded";
 /// segments at the pause after their canary.
 pub const ROLLOUT_PAUSED: &str = "RolloutPaused";
 
+/// `RolledBack`: a rollout went back to the revision that it came from, or is on its way; False if it failed and could not.
+pub const ROLLED_BACK: &str = "RolledBack";
+
 /// `Conflicted`: another object, which was first, coordinates the same group.
 pub const CONFLICTED: &str = "Conflicted";
 /// `Elastic`: the wanted segments are in effect.
@@ -48,7 +52,7 @@ pub const ELASTIC: &str = "Elastic";
 pub const EXHAUSTED: &str = "RecoveryExhausted";
 /// The conditions that rolegate writes and removes.
 pub const OURS: &[&str] =
-    &[READY, MINIMUM, PROGRESSING, ROLLED, ROLLOUT_PAUSED, CONFLICTED, ELASTIC, EXHAUSTED, PAUSED];
+    &[READY, MINIMUM, PROGRESSING, ROLLED, ROLLOUT_PAUSED, ROLLED_BACK, CONFLICTED, ELASTIC, EXHAUSTED, PAUSED];
 
 /// The conditions that are True while recoveries wait for a person.
 pub const RECOVERIES_WAIT: &[&str] = &[PAUSED, EXHAUSTED];
@@ -141,6 +145,7 @@ fn ready(
         return match in_rollout {
             Standing::Complete => condition(READY, true, "AllReplicasReady", message),
             Standing::Paused => condition(READY, true, ROLLOUT_PAUSED, message),
+            Standing::RolledBack => condition(READY, true, ROLLED_BACK, message),
             Standing::InProgress => condition(READY, false, IN_PROGRESS, message),
         };
     }
@@ -169,6 +174,7 @@ pub fn rollout_complete(standings: &Standings, unclaimed: &BTreeSet<String>) -> 
     let (known, reason) = match standing::of_all(standings) {
         Standing::InProgress => (Some(false), IN_PROGRESS),
         Standing::Paused => (Some(false), ROLLOUT_PAUSED),
+        Standing::RolledBack => (Some(false), ROLLED_BACK),
         Standing::Complete if unclaimed.is_empty() => (Some(true), "AllReplicasUpdated"),
         Standing::Complete => (None, "NotCoordinated"),
     };
@@ -195,6 +201,25 @@ pub fn rollout_paused(group: &Group, stages: &[Stage], targets: &Targets) -> Opt
     let within = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
     let message = format!("{}; `rolegate resume {name}{within}` resumes it", texts.join("; "));
     Some(condition(ROLLOUT_PAUSED, true, reason, message))
+}
+
+/// Returns the condition on rollouts that went back, or failed and could not. Those that went back go first.
+pub fn rolled_back(stages: &[Stage]) -> Option<Condition> {
+    let back = |stage: &Stage| {
+        let back = stage.state.rolled_back.as_ref()?;
+        Some((back.reason.clone(), format!("{:?} was sent back: {}", stage.name, back.message)))
+    };
+    let stays =
+        |stage: &Stage| Some(("NoWayBack".to_owned(), format!("{:?} failed: {}", stage.name, stage.stays.as_ref()?)));
+    let told = |of: &dyn Fn(&Stage) -> Option<(String, String)>| -> Option<(String, String)> {
+        let (reasons, texts): (Vec<_>, Vec<_>) = stages.iter().filter_map(of).unzip();
+        Some((reasons.into_iter().next()?, texts.join("; ")))
+    };
+    if let Some((reason, text)) = told(&back) {
+        let message = format!("{text}; the next edit of a template begins a rollout anew");
+        return Some(condition(ROLLED_BACK, true, &reason, message));
+    }
+    told(&stays).map(|(reason, text)| condition(ROLLED_BACK, false, &reason, text))
 }
 
 /// Returns the text `role "router" is not rolled in lockstep: no workload claims it`.

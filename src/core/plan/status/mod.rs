@@ -18,7 +18,7 @@ use crate::plan::decide::no_replica;
 use crate::plan::decide::progression::Targets;
 use crate::plan::elastic::{self, ElasticPlan};
 use crate::plan::recovery::text::recovery_is_off;
-use crate::plan::rollout::{RolePlan, Rollouts, stage_text, waits_for};
+use crate::plan::rollout::{RolePlan, Rollouts, Stage, stage_text, waits_for};
 use crate::plan::status::conditions::Progress;
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
@@ -49,6 +49,7 @@ pub fn status(
     let mut conditions = conditions::conditions(before, &view.roles, (segments, &standings), lacks, &progress);
     conditions.extend(conditions::rollout_complete(&standings, &rollouts.unclaimed));
     conditions.extend(conditions::rollout_paused(group, &rollouts.stages, &decision.targets));
+    conditions.extend(conditions::rolled_back(&rollouts.stages));
     conditions.extend(elastic_condition(group, decision));
     conditions.extend(conditions::exhausted(group, &decision.recovery));
     conditions.extend(conditions::paused(group, &decision.recovery));
@@ -83,21 +84,23 @@ pub fn status(
     status
 }
 
-/// Returns the reason and the message why pods are held, else why an open rollout has stalled or pauses; both empty if none
-/// applies.
+/// Returns the reason and the message why pods are held, else why an open rollout has stalled, went back or pauses; both empty if
+/// none applies.
 fn why(rollouts: &Rollouts, decision: &Decision, context: DecisionContext<'_>) -> (String, String) {
     if let Some(held) = decision.held.iter().min_by_key(|held| held.reason) {
         return (held.reason.to_string(), held.message.clone());
     }
-    let is_open = |(_, role): &(&String, &RolePlan)| context.stalled && role.state != ProgressState::Paused;
+    let is_open = |(_, role): &(&String, &RolePlan)| context.stalled && !role.state.rests();
     let stalled = decision.rollout.iter().filter(is_open);
     let mut waits = stalled.filter_map(|(name, role)| Some((name, role.waits.as_ref()?)));
     let told = waits.next().map(|(name, wait)| (STALLED.to_owned(), waits_for(name, wait, rollouts)));
-    let pause = || {
-        let stage = rollouts.stages.iter().find(|stage| stage.pause.is_some())?;
-        Some((conditions::ROLLOUT_PAUSED.to_owned(), stage_text(stage, &rollouts.roles)))
+    let stage = |reason: &str, is: fn(&Stage) -> bool| {
+        let stage = rollouts.stages.iter().find(|stage| is(stage))?;
+        Some((reason.to_owned(), stage_text(stage, &rollouts.roles)))
     };
-    told.or_else(pause).unwrap_or_default()
+    let back = || stage(conditions::ROLLED_BACK, |stage| stage.state.rolled_back.is_some());
+    let pause = || stage(conditions::ROLLOUT_PAUSED, |stage| stage.pause.is_some());
+    told.or_else(back).or_else(pause).unwrap_or_default()
 }
 
 /// Returns the number of whole released segments of an elastic group. It is kept while a workload is not known.
@@ -179,8 +182,7 @@ fn progress(
     if let Some(fault) = context.faults.first() {
         return Progress::Invalid(format!("{}: {fault}", fault.rule));
     }
-    let mut open =
-        rollout.iter().filter(|(_, role)| !matches!(role.state, ProgressState::Paused | ProgressState::Complete));
+    let mut open = rollout.iter().filter(|(_, role)| !role.state.rests() && role.state != ProgressState::Complete);
     // Running pods count, whatever the templates of their workloads say.
     let nothing_waits = held.iter().all(|held| held.reason == HoldReason::WorkloadNotLabelled);
     if nothing_waits && open.clone().next().is_none() && conditions::is_ready(&view.roles) {
@@ -323,7 +325,7 @@ fn domains_of(domains: Option<&BTreeMap<u32, String>>) -> BTreeMap<String, Strin
 }
 
 /// Reports whether the decided status must be committed: released counts, domains, cohorts, succeeded replicas, the scale-in,
-/// recoveries, complete or accepted batches or the steps of rollouts differ from the stored status. They are committed before
+/// recoveries, complete or accepted batches or the states of rollouts differ from the stored status. They are committed before
 /// pods are released, recreated, updated or deleted.
 pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
     committed_counts(decided) != committed_counts(stored)

@@ -106,7 +106,7 @@ impl AwaitedObjects {
         match all.iter().find(|condition| !condition.is_true) {
             Some(SeenCondition { reason, since, .. }) => {
                 let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-                Awaited::Lacks(format!("condition {condition} of {name} is not True{reason}"), *since)
+                Awaited::Lacks(format!("condition {condition} of {name} is not True{reason}"), since.or(seen.created))
             }
             None if all.is_empty() => Awaited::Lacks(format!("{name} has no condition {condition}"), seen.created),
             None => Awaited::Holds(all.iter().filter_map(|condition| condition.since).max().or(seen.created)),

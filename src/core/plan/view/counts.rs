@@ -21,6 +21,10 @@ pub struct ObservedCounts {
     pub recoveries: Vec<RecoveryState>,
     /// The number of accepted batches of each coordination with a canary or `readyWhen.object`.
     pub accepted: Option<u32>,
+    /// Whether the updated replicas that are not ready did not get ready in time.
+    pub failed: bool,
+    /// Whether the rollouts go back.
+    pub rolled_back: bool,
 }
 
 /// Counts of replicas of one role: the lowest ordinals of each kind, and the highest for `updated…`.

@@ -24,7 +24,7 @@ pub use group::GroupView;
 pub use job::JobOf;
 pub use last_words::{LastWords, Leaving, LossKind, NodeRefusal, kubelet_refusal};
 pub(in crate::plan) use numbers::Numbers;
-pub use pod::{HeldPod, LabelledPlace, PodFacts, PodRef};
+pub use pod::{Deletion, HeldPod, LabelledPlace, PodFacts, PodRef};
 pub use pods::{GroupPods, RolePods};
 pub(in crate::plan) use replica::count;
 pub use replica::{Replica, ReplicaIs};

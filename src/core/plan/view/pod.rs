@@ -91,7 +91,20 @@ impl PodFacts {
     }
 }
 
+/// A pod to delete, so that its controller makes it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    pub pod: Arc<PodFacts>,
+    /// Whether the other pods of its replica are deleted with it, and before it.
+    pub with_dependents: bool,
+}
+
 impl PodFacts {
+    /// Reports whether it is the first of several pods in its replica: the others depend on it, and are deleted with it.
+    pub fn leads(&self) -> bool {
+        self.identity.replica_size > 1 && self.identity.member == Some(0)
+    }
+
     /// Reports whether its labels name this replica, in batches of this size. A number given by its controller needs no label.
     pub fn is_labelled_as(&self, size: u32, ordinal: u32) -> bool {
         let is_numbered = self.identity.unnumbered.is_none() || self.identity.ordinal == Some(ordinal);

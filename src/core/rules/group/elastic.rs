@@ -58,14 +58,8 @@ fn workload(role: &Role, key: &WorkloadKey, world: &World, report: &mut Report) 
         report.error(&role.name, at.clone(), Cause::Forbidden, None, detail);
     }
     let need = Need::MayScale(key.clone());
-    match world.known(&need) {
-        Known::Present(()) => {}
-        Known::Absent => {
-            let detail = format!("whoever sets `segments` must be allowed to scale {kind} {name:?}");
-            report.error(&role.name, at, Cause::Forbidden, None, detail);
-        }
-        Known::Unknown => report.not_judged(&role.name, at, &need),
-    }
+    let detail = format!("whoever sets `segments` must be allowed to scale {kind} {name:?}");
+    world.right(&need, (&role.name, at), detail, report);
 }
 
 /// Warns about settings that are legal but have no effect (yet).

@@ -10,6 +10,7 @@ mod discovery;
 mod elastic;
 mod form;
 mod needs;
+mod on_failure;
 mod placement;
 mod ready_when;
 mod recovery;
@@ -89,6 +90,12 @@ const RULES: &[Rule<Group>] = &[
         "the steps of a rollout raise the shares of its roles, and lead to the end",
         rollout_steps::steps,
     ),
+    Rule::either(
+        "on-failure",
+        "onFailure is a known word and failAfter a duration, and both stand where they have an effect",
+        on_failure::on_failure,
+    ),
+    Rule::error("rollback-right", "the author of a rollout that goes back may delete pods", on_failure::rights),
     Rule::error("role-update-strategy", "a coordinated role has no update strategy of its own", rollout::own_strategy),
     Rule::warning("rollout-kind", "a coordinated role is of a kind with a partition", rollout::kind),
     Rule::warning("rollout-unclaimed", "a coordinated workload says that it is", rollout::claimed),
@@ -124,8 +131,10 @@ const RULES: &[Rule<Group>] = &[
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];
 
-const CHANGE_RULES: &[ChangeRule<Group>] =
-    &[ChangeRule::error("batch-change", "batches with topology do not change while they have pods", change::batches)];
+const CHANGE_RULES: &[ChangeRule<Group>] = &[
+    ChangeRule::error("batch-change", "batches with topology do not change while they have pods", change::batches),
+    ChangeRule::error("rollback-by-hand", "whoever asks for a rollback by hand may delete pods", on_failure::by_hand),
+];
 
 impl JudgedObject for Group {
     const TITLE: &'static str = "group";

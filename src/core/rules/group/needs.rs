@@ -1,7 +1,7 @@
 //! Other objects needed to judge a group.
 
 use super::bounds::is_too_large;
-use super::discovery;
+use super::{discovery, on_failure};
 use crate::model::{Coordination, Group};
 use crate::rules::Need;
 
@@ -49,6 +49,9 @@ pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
         needs.extend(kind.map(Need::Served));
         needs.extend(batching.recovers().map(|_| Need::MayDeletePods { namespace: namespace.clone() }));
         needs.extend(kind.map(|kind| Need::MayCreatePodGroups { namespace: namespace.clone(), api_group: kind.group }));
+    }
+    if on_failure::needs_right(group, old) {
+        needs.push(Need::MayDeletePods { namespace: namespace.clone() });
     }
     let awaited = group.coordinations.iter().flat_map(Coordination::ready_when).filter_map(|when| when.object.as_ref());
     needs.extend(awaited.map(|object| Need::MayGet { namespace: namespace.clone(), kind: object.kind.clone() }));

@@ -141,18 +141,10 @@ pub(super) fn rights(group: &Group, world: &World, report: &mut Report) {
     let namespace = &*group.key.namespace;
     for (coordination, kind, path) in gangs(group) {
         let (subject, api_group) = (coordination.display_name(), kind.group);
-        match world.may_create_pod_groups(namespace, api_group) {
-            Known::Present(()) => {}
-            Known::Absent => {
-                let detail =
-                    format!("whoever sets it must be allowed to create {} in namespace {namespace:?}", kind.crd_name());
-                report.error(&subject, path.clone(), Cause::Forbidden, None, detail);
-            }
-            Known::Unknown => {
-                let need = Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group };
-                report.not_judged(&subject, path.clone(), &need);
-            }
-        }
+        let need = Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group };
+        let detail =
+            format!("whoever sets it must be allowed to create {} in namespace {namespace:?}", kind.crd_name());
+        world.right(&need, (&subject, path.clone()), detail, report);
     }
 }
 

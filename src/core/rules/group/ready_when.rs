@@ -2,7 +2,7 @@
 
 use crate::model::malformed::Malformed;
 use crate::model::{Coordination, Group, Progression, ReadyWhen};
-use crate::rules::{Cause, Known, Need, Report, World};
+use crate::rules::{Cause, Need, Report, World};
 
 /// Requires well-formed times and names, an object that its author may get, and fields that have an effect where they stand.
 pub(super) fn ready_when(group: &Group, world: &World, report: &mut Report) {
@@ -29,18 +29,11 @@ fn right(group: &Group, coordination: &Coordination, when: &ReadyWhen, world: &W
     let Some(object) = when.object.as_ref().filter(|_| when.malformed.is_empty()) else { return };
     let (subject, path) = (coordination.display_name(), object.at.clone());
     let need = Need::MayGet { namespace: group.key.namespace.to_string(), kind: object.kind.clone() };
-    match world.known(&need) {
-        Known::Present(()) => {}
-        Known::Absent => {
-            let detail = format!(
-                "must be of a kind that rolegate watches (`--ready-kinds`), and whoever names it must be allowed to get {} in \
-                 namespace {:?}",
-                object.kind, &*group.key.namespace
-            );
-            report.error(&subject, path, Cause::NoRight, None, detail);
-        }
-        Known::Unknown => report.not_judged(&subject, path, &need),
-    }
+    let detail = format!(
+        "must be of a kind that rolegate watches (`--ready-kinds`), and whoever names it must be allowed to get {} in namespace {:?}",
+        object.kind, &*group.key.namespace
+    );
+    world.right(&need, (&subject, path), detail, report);
 }
 
 fn in_segments(coordination: &Coordination, report: &mut Report) {

@@ -3,7 +3,7 @@
 use crate::model::recovery::RECOVERY_POLICIES;
 use crate::model::{Coordination, Group, Recovery};
 use crate::rules::violation::{quoted, supported};
-use crate::rules::{Cause, Known, Need, Report, World};
+use crate::rules::{Cause, Need, Report, World};
 
 fn recoveries(group: &Group) -> impl Iterator<Item = (&Coordination, &Recovery)> {
     let batchings = group.coordinations.iter().flat_map(|c| c.batchings.iter().map(move |batching| (c, batching)));
@@ -58,13 +58,7 @@ fn rights(group: &Group, world: &World, report: &mut Report) {
     for (coordination, recovery) in recoveries(group).filter(|(_, recovery)| recovery.recreates) {
         let (subject, path) = (coordination.display_name(), recovery.at.child("policy"));
         let need = Need::MayDeletePods { namespace: namespace.to_owned() };
-        match world.known(&need) {
-            Known::Present(()) => {}
-            Known::Absent => {
-                let detail = format!("whoever sets it must be allowed to delete pods in namespace {namespace:?}");
-                report.error(&subject, path, Cause::Forbidden, None, detail);
-            }
-            Known::Unknown => report.not_judged(&subject, path, &need),
-        }
+        let detail = format!("whoever sets it must be allowed to delete pods in namespace {namespace:?}");
+        world.right(&need, (&subject, path), detail, report);
     }
 }

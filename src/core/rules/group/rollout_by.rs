@@ -111,17 +111,11 @@ fn may_delete(world: &World) -> bool {
 fn rights(group: &Group, (role, key): (&Role, &WorkloadKey), at: FieldPath, world: &World, report: &mut Report) {
     let (kind, name, namespace) = (key.kind.as_str(), &key.name, &*group.key.namespace);
     let need = Need::MayDeletePods { namespace: namespace.to_owned() };
-    match world.known(&need) {
-        Known::Present(()) => {}
-        Known::Absent => {
-            let detail = format!(
-                "whoever sets `by: Segment` must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the old pods \
-                 of {kind} {name:?}"
-            );
-            report.error(&role.name, at, Cause::NoRight, None, detail);
-        }
-        Known::Unknown => report.not_judged(&role.name, at, &need),
-    }
+    let detail = format!(
+        "whoever sets `by: Segment` must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the old pods of \
+         {kind} {name:?}"
+    );
+    world.right(&need, (&role.name, at), detail, report);
 }
 
 /// Reports whether segments of the group are updated as a whole: rolegate may have to delete old pods.

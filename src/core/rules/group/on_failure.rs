@@ -1,0 +1,100 @@
+//! Rules of rollouts that go back when they do not get ready (KEP-32, Rollback capabilities).
+
+use serde_json::Value;
+
+use crate::api::coordination::RollingUpdate;
+use crate::model::rolling::{ON_FAILURE, ROLLBACK};
+use crate::model::rollout_step::read_duration;
+use crate::model::{Coordination, FieldPath, Group, names};
+use crate::rules::group::rollout_steps::shared;
+use crate::rules::violation::{quoted, supported};
+use crate::rules::{Cause, Change, Need, Report, World};
+
+/// Returns the rolling updates that go back, each with its path.
+fn that_go_back(group: &Group) -> impl Iterator<Item = (&Coordination, &RollingUpdate, &FieldPath)> {
+    let updates = group.coordinations.iter().filter_map(|one| {
+        let (update, at) = one.rolling_update.as_ref()?;
+        Some((one, update, at))
+    });
+    updates.filter(|(_, update, _)| update.on_failure.as_deref() == Some(ROLLBACK))
+}
+
+/// Requires a known word and a time, and roles in no other rolling update.
+pub(super) fn on_failure(group: &Group, world: &World, report: &mut Report) {
+    format(group, report);
+    for (coordination, _, at) in that_go_back(group) {
+        let (subject, path) = (coordination.display_name(), at.child("onFailure"));
+        if let Some((role, other)) = shared(group, coordination) {
+            let detail = format!(
+                "may not be set while coordination {other:?} updates role {role:?} too: the role would go back without the roles of \
+                 {other:?}"
+            );
+            report.error(&subject, path.clone(), Cause::Forbidden, None, detail);
+        }
+        if !world.options.allowed.recovery {
+            let detail = if world.manifests {
+                "rolegate must run with `--allow recovery`: it deletes the updated pods of a rollout that goes back"
+            } else {
+                "has no effect: rolegate runs without `--allow recovery`, and deletes no pods of a rollout that fails"
+            };
+            report.warn(&subject, path, Cause::Notice, None, detail);
+        }
+    }
+}
+
+fn format(group: &Group, report: &mut Report) {
+    for coordination in &group.coordinations {
+        let Some((update, at)) = &coordination.rolling_update else { continue };
+        let subject = coordination.display_name();
+        let word = update.on_failure.as_deref().filter(|word| !word.is_empty());
+        if let Some(word) = word.filter(|word| !ON_FAILURE.contains(word)) {
+            let detail = supported(ON_FAILURE.iter().copied());
+            report.error(&subject, at.child("onFailure"), Cause::NotSupported, quoted(word), detail);
+        }
+        let Some(time) = &update.fail_after else { continue };
+        let path = at.child("failAfter");
+        if read_duration(&Value::String(time.clone())).is_none() {
+            let detail = "must be a duration of one second or more, such as 30s, 10m or 1h30m";
+            report.error(&subject, path, Cause::Invalid, quoted(time), detail);
+        } else if word != Some(ROLLBACK) {
+            let detail = "may be set only with `onFailure: Rollback`";
+            report.error(&subject, path, Cause::Forbidden, None, detail);
+        }
+    }
+}
+
+/// Requires that the author of a rollout that goes back may delete pods.
+pub(super) fn rights(group: &Group, world: &World, report: &mut Report) {
+    for (coordination, _, at) in that_go_back(group) {
+        right(group, (&coordination.display_name(), at.child("onFailure")), world, report);
+    }
+}
+
+/// Requires that whoever asks for a rollback by hand may delete pods.
+pub(super) fn by_hand(change: &Change<'_, Group>, world: &World, report: &mut Report) {
+    if is_asked(change.old, change.new) {
+        let at = FieldPath::new("metadata").child("annotations").key(names::ROLLED_BACK_AT);
+        right(change.new, (names::ROLLED_BACK_AT, at), world, report);
+    }
+}
+
+/// Reports whether an update asks for a rollback.
+fn is_asked(old: &Group, new: &Group) -> bool {
+    new.carrier.rolled_back.is_some() && new.carrier.rolled_back != old.carrier.rolled_back
+}
+
+/// Requires that the author may delete pods: rolegate lends no rights.
+fn right(group: &Group, (subject, at): (&str, FieldPath), world: &World, report: &mut Report) {
+    let namespace = &*group.key.namespace;
+    let need = Need::MayDeletePods { namespace: namespace.to_owned() };
+    let detail = format!(
+        "whoever sets it must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the updated pods of a rollout \
+         that goes back"
+    );
+    world.right(&need, (subject, at), detail, report);
+}
+
+/// Reports whether rolegate may delete pods because of the group, or of a change of it.
+pub(super) fn needs_right(group: &Group, old: Option<&Group>) -> bool {
+    that_go_back(group).next().is_some() || old.is_some_and(|old| is_asked(old, group))
+}
