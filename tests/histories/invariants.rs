@@ -208,7 +208,7 @@ fn places(replica: &Replica, snapshot: &Snapshot, requests: &[Request], server: 
         });
         now.or_else(|| replica.asked.get(&pod.pod.uid)).map(Vec::as_slice)
     };
-    let standing = |pod: &Arc<PodFacts>| Standing::seen(pod, asked(pod));
+    let standing = |pod: &Arc<PodFacts>| Standing::seen(pod, asked(pod), replica.moved.get(&pod.pod.uid).copied());
     let group = snapshot.claims.as_ref().map(|claims| &claims.group);
     let desired = |role: usize| {
         let name = ROLES[role];

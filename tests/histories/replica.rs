@@ -165,6 +165,8 @@ pub struct Replica {
     /// Labels for pods with a requested release that are held as far as it knows.
     pub asked: BTreeMap<Arc<str>, Vec<Entry>>,
     /// Pods with a refused release that has not been retried successfully.
+    /// Numbers that running pods were given anew, until their labels show it.
+    pub moved: BTreeMap<Arc<str>, u32>,
     pub refused: BTreeSet<Arc<str>>,
     /// Times of the last failed releases, by unique id of the pod.
     pub failed: BTreeMap<Arc<str>, Duration>,
@@ -231,6 +233,7 @@ impl Replica {
             refused: BTreeSet::new(),
             failed: BTreeMap::new(),
             without_pod_group: BTreeSet::new(),
+            moved: BTreeMap::new(),
             unscaled: BTreeSet::new(),
             frozen: BTreeSet::new(),
             edits: Edits::default(),
@@ -331,6 +334,11 @@ impl Replica {
             passes += 1;
             hold!(passes < 20, "L2: it looks again and again, at one and the same time");
         }
+            self.moved.extend(requests.iter().filter_map(|request| {
+                let Request::Mark(mark) = request else { return None };
+                let index = mark.labels.iter().find(|(key, _)| key == names::KEP75_INSTANCE_INDEX);
+                Some((mark.pod.uid.clone(), index?.1.as_deref()?.parse().unwrap()))
+            }));
         Ok(acted)
     }
 
@@ -345,6 +353,10 @@ impl Replica {
         self.unscaled.retain(|uid| {
             let is_pod = snapshot.pods.iter().any(|pod| pod.pod.uid == *uid);
             is_pod || snapshot.scaled.iter().any(|workload| workload.uid == *uid)
+        self.moved.retain(|uid, to| {
+            let known = snapshot.pods.iter().find(|pod| pod.pod.uid == *uid);
+            known.is_some_and(|pod| !pod.held && pod.identity.ordinal != Some(*to))
+        });
         });
         self.undeleted.retain(|uid| snapshot.pods.iter().any(|pod| pod.pod.uid == *uid));
         if snapshot.claims.is_some() {
