@@ -22,7 +22,7 @@ pub struct Readiness {
     pub objects: Objects,
 }
 
-/// The objects that segments wait for; each step of a rollout waits for its own.
+/// The objects that segments or steps wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Objects {
     None,
@@ -30,6 +30,8 @@ pub enum Objects {
     One,
     /// One for each segment.
     Each,
+    /// One for each step of a rollout; segments wait for none.
+    Steps,
 }
 
 /// A change of an object.
@@ -64,7 +66,7 @@ impl Setup {
             while self.rolling.is_some_and(|rolling| rolling.steps == Steps::None) {
                 self.rolling = Some(Rolling::random(random));
             }
-            self.readiness = Some(Readiness { seconds: 0, objects: Objects::Each });
+            self.readiness = Some(Readiness { seconds: 0, objects: Objects::Steps });
             return self;
         }
         while !self.wish.coordinations().iter().any(Coordination::goes_by_readiness) {
@@ -88,9 +90,19 @@ impl Coordination {
 }
 
 impl Stored {
-    /// Returns what segments wait for. In a group that is rolled in lockstep only the steps wait.
+    /// Returns what segments wait for.
     fn of_segments(&self) -> Option<Readiness> {
-        self.readiness.filter(|_| self.rolling.is_none())
+        self.readiness.filter(|readiness| readiness.objects != Objects::Steps)
+    }
+
+    /// Edits what segments wait for, or whether steps do.
+    pub fn wait_for(&mut self, readiness: Readiness, of_steps: bool) {
+        let Some(known) = &mut self.readiness else { return };
+        *known = match (of_steps, readiness.objects) {
+            (false, _) => readiness,
+            (true, Objects::None) => Readiness { seconds: 0, objects: Objects::None },
+            (true, _) => Readiness { seconds: 0, objects: Objects::Steps },
+        };
     }
 
     /// Adds what it waits for to a coordination.
@@ -108,7 +120,7 @@ impl Stored {
             return;
         }
         let object = match readiness.objects {
-            Objects::None => Value::Null,
+            Objects::None | Objects::Steps => Value::Null,
             Objects::One => object("warm"),
             Objects::Each => object("warm-$(SEGMENT)"),
         };
@@ -117,7 +129,7 @@ impl Stored {
 
     /// Reports whether the steps of the rollout wait for objects.
     pub fn has_steps_that_wait(&self) -> bool {
-        let waits = self.readiness.is_some_and(|readiness| readiness.objects != Objects::None);
+        let waits = self.readiness.is_some_and(|readiness| readiness.objects == Objects::Steps);
         waits && self.rolling.is_some_and(|rolling| rolling.steps != Steps::None)
     }
 
@@ -142,7 +154,7 @@ impl Stored {
     /// Returns the name of the object that a segment waits for.
     fn object_of(&self, one: &Coordination, segment: u32) -> Option<String> {
         match self.of_segments().filter(|_| one.goes_by_readiness())?.objects {
-            Objects::None => None,
+            Objects::None | Objects::Steps => None,
             Objects::One => Some("warm".to_owned()),
             Objects::Each => Some(format!("warm-{segment}")),
         }
@@ -170,7 +182,7 @@ impl Server {
     fn object_names(&self) -> Vec<String> {
         match self.setup.readiness {
             None => Vec::new(),
-            Some(_) if self.setup.rolling.is_some() => (1..=3).map(|step| format!("check-{step}")).collect(),
+            Some(Readiness { objects: Objects::Steps, .. }) => (1..=3).map(|step| format!("check-{step}")).collect(),
             Some(_) => {
                 std::iter::once("warm".to_owned()).chain((0..6).map(|segment| format!("warm-{segment}"))).collect()
             }

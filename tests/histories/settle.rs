@@ -174,6 +174,9 @@ fn judge(world: &World) -> Result<(), Broken> {
     hold!(summary.held as usize == held.len(), "S8: {held:?} are held, and the status says {summary:?}");
     let known = HoldReason::ALL.iter().any(|reason| reason.as_str() == summary.reason);
     let deferred = summary.reason == HoldReason::ScaleInDeferred.as_str();
+    // A segment without pods waits as well.
+    let not_accepted = summary.reason == HoldReason::SegmentNotAccepted.as_str();
+    let deferred = deferred || not_accepted && held.is_empty() && crate::readiness::waits(server, group);
     hold!(deferred || known != held.is_empty(), "S8: {held:?} are held, and the status says why: {summary:?}");
     let failed = ["PatchFailed", "PodGroupMissing"].contains(&&*summary.reason);
     hold!(!failed, "S8: nothing fails any more, and the status says {summary:?}");

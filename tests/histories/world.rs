@@ -62,9 +62,10 @@ impl World {
             Step::SeeObjects { replica, most } => {
                 (0..most).for_each(|_| _ = replicas[replica.min(last)].see_object(server));
             }
-            Step::Readiness(readiness) => server.edit_group(|group| {
-                group.readiness = group.readiness.map(|_| readiness);
-            }),
+            Step::Readiness(readiness) => {
+                let of_steps = server.setup.rolling.is_some();
+                server.edit_group(|group| group.wait_for(readiness, of_steps));
+            }
             Step::Pod(fate, n) => fall(server, fate, n),
             Step::Machine(n, step) => server.machine_step(n, step),
             Step::See { replica, watch, most } => {
