@@ -54,9 +54,13 @@ impl Show {
         }
         let index = SharedIndex::default();
         let serving = connection.serving().await;
+        let ready_kinds = serving.ready_kinds.clone();
         index.write_quietly(|index| index.serve(serving));
         let namespaces: Vec<_> = scope.map(str::to_owned).into_iter().collect();
-        let _sources = Sources::of_groups(&connection.client, &index, &namespaces);
+        let mut sources = Sources::of_groups(&connection.client, &index, &namespaces);
+        if let Some(kinds) = ready_kinds {
+            sources.add_awaited(kinds.leak(), &namespaces);
+        }
         _ = tokio::time::timeout(FIRST_LISTS, index.synced().wait_for(|synced| *synced)).await;
         loop {
             let found = look(&index.read());

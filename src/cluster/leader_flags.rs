@@ -8,13 +8,15 @@ use kube::api::DynamicObject;
 use crate::api::selector::LabelSelector;
 use crate::cluster::lease::leases;
 use crate::cluster::read::installations;
+use crate::model::ready_kind::{list, parse_list};
 use crate::model::{Mode, Others, Serving, names};
 
-/// Returns the annotations with the mode and the namespace selector.
+/// Returns the annotations with the mode, the namespace selector, and the kinds whose objects groups may wait for.
 pub fn annotations(serving: &Serving) -> BTreeMap<String, String> {
     let selector = serde_json::to_string(&serving.selector).unwrap_or_default();
+    let kinds = serving.ready_kinds.as_ref().map(|kinds| (names::READY_KINDS, list(kinds)));
     let all = [(names::MODE, serving.mode.as_str().to_owned()), (names::NAMESPACE_SELECTOR, selector)];
-    all.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    all.into_iter().chain(kinds).map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// Returns the flags of the leader, and the other installations where it serves only selected namespaces; `None` where nobody
@@ -35,5 +37,28 @@ pub fn serving(lease: &DynamicObject) -> Option<Serving> {
     let mode = Mode::parse(annotations.get(names::MODE)?)?;
     let selector =
         annotations.get(names::NAMESPACE_SELECTOR).and_then(|text| serde_json::from_str::<LabelSelector>(text).ok());
-    Some(Serving { mode, selector: selector.unwrap_or_default(), ..Serving::default() })
+    let ready_kinds = annotations.get(names::READY_KINDS).map(|text| parse_list(text));
+    Some(Serving { mode, selector: selector.unwrap_or_default(), ready_kinds, ..Serving::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn flags_are_read_as_they_are_published() {
+        let read = |annotations: &BTreeMap<String, String>| {
+            let lease = json!({ "metadata": { "name": "rolegate", "annotations": annotations } });
+            serving(&serde_json::from_value(lease).unwrap()).unwrap()
+        };
+        for kinds in ["Job=jobs.v1.batch,Pod=pods.v1", ""] {
+            let told = Serving { mode: Mode::Warn, ready_kinds: Some(parse_list(kinds)), ..Serving::default() };
+            assert_eq!(read(&annotations(&told)), told);
+        }
+        let mut of_earlier_release = annotations(&Serving { ready_kinds: Some(Vec::new()), ..Serving::default() });
+        of_earlier_release.remove(names::READY_KINDS);
+        assert_eq!(read(&of_earlier_release), Serving::default());
+    }
 }

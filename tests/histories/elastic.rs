@@ -4,7 +4,10 @@ use rolegate::cluster::write::writer::mark_patch;
 use rolegate::model::ScaledWorkload;
 use rolegate::plan::marks::Mark;
 
+use crate::history::{Fate, History, Step};
 use crate::prelude::*;
+use crate::replica::Fault;
+use crate::shrink::run;
 
 impl Setup {
     /// Adds a number of wanted segments of the first two roles.
@@ -284,4 +287,47 @@ fn autoscalers_count_segments(server: &Server, sizes: [u32; ROLES.len()], segmen
     }
     hold!(counted.len() == segments as usize, "{segments} segments are released, and {counted:?} are counted");
     Ok(())
+}
+
+/// A running pod of a Deployment moves down when its group shrinks. Its group grows again before the label of its new number is
+/// written, and no other pod gets that number.
+#[test]
+fn a_pod_that_moves_keeps_its_new_number_while_it_is_being_written() {
+    let one = |sizes, pod_groups| Coordination {
+        progression: Progression::OrderedReady,
+        sizes,
+        pod_groups,
+        recovers: false,
+        placed: Placed::Nowhere,
+    };
+    let setup = Setup {
+        refers: true,
+        makers: [Maker::Leaders { size: 2, late: false }, Maker::Alike, Maker::Set { start: 0 }],
+        replicas: [1, 2, 2],
+        wish: Wish::All(vec![one([2, 2, 0], None)]),
+        segments: Some(2),
+        two: false,
+        operator: true,
+        ..Setup::random(&mut Random::new(0))
+    };
+    let serve = |n| Step::Serve { replica: 0, n, fault: Fault::None };
+    let steps = [
+        Step::Flow(1),
+        Step::Pod(Fate::Evicted, 23),
+        serve(21),
+        serve(23),
+        Step::Edit(Wish::All(vec![one([1, 1, 0], Some(GangLevel::Replica))])),
+        Step::Want(2),
+        Step::Pod(Fate::Evicted, 37),
+        Step::Want(3),
+        Step::Answer { replica: 0, n: 20 },
+        Step::Answer { replica: 0, n: 0 },
+        Step::Want(5),
+        Step::Flow(1),
+        Step::Want(1),
+        Step::Pod(Fate::Failed, 27),
+        Step::Flow(1),
+        Step::Want(5),
+    ];
+    run(&History { setup, steps: steps.into() }, None).unwrap();
 }

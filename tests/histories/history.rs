@@ -5,6 +5,7 @@ use std::fmt;
 
 use crate::machines::MachineStep;
 use crate::prelude::*;
+use crate::readiness::{ObjectStep, Readiness};
 use crate::replica::Fault;
 
 /// A change of a pod; a number selects among the pods to which it applies.
@@ -52,6 +53,15 @@ pub enum Step {
     Resume,
     /// A person sends a rollout back.
     RollBack,
+    /// An object that groups wait for changes.
+    Object(usize, ObjectStep),
+    /// A replica receives events of such objects.
+    SeeObjects {
+        replica: usize,
+        most: usize,
+    },
+    /// What segments and steps wait for is edited.
+    Readiness(Readiness),
     /// The replicas of the group are edited, and with an operator or a referring carrier those of the workload.
     Scale {
         role: usize,
@@ -149,6 +159,9 @@ impl History {
         if seed % 10 == 3 {
             setup = setup.in_racks(&mut random);
         }
+        if seed % 5 == 4 || seed % 10 == 6 {
+            setup = setup.waiting(&mut random);
+        }
         let themes = [Theme::Everything, Theme::Faults, Theme::Groups, Theme::Pods, Theme::Leaders, Theme::Late];
         let theme = random.pick(&themes);
         setup.two |= theme == Theme::Leaders;
@@ -165,6 +178,10 @@ impl History {
             }
             if setup.racks && random.percent(40) {
                 steps.push(Step::of_racks(&mut random));
+                continue;
+            }
+            if setup.readiness.is_some() && random.percent(40) {
+                steps.push(Step::of_objects(&mut random));
                 continue;
             }
             let rolls = setup.rolling.is_some() && random.percent(40);
@@ -227,6 +244,17 @@ impl Step {
             6 => Self::Resume,
             7 if random.percent(30) => Self::RollBack,
             _ => Self::Set(random.below(2) as usize % ROLLED, SetStep::random(random)),
+        }
+    }
+
+    fn of_objects(random: &mut Random) -> Self {
+        match random.below(20) {
+            0..=5 => Self::Flow(1 + random.below(4)),
+            6..=7 => Self::Wait(Duration::from_secs(random.pick(&[3, 21, 61]))),
+            8..=16 => Self::Object(random.below(4) as usize, ObjectStep::random(random)),
+            17 => Self::SeeObjects { replica: random.below(2) as usize, most: 1 + random.below(5) as usize },
+            18 => Self::Resume,
+            _ => Self::Readiness(Readiness::random(random)),
         }
     }
 

@@ -135,11 +135,11 @@ pub fn pass(
             Request::Write { group, status } => {
                 let stored = server.history.get(&group.carrier.resource_version.parse().unwrap());
                 let stored = stored.ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
-                commit(group, status, stored, (snapshot, &places), server, now)?;
+                commit(replica, (group, status), stored, (snapshot, &places), server, now)?;
                 tells_of_all(replica, status, stored, (snapshot, &places))?;
                 lockstep::says(status, group, snapshot, stored)?;
-                crate::steps::passed(status, stored, now)?;
-                rollbacks::says(status, stored, snapshot, now)?;
+                crate::steps::passed(replica, status, stored, now)?;
+                rollbacks::says(replica, status, stored, snapshot, now)?;
             }
             Request::Ensure { id, .. } => {
                 let is_present = group.is_some_and(|group| group.carrier.uid == id.owner);
@@ -208,7 +208,7 @@ fn places(replica: &Replica, snapshot: &Snapshot, requests: &[Request], server: 
         });
         now.or_else(|| replica.asked.get(&pod.pod.uid)).map(Vec::as_slice)
     };
-    let standing = |pod: &Arc<PodFacts>| Standing::seen(pod, asked(pod));
+    let standing = |pod: &Arc<PodFacts>| Standing::seen(pod, asked(pod), replica.moved.get(&pod.pod.uid).copied());
     let group = snapshot.claims.as_ref().map(|claims| &claims.group);
     let desired = |role: usize| {
         let name = ROLES[role];
@@ -308,7 +308,8 @@ struct Seen {
 
 type View = BTreeMap<(usize, u32), Seen>;
 
-fn view((snapshot, places): (&Snapshot, &Places)) -> View {
+/// Returns the replicas that a pass sees. `counts` reports whether a pod of a role counts as ready.
+fn view((snapshot, places): (&Snapshot, &Places), counts: impl Fn(&PodFacts, usize) -> bool) -> View {
     let mut view = View::new();
     for pod in snapshot.pods.iter() {
         let place = places[&*pod.pod.name];
@@ -316,7 +317,7 @@ fn view((snapshot, places): (&Snapshot, &Places)) -> View {
         seen.pods += 1;
         seen.held += u32::from(pod.held);
         seen.scheduled += u32::from(pod.scheduled);
-        seen.ready += u32::from(pod.ready);
+        seen.ready += u32::from(counts(pod, place.role));
     }
     view
 }
@@ -330,16 +331,16 @@ fn before(role: usize, desired: u32, stored: &Stored, view: &View, size: u32) ->
     stored.committed(role).map_or(seen, |committed| committed.max(without_gap)).min(desired)
 }
 
-/// S1, S2, C1, C2: checks that the commit of a pass follows from its view.
+/// S1, S2, C1, C2, C3: checks that the commit of a pass follows from its view.
 fn commit(
-    group: &Group,
-    status: &GroupStatus,
+    replica: &Replica,
+    (group, status): (&Group, &GroupStatus),
     stored: &Stored,
     seen: (&Snapshot, &Places),
     server: &Server,
     now: Duration,
 ) -> Result<(), Broken> {
-    let view = view(seen);
+    let view = view(seen, |pod, role| stored.counts(pod, role, now));
     let desired = |role: usize| group.role(ROLES[role]).map_or(0, |role| role.desired);
     let count = |role| before(role, desired(role), stored, &view, server.setup.replica_size(role));
     for role in (0..ROLES.len()).filter(|role| !stored.wish.of_role(*role).is_empty()) {
@@ -369,7 +370,7 @@ fn commit(
             }
         }
     }
-    crate::canaries::goes_on(status, stored, seen, (desired, count), now)
+    crate::readiness::goes_on(replica, status, stored, seen, (desired, count), now)
 }
 
 /// S8: checks that a status counts all pods that stay held, and those whose release was refused, and that it says of no group
@@ -397,6 +398,7 @@ fn tells_of_all(
         HoldReason::ScaleInDeferred,
         HoldReason::PlacedNotBound,
         HoldReason::CanaryPaused,
+        HoldReason::SegmentNotAccepted,
     ];
     let waits = waits.map(HoldReason::as_str).contains(&&*summary.reason)
         || ["RolloutStalled", "RolledBack", "RolloutPaused"].contains(&&*summary.reason);
@@ -447,7 +449,7 @@ fn come_back_at_once(
     (group, stored): (&Group, &Stored),
     server: &Server,
 ) -> Result<(), Broken> {
-    let view = view((snapshot, places));
+    let view = view((snapshot, places), |pod, _| pod.ready);
     for pod in snapshot.pods.iter().filter(|pod| pod.held) {
         let place = places[&*pod.pod.name];
         let desired = group.role(ROLES[place.role]).map_or(0, |role| role.desired);

@@ -19,6 +19,7 @@ mod places;
 mod quiet;
 mod racks;
 mod random;
+mod readiness;
 mod recoveries;
 mod replica;
 mod rollbacks;

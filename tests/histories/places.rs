@@ -21,7 +21,7 @@ pub type Places = BTreeMap<String, Place>;
 pub struct Standing {
     name: String,
     created: Option<String>,
-    /// Ordinal written at the release, or in the pending release.
+    /// Ordinal written at the release or when the pod moved, or in a pending one of these.
     written: Option<u32>,
     held: bool,
     /// Whether its release is pending or was tried: it may run already.
@@ -30,14 +30,14 @@ pub struct Standing {
 
 impl Standing {
     /// Returns the facts as a replica sees them.
-    pub fn seen(pod: &PodFacts, asked: Option<&[Entry]>) -> Self {
+    pub fn seen(pod: &PodFacts, asked: Option<&[Entry]>, moved: Option<u32>) -> Self {
         let index = |labels: &[Entry]| {
             labels.iter().find(|(key, _)| key == names::KEP75_INSTANCE_INDEX).map(|(_, index)| index.parse().unwrap())
         };
         Self {
             name: pod.pod.name.to_string(),
             created: pod.created.as_deref().map(str::to_owned),
-            written: pod.identity.ordinal.or_else(|| asked.and_then(index)),
+            written: moved.or(pod.identity.ordinal).or_else(|| asked.and_then(index)),
             held: pod.held,
             asked: asked.is_some(),
         }

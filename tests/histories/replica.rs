@@ -15,6 +15,7 @@ use rolegate::plan::{
 
 use crate::lockstep::Edits;
 use crate::prelude::*;
+use crate::readiness::JOB;
 use crate::room::{Refusals, Room};
 use crate::seen::Seen;
 use crate::server::WATCHES;
@@ -164,6 +165,8 @@ pub struct Replica {
     pub answers: Vec<Answer>,
     /// Labels for pods with a requested release that are held as far as it knows.
     pub asked: BTreeMap<Arc<str>, Vec<Entry>>,
+    /// Numbers that running pods were given anew, until their labels show it.
+    pub moved: BTreeMap<Arc<str>, u32>,
     /// Pods with a refused release that has not been retried successfully.
     pub refused: BTreeSet<Arc<str>>,
     /// Times of the last failed releases, by unique id of the pod.
@@ -196,6 +199,8 @@ pub struct Replica {
     pub unbound: BTreeMap<u32, Option<Duration>>,
     /// Delivered refusals of pods by kubelets.
     pub refusals: Refusals,
+    /// Position of the watch of the objects that groups wait for; `None` before its list.
+    pub sees_objects: Option<usize>,
     /// Reasons of Events.
     pub said: BTreeSet<String>,
     /// Subjects of Events of type Warning.
@@ -228,6 +233,7 @@ impl Replica {
             requests: Vec::new(),
             answers: Vec::new(),
             asked: BTreeMap::new(),
+            moved: BTreeMap::new(),
             refused: BTreeSet::new(),
             failed: BTreeMap::new(),
             without_pod_group: BTreeSet::new(),
@@ -245,11 +251,13 @@ impl Replica {
             room: Room::default(),
             unbound: BTreeMap::new(),
             refusals: Refusals::new(),
+            sees_objects: None,
             said: BTreeSet::new(),
             warned: Vec::new(),
             sabotage,
         };
         replica.index.allow_scale(true);
+        replica.index.await_kind(JOB, None);
         (0..WATCHES).for_each(|watch| replica.index.expect(watch));
         replica.reconciler.lead(leads, [], Duration::ZERO);
         replica
@@ -326,6 +334,11 @@ impl Replica {
                 Request::Release { pod, labels, .. } => Some((pod.uid.clone(), labels.clone())),
                 _ => None,
             }));
+            self.moved.extend(requests.iter().filter_map(|request| {
+                let Request::Mark(mark) = request else { return None };
+                let index = mark.labels.iter().find(|(key, _)| key == names::KEP75_INSTANCE_INDEX);
+                Some((mark.pod.uid.clone(), index?.1.as_deref()?.parse().unwrap()))
+            }));
             acted |= !requests.is_empty();
             self.requests.extend(requests);
             passes += 1;
@@ -340,6 +353,10 @@ impl Replica {
         let is_held = |uid: &Arc<str>| snapshot.pods.iter().any(|pod| pod.pod.uid == *uid && pod.held);
         self.asked.retain(|uid, _| is_held(uid));
         self.refused.retain(is_held);
+        self.moved.retain(|uid, to| {
+            let known = snapshot.pods.iter().find(|pod| pod.pod.uid == *uid);
+            known.is_some_and(|pod| !pod.held && pod.identity.ordinal != Some(*to))
+        });
         let is_open = |uid: &Arc<str>| snapshot.workloads.iter().any(|set| set.uid == *uid && set.is_open());
         self.frozen.retain(is_open);
         self.unscaled.retain(|uid| {

@@ -108,13 +108,25 @@ pub fn deletes(
 }
 
 /// Checks what a status says of rollbacks.
-pub fn says(status: &GroupStatus, stored: &Stored, snapshot: &Snapshot, at: Duration) -> Result<(), Broken> {
-    begins(status, stored, snapshot, at)?;
+pub fn says(
+    replica: &Replica,
+    status: &GroupStatus,
+    stored: &Stored,
+    snapshot: &Snapshot,
+    at: Duration,
+) -> Result<(), Broken> {
+    begins(replica, status, stored, snapshot, at)?;
     stays(status, stored, snapshot)
 }
 
 /// R18: checks that a rollout goes back for a reason, and only where all its roles can.
-fn begins(status: &GroupStatus, stored: &Stored, snapshot: &Snapshot, at: Duration) -> Result<(), Broken> {
+fn begins(
+    replica: &Replica,
+    status: &GroupStatus,
+    stored: &Stored,
+    snapshot: &Snapshot,
+    at: Duration,
+) -> Result<(), Broken> {
     let Some(after) = state(status).filter(|after| after.rolled_back.is_some()) else { return Ok(()) };
     if tried(&stored.status) == Some(&after.revisions) {
         return Ok(());
@@ -133,7 +145,8 @@ fn begins(status: &GroupStatus, stored: &Stored, snapshot: &Snapshot, at: Durati
     };
     // A request of a person may put the beginning off by a second.
     let in_time = began.is_some_and(|began| now(at) < began.after(FAIL_AFTER / 2));
-    let failed = stored.rolling.is_some_and(|rolling| rolling.back) && open(snapshot).any(is_late) && !in_time;
+    let is_late = open(snapshot).any(is_late) || stored.step_lacks(replica, after.step);
+    let failed = stored.rolling.is_some_and(|rolling| rolling.back) && is_late && !in_time;
     hold!(by_hand || failed, "R18: the rollout goes back, and nothing failed: {after:?}");
     Ok(())
 }

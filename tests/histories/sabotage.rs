@@ -3,6 +3,7 @@
 use rolegate::api::status::RecoveryState;
 use rolegate::model::batching::Choice;
 use rolegate::model::{RolledWorkload, RollingBounds};
+use rolegate::plan::AwaitedObjects;
 
 use crate::machines::RACK;
 use crate::prelude::*;
@@ -47,6 +48,21 @@ fn without_canaries(snapshot: &Snapshot) -> Option<Snapshot> {
     let batchings = group.coordinations.iter_mut().flat_map(|coordination| &mut coordination.batchings);
     let canaries = batchings.filter(|batching| batching.is_canary());
     canaries.for_each(|batching| batching.progression = Choice::Known(Progression::OrderedReady));
+    Some(snapshot)
+}
+
+/// Reports whether steps of a rollout wait for objects.
+fn has_checks(snapshot: &Snapshot) -> bool {
+    let all = snapshot.claims.iter().flat_map(|claims| &claims.group.coordinations);
+    all.filter_map(|coordination| coordination.rolling_ready_when.as_ref()).any(|when| when.object.is_some())
+}
+
+/// Returns the view of a pass in which pods count as soon as they are ready.
+fn without_times(snapshot: &Snapshot) -> Option<Snapshot> {
+    let mut snapshot = snapshot.clone();
+    let group = Arc::make_mut(&mut snapshot.claims.as_mut()?.group);
+    let batchings = group.coordinations.iter_mut().flat_map(|coordination| &mut coordination.batchings);
+    batchings.filter_map(|batching| batching.ready_when.as_mut()).for_each(|when| when.min_ready_seconds = 0);
     Some(snapshot)
 }
 
@@ -169,6 +185,14 @@ pub enum Sabotage {
     SkipsCanaries,
     /// Accepts a canary that nobody has accepted.
     AcceptsCanaries,
+    /// Takes an object that is not there, or has not its condition, for one that has.
+    IgnoresObjects,
+    /// The same, only for steps of rollouts.
+    IgnoresChecks,
+    /// Counts pods as soon as they are ready.
+    CountsAtOnce,
+    /// Takes back what was accepted.
+    ForgetsAcceptance,
     /// Opens one segment more than decided.
     TakesMoreSegments,
     /// Deletes old pods of segments that are not open.
@@ -237,6 +261,10 @@ impl Sabotage {
         Self::EndsPauses,
         Self::SkipsCanaries,
         Self::AcceptsCanaries,
+        Self::IgnoresObjects,
+        Self::IgnoresChecks,
+        Self::CountsAtOnce,
+        Self::ForgetsAcceptance,
         Self::TakesMoreSegments,
         Self::RenewsBelow,
         Self::RenewsInPart,
@@ -322,6 +350,12 @@ impl Sabotage {
                 let known = status.coordination_state.iter_mut().filter_map(|state| state.accepted.as_mut());
                 known.for_each(|accepted| *accepted = (*accepted).max(1));
             }
+            Self::ForgetsAcceptance => {
+                for state in &mut status.coordination_state {
+                    let known = group.status.coordination(&state.name).and_then(|known| known.accepted);
+                    state.accepted = state.accepted.map(|accepted| if known > Some(0) { 0 } else { accepted });
+                }
+            }
             Self::LowersUncommitted => {
                 let is_new = |workload: &&RolledWorkload| {
                     let (role, to) = (&workload.claim.role, workload.update_revision.as_deref());
@@ -403,6 +437,9 @@ impl Sabotage {
             Self::ForgetsSteps => without_steps(snapshot),
             Self::SkipsCanaries => without_canaries(snapshot),
             Self::TakesLastOld => without_rollback(snapshot),
+            Self::IgnoresObjects => Some(Snapshot { objects: AwaitedObjects::AllHold, ..snapshot.clone() }),
+            Self::IgnoresChecks if has_checks(snapshot) => Self::IgnoresObjects.of_sight(snapshot),
+            Self::CountsAtOnce => without_times(snapshot),
             _ => None,
         }
     }

@@ -17,6 +17,8 @@ pub struct Seen {
     watched: BTreeSet<String>,
     /// Unique ids of groups that a live read found missing.
     gone: BTreeSet<String>,
+    /// Whether the condition of each delivered object that groups wait for is True.
+    pub objects: BTreeMap<String, bool>,
 }
 
 impl Seen {
@@ -29,7 +31,12 @@ impl Seen {
                 self.group(version, Some(group));
             }
             Event::GroupGone(_) => self.group(version, None),
-            Event::Workload(..) | Event::Set(_) | Event::Ignored(..) | Event::Machine(_) => {}
+            Event::Workload(..)
+            | Event::Set(_)
+            | Event::Ignored(..)
+            | Event::Machine(_)
+            | Event::Object(_)
+            | Event::ObjectGone(_) => {}
         }
     }
 

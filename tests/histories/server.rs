@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::core::{ObjectMeta, Status};
+use rolegate::api::ConditionedObject;
 use rolegate::api::pod_group::KUBE_POD_GROUP;
 use rolegate::cluster::read::pod_groups::stays;
 use rolegate::plan::reconcile::pod_group_memory::FoundPodGroup;
@@ -29,6 +30,9 @@ pub enum Event {
     /// Whether the namespace is let go, and whether by its mode label.
     Ignored(bool, bool),
     Machine(Machine),
+    /// An object that groups wait for.
+    Object(Arc<ConditionedObject>),
+    ObjectGone(Arc<ConditionedObject>),
 }
 
 /// Number of watches: pods, groups, StatefulSets, LeaderWorkerSets, Deployments, namespaces that opted out.
@@ -38,6 +42,8 @@ pub const NAMESPACES: usize = 5;
 
 /// Index of the log of nodes.
 pub const MACHINES: usize = 6;
+/// Index of the log of the objects that groups wait for.
+pub const OBJECTS: usize = 7;
 
 pub struct Server {
     pub setup: Setup,
@@ -71,9 +77,11 @@ pub struct Server {
     pub uncounted: bool,
     /// The nodes; empty in most histories.
     pub machines: Vec<Machine>,
+    /// The objects that groups wait for, by name.
+    pub objects: BTreeMap<String, Arc<ConditionedObject>>,
     pub now: Duration,
     /// Versions and events, by watch.
-    pub log: [Vec<(u64, Event)>; WATCHES + 1],
+    pub log: [Vec<(u64, Event)>; WATCHES + 2],
     /// The version at which each pod was created, by unique id.
     born: HashMap<String, u64>,
     /// Every version of the group that was ever stored.
@@ -102,8 +110,9 @@ impl Server {
             ignores: 0,
             uncounted: false,
             machines: setup.machines(),
+            objects: BTreeMap::new(),
             now: Duration::ZERO,
-            log: [const { Vec::new() }; WATCHES + 1],
+            log: [const { Vec::new() }; WATCHES + 2],
             born: HashMap::new(),
             history: HashMap::new(),
         };
@@ -134,7 +143,7 @@ impl Server {
             creation_timestamp: Some("2026-01-01T00:00:00Z".to_owned()),
             ..Meta::default()
         };
-        let Setup { refers, makers, rolling, segments, .. } = self.setup;
+        let Setup { refers, makers, rolling, segments, readiness, .. } = self.setup;
         self.store_group(Stored {
             meta,
             wish,
@@ -144,6 +153,7 @@ impl Server {
             status: GroupStatus::default(),
             refers,
             makers,
+            readiness,
             object: OnceLock::new(),
             group: OnceLock::new(),
         });

@@ -26,6 +26,7 @@ pub fn settle(world: &mut World) -> Result<(), Broken> {
         world.server.lift(&pod, FOREIGN);
     }
     world.server.heal_machines();
+    world.server.fulfil();
     // Current leaders continue, even two of them; at least one replica must lead.
     if !world.replicas.iter().any(|replica| replica.leads) {
         world.replicas[0].leads = true;
@@ -98,6 +99,7 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
     let places = server.places();
     let waits =
         crate::recoveries::are_under_way(group) || crate::racks::lacks_nodes(server) || crate::canaries::pauses(group);
+    let waits = waits || crate::readiness::waits(server, group);
     for pod in server.pods_that(is_held) {
         let place = places[&pod];
         hold!(!group.wish.of_role(place.role).is_empty(), "S7: nothing batches {pod}, and it is held");
@@ -172,6 +174,9 @@ fn judge(world: &World) -> Result<(), Broken> {
     hold!(summary.held as usize == held.len(), "S8: {held:?} are held, and the status says {summary:?}");
     let known = HoldReason::ALL.iter().any(|reason| reason.as_str() == summary.reason);
     let deferred = summary.reason == HoldReason::ScaleInDeferred.as_str();
+    // A segment without pods waits as well.
+    let not_accepted = summary.reason == HoldReason::SegmentNotAccepted.as_str();
+    let deferred = deferred || not_accepted && held.is_empty() && crate::readiness::waits(server, group);
     hold!(deferred || known != held.is_empty(), "S8: {held:?} are held, and the status says why: {summary:?}");
     let failed = ["PatchFailed", "PodGroupMissing"].contains(&&*summary.reason);
     hold!(!failed, "S8: nothing fails any more, and the status says {summary:?}");

@@ -10,6 +10,7 @@ use rolegate::cluster::index::CarrierObject;
 
 use crate::machines::RACK;
 use crate::prelude::*;
+use crate::readiness::Readiness;
 
 pub const NAMESPACE: &str = "ns";
 pub const GROUP: &str = "pd";
@@ -61,6 +62,10 @@ pub struct Setup {
     pub at_once: u32,
     /// Whether pods of one image do not get ready, until everything comes to rest.
     pub broken: bool,
+    /// What segments, or steps of a rollout, wait for beside ready pods.
+    pub readiness: Option<Readiness>,
+    /// Whether objects that are waited for and do not exist at the end never come.
+    pub never: bool,
 }
 
 /// Where there must be room for the pods of a batch.
@@ -141,6 +146,8 @@ impl Setup {
             gated_by_others: false,
             at_once: 1,
             broken: false,
+            readiness: None,
+            never: false,
         }
     }
 
@@ -271,6 +278,7 @@ pub struct Stored {
     pub status: GroupStatus,
     pub refers: bool,
     pub makers: [Maker; 3],
+    pub readiness: Option<Readiness>,
     /// The parsed object, cached.
     pub object: OnceLock<CarrierObject>,
     /// The group as the webhook knows it, cached.
@@ -423,6 +431,7 @@ impl Stored {
     fn coordination(&self) -> Value {
         let mut all = self.wish.to_json(&self.makers);
         all.as_array_mut().unwrap().extend(self.rolling.map(Rolling::to_json));
+        all.as_array_mut().unwrap().iter_mut().for_each(|one| self.add_readiness(one));
         all
     }
 

@@ -146,37 +146,58 @@ pub fn allow(
     }
     let state = states(&stored.status).next().cloned().unwrap_or_default();
     let mut since = [0; ROLLED];
-    for (shares, _) in list[..step].iter().filter(|(_, pause)| pause.is_some()) {
+    let waits = stored.has_steps_that_wait();
+    for (shares, _) in list[..step].iter().filter(|(_, pause)| waits || pause.is_some()) {
         let moved = (0..ROLLED).any(|role| state.revisions.contains_key(ROLES[role]) && shares[role] > since[role]);
         let passed = (0..ROLLED).all(|role| shares[role] <= state.passed.get(ROLES[role]).copied().unwrap_or(0));
-        hold!(!moved || passed, "R11: {name} goes on, and the pause at {shares:?} has not ended: {state:?}");
+        hold!(!moved || passed, "R11: {name} goes on, and the step of {shares:?} is not accepted: {state:?}");
         since = *shares;
     }
     Ok(())
 }
 
-/// R12: checks that a status ends a pause only after its time, or when a person has ended it.
-pub fn passed(status: &GroupStatus, stored: &Stored, at: Duration) -> Result<(), Broken> {
+/// R12: checks that a status ends a step only when its object has its condition, and the pause after it only after its time, or
+/// when a person has ended it.
+pub fn passed(replica: &Replica, status: &GroupStatus, stored: &Stored, at: Duration) -> Result<(), Broken> {
     let (before, after) = (states(&stored.status).next(), states(status).next());
     let Some(after) = after.filter(|after| !after.passed.is_empty()) else { return Ok(()) };
     if before.is_some_and(|before| before.passed == after.passed) {
         return Ok(());
     }
+    // Another edit begins the steps anew.
+    let before = before.filter(|before| before.revisions == after.revisions);
     let began = before.and_then(|before| Moment::parse(before.paused_since.as_deref()?));
     let resumed = stored.meta.annotation(names::ROLLOUT_RESUMED_AT).and_then(Moment::parse);
     let list = stored.rolling.map(|rolling| rolling.steps.list()).unwrap_or_default();
-    let at_pause = |(shares, _): &&(Shares, Option<Pause>)| {
-        (0..ROLLED).all(|role| after.passed.get(ROLES[role]).copied().unwrap_or(0) == shares[role])
+    let reached = |state: &RolloutState| {
+        let share = |role: usize| state.passed.get(ROLES[role]).copied().unwrap_or(0);
+        list.iter().take_while(|(shares, _)| (0..ROLLED).all(|role| shares[role] <= share(role))).count()
     };
-    let pause = list.iter().find(at_pause).and_then(|(_, pause)| *pause);
-    let is_over = |began: Moment| {
-        let by_time = pause.flatten().is_some_and(|time| now(at) >= began.after(time));
+    let (from, to) = (before.map_or(0, reached), reached(after));
+    let is_over = |pause: Pause, began: Moment| {
+        let by_time = pause.is_some_and(|time| now(at) >= began.after(time));
         by_time || resumed.is_some_and(|resumed| resumed >= began)
     };
-    hold!(
-        pause.is_some() && began.is_some_and(is_over),
-        "R12: the status ends the pause at {:?} that began at {began:?}, which nobody has ended",
-        after.passed
-    );
+    let waits = stored.has_steps_that_wait();
+    let counted = |(_, (_, pause)): &(usize, &(Shares, Option<Pause>))| waits || pause.is_some();
+    let ended: Vec<_> = list.iter().enumerate().filter(counted).filter(|(step, _)| (from..to).contains(step)).collect();
+    hold!(!ended.is_empty(), "R12: the status ends no step, and says so: {:?}", after.passed);
+    for (step, (shares, pause)) in ended {
+        let before =
+            (0..step).rev().find(|step| counted(&(*step, &list[*step]))).map_or([0; ROLLED], |step| list[step].0);
+        if !(0..ROLLED).any(|role| after.revisions.contains_key(ROLES[role]) && shares[role] > before[role]) {
+            continue;
+        }
+        let number = u32::try_from(step).unwrap() + 1;
+        hold!(
+            !stored.step_lacks(replica, number),
+            "R12: the status ends step {number}, and its object lacks its condition"
+        );
+        let Some(pause) = pause else { continue };
+        hold!(
+            began.is_some_and(|began| is_over(*pause, began)),
+            "R12: the status ends the pause at {shares:?} that began at {began:?}, which nobody has ended"
+        );
+    }
     Ok(())
 }

@@ -82,7 +82,9 @@ impl Replica {
             Event::Set(set) => {
                 self.index.workload_change(watch, set.kind, Change::Applied(set.seen()));
             }
-            Event::Machine(_) => unreachable!("nodes have a watch of their own"),
+            Event::Machine(_) | Event::Object(_) | Event::ObjectGone(_) => {
+                unreachable!("they have watches of their own")
+            }
             Event::Ignored(ignored, observes) => {
                 self.index.namespace_change(NAMESPACES, Change::Applied(namespace(ignored, observes)));
             }

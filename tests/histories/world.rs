@@ -58,6 +58,14 @@ impl World {
             Step::Roll(rolling) => server.edit_group(|group| group.rolling = rolling),
             Step::Resume => _ = server.resume(),
             Step::RollBack => server.roll_back(),
+            Step::Object(n, step) => server.object_step(n, step),
+            Step::SeeObjects { replica, most } => {
+                (0..most).for_each(|_| _ = replicas[replica.min(last)].see_object(server));
+            }
+            Step::Readiness(readiness) => {
+                let of_steps = server.setup.rolling.is_some();
+                server.edit_group(|group| group.wait_for(readiness, of_steps));
+            }
             Step::Pod(fate, n) => fall(server, fate, n),
             Step::Machine(n, step) => server.machine_step(n, step),
             Step::See { replica, watch, most } => {
@@ -178,6 +186,9 @@ impl World {
         }
         for replica in &mut self.replicas {
             (0..2).for_each(|watch| while replica.room.see(watch, &self.server) {});
+            while replica.see_object(&self.server) {
+                moved = true;
+            }
         }
         self.now += Duration::from_millis(11);
         moved |= self.turn()?;

@@ -9,7 +9,8 @@ use super::Planned;
 use crate::api::status::{Condition, RecoveryState};
 use crate::cli::check::json::{Finding, finding};
 use crate::fit::Fitted;
-use crate::plan::rollout::{PlannedStep, planned_steps};
+use crate::plan::decide::acceptance::{PlannedAcceptance, planned};
+use crate::plan::rollout::{PlannedStep, Rollouts, planned_steps, stage_text};
 use crate::report::{Segments, coordination};
 
 #[derive(Serialize)]
@@ -26,6 +27,9 @@ struct Group<'a> {
     steps: &'a [BTreeMap<String, u32>],
     complete: bool,
     batches: Vec<Batch>,
+    /// What batches and steps wait for beyond ready replicas.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    acceptance: Vec<Acceptance>,
     /// Steps of its rollouts, if they have some.
     #[serde(rename = "rolloutSteps", skip_serializing_if = "Vec::is_empty")]
     rollout_steps: Vec<Stage>,
@@ -80,6 +84,32 @@ struct Stage {
     pause: Option<String>,
 }
 
+/// What the batches of a coordination, or the steps of its rollout, wait for.
+#[derive(Serialize)]
+struct Acceptance {
+    coordination: String,
+    /// Number of batches that are accepted, from the first on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted: Option<u32>,
+    /// The object of each batch or step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<Object>,
+    /// The end of the pause after the canary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pause: Option<String>,
+    /// Why the last complete batch is not accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Object {
+    /// With its API group: `Job.batch`.
+    kind: String,
+    name: String,
+    condition: String,
+}
+
 #[derive(Serialize)]
 struct Batch {
     coordination: String,
@@ -104,6 +134,7 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
         steps: run.map(|run| run.steps.as_slice()).unwrap_or_default(),
         complete: planned.is_complete(),
         batches: group.zip(run).map(|(group, run)| all_batches(group, run, planned.fitted())).unwrap_or_default(),
+        acceptance: group.map(|group| acceptance(group, run)).unwrap_or_default(),
         rollout_steps: group.map(|group| planned_steps(group).into_iter().map(step).collect()).unwrap_or_default(),
         elastic: group.zip(run).and_then(|(group, run)| Segments::of(group, &run.seen)),
         recoveries: run.map(|run| run.seen.status.recoveries.as_slice()).unwrap_or_default(),
@@ -112,6 +143,39 @@ fn group<'a>(planned: &'a Planned<'_>) -> Group<'a> {
         warnings: planned.judged.warnings.iter().map(|warning| finding(warning, false)).collect(),
         error: planned.error().map(ToString::to_string),
     }
+}
+
+fn acceptance(group: &crate::model::Group, run: Option<&crate::plan::Run>) -> Vec<Acceptance> {
+    let entry = |planned: PlannedAcceptance| {
+        let PlannedAcceptance { index, coordination, batches, object, pause } = planned;
+        let decided = run.and_then(|run| run.seen.decision.targets.coordination(index)).filter(|_| batches.is_some());
+        let waits = || match batches {
+            None => run.and_then(|run| lacking(index, &run.seen.rollouts)),
+            Some(_) => {
+                decided?.acceptance.wait.as_ref().zip(group.coordination(index)?.batching()).map(|(wait, batching)| {
+                    wait.text(&batching.batch_name(decided.map_or(0, |decided| decided.full.saturating_sub(1))))
+                })
+            }
+        };
+        Acceptance {
+            waits: waits(),
+            coordination,
+            accepted: decided.and_then(|decided| decided.acceptance.accepted),
+            object: object.map(|object| Object {
+                kind: object.kind.to_string(),
+                name: object.name,
+                condition: object.condition,
+            }),
+            pause: pause.map(|end| end.to_string()),
+        }
+    };
+    planned(group).into_iter().map(entry).collect()
+}
+
+/// Returns why a rollout waits for the object of its step.
+fn lacking(index: usize, rollouts: &Rollouts) -> Option<String> {
+    let stage = rollouts.stages.iter().find(|stage| stage.index == index)?;
+    stage.lacks.as_ref().map(|_| stage_text(stage, &rollouts.roles))
 }
 
 fn step(planned: PlannedStep) -> Stage {

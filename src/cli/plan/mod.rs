@@ -8,7 +8,7 @@ mod stairs;
 mod svg;
 mod text;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -29,10 +29,10 @@ use crate::cli::progress::Progress;
 use crate::cli::serving::StrictArg;
 use crate::cli::terminal::end;
 use crate::fit::{Fitted, fit_of_run};
-use crate::model::{Claims, Group};
+use crate::model::{AwaitedKind, Claims, Coordination, Group};
 use crate::plan::simulate::RunError;
 use crate::plan::status::conditions::conflicted;
-use crate::plan::{ObservedCounts, Run, decide_once, simulate};
+use crate::plan::{AwaitedObjects, ObservedCounts, Run, decide_once, simulate};
 use crate::rules::decode::decode;
 use crate::rules::rule_setting::together;
 use crate::rules::{Judged, Operation, Options, World, read_group};
@@ -206,7 +206,35 @@ fn planned<'a>(
         unreadable.push(Unreadable { file: file.clone(), at: None, message });
     }
     let counts = observed.map(|(_, counts)| *counts);
-    carried.into_iter().map(|(document, group)| plan(document, group, &world, counts, cluster.as_ref())).collect()
+    let mut planned = |(document, group): (&'a Document, Result<Arc<Group>, NoPlan>)| {
+        let given = group.as_ref().ok().map(|group| awaited(group, files.iter().chain(with), unreadable));
+        let counts = counts.map(|counts| ObservedCounts { objects: given.unwrap_or_default(), ..counts.clone() });
+        plan(document, group, &world, counts.as_ref(), cluster.as_ref())
+    };
+    carried.into_iter().map(&mut planned).collect()
+}
+
+/// Returns the objects in files that a group waits for.
+fn awaited<'a>(
+    group: &Group,
+    files: impl Iterator<Item = &'a Document>,
+    unreadable: &mut Vec<Unreadable>,
+) -> AwaitedObjects {
+    let when = group.coordinations.iter().flat_map(Coordination::ready_when);
+    let kinds: BTreeSet<_> = when.filter_map(|when| Some(&when.object.as_ref()?.kind)).collect();
+    let mut given = Vec::new();
+    for document in files {
+        let (api_group, kind, namespace, name) = document.identity();
+        let kind = AwaitedKind { group: api_group.to_owned(), kind: kind.to_owned() };
+        if !kinds.contains(&kind) || *namespace != *group.key.namespace {
+            continue;
+        }
+        match decode(&document.json) {
+            Ok(object) => given.push((kind, name, object)),
+            Err(error) => unreadable.push(document.misshapen(&error)),
+        }
+    }
+    AwaitedObjects::given(given)
 }
 
 /// Returns the exit code. A single decision need not complete a group.

@@ -9,7 +9,7 @@ use crate::cli::terminal::{Style, Table, shown};
 use crate::fit::Fitted;
 use crate::model::wording::{counted, ordinals};
 use crate::model::{BatchKind, Batching, Coordination, GangLevel, Group, names};
-use crate::plan::decide::acceptance::planned;
+use crate::plan::decide::acceptance::{PlannedAcceptance, planned};
 use crate::plan::elastic::{ineffective, segments_line};
 use crate::plan::recovery::text::{policy_text, recoveries};
 use crate::plan::rollout::{planned_steps, rollouts};
@@ -121,7 +121,7 @@ fn body(out: &mut impl Write, group: &Group, run: &Run, detail: Detail) -> io::R
         now(out, group, run)?;
     } else {
         steps(out, group, run, detail.shares)?;
-        for line in planned(group) {
+        for line in planned(group).iter().flat_map(PlannedAcceptance::lines) {
             writeln!(out, "  {}", shown(&line))?;
         }
         for step in planned_steps(group) {

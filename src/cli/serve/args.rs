@@ -156,7 +156,8 @@ impl ServeArgs {
     /// Returns how namespaces are served.
     pub(super) fn serving(&self) -> Serving {
         let others = if self.namespace_selector.is_some() { Others::Unknown } else { Others::NotAsked };
-        Serving { others, ..serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref()) }
+        let ready_kinds = Some(self.ready_kinds.clone());
+        Serving { others, ready_kinds, ..serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref()) }
     }
 
     /// Returns the kinds whose objects groups may wait for; they live as long as the process.

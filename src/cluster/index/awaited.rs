@@ -1,6 +1,6 @@
 //! Objects whose conditions groups wait for (`readyWhen`), of the kinds that rolegate may watch.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::{Change, Index, Name};
@@ -71,6 +71,13 @@ impl Index {
     pub fn await_kind(&mut self, kind: ObjectKind, scope: Option<&str>) {
         let key: (AwaitedKind, Scope) = (AwaitedKind::of(kind), scope.map(Into::into));
         self.awaited_objects.get_or_insert_default().0.entry(key).or_default();
+    }
+
+    /// Returns the kinds of the objects that groups wait for.
+    pub fn waited_for(&self) -> BTreeSet<AwaitedKind> {
+        let groups = self.carriers.all().map(|(_, claims)| &claims.group);
+        let all = groups.flat_map(|group| group.coordinations.iter().flat_map(Coordination::ready_when));
+        all.filter_map(|when| Some(when.object.as_ref()?.kind.clone())).collect()
     }
 
     /// Applies an event of the watch of such a kind.

@@ -57,10 +57,18 @@ fn a_change_of_an_object_concerns_the_groups_of_its_namespace_that_name_its_kind
 }
 
 #[test]
+fn only_kinds_that_a_group_names_are_waited_for() {
+    let mut index = index();
+    assert_eq!(index.waited_for(), BTreeSet::from([AwaitedKind::of(JOB)]));
+    index.apply_carrier(None, group("waits", false));
+    assert_eq!(index.waited_for(), BTreeSet::new());
+}
+
+#[test]
 fn what_is_known_of_a_kind_is_told_apart() {
     let mut index = index();
     let seen = |index: &Index| index.snapshot(&waits()).objects;
-    assert_eq!(seen(&index), AwaitedObjects::Unknown, "only the loop looks at objects");
+    assert_eq!(seen(&index), AwaitedObjects::Unknown, "a command has not looked at objects");
     index.await_no_kinds();
     assert_eq!(seen(&index), AwaitedObjects::Seen(BTreeMap::new()));
     index.await_kind(JOB, Some("ns"));

@@ -11,12 +11,12 @@ use crate::api::definition::Definition;
 use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::api::{Object, ObjectKind};
+use crate::api::{ConditionedObject, Object, ObjectKind};
 use crate::cluster::failure::{forbidden, unless};
 use crate::cluster::index::{Change, Index, SourceId};
 use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups, add_trees};
 use crate::cluster::watch::watched::{Text, Watched, api};
-use crate::model::Serving;
+use crate::model::{AwaitedKind, Serving};
 use crate::rules::decode::decode;
 
 #[derive(Debug)]
@@ -30,6 +30,34 @@ impl ClusterListing {
     /// Reports whether no kind that carries groups is served: rolegate is not installed.
     pub fn lacks_groups(&self) -> bool {
         CARRIERS.iter().all(|kind| self.index.is_served(*kind) == Some(false))
+    }
+}
+
+impl ClusterListing {
+    /// Lists the objects that groups wait for, of the kinds that the loop watches. Where they may not be listed, groups are shown as
+    /// the loop has found them.
+    async fn list_awaited(
+        &mut self,
+        client: &Client,
+        namespace: Option<&str>,
+        kinds: Vec<ObjectKind>,
+    ) -> Result<(), kube::Error> {
+        self.index.await_no_kinds();
+        let asked = self.index.waited_for();
+        for kind in kinds.into_iter().filter(|kind| asked.contains(&AwaitedKind::of(*kind))) {
+            self.index.await_kind(kind, namespace);
+            let change = match api::<ConditionedObject>(client, kind, namespace).list(&ListParams::default()).await {
+                Ok(list) => Change::Listed(list.items.into_iter().map(|item| item.object).collect()),
+                Err(kube::Error::Api(status)) if status.code == 404 => Change::NotServed,
+                Err(error) if forbidden(&error).is_some() => {
+                    self.forbidden.push(kind);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            self.index.awaited_change(kind, namespace, change);
+        }
+        Ok(())
     }
 }
 
@@ -49,12 +77,16 @@ pub async fn list_cluster(
     add_cluster_scoped(&mut lister);
     let mut seen = ClusterListing { index, forbidden: Vec::new() };
     let (serving, reads) = tokio::join!(serving, join_all(lister.reads));
+    let ready_kinds = serving.ready_kinds.clone();
     seen.index.serve(serving);
     for read in reads {
         match read? {
             Read::Take(take) => take(&mut seen.index),
             Read::Forbidden(kind) => seen.forbidden.push(kind),
         }
+    }
+    if let Some(kinds) = ready_kinds {
+        seen.list_awaited(client, namespace, kinds).await?;
     }
     seen.forbidden.sort_unstable();
     seen.forbidden.dedup();

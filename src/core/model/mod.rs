@@ -34,6 +34,7 @@ mod progress_state;
 pub mod quantity;
 pub mod queued;
 pub mod ratio;
+pub mod ready_kind;
 pub mod ready_when;
 pub mod recovery;
 pub mod role;

@@ -22,6 +22,8 @@ pub const IGNORE: &str = "rolegate.dev/ignore";
 pub const MODE: &str = "rolegate.dev/mode";
 /// Annotation of rolegate's own Lease: the served namespaces, a LabelSelector as JSON.
 pub const NAMESPACE_SELECTOR: &str = "rolegate.dev/namespace-selector";
+/// Annotation of rolegate's own Lease: the kinds whose objects `readyWhen` may name.
+pub const READY_KINDS: &str = "rolegate.dev/ready-kinds";
 /// Label of pods in a rollingUpdate coordination: the revision that they were created at, under any controller (KEP-30,
 /// Router).
 pub const REVISION: &str = "rolegate.dev/revision";

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::api::ObjectKind;
 use crate::api::selector::LabelSelector;
 use crate::model::{Mode, Others, names};
 
@@ -14,6 +15,8 @@ pub struct Serving {
     pub selector: LabelSelector,
     /// Other rolegates that serve namespaces.
     pub others: Others,
+    /// Kinds whose objects groups may wait for; `None` where that is not known, as of an earlier release.
+    pub ready_kinds: Option<Vec<ObjectKind>>,
 }
 
 /// Treatment of one namespace.

@@ -97,7 +97,9 @@ impl Picture {
         let mut seen = evaluate(group, observation, context, placer.as_mut());
         if snapshot.lets_go().is_none() {
             seen.decision.held.extend(told_by_loop(group, &seen));
-            told_of_objects(group, &mut seen);
+            if !snapshot.objects.are_known() {
+                told_of_objects(group, &mut seen);
+            }
         }
         let is_of_loop = |condition: &Condition| condition.r#type == PAUSED;
         seen.status.conditions.retain(|condition| !is_of_loop(condition));
@@ -193,7 +195,7 @@ fn told_by_loop(group: &Group, seen: &Evaluation) -> Option<Held> {
     Some(Held::new(reason, message.to_owned(), pods))
 }
 
-/// Sets what the status reports of an object that is waited for, which only the loop looks at.
+/// Sets what the status reports of an object that is waited for, and that only the loop has looked at.
 fn told_of_objects(group: &Group, seen: &mut Evaluation) {
     let told = group.status.summary.as_ref().filter(|told| told.reason == HoldReason::SegmentNotAccepted.as_str());
     let Some(told) = told.filter(|told| !told.message.is_empty()) else { return };

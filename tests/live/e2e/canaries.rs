@@ -104,7 +104,7 @@ async fn each_segment_waits_for_its_own_object() {
     assert_eq!((status.reason(), status.state("prefill")), ("SegmentNotAccepted", "Waiting"), "{status}");
     let stalled = |status: &Status| status.progressing().starts_with("False ProgressDeadlineExceeded: segment 2");
     statuses.until("it says that it comes late", stalled).await;
-    // A command does not look at the object, and shows what the loop has found.
+    // A command looks at the object itself.
     stage.until_said(&["explain", "group", "llm"], "is not there, for which it waits since").await;
     warm(0).await;
     until_released(&stage, 12).await;

@@ -4,7 +4,7 @@
 
 use crate::model::moment::Moment;
 use crate::model::rollout_step::Pause;
-use crate::model::{AwaitedObject, Batching, Coordination, Group};
+use crate::model::{AwaitedObject, BatchKind, Batching, Coordination, Group, RollingBounds};
 use crate::plan::rollout::{PauseEnd, Pauses};
 use crate::plan::view::{Awaited, PodFacts, RoleView};
 
@@ -56,19 +56,48 @@ impl AcceptanceWait {
     }
 }
 
-/// Returns a line for each canary and each object that batches of a group wait for.
-pub fn planned(group: &Group) -> Vec<String> {
-    let lines = |(coordination, batching): (&Coordination, &Batching)| {
-        let (name, words) = (coordination.display_name(), batching.kind.words());
-        let object = batching.awaited_object().map(|object| {
-            let AwaitedObject { kind, name: of, condition, .. } = object;
+/// What the batches of a coordination, or the steps of its rollout, wait for beyond ready replicas.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlannedAcceptance {
+    /// The position of the coordination in the list of the group, and its name.
+    pub index: usize,
+    pub coordination: String,
+    /// The batches; `None` for the steps of a rollout.
+    pub batches: Option<BatchKind>,
+    /// The object of each batch or step.
+    pub object: Option<AwaitedObject>,
+    /// The end of the pause after the canary.
+    pub pause: Option<PauseEnd>,
+}
+
+/// Returns what batches and steps of a group wait for beyond ready replicas.
+pub fn planned(group: &Group) -> Vec<PlannedAcceptance> {
+    let asks = group.batched().filter(|(_, batching)| batching.asks_acceptance());
+    let batches = asks.map(|(coordination, batching)| PlannedAcceptance {
+        index: coordination.index,
+        coordination: coordination.display_name(),
+        batches: Some(batching.kind),
+        object: batching.awaited_object().cloned(),
+        pause: batching.is_canary().then(|| batching.soak.map_or(PauseEnd::Resume, PauseEnd::After)),
+    });
+    let in_steps = RollingBounds::all_of(group).into_iter().filter(|bounds| !bounds.steps.is_empty());
+    let steps = in_steps.filter_map(|bounds| {
+        let object = Some(bounds.object?);
+        Some(PlannedAcceptance { index: bounds.index, coordination: bounds.name, batches: None, object, pause: None })
+    });
+    batches.chain(steps).collect()
+}
+
+impl PlannedAcceptance {
+    /// Returns a line for the object and one for the canary.
+    pub fn lines(&self) -> Vec<String> {
+        let (name, words) = (&self.coordination, self.batches.map_or("steps of its rollout", BatchKind::words));
+        let object = self.object.as_ref().map(|AwaitedObject { kind, name: of, condition, .. }| {
             format!("coordination {name:?}: {words} wait for condition {condition} of {} {of:?}", kind.kind)
         });
-        let end = batching.soak.map_or(PauseEnd::Resume, PauseEnd::After);
-        let canary = batching.is_canary().then(|| format!("coordination {name:?} pauses after its canary {end}"));
-        object.into_iter().chain(canary)
-    };
-    group.batched().flat_map(lines).collect()
+        let canary = self.pause.map(|end| format!("coordination {name:?} pauses after its canary {end}"));
+        object.into_iter().chain(canary).collect()
+    }
 }
 
 /// The batched roles of a coordination that have a size.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::pod_group::POD_GROUP;
-use crate::model::Group;
+use crate::model::{Group, names};
 use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::lacking::Lacking;
 use crate::plan::decide::placed::PlacedWait;
-use crate::plan::marks::Label;
+use crate::plan::marks::{Label, Mark};
 use crate::plan::reconcile::action::Answer;
 use crate::plan::reconcile::ahead::ReportedAhead;
 use crate::plan::reconcile::decided::Decided;
@@ -67,6 +67,8 @@ pub(in crate::plan) struct Memory {
 pub(in crate::plan) struct PodWrites {
     /// Ordinals with which the releases of held pods were begun.
     given: HashMap<Arc<str>, u32>,
+    /// Ordinals that running pods were given anew, until their labels show it.
+    moved: HashMap<Arc<str>, u32>,
     /// Labels of their place that pods were last given: a label that somebody takes away is not written again.
     pub(in crate::plan) placed: HashMap<Arc<str>, Vec<Label>>,
     /// Pods that were deleted, until a watch shows it.
@@ -122,6 +124,7 @@ impl Memory {
             + self.tries.len()
             + self.pod_groups.len()
             + self.pods.given.len()
+            + self.pods.moved.len()
             + self.pods.deleted.len()
             + waits
     }
@@ -149,14 +152,16 @@ impl Memory {
         }
     }
 
-    /// Removes the ordinals of pods that are no longer held.
+    /// Removes the ordinals of pods that are no longer held, and those that their labels show.
     fn note_pods(&mut self, pods: &GroupPods) {
-        if self.pods.given.is_empty() {
+        let PodWrites { given, moved, .. } = &mut self.pods;
+        if given.is_empty() && moved.is_empty() {
             return;
         }
         let unnumbered = pods.roles().flat_map(|(_, role)| role.unnumbered.values());
-        let held: HashSet<_> = unnumbered.filter(|pod| pod.held).map(|pod| &pod.pod.uid).collect();
-        self.pods.given.retain(|uid, _| held.contains(uid));
+        let known: HashMap<_, _> = unnumbered.map(|pod| (&pod.pod.uid, pod)).collect();
+        given.retain(|uid, _| known.get(uid).is_some_and(|pod| pod.held));
+        moved.retain(|uid, to| known.get(uid).is_some_and(|pod| !pod.held && pod.identity.ordinal != Some(*to)));
     }
 
     /// Notes the counts of open rollouts.
@@ -173,10 +178,17 @@ impl Memory {
         }
     }
 
-    /// Returns the ordinal with which the release of a pod was tried: the pod may have it already, even if the watch does not
-    /// show it.
+    /// Notes the ordinal that a running pod is given anew.
+    pub(in crate::plan) fn renumber(&mut self, mark: &Mark) {
+        let index = mark.labels.iter().find(|(key, _)| key == names::KEP75_INSTANCE_INDEX);
+        let to = index.and_then(|(_, index)| index.as_deref()?.parse().ok());
+        self.pods.moved.extend(to.map(|to| (mark.pod.uid.clone(), to)));
+    }
+
+    /// Returns the ordinal with which the release or the move of a pod was tried: the pod may have it already, even if the watch
+    /// does not show it.
     pub(in crate::plan) fn given(&self, pod: &PodRef) -> Option<u32> {
-        self.pods.given.get(&pod.uid).copied()
+        self.pods.given.get(&pod.uid).or_else(|| self.pods.moved.get(&pod.uid)).copied()
     }
 
     /// Notes the answer to a live read.

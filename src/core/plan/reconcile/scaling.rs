@@ -92,9 +92,9 @@ impl Pass<'_> {
     pub(in crate::plan) fn label_places(&mut self, group: &Group, view: &GroupView) {
         let marks = if group.deleting { Vec::new() } else { misplaced(group, view) };
         for mark in marks {
-            let (uid, labels) = (mark.pod.uid.clone(), mark.labels.clone());
-            if self.memory.pods.placed.get(&uid) != Some(&labels) && self.mark(mark) {
-                self.memory.pods.placed.insert(uid, labels);
+            if self.memory.pods.placed.get(&mark.pod.uid) != Some(&mark.labels) && self.mark(mark.clone()) {
+                self.memory.renumber(&mark);
+                self.memory.pods.placed.insert(mark.pod.uid, mark.labels);
             }
         }
     }

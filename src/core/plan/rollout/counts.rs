@@ -21,6 +21,7 @@ impl ObservedCounts {
         });
         let roles: BTreeMap<_, _> = roles.collect();
         let mut pauses = Pauses::of(group, &bounds, None);
+        pauses.objects.clone_from(&self.objects);
         let past = stages(&bounds, &roles, &pauses).into_iter().map(|stage| (stage.index, self.past(stage.state)));
         pauses.past = past.collect();
         if self.failed {

@@ -16,11 +16,7 @@ fn mk_pd(prefill: u32, decode: u32) -> Group {
 fn mk_observed(roles: &[(&str, RoleCounts)]) -> ObservedCounts {
     ObservedCounts {
         roles: roles.iter().map(|(name, counts)| ((*name).to_owned(), counts.clone())).collect(),
-        ever_ready: false,
-        recoveries: Vec::new(),
-        accepted: None,
-        failed: false,
-        rolled_back: false,
+        ..ObservedCounts::default()
     }
 }
 

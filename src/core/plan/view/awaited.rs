@@ -11,24 +11,28 @@ use crate::model::{AwaitedKind, AwaitedObject};
 /// The objects of a namespace that a group may wait for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AwaitedObjects {
-    /// Not looked at: only the loop reads them.
+    /// Not looked at.
     #[default]
     Unknown,
+    /// Those in files, which may be only some.
+    Given(BTreeMap<AwaitedKind, OfKind>),
     /// Every object has its condition: for a run without a cluster.
     AllHold,
     /// By kind; a kind that is not watched is missing.
     Seen(BTreeMap<AwaitedKind, SeenKind>),
 }
 
-/// The objects of a kind in one namespace.
+/// The objects of a kind in one namespace, by name.
+pub type OfKind = BTreeMap<Arc<str>, Arc<SeenObject>>;
+
+/// What is known of the objects of a kind in one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SeenKind {
     /// The API server does not serve the kind.
     NotServed,
     /// Not listed yet, or not to be listed.
     Unread,
-    /// By name.
-    Known(Arc<BTreeMap<Arc<str>, Arc<SeenObject>>>),
+    Known(Arc<OfKind>),
 }
 
 /// An object, as far as it is waited for.
@@ -82,15 +86,40 @@ pub(in crate::plan) enum Awaited {
 }
 
 impl AwaitedObjects {
+    /// Returns the objects of files.
+    pub fn given<'a>(all: impl IntoIterator<Item = (AwaitedKind, &'a str, ConditionedObject)>) -> Self {
+        let mut kinds: BTreeMap<AwaitedKind, OfKind> = BTreeMap::new();
+        for (kind, name, object) in all {
+            kinds.entry(kind).or_default().insert(name.into(), Arc::new(SeenObject::of(&object)));
+        }
+        Self::Given(kinds)
+    }
+
+    /// Reports whether all that is waited for was looked at.
+    pub fn are_known(&self) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::AllHold | Self::Given(_) => true,
+            Self::Seen(kinds) => !kinds.values().any(|kind| *kind == SeenKind::Unread),
+        }
+    }
+
     /// Returns the state of the condition that a segment or step of this number waits for.
     pub(in crate::plan) fn ask(&self, object: &AwaitedObject, number: u32) -> Awaited {
         let (kind, condition) = (&object.kind, &object.condition);
         let name = format!("{} {:?}", kind.kind, object.name_of(number));
         let lacks = |why: String| Awaited::Lacks(why, None);
+        let of_name = |objects: &OfKind| objects.get(&*object.name_of(number)).cloned();
         let kinds = match self {
             Self::AllHold => return Awaited::Holds(None),
             Self::Unknown => {
                 return lacks(format!("whether {name} has condition {condition} is known to the loop only"));
+            }
+            Self::Given(kinds) => {
+                return match kinds.get(kind).and_then(of_name) {
+                    Some(seen) => seen.ask(condition, &name),
+                    None => lacks(format!("{name} is not in the files, add it by --with")),
+                };
             }
             Self::Seen(kinds) => kinds,
         };
@@ -100,16 +129,22 @@ impl AwaitedObjects {
             Some(SeenKind::Unread) => return lacks(format!("{name} is not known yet: {kind} could not be listed")),
             Some(SeenKind::Known(objects)) => objects,
         };
-        let Some(seen) = objects.get(&*object.name_of(number)) else { return lacks(format!("{name} is not there")) };
+        of_name(objects).map_or_else(|| lacks(format!("{name} is not there")), |seen| seen.ask(condition, &name))
+    }
+}
+
+impl SeenObject {
+    /// Returns the state of a condition. `name` is the name of the object for people.
+    fn ask(&self, condition: &str, name: &str) -> Awaited {
         // Of several conditions of one type, as of several parents, all must be True.
-        let all: Vec<_> = seen.conditions.iter().filter(|seen| *seen.kind == **condition).collect();
+        let all: Vec<_> = self.conditions.iter().filter(|seen| *seen.kind == *condition).collect();
         match all.iter().find(|condition| !condition.is_true) {
             Some(SeenCondition { reason, since, .. }) => {
                 let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-                Awaited::Lacks(format!("condition {condition} of {name} is not True{reason}"), since.or(seen.created))
+                Awaited::Lacks(format!("condition {condition} of {name} is not True{reason}"), since.or(self.created))
             }
-            None if all.is_empty() => Awaited::Lacks(format!("{name} has no condition {condition}"), seen.created),
-            None => Awaited::Holds(all.iter().filter_map(|condition| condition.since).max().or(seen.created)),
+            None if all.is_empty() => Awaited::Lacks(format!("{name} has no condition {condition}"), self.created),
+            None => Awaited::Holds(all.iter().filter_map(|condition| condition.since).max().or(self.created)),
         }
     }
 }
@@ -171,6 +206,17 @@ mod tests {
         {
             assert!(!holds(garbage.clone(), "Ready"), "{garbage}");
         }
+    }
+
+    #[test]
+    fn of_files_an_object_is_asked_for_that_is_not_there() {
+        let jobs = || AwaitedKind { group: "batch".to_owned(), kind: "Job".to_owned() };
+        let object = json!({"status": {"conditions": [{"type": "Complete", "status": "True"}]}});
+        let given = AwaitedObjects::given([(jobs(), JOB, serde_json::from_value(object).unwrap())]);
+        assert_eq!(given.ask(&asked("Complete"), 1), Awaited::Holds(None));
+        let missing = Awaited::Lacks("Job \"warm-2\" is not in the files, add it by --with".to_owned(), None);
+        assert_eq!(given.ask(&asked("Complete"), 2), missing);
+        assert_eq!(AwaitedObjects::given([]).ask(&asked("Complete"), 2), missing);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::api::status::{CoordinationState, RecoveryState};
 use crate::model::{Batching, Coordination, Group, PodIdentity, Queued};
-use crate::plan::view::{GroupPods, GroupView, LabelledPlace, PodFacts, PodRef, Stamp};
+use crate::plan::view::{AwaitedObjects, GroupPods, GroupView, LabelledPlace, PodFacts, PodRef, Stamp};
 
 /// The observed state of a group in a state file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -25,6 +25,9 @@ pub struct ObservedCounts {
     pub failed: bool,
     /// Whether the rollouts go back.
     pub rolled_back: bool,
+    /// The objects that batches and steps wait for: they are objects of their own, and not in the state file.
+    #[serde(skip)]
+    pub objects: AwaitedObjects,
 }
 
 /// Counts of replicas of one role: the lowest ordinals of each kind, and the highest for `updated…`.

@@ -11,7 +11,7 @@ type Pods<'a> = Vec<&'a Arc<PodFacts>>;
 
 struct Candidate<'a> {
     pods: Pods<'a>,
-    /// The ordinal that was written at its release, or with which it is being released.
+    /// The ordinal that is being written, at its release or when it moves, or that was written before.
     wished: Option<u32>,
     /// The order of service: running replicas first, which keep their place, then replicas about to run, then the rest by age,
     /// so that a later pod takes no other pod's place.
@@ -61,7 +61,7 @@ fn made_by(pod: &PodFacts) -> MadeBy {
 }
 
 /// Assigns an ordinal to each replica of a role. Replicas are interchangeable: when the role shrinks and a high one stays, it
-/// moves down to a free place. `given` returns the ordinal of a release under way. A pod that is no replica by `makes` keeps
+/// moves down to a free place. `given` returns the ordinal that is being written to a pod. A pod that is no replica by `makes` keeps
 /// the place of its release until a replica takes it: its workload may not be known yet, or may have let it go. If its
 /// StatefulSet cannot reuse its name, it keeps the place even while held.
 pub(in crate::plan) fn assign<'a>(
@@ -104,7 +104,11 @@ fn candidate<'a>(mut pods: Pods<'a>, given: &impl Fn(&PodRef) -> Option<u32>) ->
     let rank = pods.iter().map(state).min().unwrap_or(2);
     let oldest = pods.first().map(|pod| (pod.created.clone(), pod.pod.clone()));
     let (created, name) = oldest.unwrap_or_else(|| (None, PodRef { name: "".into(), uid: "".into() }));
-    let wished = pods.iter().filter_map(|pod| pod.identity.ordinal.or_else(|| given(&pod.pod))).min();
+    let written = |pod: &&Arc<PodFacts>| {
+        let (label, given) = (pod.identity.ordinal, given(&pod.pod));
+        if pod.held { label.or(given) } else { given.or(label) }
+    };
+    let wished = pods.iter().filter_map(written).min();
     Candidate { rank: (rank, created, name), wished, pods }
 }
 

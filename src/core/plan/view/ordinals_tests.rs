@@ -67,6 +67,14 @@ fn a_released_pod_keeps_its_ordinal_whoever_comes_or_goes() {
     assert_eq!(ordinals(&mk_workers(4), &pods, &[]), are(&[("a", 0), ("b", 1), ("d", 3), ("e", 2)]));
 }
 
+/// It moved down when the role shrank. Its old place is free again, and its new one is not, before its label shows it.
+#[test]
+fn a_pod_whose_number_is_being_written_keeps_it_though_the_role_grows_again() {
+    let pods = [mk_released("b", 2, 2), mk_pod("e", 5, true)];
+    assert_eq!(ordinals(&mk_workers(1), &pods, &[]), are(&[("b", 0), ("e", 1)]));
+    assert_eq!(ordinals(&mk_workers(3), &pods, &[("b", 0)]), are(&[("b", 0), ("e", 1)]));
+}
+
 #[test]
 fn a_pod_whose_release_is_under_way_keeps_its_place_before_a_later_one_of_the_same_second() {
     let pods = [mk_pod("a", 1, true), mk_pod("b", 1, true)];
