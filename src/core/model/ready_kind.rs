@@ -5,6 +5,10 @@ use crate::api::ObjectKind;
 
 /// Reads a kind as `Job=jobs.v1.batch`: the kind, and the resource with its version and API group. What is read lives as long as
 /// the process, which reads its flags once.
+///
+/// # Errors
+///
+/// When the text names no kind, or one without conditions.
 pub fn parse(text: &str) -> Result<ObjectKind, String> {
     let must = || format!("must be KIND=RESOURCE.VERSION.GROUP, such as Job=jobs.v1.batch, and is {text:?}");
     let (kind, resource) = text.split_once('=').ok_or_else(must)?;
