@@ -11,7 +11,8 @@ use crate::rules::{Cause, Known, Need, Report, World};
 fn services(group: &Group) -> impl Iterator<Item = (&Role, GroupKey)> {
     let roles = group.roles.iter().filter(|role| group.discovery && is_set(role));
     roles.filter_map(|role| {
-        let (_, service) = role.workload.first_host.as_ref()?.split_once('.')?;
+        let host = role.workload.hosts.as_ref()?.first()?;
+        let (_, service) = host.split_once('.')?;
         Some((role, GroupKey::new(&group.key.namespace, service)))
     })
 }
@@ -29,7 +30,7 @@ pub(super) fn needs(group: &Group) -> impl Iterator<Item = Need> {
 pub(super) fn addresses(group: &Group, world: &World, report: &mut Report) {
     for role in group.roles.iter().filter(|role| group.discovery && is_set(role)) {
         let Some((reference, at)) = role.workload.reference.as_ref() else { continue };
-        if role.workload.first_host.is_none() && !role.workload.desired_is_unknown {
+        if role.workload.hosts.is_none() && !role.workload.desired_is_unknown {
             let detail = format!(
                 "{} {:?} has no `serviceName`: no pod is given the address of role {:?}",
                 reference.kind, reference.name, role.name
