@@ -41,7 +41,8 @@ pub(super) struct Additions {
 impl Additions {
     /// Returns the smallest patch that adds what the pod lacks, and all warnings.
     pub fn into_patch(self, pod: &Pod) -> (Patch, Vec<String>) {
-        let Self { labels, mut annotations, held_by, carrier, born_as, pinned, terms, variables, engine, mut warnings } = self;
+        let Self { labels, mut annotations, held_by, carrier, born_as, pinned, terms, variables, engine, mut warnings } =
+            self;
         let mut environment = Patch::default();
         let written = write(&mut environment, pod, &variables, &engine);
         let mut patch = Patch::default();

@@ -63,7 +63,8 @@ pub(super) fn write(patch: &mut Patch, pod: &Pod, discovery: &[Variable], engine
     for (list, containers) in lists {
         for (index, container) in containers.iter().enumerate() {
             let ours = recorded.of_container(&container.name);
-            let is_users = |name: &str| !ours.contains(name) && container.env.iter().flatten().any(|own| own.name == name);
+            let is_users =
+                |name: &str| !ours.contains(name) && container.env.iter().flatten().any(|own| own.name == name);
             let (kept, given): (Vec<_>, Vec<_>) = engine.iter().partition(|variable| is_users(&variable.name));
             let names: Vec<_> = given.iter().map(|variable| variable.name.as_str()).collect();
             if !names.is_empty() {
@@ -161,9 +162,7 @@ impl<'a> Entry<'a> {
 
     /// Reports whether a variable has this value. Of a field, the path is not compared.
     fn is(&self, there: &EnvVar) -> bool {
-        there.name == self.name
-            && there.value.as_deref() == self.value
-            && there.has_source == self.value_from.is_some()
+        there.name == self.name && there.value.as_deref() == self.value && there.has_source == self.value_from.is_some()
     }
 }
 
@@ -179,9 +178,8 @@ fn replaced(container: &Container, by: &[Entry<'_>]) -> Option<String> {
 /// Returns a warning about the variables of a container that its user set to another value than the engine would get.
 fn kept_by(container: &Container, engine: &[&EngineVariable]) -> Option<String> {
     let own = |name: &str| container.env.iter().flatten().rev().find(|there| there.name == name);
-    let differs = |variable: &&&EngineVariable| {
-        own(&variable.name).is_some_and(|there| !Entry::of_engine(variable).is(there))
-    };
+    let differs =
+        |variable: &&&EngineVariable| own(&variable.name).is_some_and(|there| !Entry::of_engine(variable).is(there));
     let would_be: Vec<_> = engine
         .iter()
         .filter(differs)
@@ -191,6 +189,10 @@ fn kept_by(container: &Container, engine: &[&EngineVariable]) -> Option<String> 
         })
         .collect();
     (!would_be.is_empty()).then(|| {
-        format!("container {:?}: keeps its own value instead of that of the engine: {}", container.name, would_be.join(", "))
+        format!(
+            "container {:?}: keeps its own value instead of that of the engine: {}",
+            container.name,
+            would_be.join(", ")
+        )
     })
 }

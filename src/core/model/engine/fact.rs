@@ -62,10 +62,7 @@ pub enum Computed {
 impl Computed {
     /// Reports whether the value depends on the process group of the pod.
     pub const fn needs_rendezvous(self) -> bool {
-        matches!(
-            self,
-            Self::Leader | Self::Endpoint | Self::Nodes | Self::NodeRank | Self::WorldSize | Self::FirstRank
-        )
+        matches!(self, Self::Leader | Self::Endpoint | Self::Nodes | Self::NodeRank | Self::WorldSize | Self::FirstRank)
     }
 
     /// Returns the value in words.

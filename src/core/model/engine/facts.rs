@@ -238,7 +238,7 @@ pub const FACTS: &[Fact] = &[
         computed: Computed::Peers,
         read_by: "command lines of proxies and routers",
         version: VLLM,
-        source: "rolegate's own name",
+        source: "no engine: a name of this table",
     },
     Fact {
         kind: EngineKind::Sglang,
@@ -247,7 +247,7 @@ pub const FACTS: &[Fact] = &[
         computed: Computed::Endpoint,
         read_by: "`--dist-init-addr=$(DIST_INIT_ADDR)`",
         version: SGLANG,
-        source: "package sglang 0.5.18 sglang/srt/server_args.py",
+        source: "package sglang, sglang/srt/server_args.py",
     },
     Fact {
         kind: EngineKind::Sglang,
@@ -256,7 +256,7 @@ pub const FACTS: &[Fact] = &[
         computed: Computed::Nodes,
         read_by: "`--nnodes=$(NNODES)`",
         version: SGLANG,
-        source: "package sglang 0.5.18 sglang/srt/server_args.py",
+        source: "package sglang, sglang/srt/server_args.py",
     },
     Fact {
         kind: EngineKind::Sglang,
@@ -265,7 +265,7 @@ pub const FACTS: &[Fact] = &[
         computed: Computed::NodeRank,
         read_by: "`--node-rank=$(NODE_RANK)`",
         version: SGLANG,
-        source: "package sglang 0.5.18 sglang/srt/server_args.py",
+        source: "package sglang, sglang/srt/server_args.py",
     },
     Fact {
         kind: EngineKind::Sglang,
@@ -274,7 +274,7 @@ pub const FACTS: &[Fact] = &[
         computed: Computed::Serves,
         read_by: "`--prefill-selector` and `--decode-selector` of the router",
         version: SGLANG_ROUTER,
-        source: "package sglang-router 0.3.2 sglang_router/router_args.py",
+        source: "package sglang-router, sglang_router/router_args.py",
     },
     Fact {
         kind: EngineKind::Sglang,
@@ -283,7 +283,7 @@ pub const FACTS: &[Fact] = &[
         computed: Computed::NodeRank,
         read_by: "`--prefill-selector` and `--decode-selector` of the router",
         version: SGLANG_ROUTER,
-        source: "package sglang-router 0.3.2 sglang_router/router_args.py",
+        source: "package sglang-router, sglang_router/router_args.py",
     },
     Fact {
         kind: EngineKind::Sglang,
@@ -292,7 +292,7 @@ pub const FACTS: &[Fact] = &[
         computed: Computed::BootstrapPort,
         read_by: "the router, of prefills",
         version: SGLANG_ROUTER,
-        source: "package sglang-router 0.3.2 sglang_router/router_args.py",
+        source: "package sglang-router, sglang_router/router_args.py",
     },
     Fact {
         kind: EngineKind::Dynamo,
@@ -301,7 +301,7 @@ pub const FACTS: &[Fact] = &[
         computed: Computed::Fixed("kubernetes"),
         read_by: "all processes of Dynamo",
         version: DYNAMO,
-        source: "package ai-dynamo 1.6.1 dynamo/common/configuration/groups/runtime_args.py",
+        source: "package ai-dynamo, dynamo/common/configuration/groups/runtime_args.py",
     },
     Fact {
         kind: EngineKind::Dynamo,

@@ -11,7 +11,7 @@ mod settings;
 pub use fact::{Computed, Fact, Target};
 pub use facts::FACTS;
 pub use serves::serves_of_role;
-pub use settings::{EngineFault, FaultKind, SETTINGS, read_annotation, read_settings};
+pub use settings::{EngineFault, FaultKind, SETTINGS, Setting, Values, read_annotation, read_settings};
 
 /// An engine, or a router that reads labels of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -70,8 +70,7 @@ pub enum Scope {
 }
 
 /// Words of the scopes.
-pub const SCOPES: &[(&str, Scope)] =
-    &[("replica", Scope::Replica), ("role", Scope::Role), ("segment", Scope::Segment)];
+pub const SCOPES: &[(&str, Scope)] = &[("replica", Scope::Replica), ("role", Scope::Role), ("segment", Scope::Segment)];
 
 impl Scope {
     /// Returns the word for the scope.

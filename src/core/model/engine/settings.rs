@@ -1,5 +1,7 @@
 //! The settings of an engine, read from an annotation or from the field of a role: one meaning for both.
 
+use std::fmt;
+
 use super::serves::PHASES;
 use super::{Engine, EngineKind, KINDS, SCOPES, Scope};
 use crate::api::engine::EngineSettings;
@@ -10,6 +12,15 @@ use crate::model::{FieldPath, names};
 pub enum Values {
     Numbers { least: i64, most: i64 },
     Words(&'static [&'static str]),
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Numbers { least, most } => write!(f, "{least} to {most}"),
+            Self::Words(words) => f.write_str(&words.join(", ")),
+        }
+    }
 }
 
 /// A setting of an engine.

@@ -30,7 +30,8 @@ pub fn born_with(pod: &Pod, presets: &Presets) -> BornWith {
                 let of_engine = containers().find(|container| recorded.of_container(&container.name).contains(&**name));
                 let own = of_engine.and_then(|container| container.env.iter().flatten().find(|own| own.name == *name));
                 // A container that keeps its own value lacks nothing.
-                let is_kept = || containers().any(|container| container.env.iter().flatten().any(|own| own.name == *name));
+                let is_kept =
+                    || containers().any(|container| container.env.iter().flatten().any(|own| own.name == *name));
                 if own.is_none() && is_kept() {
                     continue;
                 }

@@ -7,6 +7,8 @@ mod born;
 mod devices;
 mod peers;
 mod rendezvous;
+#[cfg(test)]
+mod tests;
 
 use super::additions::{Additions, Entry};
 use super::env::{EngineVariable, EnvValue};
@@ -112,7 +114,9 @@ pub(super) fn of_pod(context: &MutationContext<'_>, additions: &mut Additions) {
                 continue;
             }
             Target::Label => ("label", context.pod.metadata.label(fact.name), &mut additions.labels),
-            Target::Annotation => ("annotation", context.pod.metadata.annotation(fact.name), &mut additions.annotations),
+            Target::Annotation => {
+                ("annotation", context.pod.metadata.annotation(fact.name), &mut additions.annotations)
+            }
         };
         let EnvValue::Text(value) = value else { continue };
         match present.filter(|present| *present != value) {
@@ -146,9 +150,11 @@ impl Presets {
         for fact in facts {
             if fact.computed == Computed::Peers {
                 match peers::of(context) {
-                    Ok(peers) => self.given.extend(
-                        peers.into_iter().map(|(name, value)| Given { fact, name, value: EnvValue::Text(value) }),
-                    ),
+                    Ok(peers) => self.given.extend(peers.into_iter().map(|(name, value)| Given {
+                        fact,
+                        name,
+                        value: EnvValue::Text(value),
+                    })),
                     Err(why) => self.warnings.push(why),
                 }
                 continue;

@@ -50,7 +50,8 @@ fn roles(context: &MutationContext<'_>) -> Vec<(String, Vec<String>)> {
             .collect();
     }
     let Some(Coordinated { group, role, ordinal: Some(ordinal) }) = context.coordinated else { return Vec::new() };
-    let Some((batching, segment)) = group.batching_of(role).and_then(|of| Some((of, of.batch_of(role, ordinal)?))) else {
+    let Some((batching, segment)) = group.batching_of(role).and_then(|of| Some((of, of.batch_of(role, ordinal)?)))
+    else {
         return Vec::new();
     };
     let with_hosts = group.roles.iter().filter_map(|role| Some((role, role.workload.hosts.as_ref()?)));
