@@ -63,10 +63,8 @@ fn engines_are_those_of_the_rules() {
             match setting.values {
                 Values::Words(words) => assert_eq!(field["enum"], serde_json::json!(words), "{name}: {}", setting.name),
                 Values::Numbers { least, most } => {
-                    assert_eq!(
-                        (field["minimum"].as_f64(), field["maximum"].as_f64()),
-                        (Some(least as f64), Some(most as f64))
-                    );
+                    let bounds = (field["minimum"].as_i64(), field["maximum"].as_i64());
+                    assert_eq!(bounds, (Some(least), Some(most)), "{name}: {}", setting.name);
                 }
             }
         }
