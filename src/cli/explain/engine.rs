@@ -189,7 +189,7 @@ mod tests {
         let first = format!("torch (annotation rolegate.dev/engine): pod 2 of 4 that meet at d-0.d.ns.svc.{DOMAIN}");
         assert_eq!(same["lines"][0], first.as_str());
         assert_eq!(same["json"]["outdated"], json!([]), "whatever the suffix of names, and the user's own port");
-        assert_eq!(same["lines"][2], "WORLD_SIZE=32: pods × processes in a pod (torch.distributed, `env://`)");
+        assert_eq!(same["lines"][2], "WORLD_SIZE=32: pods × processes in a pod (`env://` of PyTorch)");
         let scaled = story(&pod, group(6)).unwrap();
         let outdated: Vec<_> = scaled["json"]["outdated"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
         assert_eq!(outdated, ["WORLD_SIZE", "NNODES", "PET_NNODES"]);
