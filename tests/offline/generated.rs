@@ -31,6 +31,7 @@ fn the_definitions_take_every_word_that_the_rules_take() {
         (format!("{strategy}/affinityScheduling/properties/batchMode"), words(BATCH_MODES)),
         (format!("{deploy}/constraintMode"), words(CONSTRAINT_MODES)),
     ];
+    engines_are_those_of_the_rules();
     let own = rolegate::api::crd::files(false).into_iter().chain(rolegate::api::crd::files(true));
     for (name, yaml) in own.filter(|(name, _)| !name.starts_with("clustertopologies")) {
         let definition: serde_json::Value = serde_saphyr::from_str(&yaml).unwrap();
@@ -43,6 +44,30 @@ fn the_definitions_take_every_word_that_the_rules_take() {
         }
         let topology = entry.pointer(&format!("{deploy}/clusterTopologyName/default"));
         assert_eq!(topology, Some(&serde_json::json!(DEFAULT_CLUSTER_TOPOLOGY)), "{name}");
+    }
+}
+
+/// The engine of a role takes the kinds and the settings of the rules, in every definition that has roles.
+fn engines_are_those_of_the_rules() {
+    use rolegate::model::engine::{KINDS, SETTINGS, Values};
+    let own = rolegate::api::crd::files(false).into_iter().chain(rolegate::api::crd::files(true));
+    for (name, yaml) in own.filter(|(name, _)| !name.starts_with("clustertopologies")) {
+        let definition: serde_json::Value = serde_saphyr::from_str(&yaml).unwrap();
+        let engine = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/roles/items/properties/engine/properties";
+        let engine = definition.pointer(engine).unwrap_or_else(|| panic!("{name} has no engine"));
+        let kinds: Vec<_> = KINDS.iter().map(|(word, ..)| *word).collect();
+        assert_eq!(engine["kinds"]["items"]["enum"], serde_json::json!(kinds), "{name}");
+        assert_eq!(engine.as_object().unwrap().len(), SETTINGS.len() + 1, "{name}");
+        for setting in SETTINGS {
+            let field = &engine[setting.name];
+            match setting.values {
+                Values::Words(words) => assert_eq!(field["enum"], serde_json::json!(words), "{name}: {}", setting.name),
+                Values::Numbers { least, most } => {
+                    let bounds = (field["minimum"].as_i64(), field["maximum"].as_i64());
+                    assert_eq!(bounds, (Some(least), Some(most)), "{name}: {}", setting.name);
+                }
+            }
+        }
     }
 }
 
@@ -69,6 +94,46 @@ fn rules_page() -> String {
         _ = writeln!(page, "- `{}`{mark} {level}: {}", rule.id, rule.summary);
     }
     page
+}
+
+/// Returns the page of what engines read, from the table of facts.
+fn engines_page() -> String {
+    use rolegate::model::engine::{Computed, KINDS, SETTINGS};
+    let mut page = "# What engines read\n\nThe variables, labels and annotations of each engine that the annotation `rolegate.dev/engine` names, \
+                    and where each name was\nread. [The guide](guides/engines.md) shows them in use. Where two engines of one pod share a name, the \
+                    first one's counts.\n\nA variable that a flag takes is not read by the engine itself: the command line says \
+                    `--flag=$(NAME)`.\n"
+        .to_owned();
+    for (word, kind, port) in KINDS {
+        _ = write!(page, "\n## {word}\n\n");
+        if let Some(port) = port {
+            _ = writeln!(page, "The processes meet at port {port}, unless `port` says another.\n");
+        }
+        page.push_str("| name | is a | value | read by | version | read in |\n|---|---|---|---|---|---|\n");
+        for fact in kind.facts() {
+            let value = match fact.computed {
+                Computed::Fixed(value) => format!("`{value}`"),
+                Computed::Field(path) => format!("field `{path}` of the pod"),
+                other => other.words().to_owned(),
+            };
+            let (name, target) = (fact.name, fact.target.as_str());
+            _ = writeln!(
+                page,
+                "| `{name}` | {target} | {value} | {} | {} | {} |",
+                fact.read_by, fact.version, fact.source
+            );
+        }
+    }
+    _ = write!(page, "\n## Settings\n\n| setting | values |\n|---|---|\n");
+    for setting in SETTINGS {
+        _ = writeln!(page, "| `{}` | {} |", setting.name, setting.values);
+    }
+    page
+}
+
+#[test]
+fn the_page_of_engines_is_that_of_their_facts() {
+    is_current("docs/engines.md", &engines_page());
 }
 
 /// Compares a stored page with its source; `make docs` updates it.

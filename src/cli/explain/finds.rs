@@ -22,27 +22,43 @@ pub(super) struct Finds {
     message: String,
 }
 
-/// Variables whose values are shown.
-const SHOWN: usize = 5;
+/// The Grove set of a pod.
+pub(super) enum OfSet {
+    Known(CliquePod, CliqueSet),
+    /// The reason for which it is not known.
+    Unknown(CliquePod, String),
+}
 
-impl Finds {
-    /// Reads the Grove set of a pod; `None` for other pods, and where there is nothing to be found.
-    pub(super) async fn of(pod: &Pod, connection: &Connection) -> Option<Self> {
+impl OfSet {
+    /// Reads the Grove set of a pod; `None` for other pods.
+    pub(super) async fn read(pod: &Pod, connection: &Connection) -> Option<Self> {
         let place = identify_clique_pod(pod)?;
         for kind in [POD_CLIQUE_SET, POD_GANG_SET] {
             let sets = api::<PodCliqueSet>(&connection.client, kind, Some(&connection.namespace));
             match sets.get(&place.set).await {
-                Ok(set) => {
-                    return Self::seen(pod, &connection.namespace, &place, &CliqueSet::from_set(kind, &set.object));
-                }
+                Ok(set) => return Some(Self::Known(place, CliqueSet::from_set(kind, &set.object))),
                 // The set is not there, or its kind is not served.
                 Err(kube::Error::Api(status)) if status.code == 404 => {}
                 Err(error) => {
-                    return Some(Self::unknown(&place, &format!("cannot be read: {}", connection.failure(&error))));
+                    let why = format!("cannot be read: {}", connection.failure(&error));
+                    return Some(Self::Unknown(place, why));
                 }
             }
         }
-        Some(Self::unknown(&place, "is not there"))
+        Some(Self::Unknown(place, "is not there".to_owned()))
+    }
+}
+
+/// Variables whose values are shown.
+const SHOWN: usize = 5;
+
+impl Finds {
+    /// Compares a pod with its Grove set; `None` where there is nothing to be found.
+    pub(super) fn of(pod: &Pod, namespace: &str, of: &OfSet) -> Option<Self> {
+        match of {
+            OfSet::Known(place, set) => Self::seen(pod, namespace, place, set),
+            OfSet::Unknown(place, why) => Some(Self::unknown(place, why)),
+        }
     }
 
     fn unknown(place: &CliquePod, why: &str) -> Self {

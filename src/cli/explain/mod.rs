@@ -1,6 +1,7 @@
 //! `rolegate explain`: why a pod or a group is held, what happens next, and what the user can do.
 
 mod advice;
+mod engine;
 mod finds;
 mod gates;
 mod group;

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::advice::advice;
-use super::finds::Finds;
+use super::engine::EngineStory;
+use super::finds::{Finds, OfSet};
 use super::gates::{Gate, gates};
 use super::place::{Place, not_bound, pinned};
 use super::replicas::{self, Awaited};
@@ -57,6 +58,9 @@ pub struct Story {
     /// The roles that a Grove pod finds.
     #[serde(skip_serializing_if = "Option::is_none")]
     finds: Option<Finds>,
+    /// The engine in the pod, and what it was given for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    engine: Option<EngineStory>,
     reason: Option<&'static str>,
     message: String,
     waits_for: Vec<Awaited>,
@@ -93,7 +97,7 @@ impl Story {
     /// Explains a pod, with reads of further objects.
     pub async fn of(pod: &Pod, whose: Whose, connection: &Connection, now: Timestamp) -> Self {
         let mut story = Self::begin(pod, &connection.namespace, now);
-        let mut strayed = None;
+        let (mut strayed, mut known) = (None, None);
         match whose {
             Whose::PodGroup(tree) => {
                 let tree = live::tree(tree, connection, &Rooms::default()).await;
@@ -104,6 +108,7 @@ impl Story {
                 story.take_group(pod, &identity, &picture);
                 let ordinal = story.place.as_ref().and_then(|place| place.ordinal);
                 strayed = picture.group().and_then(|group| strays(pod, group, &identity, ordinal));
+                known = Some((PodIdentity { ordinal, ..identity }, picture.group().cloned()));
             }
             Whose::Nobody if pod.has_gate(names::GATE) => story.orphaned(),
             Whose::Nobody => {}
@@ -113,7 +118,9 @@ impl Story {
         }
         story.you_can.extend(strayed);
         story.you_can.extend(native_gang(pod));
-        story.finds = Finds::of(pod, connection).await;
+        let of_set = OfSet::read(pod, connection).await;
+        story.finds = of_set.as_ref().and_then(|of| Finds::of(pod, &connection.namespace, of));
+        story.engine = EngineStory::of(pod, &connection.namespace, known.as_ref(), of_set.as_ref());
         story
     }
 
@@ -141,6 +148,7 @@ impl Story {
             pinned: BTreeMap::new(),
             pod_group: None,
             finds: None,
+            engine: None,
             reason: None,
             message: String::new(),
             waits_for: Vec::new(),
@@ -308,6 +316,9 @@ impl Story {
         }
         for (position, content) in self.finds.iter().flat_map(Finds::lines).enumerate() {
             line(if position == 0 { "finds" } else { "" }, &content);
+        }
+        for (position, content) in self.engine.iter().flat_map(EngineStory::lines).enumerate() {
+            line(if position == 0 { "engine" } else { "" }, &content);
         }
         match self.reason {
             Some(reason) => line("reason", &format!("{reason}: {}", self.message)),

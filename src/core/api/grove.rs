@@ -1,5 +1,7 @@
 //! Grove's PodCliqueSet and its former name PodGangSet: one shape under two kinds.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Meta, Object, ObjectKind, null_default};
@@ -55,6 +57,9 @@ pub struct CliqueTemplate {
     /// Role of the pods, where the design's text and example place it; the design's API places it in the spec.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role_name: Option<String>,
+    /// Annotations of the pods.
+    #[serde(deserialize_with = "null_default", skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
     #[serde(deserialize_with = "null_default")]
     pub spec: CliqueSpec,
 }

@@ -11,6 +11,7 @@ pub mod coordination;
 pub mod crd;
 pub mod definition;
 pub mod disruption_budget;
+pub mod engine;
 pub mod event;
 pub mod grove;
 pub mod int_or_string;

@@ -1,11 +1,14 @@
 //! Pods, limited to the fields for identity, hold, discovery and readiness.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::de::IgnoredAny;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::affinity::Affinity;
+use super::scheduling::Quantity;
 use super::{Meta, Object, ObjectKind, null_default};
 
 pub const POD: ObjectKind = ObjectKind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true };
@@ -65,6 +68,50 @@ pub struct Container {
     /// In order; `None` when the field is absent, because a patch depends on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<Vec<EnvVar>>,
+    #[serde(deserialize_with = "null_default", skip_serializing)]
+    pub resources: Resources,
+}
+
+/// Resources of a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Resources {
+    #[serde(deserialize_with = "null_default")]
+    pub limits: Extended,
+    #[serde(deserialize_with = "null_default")]
+    pub requests: Extended,
+}
+
+/// Amounts of resources with a domain in their name, such as devices. Others are not kept: many pods are read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extended(pub Vec<(String, Quantity)>);
+
+impl<'de> Deserialize<'de> for Extended {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Amounts;
+
+        impl<'de> Visitor<'de> for Amounts {
+            type Value = Extended;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("amounts by resource")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Extended, A::Error> {
+                let mut amounts = Vec::new();
+                while let Some(name) = map.next_key::<Cow<'_, str>>()? {
+                    if name.contains('/') {
+                        amounts.push((name.into_owned(), map.next_value()?));
+                    } else {
+                        map.next_value::<IgnoredAny>()?;
+                    }
+                }
+                Ok(Extended(amounts))
+            }
+        }
+
+        deserializer.deserialize_map(Amounts)
+    }
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

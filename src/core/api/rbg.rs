@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::coordination::any;
+use super::engine::EngineSettings;
 use super::status::GroupStatus;
 use super::{Coordination, Meta, Object, ObjectKind, null_default, readable};
 
@@ -98,6 +99,9 @@ pub struct Role {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub annotations: Option<Value>,
+    /// Engine in the pods of the role. The annotation `rolegate.dev/engine` of a pod takes precedence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineSettings>,
 }
 
 /// An object of which only the presence is read.

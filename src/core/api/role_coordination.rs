@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::coordination::any;
+use super::engine::EngineSettings;
 use super::status::GroupStatus;
 use super::{Coordination, Meta, Object, ObjectKind, null_default, readable};
 
@@ -90,6 +91,9 @@ pub struct CoordinatedRole {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub replicas: Option<i64>,
+    /// Engine in the pods of the role. The annotation `rolegate.dev/engine` of a pod takes precedence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub engine: Option<EngineSettings>,
 }
 
 /// Names a workload in the same namespace.

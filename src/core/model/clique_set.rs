@@ -34,6 +34,8 @@ pub struct Clique {
     pub role: Option<String>,
     /// Path of the role: in the spec, or beside it when only that field is set.
     pub role_at: FieldPath,
+    /// Engine in the pods, as their annotation says.
+    pub engine: Option<String>,
     /// Pods, at least 1.
     pub replicas: u32,
     /// Maximum number of pods, when the clique is scaled by itself.
@@ -117,6 +119,7 @@ impl CliqueSet {
                 name: clique.name.clone(),
                 at,
                 role: beside.or_else(|| set(&clique.spec.role_name)),
+                engine: clique.annotations.get(names::ENGINE).cloned(),
                 role_at,
                 replicas: at_least_one(clique.spec.replicas),
                 max_replicas: clique

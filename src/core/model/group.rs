@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::engine::{EngineFault, read_settings};
 use super::moment::Moment;
 use super::pod_groups::PodGroupPolicy;
 use super::role::RoleWorkload;
 use super::workload::desired;
-use super::{Batching, Coordination, Elastic, FieldPath, GroupKey, Workload, WorkloadKey, WorkloadKind, names};
+use super::{Batching, Coordination, Elastic, Engine, FieldPath, GroupKey, Workload, WorkloadKey, WorkloadKind, names};
 use crate::api::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2};
 use crate::api::role_coordination::{CoordinatedRole, ROLE_COORDINATION};
 use crate::api::status::GroupStatus;
@@ -69,6 +70,8 @@ pub struct Role {
     pub replicas: Option<i64>,
     /// Roles that must be ready before the pods of this role are created.
     pub dependencies: Vec<String>,
+    /// Engine in its pods, or the faults of its settings.
+    pub engine: Option<Result<Engine, Vec<EngineFault>>>,
     pub workload: RoleWorkload,
 }
 
@@ -136,6 +139,7 @@ impl Group {
                 desired: desired(role.replicas),
                 replicas: role.replicas,
                 dependencies: role.dependencies.clone(),
+                engine: role.engine.as_ref().map(|engine| read_settings(engine, &at.child("engine"))),
                 workload: RoleWorkload::of_rbg_role(&key, kind.version, role, &at),
                 at,
             }
@@ -342,6 +346,7 @@ impl Role {
             desired: if desired_is_unknown { 0 } else { desired(written) },
             replicas: role.replicas,
             dependencies: Vec::new(),
+            engine: role.engine.as_ref().map(|engine| read_settings(engine, &at.child("engine"))),
             workload: RoleWorkload {
                 reference: reference.map(|reference| (reference.clone(), reference_at.clone())),
                 instances: None,
@@ -351,7 +356,8 @@ impl Role {
                 is_overdue: known.is_some_and(|workload| workload.is_overdue),
                 update_strategy: known.filter(|workload| workload.on_delete).map(|_| reference_at.clone()),
                 ordered: known.and_then(|workload| workload.one_by_one).map(|_| reference_at),
-                first_host: known.and_then(|workload| workload.first_host.clone()),
+                hosts: known.and_then(|workload| workload.hosts.clone()),
+                engines: known.map(|workload| workload.engines.clone()).unwrap_or_default(),
                 labels: known.and_then(|workload| workload.template_labels.last().cloned()).unwrap_or_default(),
                 standalone: false,
                 key,

@@ -169,6 +169,12 @@ impl<'a> Maker<'a> {
         }
     }
 
+    /// Reports whether the name of a pod is that of its instance and a number.
+    pub fn is_numbered_pod_of(meta: &Meta, instance: &str) -> bool {
+        let in_name = |pod: &str| pod.strip_prefix(instance)?.strip_prefix('-').and_then(number);
+        meta.name.as_deref().and_then(in_name).is_some()
+    }
+
     /// Returns the LeaderWorkerSet that the label names, if it creates this StatefulSet.
     fn leader_worker_set(meta: &'a Meta, stateful_set: &'a str) -> Option<Self> {
         let name = meta.label(names::LWS_NAME)?;

@@ -57,6 +57,26 @@ pub const PLACED_BY: &str = "rolegate.dev/pod-group";
 pub const DISCOVERY: &str = "rolegate.dev/discovery";
 /// Annotation of a Grove set: how far its pods find each other, one of [`super::clique_set::DISCOVERY_SCOPES`].
 pub const DISCOVERY_SCOPE: &str = "rolegate.dev/discovery-scope";
+/// Annotation of a pod, on its template: the engines in it and their settings, `vllm; scope=role`.
+pub const ENGINE: &str = "rolegate.dev/engine";
+/// Annotation of a pod, `container=NAME,NAME;…`: the variables that each of its containers has for its engine. It tells them
+/// from the user's own when the pod is reviewed again.
+pub const ENGINE_VARIABLES: &str = "rolegate.dev/engine-variables";
+/// Label of a pod with an engine: its place among the pods of its process group, from 0. A router selects leaders by it.
+pub const NODE_RANK: &str = "rolegate.dev/node-rank";
+/// Label of a pod with an engine: the phase that it serves, `prefill` or `decode`.
+pub const SERVES: &str = "rolegate.dev/serves";
+/// llm-d: the phase that a pod serves.
+pub const LLM_D_ROLE: &str = "llm-d.ai/role";
+/// llm-d's router, and `DisaggregatedSet`: role of a pod.
+pub const DISAGGREGATED_ROLE: &str = "disaggregatedset.x-k8s.io/role";
+/// llm-d's router, and `DisaggregatedSet`: revision of all roles, equal for pods that may serve together.
+pub const DISAGGREGATED_REVISION: &str = "disaggregatedset.x-k8s.io/revision";
+/// llm-d's router, and `DisaggregatedSet`: copy of all roles, whose pods are to serve together.
+pub const DISAGGREGATED_SLICE: &str = "disaggregatedset.x-k8s.io/slice";
+/// SGLang's router: port of the bootstrap server of a prefill (annotation).
+pub const SGLANG_BOOTSTRAP_PORT: &str = "sglang.ai/bootstrap-port";
+
 /// Annotation of the object that carries a group, RFC 3339: recoveries that waited for a person at that time go on.
 pub const RESUMED_AT: &str = "rolegate.dev/resumed-at";
 /// Annotation of the object that carries a group, RFC 3339: rollouts that paused at that time go on.

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::first_host;
+use super::names;
 use super::workload::Unlabelled;
-use super::{FieldPath, GroupKey, WorkloadKey, WorkloadKind};
+use super::{FieldPath, GroupKey, Hosts, WorkloadKey, WorkloadKind};
 use crate::api;
 use crate::api::role_coordination::WorkloadRef;
 
@@ -31,8 +31,10 @@ pub struct RoleWorkload {
     pub update_strategy: Option<FieldPath>,
     /// Path of the field that makes the workload create pods one after another.
     pub ordered: Option<FieldPath>,
-    /// DNS name of the role's first pod within the namespace, if its workload has a governing Service.
-    pub first_host: Option<String>,
+    /// DNS names of the role's pods, if its workload has a governing Service.
+    pub hosts: Option<Hosts>,
+    /// Engines that the pod templates of the workload ask for, as their annotations say.
+    pub engines: Vec<String>,
     /// Labels that the role's pods are known to carry.
     pub labels: BTreeMap<String, String>,
     /// True when the role says that each of its instances is one pod.
@@ -68,13 +70,14 @@ impl RoleWorkload {
         let kind = WorkloadKind::parse(word);
         let instances = INSTANCE_SETS.contains(&word).then(|| instances(role));
         Self {
-            first_host: first_host::of_rbg_role(&key.name, &name, kind, instances == Some(Instances::Random), role),
+            hosts: Hosts::of_rbg_role(&key.name, &name, kind, instances == Some(Instances::Random), role),
             instances,
             key: kind.map(|kind| WorkloadKey { namespace: key.namespace.to_string(), kind, name }),
             update_strategy: strategies.iter().find(|(_, value)| is_set(value)).map(|(field, _)| at.child(*field)),
             ordered: (role.pod_management_policy.as_deref() == Some("OrderedReady"))
                 .then(|| at.child("podManagementPolicy")),
             labels: template_labels(role),
+            engines: template_engine(role).into_iter().collect(),
             standalone: role.standalone_pattern.is_some(),
             ..Self::default()
         }
@@ -123,6 +126,11 @@ fn template_labels(role: &api::rbg::Role) -> BTreeMap<String, String> {
     let labels = role.template.as_ref().and_then(|template| template.pointer("/metadata/labels"));
     let entries = labels.and_then(Value::as_object).into_iter().flatten();
     entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+fn template_engine(role: &api::rbg::Role) -> Option<String> {
+    let annotations = role.template.as_ref()?.pointer("/metadata/annotations")?;
+    Some(annotations.get(names::ENGINE)?.as_str()?.to_owned())
 }
 
 fn is_empty(value: &Value) -> bool {

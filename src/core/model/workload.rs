@@ -6,7 +6,7 @@ use std::fmt;
 use super::names::LABEL_SCHEMES;
 use super::share::Unavailable;
 use super::workload_kind::Surge;
-use super::{RolloutClaim, WorkloadKind};
+use super::{Hosts, RolloutClaim, WorkloadKind};
 use crate::api::IntOrString;
 
 /// Kind, namespace and name of a workload.
@@ -77,8 +77,10 @@ pub struct Workload {
     pub queued_as_one: bool,
     /// Annotation by which its pods ask Kueue for a place in a topology.
     pub asks_kueue: Option<&'static str>,
-    /// DNS name of its first pod within the namespace, `decode-0.decode`; `None` without a governing Service.
-    pub first_host: Option<String>,
+    /// DNS names of its pods within the namespace; `None` without a governing Service.
+    pub hosts: Option<Hosts>,
+    /// Engines that its pod templates ask for, as their annotations say; each once.
+    pub engines: Vec<String>,
 }
 
 /// Labels that the pods of a workload lack, and the effect.

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::share::Unavailable;
 use super::workload::{OneByOne, desired};
-use super::{RolledWorkload, ScaledWorkload, Workload, WorkloadKind, names, queued, rolled, rollout_claim};
+use super::{Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, names, queued, rolled, rollout_claim};
 use crate::api::status::Condition;
 use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
 use crate::api::{Meta, Object};
@@ -99,7 +99,6 @@ impl WorkloadObject for StatefulSet {
 
     fn workload(&self) -> Workload {
         let spec = &self.spec;
-        let first_host = format!("{}-{}.{}", self.metadata.display_name(), spec.ordinals.start, spec.service_name);
         Workload {
             partition: rolled::partition_of_user(&self.metadata, spec.update_strategy.rolling_update.partition),
             on_delete: spec.update_strategy.r#type == "OnDelete",
@@ -107,7 +106,7 @@ impl WorkloadObject for StatefulSet {
             one_by_one: self.is_ordered().then_some(OneByOne::OrderedReady),
             min_ready_seconds: seconds(spec.min_ready_seconds),
             queued_as_one: queued::is_queued_as_one(&self.metadata, &spec.template.metadata),
-            first_host: (!spec.service_name.is_empty()).then_some(first_host),
+            hosts: Hosts::of_stateful_set(self.metadata.display_name(), spec.ordinals.start, &spec.service_name),
             ..plain(self, spec.replicas, [&spec.template])
         }
     }
@@ -166,10 +165,10 @@ impl WorkloadObject for LeaderWorkerSet {
             max_surge: bounds.max_surge.clone(),
             max_unavailable: bounds.max_unavailable.clone(),
             one_by_one,
-            first_host: Some(match spec.network_config.subdomain_policy.as_str() {
-                "UniquePerReplica" => format!("{name}-0.{name}-0", name = self.metadata.display_name()),
-                _ => format!("{name}-0.{name}", name = self.metadata.display_name()),
-            }),
+            hosts: Some(Hosts::of_leader_worker_set(
+                self.metadata.display_name(),
+                spec.network_config.subdomain_policy == "UniquePerReplica",
+            )),
             ..plain(self, spec.replicas, template.leader_template.iter().chain([&template.worker_template]))
         }
     }
@@ -242,6 +241,17 @@ fn seconds(written: Option<i64>) -> u32 {
     u32::try_from(written.unwrap_or(0).max(0)).unwrap_or(u32::MAX)
 }
 
+/// Returns the engines of templates, each once.
+fn engines(templates: &[&PodTemplate]) -> Vec<String> {
+    let mut engines: Vec<String> = Vec::new();
+    for engine in templates.iter().filter_map(|template| template.metadata.annotation(names::ENGINE)) {
+        if !engines.iter().any(|known| known == engine) {
+            engines.push(engine.to_owned());
+        }
+    }
+    engines
+}
+
 /// Returns the fields common to all kinds: name, replicas of one pod, templates.
 fn plain<'a, T: WorkloadObject>(
     object: &T,
@@ -271,6 +281,7 @@ fn plain<'a, T: WorkloadObject>(
         owner: meta.controller().map(|owner| format!("{} {:?}", owner.kind, owner.name)),
         queued_as_one: false,
         asks_kueue: templates.iter().find_map(|template| queued::asks_for_topology(&template.metadata)),
-        first_host: None,
+        hosts: None,
+        engines: engines(&templates),
     }
 }

@@ -8,7 +8,7 @@ use json_patch::jsonptr::Token;
 use serde::Serialize;
 
 use super::Patch;
-use super::env::{Variable, prepend};
+use super::env::{EngineVariable, Variable, write};
 use super::terms::{Term, merge};
 use crate::api::{ObjectKind, Pod};
 use crate::model::names;
@@ -32,6 +32,8 @@ pub(super) struct Additions {
     pub terms: Vec<Term>,
     /// Variables at the start of the environment of every container.
     pub variables: Vec<Variable>,
+    /// Variables of the pod's engine, which follow them.
+    pub engine: Vec<EngineVariable>,
     /// Shown to the creator of the pod.
     pub warnings: Vec<String>,
 }
@@ -39,12 +41,16 @@ pub(super) struct Additions {
 impl Additions {
     /// Returns the smallest patch that adds what the pod lacks, and all warnings.
     pub fn into_patch(self, pod: &Pod) -> (Patch, Vec<String>) {
-        let Self { labels, mut annotations, held_by, carrier, born_as, pinned, terms, variables, mut warnings } = self;
+        let Self { labels, mut annotations, held_by, carrier, born_as, pinned, terms, variables, engine, mut warnings } =
+            self;
+        let mut environment = Patch::default();
+        let written = write(&mut environment, pod, &variables, &engine);
         let mut patch = Patch::default();
         let held = held_by.is_some();
         annotations.extend(held_by.map(|by| (names::HELD_BY.into(), by)));
         annotations.extend(born_as.map(|born_as| (names::BORN_AS.into(), born_as)));
         annotations.extend(carrier.map(|kind| (names::CARRIER.into(), kind.full_name())));
+        annotations.extend(written.of_engine.map(|names| (names::ENGINE_VARIABLES.into(), names)));
         patch.set_entries("/metadata/labels", &pod.metadata.labels, borrowed(&labels));
         patch.set_entries("/metadata/annotations", &pod.metadata.annotations, borrowed(&annotations));
         if held && !pod.has_gate(names::GATE) {
@@ -59,7 +65,8 @@ impl Additions {
             pinned.iter().for_each(|key| patch.remove(format!("/spec/nodeSelector/{}", Token::new(key).encoded())));
         }
         merge(&mut patch, pod.spec.affinity.as_ref(), terms);
-        warnings.extend(prepend(&mut patch, pod, &variables));
+        patch.extend(environment);
+        warnings.extend(written.warnings);
         (patch, warnings)
     }
 }

@@ -33,6 +33,11 @@ impl Subject {
         }
     }
 
+    /// Returns a pod with a known identity.
+    pub fn known(identity: Option<PodIdentity>, place: Option<CliquePod>, namespace: &str) -> Self {
+        Self { identity, place, namespace: namespace.to_owned(), ..Self::default() }
+    }
+
     /// Reports whether the pod names no known object: it is not mutated.
     pub fn is_foreign(&self) -> bool {
         self.identity.is_none() && self.place.is_none() && self.pod_group.is_none()

@@ -84,7 +84,7 @@ pub(super) fn of_group(context: &MutationContext<'_>, additions: &mut Additions)
     }
     let (namespace, domain) = (context.subject.namespace(), &*context.settings.cluster_domain);
     let mut seen = BTreeSet::new();
-    let with_host = group.roles.iter().filter_map(|role| Some((role, role.workload.first_host.as_ref()?)));
+    let with_host = group.roles.iter().filter_map(|role| Some((role, role.workload.hosts.as_ref()?.first()?)));
     let peers: Vec<_> = with_host
         .filter(|(role, _)| is_role_name(&role.name) && seen.insert(env_name(&role.name)))
         .map(|(role, host)| Peer {

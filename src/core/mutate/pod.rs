@@ -1,7 +1,7 @@
 //! Mutation of a pod at creation, as a table of steps: everything that cannot be added later.
 
 use super::additions::Additions;
-use super::{Patch, affinity, discovery, labels, membership, subgroup};
+use super::{Patch, affinity, discovery, engine, labels, membership, subgroup};
 use crate::api::Pod;
 use crate::model::{names, pinned, queued};
 use crate::mutate::context::{Coordinated, GroupLookup, Lookups, MutationContext, PodSettings, Subject};
@@ -34,6 +34,7 @@ const STEPS: &[Step] = &[
     subgroup::of_role,
     discovery::of_clique,
     discovery::of_group,
+    engine::of_pod,
 ];
 
 /// Mutates a pod at creation. Pure: the same input gives the same patch, also on a dry run, and a mutated pod gives an empty

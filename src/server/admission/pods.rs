@@ -8,8 +8,8 @@ use crate::api::Pod;
 use crate::api::review::Request;
 use crate::cluster::read::lookup::LookupError;
 use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind};
-use crate::mutate::{GroupLookup, Lookups, PodMutation, Subject, TopologyLookup, mutate_pod};
-use crate::rules::judge_names;
+use crate::mutate::{GroupLookup, Lookups, PodMutation, Subject, TopologyLookup, engine_needs_group, mutate_pod};
+use crate::rules::{judge_engine, judge_names};
 use crate::server::admission::answer::Verdict;
 use crate::server::admission::{Admission, AdmissionError};
 
@@ -63,7 +63,9 @@ impl Admission {
         };
         let mutation = mutate_pod(pod, &subject, &lookups, &self.pods);
         let PodMutation { patch, warnings, held_by, .. } = mutation;
-        Ok(Verdict { patch, warnings, held_by, ..Verdict::default() })
+        // A pod with a wrong engine is refused, or held all the same where rules only warn.
+        let judged = judge_engine(pod, self.lookup.options().rules);
+        Ok(Verdict { judged, patch, warnings, held_by })
     }
 
     /// Returns the group of a pod, by a live read where it decides what cannot be added later.
@@ -76,10 +78,11 @@ impl Admission {
         let (Some(key), arrived) = (subject.group(), Instant::now()) else { return Ok(None) };
         let group = self.lookup.group(key, deadline).await?;
         let group = self.renewed(group, subject, pod, arrived, deadline).await?;
-        let Some(discovering) = group.as_ref().filter(|group| self.pods.discovery && group.discovery) else {
-            return Ok(group);
-        };
-        let group = Box::pin(self.with_hosts(discovering, deadline)).await?;
+        let role = subject.identity.as_ref().and_then(|identity| identity.role.as_deref());
+        let finds =
+            |group: &&Arc<Group>| (self.pods.discovery && group.discovery) || engine_needs_group(pod, group, role);
+        let Some(finding) = group.as_ref().filter(finds) else { return Ok(group) };
+        let group = Box::pin(self.with_hosts(finding, deadline)).await?;
         // The watches go on meanwhile: their newer state may free a pod that would have been held before.
         self.renewed(group, subject, pod, arrived, deadline).await
     }

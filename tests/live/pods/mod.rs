@@ -6,6 +6,7 @@ mod deadlocks;
 mod discovery;
 mod domains;
 mod encodings;
+mod engines;
 pub mod gangs;
 mod leader_worker_sets;
 mod numbers;

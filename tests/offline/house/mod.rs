@@ -93,7 +93,7 @@ const NAME_A_WORKLOAD_KIND: &[(&str, &str)] = &[
     ("cluster/index/pods.rs", "labels and owners tell which kind has made a pod"),
     ("cluster/index/workloads.rs", "StatefulSets alone begin to count anywhere"),
     ("cluster/read/lookup/named.rs", "StatefulSets alone are read before their pods are numbered"),
-    ("core/model/first_host.rs", "RBG names the pods of each kind in its own way"),
+    ("core/model/hosts.rs", "RBG names the pods of each kind in its own way"),
     ("core/model/workload_kind.rs", "the rows"),
     ("core/model/workload_object.rs", "the types"),
     ("server/admission/pods.rs", "StatefulSets alone are read before their pods are numbered"),

@@ -81,6 +81,11 @@ pub struct Lookup {
 }
 
 impl Lookup {
+    /// Returns the options of rules.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
     /// Returns a lookup in this index, with this client for live reads, and these options of rules. Clones share one budget.
     pub fn new(client: Client, index: SharedIndex, options: Options) -> Self {
         Self { client, index, options, slots: Slots::new(AT_A_TIME), for_rules: Arc::new(Semaphore::new(AT_A_TIME)) }

@@ -4,16 +4,22 @@ use crate::api::Object;
 use crate::api::service::Service;
 use crate::model::workload_kind::PodController;
 use crate::model::{Group, GroupKey, Role, names};
+use crate::rules::engine::meets_other_replicas;
 use crate::rules::{Cause, Known, Need, Report, World};
 
 /// Returns the Services in the addresses of first pods that the user creates. Those of LeaderWorkerSets and RoleBasedGroups
 /// are created by their operators.
 fn services(group: &Group) -> impl Iterator<Item = (&Role, GroupKey)> {
-    let roles = group.roles.iter().filter(|role| group.discovery && is_set(role));
-    roles.filter_map(|role| {
-        let (_, service) = role.workload.first_host.as_ref()?.split_once('.')?;
+    given(group).filter_map(|role| {
+        let host = role.workload.hosts.as_ref()?.first()?;
+        let (_, service) = host.split_once('.')?;
         Some((role, GroupKey::new(&group.key.namespace, service)))
     })
+}
+
+/// Returns the roles of StatefulSets whose addresses pods are given: by discovery, or since their engine meets other replicas.
+fn given(group: &Group) -> impl Iterator<Item = &Role> {
+    group.roles.iter().filter(|role| is_set(role) && (group.discovery || meets_other_replicas(role)))
 }
 
 fn is_set(role: &Role) -> bool {
@@ -27,9 +33,9 @@ pub(super) fn needs(group: &Group) -> impl Iterator<Item = Need> {
 
 /// Warns where the given addresses do not resolve, or only once the pods are ready.
 pub(super) fn addresses(group: &Group, world: &World, report: &mut Report) {
-    for role in group.roles.iter().filter(|role| group.discovery && is_set(role)) {
+    for role in given(group) {
         let Some((reference, at)) = role.workload.reference.as_ref() else { continue };
-        if role.workload.first_host.is_none() && !role.workload.desired_is_unknown {
+        if role.workload.hosts.is_none() && !role.workload.desired_is_unknown {
             let detail = format!(
                 "{} {:?} has no `serviceName`: no pod is given the address of role {:?}",
                 reference.kind, reference.name, role.name
@@ -41,7 +47,7 @@ pub(super) fn addresses(group: &Group, world: &World, report: &mut Report) {
         let Some((_, at)) = role.workload.reference.as_ref() else { continue };
         let what = match world.service(&key) {
             Known::Present(service) => wrong(service),
-            Known::Absent => Some("is not there"),
+            Known::Absent => Some(ABSENT),
             Known::Unknown => {
                 report.not_judged(&role.name, at.clone(), &Need::Service(key.clone()));
                 None
@@ -50,7 +56,11 @@ pub(super) fn addresses(group: &Group, world: &World, report: &mut Report) {
         if let Some(what) = what {
             let detail =
                 format!("Service {:?} {what}: the address of role {:?} does not resolve", &*key.name, role.name);
-            let detail = if what == NOT_PUBLISHED { format!("{detail} before its pods are ready") } else { detail };
+            let detail = match what {
+                NOT_PUBLISHED => format!("{detail} before its pods are ready"),
+                ABSENT => format!("{detail}{}", to_apply(role, &key.name)),
+                _ => detail,
+            };
             report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
         }
     }
@@ -65,6 +75,23 @@ pub(super) fn scope(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
+/// Returns the Service that a role lacks, as far as the labels of its pods tell.
+fn to_apply(role: &Role, name: &str) -> String {
+    let labels = &role.workload.labels;
+    let ours: Vec<_> = [names::GROUP, names::ROLE].iter().filter_map(|key| labels.get_key_value(*key)).collect();
+    let all = if ours.len() == 2 { ours } else { labels.iter().collect() };
+    if all.is_empty() {
+        return String::new();
+    }
+    let selector: Vec<_> = all.into_iter().map(|(key, value)| format!("{key}: {value:?}")).collect();
+    format!(
+        "; apply {{apiVersion: v1, kind: Service, metadata: {{name: {name}}}, spec: {{clusterIP: None, \
+         publishNotReadyAddresses: true, selector: {{{}}}}}}}",
+        selector.join(", ")
+    )
+}
+
+const ABSENT: &str = "is not there";
 const NOT_PUBLISHED: &str = "lacks `publishNotReadyAddresses: true`";
 
 fn wrong(service: &Service) -> Option<&'static str> {

@@ -25,7 +25,7 @@ use super::decode::DecodeError;
 use super::judged::JudgedObject;
 use super::question::Question;
 use super::rule::{ChangeRule, Rule};
-use super::{Need, World};
+use super::{Need, World, engine};
 use crate::model::Group;
 
 pub use needs::needs_of_group;
@@ -124,6 +124,11 @@ const RULES: &[Rule<Group>] = &[
         "segments-autoscaler",
         "no autoscaler scales a workload that is scaled with its group, and one at most the group",
         elastic::autoscalers,
+    ),
+    Rule::either(
+        "engine",
+        "the engine of a role is known, its settings are valid, and its pods have them",
+        engine::of_roles,
     ),
     Rule::warning("discovery-service", "the addresses that pods are given resolve", discovery::addresses),
     Rule::warning("discovery-scope", "discovery-scope stands where it has an effect", discovery::scope),

@@ -9,7 +9,7 @@ use super::decode::{DecodeError, decode};
 use super::judged::JudgedObject;
 use super::question::Question;
 use super::rule::{ChangeRule, Rule};
-use super::{Severity, Violation, World};
+use super::{Severity, Violation, World, engine};
 use crate::model::CliqueSet;
 
 const RULES: &[Rule<CliqueSet>] = &[
@@ -18,6 +18,7 @@ const RULES: &[Rule<CliqueSet>] = &[
     Rule::error("grove-role-reserved", "the variables of a role are nobody else's", roles::reserved),
     Rule::warning("grove-role-missing", "of cliques that find each other, all have a role or none has", roles::missing),
     Rule::either("grove-discovery-scope", "discovery-scope is a known word, and has an effect", scope::known),
+    Rule::either("grove-engine", "the engines of cliques are known, and their settings are valid", engine::of_cliques),
     Rule::error("grove-clique-unknown", "the cliques of a scaling group exist", cliques::exist),
     Rule::error("grove-clique-shared", "a clique is in one scaling group, once", cliques::in_one_group),
     Rule::either("grove-hostname", "the hostnames of all pods are valid", hostnames::valid),

@@ -13,7 +13,7 @@ use super::decode::{DecodeError, decode};
 use super::judged::JudgedObject;
 use super::question::{Judged, Operation, Question};
 use super::rule::{Rule, run};
-use super::{KaiDialect, Need, Severity, Violation, World};
+use super::{KaiDialect, Need, RuleSettings, Severity, Violation, World, engine};
 use crate::api;
 use crate::api::pod_group::PodGroupSpec;
 use crate::model::{Dialect, GangTree};
@@ -38,13 +38,25 @@ const RULES: &[Rule<JudgedPodGroup>] = &[
 const NAMES: Rule<api::Pod> =
     Rule::either("pod-names", "what a pod names can be the name of an object", named::objects);
 
+/// Is judged before a pod is mutated: what it lacks cannot be added later.
+const ENGINE: Rule<api::Pod> =
+    Rule::error("pod-engine", "the engine of a pod is known, and its settings are valid", engine::of_pod);
+
 /// Rules of pods that name a group or a PodGroup.
-const POD_RULES: &[Rule<api::Pod>] =
-    &[NAMES, Rule::error("podgroup-leaf", "a pod of a PodGroup with subgroups is in one of its leaves", leaf::pods)];
+const POD_RULES: &[Rule<api::Pod>] = &[
+    NAMES,
+    ENGINE,
+    Rule::error("podgroup-leaf", "a pod of a PodGroup with subgroups is in one of its leaves", leaf::pods),
+];
 
 /// Judges the names in a pod, which needs no other object.
 pub fn judge_names(pod: &api::Pod) -> Judged {
     Judged::of(run(&[NAMES], pod, &World::default()))
+}
+
+/// Judges the engine of a pod, which needs no other object.
+pub fn judge_engine(pod: &api::Pod, settings: RuleSettings) -> Judged {
+    Judged::of(settings.weigh(run(&[ENGINE], pod, &World::default())))
 }
 
 impl KaiDialect {

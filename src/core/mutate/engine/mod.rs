@@ -1,0 +1,237 @@
+//! What a pod gets for the engine in it: variables, labels and annotations of the table of facts, with the values of its place.
+//!
+//! Everything is computed from the pod, its group and its Grove set; no other pod is looked up. The values are those of the birth of
+//! the pod: those of a replica never change, those of a role or a segment are outdated by a scale.
+
+mod born;
+mod devices;
+mod peers;
+mod rendezvous;
+#[cfg(test)]
+mod tests;
+
+use super::additions::{Additions, Entry};
+use super::env::{EngineVariable, EnvValue};
+use crate::api::Pod;
+use crate::model::engine::{Computed, EngineFault, Fact, Target, read_annotation};
+use crate::model::{Engine, Group, names, revision};
+use crate::mutate::context::{Coordinated, Lookups, MutationContext, PodSettings, Subject};
+
+pub use born::{BornWith, born_with};
+pub use rendezvous::{NoRendezvous, Rendezvous};
+
+/// Who asked for the engine of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskedBy {
+    /// The annotation of the pod.
+    Annotation,
+    /// The role of its group.
+    Role,
+}
+
+impl AskedBy {
+    /// Returns the place of the request.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Annotation => "annotation rolegate.dev/engine",
+            Self::Role => "engine of its role",
+        }
+    }
+}
+
+/// Returns the engine of a pod: that of its own annotation, else that of its role. `None` where nobody asked for one.
+pub fn engine_of(
+    pod: &Pod,
+    group: Option<&Group>,
+    role: Option<&str>,
+) -> Option<(AskedBy, Result<Engine, Vec<EngineFault>>)> {
+    if let Some(text) = pod.metadata.annotation(names::ENGINE) {
+        return Some((AskedBy::Annotation, read_annotation(text)));
+    }
+    let role = group?.role(role?)?;
+    Some((AskedBy::Role, role.engine.clone()?))
+}
+
+/// Reports whether the engine of a pod makes its values depend on the group.
+pub fn engine_needs_group(pod: &Pod, group: &Group, role: Option<&str>) -> bool {
+    let engine = engine_of(pod, Some(group), role);
+    engine.is_some_and(|(_, engine)| engine.is_ok_and(|engine| engine.needs_group()))
+}
+
+/// A variable, label or annotation that a pod gets, and the fact behind it.
+#[derive(Clone, Debug)]
+pub struct Given {
+    pub fact: &'static Fact,
+    pub name: String,
+    pub value: EnvValue,
+}
+
+/// What a pod gets for its engine.
+#[derive(Clone, Debug)]
+pub struct Presets {
+    pub asked_by: AskedBy,
+    pub engine: Engine,
+    /// Place of the pod among those that it meets.
+    pub rendezvous: Result<Rendezvous, NoRendezvous>,
+    /// Processes in the pod.
+    pub processes: u32,
+    pub given: Vec<Given>,
+    /// What is left out, and why.
+    pub warnings: Vec<String>,
+}
+
+/// Returns what a pod that is created now gets for its engine: `None` where nobody asked for one.
+///
+/// # Errors
+///
+/// When the settings of the engine have faults: the pod gets nothing.
+pub fn presets(
+    pod: &Pod,
+    subject: &Subject,
+    lookups: &Lookups<'_>,
+    settings: &PodSettings,
+) -> Option<Result<Presets, Vec<EngineFault>>> {
+    presets_in(&MutationContext::new(pod, subject, lookups, settings))
+}
+
+/// Adds what the engine of the pod reads. An existing label or annotation of another value stays.
+pub(super) fn of_pod(context: &MutationContext<'_>, additions: &mut Additions) {
+    let presets = match presets_in(context) {
+        None => return,
+        Some(Ok(presets)) => presets,
+        Some(Err(faults)) => {
+            let faults = faults.iter().map(|fault| format!("{}: {}", fault.at, fault.detail()));
+            let faults = faults.collect::<Vec<_>>().join("; ");
+            additions.warnings.push(format!("the pod gets nothing for its engine: {faults}"));
+            return;
+        }
+    };
+    additions.warnings.extend(presets.warnings);
+    for Given { fact, name, value } in presets.given {
+        let (word, present, entries) = match fact.target {
+            Target::Variable => {
+                additions.engine.push(EngineVariable { name, value });
+                continue;
+            }
+            Target::Label => ("label", context.pod.metadata.label(fact.name), &mut additions.labels),
+            Target::Annotation => {
+                ("annotation", context.pod.metadata.annotation(fact.name), &mut additions.annotations)
+            }
+        };
+        let EnvValue::Text(value) = value else { continue };
+        match present.filter(|present| *present != value) {
+            Some(present) => additions.warnings.push(format!(
+                "{word} {name} is {present:?} where the engine of the pod would get {value:?}: it is left as it is"
+            )),
+            None => entries.push(Entry::from((name.into(), value))),
+        }
+    }
+}
+
+fn presets_in(context: &MutationContext<'_>) -> Option<Result<Presets, Vec<EngineFault>>> {
+    let group = context.coordinated.map(|coordinated| coordinated.group);
+    let (asked_by, engine) = engine_of(context.pod, group, context.subject.role())?;
+    let engine = match engine {
+        Ok(engine) => engine,
+        Err(faults) => return Some(Err(faults)),
+    };
+    let rendezvous = rendezvous::of(context, &engine);
+    let processes = engine.procs_per_pod.unwrap_or_else(|| devices::of_pod(context.pod)).max(1);
+    let mut presets = Presets { asked_by, engine, rendezvous, processes, given: Vec::new(), warnings: Vec::new() };
+    presets.fill(context);
+    Some(Ok(presets))
+}
+
+impl Presets {
+    fn fill(&mut self, context: &MutationContext<'_>) {
+        let facts: Vec<_> = self.engine.facts().collect();
+        let mut left_out = Vec::new();
+        let mut without_leader = Vec::new();
+        for fact in facts {
+            if fact.computed == Computed::Peers {
+                match peers::of(context) {
+                    Ok(peers) => self.given.extend(peers.into_iter().map(|(name, value)| Given {
+                        fact,
+                        name,
+                        value: EnvValue::Text(value),
+                    })),
+                    Err(why) => self.warnings.push(why),
+                }
+                continue;
+            }
+            match self.value(fact, context) {
+                Some(value) => self.given.push(Given { fact, name: fact.name.to_owned(), value }),
+                None if fact.computed.needs_rendezvous() && self.rendezvous.is_err() => left_out.push(fact.name),
+                None if matches!(fact.computed, Computed::Leader | Computed::Endpoint) => {
+                    without_leader.push(fact.name);
+                }
+                None => {}
+            }
+        }
+        let of_engine = format!("engine {}", self.engine.words());
+        if let Some(why) = self.rendezvous.as_ref().err().filter(|_| !left_out.is_empty()) {
+            self.warnings.push(format!("{of_engine}: {} left out: {why}", left_out.join(", ")));
+        }
+        if !without_leader.is_empty() {
+            let why = NoRendezvous::NoService;
+            self.warnings.push(format!("{of_engine}: {} left out: {why}", without_leader.join(", ")));
+        }
+    }
+
+    /// Returns the value of a fact; `None` where it has none for this pod.
+    fn value(&self, fact: &Fact, context: &MutationContext<'_>) -> Option<EnvValue> {
+        let rendezvous = self.rendezvous.as_ref().ok();
+        let role = context.role_name();
+        let text = match fact.computed {
+            Computed::Field(path) => return Some(EnvValue::Field(path)),
+            Computed::Fixed(value) => value.to_owned(),
+            Computed::Leader => rendezvous?.leader.clone()?,
+            Computed::Port => self.engine.port_of(fact.kind)?.to_string(),
+            Computed::Endpoint => format!("{}:{}", rendezvous?.leader.as_ref()?, self.engine.port_of(fact.kind)?),
+            Computed::Nodes => rendezvous?.nodes.to_string(),
+            Computed::NodeRank => rendezvous?.rank.to_string(),
+            Computed::Processes => self.processes.to_string(),
+            Computed::WorldSize => product(rendezvous?.nodes, self.processes),
+            Computed::FirstRank => product(rendezvous?.rank, self.processes),
+            Computed::Serves => self.engine.serves_in(role)?.to_owned(),
+            Computed::Role => names::label_value(role?),
+            Computed::BootstrapPort => {
+                let serves = self.engine.serves_in(role)?;
+                serves.contains("prefill").then(|| self.engine.bootstrap_port().to_string())?
+            }
+            Computed::Cohort => {
+                let Coordinated { group, role, .. } = context.coordinated?;
+                let cohort = group.cohort(role, revision(&context.pod.metadata)?).filter(|_| group.rolls(role));
+                names::label_value(cohort?)
+            }
+            Computed::Segment => context.segment_name()?,
+            Computed::Peers => return None,
+        };
+        Some(EnvValue::Text(text))
+    }
+}
+
+fn product(one: u32, other: u32) -> String {
+    (u64::from(one) * u64::from(other)).to_string()
+}
+
+impl MutationContext<'_> {
+    /// Returns the name of the pod's role: in a group that of its label, in a Grove set that of its clique.
+    fn role_name(&self) -> Option<&str> {
+        if let Some(place) = &self.subject.place {
+            let clique = || self.lookups.clique_set?.cliques.iter().find(|clique| clique.name == place.clique);
+            return Some(clique().and_then(|clique| clique.role.as_deref()).unwrap_or(&place.clique));
+        }
+        self.subject.role()
+    }
+
+    /// Returns the name of the pod's segment; in a Grove set, of the copy of its scaling group.
+    fn segment_name(&self) -> Option<String> {
+        if let Some(place) = &self.subject.place {
+            let (_, copy) = place.scaling_group.as_ref()?;
+            return Some(format!("{}-{copy}", place.set_replica));
+        }
+        let Coordinated { group, role, ordinal } = self.coordinated?;
+        Some(group.batching_of(role)?.batch_of(role, ordinal?)?.to_string())
+    }
+}
