@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::pod::{PodCondition, is_true};
-use super::scheduling::Quantity;
+use super::quantity::Quantity;
 use super::{Meta, Object, ObjectKind, null_default};
 
 pub const NODE: ObjectKind = ObjectKind { group: "", version: "v1", kind: "Node", plural: "nodes", namespaced: false };

@@ -8,7 +8,7 @@ use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::affinity::Affinity;
-use super::scheduling::Quantity;
+use super::quantity::Quantity;
 use super::{Meta, Object, ObjectKind, null_default};
 
 pub const POD: ObjectKind = ObjectKind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true };

@@ -58,11 +58,10 @@ impl Hosts {
         let first_pod = match kind {
             Some(WorkloadKind::LeaderWorkerSet) => return Some(Self::of_leader_worker_set(workload, false)),
             Some(WorkloadKind::StatefulSet) => "",
-            Some(WorkloadKind::Deployment) => return None,
             None if has_random_names => return None,
             None if role.leader_worker_pattern.is_some() => "-0",
             None if role.standalone_pattern.is_some() => "",
-            None => return None,
+            Some(WorkloadKind::Deployment) | None => return None,
         };
         let replicas = Replicas::Numbered { name: workload.to_owned(), start: 0 };
         Some(Self { replicas, first_pod, service: Service::Named(rbg_service(group, &role.name)) })
@@ -148,14 +147,14 @@ mod tests {
 
     use super::*;
 
-    fn pod(owner: (&str, &str), name: &str, more: Value) -> Pod {
+    fn pod(owner: (&str, &str), name: &str, more: &Value) -> Pod {
         let mut pod = json!({
             "metadata": {
                 "name": name,
                 "ownerReferences": [{ "apiVersion": "v1", "kind": owner.0, "name": owner.1, "controller": true }],
             },
         });
-        json_patch::merge(&mut pod, &more);
+        json_patch::merge(&mut pod, more);
         serde_json::from_value(pod).unwrap()
     }
 
@@ -171,32 +170,32 @@ mod tests {
     #[test]
     fn pods_of_every_maker_know_the_first_pod_of_their_replica_and_of_others() {
         let in_service = |service: &str| json!({ "spec": { "subdomain": service } });
-        let set = pod(("StatefulSet", "d"), "d-7", in_service("d-svc"));
+        let set = pod(("StatefulSet", "d"), "d-7", &in_service("d-svc"));
         assert_eq!(names(&set, Some(2)), known("d-7.d-svc", "d-8.d-svc"), "it counts from 5");
         let lws = |service: &str| {
             let mut more = in_service(service);
             more["metadata"] = json!({ "labels": { names::LWS_NAME: "d" } });
-            pod(("StatefulSet", "d-2"), "d-2-1", more)
+            pod(("StatefulSet", "d-2"), "d-2-1", &more)
         };
         assert_eq!(names(&lws("d"), Some(2)), known("d-2.d", "d-3.d"));
         assert_eq!(names(&lws("d-2"), Some(2)), known("d-2.d-2", "d-3.d-3"), "one Service for each group");
         let worker = json!({ "metadata": { "labels": { names::RBG_MEMBER: "1", names::RBG_INSTANCE_SIZE: "2" } } });
-        let worker = pod(("RoleInstance", "pd-decode-2"), "pd-decode-2-1", worker);
+        let worker = pod(("RoleInstance", "pd-decode-2"), "pd-decode-2-1", &worker);
         assert_eq!(names(&worker, Some(2)), known("pd-decode-2-0.s-pd-decode", "pd-decode-3-0.s-pd-decode"));
-        let alone = pod(("RoleInstance", "pd-decode-2"), "pd-decode-2", json!({}));
+        let alone = pod(("RoleInstance", "pd-decode-2"), "pd-decode-2", &json!({}));
         assert_eq!(names(&alone, Some(2)), known("pd-decode-2.s-pd-decode", "pd-decode-3.s-pd-decode"));
-        let job = pod(("Job", "j"), "j-2-x7f4b", in_service("j-svc"));
+        let job = pod(("Job", "j"), "j-2-x7f4b", &in_service("j-svc"));
         assert_eq!(names(&job, Some(2)), known("j-2.j-svc", "j-3.j-svc"));
     }
 
     #[test]
     fn what_nobody_knows_has_no_name() {
-        let without_service = pod(("StatefulSet", "d"), "d-7", json!({}));
+        let without_service = pod(("StatefulSet", "d"), "d-7", &json!({}));
         assert_eq!(names(&without_service, Some(2)), (None, None));
-        let deployment = pod(("ReplicaSet", "d-5f"), "d-5f-x", json!({ "spec": { "subdomain": "d" } }));
+        let deployment = pod(("ReplicaSet", "d-5f"), "d-5f-x", &json!({ "spec": { "subdomain": "d" } }));
         assert_eq!(names(&deployment, None), (None, None));
         let random = json!({ "metadata": { "labels": { names::RBG_MEMBER: "0", names::RBG_INSTANCE_SIZE: "2" } } });
-        let random = pod(("RoleInstance", "pd-decode-x7f4b"), "pd-decode-x7f4b-0", random);
+        let random = pod(("RoleInstance", "pd-decode-x7f4b"), "pd-decode-x7f4b-0", &random);
         assert_eq!(names(&random, None), (Some("pd-decode-x7f4b-0.s-pd-decode".to_owned()), None));
     }
 }

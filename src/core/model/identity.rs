@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::workload_object::LWS_EXCLUSIVE_TOPOLOGY;
 use super::{GroupKey, MadeBy, names};
 use crate::api::meta::OwnerReference;
 use crate::api::{Meta, Pod};
@@ -252,7 +251,7 @@ impl<'a> Maker<'a> {
     fn makes_at_once(self, meta: &Meta) -> bool {
         match self {
             Self::LeaderWorkerSet { .. } | Self::HashedGroup { .. } => {
-                meta.annotation(names::LWS_SIZE).is_some() && meta.annotation(LWS_EXCLUSIVE_TOPOLOGY).is_none()
+                meta.annotation(names::LWS_SIZE).is_some() && meta.annotation(names::LWS_EXCLUSIVE_TOPOLOGY).is_none()
             }
             Self::RoleInstance(_) => {
                 meta.label(names::RBG_INSTANCE_SIZE).is_some() && meta.label(names::RBG_MEMBER).is_some()

@@ -11,9 +11,6 @@ use crate::api::status::Condition;
 use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
 use crate::api::{Meta, Object};
 
-/// Annotation of a LeaderWorkerSet: workers follow their leader into its domain.
-pub const LWS_EXCLUSIVE_TOPOLOGY: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
-
 /// An object of one of the kinds of workload.
 pub trait WorkloadObject: Object + Clone + Debug + DeserializeOwned + Send + Sync + 'static {
     const KIND: WorkloadKind;
@@ -157,7 +154,7 @@ impl WorkloadObject for LeaderWorkerSet {
         let one_by_one = if spec.startup_policy.as_deref() == Some("LeaderReady") {
             Some(OneByOne::LeaderReady)
         } else {
-            self.metadata.annotation(LWS_EXCLUSIVE_TOPOLOGY).map(|_| OneByOne::ExclusiveTopology)
+            self.metadata.annotation(names::LWS_EXCLUSIVE_TOPOLOGY).map(|_| OneByOne::ExclusiveTopology)
         };
         Workload {
             replica_size: desired(template.size).max(1),

@@ -26,7 +26,7 @@ pub(super) fn of_pod(pod: &Pod) -> u32 {
 
 fn of_container(container: &Container) -> u32 {
     let resources = &container.resources;
-    let of = |amounts: &[(String, crate::api::scheduling::Quantity)]| {
+    let of = |amounts: &[(String, crate::api::quantity::Quantity)]| {
         let devices = amounts.iter().filter(|(name, _)| is_device(name));
         let numbers = devices.map(|(_, written)| amount(&written.0, 1).unwrap_or(0));
         u32::try_from(numbers.fold(0_i64, i64::saturating_add).max(0)).unwrap_or(u32::MAX)

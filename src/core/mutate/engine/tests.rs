@@ -65,9 +65,10 @@ fn expected(sizes: Sizes, replica: u32, member: u32) -> (u32, u32) {
 }
 
 fn containers(sizes: Sizes) -> Value {
-    let resources = match sizes.by_devices {
-        true => json!({ "limits": { "nvidia.com/gpu": sizes.processes.to_string(), "cpu": "4", "rdma/hca": 2 } }),
-        false => json!({}),
+    let resources = if sizes.by_devices {
+        json!({ "limits": { "nvidia.com/gpu": sizes.processes.to_string(), "cpu": "4", "rdma/hca": 2 } })
+    } else {
+        json!({})
     };
     json!([{ "name": "main", "resources": resources, "env": [{ "name": "OWN", "value": "$(MASTER_ADDR)" }] }, { "name": "side" }])
 }
@@ -213,7 +214,8 @@ fn ranks_and_sizes_follow_from_sizes_alone_whatever_makes_the_pods() {
                     assert_eq!(env[name], number.to_string(), "{name} in {sizes:?}");
                 }
                 let leader = &env["MASTER_ADDR"];
-                assert_eq!(env["DIST_INIT_ADDR"], format!("{leader}:29500"), "the port of the first engine");
+                assert_eq!(env["MASTER_PORT"], "29500", "the port of the first engine that names it");
+                assert_eq!(env["DIST_INIT_ADDR"], format!("{leader}:20000"), "the port of its own engine");
                 assert_eq!(nodes == 1, leader == "localhost", "{sizes:?}");
                 let others = ["DP_ADDRESS", "PET_MASTER_ADDR", "VLLM_DP_MASTER_IP"];
                 assert!(others.iter().all(|other| env[*other] == *leader), "{sizes:?}");
@@ -249,7 +251,12 @@ fn a_pod_that_is_reviewed_again_stays_as_it_is_and_a_container_that_came_meanwhi
             let (third, _) = reviewed(&between, &group, set.as_ref());
             assert_eq!(reviewed(&third, &group, set.as_ref()).0, third);
             let (before, after) = (&once["spec"]["containers"], &third["spec"]["containers"]);
-            assert_eq!(after[0]["env"], before[1]["env"], "the new container has what one without its own has");
+            let ours = after[0]["env"].as_array().unwrap();
+            let (first, own) = before[1]["env"].as_array().unwrap().split_at(ours.len());
+            assert_eq!(ours, first, "the new container has what one without its own has");
+            let of_maker =
+                |own: &Value| ["LWS_", "GROVE_"].iter().any(|maker| own["name"].as_str().unwrap().starts_with(maker));
+            assert!(own.iter().all(of_maker), "{own:?}");
             assert_eq!((&after[1]["env"], &after[2]["env"]), (&before[0]["env"], &before[1]["env"]));
         }
     }
