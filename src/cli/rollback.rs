@@ -80,9 +80,12 @@ impl Outcome {
         if self.error.is_some() {
             String::new()
         } else if self.coordinations.is_empty() {
-            "no rollout is under way that did not go back\n".to_owned()
+            "nothing to send back: no rollout is under way, or it goes back already\n".to_owned()
         } else {
-            format!("{namespace}/{group} goes back ({})\n", shown(&self.coordinations.join(", ")))
+            format!(
+                "{namespace}/{group} is asked to go back ({}); its condition RolledBack tells whether it does\n",
+                shown(&self.coordinations.join(", "))
+            )
         }
     }
 }

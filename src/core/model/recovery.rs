@@ -103,7 +103,7 @@ impl Recovery {
 
 /// Maximum of `limit` and `maxConcurrent`.
 const MOST: u32 = 1_000;
-pub(super) const MUST_BE_A_TIME: &str = "must be a duration of one second or more, such as 30s, 10m or 1h30m";
+pub const MUST_BE_A_TIME: &str = "must be a duration from one second to a year, such as 30s, 10m or 1h30m";
 const MUST_BE_A_LIMIT: &str = "must be from 1 to 1000";
 const MUST_BE_A_BLOCK: &str =
     "must have `policy`, `unreadyFor`, `limit`, `window` and `maxConcurrent` of the right types";

@@ -115,7 +115,7 @@ async fn a_person_sends_a_rollout_back() {
     duo.edit_held_back("prefill", "registry.invalid/broken:2");
     duo.until_new_ordinals("prefill", 3..4).await;
     let said = duo.stage.said(&["rollback", "llm"]).await;
-    assert!(said.contains("rollback-by-hand/llm goes back (roll)"), "{said}");
+    assert!(said.contains("rollback-by-hand/llm is asked to go back (roll)"), "{said}");
     duo.statuses.until("it is back", |status| is_back(status, "Requested")).await;
     assert_eq!(duo.new_ordinals("prefill"), [].into());
     duo.edit_good("prefill", "registry.invalid/x:3");

@@ -8,6 +8,7 @@ use crate::plan::placement::{Line, Placer, Sight};
 use crate::plan::reconcile::action::{Action, Ended, Target};
 use crate::plan::reconcile::braking::Braking;
 use crate::plan::reconcile::decided::Decided;
+use crate::plan::reconcile::lasting::Timed;
 use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
@@ -65,6 +66,8 @@ impl Reconciler {
         self.blind.clear();
         self.unkept.clear();
         self.braking.lead();
+        // Nobody has looked meanwhile: a rollout fails by what lasts from now on.
+        self.groups.values_mut().for_each(|memory| memory.waits.late = Timed::default());
         self.schedule_unkept(keys, now);
     }
 
@@ -294,6 +297,7 @@ mod tests {
     use super::*;
     use crate::model::Stance;
     use crate::plan::gangs::{TreePod, TreeSnapshot};
+    use crate::plan::rollout::{Late, LateWhat};
     use crate::plan::view::PodRef;
 
     #[test]
@@ -317,5 +321,24 @@ mod tests {
         assert!(waits(&reconciler));
         reconciler.pass(&tree, &snapshot, None, Uptime::ZERO, "");
         assert!(!waits(&reconciler));
+    }
+
+    #[test]
+    fn what_lasted_before_it_led_again_fails_no_rollout() {
+        let (group, second) = (GroupKey::new("ns", "pd"), Duration::from_secs(1));
+        let mut reconciler = Reconciler::new(LoopOptions::default());
+        let late = || Late { index: 0, since: None, what: LateWhat::Object { step: 1 } };
+        let overdue = |reconciler: &mut Reconciler, now| {
+            let late_of =
+                &mut reconciler.groups.entry(group.clone()).or_insert_with(|| Memory::new(Uptime::ZERO)).waits.late;
+            late_of.note([late()], Duration::ZERO, now);
+            !late_of.overdue(second, now).is_empty()
+        };
+        assert!(!overdue(&mut reconciler, Uptime::ZERO));
+        assert!(overdue(&mut reconciler, second * 2));
+        reconciler.lead(false, [], second * 2);
+        reconciler.lead(true, [], second * 9);
+        assert!(!overdue(&mut reconciler, second * 9));
+        assert!(overdue(&mut reconciler, second * 11));
     }
 }

@@ -66,7 +66,7 @@ pub struct Stage {
     pub lacks: Option<String>,
     /// What the rollout fails by if it lasts.
     pub late: Vec<Late>,
-    /// Why the rollout stays as it is although it failed, or a person asked for it to go back.
+    /// Why the rollout does not go back although it failed, or a person asked for it.
     pub stays: Option<String>,
     /// The state to store.
     pub state: RolloutState,
@@ -266,7 +266,7 @@ impl<'a> Course<'a> {
                 }
                 LateWhat::Object { .. } => {
                     let why = leg.lacks.as_ref().map(|lacks| lacks.why.as_str()).unwrap_or_default();
-                    (OBJECT_NOT_READY, format!("within {in_time}, {why}"))
+                    (OBJECT_NOT_READY, format!("the step was not accepted within {in_time}: {why}"))
                 }
             }
         };
@@ -283,7 +283,12 @@ impl<'a> Course<'a> {
         };
         let off = || "rolegate runs without `--allow recovery`".to_owned();
         let why = if self.pauses.off { Some(off()) } else { state.revisions.keys().find_map(missing) };
-        why.map(|why| format!("{}, and it stays as it is: {why}", failed.message))
+        why.map(|why| {
+            format!(
+                "{}, and the rollout cannot go back: {why}; undo the edits of all its templates instead",
+                failed.message
+            )
+        })
     }
 
     /// Returns what is remembered of the rollout. Another edit of a role begins the pauses anew, and a rollout that went back; a role

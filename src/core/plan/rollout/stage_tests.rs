@@ -518,7 +518,11 @@ fn a_rollout_of_which_one_role_cannot_go_back_stays_as_it_is() {
         assert_eq!(stage.state.rolled_back, None);
         stage.stays.unwrap()
     };
-    let because = |why: &str| format!("prefill-8 did not get ready within 10m, and it stays as it is: {why}");
+    let because = |why: &str| {
+        format!(
+            "prefill-8 did not get ready within 10m, and the rollout cannot go back: {why}; undo the edits of all its templates instead"
+        )
+    };
     assert_eq!(stays(&|story| _ = story.roles.remove("decode")), because(r#"role "decode" is updated completely"#));
     let none_old = |story: &mut Story| story.role("decode").can_return = false;
     assert_eq!(stays(&none_old), because(r#"role "decode" has no old replica"#));
@@ -599,7 +603,7 @@ fn an_object_that_does_not_get_its_condition_fails_the_rollout() {
     let late = Late { index: 0, since: Some(Moment(1000).text()), what: LateWhat::Object { step: 1 } };
     assert_eq!(story.stage().late, [late]);
     let stage = story.is_late();
-    let text = "\"roll\" was sent back: within 30s, condition Passed of Check \"canary\" is not True, since 1970-01-01T00:00:07Z";
+    let text = "\"roll\" was sent back: the step was not accepted within 30s: condition Passed of Check \"canary\" is not True, since 1970-01-01T00:00:07Z";
     assert_eq!(stage_text(&stage, &story.roles), text);
     assert_eq!(stage.state.rolled_back.unwrap().reason, "ObjectNotReady");
 }

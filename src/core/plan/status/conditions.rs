@@ -216,7 +216,8 @@ pub fn rolled_back(stages: &[Stage]) -> Option<Condition> {
         Some((reasons.into_iter().next()?, texts.join("; ")))
     };
     if let Some((reason, text)) = told(&back) {
-        let message = format!("{text}; the next edit of a template begins a rollout anew");
+        let message =
+            format!("{text}; the next edit of a template begins anew, with all roles that are not at their templates");
         return Some(condition(ROLLED_BACK, true, &reason, message));
     }
     told(&stays).map(|(reason, text)| condition(ROLLED_BACK, false, &reason, text))

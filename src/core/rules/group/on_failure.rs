@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::api::coordination::RollingUpdate;
+use crate::model::recovery::MUST_BE_A_TIME;
 use crate::model::rolling::{ON_FAILURE, ROLLBACK};
 use crate::model::rollout_step::read_duration;
 use crate::model::{Coordination, FieldPath, Group, names};
@@ -54,8 +55,7 @@ fn format(group: &Group, report: &mut Report) {
         let Some(time) = &update.fail_after else { continue };
         let path = at.child("failAfter");
         if read_duration(&Value::String(time.clone())).is_none() {
-            let detail = "must be a duration of one second or more, such as 30s, 10m or 1h30m";
-            report.error(&subject, path, Cause::Invalid, quoted(time), detail);
+            report.error(&subject, path, Cause::Invalid, quoted(time), MUST_BE_A_TIME);
         } else if word != Some(ROLLBACK) {
             let detail = "may be set only with `onFailure: Rollback`";
             report.error(&subject, path, Cause::Forbidden, None, detail);

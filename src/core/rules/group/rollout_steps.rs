@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::model::recovery::MUST_BE_A_TIME;
 use crate::model::rollout_step::{DURATION, PAUSE, read_duration, share};
 use crate::model::{Coordination, FieldPath, Group, RollingBounds};
 use crate::rules::names::hint;
@@ -105,8 +106,7 @@ impl Walk<'_> {
                 let detail = format!("no such field{}", hint(field, [DURATION]));
                 self.error(path, Cause::Invalid, Some(value.to_string()), detail);
             } else if read_duration(value).is_none() {
-                let detail = "must be a duration of one second or more, such as 30s, 10m or 1h30m";
-                self.error(path, Cause::Invalid, Some(value.to_string()), detail);
+                self.error(path, Cause::Invalid, Some(value.to_string()), MUST_BE_A_TIME);
             }
         }
     }
