@@ -280,7 +280,10 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
     };
     for part in all.iter().filter(is_asked_for) {
         for (what, since) in part.left_out(&settings, args.kubernetes) {
-            eprintln!("rolegate: {what} is left out: it needs Kubernetes {since}, and --kubernetes is {}", args.kubernetes);
+            eprintln!(
+                "rolegate: {what} is left out: it needs Kubernetes {since}, and --kubernetes is {}",
+                args.kubernetes
+            );
         }
         print(&part.print(&settings, Target::Cluster(&choices)));
     }

@@ -18,11 +18,7 @@ pub struct Policy {
 /// Returns the row of a file.
 macro_rules! policy {
     ($name:literal, $since:literal) => {
-        Policy {
-            name: $name,
-            text: include_str!(concat!("../../../policies/", $name, ".yaml")),
-            since: Minor($since),
-        }
+        Policy { name: $name, text: include_str!(concat!("../../../policies/", $name, ".yaml")), since: Minor($since) }
     };
 }
 
@@ -59,9 +55,13 @@ const IN_OLDER_WORDS: &[(&str, &str)] = &[
 ];
 
 /// The places of the files where the installation is named.
-const ACCOUNT: &str = "    name: rolegate\n    namespace: rolegate-system\n";
-const NOT_IN: &str = "[kube-system, rolegate-system]";
-const METADATA: &str = "\nmetadata:\n";
+const NAMED: &[(&str, &str)] = &[
+    ("name: rolegate\n", "name: \"{name}\"\n"),
+    ("name: rolegate-uninstall\n", "name: \"{name}-uninstall\"\n"),
+    ("namespace: rolegate-system\n", "namespace: \"{namespace}\"\n"),
+    ("[kube-system, rolegate-system]", "[kube-system, \"{namespace}\"]"),
+    ("\nmetadata:\n", "\nmetadata:\n  labels: {labels}\n"),
+];
 
 /// Returns the files that a version accepts, one after the other, and the names of those that need a newer one.
 pub fn print(settings: &Settings, kubernetes: Minor) -> (String, Vec<(&'static str, Minor)>) {
@@ -77,11 +77,15 @@ impl Policy {
         if let Some(labels) = labels.as_object_mut() {
             labels.insert(super::OWN_LABEL.to_owned(), json!(name));
         }
+        let labels = labels.to_string();
+        let filled = |template: &str| {
+            [("{name}", name), ("{namespace}", namespace), ("{labels}", &labels)]
+                .into_iter()
+                .fold(template.to_owned(), |text, (field, value)| text.replace(field, value))
+        };
         let older = if kubernetes < LISTS { IN_OLDER_WORDS } else { &[] };
         let text = older.iter().fold(self.text.to_owned(), |text, (newer, older)| text.replace(newer, older));
-        text.replace(ACCOUNT, &format!("    name: \"{name}\"\n    namespace: \"{namespace}\"\n"))
-            .replace(NOT_IN, &format!("[kube-system, \"{namespace}\"]"))
-            .replace(METADATA, &format!("{METADATA}  labels: {labels}\n"))
+        NAMED.iter().fold(text, |text, (ours, named)| text.replace(ours, &filled(named)))
     }
 }
 
@@ -92,28 +96,30 @@ pub fn template() -> String {
         .iter()
         .map(|(newer, older)| format!("{{{{- $text = $text | replace `{newer}` `{older}` }}}}\n"))
         .collect();
-    let name = r#"(include "rolegate.fullname" $)"#;
-    let account = format!(r#"(printf "    name: %q\n    namespace: %q\n" {name} $.Release.Namespace)"#);
-    let labels = format!(r#"(merge (dict {:?} {name}) $.Values.commonLabels | toJson)"#, super::OWN_LABEL);
+    let filled = r#"| replace "{name}" $name | replace "{namespace}" $.Release.Namespace | replace "{labels}" $labels"#;
+    let named: String = NAMED
+        .iter()
+        .map(|(ours, named)| format!("{{{{- $text = $text | replace {ours:?} ({named:?} {filled}) }}}}\n"))
+        .collect();
     format!(
         r#"{{{{- if .Values.policies.enabled }}}}
 {{{{- $minor := int (semver .Capabilities.KubeVersion.Version).Minor }}}}
+{{{{- $name := include "rolegate.fullname" . }}}}
+{{{{- $labels := merge (dict {own:?} $name) .Values.commonLabels | toJson }}}}
 {{{{- range $file, $since := dict {since} }}}}
 {{{{- if ge $minor $since }}}}
 {{{{- $text := $.Files.Get (printf "policies/%s.yaml" $file) }}}}
 {{{{- if lt $minor {lists} }}}}
 {older}{{{{- end }}}}
-{{{{- $text = $text | replace {ACCOUNT:?} {account} }}}}
-{{{{- $text = $text | replace {NOT_IN:?} (printf "[kube-system, %q]" $.Release.Namespace) }}}}
----
-{{{{ $text | replace {METADATA:?} (printf "{metadata}  labels: %s\n" {labels}) }}}}
+{named}---
+{{{{ $text }}}}
 {{{{- end }}}}
 {{{{- end }}}}
 {{{{- end }}}}
 "#,
+        own = super::OWN_LABEL,
         since = since.join(" "),
         lists = LISTS.0,
-        metadata = METADATA.replace('\n', "\\n"),
     )
 }
 
@@ -140,7 +146,9 @@ mod tests {
         let (text, without) = print(&settings, Minor::default());
         assert!(without.is_empty());
         assert!(!text.contains("rolegate-system"));
-        assert!(text.contains("    name: \"other\"\n    namespace: \"gates\"\n"));
+        for account in ["other", "other-uninstall"] {
+            assert!(text.contains(&format!("    name: \"{account}\"\n    namespace: \"gates\"\n")), "{account}");
+        }
         assert_eq!(text.matches(r#"  labels: {"app.kubernetes.io/name":"other"}"#).count(), 16);
     }
 }
