@@ -18,7 +18,7 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo demo-programs test build image sbom release release-twice crds docs rig addons tools fmt lint deny unit long chaos neighbours soak fuzz bench bench-review bench-scale bench-create bench-ungate bench-restart bench-plan bench-instructions clean
+.PHONY: help demo demo-programs test build image sbom release release-twice crds docs rig addons tools fmt lint deny unit long chaos neighbours versions soak fuzz bench bench-review bench-scale bench-create bench-ungate bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -101,6 +101,12 @@ fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each t
 neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling and JobSet, and runs rolegate beside each. UPDATE_DOCS=1 writes docs/compatibility.md.
 	tests/controlplane/build.sh neighbours $(CONTROLPLANE)
 	cargo test --locked --test neighbours -- --ignored --test-threads=1 --nocapture
+
+# Versions of Kubernetes that are tried.
+VERSIONS ?= 1.30 1.32 1.33 1.34 1.35 1.36 1.37
+
+versions: rig tools ## Builds API server, scheduler and controllers of other versions of Kubernetes, and runs the main tests on each. VERSIONS names them; UPDATE_DOCS=1 writes docs/compatibility.md.
+	tests/versions.sh $(VERSIONS)
 
 soak: rig ## An hour of churn: what grows, and does not shrink again. ROLEGATE_SOAK sets the minutes.
 	cargo test --locked --test chaos -- --ignored soak:: --test-threads=1 --nocapture

@@ -62,6 +62,14 @@ impl ControlPlane {
         Self::start_with("kwok", &[])
     }
 
+    /// Starts rig's own version, with groups defined. `exchange COMPONENT` brings that of `ROLEGATE_KUBERNETES`, or the
+    /// other way round if that is the older one: whichever comes later is the upgrade.
+    pub async fn to_be_upgraded() -> Arc<Self> {
+        let is_newer = kubernetes().is_some_and(|version| version.as_str() > NEWEST);
+        let more: &[&str] = if is_newer { &["--own-first"] } else { &[] };
+        Self::own(move || Self::start_with_groups("kwok", more)).await
+    }
+
     /// Starts a control plane that emulates a minor version, as far as API server, scheduler and controllers support
     /// it.
     pub fn emulating(version: &str) -> Self {
@@ -86,6 +94,7 @@ impl ControlPlane {
         let mut process = Command::new(&rig)
             .args(["up", "--with", extras, "--until-stdin-closes", "--dir"])
             .arg(&dir)
+            .args(programs())
             .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -233,6 +242,20 @@ pub fn rig_binary() -> PathBuf {
         assert!(built.success(), "the control plane could not be built");
     }
     rig
+}
+
+/// The version of rig's own Kubernetes.
+pub const NEWEST: &str = "1.36";
+
+/// Returns the version of Kubernetes that runs in place of rig's own, as 1.33: `make versions` names it.
+pub fn kubernetes() -> Option<String> {
+    std::env::var("ROLEGATE_KUBERNETES").ok()
+}
+
+/// Returns rig's argument for another version.
+fn programs() -> Option<String> {
+    let built = rig_binary().with_file_name("versions").join(kubernetes()?);
+    Some(format!("--programs={}", built.display()))
 }
 
 /// Returns a program of `tests/controlplane/tools`, built if missing.

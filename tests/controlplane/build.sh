@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the control plane's binaries and the tools of tests: build.sh [rig|addons|tools|all|neighbours[/NAME]] [OUTDIR]
+# Builds the control plane's binaries and the tools of tests: build.sh [rig|addons|tools|all|neighbours[/NAME]|versions/MINOR] [OUTDIR]
 # See README.md. Does nothing, quickly, when OUTDIR is up to date.
 set -eu
 
@@ -15,7 +15,8 @@ rig | addons | tools) targets=$what ;;
 all) targets="rig addons tools" ;;
 neighbours) targets=$(cd "$here" && ls -d neighbours/*/ | sed 's|/$||') ;;
 neighbours/*) targets=$what && [ -f "$here/$what/programs" ] || die "there is no $what" ;;
-*) die "usage: build.sh [rig|addons|tools|all|neighbours[/NAME]] [OUTDIR]" ;;
+versions/*) targets=$what && [ -f "$here/$what.mod" ] || die "there is no $what" ;;
+*) die "usage: build.sh [rig|addons|tools|all|neighbours[/NAME]|versions/MINOR] [OUTDIR]" ;;
 esac
 
 command -v go >/dev/null || die "the Go toolchain is not installed (go.mod says which version is needed)"
@@ -37,24 +38,28 @@ stamp_of() {
 		go version
 		case $1 in
 		tools | neighbours/*) find "$1" -type f ;;
-		*) find . \( -path ./tools -o -path ./neighbours \) -prune -o -type f -print ;;
-		esac | grep -E '(\.go|\.tmpl|/go\.(mod|sum)|/programs|/files)$' | LC_ALL=C sort | xargs sha256sum
+		versions/*) find versions/main.go "$1.mod" "$1.sum" ;;
+		*) find . \( -path ./tools -o -path ./neighbours -o -path ./versions \) -prune -o -type f -print ;;
+		esac | grep -E '(\.go|\.tmpl|/go\.(mod|sum)|/programs|/files|^versions/.*)$' | LC_ALL=C sort | xargs sha256sum
 		sed -n '/^go_build()/,/^}/p' build.sh
 	} | sha256sum | cut -d' ' -f1
 }
 
-# Kubernetes' version is given at link time; without it kubectl and /version
-# would speak of v0.0.0.
-version=$(sed -n 's|^[[:space:]]*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' go.mod | head -n 1)
-[ -n "$version" ] || die "go.mod does not name a version of k8s.io/kubernetes"
-major=${version#v}
-minor=${major#*.}
-major=${major%%.*}
-minor=${minor%%.*}
-ldflags="-s -w"
-for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
-	ldflags="$ldflags -X $p.gitVersion=$version -X $p.gitMajor=$major -X $p.gitMinor=$minor -X $p.gitTreeState=clean"
-done
+# flags_of GO.MOD: Kubernetes' version is given at link time; without it kubectl
+# and /version would speak of v0.0.0.
+flags_of() {
+	version=$(sed -n 's|^\(require\)\{0,1\}[[:space:]]*k8s.io/kubernetes \(v[0-9.]*\).*|\2|p' "$1" | head -n 1)
+	[ -n "$version" ] || die "$1 does not name a version of k8s.io/kubernetes"
+	major=${version#v}
+	minor=${major#*.}
+	major=${major%%.*}
+	minor=${minor%%.*}
+	ldflags="-s -w"
+	for p in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
+		ldflags="$ldflags -X $p.gitVersion=$version -X $p.gitMajor=$major -X $p.gitMinor=$minor -X $p.gitTreeState=clean"
+	done
+}
+flags_of go.mod
 
 # go_build NAME DIR PACKAGE [TAGS]: shows how far a long build is.
 go_build() {
@@ -127,6 +132,16 @@ build_neighbour() {
 	done
 }
 
+# build_version versions/MINOR: the programs of Kubernetes of another version, each with modules of its own (MINOR.mod) but
+# the same few lines.
+build_version() {
+	mkdir -p "$out/versions"
+	flags_of "$1.mod"
+	GOFLAGS=-modfile=${1#versions/}.mod
+	go_build "kubernetes-${1#versions/}" versions .
+	mv "$out/kubernetes-${1#versions/}" "$out/$1"
+}
+
 for t in $targets; do
 	binaries=$t
 	case $t in
@@ -151,6 +166,7 @@ for t in $targets; do
 			go_build promtool tools github.com/prometheus/prometheus/cmd/promtool remove_all_sd
 			;;
 		neighbours/*) build_neighbour "$t" ;;
+		versions/*) build_version "$t" ;;
 		*) go_build "$t" . "./cmd/$t" ;;
 		esac
 		[ "$t" != addons ] || copy_addon_files

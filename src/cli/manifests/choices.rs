@@ -2,6 +2,7 @@
 
 use clap::ValueEnum;
 
+use super::kubernetes::Minor;
 use super::settings::Certificates;
 use crate::api::ObjectKind;
 use crate::model::{Allowed, Mode};
@@ -25,6 +26,8 @@ pub struct Choices {
     pub host_network: bool,
     /// Parts to leave out.
     pub without: Vec<Without>,
+    /// Version of the cluster.
+    pub kubernetes: Minor,
 }
 
 impl Choices {

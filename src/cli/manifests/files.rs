@@ -9,7 +9,7 @@ use super::choices::Choices;
 use super::settings::{Certificates, Settings};
 use super::values::chart_values;
 use super::yaml::{Target, documents, values};
-use super::{Part, chart, krew};
+use super::{Part, chart, krew, policies};
 use crate::api::ObjectKind;
 use crate::api::cluster_topology::CLUSTER_TOPOLOGY;
 use crate::api::role_coordination::ROLE_COORDINATION;
@@ -49,6 +49,12 @@ pub fn files() -> Vec<(String, String)> {
         let objects = part.objects(&Settings::for_chart());
         (format!("deploy/chart/templates/{name}"), documents(&objects, Target::Chart))
     }));
+    files.push(("deploy/chart/templates/policies.yaml".to_owned(), policies::template()));
+    files.extend(
+        policies::POLICIES
+            .iter()
+            .map(|policy| (format!("deploy/chart/policies/{}.yaml", policy.name), policy.text.to_owned())),
+    );
     files
         .into_iter()
         .map(|(path, text)| {

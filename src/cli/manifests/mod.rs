@@ -8,8 +8,10 @@ pub mod containment;
 mod doctor;
 mod files;
 mod krew;
+mod kubernetes;
 mod network;
 mod once;
+mod policies;
 mod rights;
 mod settings;
 mod uninstall;
@@ -30,6 +32,7 @@ use crate::cli::allow::{Allow, allowed};
 pub use crate::cli::manifests::certificates::serving_secret;
 use crate::cli::manifests::choices::{Choices, Without};
 pub use crate::cli::manifests::files::files;
+use crate::cli::manifests::kubernetes::Minor;
 pub use crate::cli::manifests::settings::{Certificates, Settings};
 use crate::cli::manifests::settings::{PodValues, Spread, socket_host, when_unsatisfiable};
 use crate::cli::manifests::yaml::{Target, documents};
@@ -63,6 +66,8 @@ pub enum Part {
     Workload,
     /// Webhook configurations, to be applied last.
     Webhooks,
+    /// Twins of rules, the guard and the hold: policies that work without the webhook.
+    Policies,
     /// Pod that runs `rolegate doctor` once, with its own account.
     Doctor,
     /// Job that runs `rolegate uninstall` once, with its own account.
@@ -70,11 +75,11 @@ pub enum Part {
 }
 
 impl Part {
-    /// Returns the objects of the part; none for definitions, which are texts.
+    /// Returns the objects of the part; none for definitions and for the policies of `policies/`, which are texts.
     fn objects(self, settings: &Settings) -> Vec<Value> {
         match self {
             Self::Namespace => vec![namespace(settings)],
-            Self::Crds => Vec::new(),
+            Self::Crds | Self::Policies => Vec::new(),
             Self::Rbac => rights::objects(settings),
             Self::Containment => containment::objects(settings),
             Self::Certificates => certificates::objects(settings),
@@ -91,16 +96,36 @@ impl Part {
         if self == Self::Crds {
             return crd::files(false).into_iter().flat_map(|(_, yaml)| ["---\n".to_owned(), yaml]).collect();
         }
-        documents(&self.objects(settings), target)
+        let objects = self.objects(settings);
+        match target {
+            Target::Cluster(choices) if self == Self::Policies => policies::print(settings, choices.kubernetes).0,
+            Target::Cluster(choices) => {
+                documents(objects.iter().filter(|object| choices.kubernetes.lacks(object).is_none()), target)
+            }
+            Target::Chart => documents(&objects, target),
+        }
+    }
+
+    /// Returns what a version of Kubernetes does not accept of the part, and the first that does.
+    fn left_out(self, settings: &Settings, kubernetes: Minor) -> Vec<(String, Minor)> {
+        if self == Self::Policies {
+            let (_, others) = policies::print(settings, kubernetes);
+            return others.into_iter().map(|(name, since)| (format!("policies/{name}.yaml"), since)).collect();
+        }
+        let lacked = self.objects(settings).iter().find_map(|object| kubernetes.lacks(object));
+        lacked.map(|(kind, since)| (format!("every {kind}"), since)).into_iter().collect()
     }
 }
 
 /// Options of `manifests`.
 #[derive(Debug, Args)]
 pub struct ManifestsArgs {
-    /// Parts to print; by default all but `doctor` and `uninstall`.
+    /// Parts to print; by default all but `policies`, `doctor` and `uninstall`.
     #[arg(long, value_enum, value_delimiter = ',')]
     part: Vec<Part>,
+    /// Version of the cluster; what an older one does not accept is written in its words or left out.
+    #[arg(long, default_value_t = Minor::default(), value_name = "VERSION", value_parser = Minor::parse)]
+    kubernetes: Minor,
     /// Namespace of rolegate.
     #[arg(long, default_value = "rolegate-system", value_parser = parse_dns_label)]
     namespace: String,
@@ -243,12 +268,23 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         mode,
         host_network: args.host_network,
         without,
+        kubernetes: args.kubernetes,
     };
     let all = Part::value_variants();
     let is_asked_for = |part: &&Part| {
-        if args.part.is_empty() { !matches!(part, Part::Doctor | Part::Uninstall) } else { args.part.contains(part) }
+        if args.part.is_empty() {
+            !matches!(part, Part::Policies | Part::Doctor | Part::Uninstall)
+        } else {
+            args.part.contains(part)
+        }
     };
     for part in all.iter().filter(is_asked_for) {
+        for (what, since) in part.left_out(&settings, args.kubernetes) {
+            eprintln!(
+                "rolegate: {what} is left out: it needs Kubernetes {since}, and --kubernetes is {}",
+                args.kubernetes
+            );
+        }
         print(&part.print(&settings, Target::Cluster(&choices)));
     }
     ExitCode::SUCCESS

@@ -113,6 +113,9 @@ fn around(defaults: &Settings) -> Value {
         "podDisruptionBudget": { "enabled": true, "maxUnavailable": defaults.disruption },
         "#networkPolicy": "Limits access to the two ports.",
         "networkPolicy": { "enabled": true },
+        "#policies": "Twins of rules, the guard and the hold of policies/, as far as the version of the cluster accepts \
+                      them.",
+        "policies": { "enabled": false },
         "#aggregatedRoles": "Additions to the cluster roles view, edit and admin.",
         "aggregatedRoles": { "enabled": true },
         "#kaiPods": "Webhooks for pods that name a PodGroup of KAI, unnecessary without KAI.",

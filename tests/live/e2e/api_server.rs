@@ -18,6 +18,34 @@ fn heard_since(start: Instant) -> impl Fn(f64) -> bool {
     move |age| age < start.elapsed().as_secs_f64()
 }
 
+/// A real upgrade has the API server before its clients.
+#[tokio::test]
+#[ignore = "needs two versions of Kubernetes: `make versions`"]
+async fn a_run_goes_on_while_the_control_plane_is_upgraded() {
+    let plane = ControlPlane::to_be_upgraded().await;
+    let (stage, mut rolegate) = Stage::on(plane.clone(), "upgraded").await.with_room(60).await.serve().await;
+    rolegate.overlooks_refusals = true;
+    let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5).held_back();
+    let statuses = stage.statuses(&group);
+    let before = plane.must(&["get", "--raw", "/version"], "");
+    stage.deploy(&group).await;
+    let upgraded = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+    for (segments, component) in (1..=4).zip(upgraded.map(Some).into_iter().chain([None])) {
+        let released = |now: &View| now.count_all(Pod::is_released) == 15 * segments;
+        stage.pods.until_within(2 * PATIENT, "the next released", released).await;
+        if let Some(component) = component {
+            plane.command("exchange", component).await;
+        }
+        stage.let_ready(Pod::is_released).await;
+    }
+    let ready = "True AllReplicasReady: 60/60 pods ready";
+    statuses.until_within(2 * PATIENT, "all ready", |status| status.ready() == ready).await;
+    assert_ne!(plane.must(&["get", "--raw", "/version"], ""), before, "no other version runs now");
+    invariants::all_born_held(&stage.pods);
+    invariants::released_in_order(&stage.pods, &group);
+    invariants::released_counts_never_fell(&statuses, &group);
+}
+
 #[tokio::test]
 async fn a_run_goes_on_after_the_api_server_has_restarted() {
     let plane = ControlPlane::own_with_groups().await;

@@ -113,6 +113,25 @@ fn the_hooks_of_the_chart_are_parts_of_the_program() {
     assert_eq!(first(&later, "Job")["spec"]["activeDeadlineSeconds"], 7);
 }
 
+/// The policies that a version accepts, in its words, with the names of the installation.
+#[test]
+fn the_chart_writes_policies_for_the_version_of_the_cluster() {
+    let [named, enabled] = ["fullnameOverride=gate,commonLabels.team=serving", "policies.enabled=true"];
+    let mut counts = Vec::new();
+    for version in ["1.30.14", "1.32.1", "1.33.0", "1.34.4", "1.35.2-gke.100", "1.36.3", "1.37.0"] {
+        let of_version =
+            |more: &[&str]| objects(&template(&[&["--kube-version", version, "--set", named], more].concat()));
+        let without = of_version(&[]);
+        let mut found = of_version(&["--set", enabled]);
+        found.retain(|key, _| !without.contains_key(key));
+        let expected = ["--part", "policies", "--kubernetes", version, "--name", "gate", "--label", "team=serving"];
+        same(version, &found, &objects(&manifests(&expected)));
+        counts.push(found.len());
+    }
+    // A role and its binding, and two objects of each policy: the guard, with five twins, with the hold.
+    assert_eq!(counts, [4, 4, 14, 14, 14, 16, 16]);
+}
+
 #[test]
 fn the_api_server_accepts_every_field_of_every_way() {
     for (folder, arguments, by_helm) in WAYS {

@@ -177,6 +177,13 @@ fn of_the_whole() -> Vec<Effect> {
             "/spec/maxUnavailable",
             json!("50%"),
         ),
+        (
+            "policies.enabled",
+            json!(true),
+            "ValidatingAdmissionPolicy",
+            "/metadata/name",
+            json!("cluster-topology.rolegate.dev"),
+        ),
         ("resourceQuota.enabled", json!(false), "ResourceQuota", "", Value::Null),
         ("priorityClassName", json!("mine"), "ResourceQuota", "", Value::Null),
         (

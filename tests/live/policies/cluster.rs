@@ -10,7 +10,8 @@ use kube::core::{GroupVersionKind, Status};
 use kube::{Client, Config};
 use rolegate::api::ObjectKind;
 
-use crate::common::control_plane::rolegate_binary;
+use crate::common::account::manifests;
+use crate::common::control_plane::{kubernetes, rolegate_binary};
 use crate::common::prelude::*;
 
 /// Where the policies lie, as seen from the crate's root.
@@ -74,9 +75,17 @@ pub fn define(plane: &ControlPlane, definitions: &str) {
     plane.until_defined();
 }
 
-/// Installs the policies by the one command of their README.
+/// Installs the policies by the one command of their README for the version that runs.
 pub fn install(plane: &ControlPlane) {
-    plane.must(&["apply", "-f", POLICIES], "");
+    match kubernetes() {
+        None => _ = plane.must(&["apply", "-f", POLICIES], ""),
+        Some(version) => install_for(plane, &version),
+    }
+}
+
+/// Installs the policies that a version accepts, in its words.
+pub fn install_for(plane: &ControlPlane, version: &str) {
+    plane.must(&["apply", "-f", "-"], &manifests(&["--part", "policies", "--kubernetes", version]));
 }
 
 /// Makes an error of an expression refuse, so that no test takes it for a verdict.

@@ -6,6 +6,7 @@ mod guard;
 mod hold;
 mod labeller;
 mod mutants;
+mod older;
 mod readme;
 mod trial;
-mod twins;
+pub mod twins;

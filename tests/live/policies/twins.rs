@@ -43,7 +43,7 @@ async fn twins_agree_with_the_rules() {
 
 /// What the API server says to each trial, by name. Cases of each dialect are asked while the definition of that dialect is
 /// served.
-async fn ask_all(plane: &ControlPlane, client: &Client, trials: &[Trial]) -> BTreeMap<String, Answer> {
+pub async fn ask_all(plane: &ControlPlane, client: &Client, trials: &[Trial]) -> BTreeMap<String, Answer> {
     let mut answers = BTreeMap::new();
     for dialect in [KaiDialect::Auto, KaiDialect::Proposal, KaiDialect::Upstream, KaiDialect::Pods] {
         serve_dialect(plane, client, dialect).await;
@@ -56,7 +56,7 @@ async fn ask_all(plane: &ControlPlane, client: &Client, trials: &[Trial]) -> BTr
 }
 
 /// Twins and rules disagree about what the README lists, and about nothing else.
-fn check(trials: &[Trial], answers: &BTreeMap<String, Answer>, coverage: &BTreeMap<String, Coverage>) {
+pub fn check(trials: &[Trial], answers: &BTreeMap<String, Answer>, coverage: &BTreeMap<String, Coverage>) {
     let found: BTreeMap<_, _> = trials
         .iter()
         .filter_map(|trial| {
@@ -88,7 +88,7 @@ fn schemas_refuse_nothing_else(trials: &[Trial], before: &BTreeMap<String, Answe
 }
 
 /// Expressions have a budget: objects larger than any that is in use stay within it, and their faults are found.
-async fn large_objects_are_judged(client: &Client) {
+pub async fn large_objects_are_judged(client: &Client) {
     let roles: Vec<_> = (0..100).map(|n| json!({"name": format!("role-{n}"), "replicas": 100})).collect();
     let coordination = (0..10).map(|c| {
         let sizes: serde_json::Map<_, _> = (0..10).map(|n| (format!("role-{}", 10 * c + n), json!(5))).collect();
@@ -179,7 +179,7 @@ fn probe(kind: ObjectKind, spec: &Value) -> Value {
 }
 
 /// An object for each policy, which it refuses.
-fn wrong_objects() -> Vec<(ObjectKind, Value)> {
+pub fn wrong_objects() -> Vec<(ObjectKind, Value)> {
     let clique = json!({"name": "a", "spec": {"roleName": "1"}});
     let rows = [
         ("ClusterTopology", json!({"layers": []})),
@@ -202,7 +202,7 @@ fn misshapen_objects() -> Vec<(ObjectKind, Value)> {
 }
 
 /// Waits until the API server answers so: definitions and policies reach it by its own watches.
-async fn until(client: &Client, kind: ObjectKind, object: &Value, is_so: impl Fn(&Answer) -> bool) {
+pub async fn until(client: &Client, kind: ObjectKind, object: &Value, is_so: impl Fn(&Answer) -> bool) {
     let api = api_of(client, kind, "default");
     until_found("the policies and definitions are in force", async || may_create(&api, object).await, is_so).await;
 }

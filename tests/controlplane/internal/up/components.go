@@ -3,6 +3,7 @@ package up
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 )
 
 // Names of the control plane's own components.
@@ -29,7 +30,7 @@ func (c *cluster) components() []*component {
 	list := []*component{
 		{name: etcd, argv: c.etcdArgs(), healthy: c.httpProbe("http", etcd, "/readyz")},
 		{name: apiserver, argv: c.apiserverArgs(), healthy: c.httpProbe("https", apiserver, "/readyz")},
-		{name: scheduler, argv: c.schedulerArgs(), healthy: c.httpProbe("https", scheduler, "/readyz")},
+		{name: scheduler, argv: c.schedulerArgs(), healthy: c.schedulerProbe()},
 		{name: kcm, argv: c.kcmArgs(), healthy: c.kcmProbe()},
 	}
 	for _, name := range c.opts.with {
@@ -70,7 +71,7 @@ func (c *cluster) etcdArgs() []string {
 }
 
 func (c *cluster) apiserverArgs() []string {
-	args := []string{c.self, apiserver,
+	args := []string{c.programs(), apiserver,
 		"--etcd-servers=http://" + c.address(etcd),
 		"--bind-address=" + c.opts.family().loopback,
 		fmt.Sprintf("--secure-port=%d", c.ports[apiserver]),
@@ -117,7 +118,7 @@ func (c *cluster) apiserverArgs() []string {
 // thousand pods measures.
 func (c *cluster) controllerArgs(name string) []string {
 	conf := c.files.path("conf", name+".kubeconfig")
-	return []string{c.self, name,
+	return []string{c.programs(), name,
 		"--kubeconfig=" + conf,
 		"--authentication-kubeconfig=" + conf,
 		"--authorization-kubeconfig=" + conf,
@@ -167,6 +168,29 @@ func (c *cluster) kwokArgs() []string {
 		// and their renewal is load without use.
 		"--node-lease-duration-seconds=0",
 	}
+}
+
+// programs is the binary that the API server, the scheduler and the controller
+// manager are started from.
+func (c *cluster) programs() string {
+	if c.opts.programs == "" || c.opts.ownFirst {
+		return c.self
+	}
+	return c.opts.programs
+}
+
+// exchange has a component of Kubernetes start from the other binary: of
+// --programs instead of rig itself, or the other way round.
+func (c *cluster) exchange(p *component) error {
+	if c.opts.programs == "" || !slices.Contains([]string{apiserver, scheduler, kcm}, p.name) {
+		return fmt.Errorf("%s has no other version", p.name)
+	}
+	if p.argv[0] == c.self {
+		p.argv[0] = c.opts.programs
+	} else {
+		p.argv[0] = c.self
+	}
+	return nil
 }
 
 func (c *cluster) pki(name string) string { return c.files.path("pki", name) }

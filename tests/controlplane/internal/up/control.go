@@ -39,7 +39,7 @@ func (s *supervisor) command(ctx context.Context, line string) error {
 	}
 	words := strings.Fields(line)
 	if len(words) != 2 {
-		return fmt.Errorf("want: start|stop|kill|restart|pause|resume COMPONENT")
+		return fmt.Errorf("want: start|stop|kill|restart|exchange|pause|resume COMPONENT")
 	}
 	c, err := s.find(words[1])
 	if err != nil {
@@ -53,6 +53,14 @@ func (s *supervisor) command(ctx context.Context, line string) error {
 	case "kill":
 		return s.end(c, (*child).kill)
 	case "restart":
+		if err := s.end(c, (*child).stop); err != nil {
+			return err
+		}
+		return s.start(ctx, c)
+	case "exchange":
+		if err := s.cluster.exchange(c); err != nil {
+			return err
+		}
 		if err := s.end(c, (*child).stop); err != nil {
 			return err
 		}

@@ -58,6 +58,16 @@ func (c *cluster) httpProbe(scheme, name, path string) probe {
 	}
 }
 
+// schedulerProbe takes the older question where the newer one is not known:
+// schedulers up to 1.30 have no /readyz.
+func (c *cluster) schedulerProbe() probe {
+	readyz := c.httpProbe("https", scheduler, "/readyz")
+	if c.opts.programs != "" {
+		readyz = c.httpProbe("https", scheduler, "/healthz")
+	}
+	return readyz
+}
+
 // kcmProbe wants more than the manager's own word: no pod can be created in a
 // namespace before its controllers have made the namespace's service account.
 func (c *cluster) kcmProbe() probe {
