@@ -92,15 +92,17 @@ impl Policy {
 /// Returns the template of the chart: the files beside it, as the version of the cluster accepts them.
 pub fn template() -> String {
     let since: Vec<_> = POLICIES.iter().map(|policy| format!("{:?} {}", policy.name, policy.since.0)).collect();
-    let older: String = IN_OLDER_WORDS
+    let older = IN_OLDER_WORDS
         .iter()
         .map(|(newer, older)| format!("{{{{- $text = $text | replace `{newer}` `{older}` }}}}\n"))
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     let filled = r#"| replace "{name}" $name | replace "{namespace}" $.Release.Namespace | replace "{labels}" $labels"#;
-    let named: String = NAMED
+    let named = NAMED
         .iter()
         .map(|(ours, named)| format!("{{{{- $text = $text | replace {ours:?} ({named:?} {filled}) }}}}\n"))
-        .collect();
+        .collect::<Vec<_>>()
+        .concat();
     format!(
         r#"{{{{- if .Values.policies.enabled }}}}
 {{{{- $minor := int (semver .Capabilities.KubeVersion.Version).Minor }}}}
