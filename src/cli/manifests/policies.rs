@@ -144,7 +144,8 @@ mod tests {
 
     #[test]
     fn the_installation_is_named_wherever_the_files_name_it() {
-        let settings = Settings { name: "other".to_owned(), namespace: "gates".to_owned(), ..Settings::default() };
+        let (name, namespace) = ("other".to_owned(), "gates".to_owned());
+        let settings = Settings { name, namespace, common_labels: json!({}), ..Settings::default() };
         let (text, without) = print(&settings, Minor::default());
         assert!(without.is_empty());
         assert!(!text.contains("rolegate-system"));
