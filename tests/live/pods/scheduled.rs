@@ -204,8 +204,9 @@ async fn where_no_node_has_the_label_a_batch_goes_without_a_domain_and_stays_tog
     let racks: BTreeSet<_> = stage.pods.now(|now| now.all().filter_map(|pod| pod.node.clone()).collect());
     assert!(!racks.is_empty(), "{racks:?}");
     // One that is made again goes to the domain in which the others are.
+    let first = stage.pods.now(|now| now.named("llm-decode-0").unwrap().uid.clone());
     stage.api::<ApiPod>().delete("llm-decode-0", &DeleteParams::default().grace_period(0)).await.unwrap();
-    let again = |pod: &Pod| pod.name == "llm-decode-0" && pod.is_ready();
+    let again = |pod: &Pod| pod.name == "llm-decode-0" && pod.uid != first && pod.is_ready();
     stage.pods.until("it runs again", |now| now.count_all(again) == 1 && now.count_all(Pod::is_ready) == 3).await;
     let made = stage.api::<ApiPod>().get("llm-decode-0").await.unwrap();
     assert_eq!(made.spec.unwrap().node_selector.unwrap()[key], "pool");

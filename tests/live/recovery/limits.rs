@@ -93,8 +93,5 @@ async fn a_rolegate_that_may_not_recover_says_so_and_lets_the_pods_come_back_one
     stage.pods.until("it is back", back).await;
     let now = uids(&stage);
     assert_eq!(now.iter().filter(|(name, uid)| first.get(*name) != Some(uid)).count(), 1, "{now:?}");
-    let events = stage
-        .plane
-        .must(&["-n", &stage.namespace, "get", "events", "-o", "jsonpath={range .items[*]}{.reason} {end}"], "");
-    assert!(events.contains("RecoveryOff"), "{events}");
+    stage.until_event("RecoveryOff", &[]).await;
 }
