@@ -57,6 +57,8 @@ pub(super) fn write(patch: &mut Patch, pod: &Pod, discovery: &[Variable], engine
         let names: Vec<_> = given_way.iter().map(|(name, _)| name.as_str()).collect();
         written.warnings.push(format!("discovery gives way to the engine of the pod: {}", names.join(", ")));
     }
+    let first: Vec<_> = discovery.into_iter().map(Entry::of_discovery).collect();
+    let by_name: BTreeMap<_, _> = first.iter().map(|entry| (entry.name, entry)).collect();
     let recorded = Recorded::of(pod);
     let lists = [("initContainers", &pod.spec.init_containers), ("containers", &pod.spec.containers)];
     let mut record = Vec::new();
@@ -70,13 +72,20 @@ pub(super) fn write(patch: &mut Patch, pod: &Pod, discovery: &[Variable], engine
             if !names.is_empty() {
                 record.push(format!("{}={}", container.name, names.join(",")));
             }
-            let first: Vec<_> = discovery.iter().map(|variable| Entry::of_discovery(variable)).collect();
-            written.warnings.extend(replaced(container, &first));
+            written.warnings.extend(replaced(container, &by_name));
             written.warnings.extend(kept_by(container, &kept));
-            let wanted: Vec<_> = first.into_iter().chain(given.into_iter().map(Entry::of_engine)).collect();
+            let of_engine = given.into_iter().map(Entry::of_engine);
+            let wanted: Vec<_> = first.iter().copied().chain(of_engine).collect();
             let at = format!("/spec/{list}/{index}/env");
             match &container.env {
-                Some(env) => in_front(patch, &at, env, &wanted, &ours),
+                Some(env) => {
+                    let is_ours = |name: &str| {
+                        by_name.contains_key(name)
+                            || ours.contains(name)
+                            || wanted.iter().skip(first.len()).any(|entry| entry.name == name)
+                    };
+                    in_front(patch, &at, env, &wanted, is_ours);
+                }
                 None if wanted.is_empty() => {}
                 None => patch.add(at, wanted),
             }
@@ -102,17 +111,16 @@ impl<'a> Recorded<'a> {
     }
 }
 
-/// Puts the wanted variables first, and takes out others of the same name, and those that the container had for an engine and has
-/// no longer.
-fn in_front(patch: &mut Patch, at: &str, env: &[EnvVar], wanted: &[Entry<'_>], ours: &BTreeSet<&str>) {
-    let names: BTreeSet<_> = wanted.iter().map(|entry| entry.name).chain(ours.iter().copied()).collect();
+/// Puts the wanted variables first, and takes out others that are ours: of the same name, or such as the container had for an engine
+/// and has no longer.
+fn in_front(patch: &mut Patch, at: &str, env: &[EnvVar], wanted: &[Entry<'_>], is_ours: impl Fn(&str) -> bool) {
     let in_place = env.iter().zip(wanted).take_while(|(there, entry)| there.name == *entry.name).count();
     for (position, (there, entry)) in env.iter().zip(wanted).take(in_place).enumerate() {
         if !entry.is(there) {
             patch.replace(format!("{at}/{position}"), entry);
         }
     }
-    let elsewhere = env.iter().enumerate().skip(in_place).filter(|(_, there)| names.contains(there.name.as_str()));
+    let elsewhere = env.iter().enumerate().skip(in_place).filter(|(_, there)| is_ours(&there.name));
     for (position, _) in elsewhere.rev() {
         patch.remove(format!("{at}/{position}"));
     }
@@ -122,7 +130,7 @@ fn in_front(patch: &mut Patch, at: &str, env: &[EnvVar], wanted: &[Entry<'_>], o
 }
 
 /// An entry of `env`.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry<'a> {
     name: &'a str,
@@ -132,13 +140,13 @@ struct Entry<'a> {
     value_from: Option<ValueFrom>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ValueFrom {
     field_ref: FieldRef,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct FieldRef {
     api_version: &'static str,
@@ -167,9 +175,8 @@ impl<'a> Entry<'a> {
 }
 
 /// Returns a warning about the replaced variables of a container that had another value.
-fn replaced(container: &Container, by: &[Entry<'_>]) -> Option<String> {
-    let by: BTreeMap<_, _> = by.iter().map(|entry| (entry.name, entry)).collect();
-    let differs = |there: &&EnvVar| by.get(there.name.as_str()).is_some_and(|entry| !entry.is(there));
+fn replaced(container: &Container, by_name: &BTreeMap<&str, &Entry<'_>>) -> Option<String> {
+    let differs = |there: &&EnvVar| by_name.get(there.name.as_str()).is_some_and(|entry| !entry.is(there));
     let names: BTreeSet<_> = container.env.iter().flatten().filter(differs).map(|there| there.name.as_str()).collect();
     let names: Vec<_> = names.into_iter().collect();
     (!names.is_empty()).then(|| format!("container {:?}: replaced by discovery: {}", container.name, names.join(", ")))
