@@ -120,7 +120,7 @@ fn engines_page() -> String {
             _ = writeln!(
                 page,
                 "| `{name}` | {target} | {value} | {} | {} | {} |",
-                fact.read_by, fact.version, fact.source
+                fact.read_by, fact.read.version, fact.read.source
             );
         }
     }

@@ -98,7 +98,14 @@ pub struct Fact {
     pub computed: Computed,
     /// What reads it: the engine by itself, or the flag of a command line that takes it.
     pub read_by: &'static str,
-    /// Version in which this was read.
+    /// Where this was read.
+    pub read: &'static Read,
+}
+
+/// A file in which facts were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Version of the engine.
     pub version: &'static str,
     /// Repository or package, commit where known, and file.
     pub source: &'static str,

@@ -1,6 +1,13 @@
 //! The table of facts: engine × name, how the value is computed, and where the name was read. What another version changes is a
 //! row of its own.
 
+use super::Computed::{
+    BootstrapPort, Cohort, Endpoint, Field, FirstRank, Fixed, Leader, NodeRank, Nodes, Peers, Port, Processes, Role,
+    Segment, Serves, WorldSize,
+};
+use super::EngineKind::{Dynamo, LlmD, Sglang, Torch, Vllm};
+use super::Target::{Annotation, Label, Variable};
+use super::fact::Read;
 use super::{Computed, EngineKind, Fact, Target};
 use crate::model::names;
 
@@ -13,359 +20,143 @@ const DYNAMO: &str = "1.6.1";
 const DYNAMO_MAIN: &str = "1.x, main";
 const LLM_D: &str = "0.10.0-rc.1 and 62 commits";
 
+const TORCH_RENDEZVOUS: Read =
+    Read { version: TORCH, source: "pytorch/pytorch@d0f2af8b torch/distributed/rendezvous.py" };
+const TORCH_RUN: Read = Read { version: TORCH, source: "pytorch/pytorch@d0f2af8b torch/distributed/run.py" };
+const TORCH_ARGPARSE_UTIL: Read =
+    Read { version: TORCH, source: "pytorch/pytorch@d0f2af8b torch/distributed/argparse_util.py" };
+const VLLM_ARG_UTILS: Read = Read { version: VLLM, source: "vllm-project/vllm@ffd46bfa vllm/engine/arg_utils.py" };
+const VLLM_PARALLEL: Read = Read { version: VLLM, source: "vllm-project/vllm@ffd46bfa vllm/config/parallel.py" };
+const VLLM_ENVS: Read = Read { version: VLLM, source: "vllm-project/vllm@ffd46bfa vllm/envs.py" };
+const VLLM_TABLE: Read = Read { version: VLLM, source: "no engine: a name of this table" };
+const SGLANG_SERVER_ARGS: Read = Read { version: SGLANG, source: "package sglang, sglang/srt/server_args.py" };
+const SGLANG_ROUTER_ARGS: Read =
+    Read { version: SGLANG_ROUTER, source: "package sglang-router, sglang_router/router_args.py" };
+const DYNAMO_RUNTIME_ARGS: Read =
+    Read { version: DYNAMO, source: "package ai-dynamo, dynamo/common/configuration/groups/runtime_args.py" };
+const DYNAMO_UTILS: Read =
+    Read { version: DYNAMO_MAIN, source: "ai-dynamo/dynamo@005cae78 lib/runtime/src/discovery/kube/utils.rs" };
+const LLM_D_ROLES: Read = Read {
+    version: LLM_D,
+    source: "llm-d/llm-d-router@ebab6879 pkg/epp/framework/plugins/scheduling/filter/bylabel/roles.go",
+};
+const LLM_D_ROLLOUT_SCREENER: Read = Read {
+    version: LLM_D,
+    source: "llm-d/llm-d-router@ebab6879 pkg/epp/framework/plugins/requestcontrol/screener/disaggregatedsetrollout/config.go",
+};
+const LLM_D_AFFINITY_SCORER: Read = Read {
+    version: LLM_D,
+    source: "llm-d/llm-d-router@ebab6879 pkg/epp/framework/plugins/scheduling/scorer/headerlabelaffinity/README.md",
+};
+
+const fn row(
+    kind: EngineKind,
+    target: Target,
+    name: &'static str,
+    computed: Computed,
+    read_by: &'static str,
+    read: &'static Read,
+) -> Fact {
+    Fact { kind, target, name, computed, read_by, read }
+}
+
 /// All facts, in the order in which variables stand in a container.
 pub const FACTS: &[Fact] = &[
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "MASTER_ADDR",
-        computed: Computed::Leader,
-        read_by: "`env://` of PyTorch",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/rendezvous.py",
-    },
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "MASTER_PORT",
-        computed: Computed::Port,
-        read_by: "`env://` of PyTorch",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/rendezvous.py",
-    },
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "WORLD_SIZE",
-        computed: Computed::WorldSize,
-        read_by: "`env://` of PyTorch",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/rendezvous.py",
-    },
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "RANK",
-        computed: Computed::FirstRank,
-        read_by: "`env://` of PyTorch; torchrun sets it for each process",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/rendezvous.py",
-    },
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "NNODES",
-        computed: Computed::Nodes,
-        read_by: "`torchrun --nnodes=$(NNODES)`",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/run.py",
-    },
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "NODE_RANK",
-        computed: Computed::NodeRank,
-        read_by: "`torchrun --node-rank=$(NODE_RANK)`",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/run.py",
-    },
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "LOCAL_WORLD_SIZE",
-        computed: Computed::Processes,
-        read_by: "`torchrun --nproc-per-node=$(LOCAL_WORLD_SIZE)`",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/run.py",
-    },
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "PET_NNODES",
-        computed: Computed::Nodes,
-        read_by: "torchrun, where `--nnodes` is absent",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/argparse_util.py",
-    },
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "PET_NODE_RANK",
-        computed: Computed::NodeRank,
-        read_by: "torchrun, where `--node-rank` is absent",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/argparse_util.py",
-    },
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "PET_NPROC_PER_NODE",
-        computed: Computed::Processes,
-        read_by: "torchrun, where `--nproc-per-node` is absent",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/argparse_util.py",
-    },
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "PET_MASTER_ADDR",
-        computed: Computed::Leader,
-        read_by: "torchrun, where `--master-addr` is absent",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/argparse_util.py",
-    },
-    Fact {
-        kind: EngineKind::Torch,
-        target: Target::Variable,
-        name: "PET_MASTER_PORT",
-        computed: Computed::Port,
-        read_by: "torchrun, where `--master-port` is absent",
-        version: TORCH,
-        source: "pytorch/pytorch@d0f2af8b torch/distributed/argparse_util.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "MASTER_ADDR",
-        computed: Computed::Leader,
-        read_by: "`--master-addr=$(MASTER_ADDR)`",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/engine/arg_utils.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "MASTER_PORT",
-        computed: Computed::Port,
-        read_by: "`--master-port=$(MASTER_PORT)`",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/engine/arg_utils.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "NNODES",
-        computed: Computed::Nodes,
-        read_by: "`--nnodes=$(NNODES)`",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/engine/arg_utils.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "NODE_RANK",
-        computed: Computed::NodeRank,
-        read_by: "`--node-rank=$(NODE_RANK)`",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/engine/arg_utils.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "DP_ADDRESS",
-        computed: Computed::Leader,
-        read_by: "`--data-parallel-address=$(DP_ADDRESS)`",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/engine/arg_utils.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "DP_RPC_PORT",
-        computed: Computed::Fixed("29550"),
-        read_by: "`--data-parallel-rpc-port=$(DP_RPC_PORT)`",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/config/parallel.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "DP_SIZE",
-        computed: Computed::WorldSize,
-        read_by: "`--data-parallel-size=$(DP_SIZE)`",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/engine/arg_utils.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "DP_SIZE_LOCAL",
-        computed: Computed::Processes,
-        read_by: "`--data-parallel-size-local=$(DP_SIZE_LOCAL)`",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/engine/arg_utils.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "DP_START_RANK",
-        computed: Computed::FirstRank,
-        read_by: "`--data-parallel-start-rank=$(DP_START_RANK)`",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/engine/arg_utils.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "VLLM_DP_MASTER_IP",
-        computed: Computed::Leader,
-        read_by: "vLLM, where no flag asks for data parallelism",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/envs.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "VLLM_NIXL_SIDE_CHANNEL_HOST",
-        computed: Computed::Field("status.podIP"),
-        read_by: "vLLM with the NIXL connector",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/envs.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "VLLM_NIXL_SIDE_CHANNEL_PORT",
-        computed: Computed::Fixed("5600"),
-        read_by: "vLLM with the NIXL connector",
-        version: VLLM,
-        source: "vllm-project/vllm@ffd46bfa vllm/envs.py",
-    },
-    Fact {
-        kind: EngineKind::Vllm,
-        target: Target::Variable,
-        name: "<ROLE>_ADDRS",
-        computed: Computed::Peers,
-        read_by: "command lines of proxies and routers",
-        version: VLLM,
-        source: "no engine: a name of this table",
-    },
-    Fact {
-        kind: EngineKind::Sglang,
-        target: Target::Variable,
-        name: "DIST_INIT_ADDR",
-        computed: Computed::Endpoint,
-        read_by: "`--dist-init-addr=$(DIST_INIT_ADDR)`",
-        version: SGLANG,
-        source: "package sglang, sglang/srt/server_args.py",
-    },
-    Fact {
-        kind: EngineKind::Sglang,
-        target: Target::Variable,
-        name: "NNODES",
-        computed: Computed::Nodes,
-        read_by: "`--nnodes=$(NNODES)`",
-        version: SGLANG,
-        source: "package sglang, sglang/srt/server_args.py",
-    },
-    Fact {
-        kind: EngineKind::Sglang,
-        target: Target::Variable,
-        name: "NODE_RANK",
-        computed: Computed::NodeRank,
-        read_by: "`--node-rank=$(NODE_RANK)`",
-        version: SGLANG,
-        source: "package sglang, sglang/srt/server_args.py",
-    },
-    Fact {
-        kind: EngineKind::Sglang,
-        target: Target::Label,
-        name: names::SERVES,
-        computed: Computed::Serves,
-        read_by: "`--prefill-selector` and `--decode-selector` of the router",
-        version: SGLANG_ROUTER,
-        source: "package sglang-router, sglang_router/router_args.py",
-    },
-    Fact {
-        kind: EngineKind::Sglang,
-        target: Target::Label,
-        name: names::NODE_RANK,
-        computed: Computed::NodeRank,
-        read_by: "`--prefill-selector` and `--decode-selector` of the router",
-        version: SGLANG_ROUTER,
-        source: "package sglang-router, sglang_router/router_args.py",
-    },
-    Fact {
-        kind: EngineKind::Sglang,
-        target: Target::Annotation,
-        name: names::SGLANG_BOOTSTRAP_PORT,
-        computed: Computed::BootstrapPort,
-        read_by: "the router, of prefills",
-        version: SGLANG_ROUTER,
-        source: "package sglang-router, sglang_router/router_args.py",
-    },
-    Fact {
-        kind: EngineKind::Dynamo,
-        target: Target::Variable,
-        name: "DYN_DISCOVERY_BACKEND",
-        computed: Computed::Fixed("kubernetes"),
-        read_by: "all processes of Dynamo",
-        version: DYNAMO,
-        source: "package ai-dynamo, dynamo/common/configuration/groups/runtime_args.py",
-    },
-    Fact {
-        kind: EngineKind::Dynamo,
-        target: Target::Variable,
-        name: "POD_NAME",
-        computed: Computed::Field("metadata.name"),
-        read_by: "discovery by the API server",
-        version: DYNAMO_MAIN,
-        source: "ai-dynamo/dynamo@005cae78 lib/runtime/src/discovery/kube/utils.rs",
-    },
-    Fact {
-        kind: EngineKind::Dynamo,
-        target: Target::Variable,
-        name: "POD_NAMESPACE",
-        computed: Computed::Field("metadata.namespace"),
-        read_by: "discovery by the API server",
-        version: DYNAMO_MAIN,
-        source: "ai-dynamo/dynamo@005cae78 lib/runtime/src/discovery/kube/utils.rs",
-    },
-    Fact {
-        kind: EngineKind::Dynamo,
-        target: Target::Variable,
-        name: "POD_UID",
-        computed: Computed::Field("metadata.uid"),
-        read_by: "discovery by the API server",
-        version: DYNAMO_MAIN,
-        source: "ai-dynamo/dynamo@005cae78 lib/runtime/src/discovery/kube/utils.rs",
-    },
-    Fact {
-        kind: EngineKind::LlmD,
-        target: Target::Label,
-        name: names::LLM_D_ROLE,
-        computed: Computed::Serves,
-        read_by: "filters of the endpoint picker",
-        version: LLM_D,
-        source: "llm-d/llm-d-router@ebab6879 pkg/epp/framework/plugins/scheduling/filter/bylabel/roles.go",
-    },
-    Fact {
-        kind: EngineKind::LlmD,
-        target: Target::Label,
-        name: names::DISAGGREGATED_ROLE,
-        computed: Computed::Role,
-        read_by: "the screener of rollouts",
-        version: LLM_D,
-        source: "llm-d/llm-d-router@ebab6879 pkg/epp/framework/plugins/requestcontrol/screener/disaggregatedsetrollout/config.go",
-    },
-    Fact {
-        kind: EngineKind::LlmD,
-        target: Target::Label,
-        name: names::DISAGGREGATED_REVISION,
-        computed: Computed::Cohort,
-        read_by: "the screener of rollouts",
-        version: LLM_D,
-        source: "llm-d/llm-d-router@ebab6879 pkg/epp/framework/plugins/requestcontrol/screener/disaggregatedsetrollout/config.go",
-    },
-    Fact {
-        kind: EngineKind::LlmD,
-        target: Target::Label,
-        name: names::DISAGGREGATED_SLICE,
-        computed: Computed::Segment,
-        read_by: "the scorer of affinity, as its page configures it",
-        version: LLM_D,
-        source: "llm-d/llm-d-router@ebab6879 pkg/epp/framework/plugins/scheduling/scorer/headerlabelaffinity/README.md",
-    },
+    row(Torch, Variable, "MASTER_ADDR", Leader, "`env://` of PyTorch", &TORCH_RENDEZVOUS),
+    row(Torch, Variable, "MASTER_PORT", Port, "`env://` of PyTorch", &TORCH_RENDEZVOUS),
+    row(Torch, Variable, "WORLD_SIZE", WorldSize, "`env://` of PyTorch", &TORCH_RENDEZVOUS),
+    row(
+        Torch,
+        Variable,
+        "RANK",
+        FirstRank,
+        "`env://` of PyTorch; torchrun sets it for each process",
+        &TORCH_RENDEZVOUS,
+    ),
+    row(Torch, Variable, "NNODES", Nodes, "`torchrun --nnodes=$(NNODES)`", &TORCH_RUN),
+    row(Torch, Variable, "NODE_RANK", NodeRank, "`torchrun --node-rank=$(NODE_RANK)`", &TORCH_RUN),
+    row(Torch, Variable, "LOCAL_WORLD_SIZE", Processes, "`torchrun --nproc-per-node=$(LOCAL_WORLD_SIZE)`", &TORCH_RUN),
+    row(Torch, Variable, "PET_NNODES", Nodes, "torchrun, where `--nnodes` is absent", &TORCH_ARGPARSE_UTIL),
+    row(Torch, Variable, "PET_NODE_RANK", NodeRank, "torchrun, where `--node-rank` is absent", &TORCH_ARGPARSE_UTIL),
+    row(
+        Torch,
+        Variable,
+        "PET_NPROC_PER_NODE",
+        Processes,
+        "torchrun, where `--nproc-per-node` is absent",
+        &TORCH_ARGPARSE_UTIL,
+    ),
+    row(Torch, Variable, "PET_MASTER_ADDR", Leader, "torchrun, where `--master-addr` is absent", &TORCH_ARGPARSE_UTIL),
+    row(Torch, Variable, "PET_MASTER_PORT", Port, "torchrun, where `--master-port` is absent", &TORCH_ARGPARSE_UTIL),
+    row(Vllm, Variable, "MASTER_ADDR", Leader, "`--master-addr=$(MASTER_ADDR)`", &VLLM_ARG_UTILS),
+    row(Vllm, Variable, "MASTER_PORT", Port, "`--master-port=$(MASTER_PORT)`", &VLLM_ARG_UTILS),
+    row(Vllm, Variable, "NNODES", Nodes, "`--nnodes=$(NNODES)`", &VLLM_ARG_UTILS),
+    row(Vllm, Variable, "NODE_RANK", NodeRank, "`--node-rank=$(NODE_RANK)`", &VLLM_ARG_UTILS),
+    row(Vllm, Variable, "DP_ADDRESS", Leader, "`--data-parallel-address=$(DP_ADDRESS)`", &VLLM_ARG_UTILS),
+    row(Vllm, Variable, "DP_RPC_PORT", Fixed("29550"), "`--data-parallel-rpc-port=$(DP_RPC_PORT)`", &VLLM_PARALLEL),
+    row(Vllm, Variable, "DP_SIZE", WorldSize, "`--data-parallel-size=$(DP_SIZE)`", &VLLM_ARG_UTILS),
+    row(Vllm, Variable, "DP_SIZE_LOCAL", Processes, "`--data-parallel-size-local=$(DP_SIZE_LOCAL)`", &VLLM_ARG_UTILS),
+    row(Vllm, Variable, "DP_START_RANK", FirstRank, "`--data-parallel-start-rank=$(DP_START_RANK)`", &VLLM_ARG_UTILS),
+    row(Vllm, Variable, "VLLM_DP_MASTER_IP", Leader, "vLLM, where no flag asks for data parallelism", &VLLM_ENVS),
+    row(
+        Vllm,
+        Variable,
+        "VLLM_NIXL_SIDE_CHANNEL_HOST",
+        Field("status.podIP"),
+        "vLLM with the NIXL connector",
+        &VLLM_ENVS,
+    ),
+    row(Vllm, Variable, "VLLM_NIXL_SIDE_CHANNEL_PORT", Fixed("5600"), "vLLM with the NIXL connector", &VLLM_ENVS),
+    row(Vllm, Variable, "<ROLE>_ADDRS", Peers, "command lines of proxies and routers", &VLLM_TABLE),
+    row(Sglang, Variable, "DIST_INIT_ADDR", Endpoint, "`--dist-init-addr=$(DIST_INIT_ADDR)`", &SGLANG_SERVER_ARGS),
+    row(Sglang, Variable, "NNODES", Nodes, "`--nnodes=$(NNODES)`", &SGLANG_SERVER_ARGS),
+    row(Sglang, Variable, "NODE_RANK", NodeRank, "`--node-rank=$(NODE_RANK)`", &SGLANG_SERVER_ARGS),
+    row(
+        Sglang,
+        Label,
+        names::SERVES,
+        Serves,
+        "`--prefill-selector` and `--decode-selector` of the router",
+        &SGLANG_ROUTER_ARGS,
+    ),
+    row(
+        Sglang,
+        Label,
+        names::NODE_RANK,
+        NodeRank,
+        "`--prefill-selector` and `--decode-selector` of the router",
+        &SGLANG_ROUTER_ARGS,
+    ),
+    row(
+        Sglang,
+        Annotation,
+        names::SGLANG_BOOTSTRAP_PORT,
+        BootstrapPort,
+        "the router, of prefills",
+        &SGLANG_ROUTER_ARGS,
+    ),
+    row(
+        Dynamo,
+        Variable,
+        "DYN_DISCOVERY_BACKEND",
+        Fixed("kubernetes"),
+        "all processes of Dynamo",
+        &DYNAMO_RUNTIME_ARGS,
+    ),
+    row(Dynamo, Variable, "POD_NAME", Field("metadata.name"), "discovery by the API server", &DYNAMO_UTILS),
+    row(Dynamo, Variable, "POD_NAMESPACE", Field("metadata.namespace"), "discovery by the API server", &DYNAMO_UTILS),
+    row(Dynamo, Variable, "POD_UID", Field("metadata.uid"), "discovery by the API server", &DYNAMO_UTILS),
+    row(LlmD, Label, names::LLM_D_ROLE, Serves, "filters of the endpoint picker", &LLM_D_ROLES),
+    row(LlmD, Label, names::DISAGGREGATED_ROLE, Role, "the screener of rollouts", &LLM_D_ROLLOUT_SCREENER),
+    row(LlmD, Label, names::DISAGGREGATED_REVISION, Cohort, "the screener of rollouts", &LLM_D_ROLLOUT_SCREENER),
+    row(
+        LlmD,
+        Label,
+        names::DISAGGREGATED_SLICE,
+        Segment,
+        "the scorer of affinity, as its page configures it",
+        &LLM_D_AFFINITY_SCORER,
+    ),
 ];
 
 #[cfg(test)]
@@ -383,7 +174,11 @@ mod tests {
             assert!(!names.is_empty(), "{word}");
         }
         for fact in FACTS {
-            assert!(!fact.version.is_empty() && !fact.source.is_empty() && !fact.read_by.is_empty(), "{}", fact.name);
+            assert!(
+                !fact.read.version.is_empty() && !fact.read.source.is_empty() && !fact.read_by.is_empty(),
+                "{}",
+                fact.name
+            );
         }
     }
 
