@@ -2,6 +2,7 @@
 
 pub mod adopt;
 mod allow;
+mod asked;
 mod bytes;
 mod certificate_words;
 pub mod check;
