@@ -17,6 +17,17 @@ pub struct Outcome {
     pub outcome: &'static str,
 }
 
+/// A deletion of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Deletion {
+    /// One of [`DELETED_FOR`].
+    pub why: &'static str,
+    pub outcome: &'static str,
+}
+
+/// The causes for which running pods are deleted: a batch that is made anew, a segment that is updated, a rollout that goes back.
+pub const DELETED_FOR: [&str; 3] = ["recovery", "update", "rollback"];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Reason {
     /// A `HoldReason`.
@@ -67,7 +78,7 @@ pub struct LoopMetrics {
     pub leader: Gauge,
     pub partitions: Family<Outcome, Counter>,
     pub scales: Family<Outcome, Counter>,
-    pub recovery_deletions: Family<Outcome, Counter>,
+    pub recovery_deletions: Family<Deletion, Counter>,
     pub recoveries: Family<State, Gauge>,
     pub segments: Family<State, Gauge>,
     pub write_limit: Gauge,
@@ -131,7 +142,7 @@ impl LoopMetrics {
             recovery_deletions: shown(
                 registry,
                 "recovery_deletions",
-                "Pods deleted since their batch is made anew, by outcome",
+                "Pods deleted so that they are made anew, by cause and outcome",
                 Family::default(),
             ),
             recoveries: shown(
@@ -173,16 +184,20 @@ impl LoopMetrics {
 
     /// Initializes the counters of outcomes, so that an alert sees the first failure.
     fn begin_counting(&self) {
-        let outcomes: [(_, &[&'static str]); 6] = [
+        let outcomes: [(_, &[&'static str]); 5] = [
             (&self.releases, &["released", "gone", "failed"]),
             (&self.status_writes, &["written", "dropped", "conflict", "gone", "failed"]),
             (&self.events, &["written", "failed", "dropped", "limited", "gone"]),
             (&self.partitions, &["written", "conflict", "failed"]),
             (&self.scales, &["written", "conflict", "failed"]),
-            (&self.recovery_deletions, &["deleted", "failed"]),
         ];
         for (family, outcomes) in outcomes {
             outcomes.iter().for_each(|outcome| _ = family.get_or_create(&Outcome { outcome }));
+        }
+        for why in DELETED_FOR {
+            ["deleted", "failed"]
+                .iter()
+                .for_each(|outcome| _ = self.recovery_deletions.get_or_create(&Deletion { why, outcome }));
         }
     }
 

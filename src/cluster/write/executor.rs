@@ -4,7 +4,7 @@
 use crate::api::Pod;
 use crate::cluster::failure::{namespace_is_gone, short};
 use crate::cluster::index::SharedIndex;
-use crate::cluster::metrics::{LoopMetrics, Outcome};
+use crate::cluster::metrics::{DELETED_FOR, Deletion, LoopMetrics, Outcome};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::cluster::read::pod_groups::TAKEN;
 use crate::cluster::read::{losses, missing_pods, running_pods, surge, unlabelled};
@@ -160,17 +160,12 @@ impl Executor {
         if extent != Extent::Unscheduled {
             let with_dependents = matches!(extent, Extent::Dependents | Extent::RolledBack { with_dependents: true });
             self.writer.delete(&key.namespace, pod, with_dependents).await?;
-            let why = match extent {
-                Extent::Outdated => "its segment is updated",
-                Extent::RolledBack { .. } => "its rollout goes back",
-                _ => "its batch is made anew",
-            };
-            tracing::info!(group = %key, name = %pod.name, "deleted: {why}");
+            tracing::info!(group = %key, name = %pod.name, "deleted: {}", cause(extent).1);
             return Ok(("deleted", None));
         }
         let deleted = self.writer.delete_without_node(&key.namespace, pod).await?;
         if deleted {
-            tracing::info!(group = %key, name = %pod.name, "deleted: it is made again for its batch and its place");
+            tracing::info!(group = %key, name = %pod.name, "deleted: {}", cause(extent).1);
         }
         Ok(("deleted", (!deleted).then_some("nobody would make it again, or it runs")))
     }
@@ -331,7 +326,12 @@ impl Executor {
             Action::WriteStatus(StatusWrite::Group { .. }) => &self.metrics.status_writes,
             Action::Step(Step::Partition { .. }) => &self.metrics.partitions,
             Action::Step(Step::Replicas { .. }) => &self.metrics.scales,
-            Action::Delete { extent: Extent::Pod | Extent::Dependents, .. } => &self.metrics.recovery_deletions,
+            Action::Delete { extent, .. } => {
+                if let Some(why) = cause(*extent).0 {
+                    self.metrics.recovery_deletions.get_or_create(&Deletion { why, outcome }).inc();
+                }
+                return;
+            }
             _ => return,
         };
         counter.get_or_create(&Outcome { outcome }).inc();
@@ -351,17 +351,29 @@ const fn is_of_pod(action: &Action) -> bool {
     matches!(action, Action::Release { .. } | Action::Delete { .. } | Action::Mark(_))
 }
 
+/// Returns why a pod is deleted: as the metric has it, as the log of a deletion, and as the description of one.
+const fn cause(extent: Extent) -> (Option<&'static str>, &'static str, &'static str) {
+    let [recovery, update, rollback] = DELETED_FOR;
+    match extent {
+        Extent::Unscheduled => {
+            (None, "it is made again for its batch and its place", "deletion of a pod without a node")
+        }
+        Extent::Outdated => (Some(update), "its segment is updated", "deletion of an old pod of a segment"),
+        Extent::RolledBack { .. } => {
+            (Some(rollback), "its rollout goes back", "deletion of a pod whose rollout goes back")
+        }
+        Extent::Pod | Extent::Dependents => {
+            (Some(recovery), "its batch is made anew", "deletion of a pod of a batch that is made anew")
+        }
+    }
+}
+
 /// Returns a description of an action for people, and the name of its object; empty where that is the group.
 fn described(action: &Action) -> (&'static str, &str) {
     match action {
         Action::Release { pod, .. } => ("release of a pod", &pod.name),
         Action::Mark(mark) => ("labels of a pod", &mark.pod.name),
-        Action::Delete { pod, extent: Extent::Unscheduled } => ("deletion of a pod without a node", &pod.name),
-        Action::Delete { pod, extent: Extent::Outdated } => ("deletion of an old pod of a segment", &pod.name),
-        Action::Delete { pod, extent: Extent::RolledBack { .. } } => {
-            ("deletion of a pod whose rollout goes back", &pod.name)
-        }
-        Action::Delete { pod, .. } => ("deletion of a pod of a batch that is made anew", &pod.name),
+        Action::Delete { pod, extent } => (cause(*extent).2, &pod.name),
         Action::WriteStatus(StatusWrite::Group { .. }) => ("status of the group", ""),
         Action::WriteStatus(StatusWrite::Conflicted { other, .. }) => {
             ("status of an object that controls nothing", &other.carrier.name)

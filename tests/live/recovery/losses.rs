@@ -14,7 +14,7 @@ async fn a_segment_that_loses_a_pod_is_made_anew_as_a_whole_and_the_others_stay(
     assert_eq!(entry["lost"]["node"], json!("recovery-deleted-all"), "{entry}");
     assert_eq!(status.0["recoveries"].as_array().unwrap().len(), 1);
     rolegate.until_metric(r#"rolegate_recoveries{state="Complete"}"#, 1).await;
-    assert_eq!(rolegate.metric(r#"rolegate_recovery_deletions_total{outcome="deleted"}"#).await, 2);
+    assert_eq!(rolegate.metric(r#"rolegate_recovery_deletions_total{why="recovery",outcome="deleted"}"#).await, 2);
     let events = scene.stage.plane.must(
         &[
             "-n",
