@@ -29,7 +29,7 @@ mod recovery_events;
 mod recovery_memory;
 mod refused_status;
 mod refusing;
-mod rollout_events;
+pub mod rollout_events;
 mod rollouts;
 pub mod rounds;
 pub mod scales;

@@ -103,9 +103,9 @@ impl Pass<'_> {
 
     fn group(&mut self, group: &Arc<Group>, snapshot: &Snapshot) {
         let deadline = self.options.progress_deadline;
-        let stalled = self.memory.movement.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
         let refused = self.memory.tries.refused();
         let observation = self.observe(group, snapshot);
+        let stalled = self.memory.movement.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
         if observation.view.adopts_pods(group) && !self.memory.looks.show_pods_of(&group.carrier.uid) {
             return self.look_at_pods(&group.carrier.uid);
         }
@@ -171,7 +171,7 @@ impl Pass<'_> {
             refused_by_nodes,
             self.memory.told.group.events(group, &seen, self.memory.surges.is_asking(), self.now),
             self.memory.told.ahead.events(group, view, self.now),
-            self.memory.told.rollouts.events(rollouts, &decision.rollout, stalled, self.now),
+            self.memory.told.rollouts.events(rollouts, &decision.rollout, self.memory.decided.stalled, self.now),
             self.memory.told.recoveries.events(group, &decision.recovery, self.now),
         ];
         let mut events: Vec<_> = decision.placed.moved.iter().map(|moved| EventNote::moved(group, moved)).collect();

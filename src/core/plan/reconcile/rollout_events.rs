@@ -114,8 +114,11 @@ impl ReportedRollouts {
         events.extend(told.map(|(name, _, wait)| event(HELD, waits_for(name, wait, rollouts), false, one(name))));
         self.waits.extend(lasted);
         if stalled && !self.stalled {
+            // A rollout that went back has one name, whatever becomes of it.
+            let reason = |name: &str| if rollouts.returns(name) { ROLLED_BACK } else { STALLED };
+            let stalls = waits.iter();
             events.extend(
-                waits.iter().map(|(name, _, wait)| event(STALLED, waits_for(name, wait, rollouts), true, one(name))),
+                stalls.map(|(name, _, wait)| event(reason(name), waits_for(name, wait, rollouts), true, one(name))),
             );
         }
         self.stalled = stalled;

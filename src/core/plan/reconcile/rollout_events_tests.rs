@@ -142,3 +142,29 @@ fn a_step_is_reported_when_it_begins_and_so_is_the_pause_after_it() {
     let first = r#"RolloutStep: "roll" is in step 1 of 3, which ends with a 1/4 updated and ready"#;
     assert_eq!(at(1, false, "v3"), [first]);
 }
+
+/// One truth: what went back is not told as stalled as well.
+#[test]
+fn that_nothing_moves_on_the_way_back_is_told_under_the_name_of_the_rollback() {
+    let tell = |returns: bool| {
+        let down = Ordinal::default();
+        let role = RoleRollout {
+            partition: 1,
+            ordinals: vec![down, Ordinal { updated: true, ..down }],
+            judged: true,
+            settled: true,
+            back: returns,
+            returns,
+            ..RoleRollout::default()
+        };
+        let update = json!({ "name": "roll", "roles": ["a"], "strategy": { "rollingUpdate": {} } });
+        let bounds = RollingBounds::all_of(&mk_group(&[("a", 2)], &json!([update])));
+        let roles = BTreeMap::from([("a".to_owned(), role)]);
+        let plan = plan_rollout(&bounds, &roles, &[]);
+        let rollouts = Rollouts { roles, ..Rollouts::default() };
+        let (events, _) = ReportedRollouts::default().events(&rollouts, &plan, true, Uptime::ZERO);
+        events.into_iter().map(|event| event.reason.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(tell(false), ["RolloutStalled"]);
+    assert_eq!(tell(true), ["RolledBack"]);
+}

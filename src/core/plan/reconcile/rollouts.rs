@@ -58,10 +58,9 @@ impl Pass<'_> {
         }
         for (name, plan) in &decision.rollout {
             let Some(workload) = rollouts.workloads.get(name) else { continue };
-            let goes_back = rollouts.roles.get(name).is_some_and(|role| role.returns);
             if plan.state == ProgressState::Complete {
                 self.thaw(workload);
-            } else if goes_back && workload.partition != FROZEN {
+            } else if rollouts.returns(name) && workload.partition != FROZEN {
                 self.set_partition(workload, FROZEN, false);
             } else if plan.partition < workload.partition
                 && says_cohort(group, workload)
@@ -105,8 +104,7 @@ impl Pass<'_> {
             if self.memory.pods.deleted.contains(&pod.pod.uid) {
                 continue;
             }
-            let role = pod.identity.role.as_deref().and_then(|role| rollouts.roles.get(role));
-            let goes_back = role.is_some_and(|role| role.returns);
+            let goes_back = pod.identity.role.as_deref().is_some_and(|role| rollouts.returns(role));
             let extent = if goes_back { Extent::RolledBack { with_dependents } } else { Extent::Outdated };
             if self.begin(Action::Delete { pod: pod.pod.clone(), extent }) {
                 self.memory.pods.deleted.insert(pod.pod.uid.clone());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::standing::REPLICAS_NOT_READY;
-use super::{Ordinal, Pauses, RoleRollout, Rollouts, stages};
+use super::{Ordinal, Pauses, RoleRollout, Rollouts, Stage, stages};
 use crate::api::status::{RolledBack, RolloutState};
 use crate::model::rolling::FROZEN;
 use crate::model::{Group, Role, RollingBounds};
@@ -16,16 +16,26 @@ impl ObservedCounts {
         let rolled = group.roles.iter().filter(|role| bounds.iter().any(|bounds| bounds.has(&role.name)));
         let roles = rolled.filter_map(|role| {
             let batched = group.batch_size(&role.name).is_some();
-            let rollout = rollout(role, self.roles.get(&role.name)?, batched)?;
-            Some((role.name.clone(), if self.rolled_back { turned(rollout) } else { rollout }))
+            let mut rollout = rollout(role, self.roles.get(&role.name)?, batched)?;
+            if self.rolled_back {
+                turn(&mut rollout);
+            }
+            Some((role.name.clone(), rollout))
         });
-        let roles: BTreeMap<_, _> = roles.collect();
+        let mut roles: BTreeMap<_, _> = roles.collect();
         let mut pauses = Pauses::of(group, &bounds, None);
         pauses.objects.clone_from(&self.objects);
         let past = stages(&bounds, &roles, &pauses).into_iter().map(|stage| (stage.index, self.past(stage.state)));
         pauses.past = past.collect();
         if self.failed {
             pauses.late = stages(&bounds, &roles, &pauses).into_iter().flat_map(|stage| stage.late).collect();
+            // As the loop decides once that is committed.
+            let back = stages(&bounds, &roles, &pauses).into_iter().filter(|stage| stage.state.rolled_back.is_some());
+            for Stage { index, state, .. } in back {
+                let goes = |name: &String| state.revisions.contains_key(name);
+                roles.iter_mut().filter(|(name, role)| goes(name) && !role.returns).for_each(|(_, role)| turn(role));
+                pauses.past.insert(index, state);
+            }
         }
         Rollouts { bounds, roles, pauses, ..Rollouts::default() }
     }
@@ -39,11 +49,10 @@ impl ObservedCounts {
     }
 }
 
-/// Returns a rollout that goes back, with these updated replicas.
-fn turned(rollout: RoleRollout) -> RoleRollout {
-    let turned = |replica: &Ordinal| Ordinal { updated: !replica.updated, ..*replica };
-    let ordinals = rollout.ordinals.iter().map(turned).collect();
-    RoleRollout { ordinals, partition: FROZEN, back: true, returns: true, ..rollout }
+/// Turns a rollout round: what is updated goes back.
+fn turn(role: &mut RoleRollout) {
+    role.ordinals.iter_mut().for_each(|replica| replica.updated = !replica.updated);
+    (role.partition, role.back, role.returns) = (FROZEN, true, true);
 }
 
 /// Builds a rollout from counts: the highest replicas are updated, and the highest of these are ready. Other unavailable

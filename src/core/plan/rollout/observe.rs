@@ -105,6 +105,11 @@ impl Rollouts {
         Self { bounds, cohorts, pauses, ..seen }
     }
 
+    /// Reports whether the rollout of a role goes back.
+    pub(in crate::plan) fn returns(&self, role: &str) -> bool {
+        self.roles.get(role).is_some_and(|role| role.returns)
+    }
+
     /// Returns the standing of each role with rolling updates.
     pub fn standings(&self, plan: &RolloutPlan) -> Standings {
         let open = |(name, role): (&String, &RoleRollout)| {

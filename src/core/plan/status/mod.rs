@@ -18,7 +18,7 @@ use crate::plan::decide::no_replica;
 use crate::plan::decide::progression::Targets;
 use crate::plan::elastic::{self, ElasticPlan};
 use crate::plan::recovery::text::recovery_is_off;
-use crate::plan::rollout::{RolePlan, Rollouts, Stage, stage_text, waits_for};
+use crate::plan::rollout::{RolePlan, Rollouts, Stage, Wait, stage_text, waits_for};
 use crate::plan::status::conditions::Progress;
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
@@ -38,6 +38,7 @@ pub fn status(
 ) -> GroupStatus {
     let held = &decision.held;
     let before = &group.status;
+    let context = DecisionContext { stalled: context.stalled && !turns(group, rollouts), ..context };
     if !group.is_claim() {
         let (observed_generation, other) = (before.observed_generation, before.other.clone());
         return GroupStatus { observed_generation, other, ..GroupStatus::default() };
@@ -84,21 +85,36 @@ pub fn status(
     status
 }
 
+/// Reports whether a rollout is sent back now: it moves, and did not fail to.
+fn turns(group: &Group, rollouts: &Rollouts) -> bool {
+    let went_back = |stage: &&Stage| {
+        let stored = group.status.coordination(&stage.name).and_then(|state| state.rollout.as_ref());
+        stored.is_some_and(|stored| stored.rolled_back.is_some())
+    };
+    let mut back = rollouts.stages.iter().filter(|stage| stage.state.rolled_back.is_some());
+    !back.all(|stage| went_back(&stage))
+}
+
 /// Returns the reason and the message why pods are held, else why an open rollout has stalled, went back or pauses; both empty if
-/// none applies.
+/// none applies. A rollout that goes back has that reason also when nothing moves.
 fn why(rollouts: &Rollouts, decision: &Decision, context: DecisionContext<'_>) -> (String, String) {
     if let Some(held) = decision.held.iter().min_by_key(|held| held.reason) {
         return (held.reason.to_string(), held.message.clone());
     }
     let is_open = |(_, role): &(&String, &RolePlan)| context.stalled && !role.state.rests();
     let stalled = decision.rollout.iter().filter(is_open);
-    let mut waits = stalled.filter_map(|(name, role)| Some((name, role.waits.as_ref()?)));
-    let told = waits.next().map(|(name, wait)| (STALLED.to_owned(), waits_for(name, wait, rollouts)));
+    let waits = stalled.filter_map(|(name, role)| Some((name, role.waits.as_ref()?)));
+    let (back, forth): (Vec<_>, Vec<_>) = waits.partition(|(name, _)| rollouts.returns(name));
+    let text = |waits: &[(&String, &Wait)]| waits.first().map(|(name, wait)| waits_for(name, wait, rollouts));
+    let told = text(&forth).map(|text| (STALLED.to_owned(), text));
     let stage = |reason: &str, is: fn(&Stage) -> bool| {
         let stage = rollouts.stages.iter().find(|stage| is(stage))?;
         Some((reason.to_owned(), stage_text(stage, &rollouts.roles)))
     };
-    let back = || stage(conditions::ROLLED_BACK, |stage| stage.state.rolled_back.is_some());
+    let back = || {
+        let (reason, message) = stage(conditions::ROLLED_BACK, |stage| stage.state.rolled_back.is_some())?;
+        Some((reason, text(&back).into_iter().fold(message, |message, wait| message + "; " + &wait)))
+    };
     let pause = || stage(conditions::ROLLOUT_PAUSED, |stage| stage.pause.is_some());
     told.or_else(back).or_else(pause).unwrap_or_default()
 }
@@ -370,3 +386,7 @@ fn committed_counts(status: &GroupStatus) -> BTreeMap<(&str, &str), u32> {
         .filter_map(|(entry, role, progress)| Some(((entry.name.as_str(), role.as_str()), progress.released?)))
         .collect()
 }
+
+#[cfg(test)]
+#[path = "stalled_tests.rs"]
+mod tests;
