@@ -1,6 +1,7 @@
 //! Advice for each hold reason: what happens next, and what the user can do.
 
 use crate::model::{GroupKey, HoldReason};
+use crate::plan::{Decision, Held, Lack, LackWhat};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Advice {
@@ -200,11 +201,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         HoldReason::SegmentNotAccepted,
         Advice {
             next: "it goes when the object of the segment before has the condition of `readyWhen`",
-            you_can: &[
-                "look at the object that the message names: `kubectl get KIND NAME -n NAMESPACE`",
-                "apply it, or correct `readyWhen.object` in the group",
-                "let rolegate watch its kind: `manifests --ready-kinds`",
-            ],
+            you_can: &[LOOK],
         },
     ),
     (
@@ -247,11 +244,41 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     ),
 ];
 
+const LOOK: &str = "look at the object that the message names: `kubectl get KIND NAME -n NAMESPACE -o yaml`";
+const CORRECT: &str = "correct `readyWhen.object` in the group";
+
+/// What the user can do about an object that does not have its condition, by what is missing.
+const OF_OBJECTS: &[(LackWhat, &[&str])] = &[
+    (LackWhat::Look, &[LOOK]),
+    (LackWhat::Watch, &["let rolegate watch its kind: `rolegate manifests --ready-kinds`", CORRECT]),
+    (LackWhat::List, &["check that rolegate may list and watch its kind: `rolegate doctor`"]),
+    (LackWhat::Object, &["apply it, with the definition of its kind if that is not served", CORRECT]),
+    (LackWhat::Condition, &[LOOK, CORRECT]),
+];
+
+/// What rolegate does next when a step of a rollout waits for its object.
+const OF_STEP: &str = "the next step begins when the object has the condition of `readyWhen`";
+
 const UNKNOWN: Advice = Advice { next: "rolegate checks again whenever a pod or the group changes", you_can: &[] };
 
 /// Returns the advice for a reason.
 pub fn advice(reason: HoldReason) -> Advice {
     ADVICE.iter().find(|(known, _)| *known == reason).map_or(UNKNOWN, |(_, advice)| *advice)
+}
+
+/// Returns the advice for held pods: for an object that they wait for, by what is missing.
+pub fn of_held(decision: &Decision, held: &Held) -> Advice {
+    let advice = advice(held.reason);
+    decision.lack(held).map_or(advice, |lack| Advice { you_can: of_object(lack.what), ..advice })
+}
+
+/// Returns the advice for a step of a rollout that waits for its object.
+pub fn of_step(lack: &Lack) -> Advice {
+    Advice { next: OF_STEP, you_can: of_object(lack.what) }
+}
+
+fn of_object(what: LackWhat) -> &'static [&'static str] {
+    OF_OBJECTS.iter().find(|(known, _)| *known == what).map_or(&[], |(_, you_can)| *you_can)
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::advice::advice;
+use super::advice::{Advice, advice, of_held};
 use super::engine::EngineStory;
 use super::finds::{Finds, OfSet};
 use super::gates::{Gate, gates};
@@ -267,11 +267,14 @@ impl Story {
 
     fn held(&mut self, held: &Held, picture: &Picture) {
         self.waits_for = replicas::awaited(picture, held);
-        self.reason(held.reason, &held.message);
+        self.advise(held.reason, &held.message, of_held(&picture.seen.decision, held));
     }
 
     fn reason(&mut self, reason: HoldReason, message: &str) {
-        let advice = advice(reason);
+        self.advise(reason, message, advice(reason));
+    }
+
+    fn advise(&mut self, reason: HoldReason, message: &str, advice: Advice) {
         self.reason = Some(reason.as_str());
         message.clone_into(&mut self.message);
         advice.next.clone_into(&mut self.next);

@@ -9,10 +9,14 @@ use super::group;
 use super::pod::Story;
 use crate::api::Pod;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::api::status::{CoordinationState, GroupStatus, Summary};
+use crate::api::status::{CoordinationState, GroupStatus, RolledBack, RolloutState, Summary};
+use crate::api::workload::StatefulSet;
 use crate::cli::{doctor, status};
-use crate::model::{Claims, Group, GroupKey, HoldReason, identify, names};
-use crate::plan::{Held, PodFacts, Snapshot};
+use crate::model::rolling::FROZEN;
+use crate::model::{AwaitedKind, Claims, Group, GroupKey, HoldReason, WorkloadObject as _, identify, names};
+use crate::plan::reconcile::rollout_events::ReportedRollouts;
+use crate::plan::rollout::{RolloutPlan, Rollouts};
+use crate::plan::{AwaitedObjects, Held, PodFacts, SeenKind, Snapshot, Uptime};
 use crate::report::{Drawing, Line, Picture};
 
 const WHY: &str = "because of this and that";
@@ -99,4 +103,119 @@ fn a_pod_that_was_placed_and_has_no_node_says_where_it_was_sent() {
     // A pod of another batch, without a domain, does not report it.
     let other = explained(&pods[1], &picture(reason, &pods));
     assert!(!other.contains("by rolegate") && !other.contains(reason.as_str()), "{other}");
+}
+
+/// Returns a group of two replicas with this strategy, after the loop has written its status. Each pod has a revision, and is ready,
+/// or held where it has none.
+fn coordinated(
+    strategy: &Value,
+    rollout: Option<&RolloutState>,
+    revisions: [&str; 2],
+    objects: &AwaitedObjects,
+) -> Picture {
+    let object = json!({
+        "metadata": { "name": "pd", "namespace": "ns" },
+        "spec": {
+            "roles": [{ "name": "prefill", "replicas": 2 }],
+            "coordination": [{ "name": "pd", "roles": ["prefill"], "strategy": strategy }],
+        },
+    });
+    let mut group = Group::from_rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap());
+    let metadata = json!({
+        "name": "prefill", "namespace": "ns", "uid": "s", "generation": 1,
+        "labels": { names::GROUP: "pd", names::ROLE: "prefill" }, "annotations": { names::USER_PARTITIONS[0]: "0" },
+    });
+    let partition = if rollout.is_some_and(|state| state.rolled_back.is_some()) { FROZEN } else { 1 };
+    let set: StatefulSet = serde_json::from_value(json!({
+        "metadata": metadata,
+        "spec": { "replicas": 2, "updateStrategy": { "rollingUpdate": { "partition": partition } } },
+        "status": { "observedGeneration": 1, "currentRevision": "1", "updateRevision": "2" },
+    }))
+    .unwrap();
+    let facts = |(pod, revision): (&Pod, &&str)| {
+        let pod = PodFacts::of(pod, identify(pod, "ns", &()).unwrap()).unwrap();
+        let held = revision.is_empty();
+        PodFacts { held, ready: !held, scheduled: !held, revision: Some((*revision).into()), ..pod }
+    };
+    let (name, pods) = ("pd".to_owned(), pods(true));
+    let state = CoordinationState { name, rollout: rollout.cloned(), ..CoordinationState::default() };
+    group.status.coordination_state = vec![state];
+    let seen = |group: &Group| {
+        let snapshot = Snapshot {
+            claims: Some(Claims { group: Arc::new(group.clone()), others: Vec::new() }),
+            workloads: set.rolled().filter(|_| rollout.is_some()).into_iter().collect(),
+            pods: pods.iter().zip(&revisions).map(facts).collect(),
+            objects: objects.clone(),
+            ..Snapshot::default()
+        };
+        Picture::of(&GroupKey::new("ns", "pd"), snapshot)
+    };
+    group.status = seen(&group).seen.status;
+    seen(&group)
+}
+
+/// Returns the state of a rollout to revision 2.
+fn under_way(rolled_back: Option<RolledBack>) -> RolloutState {
+    let revisions = [("prefill".to_owned(), "2".to_owned())].into();
+    RolloutState { revisions, rolled_back, ..RolloutState::default() }
+}
+
+#[test]
+fn a_rollout_that_went_back_is_told_alike_on_every_surface() {
+    let message = "prefill-1 did not get ready within 10m".to_owned();
+    let back = RolledBack { since: String::new(), reason: "ReplicasNotReady".to_owned(), message };
+    let update = json!({ "rollingUpdate": { "onFailure": "Rollback" } });
+    let picture = coordinated(&update, Some(&under_way(Some(back))), ["1", "1"], &AwaitedObjects::Unknown);
+    let (rollouts, plan) = (&picture.seen.rollouts, &picture.seen.decision.rollout);
+    let mut reported = ReportedRollouts::default();
+    reported.events(&Rollouts::default(), &RolloutPlan::default(), false, Uptime::ZERO);
+    let (events, _) = reported.events(rollouts, plan, false, Uptime::ZERO);
+    let events: Vec<_> = events.iter().map(|event| format!("{}: {}", event.reason, event.note)).collect();
+    let surfaces = [
+        ("status", status::one(&picture)),
+        ("explain group", group::text(&picture)),
+        ("page, overview", serde_json::to_string(&Line::of(&picture)).unwrap()),
+        ("page, group", serde_json::to_string(&Drawing::of(&picture, None)).unwrap()),
+        ("Events", events.join("\n")),
+    ];
+    for (surface, text) in surfaces {
+        let told =
+            text.contains("was sent back: prefill-1 did not get ready within 10m") && text.contains("RolledBack");
+        assert!(told && !text.contains("RolloutStalled"), "{surface}:\n{text}");
+    }
+}
+
+/// Steps of rollouts and segments wait for an object: which, and what helps, follows from what is missing.
+#[test]
+fn an_object_that_is_waited_for_is_named_with_the_advice_that_helps() {
+    let seen = |kind| {
+        let job = AwaitedKind { group: "batch".to_owned(), kind: "Job".to_owned() };
+        AwaitedObjects::Seen([(job, kind)].into())
+    };
+    let known =
+        |names: &[&str]| SeenKind::Known(Arc::new(names.iter().map(|name| ((*name).into(), Arc::default())).collect()));
+    let cases = [
+        (AwaitedObjects::Seen([].into()), "is not looked at", "`rolegate manifests --ready-kinds`"),
+        (seen(SeenKind::Unread), "could not be listed", "`rolegate doctor`"),
+        (seen(known(&[])), "is not there", "apply it"),
+        (seen(known(&["check-0", "check-1"])), "has no condition Complete", "kubectl get KIND NAME -n ns"),
+    ];
+    let object = |number: &str| {
+        let name = format!("check-$({number})");
+        json!({ "object": { "apiVersion": "batch/v1", "kind": "Job", "name": name, "condition": "Complete" } })
+    };
+    let steps = json!([{ "prefill": "50%" }, { "prefill": "100%" }]);
+    let update = json!({ "rollingUpdate": { "steps": steps, "readyWhen": object("STEP") } });
+    let segments = json!({ "segmentPlacement": { "segmentSize": { "prefill": 1 }, "readyWhen": object("SEGMENT") } });
+    for (objects, why, helps) in &cases {
+        let waits = [
+            coordinated(&update, Some(&under_way(None)), ["1", "2"], objects),
+            coordinated(&segments, None, ["1", ""], objects),
+        ];
+        for text in waits.map(|picture| group::text(&picture)) {
+            let misleads = cases.iter().any(|(.., other)| other != helps && text.contains(other));
+            assert!(text.contains(why) && text.contains(helps) && !misleads, "{why}:\n{text}");
+            assert!(!text.contains("nothing is held back"), "{text}");
+        }
+    }
 }

@@ -91,7 +91,7 @@ fn verdicts(input: &Input, files: &Files) -> Result<Vec<(String, Judged)>, Vec<S
         rules: input.options.rules.unwrap_or_default(),
         mode: input.options.mode.unwrap_or_default(),
         allowed: input.options.allow.unwrap_or_default(),
-        ..Options::default()
+        ready_kinds: input.options.ready_kinds.unwrap_or_default(),
     };
     let is_judged = |document: &Document| judged_kinds().any(|kind| document.is(kind));
     if !files.objects.iter().any(is_judged) {

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
 
+use crate::api::ObjectKind;
+use crate::cli::ready_kinds;
 use crate::model::{Allowed, Mode};
 use crate::mutate::PodSettings;
 use crate::plan::ObservedCounts;
@@ -121,6 +123,9 @@ pub struct CaseOptions {
     pub mode: Option<Mode>,
     /// `serve --allow`.
     pub allow: Option<Allowed>,
+    /// `serve --ready-kinds`.
+    #[serde(default, deserialize_with = "kinds")]
+    pub ready_kinds: Option<&'static [ObjectKind]>,
     /// `mutate --cluster-domain`.
     pub cluster_domain: Option<String>,
     /// `mutate --discovery`: false is `off`.
@@ -131,6 +136,13 @@ pub struct CaseOptions {
     pub segment_label: Option<String>,
     /// `mutate --cohort-label`.
     pub cohort_label: Option<String>,
+}
+
+/// Parses the kinds whose objects `readyWhen` may name.
+fn kinds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'static [ObjectKind]>, D::Error> {
+    let written = Vec::<String>::deserialize(deserializer)?;
+    let kinds: Result<Vec<_>, _> = written.iter().map(|kind| ready_kinds::parse(kind)).collect();
+    Ok(Some(kinds.map_err(de::Error::custom)?.leak()))
 }
 
 /// Parses the settings of rules; unknown rules and settings are errors.
@@ -161,7 +173,8 @@ impl CaseOptions {
     /// Reports whether an option of `check` is set.
     pub(super) fn of_check(&self) -> bool {
         let words = self.kai_dialect.is_some() || self.mode.is_some();
-        words || self.strict_roles.is_some() || self.rules.is_some() || self.allow.is_some()
+        let rules = self.strict_roles.is_some() || self.rules.is_some();
+        words || rules || self.allow.is_some() || self.ready_kinds.is_some()
     }
 
     /// Reports whether an option of `mutate` is set.

@@ -43,6 +43,6 @@ pub use reconcile::uptime::Uptime;
 pub use recovery::{BatchId, Deletion, Judged, Loss, RecoveryContext, RecoveryPlan, Suspect, Verdict};
 pub use simulate::{Run, decide_once, simulate};
 pub use view::{
-    AwaitedObjects, GroupPods, GroupView, HeldPod, LastWords, Leaving, LossKind, NodeRefusal, ObservedCounts, PodFacts,
-    PodRef, Replica, ReplicaIs, RoleView, SeenKind, SeenObject, Snapshot, kubelet_refusal,
+    AwaitedObjects, GroupPods, GroupView, HeldPod, Lack, LackWhat, LastWords, Leaving, LossKind, NodeRefusal,
+    ObservedCounts, PodFacts, PodRef, Replica, ReplicaIs, RoleView, SeenKind, SeenObject, Snapshot, kubelet_refusal,
 };

@@ -8,6 +8,7 @@ use crate::api::ObjectKind;
 use crate::api::status::{Condition, Summary};
 use crate::fit::{Cluster, Fitted, fit};
 use crate::model::{Group, GroupKey, HoldReason, LetGo, WorkloadKey};
+use crate::plan::decide::acceptance::AcceptanceWait;
 use crate::plan::decide::pod_groups::awaited;
 use crate::plan::elastic::ElasticContext;
 use crate::plan::gangs::{self, TreeDecision, TreeSnapshot};
@@ -16,8 +17,8 @@ use crate::plan::recovery::PAUSED;
 use crate::plan::rollout::Edit;
 use crate::plan::status::conditions::says_stalled;
 use crate::plan::{
-    Batch, DecisionContext, Diagnosis, Evaluation, GroupPods, Held, HeldPod, MissingPodGroup, Observation, PodFacts,
-    Snapshot, evaluate,
+    Batch, Decision, DecisionContext, Diagnosis, Evaluation, GroupPods, Held, HeldPod, LackWhat, MissingPodGroup,
+    Observation, PodFacts, Snapshot, evaluate,
 };
 
 /// Largest number of batches whose fit is reported.
@@ -199,8 +200,17 @@ fn told_by_loop(group: &Group, seen: &Evaluation) -> Option<Held> {
 fn told_of_objects(group: &Group, seen: &mut Evaluation) {
     let told = group.status.summary.as_ref().filter(|told| told.reason == HoldReason::SegmentNotAccepted.as_str());
     let Some(told) = told.filter(|told| !told.message.is_empty()) else { return };
-    let waits = |held: &&mut Held| held.reason == HoldReason::SegmentNotAccepted;
-    seen.decision.held.iter_mut().find(waits).into_iter().for_each(|held| held.message.clone_from(&told.message));
+    let Decision { held, targets, .. } = &mut seen.decision;
+    let Some(held) = held.iter_mut().find(|held| held.reason == HoldReason::SegmentNotAccepted) else { return };
+    let index = held.coordination.as_ref().map(|of| of.index);
+    let target = targets.coordinations.iter_mut().find(|target| Some(target.index) == index);
+    // What the loop found is known by its sentence alone.
+    if let Some(AcceptanceWait::Object(lack)) = target.and_then(|target| target.acceptance.wait.as_mut())
+        && matches!(lack.what, LackWhat::Look | LackWhat::List)
+    {
+        lack.what = LackWhat::Look;
+        held.message.clone_from(&told.message);
+    }
 }
 
 /// Returns the holds that mode `enforce` would cause for pods that are not ready: the same decision about the same group,

@@ -6,7 +6,7 @@ use crate::model::moment::Moment;
 use crate::model::rollout_step::Pause;
 use crate::model::{AwaitedObject, BatchKind, Batching, Coordination, Group, RollingBounds};
 use crate::plan::rollout::{PauseEnd, Pauses};
-use crate::plan::view::{Awaited, PodFacts, RoleView};
+use crate::plan::view::{Awaited, Lack, PodFacts, RoleView};
 
 /// The inputs of progressions beside the replicas.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,8 +31,8 @@ pub struct Acceptance {
 pub enum AcceptanceWait {
     /// It is a canary, which is to be ready for a while: the end of the pause.
     Canary(PauseEnd),
-    /// Its object does not have the condition: why, and since when it is waited for.
-    Object(String, Option<Moment>),
+    /// Its object does not have the condition, for which it waits since the time.
+    Object(Lack),
 }
 
 impl AcceptanceWait {
@@ -40,7 +40,7 @@ impl AcceptanceWait {
     pub fn pause(&self) -> Option<PauseEnd> {
         match self {
             Self::Canary(end) => Some(*end),
-            Self::Object(..) => None,
+            Self::Object(_) => None,
         }
     }
 
@@ -48,9 +48,9 @@ impl AcceptanceWait {
     pub fn text(&self, batch: &str) -> String {
         match self {
             Self::Canary(end) => format!("a pause follows the canary, {batch}, {end}"),
-            Self::Object(why, None) => format!("{batch} is not accepted: {why}"),
-            Self::Object(why, Some(since)) => {
-                format!("{batch} is not accepted: {why}, for which it waits since {}", since.text())
+            Self::Object(Lack { why, since, .. }) => {
+                let since = since.map(|since| format!(", for which it waits since {}", since.text()));
+                format!("{batch} is not accepted: {why}{}", since.unwrap_or_default())
             }
         }
     }
@@ -156,7 +156,9 @@ impl Asked<'_> {
         let unknown = Pauses::default();
         let pauses = self.conditions.pauses.unwrap_or(&unknown);
         let held = match self.batching.awaited_object().map(|object| pauses.objects.ask(object, self.last)) {
-            Some(Awaited::Lacks(why, since)) => return Some(AcceptanceWait::Object(why, since.max(ready))),
+            Some(Awaited::Lacks(lack)) => {
+                return Some(AcceptanceWait::Object(Lack { since: lack.since.max(ready), ..lack }));
+            }
             Some(Awaited::Holds(since)) => since,
             None => None,
         };

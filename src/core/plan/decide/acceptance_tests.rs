@@ -9,7 +9,7 @@ use crate::api::status::CoordinationState;
 use crate::model::{AwaitedKind, ProgressState};
 use crate::plan::decide::progression::{CoordinationTarget, targets};
 use crate::plan::test_support::{mk_group, mk_role};
-use crate::plan::view::{AwaitedObjects, Replicas, SeenCondition, SeenKind, SeenObject};
+use crate::plan::view::{AwaitedObjects, LackWhat, Replicas, SeenCondition, SeenKind, SeenObject};
 
 /// A group of four replicas of each of two roles, in segments of one of each.
 struct Story {
@@ -86,6 +86,10 @@ impl Story {
     }
 }
 
+fn not_there(since: Option<Moment>) -> AcceptanceWait {
+    AcceptanceWait::Object(Lack { what: LackWhat::Object, why: "Job \"warm-0\" is not there".to_owned(), since })
+}
+
 /// Returns Jobs that are there, each with whether it is complete.
 fn jobs(all: &[(&str, bool)]) -> AwaitedObjects {
     let job = |(name, is_true): &(&str, bool)| {
@@ -149,7 +153,7 @@ fn the_pods_of_the_canary_count_from_the_end_of_their_min_ready_seconds() {
 fn each_segment_waits_for_its_own_object() {
     let story = |released, all: &[(&str, bool)]| Story::waiting_for_jobs(all).with(released, released);
     let missing = story(1, &[]).target();
-    let why = AcceptanceWait::Object("Job \"warm-0\" is not there".to_owned(), Some(Moment(1_000)));
+    let why = not_there(Some(Moment(1_000)));
     assert_eq!((missing.state, missing.acceptance.wait), (ProgressState::Waiting, Some(why)));
     assert_eq!(story(1, &[("warm-0", false)]).goes_to(), (1, Some(0)));
     assert_eq!(story(1, &[("warm-0", true)]).goes_to(), (2, Some(1)));
@@ -179,7 +183,7 @@ fn without_readiness_there_is_nothing_to_accept() {
 #[test]
 fn texts_name_the_batch_the_cause_and_the_time() {
     let since = Some(Moment::parse("2026-01-01T00:00:00Z").unwrap());
-    let missing = AcceptanceWait::Object("Job \"warm-0\" is not there".to_owned(), since);
+    let missing = not_there(since);
     assert_eq!(
         missing.text("segment 1"),
         "segment 1 is not accepted: Job \"warm-0\" is not there, for which it waits since 2026-01-01T00:00:00Z"

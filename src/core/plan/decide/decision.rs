@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::HoldReason;
+use crate::plan::decide::acceptance::AcceptanceWait;
 use crate::plan::decide::all_or_nothing::AllOrNothing;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::lacking::Lacking;
@@ -14,7 +15,7 @@ use crate::plan::decide::surplus::Surplus;
 use crate::plan::elastic::ElasticPlan;
 use crate::plan::recovery::RecoveryPlan;
 use crate::plan::rollout::RolloutPlan;
-use crate::plan::view::{HeldPod, PodRef};
+use crate::plan::view::{HeldPod, Lack, PodRef};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
@@ -73,6 +74,15 @@ impl Decision {
     pub fn holds(&self, coordination: usize, role: &str) -> bool {
         let is_its = |held: &&Held| held.coordination.as_ref().is_some_and(|of| of.index == coordination);
         self.held.iter().filter(is_its).any(|held| held.pods.has_role(role))
+    }
+
+    /// Returns what the object of `readyWhen` lacks, before which held pods may not go.
+    pub fn lack(&self, held: &Held) -> Option<&Lack> {
+        let of = held.coordination.as_ref().filter(|_| held.reason == HoldReason::SegmentNotAccepted)?;
+        match self.targets.coordination(of.index)?.acceptance.wait.as_ref()? {
+            AcceptanceWait::Object(lack) => Some(lack),
+            AcceptanceWait::Canary(_) => None,
+        }
     }
 
     /// Reports whether all that is held waits for the end of a pause after a canary.

@@ -168,7 +168,7 @@ impl Turns<'_> {
         } else if let Some(wait) = &target.acceptance.wait {
             let reason = match wait {
                 AcceptanceWait::Canary(_) => HoldReason::CanaryPaused,
-                AcceptanceWait::Object(..) => HoldReason::SegmentNotAccepted,
+                AcceptanceWait::Object(_) => HoldReason::SegmentNotAccepted,
             };
             (reason, wait.text(&batching.batch_name(target.full.saturating_sub(1))))
         } else if let Some(why) = self.limited_by_another(batching, target) {

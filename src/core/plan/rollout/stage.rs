@@ -10,7 +10,7 @@ use crate::api::status::{RolledBack, RolloutState};
 use crate::model::moment::Moment;
 use crate::model::rollout_step::Pause;
 use crate::model::{Carrier, Group, RollingBounds, RolloutStep, wording};
-use crate::plan::view::{Awaited, AwaitedObjects};
+use crate::plan::view::{Awaited, AwaitedObjects, Lack};
 
 /// The inputs on pauses and acceptance: the time, what the status keeps, and the objects that are waited for.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,7 @@ pub struct Stage {
     /// The end of the pause after the step, during which nothing moves.
     pub pause: Option<PauseEnd>,
     /// Why the object of the step does not have its condition, before which nothing moves.
-    pub lacks: Option<String>,
+    pub lacks: Option<Lack>,
     /// What the rollout fails by if it lasts.
     pub late: Vec<Late>,
     /// Why the rollout does not go back although it failed, or a person asked for it.
@@ -175,13 +175,7 @@ struct Leg<'a> {
     limits: BTreeMap<&'a str, u32>,
     behind: Vec<&'a str>,
     pause: Option<PauseEnd>,
-    lacks: Option<Lacks>,
-}
-
-/// Why an object does not have its condition, and whether the object says so itself: it may then fail the rollout.
-struct Lacks {
-    why: String,
-    fails: bool,
+    lacks: Option<Lack>,
 }
 
 impl Leg<'_> {
@@ -231,7 +225,7 @@ impl<'a> Course<'a> {
             limits: limits.into_iter().map(|(role, limit)| (role.to_owned(), limit)).collect(),
             behind: behind.into_iter().map(str::to_owned).collect(),
             pause,
-            lacks: lacks.map(|lacks| lacks.why),
+            lacks,
             late: Vec::new(),
             stays: None,
             state,
@@ -247,7 +241,9 @@ impl<'a> Course<'a> {
             revision: role.revision.clone(),
         };
         let replicas = forth.iter().flat_map(|one| one.1.unready().map(move |ordinal| replica(one, ordinal)));
-        let object = leg.lacks.as_ref().filter(|lacks| lacks.fails).map(|_| LateWhat::Object { step: leg.step });
+        // Only what the object says itself may fail the rollout.
+        let lacks = leg.lacks.as_ref().filter(|lacks| lacks.since.is_some());
+        let object = lacks.map(|_| LateWhat::Object { step: leg.step });
         let all = replicas.chain(object).filter(|_| self.bounds.fail_after.is_some());
         all.map(|what| Late { index, since: state.since.clone(), what }).collect()
     }
@@ -341,14 +337,10 @@ impl<'a> Course<'a> {
     }
 
     /// Returns why the object of a step does not have its condition.
-    fn lacks(&self, step: u32) -> Option<Lacks> {
-        match self.pauses.objects.ask(self.bounds.object.as_ref()?, step) {
-            Awaited::Holds(_) => None,
-            Awaited::Lacks(why, None) => Some(Lacks { why, fails: false }),
-            Awaited::Lacks(why, Some(since)) => {
-                Some(Lacks { why: format!("{why}, since {}", since.text()), fails: true })
-            }
-        }
+    fn lacks(&self, step: u32) -> Option<Lack> {
+        let Awaited::Lacks(lack) = self.pauses.objects.ask(self.bounds.object.as_ref()?, step) else { return None };
+        let since = lack.since.map(|since| format!(", since {}", since.text())).unwrap_or_default();
+        Some(Lack { why: lack.why + &since, ..lack })
     }
 
     /// Walks the steps back for roles whose edits were taken back. Nothing pauses.

@@ -48,8 +48,8 @@ pub fn waits_for(name: &str, wait: &Wait, rollouts: &Rollouts) -> String {
         WaitReason::Step(number) => format!("{name} waits for the end of {number}: {other} is at {counts}{replica}"),
         WaitReason::Object(number) => {
             let mut lacking = rollouts.stages.iter().filter(|stage| stage.number == number);
-            let why = lacking.find_map(|stage| stage.lacks.as_deref()).unwrap_or("for the object of `readyWhen`");
-            format!("{name} waits after {number}: {why}")
+            let why = lacking.find_map(|stage| stage.lacks.as_ref()).map(|lack| lack.why.as_str());
+            format!("{name} waits after {number}: {}", why.unwrap_or("for the object of `readyWhen`"))
         }
         WaitReason::Pause(number, end) => format!("{name} pauses after {number} {end}"),
         WaitReason::Segment(number) => {
@@ -83,8 +83,8 @@ pub fn stage_text(stage: &Stage, roles: &BTreeMap<String, RoleRollout>) -> Strin
     if let Some(end) = pause {
         return format!("{name:?} pauses after {number} {end}");
     }
-    if let Some(why) = lacks {
-        return format!("{name:?} waits after {number}: {why}");
+    if let Some(lack) = lacks {
+        return format!("{name:?} waits after {number}: {}", lack.why);
     }
     let goal = |role: &String| {
         let (limit, rollout) = (limits.get(role)?, roles.get(role)?);

@@ -81,8 +81,32 @@ pub struct SeenCondition {
 pub(in crate::plan) enum Awaited {
     /// It is True, since this time if it is known.
     Holds(Option<Moment>),
-    /// Why it is not, and since when if the object tells.
-    Lacks(String, Option<Moment>),
+    Lacks(Lack),
+}
+
+/// Why the condition of an object is not True.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    pub what: LackWhat,
+    /// For people.
+    pub why: String,
+    /// Time since when it is not, if the object tells.
+    pub since: Option<Moment>,
+}
+
+/// What is missing. Each has an advice of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LackWhat {
+    /// Nobody has looked.
+    Look,
+    /// rolegate does not watch the kind.
+    Watch,
+    /// The kind is watched, and cannot be listed.
+    List,
+    /// The object does not exist.
+    Object,
+    /// The object exists.
+    Condition,
 }
 
 impl AwaitedObjects {
@@ -108,28 +132,32 @@ impl AwaitedObjects {
     pub(in crate::plan) fn ask(&self, object: &AwaitedObject, number: u32) -> Awaited {
         let (kind, condition) = (&object.kind, &object.condition);
         let name = format!("{} {:?}", kind.kind, object.name_of(number));
-        let lacks = |why: String| Awaited::Lacks(why, None);
+        let lacks = |what, why| Awaited::Lacks(Lack { what, why, since: None });
         let of_name = |objects: &OfKind| objects.get(&*object.name_of(number)).cloned();
         let kinds = match self {
             Self::AllHold => return Awaited::Holds(None),
             Self::Unknown => {
-                return lacks(format!("whether {name} has condition {condition} is known to the loop only"));
+                let why = format!("whether {name} has condition {condition} is known to the loop only");
+                return lacks(LackWhat::Look, why);
             }
             Self::Given(kinds) => {
                 return match kinds.get(kind).and_then(of_name) {
                     Some(seen) => seen.ask(condition, &name),
-                    None => lacks(format!("{name} is not in the files, add it by --with")),
+                    None => lacks(LackWhat::Object, format!("{name} is not in the files, add it by --with")),
                 };
             }
             Self::Seen(kinds) => kinds,
         };
-        let objects = match kinds.get(kind) {
-            None => return lacks(format!("{name} is not looked at: rolegate runs without `--ready-kinds` for {kind}")),
-            Some(SeenKind::NotServed) => return lacks(format!("{name} is not there: {kind} is not served")),
-            Some(SeenKind::Unread) => return lacks(format!("{name} is not known yet: {kind} could not be listed")),
-            Some(SeenKind::Known(objects)) => objects,
+        let (what, why) = match kinds.get(kind) {
+            None => (LackWhat::Watch, format!("not looked at: rolegate runs without `--ready-kinds` for {kind}")),
+            Some(SeenKind::NotServed) => (LackWhat::Object, format!("not there: {kind} is not served")),
+            Some(SeenKind::Unread) => (LackWhat::List, format!("not known yet: {kind} could not be listed")),
+            Some(SeenKind::Known(objects)) => match of_name(objects) {
+                Some(seen) => return seen.ask(condition, &name),
+                None => (LackWhat::Object, "not there".to_owned()),
+            },
         };
-        of_name(objects).map_or_else(|| lacks(format!("{name} is not there")), |seen| seen.ask(condition, &name))
+        lacks(what, format!("{name} is {why}"))
     }
 }
 
@@ -138,12 +166,13 @@ impl SeenObject {
     fn ask(&self, condition: &str, name: &str) -> Awaited {
         // Of several conditions of one type, as of several parents, all must be True.
         let all: Vec<_> = self.conditions.iter().filter(|seen| *seen.kind == *condition).collect();
+        let lacks = |why, since| Awaited::Lacks(Lack { what: LackWhat::Condition, why, since });
         match all.iter().find(|condition| !condition.is_true) {
             Some(SeenCondition { reason, since, .. }) => {
                 let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-                Awaited::Lacks(format!("condition {condition} of {name} is not True{reason}"), since.or(self.created))
+                lacks(format!("condition {condition} of {name} is not True{reason}"), since.or(self.created))
             }
-            None if all.is_empty() => Awaited::Lacks(format!("{name} has no condition {condition}"), self.created),
+            None if all.is_empty() => lacks(format!("{name} has no condition {condition}"), self.created),
             None => Awaited::Holds(all.iter().filter_map(|condition| condition.since).max().or(self.created)),
         }
     }
@@ -214,7 +243,8 @@ mod tests {
         let object = json!({"status": {"conditions": [{"type": "Complete", "status": "True"}]}});
         let given = AwaitedObjects::given([(jobs(), JOB, serde_json::from_value(object).unwrap())]);
         assert_eq!(given.ask(&asked("Complete"), 1), Awaited::Holds(None));
-        let missing = Awaited::Lacks("Job \"warm-2\" is not in the files, add it by --with".to_owned(), None);
+        let why = "Job \"warm-2\" is not in the files, add it by --with".to_owned();
+        let missing = Awaited::Lacks(Lack { what: LackWhat::Object, why, since: None });
         assert_eq!(given.ask(&asked("Complete"), 2), missing);
         assert_eq!(AwaitedObjects::given([]).ask(&asked("Complete"), 2), missing);
     }
@@ -222,19 +252,24 @@ mod tests {
     #[test]
     fn each_silence_is_told() {
         let complete = asked("Complete");
-        let why = |objects: &AwaitedObjects, number| match objects.ask(&complete, number) {
-            Awaited::Lacks(why, since) => (why, since),
+        let told = |objects: &AwaitedObjects, number| match objects.ask(&complete, number) {
+            Awaited::Lacks(lack) => (lack.what, lack.why, lack.since),
             Awaited::Holds(_) => panic!("holds"),
         };
+        let lacks = |what, why: &str, since: Option<i64>| (what, why.to_owned(), since.map(Moment));
         let failed = job(&[("Complete", false, "BackoffLimitExceeded", 30)]);
-        let told = "condition Complete of Job \"warm-1\" is not True (BackoffLimitExceeded)".to_owned();
-        assert_eq!(why(&failed, 1), (told, Some(Moment(30))));
-        assert_eq!(why(&failed, 2), ("Job \"warm-2\" is not there".to_owned(), None));
-        assert_eq!(why(&job(&[]), 1), ("Job \"warm-1\" has no condition Complete".to_owned(), Some(Moment(10))));
-        let of_kind = |kind| why(&seen(kind), 1).0;
-        assert_eq!(of_kind(SeenKind::NotServed), "Job \"warm-1\" is not there: Job.batch is not served");
-        assert_eq!(of_kind(SeenKind::Unread), "Job \"warm-1\" is not known yet: Job.batch could not be listed");
-        let unwatched = why(&AwaitedObjects::Seen(BTreeMap::new()), 1).0;
-        assert_eq!(unwatched, "Job \"warm-1\" is not looked at: rolegate runs without `--ready-kinds` for Job.batch");
+        let why = "condition Complete of Job \"warm-1\" is not True (BackoffLimitExceeded)";
+        assert_eq!(told(&failed, 1), lacks(LackWhat::Condition, why, Some(30)));
+        assert_eq!(told(&failed, 2), lacks(LackWhat::Object, "Job \"warm-2\" is not there", None));
+        let without = lacks(LackWhat::Condition, "Job \"warm-1\" has no condition Complete", Some(10));
+        assert_eq!(told(&job(&[]), 1), without);
+        let not_served = lacks(LackWhat::Object, "Job \"warm-1\" is not there: Job.batch is not served", None);
+        assert_eq!(told(&seen(SeenKind::NotServed), 1), not_served);
+        let why = "Job \"warm-1\" is not known yet: Job.batch could not be listed";
+        assert_eq!(told(&seen(SeenKind::Unread), 1), lacks(LackWhat::List, why, None));
+        let why = "Job \"warm-1\" is not looked at: rolegate runs without `--ready-kinds` for Job.batch";
+        assert_eq!(told(&AwaitedObjects::Seen(BTreeMap::new()), 1), lacks(LackWhat::Watch, why, None));
+        let why = "whether Job \"warm-1\" has condition Complete is known to the loop only";
+        assert_eq!(told(&AwaitedObjects::Unknown, 1), lacks(LackWhat::Look, why, None));
     }
 }

@@ -18,7 +18,7 @@ mod stamp;
 mod succeeded;
 
 pub(in crate::plan) use awaited::Awaited;
-pub use awaited::{AwaitedObjects, OfKind, SeenCondition, SeenKind, SeenObject};
+pub use awaited::{AwaitedObjects, Lack, LackWhat, OfKind, SeenCondition, SeenKind, SeenObject};
 pub use counts::ObservedCounts;
 pub use group::GroupView;
 pub use job::JobOf;

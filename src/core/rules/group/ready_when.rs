@@ -29,10 +29,12 @@ fn right(group: &Group, coordination: &Coordination, when: &ReadyWhen, world: &W
     let Some(object) = when.object.as_ref().filter(|_| when.malformed.is_empty()) else { return };
     let (subject, path) = (coordination.display_name(), object.at.clone());
     let need = Need::MayGet { namespace: group.key.namespace.to_string(), kind: object.kind.clone() };
-    let detail = format!(
-        "must be of a kind that rolegate watches (`--ready-kinds`), and whoever names it must be allowed to get {} in namespace {:?}",
-        object.kind, &*group.key.namespace
-    );
+    let (kind, namespace) = (&object.kind, &*group.key.namespace);
+    let detail = if world.options.ready_kinds.iter().any(|known| kind.is(*known)) {
+        format!("whoever names it must be allowed to get {kind} in namespace {namespace:?}")
+    } else {
+        format!("must be of a kind that rolegate watches: `--ready-kinds` does not name {kind}")
+    };
     world.right(&need, (&subject, path), detail, report);
 }
 
