@@ -1,10 +1,14 @@
 //! StatefulSets that an operator keeps as it wants them.
 
-use super::habits::{ANNOTATIONS_COMPARED, PARTITION_STEPPED, SET_LABELS_RESET, SET_MADE_ANEW, SETS_MADE};
+use super::habits::{
+    ANNOTATIONS_COMPARED, GROUP_RESTARTED, PARTITION_STEPPED, SET_LABELS_RESET, SET_MADE_ANEW, SETS_MADE,
+};
 use super::operator::{Operator, Wanted};
 use super::{coordination_of, stage, until_at_rest, writes};
 use crate::common::prelude::*;
+use crate::rollouts::support::{FROZEN, REVISION};
 
+const NOT_READY: &str = "kwok.rolegate.dev/not-ready";
 const NEW: &str = "registry.invalid/x:2";
 const OLD: &str = "registry.invalid/x:1";
 
@@ -19,9 +23,14 @@ struct Kept {
 
 impl Kept {
     async fn by(namespace: &str, habits: &[&'static super::habits::Habit]) -> Self {
+        Self::rolled_by(namespace, habits, &json!({})).await
+    }
+
+    /// The same, with more fields of the rolling update, and the right to delete pods.
+    async fn rolled_by(namespace: &str, habits: &[&'static super::habits::Habit], more: &Value) -> Self {
         let stage = stage(namespace).await;
         stage.add_node("all", 16).await;
-        let rolegate = stage.launch().start().await;
+        let rolegate = stage.launch().flag("allow", "recovery").flag("settle", "2s").start().await;
         let group = Group::new("llm").role("prefill", 8, 4).role("decode", 4, 2);
         let roles = group.object()["spec"]["roles"].clone();
         let object = json!({
@@ -31,7 +40,8 @@ impl Kept {
             "spec": { "roles": roles },
         });
         let made = stage.create(object).await;
-        let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
+        let mut bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
+        more.as_object().into_iter().flatten().for_each(|(field, value)| bounds[field] = value.clone());
         let segments = group.object()["spec"]["coordination"][0].clone();
         let rolling =
             json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } });
@@ -48,18 +58,24 @@ impl Kept {
         Self { stage, group, statuses, operator, _rolegate: rolegate }
     }
 
+    /// Has the operator want another image; its pods do not become ready where `not_ready` is a text.
+    fn wants(&self, image: &str, not_ready: &Value) {
+        self.operator.want(|wanted| {
+            for template in wanted.sets.iter_mut().map(|set| &mut set["spec"]["template"]) {
+                template["spec"]["containers"][0]["image"] = json!(image);
+                template["metadata"]["annotations"] = json!({ NOT_READY: not_ready });
+            }
+        });
+    }
+
     /// Has the operator want another image, and waits until all pods have it, in step.
     async fn rolls(&self) {
         let first: Vec<_> = self.stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
-        self.operator.want(|wanted| {
-            for set in &mut wanted.sets {
-                set["spec"]["template"]["spec"]["containers"][0]["image"] = json!(NEW);
-            }
-        });
+        self.wants(NEW, &Value::Null);
         let is_new = |pod: &Pod| !first.contains(&pod.uid);
-        let all = |now: &crate::common::pods::View| now.count_all(|pod| is_new(pod) && pod.is_ready()) == 12;
+        let all = |now: &View| now.count_all(|pod| is_new(pod) && pod.is_ready()) == 12;
         self.stage.pods.until("all are new", all).await;
-        let over = |status: &crate::common::status::Status| {
+        let over = |status: &Status| {
             let states = status.0["coordinationState"].as_array().cloned().unwrap_or_default();
             let states = states.iter().flat_map(|of| of["progress"].as_object().cloned().unwrap_or_default());
             let states: Vec<_> = states.map(|(_, of)| of["state"].clone()).collect();
@@ -105,4 +121,59 @@ async fn an_operator_that_makes_its_sets_anew_rolls_in_step() {
     kept.rolls().await;
     let done = kept.operator.done();
     assert_eq!((done.of(&SET_MADE_ANEW), done.of(&SETS_MADE), done.refused.len()), (2, 4, 0), "{done:?}");
+}
+
+/// The operator wants the new version all the time, asks for its own steps, and takes nothing for an edit. When it wants the old
+/// version again, the rollout is over.
+#[tokio::test]
+async fn the_sets_of_an_operator_go_back_while_it_wants_the_new_version() {
+    let habits = [&SETS_MADE, &ANNOTATIONS_COMPARED, &SET_LABELS_RESET, &PARTITION_STEPPED];
+    let kept = Kept::rolled_by("kept-back", &habits, &json!({ "onFailure": "Rollback", "failAfter": "3s" })).await;
+    let revision = |pod: &Pod| pod.labels.get(REVISION).cloned().unwrap_or_default();
+    let first: BTreeSet<_> = kept.stage.pods.now(|now| now.all().map(revision).collect());
+    let is_old = |pod: &Pod| first.contains(&revision(pod));
+    let all_old = |now: &View| now.count_all(|pod| is_old(pod) && pod.is_ready()) == 12;
+    kept.wants(NEW, &json!(""));
+    kept.stage.pods.until("a pod is new", |now| now.count_all(|pod| !is_old(pod)) > 0).await;
+    let back = |status: &Status| {
+        status.condition("RolledBack").starts_with("True ReplicasNotReady")
+            && status.ready().starts_with("True RolledBack")
+    };
+    kept.statuses.until("it is back", back).await;
+    always(Duration::from_secs(3), "it stays so", async || {
+        let now = kept.stage.pods.now(|now| if all_old(now) { Ok(()) } else { Err(now.to_string()) });
+        if back(&kept.statuses.now()) { now } else { Err(kept.statuses.now().to_string()) }
+    })
+    .await;
+    let sets = kept.stage.api::<StatefulSet>().list(&ListParams::default()).await.unwrap().items;
+    for set in sets {
+        let spec = serde_json::to_value(&set.spec).unwrap();
+        assert_eq!(spec["template"]["spec"]["containers"][0]["image"], NEW, "{spec}");
+        assert_eq!(spec["updateStrategy"]["rollingUpdate"]["partition"], FROZEN, "{spec}");
+    }
+    let done = kept.operator.done();
+    assert_eq!((done.of(&ANNOTATIONS_COMPARED), done.of(&SETS_MADE), done.refused.len()), (2, 2, 0), "{done:?}");
+    kept.wants(OLD, &Value::Null);
+    let over = |status: &Status| status.ready().starts_with("True All") && status.condition("RolledBack").is_empty();
+    kept.statuses.until("it is over", over).await;
+    kept.stage.pods.now(|now| assert!(all_old(now), "{now}"));
+}
+
+/// RBG's `RecreateRBGOnPodRestart`: the first pod that the rollout replaces restarts the whole group from its templates.
+#[tokio::test]
+async fn an_operator_that_restarts_its_group_takes_all_to_the_new_version_at_once() {
+    let habits = [&SETS_MADE, &ANNOTATIONS_COMPARED, &GROUP_RESTARTED];
+    let kept = Kept::rolled_by("restarted", &habits, &json!({ "onFailure": "Rollback", "failAfter": "3s" })).await;
+    let first: BTreeSet<_> = kept.stage.pods.now(|now| now.all().map(|pod| pod.labels[REVISION].clone()).collect());
+    kept.wants(NEW, &json!(""));
+    let all_new = |now: &View| {
+        now.count_all(|pod| pod.labels.get(REVISION).is_some_and(|now| !first.contains(now)) && pod.is_released()) == 12
+    };
+    kept.stage.pods.until("all are new", all_new).await;
+    always(Duration::from_secs(6), "nothing goes back", async || {
+        kept.stage.pods.now(|now| if all_new(now) { Ok(()) } else { Err(now.to_string()) })
+    })
+    .await;
+    assert!(!kept.statuses.now().condition("RolledBack").starts_with("True"), "{}", kept.statuses.now());
+    assert!(kept.operator.done().of(&GROUP_RESTARTED) > 0);
 }
