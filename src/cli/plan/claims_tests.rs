@@ -96,3 +96,23 @@ fn all_agree_on_who_carries_a_group() {
         assert!(seen.iter().all(|found| *found == seen[0]), "{seen:?}");
     }
 }
+
+/// What `plan --state` reads is named in its help: serde lists the fields that it knows.
+#[test]
+fn the_help_names_every_field_of_a_state() {
+    use clap::CommandFactory as _;
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        _plan: PlanArgs,
+    }
+    let command = Command::command();
+    let state = command.get_arguments().find(|argument| argument.get_id() == "state").unwrap();
+    let help = state.get_help().unwrap().to_string();
+    for unknown in [json!({ "x": 1 }), json!({ "roles": { "prefill": { "x": 1 } } })] {
+        let error = serde_json::from_value::<ObservedCounts>(unknown).unwrap_err().to_string();
+        let fields: Vec<_> = error.split('`').skip(3).step_by(2).collect();
+        assert!(fields.len() > 5, "{error}");
+        assert!(fields.iter().all(|field| help.contains(field)), "{error}\n{help}");
+    }
+}

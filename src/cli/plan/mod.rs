@@ -47,7 +47,9 @@ pub struct PlanArgs {
     /// plan shows the place of each batch.
     #[arg(long, value_name = "FILE")]
     with: Vec<PathBuf>,
-    /// Counts for one decision instead of the whole run: {roles: {NAME: {created, released, scheduled, ready}}}.
+    /// Counts for one decision instead of the whole run: {roles: {NAME: {created, released, scheduled, ready, unavailable}},
+    /// everReady, accepted, recoveries}; in a rollout each role also has updated, updatedReady and updatedOrdinals, those at the
+    /// new version, and `failed: true` lets those that are not ready fail it, `rolledBack: true` is of one that went back.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     #[command(flatten)]
