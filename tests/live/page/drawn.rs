@@ -100,6 +100,31 @@ async fn a_rollout_is_a_bar_with_its_band() {
     picture(&browser, "status-page-rollout.png").await;
 }
 
+/// The rollout fails, and nothing has moved, after the same time: it went back, and did not stall.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rollout_that_went_back_is_told_as_status_explain_and_the_event_tell_it() {
+    let bounds = json!({ "onFailure": "Rollback", "failAfter": "5s" });
+    let flags = [("allow", "recovery"), ("settle", "2s"), ("progress-deadline", "5s")];
+    let duo = Duo::serve("page-back-again", 4, 2, bounds, &flags).await.ready().await;
+    duo.edit_held_back("prefill", "registry.invalid/broken:2");
+    duo.statuses.until("it is back", |status| status.ready().starts_with("True RolledBack")).await;
+    let why = r#""roll" was sent back: prefill-3 did not get ready within 5s"#;
+    let browser = Browser::open().await;
+    browser.look(DESK, "light").await;
+    browser.show(&url(&duo.rolegate, "")).await;
+    browser.until("the list", &["page-back-again/llm", "RolledBack", why]).await;
+    browser.show(&url(&duo.rolegate, "#/page-back-again/llm")).await;
+    browser.until("the group", &[why, "0 of 4 updated", "RolledBack"]).await;
+    is_accessible(&browser).await;
+    for command in [&["status", "llm"][..], &["explain", "group", "llm"]] {
+        let said = duo.stage.said(command).await;
+        assert!(said.contains(why), "{said}");
+    }
+    duo.stage.until_event("RolledBack", &["prefill-3 did not get ready within 5s"]).await;
+    let stalled: Vec<_> = duo.events().await.into_iter().filter(|(reason, _)| reason == "RolloutStalled").collect();
+    assert!(stalled.is_empty(), "{stalled:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_that_is_open_finds_its_way_back() {
     let stage = Stage::new("page-back").await;

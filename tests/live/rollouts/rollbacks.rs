@@ -66,6 +66,8 @@ async fn a_version_that_does_not_get_ready_goes_back_with_the_other_role_until_t
     let template = duo.set("decode").await.spec.unwrap().template.spec.unwrap();
     assert_eq!(template.containers[0].image.as_deref(), Some("registry.invalid/x:2"));
     duo.rolegate.until_metric("rolegate_rollouts_rolled_back", 1).await;
+    let deleted = duo.rolegate.metric(r#"rolegate_recovery_deletions_total{why="rollback",outcome="deleted"}"#).await;
+    assert!(deleted > 0, "{deleted}");
     let next = FLAGS.iter().fold(duo.stage.launch(), |launch, (name, value)| launch.flag(name, value)).start().await;
     std::mem::replace(&mut duo.rolegate, next).kill().await;
     duo.rolegate.until_metric("rolegate_rollouts_rolled_back", 1).await;
