@@ -163,7 +163,7 @@ fn that_nothing_moves_on_the_way_back_is_told_under_the_name_of_the_rollback() {
         let plan = plan_rollout(&bounds, &roles, &[]);
         let rollouts = Rollouts { roles, ..Rollouts::default() };
         let (events, _) = ReportedRollouts::default().events(&rollouts, &plan, true, Uptime::ZERO);
-        events.into_iter().map(|event| event.reason.to_string()).collect::<Vec<_>>()
+        events.into_iter().map(|event| event.reason).collect::<Vec<_>>()
     };
     assert_eq!(tell(false), ["RolloutStalled"]);
     assert_eq!(tell(true), ["RolledBack"]);
