@@ -358,6 +358,7 @@ impl Role {
                 ordered: known.and_then(|workload| workload.one_by_one).map(|_| reference_at),
                 hosts: known.and_then(|workload| workload.hosts.clone()),
                 engines: known.map(|workload| workload.engines.clone()).unwrap_or_default(),
+                claims_devices: known.is_some_and(|workload| workload.claims_devices),
                 labels: known.and_then(|workload| workload.template_labels.last().cloned()).unwrap_or_default(),
                 standalone: false,
                 key,

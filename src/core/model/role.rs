@@ -35,6 +35,8 @@ pub struct RoleWorkload {
     pub hosts: Option<Hosts>,
     /// Engines that the pod templates of the workload ask for, as their annotations say.
     pub engines: Vec<String>,
+    /// True when the devices of its pods are known to be those of resource claims.
+    pub claims_devices: bool,
     /// Labels that the role's pods are known to carry.
     pub labels: BTreeMap<String, String>,
     /// True when the role says that each of its instances is one pod.

@@ -81,6 +81,8 @@ pub struct Workload {
     pub hosts: Option<Hosts>,
     /// Engines that its pod templates ask for, as their annotations say; each once.
     pub engines: Vec<String>,
+    /// True when the devices of its pods are those of resource claims.
+    pub claims_devices: bool,
 }
 
 /// Labels that the pods of a workload lack, and the effect.

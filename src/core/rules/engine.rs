@@ -71,6 +71,12 @@ fn suits(group: &Group, role: &Role, engine: &Engine, at: &FieldPath, report: &m
             ));
         }
     }
+    if role.workload.claims_devices && engine.procs_per_pod.is_none() && engine.counts_processes() {
+        warn(format!(
+            "the devices of role {name:?} are those of resource claims, whose number no pod tells: its pods get no numbers of \
+             processes without `procsPerPod`"
+        ));
+    }
     let pairs = engine.kinds.contains(&EngineKind::LlmD);
     if pairs && engine.serves_in(Some(name)).is_none() {
         let phase = "`serves` says what they serve, or a word of the role's name: encode, prefill, decode";
