@@ -6,7 +6,7 @@ folder=$(cd "$(dirname "$0")" && pwd)
 into=$1
 [ -x "$into/bin/python" ] || "${PYTHON:-python3}" -m venv "$into"
 pip() { "$into/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir "$@"; }
+pip --requirement "$folder/imported.txt"
 # Without dependencies: they would be another PyTorch, and kernels for GPUs.
 pip --no-deps --requirement "$folder/engines.txt"
-pip --requirement "$folder/imported.txt"
 "$into/bin/pip" list --disable-pip-version-check | grep -iE '^(torch|ai-dynamo|ai-dynamo-runtime|vllm|vllm-router|sglang|sglang-router|transformers) '
