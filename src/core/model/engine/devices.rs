@@ -29,11 +29,23 @@ pub fn devices_of(pod: &Pod) -> Option<u32> {
     counted.filter(|devices| *devices > 0).or_else(|| (!resources().any(|of| of.has_claims)).then_some(0))
 }
 
-/// Reports whether the devices of the pods of a template are those of claims alone.
-pub fn are_claimed(template: &SchedulingSpec) -> bool {
-    let resources = template.containers.iter().map(|container| &container.resources);
-    let counted = resources.map(|of| most(of.limits.iter(), of.requests.iter())).max();
-    counted.unwrap_or(0) == 0 && !template.resource_claims.is_empty()
+/// Where the number of devices of the pods of a template stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Devices {
+    /// In their containers.
+    #[default]
+    Counted,
+    /// In resource claims alone.
+    Claimed,
+}
+
+impl Devices {
+    pub fn of_template(template: &SchedulingSpec) -> Self {
+        let resources = template.containers.iter().map(|container| &container.resources);
+        let counted = resources.map(|of| most(of.limits.iter(), of.requests.iter())).max();
+        let is_claimed = counted.unwrap_or(0) == 0 && !template.resource_claims.is_empty();
+        if is_claimed { Self::Claimed } else { Self::Counted }
+    }
 }
 
 fn pair((name, amount): &(String, Quantity)) -> (&String, &Quantity) {
@@ -105,10 +117,11 @@ mod tests {
 
     #[test]
     fn a_template_tells_the_same_of_its_pods() {
-        let claimed = |spec: Value| are_claimed(&serde_json::from_value(spec).unwrap());
+        let of = |spec: Value| Devices::of_template(&serde_json::from_value(spec).unwrap());
         let claims = json!([{ "name": "gpus", "resourceClaimTemplateName": "eight" }]);
-        assert!(claimed(json!({ "resourceClaims": claims, "containers": [{ "name": "main" }] })));
-        assert!(!claimed(json!({ "resourceClaims": claims, "containers": [limits(&json!({ "nvidia.com/gpu": 8 }))] })));
-        assert!(!claimed(json!({ "containers": [{ "name": "main" }] })));
+        let counted = limits(&json!({ "nvidia.com/gpu": 8 }));
+        assert_eq!(of(json!({ "resourceClaims": claims, "containers": [{ "name": "main" }] })), Devices::Claimed);
+        assert_eq!(of(json!({ "resourceClaims": claims, "containers": [counted] })), Devices::Counted);
+        assert_eq!(of(json!({ "containers": [{ "name": "main" }] })), Devices::Counted);
     }
 }

@@ -10,7 +10,7 @@ mod meeting;
 mod serves;
 mod settings;
 
-pub use devices::{are_claimed, devices_of};
+pub use devices::{Devices, devices_of};
 pub use fact::{Computed, Fact, Target};
 pub use facts::FACTS;
 pub use meeting::Meeting;
