@@ -18,7 +18,7 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo demo-programs test build image sbom release release-twice crds docs rig addons tools fmt lint deny unit long chaos neighbours versions soak fuzz bench bench-review bench-scale bench-create bench-ungate bench-restart bench-plan bench-instructions clean
+.PHONY: help demo demo-programs test build image sbom release release-twice crds docs rig addons tools fmt lint deny unit long chaos neighbours engines versions soak fuzz bench bench-review bench-scale bench-create bench-ungate bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -101,6 +101,14 @@ fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each t
 neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling and JobSet, and runs rolegate beside each. UPDATE_DOCS=1 writes docs/compatibility.md.
 	tests/controlplane/build.sh neighbours $(CONTROLPLANE)
 	cargo test --locked --test neighbours -- --ignored --test-threads=1 --nocapture
+
+# PyTorch and the parsers of the engines: 2 GB with PyTorch's index for processors alone, 7 GB with CUDA.
+ENGINES := target/engines
+
+engines: ## Processes with the variables of four pods form a process group of PyTorch, and the engines' own parsers take the command lines of the examples. Needs Python 3.11 and user namespaces.
+	cargo build --locked --bin rolegate
+	tests/engines/install.sh $(ENGINES)
+	tests/engines/run.sh $(ENGINES) target/debug/rolegate
 
 # Versions of Kubernetes that are tried.
 VERSIONS ?= 1.30 1.32 1.33 1.34 1.35 1.36 1.37

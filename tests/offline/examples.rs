@@ -52,6 +52,17 @@ fn services_begin_with_what_they_are_in_five_lines() {
     }
 }
 
+/// Ranks and sizes are variables: a command line needs no shell that computes them.
+#[test]
+fn services_have_no_shell() {
+    for file in services() {
+        let text = fs::read_to_string(&file).expect("a file");
+        for word in ["$((", "sh, -c", "- sh", "bash", "LWS_"] {
+            assert!(!text.contains(word), "{}: {word}", file.display());
+        }
+    }
+}
+
 /// Readers copy files from the page, so it must list what exists.
 #[test]
 fn the_page_of_examples_lists_every_file() {

@@ -81,7 +81,12 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             pod_groups: Vec::new(),
             queued: Queued::Not,
             created: None,
-            stamp: Stamp { batch: stamp.map(Into::into), carrier: carried.then_some(ROLE_BASED_GROUP), held: true },
+            stamp: Stamp {
+                batch: stamp.map(Into::into),
+                carrier: carried.then_some(ROLE_BASED_GROUP),
+                held: true,
+                meeting: None,
+            },
             job: None,
             seen: 0,
         },

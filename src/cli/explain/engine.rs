@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::finds::OfSet;
 use crate::api::Pod;
+use crate::model::engine::Meeting;
 use crate::model::{Group, PodIdentity};
 use crate::mutate::engine::{Presets, born_with};
 use crate::mutate::{GroupLookup, Lookups, Outdated, PodSettings, Subject, presets};
@@ -21,6 +22,9 @@ pub(super) struct EngineStory {
     given: Vec<GivenName>,
     /// Values that are others in a pod that is created now.
     outdated: Vec<Outdated>,
+    /// That it was created for another number of pods, as the status page says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scaled: Option<String>,
     message: String,
     /// What is left out, and why.
     left_out: Vec<String>,
@@ -64,7 +68,10 @@ impl EngineStory {
             None => PodSettings::default(),
         };
         match presets(pod, &subject, &lookups, &settings)? {
-            Ok(presets) => Some(Self::seen(pod, &presets)),
+            Ok(presets) => {
+                let scaled = known.and_then(|(identity, group)| met(pod, identity, group.as_deref()?));
+                Some(Self::seen(pod, &presets, scaled))
+            }
             Err(faults) => {
                 let faults: Vec<_> = faults.iter().map(|fault| format!("{}: {}", fault.at, fault.detail())).collect();
                 Some(Self {
@@ -72,6 +79,7 @@ impl EngineStory {
                     asked_by: "",
                     given: Vec::new(),
                     outdated: Vec::new(),
+                    scaled: None,
                     message: format!("nothing, as its settings have faults: {}", faults.join("; ")),
                     left_out: Vec::new(),
                 })
@@ -79,7 +87,7 @@ impl EngineStory {
         }
     }
 
-    fn seen(pod: &Pod, presets: &Presets) -> Self {
+    fn seen(pod: &Pod, presets: &Presets, scaled: Option<String>) -> Self {
         let born = born_with(pod, presets);
         let kinds = presets.engine.words();
         let place = match &presets.rendezvous {
@@ -103,6 +111,7 @@ impl EngineStory {
             asked_by: presets.asked_by.as_str(),
             given: given.collect(),
             outdated: born.outdated,
+            scaled,
             message,
             left_out: presets.warnings.clone(),
         }
@@ -122,9 +131,16 @@ impl EngineStory {
                 _ => format!("lacks {name}: a pod created now gets it"),
             });
         }
-        lines.extend(self.left_out.iter().cloned());
+        lines.extend(self.scaled.iter().chain(&self.left_out).cloned());
         lines
     }
+}
+
+/// Tells that a pod was created for another number of pods than now.
+fn met(pod: &Pod, identity: &PodIdentity, group: &Group) -> Option<String> {
+    let at_birth = Meeting::at_birth(&pod.metadata)?;
+    let role = group.role(identity.role.as_deref()?)?;
+    at_birth.outdated(1, Meeting::now(group, role, at_birth.scope, identity.replica_size.max(1))?)
 }
 
 /// Returns the suffix of DNS names in the addresses of a pod: the server's setting is not known here.
@@ -195,6 +211,9 @@ mod tests {
         assert_eq!(outdated, ["WORLD_SIZE", "NNODES", "PET_NNODES"]);
         let text = scaled["lines"].to_string();
         assert!(text.contains("NNODES=4 is of its birth: a pod created now gets 6"), "{text}");
+        let told = "1 pod was created when 4 pods of the role met, and a pod created now meets as one of 6";
+        assert!(text.contains(told), "{text}");
+        assert!(!same["lines"].to_string().contains("1 pod was created"), "{same}");
     }
 
     #[test]

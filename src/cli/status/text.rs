@@ -13,7 +13,7 @@ use crate::model::{Batching, Coordination, Group, Mode};
 use crate::plan::elastic::segments_line;
 use crate::plan::recovery::text::recoveries;
 use crate::plan::rollout::rollouts;
-use crate::report::{Picture, Would};
+use crate::report::{OutdatedEngine, Picture, Would};
 
 /// Maximum number of cells in a bar.
 const WIDTH: usize = 50;
@@ -44,6 +44,9 @@ pub(super) fn render(pictures: &[Picture], detail: Detail, now: Timestamp) -> St
         }
         for line in picture.group().into_iter().flat_map(|group| recoveries(group, &picture.seen.decision.recovery)) {
             _ = writeln!(text, "  {}", shown(&line));
+        }
+        for outdated in OutdatedEngine::all_of(picture) {
+            _ = writeln!(text, "  {}", shown(outdated.sentence()));
         }
         text.push_str(&holds(picture, style));
         for line in Would::of(picture).iter().flat_map(Would::lines) {

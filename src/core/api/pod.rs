@@ -80,6 +80,9 @@ pub struct Resources {
     pub limits: Extended,
     #[serde(deserialize_with = "null_default")]
     pub requests: Extended,
+    /// True when the container uses devices of claims (DRA). Their number is in the claims.
+    #[serde(rename = "claims", deserialize_with = "is_not_empty")]
+    pub has_claims: bool,
 }
 
 /// Amounts of resources with a domain in their name, such as devices. Others are not kept: many pods are read.
@@ -130,6 +133,11 @@ pub struct EnvVar {
 /// Reads anything but `null` as true.
 fn is_present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<IgnoredAny>::deserialize(deserializer)?.is_some())
+}
+
+/// Reads a list with an entry as true.
+fn is_not_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<Vec<IgnoredAny>>::deserialize(deserializer)?.is_some_and(|list| !list.is_empty()))
 }
 
 /// An entry of `spec.schedulingGates`.

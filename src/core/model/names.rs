@@ -62,6 +62,9 @@ pub const ENGINE: &str = "rolegate.dev/engine";
 /// Annotation of a pod, `container=NAME,NAME;…`: the variables that each of its containers has for its engine. It tells them
 /// from the user's own when the pod is reviewed again.
 pub const ENGINE_VARIABLES: &str = "rolegate.dev/engine-variables";
+/// Annotation of a pod whose engine meets pods of other replicas, `role=4`: the scope, and the number of pods that met when it was
+/// created. A scale outdates it.
+pub const ENGINE_PODS: &str = "rolegate.dev/engine-pods";
 /// Label of a pod with an engine: its place among the pods of its process group, from 0. A router selects leaders by it.
 pub const NODE_RANK: &str = "rolegate.dev/node-rank";
 /// Label of a pod with an engine: the phase that it serves, `prefill` or `decode`.

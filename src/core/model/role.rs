@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::engine::Devices;
 use super::names;
 use super::workload::Unlabelled;
 use super::{FieldPath, GroupKey, Hosts, WorkloadKey, WorkloadKind};
@@ -35,6 +36,8 @@ pub struct RoleWorkload {
     pub hosts: Option<Hosts>,
     /// Engines that the pod templates of the workload ask for, as their annotations say.
     pub engines: Vec<String>,
+    /// Where the number of devices of its pods stands.
+    pub devices: Devices,
     /// Labels that the role's pods are known to carry.
     pub labels: BTreeMap<String, String>,
     /// True when the role says that each of its instances is one pod.

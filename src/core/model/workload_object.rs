@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use serde::de::DeserializeOwned;
 
+use super::engine::Devices;
 use super::share::Unavailable;
 use super::workload::{OneByOne, desired};
 use super::{Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, names, queued, rolled, rollout_claim};
@@ -280,5 +281,6 @@ fn plain<'a, T: WorkloadObject>(
         asks_kueue: templates.iter().find_map(|template| queued::asks_for_topology(&template.metadata)),
         hosts: None,
         engines: engines(&templates),
+        devices: templates.iter().map(|template| Devices::of_template(&template.spec)).max().unwrap_or_default(),
     }
 }

@@ -38,8 +38,11 @@ const STEPS: &[Step] = &[
 ];
 
 /// Mutates a pod at creation. Pure: the same input gives the same patch, also on a dry run, and a mutated pod gives an empty
-/// one.
+/// one. A foreign pod stays as it is.
 pub fn mutate_pod(pod: &Pod, subject: &Subject, lookups: &Lookups<'_>, settings: &PodSettings) -> PodMutation {
+    if subject.is_foreign() {
+        return PodMutation { warnings: engine::of_foreign(pod).into_iter().collect(), ..PodMutation::default() };
+    }
     let context = MutationContext::new(pod, subject, lookups, settings);
     let mut additions = Additions::default();
     for step in STEPS {

@@ -4,6 +4,7 @@
 //! `page`, `domains` the additions of the status page
 
 mod domains;
+mod engines;
 mod fitted;
 mod hold;
 mod page;
@@ -13,6 +14,7 @@ mod segments;
 mod status;
 mod would;
 
+pub use engines::OutdatedEngine;
 pub use fitted::coordination;
 pub use page::{Drawing, Line};
 pub use picture::{Findings, Picture, TreePicture};

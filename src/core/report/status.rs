@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::hold::Hold;
-use super::{Picture, Segments, Would, coordination};
+use super::{OutdatedEngine, Picture, Segments, Would, coordination};
 use crate::api::status::{Condition, RecoveryState};
 use crate::model::{Group, LetGo};
 use crate::plan::Batch;
@@ -46,6 +46,9 @@ pub struct Status<'a> {
     /// Batches that broke within the window, from the status.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     recoveries: &'a [RecoveryState],
+    /// Pods whose engine counts pods that are no longer as many.
+    #[serde(rename = "outdatedEngines", skip_serializing_if = "Vec::is_empty")]
+    outdated_engines: Vec<OutdatedEngine<'a>>,
     /// The fit of coordinations whose batches wait for room, as `rolegate fit` reports it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fit: Vec<Value>,
@@ -152,6 +155,7 @@ impl<'a> Status<'a> {
             rollout_steps: rollout_steps(picture),
             elastic: picture.group().and_then(|group| Segments::of(group, &picture.seen)),
             recoveries: &status.recoveries,
+            outdated_engines: OutdatedEngine::all_of(picture),
             fit: picture.fitted.iter().map(coordination).collect(),
         }
     }

@@ -3,7 +3,7 @@
 use super::violation::quoted;
 use super::{Cause, Report, Severity, World};
 use crate::api::Pod;
-use crate::model::engine::{EngineFault, EngineKind, FaultKind, Scope, read_annotation};
+use crate::model::engine::{Devices, EngineFault, EngineKind, FaultKind, Scope, read_annotation};
 use crate::model::{CliqueSet, Engine, FieldPath, Group, Role, names};
 
 /// Refuses a pod whose engine has faults: it would lack what it was meant to get, and nothing can be added later.
@@ -70,6 +70,12 @@ fn suits(group: &Group, role: &Role, engine: &Engine, at: &FieldPath, report: &m
                  with `scope` \"segment\" no number is outdated"
             ));
         }
+    }
+    if role.workload.devices == Devices::Claimed && engine.procs_per_pod.is_none() && engine.counts_processes() {
+        warn(format!(
+            "the devices of role {name:?} are those of resource claims, whose number no pod tells: its pods get no numbers of \
+             processes without `procsPerPod`"
+        ));
     }
     let pairs = engine.kinds.contains(&EngineKind::LlmD);
     if pairs && engine.serves_in(Some(name)).is_none() {

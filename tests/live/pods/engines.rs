@@ -1,7 +1,7 @@
 //! Pods whose template asks for an engine are born with its numbers, whichever controller makes them.
 
 use crate::common::prelude::*;
-use crate::pods::support::{stage, stored};
+use crate::pods::support::{change_pods, stage, stored, verdicts};
 
 /// One command line for every kind of workload.
 const ARGS: [&str; 4] = [
@@ -64,6 +64,97 @@ async fn pods_of_a_stateful_set_meet_in_one_rendezvous_of_their_role() {
     let told = stage.said(&["explain", "pod", "llm-decode-6"]).await;
     assert!(told.contains("engine   vllm (annotation rolegate.dev/engine): pod 2 of 4"), "{told}");
     assert!(told.contains("DP_START_RANK=2"), "{told}");
+
+    stage.scale_set(&group, "decode", 6).await;
+    stage.pods.until("the new pods", |now| now.count_all(|_| true) == 6).await;
+    let scaled = "4 pods were created when 4 pods of the role met, and a pod created now meets as one of 6";
+    eventually(PATIENT, "the status tells what is outdated", async || {
+        let told = stage.said(&["status", "llm"]).await;
+        if told.contains(&format!("role \"decode\": {scaled}")) { Ok(()) } else { Err(told) }
+    })
+    .await;
+    let told = stage.said(&["explain", "pod", "llm-decode-6"]).await;
+    assert!(told.contains("1 pod was created when 4 pods of the role met"), "{told}");
+    let told = stage.said(&["explain", "pod", "llm-decode-10"]).await;
+    assert!(told.contains("pod 6 of 6") && !told.contains("1 pod was created"), "{told}");
+}
+
+#[tokio::test]
+async fn sidecars_that_are_injected_before_and_after_us_get_the_same_variables_once() {
+    let (stage, rolegate) = stage("engine-sidecars").await.with_room(2).await.serve().await;
+    let sidecar = |name: &str| format!(r#"Object.spec.containers{{ name: "{name}", image: "registry.invalid/x:1" }}"#);
+    let [early, late] = ["early", "late"].map(sidecar);
+    let ours = "has(object.metadata.annotations) && 'rolegate.dev/engine-variables' in object.metadata.annotations";
+    let with = |containers: &str| format!("Object{{ spec: Object.spec{{ containers: [{containers}] }} }}");
+    change_pods(&stage, &format!("{ours} ? {} : {}", with(&format!("{early}, {late}")), with(&early)));
+    let probe = Group::new("probe").pod("main", "probe", &stage.namespace);
+    eventually(PATIENT, "the policy is at work", async || {
+        let made = stage.post(CORE, "pods?dryRun=All", &probe).await;
+        if made.body["spec"]["containers"].as_array().map(Vec::len) == Some(2) {
+            Ok(())
+        } else {
+            Err(format!("{made:?}"))
+        }
+    })
+    .await;
+    let before = verdicts(&rolegate).await;
+    let mut group = group("vllm; procsPerPod=2; scope=role");
+    group.roles[0].replicas = 2;
+    stage.create(group.coordination()).await;
+    let mut set = group.set(&group.roles[0], &stage.namespace);
+    set["spec"]["serviceName"] = json!("llm");
+    stage.create(set).await;
+    stage.pods.until("all pods", |now| now.count_all(|_| true) == 2).await;
+    let [patched, unchanged] = verdicts(&rolegate).await;
+    assert_eq!([patched - before[0], unchanged - before[1]], [4, 0], "each pod comes by again with its last sidecar");
+    for pod in stored(&stage).await {
+        let pod = serde_json::to_value(pod).unwrap();
+        let containers = pod["spec"]["containers"].as_array().unwrap();
+        let names: BTreeSet<_> = containers.iter().map(|container| container["name"].as_str().unwrap()).collect();
+        assert_eq!(names, BTreeSet::from(["early", "late", "main", "side"]));
+        let place = |name: &str| containers.iter().position(|container| container["name"] == name).unwrap();
+        let [early, late, main] = ["early", "late", "main"].map(place);
+        assert_eq!(env(&pod, early), env(&pod, late));
+        assert_eq!(env(&pod, early)["DP_SIZE"], "4");
+        assert_eq!((env(&pod, main)["DP_SIZE"].as_str(), env(&pod, main)["DP_RPC_PORT"].as_str()), ("4", "1234"));
+        for container in containers {
+            let env = container["env"].as_array().unwrap();
+            let once: BTreeSet<_> = env.iter().map(|variable| variable["name"].as_str().unwrap()).collect();
+            assert_eq!(once.len(), env.len(), "{container}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_leader_worker_set_of_another_size_makes_its_pods_again_and_all_have_the_numbers_of_the_new_size() {
+    let (stage, _rolegate) = stage("engine-resized").await.with_room(8).await.serve().await;
+    let group = group("vllm; procsPerPod=2");
+    stage.create(group.coordination_of("LeaderWorkerSet", &json!({}))).await;
+    let more = json!({ "spec": { "replicas": 1 } });
+    stage.create(group.leader_worker_set("decode", 2, &stage.namespace, &more)).await;
+    let place = |size: u32| {
+        move |name: &str| (name.strip_prefix("llm-decode-0-").map_or(0, |index| index.parse().unwrap()), size)
+    };
+    have_numbers(&stage, 2, "llm-decode-0.llm-decode", place(2)).await;
+    stage.pods.until("both ready", |now| now.count_all(Pod::is_ready) == 2).await;
+    let resize = json!({ "spec": { "leaderWorkerTemplate": { "size": 3 } } }).to_string();
+    stage.plane.must(&["-n", &stage.namespace, "patch", "lws", "llm-decode", "--type=merge", "-p", &resize], "");
+    stage.pods.until("the new pods", |now| now.count_all(Pod::is_ready) == 3).await;
+    have_numbers(&stage, 3, "llm-decode-0.llm-decode", place(3)).await;
+    // A worker of the old size never runs beside a leader of the new one: they would meet at one address.
+    let mut there: BTreeMap<String, String> = BTreeMap::new();
+    for event in stage.pods.events() {
+        match event.step {
+            Step::Scheduled => {
+                let revision = event.pod.labels["leaderworkerset.sigs.k8s.io/template-revision-hash"].clone();
+                there.insert(event.pod.uid.clone(), revision);
+            }
+            Step::Gone => _ = there.remove(&event.pod.uid),
+            _ => {}
+        }
+        let revisions: BTreeSet<_> = there.values().collect();
+        assert!(revisions.len() <= 1, "{there:?}");
+    }
 }
 
 #[tokio::test]

@@ -1,11 +1,10 @@
 //! Somebody else changes pods as well, after we did: we are asked again.
 
 use crate::common::prelude::*;
-use crate::pods::support::{BATCH, HOST, deploy, rolling_deploy, stage, stored, verdicts};
+use crate::pods::support::{BATCH, HOST, change_pods, deploy, rolling_deploy, stage, stored, verdicts};
 
 /// A policy that changes the pods of a stage before we do, and again when it sees that they are held.
 fn meddle(stage: &Stage) {
-    let name = &stage.namespace;
     let held = format!("has(object.spec.schedulingGates) && object.spec.schedulingGates.exists(g, g.name == '{GATE}')");
     let change = format!(
         r#"{held} ? Object{{
@@ -15,18 +14,7 @@ fn meddle(stage: &Stage) {
             }}] }},
         }} : Object{{ metadata: Object.metadata{{ labels: {{"example.com/seen": "free"}} }} }}"#
     );
-    let here = json!({ "matchLabels": { "kubernetes.io/metadata.name": name } });
-    let pods = json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"] });
-    let policy = object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", name).spec(json!({
-        "matchConstraints": { "namespaceSelector": here, "resourceRules": [pods] },
-        "failurePolicy": "Fail",
-        "reinvocationPolicy": "IfNeeded",
-        "mutations": [{ "patchType": "ApplyConfiguration", "applyConfiguration": { "expression": change } }],
-    }));
-    let binding = object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", name)
-        .spec(json!({ "policyName": name }));
-    stage.plane.must(&["create", "-f", "-"], &policy.to_string());
-    stage.plane.must(&["create", "-f", "-"], &binding.to_string());
+    change_pods(stage, &change);
 }
 
 #[tokio::test]

@@ -109,3 +109,20 @@ pub async fn verdicts(rolegate: &Rolegate) -> [u32; 2] {
     };
     [of("patched").await, of("allowed").await]
 }
+
+/// A policy that changes the pods of a stage before webhooks are asked, and again when one has changed them.
+pub fn change_pods(stage: &Stage, change: &str) {
+    let name = &stage.namespace;
+    let here = json!({ "matchLabels": { "kubernetes.io/metadata.name": name } });
+    let pods = json!({ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"] });
+    let policy = object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy", name).spec(json!({
+        "matchConstraints": { "namespaceSelector": here, "resourceRules": [pods] },
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "mutations": [{ "patchType": "ApplyConfiguration", "applyConfiguration": { "expression": change } }],
+    }));
+    let binding = object("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding", name)
+        .spec(json!({ "policyName": name }));
+    stage.plane.must(&["create", "-f", "-"], &policy.to_string());
+    stage.plane.must(&["create", "-f", "-"], &binding.to_string());
+}

@@ -65,6 +65,11 @@ impl Computed {
         matches!(self, Self::Leader | Self::Endpoint | Self::Nodes | Self::NodeRank | Self::WorldSize | Self::FirstRank)
     }
 
+    /// Reports whether the value counts the processes of a pod.
+    pub const fn counts_processes(self) -> bool {
+        matches!(self, Self::Processes | Self::WorldSize | Self::FirstRank)
+    }
+
     /// Returns the value in words.
     pub const fn words(self) -> &'static str {
         match self {

@@ -3,13 +3,17 @@
 //! Asked for by the annotation `rolegate.dev/engine` of a pod, `vllm, llm-d; procsPerPod=8; scope=role`, or by
 //! `spec.roles[].engine` of the group.
 
+mod devices;
 mod fact;
 mod facts;
+mod meeting;
 mod serves;
 mod settings;
 
+pub use devices::{Devices, devices_of};
 pub use fact::{Computed, Fact, Target};
 pub use facts::FACTS;
+pub use meeting::Meeting;
 pub use serves::serves_of_role;
 pub use settings::{EngineFault, FaultKind, SETTINGS, Setting, Values, read_annotation, read_settings};
 
@@ -57,7 +61,7 @@ impl EngineKind {
 }
 
 /// The pods whose processes form one process group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// The pods of one replica: of a LeaderWorkerSet group, an instance, a copy of a scaling group. A StatefulSet has one pod in a
     /// replica.
@@ -108,6 +112,11 @@ impl Engine {
     /// Reports whether the processes of several pods may meet.
     pub fn meets(&self) -> bool {
         self.kinds.iter().any(|kind| kind.meets())
+    }
+
+    /// Reports whether any value counts the processes of a pod.
+    pub fn counts_processes(&self) -> bool {
+        self.facts().any(|fact| fact.computed.counts_processes())
     }
 
     /// Reports whether the values depend on the group, and not on the pod alone.

@@ -4,16 +4,17 @@
 //! the pod: those of a replica never change, those of a role or a segment are outdated by a scale.
 
 mod born;
-mod devices;
 mod peers;
 mod rendezvous;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use super::additions::{Additions, Entry};
 use super::env::{EngineVariable, EnvValue};
 use crate::api::Pod;
-use crate::model::engine::{Computed, EngineFault, Fact, Target, read_annotation};
+use crate::model::engine::{Computed, EngineFault, Fact, Meeting, Scope, Target, devices_of, read_annotation};
 use crate::model::{Engine, Group, names, revision};
 use crate::mutate::context::{Coordinated, Lookups, MutationContext, PodSettings, Subject};
 
@@ -73,8 +74,8 @@ pub struct Presets {
     pub engine: Engine,
     /// Place of the pod among those that it meets.
     pub rendezvous: Result<Rendezvous, NoRendezvous>,
-    /// Processes in the pod.
-    pub processes: u32,
+    /// Processes in the pod; `None` where nobody tells their number.
+    pub processes: Option<u32>,
     pub given: Vec<Given>,
     /// What is left out, and why.
     pub warnings: Vec<String>,
@@ -94,6 +95,12 @@ pub fn presets(
     presets_in(&MutationContext::new(pod, subject, lookups, settings))
 }
 
+/// Returns a warning for a pod that asks in vain: nothing is known of its place.
+pub(super) fn of_foreign(pod: &Pod) -> Option<String> {
+    pod.metadata.annotation(names::ENGINE)?;
+    Some(format!("annotation {} has no effect: {}", names::ENGINE, NoRendezvous::NoIdentity))
+}
+
 /// Adds what the engine of the pod reads. An existing label or annotation of another value stays.
 pub(super) fn of_pod(context: &MutationContext<'_>, additions: &mut Additions) {
     let presets = match presets_in(context) {
@@ -107,6 +114,12 @@ pub(super) fn of_pod(context: &MutationContext<'_>, additions: &mut Additions) {
         }
     };
     additions.warnings.extend(presets.warnings);
+    if let (Scope::Role | Scope::Segment, true, Ok(found)) =
+        (presets.engine.scope, presets.engine.meets(), &presets.rendezvous)
+    {
+        let meeting = Meeting { scope: presets.engine.scope, pods: found.nodes };
+        additions.annotations.push((names::ENGINE_PODS.into(), meeting.to_string()));
+    }
     for Given { fact, name, value } in presets.given {
         let (word, present, entries) = match fact.target {
             Target::Variable => {
@@ -136,7 +149,7 @@ fn presets_in(context: &MutationContext<'_>) -> Option<Result<Presets, Vec<Engin
         Err(faults) => return Some(Err(faults)),
     };
     let rendezvous = rendezvous::of(context, &engine);
-    let processes = engine.procs_per_pod.unwrap_or_else(|| devices::of_pod(context.pod)).max(1);
+    let processes = engine.procs_per_pod.or_else(|| devices_of(context.pod)).map(|processes| processes.max(1));
     let mut presets = Presets { asked_by, engine, rendezvous, processes, given: Vec::new(), warnings: Vec::new() };
     presets.fill(context);
     Some(Ok(presets))
@@ -145,8 +158,7 @@ fn presets_in(context: &MutationContext<'_>) -> Option<Result<Presets, Vec<Engin
 impl Presets {
     fn fill(&mut self, context: &MutationContext<'_>) {
         let facts: Vec<_> = self.engine.facts().collect();
-        let mut left_out = Vec::new();
-        let mut without_leader = Vec::new();
+        let mut left_out: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for fact in facts {
             if fact.computed == Computed::Peers {
                 match peers::of(context) {
@@ -157,24 +169,27 @@ impl Presets {
                     })),
                     Err(why) => self.warnings.push(why),
                 }
-                continue;
-            }
-            match self.value(fact, context) {
-                Some(value) => self.given.push(Given { fact, name: fact.name.to_owned(), value }),
-                None if fact.computed.needs_rendezvous() && self.rendezvous.is_err() => left_out.push(fact.name),
-                None if matches!(fact.computed, Computed::Leader | Computed::Endpoint) => {
-                    without_leader.push(fact.name);
-                }
-                None => {}
+            } else if let Some(value) = self.value(fact, context) {
+                self.given.push(Given { fact, name: fact.name.to_owned(), value });
+            } else if let Some(why) = self.lacks(fact.computed) {
+                left_out.entry(why).or_default().push(fact.name);
             }
         }
-        let of_engine = format!("engine {}", self.engine.words());
-        if let Some(why) = self.rendezvous.as_ref().err().filter(|_| !left_out.is_empty()) {
-            self.warnings.push(format!("{of_engine}: {} left out: {why}", left_out.join(", ")));
-        }
-        if !without_leader.is_empty() {
-            let why = NoRendezvous::NoService;
-            self.warnings.push(format!("{of_engine}: {} left out: {why}", without_leader.join(", ")));
+        let engine = self.engine.words();
+        let told =
+            left_out.into_iter().map(|(why, names)| format!("engine {engine}: {} left out: {why}", names.join(", ")));
+        self.warnings.extend(told);
+    }
+
+    /// Returns the reason for which a value that several pods count is missing.
+    fn lacks(&self, computed: Computed) -> Option<NoRendezvous> {
+        match &self.rendezvous {
+            Err(why) if computed.needs_rendezvous() => Some(*why),
+            Ok(Rendezvous { leader: None, .. }) if matches!(computed, Computed::Leader | Computed::Endpoint) => {
+                Some(NoRendezvous::NoService)
+            }
+            _ if computed.counts_processes() => self.processes.is_none().then_some(NoRendezvous::Claimed),
+            _ => None,
         }
     }
 
@@ -190,9 +205,9 @@ impl Presets {
             Computed::Endpoint => format!("{}:{}", rendezvous?.leader.as_ref()?, self.engine.port_of(fact.kind)?),
             Computed::Nodes => rendezvous?.nodes.to_string(),
             Computed::NodeRank => rendezvous?.rank.to_string(),
-            Computed::Processes => self.processes.to_string(),
-            Computed::WorldSize => product(rendezvous?.nodes, self.processes),
-            Computed::FirstRank => product(rendezvous?.rank, self.processes),
+            Computed::Processes => self.processes?.to_string(),
+            Computed::WorldSize => product(rendezvous?.nodes, self.processes?),
+            Computed::FirstRank => product(rendezvous?.rank, self.processes?),
             Computed::Serves => self.engine.serves_in(role)?.to_owned(),
             Computed::Role => names::label_value(role?),
             Computed::BootstrapPort => {

@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::api::Pod;
 use crate::model::clique_set::{Clique, clique_name};
-use crate::model::engine::Scope;
+use crate::model::engine::{Meeting, Scope};
 use crate::model::{CliquePod, CliqueSet, Engine, Hosts, PodIdentity, names};
 use crate::mutate::context::{Coordinated, GroupLookup, MutationContext};
 
@@ -22,8 +22,8 @@ pub struct Rendezvous {
     pub leader: Option<String>,
 }
 
-/// The reason for which a pod has no place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason for which a pod has no place, or its processes no number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NoRendezvous {
     NoIdentity,
     NoGroup,
@@ -36,6 +36,7 @@ pub enum NoRendezvous {
     NoSet,
     NoIndex,
     NoService,
+    Claimed,
 }
 
 impl fmt::Display for NoRendezvous {
@@ -52,6 +53,7 @@ impl fmt::Display for NoRendezvous {
             Self::NoSet => "its Grove set is not there",
             Self::NoIndex => "the pod has no number in its clique",
             Self::NoService => "the pod has no governing Service, so nobody knows the address of the first pod",
+            Self::Claimed => "its devices are those of resource claims, whose number no pod tells: set `procsPerPod`",
         })
     }
 }
@@ -89,15 +91,9 @@ fn in_group(context: &MutationContext<'_>, identity: &PodIdentity, scope: Scope)
         return Err(if is_there { NoRendezvous::NoRole } else { NoRendezvous::NoGroup });
     };
     let (ordinal, role) = (ordinal.ok_or(NoRendezvous::NoOrdinal)?, group.role(role).ok_or(NoRendezvous::NoRole)?);
-    let (replicas, first) = if scope == Scope::Segment {
-        let replicas = group.batch_size(&role.name).ok_or(NoRendezvous::NoSegment)?;
-        (replicas, ordinal - ordinal % replicas)
-    } else if role.workload.desired_is_unknown {
-        return Err(NoRendezvous::UnknownReplicas);
-    } else {
-        (role.desired, 0)
-    };
-    let nodes = replicas.saturating_mul(size);
+    let unknown = if scope == Scope::Segment { NoRendezvous::NoSegment } else { NoRendezvous::UnknownReplicas };
+    let nodes = Meeting::now(group, role, scope, size).ok_or(unknown)?.pods;
+    let first = if scope == Scope::Segment { ordinal - ordinal % (nodes / size).max(1) } else { 0 };
     let rank = (ordinal - first).saturating_mul(size).saturating_add(member);
     let leader = hosts.and_then(|hosts| hosts.of(first));
     within(nodes, rank).map(|(nodes, rank)| Found { nodes, rank, leader })

@@ -211,7 +211,7 @@ fn mk_steps(stamped: bool) -> Setup {
     let mut setup = Setup { group, pods: Vec::new() }.held("prefill", 0..4);
     for pod in &mut setup.pods {
         let batch = stamped.then(|| format!("pd-{}", pod.identity.ordinal.unwrap() / 2).into());
-        pod.stamp = Stamp { batch, carrier: Some(crate::api::rbg::ROLE_BASED_GROUP), held: true };
+        pod.stamp = Stamp { batch, carrier: Some(crate::api::rbg::ROLE_BASED_GROUP), held: true, meeting: None };
     }
     setup
 }

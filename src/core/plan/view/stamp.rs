@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::api::{Meta, ObjectKind};
+use crate::model::engine::Meeting;
 use crate::model::{CARRIERS, names};
 
 /// The facts that admission wrote on a pod.
@@ -15,6 +16,8 @@ pub struct Stamp {
     pub carrier: Option<ObjectKind>,
     /// Whether it was created with the gate of rolegate.
     pub held: bool,
+    /// The pods that its engine meets in other replicas, as counted at its creation.
+    pub meeting: Option<Meeting>,
 }
 
 impl Stamp {
@@ -23,6 +26,7 @@ impl Stamp {
         Self {
             batch: meta.label(names::KEP75_BATCH).map(Into::into),
             held: meta.annotation(names::HELD_BY).is_some(),
+            meeting: Meeting::at_birth(meta),
             carrier: CARRIERS.iter().copied().find(|kind| Some(kind.full_name().as_str()) == carrier),
         }
     }

@@ -25,6 +25,7 @@ export function parts(data) {
     where(group, data.room),
     rollouts(group),
     recoveries(group),
+    engines(group),
     holds(group),
     conditions(group),
     timeline(data),
@@ -89,6 +90,12 @@ function scale({ elastic }) {
 function recoveries({ toldRecoveries }) {
   if (toldRecoveries.length === 0) return null;
   return [h("h2", {}, "Recoveries"), h("ul", {}, toldRecoveries.map((text) => h("li", {}, text)))];
+}
+
+/** Pods whose engine counts pods that are no longer as many. */
+function engines({ outdatedEngines = [] }) {
+  if (outdatedEngines.length === 0) return null;
+  return [h("h2", {}, "Engines"), h("ul", {}, outdatedEngines.map(({ sentence }) => h("li", {}, sentence)))];
 }
 
 function rollouts(group) {

@@ -1,0 +1,127 @@
+//! The devices of a pod or a pod template, each of which has a process of the engine.
+
+use crate::api::Pod;
+use crate::api::quantity::Quantity;
+use crate::api::scheduling::SchedulingSpec;
+use crate::model::quantity::amount;
+
+/// Resources that are devices: a name, or with `*` the beginning of one.
+const DEVICES: &[&str] = &[
+    "nvidia.com/gpu",
+    "nvidia.com/gpu.shared",
+    "nvidia.com/mig-*",
+    "amd.com/gpu",
+    "gpu.intel.com/i915",
+    "gpu.intel.com/xe",
+    "habana.ai/gaudi",
+    "google.com/tpu",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+    "huawei.com/Ascend*",
+    // Devices of a class of DRA, which the scheduler claims by itself.
+    "deviceclass.resource.kubernetes.io/*",
+];
+
+/// Returns the devices of the container that has most of them; `None` where they are those of claims, which alone have the number.
+pub fn devices_of(pod: &Pod) -> Option<u32> {
+    let resources = || pod.spec.containers.iter().map(|container| &container.resources);
+    let counted = resources().map(|of| most(of.limits.0.iter().map(pair), of.requests.0.iter().map(pair))).max();
+    counted.filter(|devices| *devices > 0).or_else(|| (!resources().any(|of| of.has_claims)).then_some(0))
+}
+
+/// Where the number of devices of the pods of a template stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Devices {
+    /// In their containers.
+    #[default]
+    Counted,
+    /// In resource claims alone.
+    Claimed,
+}
+
+impl Devices {
+    pub fn of_template(template: &SchedulingSpec) -> Self {
+        let resources = template.containers.iter().map(|container| &container.resources);
+        let counted = resources.map(|of| most(of.limits.iter(), of.requests.iter())).max();
+        let is_claimed = counted.unwrap_or(0) == 0 && !template.resource_claims.is_empty();
+        if is_claimed { Self::Claimed } else { Self::Counted }
+    }
+}
+
+fn pair((name, amount): &(String, Quantity)) -> (&String, &Quantity) {
+    (name, amount)
+}
+
+/// Returns the devices of a container: its limits count, else its requests.
+fn most<'a>(
+    limits: impl Iterator<Item = (&'a String, &'a Quantity)>,
+    requests: impl Iterator<Item = (&'a String, &'a Quantity)>,
+) -> u32 {
+    match sum(limits) {
+        0 => sum(requests),
+        devices => devices,
+    }
+}
+
+fn sum<'a>(amounts: impl Iterator<Item = (&'a String, &'a Quantity)>) -> u32 {
+    let devices = amounts.filter(|(name, _)| is_device(name));
+    let numbers = devices.map(|(_, written)| amount(&written.0, 1).unwrap_or(0));
+    u32::try_from(numbers.fold(0_i64, i64::saturating_add).max(0)).unwrap_or(u32::MAX)
+}
+
+fn is_device(resource: &str) -> bool {
+    DEVICES.iter().any(|device| match device.strip_suffix('*') {
+        Some(beginning) => resource.starts_with(beginning),
+        None => resource == *device,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn devices(containers: &Value) -> Option<u32> {
+        devices_of(&serde_json::from_value(json!({ "spec": { "containers": containers } })).unwrap())
+    }
+
+    fn limits(limits: &Value) -> Value {
+        json!({ "resources": { "limits": limits } })
+    }
+
+    #[test]
+    fn the_container_with_most_devices_counts_and_nothing_else_is_a_device() {
+        assert_eq!(devices(&json!([limits(&json!({ "nvidia.com/gpu": "8", "rdma/hca": "4", "cpu": "16" }))])), Some(8));
+        let two = json!([limits(&json!({ "amd.com/gpu": 4 })), limits(&json!({ "memory": "1Gi" }))]);
+        assert_eq!(devices(&two), Some(4));
+        let mig = limits(&json!({ "nvidia.com/mig-1g.5gb": "2", "nvidia.com/mig-2g.10gb": "1" }));
+        assert_eq!(devices(&json!([mig])), Some(3));
+        assert_eq!(devices(&json!([{ "resources": { "requests": { "google.com/tpu": "4" } } }])), Some(4));
+        assert_eq!(devices(&json!([limits(&json!({ "gpu.intel.com/millicores": "100" })), {}])), Some(0));
+        let odd = json!([limits(&json!({ "nvidia.com/gpu": "many" })), { "resources": null }]);
+        assert_eq!(devices(&odd), Some(0));
+        assert_eq!(devices(&json!([])), Some(0));
+    }
+
+    #[test]
+    fn devices_of_claims_have_no_number_and_those_of_a_class_have_one() {
+        let claimed = json!({ "resources": { "claims": [{ "name": "gpus" }] } });
+        assert_eq!(devices(&json!([claimed, {}])), None);
+        let network = json!({ "resources": { "limits": { "nvidia.com/gpu": "8" }, "claims": [{ "name": "nics" }] } });
+        assert_eq!(devices(&json!([network])), Some(8), "the claim has other devices");
+        assert_eq!(devices(&json!([{ "resources": { "claims": [] } }, { "resources": { "claims": null } }])), Some(0));
+        let class = limits(&json!({ "deviceclass.resource.kubernetes.io/gpu.example.com": "4" }));
+        assert_eq!(devices(&json!([class])), Some(4));
+    }
+
+    #[test]
+    fn a_template_tells_the_same_of_its_pods() {
+        let of = |spec: Value| Devices::of_template(&serde_json::from_value(spec).unwrap());
+        let claims = json!([{ "name": "gpus", "resourceClaimTemplateName": "eight" }]);
+        let counted = limits(&json!({ "nvidia.com/gpu": 8 }));
+        assert_eq!(of(json!({ "resourceClaims": claims, "containers": [{ "name": "main" }] })), Devices::Claimed);
+        assert_eq!(of(json!({ "resourceClaims": claims, "containers": [counted] })), Devices::Counted);
+        assert_eq!(of(json!({ "containers": [{ "name": "main" }] })), Devices::Counted);
+    }
+}
