@@ -100,6 +100,7 @@ fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each t
 
 neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling and JobSet, and runs rolegate beside each. UPDATE_DOCS=1 writes docs/compatibility.md.
 	tests/controlplane/build.sh neighbours $(CONTROLPLANE)
+	tests/controlplane/build.sh versions/1.36 $(CONTROLPLANE)
 	cargo test --locked --test neighbours -- --ignored --test-threads=1 --nocapture
 
 # Versions of Kubernetes that are tried.

@@ -94,7 +94,7 @@ impl ControlPlane {
         let mut process = Command::new(&rig)
             .args(["up", "--with", extras, "--until-stdin-closes", "--dir"])
             .arg(&dir)
-            .args(programs())
+            .args(kubernetes().map(|version| format!("--programs={}", programs(&version).display())))
             .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -245,17 +245,19 @@ pub fn rig_binary() -> PathBuf {
 }
 
 /// The version of rig's own Kubernetes.
-pub const NEWEST: &str = "1.36";
+pub const NEWEST: &str = "1.37";
+
+/// The versions that it emulates: by the rules of Kubernetes the three before its own.
+pub const EMULATED: [&str; 3] = ["1.34", "1.35", "1.36"];
 
 /// Returns the version of Kubernetes that runs in place of rig's own, as 1.33: `make versions` names it.
 pub fn kubernetes() -> Option<String> {
     std::env::var("ROLEGATE_KUBERNETES").ok()
 }
 
-/// Returns rig's argument for another version.
-fn programs() -> Option<String> {
-    let built = rig_binary().with_file_name("versions").join(kubernetes()?);
-    Some(format!("--programs={}", built.display()))
+/// Returns the programs of another version, which `build.sh versions/VERSION` builds.
+pub fn programs(version: &str) -> PathBuf {
+    rig_binary().with_file_name("versions").join(version)
 }
 
 /// Returns a program of `tests/controlplane/tools`, built if missing.
