@@ -62,12 +62,13 @@ impl ControlPlane {
         Self::start_with("kwok", &[])
     }
 
-    /// Starts rig's own version, with groups defined. `exchange COMPONENT` brings that of `ROLEGATE_KUBERNETES`, or the
-    /// other way round if that is the older one: whichever comes later is the upgrade.
+    /// Starts the minor version before the one that is tried (`ROLEGATE_KUBERNETES_BEFORE`), with groups defined.
+    /// `exchange COMPONENT` brings the one that is tried.
     pub async fn to_be_upgraded() -> Arc<Self> {
-        let is_newer = kubernetes().is_some_and(|version| version.as_str() > NEWEST);
-        let more: &[&str] = if is_newer { &["--own-first"] } else { &[] };
-        Self::own(move || Self::start_with_groups("kwok", more)).await
+        let before = std::env::var("ROLEGATE_KUBERNETES_BEFORE").expect("`make versions` names the version before");
+        let next = kubernetes().map(|version| format!("--next={}", programs(&version).display()));
+        let more = [vec![format!("--programs={}", programs(&before).display())], next.into_iter().collect()].concat();
+        Self::own(move || Self::start_with_groups("kwok", &more.iter().map(String::as_str).collect::<Vec<_>>())).await
     }
 
     /// Starts a control plane that emulates a minor version, as far as API server, scheduler and controllers support

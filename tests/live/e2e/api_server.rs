@@ -41,7 +41,7 @@ async fn a_run_goes_on_while_the_control_plane_is_upgraded() {
     let ready = "True AllReplicasReady: 60/60 pods ready";
     statuses.until_within(2 * PATIENT, "all ready", |status| status.ready() == ready).await;
     assert_ne!(plane.must(&["get", "--raw", "/version"], ""), before, "no other version runs now");
-    invariants::all_born_held(&stage.pods);
+    assert_eq!(invariants::all_born_held(&stage.pods), 60, "pods were made anew");
     invariants::released_in_order(&stage.pods, &group);
     invariants::released_counts_never_fell(&statuses, &group);
 }
