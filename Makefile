@@ -104,7 +104,7 @@ neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling and JobSet, a
 	cargo test --locked --test neighbours -- --ignored --test-threads=1 --nocapture
 
 # Versions of Kubernetes that are tried.
-VERSIONS ?= 1.30 1.32 1.33 1.34 1.35 1.36 1.37
+VERSIONS ?= 1.30 1.31 1.32 1.33 1.34 1.35 1.36 1.37
 
 versions: rig tools ## Builds API server, scheduler and controllers of other versions of Kubernetes, and runs the main tests on each. VERSIONS names them; UPDATE_DOCS=1 writes docs/compatibility.md.
 	tests/versions.sh $(VERSIONS)
