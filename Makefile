@@ -100,6 +100,7 @@ fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each t
 
 neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling and JobSet, and runs rolegate beside each. UPDATE_DOCS=1 writes docs/compatibility.md.
 	tests/controlplane/build.sh neighbours $(CONTROLPLANE)
+	tests/controlplane/build.sh versions/1.36 $(CONTROLPLANE)
 	cargo test --locked --test neighbours -- --ignored --test-threads=1 --nocapture
 
 # PyTorch and the parsers of the engines: 2 GB with PyTorch's index for processors alone, 7 GB with CUDA.
@@ -111,7 +112,7 @@ engines: ## Processes with the variables of four pods form a process group of Py
 	tests/engines/run.sh $(ENGINES) target/debug/rolegate
 
 # Versions of Kubernetes that are tried.
-VERSIONS ?= 1.30 1.32 1.33 1.34 1.35 1.36 1.37
+VERSIONS ?= 1.30 1.31 1.32 1.33 1.34 1.35 1.36 1.37
 
 versions: rig tools ## Builds API server, scheduler and controllers of other versions of Kubernetes, and runs the main tests on each. VERSIONS names them; UPDATE_DOCS=1 writes docs/compatibility.md.
 	tests/versions.sh $(VERSIONS)

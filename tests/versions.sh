@@ -7,6 +7,12 @@ bin=$PWD/target/controlplane/bin
 page=docs/compatibility.md
 own=$(sed -n 's|^[[:space:]]*k8s.io/kubernetes v\([0-9.]*\).*|\1|p' tests/controlplane/go.mod | head -n 1)
 
+# before VERSION: the minor version before it, from which an upgrade comes, if it can be built.
+before() {
+    local before=1.$((${1#1.} - 1))
+    [[ ! -f tests/controlplane/versions/$before.mod ]] || echo "$before"
+}
+
 # What is tried, by which test, from which version on.
 tried() {
     cat <<'END'
@@ -22,10 +28,12 @@ recovery|recovery::losses::a_segment_that_loses_a_pod_is_made_anew_as_a_whole_an
 containment|install::containment::a_stolen_token_does_no_more_than_rolegate_does|1.30
 guard|policies::guard::a_hold_is_opened_only_with_the_right_to|1.30
 guard|policies::guard::a_held_pod_stays_who_it_is|1.30
+outage|e2e::outage::while_nobody_answers_objects_are_deleted_labelled_and_annotated_all_the_same|1.30
 twins|policies::twins::twins_agree_with_the_rules|1.33
 hold|policies::hold::a_group_comes_up_under_policies_webhook_and_loop|1.36
 upgrade|e2e::api_server::a_run_goes_on_while_the_control_plane_is_upgraded|1.30
 uninstall|lifecycle::uninstall::nothing_is_held_after_it|1.30
+uninstall|install::releases::an_uninstall_lets_go_of_what_is_held_with_rights_that_go_with_it|1.30
 END
 }
 
@@ -51,14 +59,19 @@ for version in "$@"; do
     if [[ "$own" == "$version".* ]]; then
         patch=$own
         unset ROLEGATE_KUBERNETES
-        list=$(tried | grep -v '^upgrade|')
     else
         tests/controlplane/build.sh "versions/$version" "$bin"
         patch=$(sed -n 's|^\(require\)\?[[:space:]]*k8s.io/kubernetes v\([0-9.]*\).*|\2|p' "tests/controlplane/versions/$version.mod" | head -n 1)
         export ROLEGATE_KUBERNETES=$version
-        list=$(tried)
     fi
-    list=$(awk -F'|' -v version="$version" '$3 <= version' <<<"$list")
+    list=$(tried | awk -F'|' -v version="$version" '$3 <= version')
+    ROLEGATE_KUBERNETES_BEFORE=$(before "$version")
+    export ROLEGATE_KUBERNETES_BEFORE
+    if [[ -n "$ROLEGATE_KUBERNETES_BEFORE" ]]; then
+        tests/controlplane/build.sh "versions/$ROLEGATE_KUBERNETES_BEFORE" "$bin"
+    else
+        list=$(grep -v '^upgrade|' <<<"$list")
+    fi
     mapfile -t tests < <(cut -d'|' -f2 <<<"$list")
     log=target/versions-$version.log
     # As in all.sh: a test that fails beside others has a second try alone.

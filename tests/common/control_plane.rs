@@ -62,12 +62,13 @@ impl ControlPlane {
         Self::start_with("kwok", &[])
     }
 
-    /// Starts rig's own version, with groups defined. `exchange COMPONENT` brings that of `ROLEGATE_KUBERNETES`, or the
-    /// other way round if that is the older one: whichever comes later is the upgrade.
+    /// Starts the minor version before the one that is tried (`ROLEGATE_KUBERNETES_BEFORE`), with groups defined.
+    /// `exchange COMPONENT` brings the one that is tried.
     pub async fn to_be_upgraded() -> Arc<Self> {
-        let is_newer = kubernetes().is_some_and(|version| version.as_str() > NEWEST);
-        let more: &[&str] = if is_newer { &["--own-first"] } else { &[] };
-        Self::own(move || Self::start_with_groups("kwok", more)).await
+        let before = std::env::var("ROLEGATE_KUBERNETES_BEFORE").expect("`make versions` names the version before");
+        let next = kubernetes().map(|version| format!("--next={}", programs(&version).display()));
+        let more = [vec![format!("--programs={}", programs(&before).display())], next.into_iter().collect()].concat();
+        Self::own(move || Self::start_with_groups("kwok", &more.iter().map(String::as_str).collect::<Vec<_>>())).await
     }
 
     /// Starts a control plane that emulates a minor version, as far as API server, scheduler and controllers support
@@ -94,7 +95,7 @@ impl ControlPlane {
         let mut process = Command::new(&rig)
             .args(["up", "--with", extras, "--until-stdin-closes", "--dir"])
             .arg(&dir)
-            .args(programs())
+            .args(kubernetes().map(|version| format!("--programs={}", programs(&version).display())))
             .args(more)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -245,17 +246,19 @@ pub fn rig_binary() -> PathBuf {
 }
 
 /// The version of rig's own Kubernetes.
-pub const NEWEST: &str = "1.36";
+pub const NEWEST: &str = "1.37";
+
+/// The versions that it emulates: by the rules of Kubernetes the three before its own.
+pub const EMULATED: [&str; 3] = ["1.34", "1.35", "1.36"];
 
 /// Returns the version of Kubernetes that runs in place of rig's own, as 1.33: `make versions` names it.
 pub fn kubernetes() -> Option<String> {
     std::env::var("ROLEGATE_KUBERNETES").ok()
 }
 
-/// Returns rig's argument for another version.
-fn programs() -> Option<String> {
-    let built = rig_binary().with_file_name("versions").join(kubernetes()?);
-    Some(format!("--programs={}", built.display()))
+/// Returns the programs of another version, which `build.sh versions/VERSION` builds.
+pub fn programs(version: &str) -> PathBuf {
+    rig_binary().with_file_name("versions").join(version)
 }
 
 /// Returns a program of `tests/controlplane/tools`, built if missing.

@@ -44,7 +44,7 @@ grep ' ready after' "$work/err"
 kubectl=$work/cluster/kubectl
 pids=$(sed -n '/"pids"/,/}/s/.*: \([0-9]*\),*$/\1/p' "$work/cluster/cluster.json")
 [ "$(wc -w <<<"$pids")" -eq 7 ] || fail "want 7 components, have: $pids"
-[ "$($kubectl version -o json | grep -c '"gitVersion": "v1.36.3"')" -eq 2 ] || fail "kubectl or server do not say v1.36.3"
+[ "$($kubectl version -o json | grep -c '"gitVersion": "v1.37.2"')" -eq 2 ] || fail "kubectl or server do not say v1.37.2"
 
 step "fake node, 20 replicas"
 $kubectl create -f - <<'YAML'

@@ -1,10 +1,11 @@
-//! Gangs of Kubernetes itself (KEP-4671, `scheduling.k8s.io/v1alpha2`, off by default): what a PodGroup over pods of several
-//! controllers does while a gate holds some of them. Here is why there is no podGroupPolicy that makes them.
+//! Gangs of Kubernetes itself (KEP-4671, `scheduling.k8s.io/v1alpha2` of 1.36, off by default): what a PodGroup over pods of
+//! several controllers does while a gate holds some of them. Here is why there is no podGroupPolicy that makes them.
 
 use std::sync::LazyLock;
 
 use kube::api::DynamicObject;
 
+use crate::common::control_plane::programs;
 use crate::common::prelude::*;
 use crate::program;
 
@@ -15,7 +16,8 @@ static PLANE: Shared = LazyLock::new(|| {
     let [api_server, scheduler, controllers] =
         ["apiserver", "scheduler", "controller-manager"].map(|of| format!("--{of}-flag={gates}"));
     let api = "--apiserver-flag=runtime-config=scheduling.k8s.io/v1alpha2=true";
-    Arc::new(ControlPlane::start_with_groups("kwok", &[&api_server, &scheduler, &controllers, api]))
+    let programs = format!("--programs={}", programs("1.36").display());
+    Arc::new(ControlPlane::start_with_groups("kwok", &[&programs, &api_server, &scheduler, &controllers, api]))
 });
 
 fn record(plane: &ControlPlane, tried: &str, result: &str) {

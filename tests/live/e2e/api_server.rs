@@ -1,5 +1,6 @@
 //! The API server restarts in mid-run.
 
+use crate::common::pods::Step;
 use crate::common::prelude::*;
 
 /// Of a kind with one watch: pods have three, and the one that is silent for longest counts.
@@ -42,6 +43,9 @@ async fn a_run_goes_on_while_the_control_plane_is_upgraded() {
     statuses.until_within(2 * PATIENT, "all ready", |status| status.ready() == ready).await;
     assert_ne!(plane.must(&["get", "--raw", "/version"], ""), before, "no other version runs now");
     invariants::all_born_held(&stage.pods);
+    // Those too that were made while no watch was open.
+    let born = stage.pods.events().iter().filter(|event| event.step == Step::Born).count();
+    assert_eq!(born, 60, "pods were made anew");
     invariants::released_in_order(&stage.pods, &group);
     invariants::released_counts_never_fell(&statuses, &group);
 }

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::Event as ApiEvent;
 
+use crate::common::control_plane::EMULATED;
 use crate::common::pods::Event;
 use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
@@ -112,8 +113,8 @@ async fn while_nobody_answers_objects_are_deleted_labelled_and_annotated_all_the
 
 /// Expressions that this version knows, an older one may not.
 #[tokio::test]
-async fn while_nobody_answers_the_same_goes_on_as_kubernetes_1_33() {
-    let plane = ControlPlane::own(|| ControlPlane::emulating("1.33")).await;
+async fn while_nobody_answers_the_same_goes_on_as_the_oldest_emulated_kubernetes() {
+    let plane = ControlPlane::own(|| ControlPlane::emulating(EMULATED[0])).await;
     plane.define_groups();
     goes_on_without_us(plane).await;
 }

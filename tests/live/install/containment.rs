@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::DynamicObject;
 
 use crate::common::account::{account, manifests, webhook_policies};
-use crate::common::control_plane::{client_of, kubernetes};
+use crate::common::control_plane::{EMULATED, client_of, kubernetes};
 use crate::common::policies::policies_fit_the_types;
 use crate::common::prelude::*;
 use crate::policies::cluster::{Answer, api_of, define, loose_definition};
@@ -101,7 +101,7 @@ where
 /// The version that is built, and older ones whose expressions know fewer functions.
 #[tokio::test]
 async fn a_stolen_token_does_no_more_than_rolegate_does() {
-    let older = if kubernetes().is_none() { &["1.33", "1.34", "1.35"][..] } else { &[] };
+    let older = if kubernetes().is_none() { &EMULATED[..] } else { &[] };
     for version in std::iter::once(None).chain(older.iter().copied().map(Some)) {
         println!("as Kubernetes {}", version.unwrap_or("is"));
         let start = move || version.map_or_else(ControlPlane::start, ControlPlane::emulating);

@@ -10,6 +10,7 @@ use crate::common::prelude::*;
 use crate::install::render::{KEEP, chart, helm_command};
 use crate::install::rights::{granted, used};
 use crate::install::support::{Installation, apply, get_named};
+use crate::policies::cluster::{Answer, client_as, grant};
 
 /// A cluster for releases.
 struct Cluster(Arc<ControlPlane>);
@@ -267,7 +268,7 @@ async fn an_uninstall_lets_go_of_what_is_held_with_rights_that_go_with_it() {
     let cluster = Arc::new(Cluster::start(&["--audit"]).await);
     let plane = cluster.0.clone();
     let account = "gate-rolegate-uninstall";
-    cluster.helm(&["install", "gate", &chart(), "--set", "crds.keep=false"]);
+    cluster.helm(&["install", "gate", &chart(), "--set", "crds.keep=false,policies.enabled=true"]);
     plane.until_defined();
     let stage = Stage::on(plane.clone(), "team").await;
     let installed = Installation::named(plane.clone(), "gate-rolegate").await;
@@ -275,6 +276,7 @@ async fn an_uninstall_lets_go_of_what_is_held_with_rights_that_go_with_it() {
     let pod = Group::new("llm").pod("main", "main-0", "team");
     let made = stage.send("POST", "/api/v1/namespaces/team/pods", &pod).await;
     assert_eq!(made.body["spec"]["schedulingGates"][0]["name"], GATE, "{made:?}");
+    guarded(&plane, &stage).await;
     must(&plane, &["apply", "-f", "-"], &coordination()).await;
     let theirs = r#"{"metadata":{"finalizers":["example.com/theirs"]}}"#;
     must(&plane, &["patch", "rolecoordination", "kept", "-n", "default", "--type=merge", "-p", theirs], "").await;
@@ -311,6 +313,21 @@ async fn an_uninstall_lets_go_of_what_is_held_with_rights_that_go_with_it() {
     plane.must(&["patch", "rolecoordination", "kept", "-n", "default", "--type=merge", "-p", none], "");
     plane.must(&["wait", "--for=delete", "crd/rolecoordinations.rolegate.dev", "--timeout=60s"], "");
     cluster.helm(&["install", "gate", &chart()]);
+}
+
+/// Waits until the guard lets nobody open the hold who has not the right to, an editor of the namespace neither.
+async fn guarded(plane: &ControlPlane, stage: &Stage) {
+    grant(plane, &stage.namespace, "edit", "editor");
+    let pods: Api<ApiPod> = Api::namespaced(client_as(plane, "editor").await, &stage.namespace);
+    let released = Patch::Strategic(json!({ "spec": { "schedulingGates": [{ "name": GATE, "$patch": "delete" }] } }));
+    let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
+    eventually(PATIENT, "the guard is in force", async || {
+        match Answer::of(pods.patch("main-0", &dry_run, &released).await) {
+            Answer::Refused(text) if text.contains("may be released only by rolegate") => Ok(()),
+            answer => Err(format!("{answer:?}")),
+        }
+    })
+    .await;
 }
 
 /// What a cluster has behind a Service, where the API server is led another way: its port, and an endpoint.

@@ -10,8 +10,9 @@ use crate::common::prelude::*;
 use crate::common::stage::make_namespace;
 use crate::policies::cluster::{Answer, WITH_POLICIES, client_as, grant};
 
-/// rolegate, as the manifests name it.
+/// rolegate and the Job of its uninstall, as the manifests name them.
 const ROLEGATE: &str = "system:serviceaccount:rolegate-system:rolegate";
+const UNINSTALL: &str = "system:serviceaccount:rolegate-system:rolegate-uninstall";
 
 /// Without our gate; other gates stay.
 fn released() -> Value {
@@ -50,7 +51,7 @@ impl Scene {
         let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
             "metadata": {"name": format!("{name}-operators")}, "rules": [everything]});
         plane.must(&["create", "-f", "-"], &role.to_string());
-        for user in ["operator", "releaser", ROLEGATE] {
+        for user in ["operator", "releaser", ROLEGATE, UNINSTALL] {
             grant(&plane, name, &format!("{name}-operators"), user);
         }
         grant(&plane, name, "rolegate-release-holds", "releaser");
@@ -123,7 +124,7 @@ async fn a_hold_is_opened_only_with_the_right_to() {
     let other = json!({"spec": {"schedulingGates": [{"name": "example.com/other", "$patch": "delete"}]}});
     assert_eq!(patch(&operator, "a", other).await, Answer::Admitted);
 
-    for (name, user) in [("b", "releaser"), ("c", ROLEGATE)] {
+    for (name, user) in [("b", "releaser"), ("c", ROLEGATE), ("d", UNINSTALL)] {
         scene.create(name).await;
         assert_eq!(patch(&scene.as_user(user).await, name, released()).await, Answer::Admitted, "{user}");
         assert_eq!(scene.gates(name).await, ["example.com/other"]);

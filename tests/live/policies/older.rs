@@ -12,11 +12,6 @@ use crate::policies::trial::{arrange, authors};
 use crate::policies::twins::{ask_all, check, large_objects_are_judged, until, wrong_objects};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_installed_works_as_kubernetes_1_33() {
-    works_as("1.33").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn what_is_installed_works_as_kubernetes_1_34() {
     works_as("1.34").await;
 }
@@ -24,6 +19,11 @@ async fn what_is_installed_works_as_kubernetes_1_34() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_installed_works_as_kubernetes_1_35() {
     works_as("1.35").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_installed_works_as_kubernetes_1_36() {
+    works_as("1.36").await;
 }
 
 async fn works_as(version: &'static str) {

@@ -9,7 +9,7 @@ const OLDEST: u32 = 28;
 /// The first minor version with stable matchConditions and scheduling gates.
 const STABLE: u32 = 30;
 /// The newest minor version that the tests run on.
-const NEWEST: u32 = 36;
+const NEWEST: u32 = 37;
 
 /// API groups of every API server. Kinds of other groups need rights only when they are installed.
 pub const BUILT_IN: &[&str] = &[

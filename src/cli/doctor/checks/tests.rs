@@ -102,7 +102,7 @@ const CASES: &[Case] = &[
         |facts| facts.version = (1, 29),
         &["Warning api-server: Kubernetes 1.29 has matchConditions and scheduling gates as beta only"],
     ),
-    (|facts| facts.version = (1, 37), &["Info api-server: Kubernetes 1.37 is newer than the tested version, 1.36"]),
+    (|facts| facts.version = (1, 38), &["Info api-server: Kubernetes 1.38 is newer than the tested version, 1.37"]),
     (
         |facts| _ = definition(facts, "rolecoordinations.rolegate.dev"),
         &["Error definitions: no kind that carries coordinations is installed"],

@@ -1,6 +1,7 @@
 package up
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -172,23 +173,18 @@ func (c *cluster) kwokArgs() []string {
 
 // programs is the binary that the API server, the scheduler and the controller
 // manager are started from.
-func (c *cluster) programs() string {
-	if c.opts.programs == "" || c.opts.ownFirst {
-		return c.self
-	}
-	return c.opts.programs
-}
+func (c *cluster) programs() string { return cmp.Or(c.opts.programs, c.self) }
 
-// exchange has a component of Kubernetes start from the other binary: of
-// --programs instead of rig itself, or the other way round.
+// exchange has a component of Kubernetes start from the other binary: of --next
+// instead of --programs, or the other way round.
 func (c *cluster) exchange(p *component) error {
 	if c.opts.programs == "" || !slices.Contains([]string{apiserver, scheduler, kcm}, p.name) {
 		return fmt.Errorf("%s has no other version", p.name)
 	}
-	if p.argv[0] == c.self {
-		p.argv[0] = c.opts.programs
+	if p.argv[0] == c.opts.programs {
+		p.argv[0] = cmp.Or(c.opts.next, c.self)
 	} else {
-		p.argv[0] = c.self
+		p.argv[0] = c.opts.programs
 	}
 	return nil
 }

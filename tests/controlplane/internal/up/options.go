@@ -23,8 +23,7 @@ type options struct {
 	with             []string
 	addons           string
 	webhookClient    string
-	programs         string
-	ownFirst         bool
+	programs, next   string
 	audit, ipv6      bool
 	keep, keepLogs   bool
 	untilStdinCloses bool
@@ -41,7 +40,7 @@ func parseOptions(args []string) (*options, error) {
 	fs.StringVar(&o.addons, "addons", "", "addons binary (default: next to rig)")
 	fs.StringVar(&o.webhookClient, "webhook-client", "", "common name of a certificate (of DIR/pki/ca.crt) which the API server shows to webhooks (default: it shows none)")
 	fs.StringVar(&o.programs, "programs", "", "binary with kube-apiserver, kube-scheduler and kube-controller-manager of another version (default: rig itself)")
-	fs.BoolVar(&o.ownFirst, "own-first", false, "start rig's own programs in spite of --programs, which the command exchange then brings")
+	fs.StringVar(&o.next, "next", "", "binary which the command exchange brings in place of --programs (default: rig itself)")
 	fs.BoolVar(&o.audit, "audit", false, "write an audit log, level Metadata, to DIR/log/audit.jsonl")
 	fs.BoolVar(&o.ipv6, "ipv6", false, "listen on ::1 instead of 127.0.0.1; Services and pods have addresses of IPv6")
 	fs.BoolVar(&o.keep, "keep", false, "leave everything in DIR after the end")
