@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::finds::OfSet;
 use crate::api::Pod;
-use crate::model::engine::Meeting;
+use crate::model::Meeting;
 use crate::model::{Group, PodIdentity};
 use crate::mutate::engine::{Presets, born_with};
 use crate::mutate::{GroupLookup, Lookups, Outdated, PodSettings, Subject, presets};

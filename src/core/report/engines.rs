@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Picture;
-use crate::model::engine::Meeting;
+use crate::model::Meeting;
 
 /// Pods of a role that were created for another number of pods than a pod that is created now.
 #[derive(Debug, Serialize)]

@@ -207,6 +207,7 @@ fn told_of_objects(group: &Group, seen: &mut Evaluation) {
     // What the loop found is known by its sentence alone.
     if let Some(AcceptanceWait::Object(lack)) = target.and_then(|target| target.acceptance.wait.as_mut())
         && matches!(lack.what, LackWhat::Look | LackWhat::List)
+        && held.message != told.message
     {
         lack.what = LackWhat::Look;
         held.message.clone_from(&told.message);

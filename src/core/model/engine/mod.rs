@@ -6,14 +6,12 @@
 mod devices;
 mod fact;
 mod facts;
-mod meeting;
 mod serves;
 mod settings;
 
 pub use devices::{Devices, devices_of};
 pub use fact::{Computed, Fact, Target};
 pub use facts::FACTS;
-pub use meeting::Meeting;
 pub use serves::serves_of_role;
 pub use settings::{EngineFault, FaultKind, SETTINGS, Setting, Values, read_annotation, read_settings};
 

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use super::additions::{Additions, Entry};
 use super::env::{EngineVariable, EnvValue};
 use crate::api::Pod;
-use crate::model::engine::{Computed, EngineFault, Fact, Meeting, Scope, Target, devices_of, read_annotation};
-use crate::model::{Engine, Group, names, revision};
+use crate::model::engine::{Computed, EngineFault, Fact, Scope, Target, devices_of, read_annotation};
+use crate::model::{Engine, Group, Meeting, names, revision};
 use crate::mutate::context::{Coordinated, Lookups, MutationContext, PodSettings, Subject};
 
 pub use born::{BornWith, born_with};

@@ -6,8 +6,9 @@
 use std::fmt;
 
 use crate::api::Pod;
+use crate::model::Meeting;
 use crate::model::clique_set::{Clique, clique_name};
-use crate::model::engine::{Meeting, Scope};
+use crate::model::engine::Scope;
 use crate::model::{CliquePod, CliqueSet, Engine, Hosts, PodIdentity, names};
 use crate::mutate::context::{Coordinated, GroupLookup, MutationContext};
 

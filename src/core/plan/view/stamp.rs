@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::api::{Meta, ObjectKind};
-use crate::model::engine::Meeting;
+use crate::model::Meeting;
 use crate::model::{CARRIERS, names};
 
 /// The facts that admission wrote on a pod.

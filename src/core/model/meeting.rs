@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::{SCOPES, Scope};
+use super::engine::{SCOPES, Scope};
+use super::{Group, Role, names};
 use crate::api::Meta;
-use crate::model::{Group, Role, names};
 
 /// The pods that meet in a scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
