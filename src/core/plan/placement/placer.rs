@@ -315,7 +315,7 @@ impl Batch<'_, '_> {
         if let Some(placement) = placed.or_else(|| self.assume_in(domain, needs)) {
             return Some(self.answer(&placement, needs));
         }
-        let goes_all_the_same = !self.request.others.is_empty() || self.request.when_no_fit != WhenNoFit::Hold;
+        let goes_all_the_same = !self.request.others.is_empty() || !self.request.when_no_fit.holds();
         // The pods follow their batch, but not to a node whose kubelet refuses them again.
         if goes_all_the_same && !self.request.refused_by.is_empty() {
             let none = BTreeMap::new();
@@ -400,7 +400,7 @@ impl Batch<'_, '_> {
         }
         let best = why.best.as_ref().and_then(|best| best.domain.clone());
         let domain = match self.request.when_no_fit {
-            WhenNoFit::Hold => None,
+            WhenNoFit::Hold | WhenNoFit::Provision => None,
             WhenNoFit::Release => best.clone(),
             WhenNoFit::Preempt => {
                 let room = preempted(self.capacity.room(), needs);
