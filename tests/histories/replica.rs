@@ -7,10 +7,10 @@ use rolegate::model::{Allowed, GroupKey, RolledWorkload, ScaledWorkload};
 use rolegate::mutate::{Entry, late_labels};
 use rolegate::plan::marks::Mark;
 use rolegate::plan::reconcile::events::EventNote;
-use rolegate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
+use rolegate::plan::reconcile::owned_memory::{FoundOwned, OwnedId};
 use rolegate::plan::{
     About, Action, Answer as Found, BatchPodGroup, Extent, Judged, LoopOptions, MemberEdit, MissingGroup,
-    MissingLabels, PodGroupWrite, Question, Reconciler, StatusWrite, Step, Suspect,
+    MissingLabels, OwnedWrite, Question, Reconciler, StatusWrite, Step, Suspect,
 };
 
 use crate::lockstep::Edits;
@@ -40,15 +40,15 @@ pub enum Request {
     },
     /// Creates the PodGroup of a batch.
     Ensure {
-        id: PodGroupId,
+        id: OwnedId,
         gang: BatchPodGroup,
     },
     /// Lowers the members of a PodGroup that is left over.
-    RelaxPodGroup(PodGroupId, u32),
+    RelaxPodGroup(OwnedId, u32),
     /// Finds the PodGroups owned by the object with this uid.
     FindPodGroups(String),
     /// Removes the PodGroup of a batch that no longer exists.
-    RemovePodGroup(PodGroupId),
+    RemovePodGroup(OwnedId),
     /// Sets the partition of a workload; the rollout is over if it `ends`.
     SetPartition {
         workload: Box<RolledWorkload>,
@@ -104,11 +104,11 @@ pub enum Answer {
     },
     Marked(PodRef, Answered<Option<Arc<Pod>>>),
     /// Whether the PodGroup exists.
-    Ensured(PodGroupId, BatchPodGroup, Answered<bool>),
+    Ensured(OwnedId, BatchPodGroup, Answered<bool>),
     /// The PodGroups of an owner; an error when they cannot be read.
-    FoundPodGroups(String, Answered<Vec<FoundPodGroup>>),
-    PodGroupRemoved(PodGroupId, Answered<()>),
-    PodGroupRelaxed(PodGroupId, u32, Answered<()>),
+    FoundPodGroups(String, Answered<Vec<FoundOwned>>),
+    PodGroupRemoved(OwnedId, Answered<()>),
+    PodGroupRelaxed(OwnedId, u32, Answered<()>),
     Reread(LiveRead),
     Confirmed(LiveRead),
     /// Unique ids of the existing pods, and the version of the list; an error when it cannot be read.
@@ -381,11 +381,11 @@ impl Replica {
                 Some(Request::Release { pod, labels: labels.unwrap_or_default(), pod_groups, pin })
             }
             Action::WriteStatus(StatusWrite::Group { group, status, .. }) => Some(Request::Write { group, status }),
-            Action::WritePodGroup { id, write: PodGroupWrite::Ensure(gang), .. } => Some(Request::Ensure { id, gang }),
-            Action::WritePodGroup { id, write: PodGroupWrite::Relax(members), .. } => {
+            Action::WriteOwned { id, write: OwnedWrite::Ensure(gang), .. } => Some(Request::Ensure { id, gang }),
+            Action::WriteOwned { id, write: OwnedWrite::Relax(members), .. } => {
                 Some(Request::RelaxPodGroup(id, members))
             }
-            Action::WritePodGroup { id, write: PodGroupWrite::Remove, .. } => Some(Request::RemovePodGroup(id)),
+            Action::WriteOwned { id, write: OwnedWrite::Remove, .. } => Some(Request::RemovePodGroup(id)),
             Action::Delete { pod, extent: Extent::Unscheduled } => Some(Request::Recreate(pod)),
             Action::Delete { pod, extent: Extent::Outdated } => Some(Request::Renew(pod)),
             Action::Delete { pod, extent: Extent::RolledBack { .. } } => Some(Request::Undo(pod)),
@@ -473,7 +473,7 @@ fn asked(question: Question) -> Request {
     match question {
         Question::Group => Request::Confirm,
         Question::Pods => Request::ConfirmPods,
-        Question::PodGroups { group, .. } => Request::FindPodGroups(group.carrier.uid.clone()),
+        Question::Owned { group, .. } => Request::FindPodGroups(group.carrier.uid.clone()),
         Question::Losses { suspects, .. } => Request::LookAtLosses(suspects),
         Question::Gone { .. } => Request::Verify,
         Question::MissingPods { .. } => Request::Look(Found::MissingPods(Vec::new())),

@@ -8,7 +8,7 @@ use kube::core::{ObjectMeta, Status};
 use rolegate::api::ConditionedObject;
 use rolegate::api::pod_group::KUBE_POD_GROUP;
 use rolegate::cluster::read::pod_groups::stays;
-use rolegate::plan::reconcile::pod_group_memory::FoundPodGroup;
+use rolegate::plan::reconcile::owned_memory::FoundOwned;
 
 use crate::lockstep::Ledger;
 use crate::machines::Machine;
@@ -280,9 +280,9 @@ impl Server {
     }
 
     /// Returns the PodGroups of an owner, as a `LIST` does.
-    pub fn pod_groups_of(&self, owner: &str) -> Vec<FoundPodGroup> {
+    pub fn pod_groups_of(&self, owner: &str) -> Vec<FoundOwned> {
         let ours = self.pod_groups.iter().filter(|(_, meta)| meta.deletion_timestamp.is_none() && stays(meta, owner));
-        let found = ours.map(|(name, _)| FoundPodGroup {
+        let found = ours.map(|(name, _)| FoundOwned {
             kind: KUBE_POD_GROUP,
             name: name.clone(),
             min_member: self.members[name],

@@ -160,16 +160,16 @@ impl Replica {
                 } else {
                     self.without_pod_group.remove(&named)
                 };
-                let target = Target::PodGroup { id, members: Some(gang.min_member) };
+                let target = Target::Owned { id, members: Some(gang.min_member) };
                 Ended::Written { target, failure: failed.then(|| "refused".to_owned()) }
             }
-            Answer::FoundPodGroups(owner, found) => Ended::Read(Found::PodGroups { owner, found: found.ok() }),
+            Answer::FoundPodGroups(owner, found) => Ended::Read(Found::Owned { owner, found: found.ok() }),
             Answer::PodGroupRelaxed(id, members, done) => {
-                let target = Target::PodGroup { id, members: Some(members) };
+                let target = Target::Owned { id, members: Some(members) };
                 Ended::Written { target, failure: done.is_err().then(String::new) }
             }
             Answer::PodGroupRemoved(id, done) => {
-                let target = Target::PodGroup { id, members: None };
+                let target = Target::Owned { id, members: None };
                 Ended::Written { target, failure: done.is_err().then(String::new) }
             }
             Answer::Reread(read) => status_written(!self.take_read(&read)),

@@ -15,7 +15,7 @@ use crate::cluster::read::pod_groups::stays;
 use crate::cluster::write::writer::{Writer, only, params, resource};
 use crate::model::{GangTree, Group, Placement, PodGroupPolicy, names};
 use crate::plan::BatchPodGroup;
-use crate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
+use crate::plan::reconcile::owned_memory::{FoundOwned, OwnedId};
 
 impl Writer {
     /// Creates the PodGroup of a batch, owned by the carrier of the group. The members of an existing one only decrease,
@@ -38,7 +38,7 @@ impl Writer {
         &self,
         group: &Group,
         kinds: &BTreeSet<ObjectKind>,
-    ) -> Result<Vec<FoundPodGroup>, kube::Error> {
+    ) -> Result<Vec<FoundOwned>, kube::Error> {
         let mut found = Vec::new();
         for kind in kinds.iter().copied() {
             let api = self.dynamic(kind, Some(&group.key.namespace));
@@ -49,14 +49,14 @@ impl Writer {
             found.extend(ours.filter(|object| object.metadata.deletion_timestamp.is_none()).filter_map(|object| {
                 let members = object.data.pointer("/spec/minMember").and_then(Value::as_u64);
                 let min_member = members.and_then(|members| u32::try_from(members).ok()).unwrap_or(1);
-                Some(FoundPodGroup { kind, name: object.metadata.name?, min_member })
+                Some(FoundOwned { kind, name: object.metadata.name?, min_member })
             }));
         }
         Ok(found)
     }
 
     /// Lowers the members of a left-over PodGroup, if it is there and belongs to this owner.
-    pub async fn relax_pod_group(&self, group: &Group, id: &PodGroupId, members: u32) -> Result<(), kube::Error> {
+    pub async fn relax_pod_group(&self, group: &Group, id: &OwnedId, members: u32) -> Result<(), kube::Error> {
         let api = self.dynamic(id.kind, Some(&group.key.namespace));
         let Some(present) = api.get_opt(&id.name).await? else { return Ok(()) };
         if is_controlled(&present.metadata, &id.owner) {
@@ -66,7 +66,7 @@ impl Writer {
     }
 
     /// Deletes the PodGroup of a batch that no longer exists, if it belongs to this owner.
-    pub async fn remove_pod_group(&self, group: &Group, id: &PodGroupId) -> Result<(), kube::Error> {
+    pub async fn remove_pod_group(&self, group: &Group, id: &OwnedId) -> Result<(), kube::Error> {
         let api = self.dynamic(id.kind, Some(&group.key.namespace));
         let Some(present) = api.get_opt(&id.name).await? else { return Ok(()) };
         if !is_controlled(&present.metadata, &id.owner) {

@@ -80,7 +80,7 @@ pub use mode::Mode;
 pub use path::FieldPath;
 pub use pod_groups::{GangLevel, Gangs, MEMBER_KEYS, MemberKey, Members, PodGroupPolicy};
 pub use progress_state::ProgressState;
-pub use provision::{Provision, ProvisionBy};
+pub use provision::{PROVISION_BY, Provision, ProvisionBy};
 pub use queued::Queued;
 pub use ready_when::{AwaitedKind, AwaitedObject, ReadyWhen};
 pub use recovery::Recovery;

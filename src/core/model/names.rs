@@ -83,6 +83,12 @@ pub const RESUMED_AT: &str = "rolegate.dev/resumed-at";
 pub const ROLLOUT_RESUMED_AT: &str = "rolegate.dev/rollout-resumed-at";
 /// Annotation of the object that carries a group, RFC 3339: rollouts that were under way at that time go back.
 pub const ROLLED_BACK_AT: &str = "rolegate.dev/rollout-rolled-back-at";
+/// Label of the pods of a PodTemplate by which nodes are requested: the request. All of its pods share a domain.
+pub const NODE_REQUEST: &str = "rolegate.dev/node-request";
+/// Cluster autoscaler, annotation of a pod: the ProvisioningRequest whose nodes it takes.
+pub const CONSUME_REQUEST: &str = "autoscaling.x-k8s.io/consume-provisioning-request";
+/// Cluster autoscaler, annotation of a pod: the class of that ProvisioningRequest.
+pub const REQUEST_CLASS: &str = "autoscaling.x-k8s.io/provisioning-class-name";
 /// Annotation of pods that were released to a place, `key=value,key=value`: rolegate's entries in `nodeSelector`.
 pub const PINNED: &str = "rolegate.dev/pinned";
 /// Annotation of held pods, `<group>/<coordination>`: the coordination that tells the reason.
@@ -255,7 +261,7 @@ pub fn label_value(text: &str) -> String {
     if is_label_value(text) {
         return text.to_owned();
     }
-    let hash = format!("{:08x}", fnv1a(text.as_bytes()));
+    let hash = digest(text);
     let allowed = |letter: char| if is_inner(letter) { letter } else { '-' };
     let head: String = text.chars().map(allowed).take(LABEL_VALUE_MAX - hash.len() - 1).collect();
     let head = head.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
@@ -272,6 +278,11 @@ pub fn is_label_value(text: &str) -> bool {
 
 fn is_inner(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.')
+}
+
+/// Returns a short hash of a text, the same in every release.
+pub fn digest(text: &str) -> String {
+    format!("{:08x}", fnv1a(text.as_bytes()))
 }
 
 /// 32-bit FNV-1a: stable across releases and platforms, unlike the standard library's hasher.

@@ -35,8 +35,7 @@ impl ElasticPlan {
             return ("ScaleInDeferred", self.deferred_text(deferral));
         }
         if let Some(wait) = &self.room_wait {
-            let reason = if wait.reason == HoldReason::NoRoom { "NoRoom" } else { "RoomUnknown" };
-            return (reason, format!("{released} of {} released: {}", counted(*wanted), wait.message));
+            return (wait.reason.as_str(), format!("{released} of {} released: {}", counted(*wanted), wait.message));
         }
         if released == wanted {
             ("AsWanted", counted(*wanted))

@@ -150,6 +150,24 @@ impl Needs {
     }
 }
 
+impl Needs {
+    /// Returns a hash of the amounts and of the nodes that the pod selects: what an edit of its template changes, and nothing that
+    /// changes by itself.
+    pub fn shape(&self) -> String {
+        names::digest(&format!("{:?}", self.of_template()))
+    }
+
+    /// Reports whether both have one [`Self::shape`].
+    pub fn is_shaped_like(&self, other: &Self) -> bool {
+        self.of_template() == other.of_template()
+    }
+
+    const fn of_template(&self) -> (&Amounts, &Vec<HostPort>, &BTreeMap<String, String>, &Option<NodeSelector>, &Vec<Toleration>) {
+        let Self { load: Load { amounts, ports, .. }, node_selector, node_affinity, tolerations, .. } = self;
+        (amounts, ports, node_selector, node_affinity, tolerations)
+    }
+}
+
 /// The key of interchangeable pods, as far as other pods do not matter.
 pub(super) type Alike<'a> = (
     (&'a Load, &'a BTreeMap<String, String>, &'a Option<NodeSelector>, &'a [Toleration]),

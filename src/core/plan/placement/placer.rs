@@ -205,6 +205,12 @@ impl<'a> Placer<'a> {
         kept.iter().for_each(|uid| capacity.give_back(uid));
     }
 
+    /// Returns the needs of a pod without a node, as far as observed.
+    pub fn needs_of(&self, uid: &str) -> Option<&Arc<Needs>> {
+        let Sight::Known(capacity) = &self.sight else { return None };
+        capacity.needs(uid)
+    }
+
     /// Returns the load of an existing pod, as far as observed.
     pub fn load_of(&self, uid: &str) -> Option<&Load> {
         let Sight::Known(capacity) = &self.sight else { return None };

@@ -15,6 +15,7 @@ use crate::plan::decide::pod_groups::{self, pod_group_of};
 use crate::plan::elastic::{ElasticContext, ElasticPlan};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
+use crate::plan::provision::{ProvisionContext, ProvisionPlan};
 use crate::plan::reconcile::action::{About, Action, Extent, MissingLabels, Question, StatusWrite};
 use crate::plan::reconcile::behind::behind;
 use crate::plan::reconcile::events::EventNote;
@@ -28,7 +29,7 @@ use crate::plan::reconcile::tries::{Begin, Try};
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::{BrakeContext, RecoveryContext, RecoveryPlan, Tally};
 use crate::plan::status::{conditions, has_ours, transition_times};
-use crate::plan::view::{GroupView, PodFacts, PodRef, Snapshot, count};
+use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, Snapshot, count};
 
 /// The minimum interval between writes of a status that differs only in counts.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
@@ -41,6 +42,13 @@ pub(in crate::plan) const NEXT_TURN: Duration = Duration::from_millis(10);
 fn no_recovery_begins(group: &Group, view: &GroupView, snapshot: &Snapshot) -> bool {
     let has_adopted = || view.roles.values().any(|role| role.replicas.has_adopted());
     group.deleting || !snapshot.faults.is_empty() || group.status.draining.is_some() || has_adopted()
+}
+
+/// Returns the request whose nodes a pod takes.
+fn consumed(group: &Group, decision: &Decision, pod: &HeldPod) -> Option<(String, String)> {
+    let consumed = &decision.provision.consumed;
+    let mut batches = group.batches_of(pod.role(), pod.ordinal).filter(|_| !consumed.is_empty());
+    batches.find_map(|batch| consumed.get(&(batch.coordination.index, batch.index)).cloned())
 }
 
 pub(in crate::plan) struct Pass<'a> {
@@ -130,6 +138,7 @@ impl Pass<'_> {
             unready: &overdue_recoveries,
             brake: self.brake,
         };
+        let missing = self.memory.owned.missing(&group.carrier.uid);
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
@@ -140,12 +149,19 @@ impl Pass<'_> {
             stalled,
             refused: Some(&refused),
             in_flight: Some(self.memory.tries.objects()),
-            missing_pod_groups: &self.memory.pod_groups.missing(&group.carrier.uid),
+            missing_owned: &missing,
             diagnoses: self.memory.missing_pods.diagnoses(),
             overdue: &overdue,
             surge: self.memory.surges.proven(),
             not_yet_told: &not_yet_told,
             frees_unknown_roles: self.options.frees_unknown_roles,
+            provision: ProvisionContext {
+                off: !self.options.allowed.provision,
+                now: self.now_of_requests(group),
+                rests: group.deleting || !snapshot.faults.is_empty(),
+                waited: &self.memory.waits.no_room.lasting(self.now),
+                missing: &missing,
+            },
             elastic: ElasticContext {
                 workloads: &snapshot.scaled,
                 drained,
@@ -159,6 +175,7 @@ impl Pass<'_> {
         self.missing_pods(group, decision);
         self.surplus(group, decision);
         self.placed(decision);
+        self.provision(&decision.provision);
         self.memory.decided.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.decided.stalled = conditions::says_stalled(&seen.status);
         let paused = rollouts.stages.iter().filter(|stage| stage.pause.is_some()).count();
@@ -194,7 +211,7 @@ impl Pass<'_> {
         self.renew(rollouts, &decision.rollout, view);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);
-        self.pod_groups(group, view, snapshot);
+        self.owned(group, view, snapshot, &decision.provision);
         self.recreate(decision);
         self.recover(group, &decision.recovery, snapshot);
         self.release_those_that_go(group, view, decision, snapshot);
@@ -222,10 +239,23 @@ impl Pass<'_> {
             let labels = MissingLabels::of(group, pod);
             let pod_groups = pod_groups::edits(group, pod, pod_group.as_ref());
             let (pod_ref, pin, queued) = (pod.pod.clone(), release.pin.clone(), pod.queued);
-            if self.begin(Action::Release { pod: pod_ref, labels, pod_groups, pin, queued }) {
+            let consumes = consumed(group, decision, pod);
+            if self.begin(Action::Release { pod: pod_ref, labels, pod_groups, pin, queued, consumes }) {
                 self.memory.give(pod);
             }
         }
+    }
+
+    /// Returns the time for requests for nodes; `None` if none are made.
+    fn now_of_requests(&self, group: &Group) -> Option<Moment> {
+        let asks = group.batched().any(|(coordination, _)| coordination.provision().is_some());
+        asks.then(|| Moment::parse(self.now_text)).flatten()
+    }
+
+    /// Notes since when batches lack room for which nodes are to be requested.
+    fn provision(&mut self, plan: &ProvisionPlan) {
+        self.memory.waits.no_room.note(plan.lacking.iter().copied(), Duration::ZERO, self.now);
+        self.pass_again(plan.due.map(|due| self.now + due));
     }
 
     /// Returns the time for recoveries; `None` if no batch is recovered.
@@ -374,7 +404,8 @@ impl Pass<'_> {
 
     /// Releases a pod whose metadata stays; returns whether that begins now.
     pub(in crate::plan) fn release(&mut self, pod: &PodRef, pin: Pin, queued: Queued) -> bool {
-        self.begin(Action::Release { pod: pod.clone(), labels: None, pod_groups: Vec::new(), pin, queued })
+        let (labels, pod_groups, consumes) = (None, Vec::new(), None);
+        self.begin(Action::Release { pod: pod.clone(), labels, pod_groups, pin, queued, consumes })
     }
 
     /// Begins a write or read, unless the last one is under way, or has failed and must wait; returns whether it begins now.

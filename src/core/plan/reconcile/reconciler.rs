@@ -231,8 +231,8 @@ impl Reconciler {
                 memory.tree.committed(memory.status.again_after_failure(now));
                 Some(now)
             }
-            Ended::Written { target: Target::PodGroup { id, members }, failure } => {
-                memory.pod_groups.ended(id, members, failure);
+            Ended::Written { target: Target::Owned { id, members }, failure } => {
+                memory.owned.ended(id, members, failure);
                 // Also after a failure: the waiting pods are told.
                 Some(if members.is_some() { now } else { at })
             }

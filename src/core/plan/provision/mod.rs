@@ -1,0 +1,363 @@
+//! Requests for nodes for batches that fit nowhere (`whenNoFit: provision`). Pure.
+//!
+//! A request is committed (`status.provisioning`) before its objects are created, so that a new leader finds these again. Nodes that
+//! come are room like any other: the batch goes when all of it fits, and the request ends with that. Capacity of a CapacityBuffer
+//! is headroom that is filled up again, so the buffer goes in the step that releases the batch; a ProvisioningRequest is consumed
+//! by the pods and stays until they have nodes.
+
+pub mod entry;
+pub mod template;
+pub mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::api::ObjectKind;
+use crate::api::status::{ProvisioningState, RequestedPods};
+use crate::model::moment::Moment;
+use crate::model::{Batching, Coordination, Group, HoldReason, Provision, ProvisionBy};
+use crate::plan::decide::held::Held;
+use crate::plan::decide::pod_groups::MissingOwned;
+use crate::plan::elastic::RoomWait;
+use crate::plan::provision::entry::{Phase, PodSet, RequestObject, by, made_of, objects_of, of_batch, request_name};
+use crate::plan::provision::text::Told;
+use crate::plan::recovery::BatchId;
+use crate::plan::recovery::entry::pause;
+use crate::plan::view::{AwaitedObjects, GroupView, ReplicaIs, SeenCondition};
+
+/// Conditions of a ProvisioningRequest by which no more nodes come.
+const REFUSALS: &[&str] = &["Failed", "CapacityRevoked", "BookingExpired"];
+
+/// The inputs of requests beside the batches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProvisionContext<'a> {
+    /// Whether the loop may not request nodes.
+    pub off: bool,
+    /// The current time; without it, nothing begins or ends.
+    pub now: Option<Moment>,
+    /// Whether the group breaks a rule or is being deleted: requests stay as they are.
+    pub rests: bool,
+    /// The time for which batches have lacked room.
+    pub waited: &'a [(BatchId, Duration)],
+    /// Owned objects that could not be created.
+    pub missing: &'a [MissingOwned],
+}
+
+/// A batch without room.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NoRoom {
+    /// Its pods; `None` while they do not all exist, or are not known.
+    pub sets: Option<Vec<PodSet>>,
+    /// The domain with room for some of its pods, if any has.
+    pub best: Option<String>,
+    pub why: String,
+}
+
+/// The decision on requests for nodes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProvisionPlan {
+    /// The requests to store in the status.
+    pub entries: Vec<ProvisioningState>,
+    /// Batches that lack room and have no request yet.
+    pub lacking: BTreeSet<BatchId>,
+    /// The next time at which something is due without an event.
+    pub due: Option<Duration>,
+    /// Objects to create: their request is committed.
+    pub makes: Vec<RequestObject>,
+    /// Objects of committed requests. All others that exist are deleted.
+    pub keeps: BTreeSet<(ObjectKind, String)>,
+    /// The request whose nodes the pods of a batch take, with its class.
+    pub consumed: BTreeMap<BatchId, (String, String)>,
+    /// What is told of batches without room.
+    told: BTreeMap<BatchId, Told>,
+}
+
+impl ProvisionPlan {
+    /// Iterates over the phases of all entries.
+    pub fn phases(&self) -> impl Iterator<Item = Phase> {
+        self.entries.iter().filter_map(Phase::of)
+    }
+
+    /// Explains batches without room.
+    pub(in crate::plan) fn explain(&self, held: &mut [Held], room_wait: Option<(usize, &mut RoomWait)>) {
+        for held in held.iter_mut().filter(|held| held.reason == HoldReason::NoRoom) {
+            let id = held.coordination.as_ref().map(|of| of.index).zip(held.batch);
+            if let Some(told) = id.and_then(|id| self.told.get(&id)) {
+                (held.reason, held.message) = (told.reason, told.message.clone());
+            }
+        }
+        let Some((index, wait)) = room_wait else { return };
+        if let Some(told) = self.told.get(&(index, wait.batch)).filter(|_| wait.reason == HoldReason::NoRoom) {
+            (wait.reason, wait.message) = (told.reason, told.message.clone());
+        }
+    }
+
+    fn is_due_in(&mut self, time: Duration) {
+        self.due = Some(self.due.map_or(time, |due| due.min(time)));
+    }
+}
+
+/// Decides for which batches nodes are requested. `no_room` are those that lack room, and `placed` those that have a place.
+pub(in crate::plan) fn plan_provision(
+    group: &Group,
+    view: &GroupView,
+    (no_room, placed): (&BTreeMap<BatchId, NoRoom>, impl Fn(BatchId) -> bool),
+    (keys, objects): (&[(usize, String)], &AwaitedObjects),
+    context: ProvisionContext<'_>,
+) -> ProvisionPlan {
+    let mut plan = ProvisionPlan::default();
+    let mut ahead = 0_u32;
+    for (coordination, batching) in group.batched() {
+        let Some(provision) = coordination.provision() else { continue };
+        let index = coordination.index;
+        if context.off {
+            for (id, lacks) in no_room.iter().filter(|(id, _)| id.0 == index) {
+                plan.told.insert(*id, Told { reason: HoldReason::NoRoom, message: text::off(lacks) });
+            }
+            continue;
+        }
+        let name = coordination.display_name();
+        let known = group.status.provisioning.iter().filter(|entry| entry.coordination == name).map(|entry| entry.batch);
+        let lacking = no_room.keys().filter(|id| id.0 == index).map(|(_, batch)| *batch);
+        let batches: BTreeSet<u32> = known.chain(lacking).collect();
+        let desired = |role: &str| view.roles.get(role).map(|role| if role.unknown { u32::MAX } else { role.desired });
+        let total = batching.total(desired);
+        for batch in batches.into_iter().filter(|batch| *batch < total) {
+            let one = One {
+                group,
+                view,
+                coordination,
+                batching,
+                provision: &provision,
+                batch,
+                known: of_batch(&group.status.provisioning, coordination, batch),
+                lacks: no_room.get(&(index, batch)),
+                is_placed: placed((index, batch)),
+                key: keys.iter().find(|(of, _)| *of == index).map(|(_, key)| key.as_str()),
+                objects,
+                context,
+            };
+            let may_ask = ahead < provision.max_segments_ahead;
+            let entry = one.decide(may_ask, &mut plan);
+            ahead += u32::from(one.lacks.is_some() || entry.as_ref().is_some_and(is_open));
+            plan.entries.extend(entry);
+        }
+    }
+    let kept = group.status.provisioning.iter().filter(|_| !context.off).filter(|entry| has_objects(entry));
+    plan.keeps = kept.flat_map(|entry| objects_of(group, entry)).collect();
+    plan
+}
+
+/// Reports whether an entry counts for the batches ahead.
+fn is_open(entry: &ProvisioningState) -> bool {
+    Phase::of(entry).is_some_and(|phase| phase != Phase::Placed)
+}
+
+/// Reports whether the objects of an entry exist, or are to be created.
+fn has_objects(entry: &ProvisioningState) -> bool {
+    Phase::of(entry).is_some_and(|phase| phase != Phase::GivenUp)
+}
+
+/// One batch.
+struct One<'a> {
+    group: &'a Group,
+    view: &'a GroupView,
+    coordination: &'a Coordination,
+    batching: &'a Batching,
+    provision: &'a Provision,
+    batch: u32,
+    /// Its committed entry.
+    known: Option<(Phase, &'a ProvisioningState)>,
+    /// What it lacks; `None` where that is not known now, or where it has a place.
+    lacks: Option<&'a NoRoom>,
+    is_placed: bool,
+    /// The node label of its domains.
+    key: Option<&'a str>,
+    objects: &'a AwaitedObjects,
+    context: ProvisionContext<'a>,
+}
+
+impl One<'_> {
+    /// Returns the entry to store; `None` without a request.
+    fn decide(&self, may_ask: bool, plan: &mut ProvisionPlan) -> Option<ProvisioningState> {
+        let entry = self.next(may_ask, plan);
+        let committed = self.known.map(|(_, known)| known).filter(|known| entry.as_ref() == Some(*known));
+        match committed.and_then(|known| Some((Phase::of(known)?, known))) {
+            Some((Phase::Requested, known)) => {
+                let sets = self.lacks.and_then(|lacks| lacks.sets.as_deref()).filter(|sets| asks_for(known, sets));
+                plan.makes.extend(sets.into_iter().flat_map(|sets| made_of(self.group, known, sets, self.key)));
+            }
+            Some((Phase::Placed, known)) => {
+                plan.consumed.insert(self.id(), (request_name(self.group, known), known.class.clone()));
+            }
+            _ => {}
+        }
+        let told = self.lacks.zip(entry.as_ref()).and_then(|(lacks, entry)| text::of(self.group, entry, lacks, self.seen(entry)));
+        plan.told.extend(told.map(|told| (self.id(), told)));
+        entry
+    }
+
+    fn next(&self, may_ask: bool, plan: &mut ProvisionPlan) -> Option<ProvisioningState> {
+        let known = self.known.map(|(_, entry)| entry);
+        let Some(now) = self.context.now.filter(|_| !self.context.rests) else { return known.cloned() };
+        match (self.known, self.lacks) {
+            (Some((Phase::Placed, entry)), None) => (!self.is_bound()).then(|| entry.clone()),
+            (Some((_, entry)), None) if self.is_placed || self.is_gone() => self.takes(entry),
+            _ if !may_ask => None,
+            (None, None) => None,
+            (None, Some(lacks)) => self.first(lacks, now, plan),
+            (Some((Phase::Placed, entry)), Some(lacks)) => {
+                Some(self.requested(lacks, entry.attempt, Vec::new(), now)?)
+            }
+            (Some((Phase::GivenUp, entry)), lacks) => {
+                let due = entry.not_before.as_deref().and_then(Moment::parse).filter(|due| *due > now);
+                let edited = lacks.is_some_and(|lacks| self.is_edited(entry, lacks));
+                match due.filter(|_| !edited) {
+                    Some(due) => {
+                        plan.is_due_in(now.until(due));
+                        Some(entry.clone())
+                    }
+                    None => self.again(lacks, entry, edited, now),
+                }
+            }
+            (Some((Phase::Requested, entry)), lacks) => {
+                if lacks.is_some_and(|lacks| self.is_edited(entry, lacks)) {
+                    return self.again(lacks, entry, true, now);
+                }
+                if let Some(why) = self.refusal(entry) {
+                    return Some(self.given_up(entry, &why, now));
+                }
+                let since = entry.since.as_deref().and_then(Moment::parse).unwrap_or(now);
+                let deadline = since.after(self.provision.deadline);
+                if deadline <= now {
+                    let missing = lacks.map(|lacks| lacks.why.clone()).unwrap_or_default();
+                    return Some(self.given_up(entry, &text::overdue(self.provision.deadline, &missing), now));
+                }
+                plan.is_due_in(now.until(deadline));
+                Some(entry.clone())
+            }
+        }
+    }
+
+    /// Begins a first request, once the batch has lacked room for the time that was asked for.
+    fn first(&self, lacks: &NoRoom, now: Moment, plan: &mut ProvisionPlan) -> Option<ProvisioningState> {
+        plan.lacking.insert(self.id());
+        let waited = self.context.waited.iter().find(|(id, _)| *id == self.id()).map(|(_, waited)| *waited);
+        let left = self.provision.after.saturating_sub(waited.unwrap_or_default());
+        if !left.is_zero() {
+            plan.is_due_in(left);
+            return None;
+        }
+        self.requested(lacks, 0, Vec::new(), now)
+    }
+
+    /// Begins another request after one that was given up or whose pods were edited. A domain that got nodes in vain is avoided;
+    /// if that was in vain as well, every domain counts again.
+    fn again(
+        &self,
+        lacks: Option<&NoRoom>,
+        entry: &ProvisioningState,
+        edited: bool,
+        now: Moment,
+    ) -> Option<ProvisioningState> {
+        let avoided = if edited { Vec::new() } else { entry.avoided.clone() };
+        let requested = lacks.and_then(|lacks| self.requested(lacks, entry.attempt, avoided, now));
+        Some(requested.unwrap_or_else(|| entry.clone()))
+    }
+
+    fn requested(&self, lacks: &NoRoom, done: u32, avoided: Vec<String>, now: Moment) -> Option<ProvisioningState> {
+        let sets = lacks.sets.as_ref().filter(|sets| !sets.is_empty())?;
+        Some(ProvisioningState {
+            coordination: self.coordination.display_name(),
+            batch: self.batch,
+            phase: Phase::Requested.as_str().to_owned(),
+            attempt: done.saturating_add(1),
+            by: self.provision.by.kind().kind.to_owned(),
+            class: self.class().to_owned(),
+            pod_sets: sets.iter().map(|set| set.requested.clone()).collect(),
+            since: Some(now.text()),
+            avoided,
+            ..ProvisioningState::default()
+        })
+    }
+
+    fn given_up(&self, entry: &ProvisioningState, why: &str, now: Moment) -> ProvisioningState {
+        let best = self.lacks.and_then(|lacks| lacks.best.clone()).filter(|_| self.batching.topology.is_some());
+        let avoided = match best.filter(|best| !entry.avoided.contains(best)) {
+            Some(best) => entry.avoided.iter().cloned().chain([best]).collect(),
+            None => Vec::new(),
+        };
+        ProvisioningState {
+            phase: Phase::GivenUp.as_str().to_owned(),
+            since: Some(now.text()),
+            not_before: Some(now.after(pause(entry.attempt)).text()),
+            avoided,
+            message: why.to_owned(),
+            ..entry.clone()
+        }
+    }
+
+    /// Returns the entry of a batch that goes, which lasts if its pods consume the request.
+    fn takes(&self, entry: &ProvisioningState) -> Option<ProvisioningState> {
+        let stays = by(entry) == ProvisionBy::ProvisioningRequest && has_objects(entry) && !self.is_bound();
+        stays.then(|| ProvisioningState { phase: Phase::Placed.as_str().to_owned(), ..entry.clone() })
+    }
+
+    /// Reports whether an edit has changed what is asked for.
+    fn is_edited(&self, entry: &ProvisioningState, lacks: &NoRoom) -> bool {
+        let same = entry.by == self.provision.by.kind().kind && entry.class == self.class();
+        !same || lacks.sets.as_deref().is_some_and(|sets| !asks_for(entry, sets))
+    }
+
+    fn class(&self) -> &str {
+        if self.provision.by == ProvisionBy::ProvisioningRequest { &self.provision.class } else { "" }
+    }
+
+    /// Returns the condition by which the autoscaler refuses the request.
+    fn refusal(&self, entry: &ProvisioningState) -> Option<String> {
+        let refuses = |condition: &&SeenCondition| condition.is_true && REFUSALS.contains(&&*condition.kind);
+        let seen = self.seen(entry).ok()?;
+        seen.iter().filter(|_| by(entry) == ProvisionBy::ProvisioningRequest).find(refuses).map(text::condition)
+    }
+
+    /// Returns the conditions of the request, of CapacityBuffers those of the first that is not provisioned; or why there are
+    /// none.
+    fn seen(&self, entry: &ProvisioningState) -> Result<Vec<SeenCondition>, String> {
+        let kind = by(entry).kind();
+        let names = objects_of(self.group, entry).into_iter().filter(|(of, _)| *of == kind).map(|(_, name)| name);
+        let names: Vec<_> = names.collect();
+        let failed = self.context.missing.iter().find(|missing| names.contains(&missing.name));
+        if let Some(MissingOwned { name, why }) = failed {
+            return Err(format!("{} {name:?} cannot be created: {why}", kind.kind));
+        }
+        self.objects.conditions(kind, &names)
+    }
+
+    fn is_all(&self, what: ReplicaIs) -> bool {
+        self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))).all(|(name, role)| {
+            role.all_in(self.batching.ordinals(name, self.batch, role.desired), what)
+        })
+    }
+
+    fn is_bound(&self) -> bool {
+        self.is_all(ReplicaIs::Scheduled)
+    }
+
+    /// Reports whether its pods were released, whoever did it.
+    fn is_gone(&self) -> bool {
+        self.is_all(ReplicaIs::Released)
+    }
+
+    const fn id(&self) -> BatchId {
+        (self.coordination.index, self.batch)
+    }
+}
+
+fn asks_for(entry: &ProvisioningState, sets: &[PodSet]) -> bool {
+    let requested: Vec<&RequestedPods> = sets.iter().map(|set| &set.requested).collect();
+    entry.pod_sets.iter().collect::<Vec<_>>() == requested
+}
+
+#[cfg(test)]
+#[path = "provision_tests.rs"]
+mod tests;
