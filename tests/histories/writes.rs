@@ -29,7 +29,7 @@ impl Replica {
         let fault = if is_lie { Fault::None } else { fault };
         let answer = match request {
             Request::Release { pod, labels, pod_groups, pin } => {
-                let mut patch = release_patch(&pod, (&labels, &pod_groups), &pin, Queued::Not);
+                let mut patch = release_patch(&pod, (&labels, &pod_groups), &pin, (Queued::Not, None));
                 self.sabotage.iter().for_each(|sabotage| sabotage.of_release(&mut patch));
                 let done = answered(fault, || invariants::release(server, &pod, &patch))?;
                 Answer::Released(pod, done)

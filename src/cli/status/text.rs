@@ -11,6 +11,7 @@ use crate::cli::terminal::{Style, Table, age, shown};
 use crate::model::wording::counted;
 use crate::model::{Batching, Coordination, Group, Mode};
 use crate::plan::elastic::segments_line;
+use crate::plan::provision::text::requests;
 use crate::plan::recovery::text::recoveries;
 use crate::plan::rollout::rollouts;
 use crate::report::{Picture, Would};
@@ -43,6 +44,9 @@ pub(super) fn render(pictures: &[Picture], detail: Detail, now: Timestamp) -> St
             _ = writeln!(text, "  {}", shown(&line));
         }
         for line in picture.group().into_iter().flat_map(|group| recoveries(group, &picture.seen.decision.recovery)) {
+            _ = writeln!(text, "  {}", shown(&line));
+        }
+        for line in picture.group().into_iter().flat_map(|group| requests(group, &group.status.provisioning)) {
             _ = writeln!(text, "  {}", shown(&line));
         }
         text.push_str(&holds(picture, style));

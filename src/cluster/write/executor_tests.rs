@@ -90,6 +90,7 @@ fn all() -> Vec<Action> {
             pod_groups: Vec::new(),
             pin: BTreeMap::new(),
             queued: Queued::Not,
+            consumes: None,
         },
         Action::WriteStatus(StatusWrite::Group { group: group.clone(), status: status.clone(), then: Vec::new() }),
         Action::WriteStatus(StatusWrite::Conflicted { other: group.clone(), status }),
@@ -135,6 +136,7 @@ async fn releases_without_answers_leave_room_for_the_next() {
         pod_groups: Vec::new(),
         pin: BTreeMap::new(),
         queued: Queued::Not,
+        consumes: None,
     });
     let ended = join_all(releases.map(|action| executor.carry_out(&key, action))).await;
     assert_eq!((ended.len(), begun.elapsed()), (2 * FIRST, 2 * TIMEOUT));

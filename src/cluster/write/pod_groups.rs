@@ -1,14 +1,17 @@
-//! Writes the PodGroups of batches in the API of each scheduler, and the placement annotation of PodGroups that place their
+//! Writes the objects that the carrier of a group owns, PodGroups of batches in the API of each scheduler, and the placement annotation of PodGroups that place their
 //! pods.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PostParams};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::api::ObjectKind;
 use crate::api::pod_group::POD_GROUP;
+use crate::api::provisioning::CAPACITY_BUFFER;
 use crate::cluster::failure::unless;
 use crate::cluster::objects::Objects;
 use crate::cluster::read::pod_groups::stays;
@@ -23,18 +26,28 @@ impl Writer {
     pub async fn ensure_pod_group(&self, group: &Group, gang: &BatchPodGroup) -> Result<bool, kube::Error> {
         let Some((kind, spec)) = spec_of(gang) else { return Ok(true) };
         let api = self.dynamic(kind, Some(&group.key.namespace));
-        let mut object = DynamicObject::new(&gang.name, &resource(kind));
-        object.metadata.owner_references = Some(vec![owner(group)]);
-        object.metadata.labels = label(group).map(|(key, name)| [(key.to_owned(), name.to_owned())].into());
-        object.data = json!({ "spec": spec });
-        match unless(&[409], api.create(&PostParams::default(), &object).await)? {
-            Some(_) => Ok(true),
-            None => set_members(&api, group, gang).await,
-        }
+        let created = self.create_owned(group, kind, &gang.name, json!({ "spec": spec })).await?;
+        if created { Ok(true) } else { set_members(&api, group, gang).await }
     }
 
-    /// Lists the PodGroups of these kinds made for batches of the group. An unserved kind is skipped.
-    pub async fn find_pod_groups(
+    /// Creates an object that the carrier of the group owns; returns false when one of its name exists.
+    pub(super) async fn create_owned(
+        &self,
+        group: &Group,
+        kind: ObjectKind,
+        name: &str,
+        data: Value,
+    ) -> Result<bool, kube::Error> {
+        let mut object = DynamicObject::new(name, &resource(kind));
+        object.metadata.owner_references = Some(vec![owner(group)]);
+        object.metadata.labels = label(group).map(|(key, name)| [(key.to_owned(), name.to_owned())].into());
+        object.data = data;
+        let api = self.dynamic(kind, Some(&group.key.namespace));
+        Ok(unless(&[409], api.create(&PostParams::default(), &object).await)?.is_some())
+    }
+
+    /// Lists the objects of these kinds that the carrier of the group owns. An unserved kind is skipped.
+    pub async fn find_owned(
         &self,
         group: &Group,
         kinds: &BTreeSet<ObjectKind>,
@@ -65,12 +78,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes the PodGroup of a batch that no longer exists, if it belongs to this owner.
-    pub async fn remove_pod_group(&self, group: &Group, id: &OwnedId) -> Result<(), kube::Error> {
+    /// Deletes an owned object, if it belongs to this owner.
+    pub async fn remove_owned(&self, group: &Group, id: &OwnedId) -> Result<(), kube::Error> {
         let api = self.dynamic(id.kind, Some(&group.key.namespace));
         let Some(present) = api.get_opt(&id.name).await? else { return Ok(()) };
         if !is_controlled(&present.metadata, &id.owner) {
             return Ok(());
+        }
+        if id.kind == CAPACITY_BUFFER {
+            empty_buffer(&api, &present).await?;
         }
         let params = DeleteParams::default().preconditions(only(present.metadata.uid.unwrap_or_default()));
         unless(&[404, 409], api.delete(&id.name, &params).await).map(drop)
@@ -87,6 +103,27 @@ impl Writer {
         Ok(unless(&[404, 409], api.patch(&tree.key.name, &params(), &Patch::Merge(patch)).await)?.is_some())
     }
 }
+
+/// Empties a CapacityBuffer before it is deleted: Karpenter keeps the empty nodes of a deleted one until something else makes it
+/// look at them.
+async fn empty_buffer(api: &Objects<DynamicObject>, present: &DynamicObject) -> Result<(), kube::Error> {
+    let name = present.metadata.name.as_deref().unwrap_or_default();
+    let patch = json!({ "metadata": { "uid": present.metadata.uid }, "spec": { "replicas": 0 } });
+    unless(&[404, 409], api.patch(name, &params(), &Patch::Merge(patch)).await)?;
+    for _ in 0..LOOKS {
+        let seen = api.get_opt(name).await?;
+        let replicas = seen.as_ref().and_then(|seen| seen.data.pointer("/status/replicas")).and_then(Value::as_u64);
+        if replicas.unwrap_or_default() == 0 {
+            break;
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    Ok(())
+}
+
+/// The looks at an emptied CapacityBuffer before it is deleted all the same, and the interval between them.
+const LOOKS: u32 = 20;
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Sets the members of an existing PodGroup; returns false when it has yet to go.
 async fn set_members(api: &Objects<DynamicObject>, group: &Group, gang: &BatchPodGroup) -> Result<bool, kube::Error> {

@@ -23,6 +23,11 @@ pub enum ProvisionBy {
 pub const PROVISION_BY: &[(&str, ProvisionBy)] =
     &[("CapacityBuffer", ProvisionBy::CapacityBuffer), ("ProvisioningRequest", ProvisionBy::ProvisioningRequest)];
 
+/// Returns the kinds of objects by which nodes are requested.
+pub fn request_kinds() -> impl Iterator<Item = ObjectKind> {
+    PROVISION_BY.iter().map(|(_, by)| by.kind())
+}
+
 /// Default class of a ProvisioningRequest: nodes for all pods, or none.
 const CLASS: &str = "best-effort-atomic-scale-up.autoscaling.x-k8s.io";
 const AFTER: Duration = Duration::from_secs(5);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::hold::Hold;
 use super::{Picture, Segments, Would, coordination};
-use crate::api::status::{Condition, RecoveryState};
+use crate::api::status::{Condition, ProvisioningState, RecoveryState};
 use crate::model::{Group, LetGo};
 use crate::plan::Batch;
 use crate::plan::rollout::{RoleRollout, Stage, stage_text, waits_for};
@@ -46,6 +46,9 @@ pub struct Status<'a> {
     /// Batches that broke within the window, from the status.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     recoveries: &'a [RecoveryState],
+    /// Requests for nodes, from the status.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    provisioning: &'a [ProvisioningState],
     /// The fit of coordinations whose batches wait for room, as `rolegate fit` reports it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fit: Vec<Value>,
@@ -152,6 +155,7 @@ impl<'a> Status<'a> {
             rollout_steps: rollout_steps(picture),
             elastic: picture.group().and_then(|group| Segments::of(group, &picture.seen)),
             recoveries: &status.recoveries,
+            provisioning: &status.provisioning,
             fit: picture.fitted.iter().map(coordination).collect(),
         }
     }

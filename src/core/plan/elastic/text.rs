@@ -2,7 +2,7 @@
 
 use super::{Deferral, ElasticPlan};
 use crate::api::status::Draining;
-use crate::model::{Elastic, HoldReason, Standing};
+use crate::model::{Elastic, Standing};
 
 impl Deferral {
     /// Returns the event that the scale-in waits for.

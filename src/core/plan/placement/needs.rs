@@ -162,7 +162,9 @@ impl Needs {
         self.of_template() == other.of_template()
     }
 
-    const fn of_template(&self) -> (&Amounts, &Vec<HostPort>, &BTreeMap<String, String>, &Option<NodeSelector>, &Vec<Toleration>) {
+    const fn of_template(
+        &self,
+    ) -> (&Amounts, &Vec<HostPort>, &BTreeMap<String, String>, &Option<NodeSelector>, &Vec<Toleration>) {
         let Self { load: Load { amounts, ports, .. }, node_selector, node_affinity, tolerations, .. } = self;
         (amounts, ports, node_selector, node_affinity, tolerations)
     }

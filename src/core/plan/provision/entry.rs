@@ -108,11 +108,20 @@ pub struct RequestObject {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    Template { sample: Sample, request: String, domains: Domains },
+    Template {
+        sample: Sample,
+        request: String,
+        domains: Domains,
+    },
     /// A CapacityBuffer for so many pods of its template.
-    Buffer { replicas: u32 },
+    Buffer {
+        replicas: u32,
+    },
     /// A ProvisioningRequest for so many pods of each of its templates.
-    Request { class: String, counts: Vec<u32> },
+    Request {
+        class: String,
+        counts: Vec<u32>,
+    },
 }
 
 /// Returns the kind of object by which an entry requests nodes.
@@ -129,7 +138,9 @@ pub fn request_name(group: &Group, entry: &ProvisioningState) -> String {
 /// Returns the name of an object of a request, which is a valid name of objects of all kinds.
 fn name(group: &Group, entry: &ProvisioningState, of: &str) -> String {
     let ProvisioningState { coordination, batch, attempt, .. } = entry;
-    names::label_value(&format!("{}-{coordination}-{batch}-{attempt}{of}", group.key.name)).to_lowercase().replace('_', "-")
+    names::label_value(&format!("{}-{coordination}-{batch}-{attempt}{of}", group.key.name))
+        .to_lowercase()
+        .replace('_', "-")
 }
 
 /// Returns the kinds and names of the objects of an entry: of each set its PodTemplate and CapacityBuffer, or the
@@ -153,7 +164,8 @@ pub(super) fn made_of(
 ) -> Vec<RequestObject> {
     let request = request_name(group, entry);
     let all = objects_of(group, entry);
-    let templates: Vec<_> = all.iter().filter(|(kind, _)| *kind == POD_TEMPLATE).map(|(_, name)| name.clone()).collect();
+    let templates: Vec<_> =
+        all.iter().filter(|(kind, _)| *kind == POD_TEMPLATE).map(|(_, name)| name.clone()).collect();
     let domains = Domains { key: key.map(str::to_owned), avoided: entry.avoided.clone() };
     let template = |(name, set): (&String, &PodSet)| RequestObject {
         kind: POD_TEMPLATE,

@@ -27,6 +27,10 @@ use crate::plan::view::{AwaitedObjects, GroupView, ReplicaIs, SeenCondition};
 
 /// Conditions of a ProvisioningRequest by which no more nodes come.
 const REFUSALS: &[&str] = &["Failed", "CapacityRevoked", "BookingExpired"];
+/// Condition of a CapacityBuffer that is not True while its nodes are not there.
+const PROVISIONING: &str = "Provisioning";
+/// The time after which Karpenter has decided on a CapacityBuffer twice.
+const DECIDED: Duration = Duration::from_secs(60);
 
 /// The inputs of requests beside the batches.
 #[derive(Clone, Copy, Debug, Default)]
@@ -117,7 +121,8 @@ pub(in crate::plan) fn plan_provision(
             continue;
         }
         let name = coordination.display_name();
-        let known = group.status.provisioning.iter().filter(|entry| entry.coordination == name).map(|entry| entry.batch);
+        let known =
+            group.status.provisioning.iter().filter(|entry| entry.coordination == name).map(|entry| entry.batch);
         let lacking = no_room.keys().filter(|id| id.0 == index).map(|(_, batch)| *batch);
         let batches: BTreeSet<u32> = known.chain(lacking).collect();
         let desired = |role: &str| view.roles.get(role).map(|role| if role.unknown { u32::MAX } else { role.desired });
@@ -192,7 +197,10 @@ impl One<'_> {
             }
             _ => {}
         }
-        let told = self.lacks.zip(entry.as_ref()).and_then(|(lacks, entry)| text::of(self.group, entry, lacks, self.seen(entry)));
+        let told = self
+            .lacks
+            .zip(entry.as_ref())
+            .and_then(|(lacks, entry)| text::of(self.group, entry, lacks, self.seen(entry)));
         plan.told.extend(told.map(|told| (self.id(), told)));
         entry
     }
@@ -224,10 +232,13 @@ impl One<'_> {
                 if lacks.is_some_and(|lacks| self.is_edited(entry, lacks)) {
                     return self.again(lacks, entry, true, now);
                 }
-                if let Some(why) = self.refusal(entry) {
+                let since = entry.since.as_deref().and_then(Moment::parse).unwrap_or(now);
+                if let Some(why) = self.refusal(entry, (since, now)) {
                     return Some(self.given_up(entry, &why, now));
                 }
-                let since = entry.since.as_deref().and_then(Moment::parse).unwrap_or(now);
+                if since.after(DECIDED) > now {
+                    plan.is_due_in(now.until(since.after(DECIDED)));
+                }
                 let deadline = since.after(self.provision.deadline);
                 if deadline <= now {
                     let missing = lacks.map(|lacks| lacks.why.clone()).unwrap_or_default();
@@ -313,11 +324,18 @@ impl One<'_> {
         if self.provision.by == ProvisionBy::ProvisioningRequest { &self.provision.class } else { "" }
     }
 
-    /// Returns the condition by which the autoscaler refuses the request.
-    fn refusal(&self, entry: &ProvisioningState) -> Option<String> {
-        let refuses = |condition: &&SeenCondition| condition.is_true && REFUSALS.contains(&&*condition.kind);
+    /// Returns the condition by which the autoscaler refuses the request. Karpenter keeps to a rack that cannot hold all pods of a
+    /// CapacityBuffer, and says only in the message that it has no place for some.
+    fn refusal(&self, entry: &ProvisioningState, (since, now): (Moment, Moment)) -> Option<String> {
         let seen = self.seen(entry).ok()?;
-        seen.iter().filter(|_| by(entry) == ProvisionBy::ProvisioningRequest).find(refuses).map(text::condition)
+        let refuses = |condition: &&SeenCondition| match by(entry) {
+            ProvisionBy::ProvisioningRequest => condition.is_true && REFUSALS.contains(&&*condition.kind),
+            ProvisionBy::CapacityBuffer => {
+                let is_decided = since.after(DECIDED) <= now && *condition.kind == *PROVISIONING && !condition.is_true;
+                is_decided && has_failed(&condition.message)
+            }
+        };
+        seen.iter().find(refuses).map(text::condition)
     }
 
     /// Returns the conditions of the request, of CapacityBuffers those of the first that is not provisioned; or why there are
@@ -334,9 +352,11 @@ impl One<'_> {
     }
 
     fn is_all(&self, what: ReplicaIs) -> bool {
-        self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))).all(|(name, role)| {
-            role.all_in(self.batching.ordinals(name, self.batch, role.desired), what)
-        })
+        self.batching
+            .sizes
+            .keys()
+            .filter_map(|name| Some((name, self.view.roles.get(name)?)))
+            .all(|(name, role)| role.all_in(self.batching.ordinals(name, self.batch, role.desired), what))
     }
 
     fn is_bound(&self) -> bool {
@@ -353,11 +373,13 @@ impl One<'_> {
     }
 }
 
+/// Reports whether a message says that some pods have no place: `2/5 virtual pods required new capacity, 3 failed`.
+fn has_failed(message: &str) -> bool {
+    let failed = message.strip_suffix(" failed").and_then(|rest| rest.rsplit(' ').next());
+    failed.and_then(|count| count.parse::<u32>().ok()).is_some_and(|count| count > 0)
+}
+
 fn asks_for(entry: &ProvisioningState, sets: &[PodSet]) -> bool {
     let requested: Vec<&RequestedPods> = sets.iter().map(|set| &set.requested).collect();
     entry.pod_sets.iter().collect::<Vec<_>>() == requested
 }
-
-#[cfg(test)]
-#[path = "provision_tests.rs"]
-mod tests;

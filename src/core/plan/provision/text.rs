@@ -23,7 +23,6 @@ pub(super) fn of(
     lacks: &NoRoom,
     seen: Result<Vec<SeenCondition>, String>,
 ) -> Option<Told> {
-    let ProvisioningState { attempt, message, not_before, .. } = entry;
     Some(match Phase::of(entry)? {
         Phase::Requested => {
             let explained = match seen {
@@ -34,13 +33,33 @@ pub(super) fn of(
             let message = format!("{}; {}{}", lacks.why, asked(group, entry), explained.unwrap_or_default());
             Told { reason: HoldReason::NodesRequested, message }
         }
-        Phase::GivenUp => {
-            let again = not_before.as_deref().unwrap_or_default();
-            let gave_up = format!("request {attempt} for nodes was given up: {message}; nodes are requested again at {again}");
-            Told { reason: HoldReason::NoRoom, message: format!("{}; {gave_up}", lacks.why) }
-        }
+        Phase::GivenUp => Told { reason: HoldReason::NoRoom, message: format!("{}; {}", lacks.why, gave_up(entry)) },
         Phase::Placed => return None,
     })
+}
+
+/// Returns one line for each batch for which nodes are requested, or were in vain.
+pub fn requests<'a>(group: &'a Group, entries: &'a [ProvisioningState]) -> impl Iterator<Item = String> + 'a {
+    entries.iter().filter_map(|entry| {
+        let what = match Phase::of(entry)? {
+            Phase::Requested => asked(group, entry),
+            Phase::Placed => format!("its pods take the nodes of request {}", entry.attempt),
+            Phase::GivenUp => gave_up(entry),
+        };
+        Some(format!("{}: {what}", batch_name(group, entry)))
+    })
+}
+
+fn batch_name(group: &Group, entry: &ProvisioningState) -> String {
+    let mut batched = group.batched();
+    let found = batched.find(|(coordination, _)| coordination.display_name() == entry.coordination);
+    found.map_or_else(|| format!("batch {}", entry.batch + 1), |(_, batching)| batching.batch_name(entry.batch))
+}
+
+fn gave_up(entry: &ProvisioningState) -> String {
+    let ProvisioningState { attempt, message, not_before, .. } = entry;
+    let again = not_before.as_deref().unwrap_or_default();
+    format!("request {attempt} for nodes was given up: {message}; nodes are requested again at {again}")
 }
 
 /// Returns what was requested, by which object, and since when.
@@ -49,7 +68,8 @@ pub fn asked(group: &Group, entry: &ProvisioningState) -> String {
     let names = objects_of(group, entry).into_iter().filter(|(of, _)| *of == kind).map(|(_, name)| name);
     let pods = entry.pod_sets.iter().map(|set| set.count).fold(0, u32::saturating_add);
     let since = entry.since.as_deref().unwrap_or_default();
-    let avoided = if entry.avoided.is_empty() { String::new() } else { format!(", not in {}", entry.avoided.join(", ")) };
+    let avoided =
+        if entry.avoided.is_empty() { String::new() } else { format!(", not in {}", entry.avoided.join(", ")) };
     format!(
         "nodes for {} are requested since {since} by {} {}{avoided} (request {})",
         counted(pods, "pod"),

@@ -220,7 +220,13 @@ const fn is_turn(reason: HoldReason) -> bool {
 /// Reports whether a person should look at the hold.
 pub const fn is_warning(reason: HoldReason) -> bool {
     !(is_turn(reason)
-        || matches!(reason, HoldReason::IncompleteBatch | HoldReason::ScaleInDeferred | HoldReason::GatedByOthers))
+        || matches!(
+            reason,
+            HoldReason::IncompleteBatch
+                | HoldReason::ScaleInDeferred
+                | HoldReason::GatedByOthers
+                | HoldReason::NodesRequested
+        ))
 }
 
 /// Returns the stored released counts.

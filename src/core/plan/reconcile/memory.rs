@@ -17,13 +17,14 @@ use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::lasting::Timed;
 use crate::plan::reconcile::look::Looks;
 use crate::plan::reconcile::movement::Movement;
-use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::owned_memory::{OwnedId, OwnedMemory};
+use crate::plan::reconcile::pod_events::ReportedPods;
 use crate::plan::reconcile::presence::Presence;
 use crate::plan::reconcile::probes::{GivenUpUntil, MissingPodsProbe, SurgeProbe};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::recovery_memory::RecoveryMemory;
 use crate::plan::reconcile::refusing::Refusing;
+use crate::plan::reconcile::request_events::ReportedRequests;
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::scales::ElasticMemory;
@@ -86,6 +87,7 @@ pub(in crate::plan) struct Told {
     pub(in crate::plan) pods: ReportedPods,
     pub(in crate::plan) rollouts: ReportedRollouts,
     pub(in crate::plan) recoveries: ReportedRecoveries,
+    pub(in crate::plan) requests: ReportedRequests,
 }
 
 /// Since when, and until when, things are as they are.

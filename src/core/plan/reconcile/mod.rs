@@ -29,6 +29,7 @@ mod recovery_events;
 mod recovery_memory;
 mod refused_status;
 mod refusing;
+pub mod request_events;
 mod rollout_events;
 mod rollouts;
 pub mod rounds;

@@ -11,8 +11,8 @@ use crate::model::batch::PodGroupOf;
 use crate::plan::decide::pod_groups::{batch_pod_groups, lasting_pod_groups};
 use crate::plan::provision::ProvisionPlan;
 use crate::plan::reconcile::action::{Action, OwnedWrite, Question};
-use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::owned_memory::{OwnedId, OwnedMemory};
+use crate::plan::reconcile::pass::Pass;
 use crate::plan::view::{GroupView, Snapshot};
 
 impl Pass<'_> {
@@ -50,12 +50,16 @@ impl Pass<'_> {
             // One that is being deleted has to be gone: it may be of an earlier request.
             let id = id(group, object.kind, object.name.clone());
             let waits = self.memory.owned.going.contains_key(&id);
-            if !waits && !is_made(object.kind, &object.name) && object.templates.iter().all(|name| is_made(POD_TEMPLATE, name)) {
+            if !waits
+                && !is_made(object.kind, &object.name)
+                && object.templates.iter().all(|name| is_made(POD_TEMPLATE, name))
+            {
                 self.write_owned(group, id, OwnedWrite::Create(object.clone()));
             }
         }
         if (may_be_left || self.requests_nodes(group)) && !group.deleting {
-            self.remove_left_over(group, view, snapshot, &provision.keeps);
+            let lasting = lasting_pod_groups(group, view).into_iter().chain(provision.keeps.iter().cloned());
+            self.remove_left_over(group, &lasting.collect(), snapshot);
         }
     }
 
@@ -66,11 +70,10 @@ impl Pass<'_> {
             return;
         }
         self.look_at_owned(&group, snapshot);
-        let OwnedMemory { made, going, .. } = &self.memory.owned;
-        let left = made.keys().chain(going.keys()).filter(|id| REQUESTS.contains(&id.kind)).cloned();
-        for id in left.collect::<Vec<_>>() {
-            self.remove_owned(&group, &id);
-        }
+        let is_other = |id: &&OwnedId| !REQUESTS.contains(&id.kind);
+        let others = self.memory.owned.made.keys().chain(self.memory.owned.going.keys()).filter(is_other);
+        let others = others.map(|id| (id.kind, id.name.clone())).collect();
+        self.remove_left_over(&group, &others, snapshot);
     }
 
     fn write_owned(&mut self, group: &Arc<Group>, id: OwnedId, write: OwnedWrite) -> bool {
@@ -113,27 +116,16 @@ impl Pass<'_> {
 
     /// Deletes left-over objects. A PodGroup that a pod still names stays: its scheduler would not schedule the pod without
     /// it. It waits for the pods that name it only, since those that are lost come back without it.
-    fn remove_left_over(
-        &mut self,
-        group: &Arc<Group>,
-        view: &GroupView,
-        snapshot: &Snapshot,
-        requests: &BTreeSet<(ObjectKind, String)>,
-    ) {
-        let lasting = lasting_pod_groups(group, view);
-        let stays = |id: &OwnedId| {
-            let object = (id.kind, id.name.clone());
-            lasting.contains(&object) || requests.contains(&object)
+    fn remove_left_over(&mut self, group: &Arc<Group>, lasting: &BTreeSet<(ObjectKind, String)>, snapshot: &Snapshot) {
+        let is_left = |id: &&OwnedId| {
+            let is_unwanted = !lasting.contains(&(id.kind, id.name.clone())) || self.is_request_on_its_way(id);
+            id.owner == group.carrier.uid && is_unwanted
         };
-        let is_left = |id: &&OwnedId| id.owner == group.carrier.uid && !stays(id);
         let OwnedMemory { made, going, .. } = &self.memory.owned;
-        let is_stuck = |id: &&OwnedId| REQUESTS.contains(&id.kind);
-        let left: BTreeSet<_> = made
-            .keys()
-            .filter(is_left)
-            .chain(going.keys().filter(|id| is_left(id) || is_stuck(id)))
-            .cloned()
-            .collect();
+        let left: BTreeSet<_> = made.keys().chain(going.keys()).filter(is_left).cloned().collect();
+        // The autoscaler reads a template as long as an object refers to it.
+        let refers = left.iter().any(|id| REQUESTS.contains(&id.kind) && id.kind != POD_TEMPLATE);
+        let left: Vec<_> = left.into_iter().filter(|id| !refers || id.kind != POD_TEMPLATE).collect();
         if left.is_empty() {
             return;
         }
@@ -153,6 +145,11 @@ impl Pass<'_> {
         }
     }
 
+    /// Reports whether an object of a request is to be deleted to the end, even if one of its name is wanted again.
+    fn is_request_on_its_way(&self, id: &OwnedId) -> bool {
+        REQUESTS.contains(&id.kind) && self.memory.owned.going.contains_key(id)
+    }
+
     /// Reports whether the PodGroup was created for the object that carries the group now.
     pub(in crate::plan) fn has_pod_group(&self, group: &Group, of: &PodGroupOf<'_>) -> bool {
         let is_made = |kind| self.memory.owned.members(&id(group, kind, of.name.clone())).is_some();
@@ -170,3 +167,7 @@ fn id(group: &Group, kind: ObjectKind, name: String) -> OwnedId {
 #[cfg(test)]
 #[path = "owned_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "requests_tests.rs"]
+mod requests_tests;

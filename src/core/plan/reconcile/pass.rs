@@ -24,6 +24,7 @@ use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
+use crate::plan::reconcile::request_events::RequestNews;
 use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::tries::{Begin, Try};
 use crate::plan::reconcile::uptime::Uptime;
@@ -65,6 +66,8 @@ pub(in crate::plan) struct Pass<'a> {
     pub(in crate::plan) placer: Option<Placer<'a>>,
     /// The time that the release of a batch took, if it has just ended.
     pub(in crate::plan) released: Option<Duration>,
+    /// Changes of requests for nodes.
+    pub(in crate::plan) requests: Vec<RequestNews>,
     /// The context of recoveries of other groups.
     pub(in crate::plan) brake: BrakeContext,
 }
@@ -196,6 +199,10 @@ impl Pass<'_> {
             events.extend(report);
             self.pass_again(again);
         }
+        let (of_requests, requests) = self.memory.told.requests.news(group, Moment::parse(self.now_text));
+        events.extend(of_requests);
+        self.requests.extend(requests);
+        self.memory.decided.requests = decision.provision.phases().collect();
         events.extend(self.memory.status.events(group));
         self.publish(About::Group(group.clone()), events);
         self.tell_pods(group, view, decision);

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::owned_memory::OwnedId;
+use crate::plan::reconcile::pauses::pause;
 use crate::plan::reconcile::uptime::Uptime;
 
 /// A write or live read, of which one at a time is under way.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::api::{ConditionedObject, ObjectKind};
 use crate::api::status::Condition;
+use crate::api::{ConditionedObject, ObjectKind};
 use crate::model::moment::Moment;
 use crate::model::{AwaitedKind, AwaitedObject};
 
@@ -128,7 +128,9 @@ impl AwaitedObjects {
         let Self::Seen(kinds) = self else { return Ok(Vec::new()) };
         let known = match kinds.get(&AwaitedKind::of(kind)) {
             Some(SeenKind::Known(known)) => known,
-            Some(SeenKind::NotServed) => return Err(format!("no {} is served: its definition is not there", kind.kind)),
+            Some(SeenKind::NotServed) => {
+                return Err(format!("no {} is served: its definition is not there", kind.kind));
+            }
             Some(SeenKind::Unread) | None => return Ok(Vec::new()),
         };
         let seen = || names.iter().filter_map(|name| known.get(name.as_str()));

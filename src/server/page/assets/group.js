@@ -25,6 +25,7 @@ export function parts(data) {
     where(group, data.room),
     rollouts(group),
     recoveries(group),
+    requests(group),
     holds(group),
     conditions(group),
     timeline(data),
@@ -89,6 +90,12 @@ function scale({ elastic }) {
 function recoveries({ toldRecoveries }) {
   if (toldRecoveries.length === 0) return null;
   return [h("h2", {}, "Recoveries"), h("ul", {}, toldRecoveries.map((text) => h("li", {}, text)))];
+}
+
+/** Requests for nodes for batches that fit nowhere, and what became of them. */
+function requests({ toldRequests }) {
+  if (toldRequests.length === 0) return null;
+  return [h("h2", {}, "Requested nodes"), h("ul", {}, toldRequests.map((text) => h("li", {}, text)))];
 }
 
 function rollouts(group) {
