@@ -26,7 +26,7 @@ impl Writer {
     pub async fn ensure_pod_group(&self, group: &Group, gang: &BatchPodGroup) -> Result<bool, kube::Error> {
         let Some((kind, spec)) = spec_of(gang) else { return Ok(true) };
         let api = self.dynamic(kind, Some(&group.key.namespace));
-        let created = self.create_owned(group, kind, &gang.name, json!({ "spec": spec })).await?;
+        let created = self.create_owned(group, (kind, &gang.name), &[], json!({ "spec": spec })).await?;
         if created { Ok(true) } else { set_members(&api, group, gang).await }
     }
 
@@ -34,13 +34,14 @@ impl Writer {
     pub(super) async fn create_owned(
         &self,
         group: &Group,
-        kind: ObjectKind,
-        name: &str,
+        (kind, name): (ObjectKind, &str),
+        labels: &[(&str, &str)],
         data: Value,
     ) -> Result<bool, kube::Error> {
         let mut object = DynamicObject::new(name, &resource(kind));
         object.metadata.owner_references = Some(vec![owner(group)]);
-        object.metadata.labels = label(group).map(|(key, name)| [(key.to_owned(), name.to_owned())].into());
+        let labels = label(group).into_iter().chain(labels.iter().copied());
+        object.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect());
         object.data = data;
         let api = self.dynamic(kind, Some(&group.key.namespace));
         Ok(unless(&[409], api.create(&PostParams::default(), &object).await)?.is_some())

@@ -6,7 +6,7 @@ use crate::api::pod::POD;
 use crate::cluster::objects;
 use crate::cluster::read::pod_groups::{TAKEN, stays};
 use crate::cluster::write::writer::Writer;
-use crate::model::Group;
+use crate::model::{Group, names};
 use crate::plan::provision::entry::{Content, RequestObject, Sample};
 use crate::plan::provision::template::template;
 
@@ -22,9 +22,9 @@ impl Writer {
     ) -> Result<Option<&'static str>, kube::Error> {
         let refs = || object.templates.iter().map(|name| json!({ "name": name }));
         let data = match &object.content {
-            Content::Template { sample, request, domains } => {
+            Content::Template { sample, domains } => {
                 let Some(sample) = self.sample(group, sample).await? else { return Ok(Some(NO_SAMPLE)) };
-                json!({ "template": template(&sample, request, domains) })
+                json!({ "template": template(&sample, &object.request, domains) })
             }
             Content::Buffer { replicas } => {
                 json!({ "spec": { "podTemplateRef": refs().next(), "replicas": replicas } })
@@ -35,7 +35,8 @@ impl Writer {
                 json!({ "spec": { "provisioningClassName": class, "podSets": sets } })
             }
         };
-        if self.create_owned(group, object.kind, &object.name, data).await? {
+        let labels = [(names::REQUEST, object.request.as_str())];
+        if self.create_owned(group, (object.kind, &object.name), &labels, data).await? {
             return Ok(None);
         }
         let api = self.dynamic(object.kind, Some(&group.key.namespace));

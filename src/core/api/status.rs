@@ -367,7 +367,7 @@ pub struct ProvisioningState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RequestedPods {
-    /// Name of the role, followed by a number for another sort of pods of the role.
+    /// Name of the role; `<role>.<number>` for another sort of pods of the role.
     pub name: String,
     /// Number of the pods.
     #[schemars(range(min = 0, max = 2_147_483_647))]

@@ -83,12 +83,6 @@ pub const RESUMED_AT: &str = "rolegate.dev/resumed-at";
 pub const ROLLOUT_RESUMED_AT: &str = "rolegate.dev/rollout-resumed-at";
 /// Annotation of the object that carries a group, RFC 3339: rollouts that were under way at that time go back.
 pub const ROLLED_BACK_AT: &str = "rolegate.dev/rollout-rolled-back-at";
-/// Label of the pods of a PodTemplate by which nodes are requested: the request. All of its pods share a domain.
-pub const NODE_REQUEST: &str = "rolegate.dev/node-request";
-/// Cluster autoscaler, annotation of a pod: the ProvisioningRequest whose nodes it takes.
-pub const CONSUME_REQUEST: &str = "autoscaling.x-k8s.io/consume-provisioning-request";
-/// Cluster autoscaler, annotation of a pod: the class of that ProvisioningRequest.
-pub const REQUEST_CLASS: &str = "autoscaling.x-k8s.io/provisioning-class-name";
 /// Annotation of pods that were released to a place, `key=value,key=value`: rolegate's entries in `nodeSelector`.
 pub const PINNED: &str = "rolegate.dev/pinned";
 /// Annotation of held pods, `<group>/<coordination>`: the coordination that tells the reason.
@@ -98,6 +92,13 @@ pub const BORN_AS: &str = "rolegate.dev/born-as";
 /// Annotation of held pods, `RoleBasedGroup.v1alpha1.workloads.x-k8s.io`: kind of the object that carries their group. While
 /// that kind is not served, it is unknown whether the group is gone.
 pub const CARRIER: &str = "rolegate.dev/carrier";
+
+/// Label of the objects that request nodes, and of the pods that they are for: the name of the request.
+pub const REQUEST: &str = "rolegate.dev/request";
+/// cluster-autoscaler: the ProvisioningRequest whose nodes a pod uses (annotation).
+pub const CONSUME_REQUEST: &str = "autoscaling.x-k8s.io/consume-provisioning-request";
+/// cluster-autoscaler: the class of that ProvisioningRequest (annotation).
+pub const REQUEST_CLASS: &str = "autoscaling.x-k8s.io/provisioning-class-name";
 
 /// Finalizer of ClusterTopologies: it keeps a topology until nothing refers to it.
 pub const TOPOLOGY_FINALIZER: &str = "rolegate.dev/topology-protection";

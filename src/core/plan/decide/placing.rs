@@ -133,7 +133,7 @@ impl<'a> Placing<'a, '_> {
         let given_up = self.given_up(index).map(|known| known.domain.as_str()).filter(|_| others.is_empty());
         if let Some(before) = is_full.filter(|_| others.is_empty() && committed.is_none()) {
             let message = format!("{name} is held: {} does not fit", self.batching.batch_name(before));
-            self.lacks_room(index, None, &message);
+            self.lacks_room(index, &message);
             return self.hold(HoldReason::NoRoom, index, &message, &pods);
         }
         let uids: Vec<_> = pods.iter().map(|pod| pod.pod.uid.clone()).collect();
@@ -181,10 +181,9 @@ impl<'a> Placing<'a, '_> {
             }
             Answer::NoRoom { why, closed } => {
                 *is_full = Some(index);
-                let best = why.best.as_ref().filter(|best| best.fits > 0).and_then(|best| best.domain.clone());
                 let why = no_room(self.batching, self.key, index, &why, closed.as_ref());
                 if others.is_empty() {
-                    self.lacks_room(index, best, &why);
+                    self.lacks_room(index, &why);
                 }
                 self.hold(HoldReason::NoRoom, index, &why, &pods);
             }
@@ -209,9 +208,9 @@ impl<'a> Placing<'a, '_> {
     }
 
     /// Notes that a batch lacks room, if nodes are requested then.
-    fn lacks_room(&mut self, index: u32, best: Option<String>, why: &str) {
+    fn lacks_room(&mut self, index: u32, why: &str) {
         if self.coordination.provision().is_some() {
-            let lacks = NoRoom { sets: self.sorts(index).map(Sorts::end), best, why: why.to_owned() };
+            let lacks = NoRoom::of(self.sorts(index), self.key, self.placer, why);
             self.placed.no_room.insert((self.coordination.index, index), lacks);
         }
     }

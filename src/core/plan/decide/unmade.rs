@@ -100,10 +100,9 @@ impl<'a> Unmade<'a> {
                 Some(Answer::Anywhere | Answer::WithoutDomain) | None => {}
                 Some(_) if !is_new => {}
                 Some(Answer::NoRoom { why, closed }) => {
-                    let best = why.best.as_ref().filter(|best| best.fits > 0).and_then(|best| best.domain.clone());
                     let why = no_room(self.batching, self.key, batch, &why, closed.as_ref());
                     if self.coordination.provision().is_some() {
-                        given.no_room.extend(self.lack_room(batch, best, &why, placer));
+                        given.no_room.extend(self.lack_room(batch, &why, placer));
                     }
                     return Some(self.wait(batch, HoldReason::NoRoom, &why, released));
                 }
@@ -198,18 +197,16 @@ impl<'a> Unmade<'a> {
     }
 
     /// Returns what this batch and those after it lack, for which nodes may be requested.
-    fn lack_room(&self, batch: u32, best: Option<String>, why: &str, placer: &Placer<'_>) -> BTreeMap<BatchId, NoRoom> {
+    fn lack_room(&self, batch: u32, why: &str, placer: &Placer<'_>) -> BTreeMap<BatchId, NoRoom> {
         let most = self.coordination.provision().map_or(0, |provision| provision.max_segments_ahead);
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         let all = self.batches.iter().copied().filter(|other| *other >= batch).take(most);
         let of = |other: u32| {
-            let (best, why) = if other == batch {
-                (best.clone(), why.to_owned())
-            } else {
-                let [name, before] = [other, batch].map(|batch| self.batching.batch_name(batch));
-                (None, format!("{name} is not made yet: {before} does not fit"))
-            };
-            ((self.coordination.index, other), NoRoom { sets: self.sorts(other, placer).map(Sorts::end), best, why })
+            let [name, before] = [other, batch].map(|batch| self.batching.batch_name(batch));
+            let behind = format!("{name} is not made yet: {before} does not fit");
+            let why = if other == batch { why } else { &behind };
+            let lacks = NoRoom::of(self.sorts(other, placer), self.key, placer, why);
+            ((self.coordination.index, other), lacks)
         };
         all.map(of).collect()
     }

@@ -76,10 +76,14 @@ impl Sorts {
             return;
         }
         let others = self.sets.iter().filter(|set| set.role == role).count();
-        let name = if others == 0 { role.to_owned() } else { format!("{role}-{others}") };
+        let name = if others == 0 { role.to_owned() } else { format!("{role}.{others}") };
         let requested = RequestedPods { name, count, shape: needs.shape() };
         self.sets.push(PodSet { role: role.to_owned(), requested, sample: sample() });
         self.needs.push(needs.clone());
+    }
+
+    pub(in crate::plan) fn needs(&self) -> &[Arc<Needs>] {
+        &self.needs
     }
 
     pub(in crate::plan) fn end(self) -> Vec<PodSet> {
@@ -101,6 +105,8 @@ pub enum Sample {
 pub struct RequestObject {
     pub kind: ObjectKind,
     pub name: String,
+    /// The name of the request.
+    pub request: String,
     /// The PodTemplates that it refers to.
     pub templates: Vec<String>,
     pub content: Content,
@@ -110,7 +116,6 @@ pub struct RequestObject {
 pub enum Content {
     Template {
         sample: Sample,
-        request: String,
         domains: Domains,
     },
     /// A CapacityBuffer for so many pods of its template.
@@ -170,8 +175,9 @@ pub(super) fn made_of(
     let template = |(name, set): (&String, &PodSet)| RequestObject {
         kind: POD_TEMPLATE,
         name: name.clone(),
+        request: request.clone(),
         templates: Vec::new(),
-        content: Content::Template { sample: set.sample.clone(), request: request.clone(), domains: domains.clone() },
+        content: Content::Template { sample: set.sample.clone(), domains: domains.clone() },
     };
     let mut made: Vec<_> = templates.iter().zip(sets).map(template).collect();
     let counts: Vec<_> = sets.iter().map(|set| set.requested.count).collect();
@@ -180,13 +186,15 @@ pub(super) fn made_of(
             made.extend(templates.iter().zip(counts).map(|(name, replicas)| RequestObject {
                 kind: by(entry).kind(),
                 name: name.clone(),
+                request: request.clone(),
                 templates: vec![name.clone()],
                 content: Content::Buffer { replicas },
             }));
         }
         ProvisionBy::ProvisioningRequest => made.push(RequestObject {
             kind: by(entry).kind(),
-            name: request,
+            name: request.clone(),
+            request,
             templates,
             content: Content::Request { class: entry.class.clone(), counts },
         }),

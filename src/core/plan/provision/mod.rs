@@ -14,12 +14,16 @@ use std::time::Duration;
 
 use crate::api::ObjectKind;
 use crate::api::status::{ProvisioningState, RequestedPods};
+use crate::model::batching::CLUSTER_KEY;
 use crate::model::moment::Moment;
 use crate::model::{Batching, Coordination, Group, HoldReason, Provision, ProvisionBy};
 use crate::plan::decide::held::Held;
 use crate::plan::decide::pod_groups::MissingOwned;
 use crate::plan::elastic::RoomWait;
-use crate::plan::provision::entry::{Phase, PodSet, RequestObject, by, made_of, objects_of, of_batch, request_name};
+use crate::plan::placement::Placer;
+use crate::plan::provision::entry::{
+    Phase, PodSet, RequestObject, Sorts, by, made_of, objects_of, of_batch, request_name,
+};
 use crate::plan::provision::text::Told;
 use crate::plan::recovery::BatchId;
 use crate::plan::recovery::entry::pause;
@@ -29,7 +33,9 @@ use crate::plan::view::{AwaitedObjects, GroupView, ReplicaIs, SeenCondition};
 const REFUSALS: &[&str] = &["Failed", "CapacityRevoked", "BookingExpired"];
 /// Condition of a CapacityBuffer that is not True while its nodes are not there.
 const PROVISIONING: &str = "Provisioning";
-/// The time after which Karpenter has decided on a CapacityBuffer twice.
+/// Reason of a ProvisioningRequest for which there is no capacity; it is looked for again and again.
+const NOT_FOUND: &str = "CapacityIsNotFound";
+/// The time after which an autoscaler has decided on a request more than once.
 const DECIDED: Duration = Duration::from_secs(60);
 
 /// The inputs of requests beside the batches.
@@ -52,9 +58,19 @@ pub struct ProvisionContext<'a> {
 pub struct NoRoom {
     /// Its pods; `None` while they do not all exist, or are not known.
     pub sets: Option<Vec<PodSet>>,
-    /// The domain with room for some of its pods, if any has.
-    pub best: Option<String>,
+    /// Domains with room for some of its pods. An autoscaler fills them first, and then keeps to them, whether they can grow or
+    /// not.
+    pub partial: BTreeSet<String>,
     pub why: String,
+}
+
+impl NoRoom {
+    /// Returns what a batch of these pods lacks.
+    pub(in crate::plan) fn of(sorts: Option<Sorts>, key: &str, placer: &Placer<'_>, why: &str) -> Self {
+        let shared = sorts.as_ref().filter(|_| key != CLUSTER_KEY);
+        let partial = shared.map(|sorts| placer.some_room(key, sorts.needs())).unwrap_or_default();
+        Self { sets: sorts.map(Sorts::end), partial, why: why.to_owned() }
+    }
 }
 
 /// The decision on requests for nodes.
@@ -62,7 +78,7 @@ pub struct NoRoom {
 pub struct ProvisionPlan {
     /// The requests to store in the status.
     pub entries: Vec<ProvisioningState>,
-    /// Batches that lack room and have no request yet.
+    /// Batches that lack room and have no request, whether it is their turn or not.
     pub lacking: BTreeSet<BatchId>,
     /// The next time at which something is due without an event.
     pub due: Option<Duration>,
@@ -114,7 +130,9 @@ pub(in crate::plan) fn plan_provision(
     for (coordination, batching) in group.batched() {
         let Some(provision) = coordination.provision() else { continue };
         let index = coordination.index;
-        if context.off {
+        // A command knows of the loop what it watches.
+        let is_off = context.off || context.now.is_none() && objects.leaves_out(provision.by.kind());
+        if is_off {
             for (id, lacks) in no_room.iter().filter(|(id, _)| id.0 == index) {
                 plan.told.insert(*id, Told { reason: HoldReason::NoRoom, message: text::off(lacks) });
             }
@@ -138,7 +156,11 @@ pub(in crate::plan) fn plan_provision(
                 known: of_batch(&group.status.provisioning, coordination, batch),
                 lacks: no_room.get(&(index, batch)),
                 is_placed: placed((index, batch)),
-                key: keys.iter().find(|(of, _)| *of == index).map(|(_, key)| key.as_str()),
+                key: keys
+                    .iter()
+                    .find(|(of, _)| *of == index)
+                    .map(|(_, key)| key.as_str())
+                    .filter(|key| *key != CLUSTER_KEY),
                 objects,
                 context,
             };
@@ -185,6 +207,9 @@ struct One<'a> {
 impl One<'_> {
     /// Returns the entry to store; `None` without a request.
     fn decide(&self, may_ask: bool, plan: &mut ProvisionPlan) -> Option<ProvisioningState> {
+        if self.lacks.is_some() && self.known.is_none() {
+            plan.lacking.insert(self.id());
+        }
         let entry = self.next(may_ask, plan);
         let committed = self.known.map(|(_, known)| known).filter(|known| entry.as_ref() == Some(*known));
         match committed.and_then(|known| Some((Phase::of(known)?, known))) {
@@ -214,9 +239,7 @@ impl One<'_> {
             _ if !may_ask => None,
             (None, None) => None,
             (None, Some(lacks)) => self.first(lacks, now, plan),
-            (Some((Phase::Placed, entry)), Some(lacks)) => {
-                Some(self.requested(lacks, entry.attempt, Vec::new(), now)?)
-            }
+            (Some((Phase::Placed, entry)), Some(lacks)) => self.requested(lacks, entry.attempt, None, now),
             (Some((Phase::GivenUp, entry)), lacks) => {
                 let due = entry.not_before.as_deref().and_then(Moment::parse).filter(|due| *due > now);
                 let edited = lacks.is_some_and(|lacks| self.is_edited(entry, lacks));
@@ -252,18 +275,16 @@ impl One<'_> {
 
     /// Begins a first request, once the batch has lacked room for the time that was asked for.
     fn first(&self, lacks: &NoRoom, now: Moment, plan: &mut ProvisionPlan) -> Option<ProvisioningState> {
-        plan.lacking.insert(self.id());
         let waited = self.context.waited.iter().find(|(id, _)| *id == self.id()).map(|(_, waited)| *waited);
         let left = self.provision.after.saturating_sub(waited.unwrap_or_default());
         if !left.is_zero() {
             plan.is_due_in(left);
             return None;
         }
-        self.requested(lacks, 0, Vec::new(), now)
+        self.requested(lacks, 0, None, now)
     }
 
-    /// Begins another request after one that was given up or whose pods were edited. A domain that got nodes in vain is avoided;
-    /// if that was in vain as well, every domain counts again.
+    /// Begins another request after one that was given up or whose pods were edited.
     fn again(
         &self,
         lacks: Option<&NoRoom>,
@@ -271,12 +292,19 @@ impl One<'_> {
         edited: bool,
         now: Moment,
     ) -> Option<ProvisioningState> {
-        let avoided = if edited { Vec::new() } else { entry.avoided.clone() };
+        let avoided = Some(&entry.avoided).filter(|_| !edited);
         let requested = lacks.and_then(|lacks| self.requested(lacks, entry.attempt, avoided, now));
         Some(requested.unwrap_or_else(|| entry.clone()))
     }
 
-    fn requested(&self, lacks: &NoRoom, done: u32, avoided: Vec<String>, now: Moment) -> Option<ProvisioningState> {
+    /// Returns the entry of a request after `done` others. Without earlier experience, domains with room for a part are avoided.
+    fn requested(
+        &self,
+        lacks: &NoRoom,
+        done: u32,
+        avoided: Option<&Vec<String>>,
+        now: Moment,
+    ) -> Option<ProvisioningState> {
         let sets = lacks.sets.as_ref().filter(|sets| !sets.is_empty())?;
         Some(ProvisioningState {
             coordination: self.coordination.display_name(),
@@ -287,17 +315,18 @@ impl One<'_> {
             class: self.class().to_owned(),
             pod_sets: sets.iter().map(|set| set.requested.clone()).collect(),
             since: Some(now.text()),
-            avoided,
+            avoided: avoided.cloned().unwrap_or_else(|| lacks.partial.iter().cloned().collect()),
             ..ProvisioningState::default()
         })
     }
 
+    /// Returns the entry of a request that was in vain. The domains that have room for a part now are avoided as well; if there is
+    /// none but those that were avoided, none is.
     fn given_up(&self, entry: &ProvisioningState, why: &str, now: Moment) -> ProvisioningState {
-        let best = self.lacks.and_then(|lacks| lacks.best.clone()).filter(|_| self.batching.topology.is_some());
-        let avoided = match best.filter(|best| !entry.avoided.contains(best)) {
-            Some(best) => entry.avoided.iter().cloned().chain([best]).collect(),
-            None => Vec::new(),
-        };
+        let partial = self.lacks.into_iter().flat_map(|lacks| &lacks.partial);
+        let more: Vec<_> = partial.filter(|domain| !entry.avoided.contains(domain)).cloned().collect();
+        let known = entry.avoided.iter().filter(|_| !more.is_empty());
+        let avoided = known.chain(&more).cloned().collect();
         ProvisioningState {
             phase: Phase::GivenUp.as_str().to_owned(),
             since: Some(now.text()),
@@ -328,11 +357,15 @@ impl One<'_> {
     /// CapacityBuffer, and says only in the message that it has no place for some.
     fn refusal(&self, entry: &ProvisioningState, (since, now): (Moment, Moment)) -> Option<String> {
         let seen = self.seen(entry).ok()?;
+        let is_decided = since.after(DECIDED) <= now;
         let refuses = |condition: &&SeenCondition| match by(entry) {
-            ProvisionBy::ProvisioningRequest => condition.is_true && REFUSALS.contains(&&*condition.kind),
+            ProvisionBy::ProvisioningRequest => {
+                let is_nowhere = is_decided && *condition.reason == *NOT_FOUND && !entry.avoided.is_empty();
+                is_nowhere || condition.is_true && REFUSALS.contains(&&*condition.kind)
+            }
             ProvisionBy::CapacityBuffer => {
-                let is_decided = since.after(DECIDED) <= now && *condition.kind == *PROVISIONING && !condition.is_true;
-                is_decided && has_failed(&condition.message)
+                let waits = *condition.kind == *PROVISIONING && !condition.is_true;
+                is_decided && waits && has_failed(&condition.message)
             }
         };
         seen.iter().find(refuses).map(text::condition)

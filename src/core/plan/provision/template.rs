@@ -43,7 +43,7 @@ pub struct Domains {
 /// Returns the template of requested pods like this pod, or like the pods of this template.
 pub fn template(pod: &Value, request: &str, domains: &Domains) -> Value {
     let mut labels = pod.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
-    labels.insert(names::NODE_REQUEST.to_owned(), json!(request));
+    labels.insert(names::REQUEST.to_owned(), json!(request));
     let of = pod.get("spec").unwrap_or(&Value::Null);
     let mut spec = picked(of, FIELDS);
     for field in ["initContainers", "containers"] {
@@ -94,7 +94,7 @@ fn volume(of: &Value) -> Map<String, Value> {
 
 /// Adds that all pods of the request are in one domain.
 fn share(spec: &mut Map<String, Value>, key: &str, request: &str) {
-    let own = json!({ "topologyKey": key, "labelSelector": { "matchLabels": { names::NODE_REQUEST: request } } });
+    let own = json!({ "topologyKey": key, "labelSelector": { "matchLabels": { names::REQUEST: request } } });
     match entry(spec, "affinity", &["podAffinity", REQUIRED]) {
         Value::Array(terms) => terms.push(own),
         terms => *terms = json!([own]),
@@ -180,10 +180,10 @@ mod tests {
         let avoids = json!({ "key": "rack", "operator": "NotIn", "values": ["r1"] });
         let of_term = |key: &str| json!({ "matchExpressions": [{ "key": key, "operator": "Exists" }, avoids] });
         let own = json!({
-            "topologyKey": "rack", "labelSelector": { "matchLabels": { names::NODE_REQUEST: "pd-s-0-1" } },
+            "topologyKey": "rack", "labelSelector": { "matchLabels": { names::REQUEST: "pd-s-0-1" } },
         });
         let expected = json!({
-            "metadata": { "labels": { "app": "a", names::NODE_REQUEST: "pd-s-0-1" } },
+            "metadata": { "labels": { "app": "a", names::REQUEST: "pd-s-0-1" } },
             "spec": {
                 "nodeSelector": { "pool": "gpu" },
                 "tolerations": [{ "key": "gpu", "operator": "Exists" }],

@@ -123,8 +123,8 @@ impl Memory {
 
     /// Returns the number of remembered objects.
     pub(in crate::plan) fn len(&self) -> usize {
-        let Waits { given_up, refusing, unclaimed, .. } = &self.waits;
-        let waits = given_up.len() + refusing.len() + unclaimed.len() + self.tree.unbound.len();
+        let Waits { given_up, no_room, refusing, unclaimed, .. } = &self.waits;
+        let waits = given_up.len() + no_room.len() + refusing.len() + unclaimed.len() + self.tree.unbound.len();
         self.recovery.len()
             + self.tries.len()
             + self.owned.len()

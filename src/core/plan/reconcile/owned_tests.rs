@@ -69,6 +69,7 @@ impl Scene {
                         OwnedWrite::Ensure(gang) => format!("ensure {} of {}", id.name, gang.min_member),
                         OwnedWrite::Relax(members) => format!("relax {} to {members}", id.name),
                         OwnedWrite::Remove => format!("remove {}", id.name),
+                        OwnedWrite::Create(_) => format!("create {}", id.name),
                     }),
                     _ => None,
                 });

@@ -119,6 +119,11 @@ impl AwaitedObjects {
         }
     }
 
+    /// Reports whether objects of a kind are not watched, as far as is known.
+    pub(in crate::plan) fn leaves_out(&self, kind: ObjectKind) -> bool {
+        matches!(self, Self::Seen(kinds) if !kinds.contains_key(&AwaitedKind::of(kind)))
+    }
+
     /// Returns the conditions of objects of a kind that belong together: of the first with one that is not True, else of the last.
     ///
     /// # Errors
