@@ -47,7 +47,7 @@ use self::progression::{Targets, targets};
 use self::unmade::Unmade;
 use crate::api::status::RecoveryState;
 use crate::model::{Group, HoldReason};
-use crate::plan::elastic::{self, Deferral, ElasticContext, ElasticPlan};
+use crate::plan::elastic::{self, Deferral, ElasticContext, ElasticPlan, RoomWait};
 use crate::plan::placement::Placer;
 use crate::plan::provision::{ProvisionContext, ProvisionPlan, plan_provision};
 use crate::plan::recovery::entry::Phase;
@@ -121,7 +121,7 @@ pub(in crate::plan) fn decide(
         .and_then(|(unmade, placer)| unmade.ask(&mut released, (&mut domains, &without_place), placer));
     let provision = provision(group, view, &domains, rollouts, context);
     let grows = group.batched().next().map(|(coordination, _)| coordination.index).zip(room_wait.as_mut());
-    provision.explain(&mut without_place, grows);
+    tell_of_requests(&provision, &mut without_place, grows);
     let Objections { mis_stamped, mut recovering, incomplete } = objections;
     recovering.go_together(view, &mut release, &without_place);
     let allowed = released.clone();
@@ -179,8 +179,25 @@ fn provision(
     context: DecisionContext<'_>,
 ) -> ProvisionPlan {
     let is_placed = |(index, batch): BatchId| placed.domains.get(&index).is_some_and(|own| own.contains_key(&batch));
+    let missing: Vec<_> = context.missing_owned.iter().map(|missing| (&*missing.name, &*missing.why)).collect();
+    let own = ProvisionContext { missing: &missing, ..context.provision };
     let batches = (&placed.no_room, is_placed);
-    plan_provision(group, view, batches, (context.domain_keys, &rollouts.pauses.objects), context.provision)
+    plan_provision(group, view, batches, (context.domain_keys, &rollouts.pauses.objects), own)
+}
+
+/// Sets what is told of batches without room, for which nodes are requested or were in vain. `grows` is the coordination of an
+/// elastic group, with the wait of its next batch.
+fn tell_of_requests(plan: &ProvisionPlan, held: &mut [Held], grows: Option<(usize, &mut RoomWait)>) {
+    for held in held.iter_mut().filter(|held| held.reason == HoldReason::NoRoom) {
+        let id = held.coordination.as_ref().map(|of| of.index).zip(held.batch);
+        if let Some(told) = id.and_then(|id| plan.told.get(&id)) {
+            (held.reason, held.message) = (told.reason, told.message.clone());
+        }
+    }
+    let Some((index, wait)) = grows.filter(|(_, wait)| wait.reason == HoldReason::NoRoom) else { return };
+    if let Some(told) = plan.told.get(&(index, wait.batch)) {
+        (wait.reason, wait.message) = (told.reason, told.message.clone());
+    }
 }
 
 /// Pods that wait for their turn, for other pods of their unit, or have no turn; and pods that do not appear.

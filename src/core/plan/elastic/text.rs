@@ -2,7 +2,7 @@
 
 use super::{Deferral, ElasticPlan};
 use crate::api::status::Draining;
-use crate::model::{Elastic, Standing};
+use crate::model::{Elastic, HoldReason, Standing};
 
 impl Deferral {
     /// Returns the event that the scale-in waits for.
@@ -35,7 +35,12 @@ impl ElasticPlan {
             return ("ScaleInDeferred", self.deferred_text(deferral));
         }
         if let Some(wait) = &self.room_wait {
-            return (wait.reason.as_str(), format!("{released} of {} released: {}", counted(*wanted), wait.message));
+            let reason = match wait.reason {
+                HoldReason::NoRoom => "NoRoom",
+                HoldReason::NodesRequested => "NodesRequested",
+                _ => "RoomUnknown",
+            };
+            return (reason, format!("{released} of {} released: {}", counted(*wanted), wait.message));
         }
         if released == wanted {
             ("AsWanted", counted(*wanted))

@@ -17,9 +17,6 @@ use crate::api::status::{ProvisioningState, RequestedPods};
 use crate::model::batching::CLUSTER_KEY;
 use crate::model::moment::Moment;
 use crate::model::{Batching, Coordination, Group, HoldReason, Provision, ProvisionBy};
-use crate::plan::decide::held::Held;
-use crate::plan::decide::pod_groups::MissingOwned;
-use crate::plan::elastic::RoomWait;
 use crate::plan::placement::Placer;
 use crate::plan::provision::entry::{
     Phase, PodSet, RequestObject, Sorts, by, made_of, objects_of, of_batch, request_name,
@@ -49,8 +46,8 @@ pub struct ProvisionContext<'a> {
     pub rests: bool,
     /// The time for which batches have lacked room.
     pub waited: &'a [(BatchId, Duration)],
-    /// Owned objects that could not be created.
-    pub missing: &'a [MissingOwned],
+    /// Names of objects that could not be created, each with the reason.
+    pub missing: &'a [(&'a str, &'a str)],
 }
 
 /// A batch without room.
@@ -89,27 +86,13 @@ pub struct ProvisionPlan {
     /// The request whose nodes the pods of a batch take, with its class.
     pub consumed: BTreeMap<BatchId, (String, String)>,
     /// What is told of batches without room.
-    told: BTreeMap<BatchId, Told>,
+    pub(in crate::plan) told: BTreeMap<BatchId, Told>,
 }
 
 impl ProvisionPlan {
     /// Iterates over the phases of all entries.
     pub fn phases(&self) -> impl Iterator<Item = Phase> {
         self.entries.iter().filter_map(Phase::of)
-    }
-
-    /// Explains batches without room.
-    pub(in crate::plan) fn explain(&self, held: &mut [Held], room_wait: Option<(usize, &mut RoomWait)>) {
-        for held in held.iter_mut().filter(|held| held.reason == HoldReason::NoRoom) {
-            let id = held.coordination.as_ref().map(|of| of.index).zip(held.batch);
-            if let Some(told) = id.and_then(|id| self.told.get(&id)) {
-                (held.reason, held.message) = (told.reason, told.message.clone());
-            }
-        }
-        let Some((index, wait)) = room_wait else { return };
-        if let Some(told) = self.told.get(&(index, wait.batch)).filter(|_| wait.reason == HoldReason::NoRoom) {
-            (wait.reason, wait.message) = (told.reason, told.message.clone());
-        }
     }
 
     fn is_due_in(&mut self, time: Duration) {
@@ -377,8 +360,8 @@ impl One<'_> {
         let kind = by(entry).kind();
         let names = objects_of(self.group, entry).into_iter().filter(|(of, _)| *of == kind).map(|(_, name)| name);
         let names: Vec<_> = names.collect();
-        let failed = self.context.missing.iter().find(|missing| names.contains(&missing.name));
-        if let Some(MissingOwned { name, why }) = failed {
+        let failed = self.context.missing.iter().find(|(missing, _)| names.iter().any(|name| name == missing));
+        if let Some((name, why)) = failed {
             return Err(format!("{} {name:?} cannot be created: {why}", kind.kind));
         }
         self.objects.conditions(kind, &names)

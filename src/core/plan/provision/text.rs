@@ -11,9 +11,9 @@ use crate::plan::view::SeenCondition;
 
 /// What is told of a batch without room.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) reason: HoldReason,
-    pub(super) message: String,
+pub(in crate::plan) struct Told {
+    pub(in crate::plan) reason: HoldReason,
+    pub(in crate::plan) message: String,
 }
 
 /// Returns the reason and text for a batch with a request, and the conditions of that, or why there are none.

@@ -163,7 +163,7 @@ impl Pass<'_> {
                 now: self.now_of_requests(group),
                 rests: group.deleting || !snapshot.faults.is_empty(),
                 waited: &self.memory.waits.no_room.lasting(self.now),
-                missing: &missing,
+                missing: &[],
             },
             elastic: ElasticContext {
                 workloads: &snapshot.scaled,
