@@ -1,5 +1,5 @@
-//! Writes the objects that the carrier of a group owns, PodGroups of batches in the API of each scheduler, and the placement annotation of PodGroups that place their
-//! pods.
+//! Writes the objects that the carrier of a group owns, PodGroups of batches in the API of each scheduler, and the placement
+//! annotation of PodGroups that place their pods.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -3,7 +3,8 @@
 //! `view` observed state → `rollout` how far updates may go → `recovery` what is recreated → `elastic` what is scaled →
 //! `decide` what is released and why the rest is held → `marks` labels of running pods → `status` status of the group →
 //! `evaluate` all of these together → {`reconcile` actions of the loop, and their time; `simulate` the same without a cluster};
-//! `provision` nodes for batches that fit nowhere; `placement` where released pods fit, `gangs` the same for the tree of a KAI PodGroup
+//! `provision` nodes for batches that fit nowhere; `placement` where released pods fit, `gangs` the same for the tree of a KAI
+//! PodGroup
 
 pub mod decide;
 pub mod elastic;

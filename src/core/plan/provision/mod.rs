@@ -275,7 +275,7 @@ impl One<'_> {
         edited: bool,
         now: Moment,
     ) -> Option<ProvisioningState> {
-        let avoided = Some(&entry.avoided).filter(|_| !edited);
+        let avoided = Some(entry.avoided.as_slice()).filter(|_| !edited);
         let requested = lacks.and_then(|lacks| self.requested(lacks, entry.attempt, avoided, now));
         Some(requested.unwrap_or_else(|| entry.clone()))
     }
@@ -285,7 +285,7 @@ impl One<'_> {
         &self,
         lacks: &NoRoom,
         done: u32,
-        avoided: Option<&Vec<String>>,
+        avoided: Option<&[String]>,
         now: Moment,
     ) -> Option<ProvisioningState> {
         let sets = lacks.sets.as_ref().filter(|sets| !sets.is_empty())?;
@@ -298,7 +298,7 @@ impl One<'_> {
             class: self.class().to_owned(),
             pod_sets: sets.iter().map(|set| set.requested.clone()).collect(),
             since: Some(now.text()),
-            avoided: avoided.cloned().unwrap_or_else(|| lacks.partial.iter().cloned().collect()),
+            avoided: avoided.map_or_else(|| lacks.partial.iter().cloned().collect(), <[String]>::to_vec),
             ..ProvisioningState::default()
         })
     }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use crate::api::ObjectKind;
 use crate::plan::decide::pod_groups::MissingOwned;
 
-/// An owned object. One of an earlier carrier of the same name is garbage-collected with that carrier, so the uid of the owner is a part of the key.
+/// An owned object. One of an earlier carrier of the same name is garbage-collected with that carrier, so the uid of the owner
+/// is a part of the key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OwnedId {
     /// The uid of the object that carries the group.

@@ -28,7 +28,7 @@ use crate::plan::reconcile::request_events::RequestNews;
 use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::tries::{Begin, Try};
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::recovery::{BrakeContext, RecoveryContext, RecoveryPlan, Tally};
+use crate::plan::recovery::{BatchId, BrakeContext, RecoveryContext, RecoveryPlan, Tally};
 use crate::plan::status::{conditions, has_ours, transition_times};
 use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, Snapshot, count};
 
@@ -142,6 +142,7 @@ impl Pass<'_> {
             brake: self.brake,
         };
         let missing = self.memory.owned.missing(&group.carrier.uid);
+        let lacking_room = self.memory.waits.no_room.lasting(self.now);
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
@@ -158,13 +159,7 @@ impl Pass<'_> {
             surge: self.memory.surges.proven(),
             not_yet_told: &not_yet_told,
             frees_unknown_roles: self.options.frees_unknown_roles,
-            provision: ProvisionContext {
-                off: !self.options.allowed.provision,
-                now: self.now_of_requests(group),
-                rests: group.deleting || !snapshot.faults.is_empty(),
-                waited: &self.memory.waits.no_room.lasting(self.now),
-                missing: &[],
-            },
+            provision: self.requests_of(group, snapshot, &lacking_room),
             elastic: ElasticContext {
                 workloads: &snapshot.scaled,
                 drained,
@@ -178,7 +173,6 @@ impl Pass<'_> {
         self.missing_pods(group, decision);
         self.surplus(group, decision);
         self.placed(decision);
-        self.provision(&decision.provision);
         self.memory.decided.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
         self.memory.decided.stalled = conditions::says_stalled(&seen.status);
         let paused = rollouts.stages.iter().filter(|stage| stage.pause.is_some()).count();
@@ -199,10 +193,7 @@ impl Pass<'_> {
             events.extend(report);
             self.pass_again(again);
         }
-        let (of_requests, requests) = self.memory.told.requests.news(group, Moment::parse(self.now_text));
-        events.extend(of_requests);
-        self.requests.extend(requests);
-        self.memory.decided.requests = decision.provision.phases().collect();
+        events.extend(self.tell_of_requests(group, &decision.provision));
         events.extend(self.memory.status.events(group));
         self.publish(About::Group(group.clone()), events);
         self.tell_pods(group, view, decision);
@@ -253,16 +244,29 @@ impl Pass<'_> {
         }
     }
 
-    /// Returns the time for requests for nodes; `None` if none are made.
-    fn now_of_requests(&self, group: &Group) -> Option<Moment> {
+    /// Returns the inputs for requests for nodes.
+    fn requests_of<'b>(
+        &self,
+        group: &Group,
+        snapshot: &Snapshot,
+        waited: &'b [(BatchId, Duration)],
+    ) -> ProvisionContext<'b> {
         let asks = group.batched().any(|(coordination, _)| coordination.provision().is_some());
-        asks.then(|| Moment::parse(self.now_text)).flatten()
+        ProvisionContext {
+            off: !self.options.allowed.provision,
+            now: asks.then(|| Moment::parse(self.now_text)).flatten(),
+            rests: group.deleting || !snapshot.faults.is_empty(),
+            waited,
+            missing: &[],
+        }
     }
 
-    /// Notes since when batches lack room for which nodes are to be requested.
-    fn provision(&mut self, plan: &ProvisionPlan) {
-        self.memory.waits.no_room.note(plan.lacking.iter().copied(), Duration::ZERO, self.now);
-        self.pass_again(plan.due.map(|due| self.now + due));
+    /// Notes the changes of requests for nodes; returns their Events.
+    fn tell_of_requests(&mut self, group: &Group, plan: &ProvisionPlan) -> Vec<EventNote> {
+        let (events, news) = self.memory.told.requests.news(group, Moment::parse(self.now_text));
+        self.requests.extend(news);
+        self.memory.decided.requests = plan.phases().collect();
+        events
     }
 
     /// Returns the time for recoveries; `None` if no batch is recovered.
@@ -340,7 +344,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Notes since when placed batches wait, and plans another pass if the group waits for its turn.
+    /// Notes since when placed batches wait, and since when others lack room, and plans another pass if the group waits for its
+    /// turn.
     fn placed(&mut self, decision: &Decision) {
         let Placed { waits, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
@@ -350,6 +355,9 @@ impl Pass<'_> {
         let again = self.memory.waits.given_up.give_up(given_up, after, now);
         self.pass_again(again);
         self.pass_again(is_next.then(|| now + NEXT_TURN));
+        let ProvisionPlan { lacking, due, .. } = &decision.provision;
+        self.memory.waits.no_room.note(lacking.iter().copied(), Duration::ZERO, now);
+        self.pass_again(due.map(|due| now + due));
     }
 
     /// Recreates pods with the wrong stamp, and placed pods that got no node.
