@@ -92,7 +92,7 @@ pub struct DecisionContext<'a> {
     /// The inputs for a group whose workloads are scaled.
     pub elastic: ElasticContext<'a>,
     /// The inputs for requests for nodes.
-    pub provision: ProvisionContext<'a>,
+    pub provision: &'a ProvisionContext<'a>,
     /// The inputs for the recovery of batches.
     pub recovery: &'a RecoveryContext<'a>,
 }
@@ -180,7 +180,7 @@ fn provision(
 ) -> ProvisionPlan {
     let is_placed = |(index, batch): BatchId| placed.domains.get(&index).is_some_and(|own| own.contains_key(&batch));
     let missing: Vec<_> = context.missing_owned.iter().map(|missing| (&*missing.name, &*missing.why)).collect();
-    let own = ProvisionContext { missing: &missing, ..context.provision };
+    let own = ProvisionContext { missing: &missing, ..*context.provision };
     let batches = (&placed.no_room, is_placed);
     plan_provision(group, view, batches, (context.domain_keys, &rollouts.pauses.objects), own)
 }

@@ -22,6 +22,9 @@ use crate::plan::view::GroupView;
 /// The maximum number of pods of one batch to ask room for: no domain has room for more.
 const MOST_PODS: usize = 10_000;
 
+/// The needs of the pods of one replica by template, each with the number of these pods.
+type ReplicaNeeds = Vec<(Arc<Needs>, u32)>;
+
 /// The batches that may run, lack pods, and have no released pod.
 pub(super) struct Unmade<'a> {
     group: &'a Group,
@@ -168,7 +171,7 @@ impl<'a> Unmade<'a> {
     }
 
     /// Returns the workload of a role, and the needs of the pods of one replica by template, each with the number of these pods.
-    fn replica(&self, role: &str, placer: &Placer<'_>) -> Option<(&'a WorkloadKey, Vec<(Arc<Needs>, u32)>)> {
+    fn replica(&self, role: &str, placer: &Placer<'_>) -> Option<(&'a WorkloadKey, ReplicaNeeds)> {
         let key = self.group.role(role)?.workload.key.as_ref()?;
         let workload = self.context.elastic.workloads.iter().find(|workload| workload.key == *key)?;
         let mut pods = self.view.roles.get(role)?.replicas.pods();

@@ -162,13 +162,15 @@ impl Needs {
         self.of_template() == other.of_template()
     }
 
-    const fn of_template(
-        &self,
-    ) -> (&Amounts, &Vec<HostPort>, &BTreeMap<String, String>, &Option<NodeSelector>, &Vec<Toleration>) {
+    const fn of_template(&self) -> OfTemplate<'_> {
         let Self { load: Load { amounts, ports, .. }, node_selector, node_affinity, tolerations, .. } = self;
-        (amounts, ports, node_selector, node_affinity, tolerations)
+        ((amounts, ports.as_slice()), (node_selector, node_affinity, tolerations.as_slice()))
     }
 }
+
+/// What the template of a pod decides: what the pod takes, and the nodes that it selects.
+type OfTemplate<'a> =
+    ((&'a Amounts, &'a [HostPort]), (&'a BTreeMap<String, String>, &'a Option<NodeSelector>, &'a [Toleration]));
 
 /// The key of interchangeable pods, as far as other pods do not matter.
 pub(super) type Alike<'a> = (

@@ -50,6 +50,15 @@ pub struct ProvisionContext<'a> {
     pub missing: &'a [(&'a str, &'a str)],
 }
 
+/// An empty context.
+impl Default for &ProvisionContext<'_> {
+    fn default() -> Self {
+        const NONE: ProvisionContext<'_> =
+            ProvisionContext { off: false, now: None, rests: false, waited: &[], missing: &[] };
+        &NONE
+    }
+}
+
 /// A batch without room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoRoom {
@@ -231,12 +240,12 @@ impl One<'_> {
                         plan.is_due_in(now.until(due));
                         Some(entry.clone())
                     }
-                    None => self.again(lacks, entry, edited, now),
+                    None => Some(self.again(lacks, entry, edited, now)),
                 }
             }
             (Some((Phase::Requested, entry)), lacks) => {
                 if lacks.is_some_and(|lacks| self.is_edited(entry, lacks)) {
-                    return self.again(lacks, entry, true, now);
+                    return Some(self.again(lacks, entry, true, now));
                 }
                 let since = entry.since.as_deref().and_then(Moment::parse).unwrap_or(now);
                 if let Some(why) = self.refusal(entry, (since, now)) {
@@ -268,16 +277,10 @@ impl One<'_> {
     }
 
     /// Begins another request after one that was given up or whose pods were edited.
-    fn again(
-        &self,
-        lacks: Option<&NoRoom>,
-        entry: &ProvisioningState,
-        edited: bool,
-        now: Moment,
-    ) -> Option<ProvisioningState> {
+    fn again(&self, lacks: Option<&NoRoom>, entry: &ProvisioningState, edited: bool, now: Moment) -> ProvisioningState {
         let avoided = Some(entry.avoided.as_slice()).filter(|_| !edited);
         let requested = lacks.and_then(|lacks| self.requested(lacks, entry.attempt, avoided, now));
-        Some(requested.unwrap_or_else(|| entry.clone()))
+        requested.unwrap_or_else(|| entry.clone())
     }
 
     /// Returns the entry of a request after `done` others. Without earlier experience, domains with room for a part are avoided.

@@ -159,7 +159,7 @@ impl Pass<'_> {
             surge: self.memory.surges.proven(),
             not_yet_told: &not_yet_told,
             frees_unknown_roles: self.options.frees_unknown_roles,
-            provision: self.requests_of(group, snapshot, &lacking_room),
+            provision: &self.requests_of(group, snapshot, &lacking_room),
             elastic: ElasticContext {
                 workloads: &snapshot.scaled,
                 drained,

@@ -140,7 +140,7 @@ impl AwaitedObjects {
         };
         let seen = || names.iter().filter_map(|name| known.get(name.as_str()));
         let waits = |seen: &&Arc<SeenObject>| seen.conditions.iter().any(|condition| !condition.is_true);
-        Ok(seen().find(waits).or_else(|| seen().last()).map(|seen| seen.conditions.clone()).unwrap_or_default())
+        Ok(seen().find(waits).or_else(|| seen().next_back()).map(|seen| seen.conditions.clone()).unwrap_or_default())
     }
 
     /// Returns the state of the condition that a segment or step of this number waits for.
