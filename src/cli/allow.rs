@@ -12,6 +12,8 @@ pub enum Allow {
     /// Delete the pods of a broken batch, so that it is recreated as a whole, old pods of a segment that is updated as a whole, and updated
     /// pods of a rollout that goes back.
     Recovery,
+    /// Request nodes of an autoscaler for batches that fit nowhere, where `whenNoFit: provision` asks for it.
+    Provision,
 }
 
 impl Allow {
@@ -19,10 +21,15 @@ impl Allow {
         match self {
             Self::Scale => "scale",
             Self::Recovery => "recovery",
+            Self::Provision => "provision",
         }
     }
 }
 
 pub fn allowed(all: &[Allow]) -> Allowed {
-    Allowed { scale: all.contains(&Allow::Scale), recovery: all.contains(&Allow::Recovery) }
+    Allowed {
+        scale: all.contains(&Allow::Scale),
+        recovery: all.contains(&Allow::Recovery),
+        provision: all.contains(&Allow::Provision),
+    }
 }

@@ -89,9 +89,9 @@ async fn diagnosed(picture: Picture, connection: &Connection, rooms: &Rooms, nee
         missing_pods::find(client, &group, missing, &picture.makers).await.unwrap_or_default()
     };
     let awaited = picture.awaited_pod_groups();
-    let (diagnoses, missing_pod_groups) = tokio::join!(diagnoses, pod_groups::missing(client, &group, &awaited));
+    let (diagnoses, missing_owned) = tokio::join!(diagnoses, pod_groups::missing(client, &group, &awaited));
     let mut room = if needs_room { Some(rooms.get(connection).await.clone()) } else { None };
-    if diagnoses.is_empty() && missing_pod_groups.is_empty() && room.is_none() {
+    if diagnoses.is_empty() && missing_owned.is_empty() && room.is_none() {
         return picture;
     }
     // Unreadable workloads omit only this answer.
@@ -103,7 +103,7 @@ async fn diagnosed(picture: Picture, connection: &Connection, rooms: &Rooms, nee
         Ok(capacity) => Sight::Known(capacity),
         Err(why) => Sight::Refused(why),
     });
-    let picture = picture.with(&Findings { diagnoses, missing_pod_groups }, sight);
+    let picture = picture.with(&Findings { diagnoses, missing_owned }, sight);
     match into {
         Some(cluster) => picture.fitted_into(&cluster),
         None => picture,

@@ -34,10 +34,10 @@ pub struct Reason {
     pub reason: &'static str,
 }
 
-/// State of a batch, a recovery or a segment.
+/// State of a batch, a recovery, a request for nodes or a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct State {
-    /// A `BatchState`, the phase of a recovery, or the state of a segment.
+    /// A `BatchState`, the phase of a recovery or a request, or the state of a segment.
     pub state: &'static str,
 }
 
@@ -50,6 +50,8 @@ pub struct Of {
 
 /// Upper bounds in seconds for the release of a batch: hundreds of writes at most.
 const RELEASE_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
+/// Upper bounds in seconds for nodes that were requested: minutes.
+const REQUEST_BUCKETS: [f64; 9] = [5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1200.0, 3600.0];
 /// A group with an open rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub struct Rolling {
@@ -80,6 +82,9 @@ pub struct LoopMetrics {
     pub scales: Family<Outcome, Counter>,
     pub recovery_deletions: Family<Deletion, Counter>,
     pub recoveries: Family<State, Gauge>,
+    pub node_requests: Family<Outcome, Counter>,
+    pub node_requests_now: Family<State, Gauge>,
+    pub node_request_seconds: Histogram,
     pub segments: Family<State, Gauge>,
     pub write_limit: Gauge,
     pub entries: Family<Of, Gauge>,
@@ -151,6 +156,24 @@ impl LoopMetrics {
                 "Batches that are made anew, were within the window, or are not for now or for good, by state",
                 Family::default(),
             ),
+            node_requests: shown(
+                registry,
+                "node_requests",
+                "Requests for nodes for batches that fit nowhere: made, given up, and those after which the batch was released",
+                Family::default(),
+            ),
+            node_requests_now: shown(
+                registry,
+                "node_requests_now",
+                "Batches for which nodes are requested now, or were in vain, by state",
+                Family::default(),
+            ),
+            node_request_seconds: shown(
+                registry,
+                "node_request_seconds",
+                "From a request for nodes to the release of its batch",
+                Histogram::new(REQUEST_BUCKETS),
+            ),
             segments: shown(
                 registry,
                 "segments",
@@ -184,12 +207,13 @@ impl LoopMetrics {
 
     /// Initializes the counters of outcomes, so that an alert sees the first failure.
     fn begin_counting(&self) {
-        let outcomes: [(_, &[&'static str]); 5] = [
+        let outcomes: [(_, &[&'static str]); 6] = [
             (&self.releases, &["released", "gone", "failed"]),
             (&self.status_writes, &["written", "dropped", "conflict", "gone", "failed"]),
             (&self.events, &["written", "failed", "dropped", "limited", "gone"]),
             (&self.partitions, &["written", "conflict", "failed"]),
             (&self.scales, &["written", "conflict", "failed"]),
+            (&self.node_requests, &["requested", "given_up", "whole"]),
         ];
         for (family, outcomes) in outcomes {
             outcomes.iter().for_each(|outcome| _ = family.get_or_create(&Outcome { outcome }));

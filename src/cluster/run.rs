@@ -11,11 +11,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::SharedIndex;
-use crate::cluster::metrics::{LoopMetrics, Of, Reason, State};
+use crate::cluster::metrics::{LoopMetrics, Of, Outcome, Reason, State};
 use crate::cluster::write::executor::Executor;
 use crate::model::{GroupKey, HoldReason};
 use crate::plan::elastic::SegmentCounts;
+use crate::plan::provision::entry;
 use crate::plan::reconcile::decided::Decided;
+use crate::plan::reconcile::request_events::RequestNews;
 use crate::plan::recovery::entry::Phase;
 use crate::plan::{Action, BatchState, Ended, Reconciler, Subject, Uptime};
 
@@ -120,6 +122,12 @@ impl GateLoop {
         for time in self.reconciler.take_released() {
             self.metrics.batch_release_seconds.observe(time.as_secs_f64());
         }
+        for news in self.reconciler.take_requests() {
+            self.metrics.node_requests.get_or_create(&Outcome { outcome: news.as_str() }).inc();
+            if let RequestNews::Whole(time) = news {
+                self.metrics.node_request_seconds.observe(time.as_secs_f64());
+            }
+        }
     }
 
     fn take_changes(&mut self) {
@@ -221,6 +229,10 @@ impl GateLoop {
         let recoveries = decided().flat_map(|decided| &decided.recoveries).map(|phase| (*phase, 1));
         for (phase, batches) in sums(Phase::ALL, recoveries) {
             metrics.recoveries.get_or_create(&State { state: phase.as_str() }).set(batches);
+        }
+        let requests = decided().flat_map(|decided| &decided.requests).map(|phase| (*phase, 1));
+        for (phase, batches) in sums(entry::Phase::ALL, requests) {
+            metrics.node_requests_now.get_or_create(&State { state: phase.as_str() }).set(batches);
         }
         metrics.recoveries.get_or_create(&State { state: "Paused" }).set(sum(|decided| decided.paused));
         let of_segments = decided().map(|decided| decided.segments).fold([0_i64; 5], |sums, counts| {

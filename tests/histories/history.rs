@@ -37,6 +37,8 @@ pub enum Step {
     },
     Pod(Fate, usize),
     Machine(usize, MachineStep),
+    /// The autoscaler does what is asked of it, or takes an empty node away.
+    Autoscale(usize),
     /// A replica receives events of nodes, or of pods on nodes.
     See {
         replica: usize,
@@ -222,7 +224,7 @@ impl Step {
     }
 
     fn of_racks(random: &mut Random) -> Self {
-        match random.below(20) {
+        match random.below(22) {
             0..=5 => Self::Flow(1 + random.below(4)),
             6..=7 => Self::Wait(Duration::from_secs(random.pick(&[3, 61, 130]))),
             8..=13 => Self::Machine(random.below(6) as usize, MachineStep::random(random)),
@@ -232,6 +234,7 @@ impl Step {
                 most: 1 + random.below(20) as usize,
             },
             17 => Self::Pod(random.pick(&[Fate::Evicted, Fate::FreedByOthers]), random.below(40) as usize),
+            20..=21 => Self::Autoscale(random.below(6) as usize),
             _ => Self::Scale { role: random.below(2) as usize, replicas: random.below(6) },
         }
     }

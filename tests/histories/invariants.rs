@@ -1,5 +1,6 @@
 //! Checks each step, independently of the planner.
 
+use rolegate::api::pod_group::KUBE_POD_GROUP;
 use rolegate::model::{HoldReason, MemberKey};
 use rolegate::plan::MemberEdit;
 
@@ -118,6 +119,7 @@ pub fn pass(
         let gives_back = |request: &Request| match request {
             Request::Release { .. } => true,
             Request::SetPartition { ends, .. } => *ends,
+            Request::RemoveOwned(_) | Request::FindOwned(_) => true,
             Request::Mark(mark) => [names::DRAINING, names::SCALE_POD].iter().any(|key| mark.says(key) == Some(false)),
             _ => false,
         };
@@ -136,6 +138,7 @@ pub fn pass(
                 let stored = server.history.get(&group.carrier.resource_version.parse().unwrap());
                 let stored = stored.ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
                 commit(replica, (group, status), stored, (snapshot, &places), server, now)?;
+                crate::requests::is_bounded(status)?;
                 tells_of_all(replica, status, stored, (snapshot, &places))?;
                 lockstep::says(status, group, snapshot, stored)?;
                 crate::steps::passed(replica, status, stored, now)?;
@@ -169,7 +172,11 @@ pub fn pass(
             Request::Recreate(pod) => {
                 racks::is_made_again(replica, pod, (snapshot, &places), stored.map(|stored| &**stored), now)?;
             }
-            Request::RemovePodGroup(id) => {
+            Request::Create(id) => crate::requests::is_created(replica, id, group)?,
+            Request::RemoveOwned(id) if id.kind != KUBE_POD_GROUP => {
+                crate::requests::is_removed(replica, id, group.filter(|_| snapshot.lets_go().is_none()))?;
+            }
+            Request::RemoveOwned(id) => {
                 let names_it = |pod: &&Arc<PodFacts>| pod.pod_groups.iter().any(|(_, name)| **name == *id.name);
                 let named = snapshot.pods.iter().find(names_it);
                 hold!(named.is_none(), "PodGroup {} is removed, and a pod names it: {named:?}", id.name);
@@ -180,7 +187,7 @@ pub fn pass(
                 hold!(named == *members as usize, "PodGroup {} waits for {members} pods, and {named} name it", id.name);
             }
             Request::LookAtLosses(_)
-            | Request::FindPodGroups(_)
+            | Request::FindOwned(_)
             | Request::Reread
             | Request::Confirm
             | Request::ConfirmPods

@@ -22,6 +22,7 @@ mod random;
 mod readiness;
 mod recoveries;
 mod replica;
+mod requests;
 mod rollbacks;
 mod rollouts;
 mod room;

@@ -7,10 +7,10 @@ use rolegate::model::{Allowed, GroupKey, RolledWorkload, ScaledWorkload};
 use rolegate::mutate::{Entry, late_labels};
 use rolegate::plan::marks::Mark;
 use rolegate::plan::reconcile::events::EventNote;
-use rolegate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
+use rolegate::plan::reconcile::owned_memory::{FoundOwned, OwnedId};
 use rolegate::plan::{
     About, Action, Answer as Found, BatchPodGroup, Extent, Judged, LoopOptions, MemberEdit, MissingGroup,
-    MissingLabels, PodGroupWrite, Question, Reconciler, StatusWrite, Step, Suspect,
+    MissingLabels, OwnedWrite, Question, Reconciler, StatusWrite, Step, Suspect,
 };
 
 use crate::lockstep::Edits;
@@ -40,15 +40,17 @@ pub enum Request {
     },
     /// Creates the PodGroup of a batch.
     Ensure {
-        id: PodGroupId,
+        id: OwnedId,
         gang: BatchPodGroup,
     },
+    /// Creates an object of a request for nodes.
+    Create(OwnedId),
     /// Lowers the members of a PodGroup that is left over.
-    RelaxPodGroup(PodGroupId, u32),
-    /// Finds the PodGroups owned by the object with this uid.
-    FindPodGroups(String),
-    /// Removes the PodGroup of a batch that no longer exists.
-    RemovePodGroup(PodGroupId),
+    RelaxPodGroup(OwnedId, u32),
+    /// Finds what the object with this uid owns.
+    FindOwned(String),
+    /// Removes an object that nothing asks for any more.
+    RemoveOwned(OwnedId),
     /// Sets the partition of a workload; the rollout is over if it `ends`.
     SetPartition {
         workload: Box<RolledWorkload>,
@@ -104,11 +106,13 @@ pub enum Answer {
     },
     Marked(PodRef, Answered<Option<Arc<Pod>>>),
     /// Whether the PodGroup exists.
-    Ensured(PodGroupId, BatchPodGroup, Answered<bool>),
-    /// The PodGroups of an owner; an error when they cannot be read.
-    FoundPodGroups(String, Answered<Vec<FoundPodGroup>>),
-    PodGroupRemoved(PodGroupId, Answered<()>),
-    PodGroupRelaxed(PodGroupId, u32, Answered<()>),
+    Ensured(OwnedId, BatchPodGroup, Answered<bool>),
+    /// The objects of an owner; an error when they cannot be read.
+    FoundOwned(String, Answered<Vec<FoundOwned>>),
+    /// Whether the object of a request exists.
+    Created(OwnedId, Answered<bool>),
+    OwnedRemoved(OwnedId, Answered<()>),
+    PodGroupRelaxed(OwnedId, u32, Answered<()>),
     Reread(LiveRead),
     Confirmed(LiveRead),
     /// Unique ids of the existing pods, and the version of the list; an error when it cannot be read.
@@ -173,6 +177,8 @@ pub struct Replica {
     pub failed: BTreeMap<Arc<str>, Duration>,
     /// PodGroups that could not be created, by owner and name.
     pub without_pod_group: BTreeSet<(String, String)>,
+    /// Objects of requests for nodes that were deleted.
+    pub removing: BTreeSet<OwnedId>,
     /// Workloads that could not be scaled, and pods that could not be marked.
     pub unscaled: BTreeSet<Arc<str>>,
     /// Workloads whose partition could not be set.
@@ -221,7 +227,7 @@ impl Replica {
         let options = LoopOptions {
             missing_group: MissingGroup::ReleaseAfter(MISSING),
             vanished_grace: GRACE,
-            allowed: Allowed { scale: true, recovery: true },
+            allowed: Allowed::ALL,
             ..LoopOptions::default()
         };
         let mut replica = Self {
@@ -237,6 +243,7 @@ impl Replica {
             refused: BTreeSet::new(),
             failed: BTreeMap::new(),
             without_pod_group: BTreeSet::new(),
+            removing: BTreeSet::new(),
             unscaled: BTreeSet::new(),
             frozen: BTreeSet::new(),
             edits: Edits::default(),
@@ -381,11 +388,12 @@ impl Replica {
                 Some(Request::Release { pod, labels: labels.unwrap_or_default(), pod_groups, pin })
             }
             Action::WriteStatus(StatusWrite::Group { group, status, .. }) => Some(Request::Write { group, status }),
-            Action::WritePodGroup { id, write: PodGroupWrite::Ensure(gang), .. } => Some(Request::Ensure { id, gang }),
-            Action::WritePodGroup { id, write: PodGroupWrite::Relax(members), .. } => {
+            Action::WriteOwned { id, write: OwnedWrite::Ensure(gang), .. } => Some(Request::Ensure { id, gang }),
+            Action::WriteOwned { id, write: OwnedWrite::Relax(members), .. } => {
                 Some(Request::RelaxPodGroup(id, members))
             }
-            Action::WritePodGroup { id, write: PodGroupWrite::Remove, .. } => Some(Request::RemovePodGroup(id)),
+            Action::WriteOwned { id, write: OwnedWrite::Create(_), .. } => Some(Request::Create(id)),
+            Action::WriteOwned { id, write: OwnedWrite::Remove, .. } => Some(Request::RemoveOwned(id)),
             Action::Delete { pod, extent: Extent::Unscheduled } => Some(Request::Recreate(pod)),
             Action::Delete { pod, extent: Extent::Outdated } => Some(Request::Renew(pod)),
             Action::Delete { pod, extent: Extent::RolledBack { .. } } => Some(Request::Undo(pod)),
@@ -473,7 +481,7 @@ fn asked(question: Question) -> Request {
     match question {
         Question::Group => Request::Confirm,
         Question::Pods => Request::ConfirmPods,
-        Question::PodGroups { group, .. } => Request::FindPodGroups(group.carrier.uid.clone()),
+        Question::Owned { group, .. } => Request::FindOwned(group.carrier.uid.clone()),
         Question::Losses { suspects, .. } => Request::LookAtLosses(suspects),
         Question::Gone { .. } => Request::Verify,
         Question::MissingPods { .. } => Request::Look(Found::MissingPods(Vec::new())),

@@ -1,9 +1,11 @@
 //! Loops with one fault each, to show that the histories find it.
 
+use rolegate::api::pod_group::KUBE_POD_GROUP;
 use rolegate::api::status::RecoveryState;
 use rolegate::model::batching::Choice;
 use rolegate::model::{RolledWorkload, RollingBounds};
 use rolegate::plan::AwaitedObjects;
+use rolegate::plan::reconcile::owned_memory::OwnedId;
 
 use crate::machines::RACK;
 use crate::prelude::*;
@@ -171,6 +173,10 @@ pub enum Sabotage {
     RemakesEarly,
     /// Ignores gates of others on a pod.
     ForgetsOthers,
+    /// Requests nodes before the commit.
+    RequestsUncommitted,
+    /// Loses every deletion of a request for nodes.
+    KeepsRequests,
     /// Loses every deletion for a new placement.
     LosesRemakes,
     /// Releases only one pod of what goes at once.
@@ -254,6 +260,8 @@ impl Sabotage {
         Self::RemakesBound,
         Self::RemakesEarly,
         Self::ForgetsOthers,
+        Self::RequestsUncommitted,
+        Self::KeepsRequests,
         Self::LosesRemakes,
         Self::GoesInPart,
         Self::SaysComplete,
@@ -305,6 +313,11 @@ impl Sabotage {
             }
             if let (Self::RenewsBelow, Request::Renew(pod)) = (self, &*request) {
                 hasty.extend(far_from(pod, snapshot).map(Request::Renew));
+            }
+            if let (Self::RequestsUncommitted, Request::Write { group, status }) = (self, &*request) {
+                let objects = crate::requests::requested(group, status).into_iter();
+                let owner = &group.carrier.uid;
+                hasty.extend(objects.map(|(kind, name)| Request::Create(OwnedId { owner: owner.clone(), kind, name })));
             }
             if let Request::Write { group, status } = request {
                 self.of_write(group, status, snapshot, &mut hasty);
@@ -548,6 +561,7 @@ impl Sabotage {
             Request::Mark(_) => self == Self::LosesMarks,
             Request::Delete { .. } => self == Self::LosesDeletions,
             Request::Recreate(_) => self == Self::LosesRemakes,
+            Request::RemoveOwned(id) => self == Self::KeepsRequests && id.kind != KUBE_POD_GROUP,
             Request::Undo(_) => self == Self::LosesUndos,
             Request::RelaxPodGroup(..) => self == Self::LosesRelaxations,
             _ => false,

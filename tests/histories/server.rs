@@ -5,10 +5,10 @@ use std::sync::OnceLock;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 use kube::core::{ObjectMeta, Status};
-use rolegate::api::ConditionedObject;
 use rolegate::api::pod_group::KUBE_POD_GROUP;
+use rolegate::api::{ConditionedObject, ObjectKind};
 use rolegate::cluster::read::pod_groups::stays;
-use rolegate::plan::reconcile::pod_group_memory::FoundPodGroup;
+use rolegate::plan::reconcile::owned_memory::FoundOwned;
 
 use crate::lockstep::Ledger;
 use crate::machines::Machine;
@@ -56,6 +56,8 @@ pub struct Server {
     pub members: BTreeMap<String, u32>,
     /// Owner and name of every PodGroup that ever existed.
     pub made: BTreeSet<(String, String)>,
+    /// The owner of each object of a request for nodes.
+    pub requests: BTreeMap<(ObjectKind, String), String>,
     /// Desired replicas of each workload.
     pub workloads: [u32; 3],
     /// The claimed StatefulSets of the first roles; empty in most histories.
@@ -99,6 +101,7 @@ impl Server {
             pod_groups: BTreeMap::new(),
             members: BTreeMap::new(),
             made: BTreeSet::new(),
+            requests: BTreeMap::new(),
             workloads: setup.replicas,
             sets: Vec::new(),
             taken: Vec::new(),
@@ -279,15 +282,17 @@ impl Server {
         self.pods.values().filter(counts).count() < *members as usize
     }
 
-    /// Returns the PodGroups of an owner, as a `LIST` does.
-    pub fn pod_groups_of(&self, owner: &str) -> Vec<FoundPodGroup> {
+    /// Returns the objects of an owner, as a `LIST` does.
+    pub fn owned_by(&self, owner: &str) -> Vec<FoundOwned> {
         let ours = self.pod_groups.iter().filter(|(_, meta)| meta.deletion_timestamp.is_none() && stays(meta, owner));
-        let found = ours.map(|(name, _)| FoundPodGroup {
+        let found = ours.map(|(name, _)| FoundOwned {
             kind: KUBE_POD_GROUP,
             name: name.clone(),
             min_member: self.members[name],
         });
-        found.collect()
+        let requests = self.requests.iter().filter(|(_, of)| *of == owner);
+        let requests = requests.map(|((kind, name), _)| FoundOwned { kind: *kind, name: name.clone(), min_member: 1 });
+        found.chain(requests).collect()
     }
 
     /// Applies a `DELETE` of a PodGroup of this owner.
@@ -301,6 +306,7 @@ impl Server {
     /// Lets the garbage collector mark PodGroups without an owner; the next time it removes them.
     pub fn collect_garbage(&mut self) {
         let owner = self.group.as_ref().map(|group| group.uid().to_owned()).unwrap_or_default();
+        self.requests.retain(|_, of| *of == owner);
         let before = self.pod_groups.clone();
         self.pod_groups.retain(|_, meta| meta.deletion_timestamp.is_none());
         for meta in self.pod_groups.values_mut().filter(|meta| !stays(meta, &owner)) {

@@ -1,5 +1,6 @@
 //! The end of each history: faults stop, and everything must come to rest in the right state (S7, S8, L1, L2).
 
+use rolegate::api::pod_group::KUBE_POD_GROUP;
 use rolegate::cluster::read::pod_groups::stays;
 use rolegate::model::HoldReason;
 
@@ -135,6 +136,7 @@ fn judge(world: &World) -> Result<(), Broken> {
     elastic::judge(&world.server)?;
     crate::recoveries::judge(&world.server)?;
     crate::racks::judge(&world.server)?;
+    crate::requests::judge(&world.server)?;
     segments_are_labelled(&world.server)?;
     let server = &world.server;
     let held: Vec<_> = server.pods_that(is_held);
@@ -151,7 +153,12 @@ fn judge(world: &World) -> Result<(), Broken> {
         );
     }
     let lasting = group.committed_pod_groups_of(&|role| Some(server.desired(role)), |role| server.desired(role));
-    let left: Vec<_> = server.pod_groups_of(group.uid()).into_iter().map(|found| found.name).collect();
+    let left: Vec<_> = server
+        .owned_by(group.uid())
+        .into_iter()
+        .filter(|found| found.kind == KUBE_POD_GROUP)
+        .map(|found| found.name)
+        .collect();
     let left: Vec<_> = left.iter().filter(|name| !lasting.contains(name)).collect();
     let named = |name: &str| server.pods.values().any(|pod| pod.metadata.label(names::KUBE_POD_GROUP) == Some(name));
     // A new loop looks for PodGroups only if the group asks for some, or a pod names one: the last such pod may be gone.

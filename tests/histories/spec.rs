@@ -11,6 +11,7 @@ use rolegate::cluster::index::CarrierObject;
 use crate::machines::RACK;
 use crate::prelude::*;
 use crate::readiness::Readiness;
+use crate::requests::provision;
 
 pub const NAMESPACE: &str = "ns";
 pub const GROUP: &str = "pd";
@@ -73,6 +74,8 @@ pub struct Setup {
 pub enum Placed {
     Nowhere,
     InRack,
+    /// In a rack, and nodes are requested for a batch that fits into none.
+    OnDemand,
     InCluster,
 }
 
@@ -246,7 +249,7 @@ impl Wish {
             }
             match coordination.placed {
                 Placed::Nowhere => {}
-                Placed::InRack => {
+                Placed::InRack | Placed::OnDemand => {
                     let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
                     strategy["topologyAffinity"] = affinity;
                 }
@@ -256,7 +259,12 @@ impl Wish {
                 strategy["recovery"] = json!({ "policy": "Recreate", "unreadyFor": "30s", "limit": 2 });
             }
             let strategy = json!({ (field): strategy });
-            json!({ "name": format!("c{index}"), "strategy": strategy })
+            let mut entry = json!({ "name": format!("c{index}"), "strategy": strategy });
+            if coordination.placed == Placed::OnDemand {
+                entry["whenNoFit"] = json!("provision");
+                entry["provision"] = provision();
+            }
+            entry
         };
         self.coordinations().iter().enumerate().map(entry).collect()
     }

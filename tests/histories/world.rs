@@ -68,6 +68,7 @@ impl World {
             }
             Step::Pod(fate, n) => fall(server, fate, n),
             Step::Machine(n, step) => server.machine_step(n, step),
+            Step::Autoscale(n) => server.autoscale(n),
             Step::See { replica, watch, most } => {
                 (0..most).for_each(|_| _ = replicas[replica.min(last)].room.see(watch, server));
             }

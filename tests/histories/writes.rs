@@ -1,5 +1,6 @@
 //! Requests of a rolegate to the API server, and the handling of answers, as in `cluster::run`.
 
+use rolegate::api::pod_group::KUBE_POD_GROUP;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::cluster::write::writer::{Written, release_patch, released, status_patch, written};
@@ -29,7 +30,7 @@ impl Replica {
         let fault = if is_lie { Fault::None } else { fault };
         let answer = match request {
             Request::Release { pod, labels, pod_groups, pin } => {
-                let mut patch = release_patch(&pod, (&labels, &pod_groups), &pin, Queued::Not);
+                let mut patch = release_patch(&pod, (&labels, &pod_groups), &pin, (Queued::Not, None));
                 self.sabotage.iter().for_each(|sabotage| sabotage.of_release(&mut patch));
                 let done = answered(fault, || invariants::release(server, &pod, &patch))?;
                 Answer::Released(pod, done)
@@ -41,9 +42,10 @@ impl Replica {
                 Answer::Written(done)
             }
             request @ (Request::Ensure { .. }
-            | Request::FindPodGroups(_)
+            | Request::FindOwned(_)
+            | Request::Create(_)
             | Request::RelaxPodGroup(..)
-            | Request::RemovePodGroup(_)) => of_pod_group(request, fault, server)?,
+            | Request::RemoveOwned(_)) => of_owned(request, fault, server)?,
             Request::SetPartition { workload, partition, ends, carrier } => {
                 let version = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
                 let mut patch = partition_patch(WorkloadKind::StatefulSet, partition, ends, version).unwrap();
@@ -160,16 +162,21 @@ impl Replica {
                 } else {
                     self.without_pod_group.remove(&named)
                 };
-                let target = Target::PodGroup { id, members: Some(gang.min_member) };
+                let target = Target::Owned { id, members: Some(gang.min_member) };
                 Ended::Written { target, failure: failed.then(|| "refused".to_owned()) }
             }
-            Answer::FoundPodGroups(owner, found) => Ended::Read(Found::PodGroups { owner, found: found.ok() }),
+            Answer::FoundOwned(owner, found) => Ended::Read(Found::Owned { owner, found: found.ok() }),
             Answer::PodGroupRelaxed(id, members, done) => {
-                let target = Target::PodGroup { id, members: Some(members) };
+                let target = Target::Owned { id, members: Some(members) };
                 Ended::Written { target, failure: done.is_err().then(String::new) }
             }
-            Answer::PodGroupRemoved(id, done) => {
-                let target = Target::PodGroup { id, members: None };
+            Answer::Created(id, made) => {
+                let failed = made.map_or(true, |made| !made);
+                let target = Target::Owned { id, members: Some(1) };
+                Ended::Written { target, failure: failed.then(|| "refused".to_owned()) }
+            }
+            Answer::OwnedRemoved(id, done) => {
+                let target = Target::Owned { id, members: None };
                 Ended::Written { target, failure: done.is_err().then(String::new) }
             }
             Answer::Reread(read) => status_written(!self.take_read(&read)),
@@ -348,8 +355,8 @@ fn copy(error: &kube::Error) -> kube::Error {
     kube::Error::Api(status.clone())
 }
 
-/// Serves a request for PodGroups.
-fn of_pod_group(request: Request, fault: Fault, server: &mut Server) -> Result<Answer, Broken> {
+/// Serves a request for objects that the carrier owns.
+fn of_owned(request: Request, fault: Fault, server: &mut Server) -> Result<Answer, Broken> {
     Ok(match request {
         Request::Ensure { id, gang } => {
             let made = answered(fault, || {
@@ -357,9 +364,9 @@ fn of_pod_group(request: Request, fault: Fault, server: &mut Server) -> Result<A
             })?;
             Answer::Ensured(id, gang, made)
         }
-        Request::FindPodGroups(owner) => {
-            let found = answered(fault, || Ok(Ok(server.pod_groups_of(&owner))))?;
-            Answer::FoundPodGroups(owner, found)
+        Request::FindOwned(owner) => {
+            let found = answered(fault, || Ok(Ok(server.owned_by(&owner))))?;
+            Answer::FoundOwned(owner, found)
         }
         Request::RelaxPodGroup(id, members) => {
             let done = answered(fault, || {
@@ -368,13 +375,21 @@ fn of_pod_group(request: Request, fault: Fault, server: &mut Server) -> Result<A
             })?;
             Answer::PodGroupRelaxed(id, members, done)
         }
-        Request::RemovePodGroup(id) => {
+        Request::Create(id) => {
+            let made = answered(fault, || Ok(Ok(server.create_request(&id.owner, (id.kind, id.name.clone())))))?;
+            Answer::Created(id, made)
+        }
+        Request::RemoveOwned(id) => {
             let done = answered(fault, || {
-                server.remove_pod_group(&id.owner, &id.name);
+                if id.kind == KUBE_POD_GROUP {
+                    server.remove_pod_group(&id.owner, &id.name);
+                } else {
+                    server.remove_request(&id.owner, &(id.kind, id.name.clone()));
+                }
                 Ok(Ok(()))
             })?;
-            Answer::PodGroupRemoved(id, done)
+            Answer::OwnedRemoved(id, done)
         }
-        other => panic!("{other:?} is for no PodGroup"),
+        other => panic!("{other:?} is for no owned object"),
     })
 }

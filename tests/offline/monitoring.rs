@@ -85,6 +85,7 @@ fn reasons_that_alerts_name_are_those_that_hold_pods() {
         "CanaryPaused",
         "GatedByOthers",
         "IncompleteBatch",
+        "NodesRequested",
         "PatchFailed",
         "PreviousSegmentNotReady",
         "PreviousStepNotScheduled",

@@ -135,6 +135,16 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::NodesRequested,
+        Advice {
+            next: "it goes as a whole when its nodes are there; if some do not come in time, the request is given up and made again later",
+            you_can: &[
+                "see what the autoscaler says of the request: `kubectl get capacitybuffers,provisioningrequests -n NAMESPACE -o yaml`",
+                "see whether limits or quotas of the nodes allow as many: `rolegate fit GROUP` says what is missing",
+            ],
+        },
+    ),
+    (
         HoldReason::PlacedNotBound,
         Advice {
             next: "its room is given to others; its pods still wait for the scheduler",

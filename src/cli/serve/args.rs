@@ -20,6 +20,7 @@ use crate::cluster::registration::SERVICE_PORT;
 use crate::cluster::run::{IncompleteBatch, LoopOptions, MissingGroup};
 use crate::model::Others;
 use crate::model::object_name::label_fault;
+use crate::model::provision::request_kinds;
 use crate::model::{Mode, Serving};
 use crate::tls::acceptor::OldestTls;
 
@@ -156,13 +157,20 @@ impl ServeArgs {
     /// Returns how namespaces are served.
     pub(super) fn serving(&self) -> Serving {
         let others = if self.namespace_selector.is_some() { Others::Unknown } else { Others::NotAsked };
-        let ready_kinds = Some(self.ready_kinds.clone());
+        let ready_kinds = Some(self.watched_kinds());
         Serving { others, ready_kinds, ..serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref()) }
     }
 
-    /// Returns the kinds whose objects groups may wait for; they live as long as the process.
+    /// Returns the kinds whose objects groups may wait for and by which nodes may be requested; they live as long as the process.
     pub(super) fn awaited_kinds(&self) -> &'static [ObjectKind] {
-        self.ready_kinds.clone().leak()
+        self.watched_kinds().leak()
+    }
+
+    fn watched_kinds(&self) -> Vec<ObjectKind> {
+        let requests = request_kinds().filter(|_| allowed(&self.allow).provision);
+        let mut all = self.ready_kinds.clone();
+        all.extend(requests.filter(|kind| !self.ready_kinds.contains(kind)));
+        all
     }
 
     /// Converts the options to options of the loop.

@@ -11,6 +11,7 @@ use crate::cli::terminal::{Style, Table, age, shown};
 use crate::model::wording::counted;
 use crate::model::{Batching, Coordination, Group, Mode};
 use crate::plan::elastic::segments_line;
+use crate::plan::provision::text::requests;
 use crate::plan::recovery::text::recoveries;
 use crate::plan::rollout::rollouts;
 use crate::report::{OutdatedEngine, Picture, Would};
@@ -47,6 +48,9 @@ pub(super) fn render(pictures: &[Picture], detail: Detail, now: Timestamp) -> St
         }
         for outdated in OutdatedEngine::all_of(picture) {
             _ = writeln!(text, "  {}", shown(outdated.sentence()));
+        }
+        for line in picture.group().into_iter().flat_map(|group| requests(group, &group.status.provisioning)) {
+            _ = writeln!(text, "  {}", shown(&line));
         }
         text.push_str(&holds(picture, style));
         for line in Would::of(picture).iter().flat_map(Would::lines) {

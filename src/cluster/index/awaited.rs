@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{Change, Index, Name};
 use crate::api::{ConditionedObject, Object, ObjectKind};
+use crate::model::provision::request_kinds;
 use crate::model::{AwaitedKind, Coordination, Group, GroupKey};
 use crate::plan::{AwaitedObjects, SeenKind, SeenObject};
 
@@ -77,7 +78,9 @@ impl Index {
     pub fn waited_for(&self) -> BTreeSet<AwaitedKind> {
         let groups = self.carriers.all().map(|(_, claims)| &claims.group);
         let all = groups.flat_map(|group| group.coordinations.iter().flat_map(Coordination::ready_when));
-        all.filter_map(|when| Some(when.object.as_ref()?.kind.clone())).collect()
+        let awaited = all.filter_map(|when| Some(when.object.as_ref()?.kind.clone()));
+        let groups = self.carriers.all().map(|(_, claims)| &claims.group);
+        awaited.chain(groups.flat_map(|group| requested_by(group)).map(AwaitedKind::of)).collect()
     }
 
     /// Applies an event of the watch of such a kind.
@@ -85,12 +88,14 @@ impl Index {
         let key: (AwaitedKind, Scope) = (AwaitedKind::of(kind), scope.map(Into::into));
         let of_kind = self.awaited_objects.get_or_insert_default().0.entry(key.clone()).or_default();
         let name = |object: &ConditionedObject| super::name_of(object.meta());
+        let is_request = request_kinds().any(|known| known == kind);
+        let seen = if is_request { SeenObject::with_messages } else { SeenObject::of };
         let served = of_kind.served;
         let changed = match change {
             Change::Listed(all) => {
                 (of_kind.served, of_kind.objects) = (Some(true), HashMap::new());
                 for object in &all {
-                    of_kind.put(&name(object), Some(SeenObject::of(object)));
+                    of_kind.put(&name(object), Some(seen(object)));
                 }
                 None
             }
@@ -104,7 +109,7 @@ impl Index {
             }
             Change::Applied(object) => {
                 let name = name(&object);
-                if !of_kind.put(&name, Some(SeenObject::of(&object))) {
+                if !of_kind.put(&name, Some(seen(&object))) {
                     return;
                 }
                 Some(name)
@@ -124,7 +129,8 @@ impl Index {
 
     /// Returns the objects that a group may wait for.
     pub(super) fn awaited_by(&self, group: &Group) -> AwaitedObjects {
-        let waits = group.coordinations.iter().flat_map(Coordination::ready_when).any(|when| when.object.is_some());
+        let awaits = group.coordinations.iter().flat_map(Coordination::ready_when).any(|when| when.object.is_some());
+        let waits = awaits || requested_by(group).next().is_some();
         match &self.awaited_objects {
             Some(awaited) if waits => awaited.of(&group.key.namespace),
             _ => AwaitedObjects::Unknown,
@@ -136,7 +142,14 @@ impl Index {
 fn waits_for(group: &Group, kind: &AwaitedKind, name: Option<&Name>) -> bool {
     let mut objects =
         group.coordinations.iter().flat_map(Coordination::ready_when).filter_map(|when| when.object.as_ref());
-    name.is_none_or(|(namespace, _)| *namespace == group.key.namespace) && objects.any(|object| object.kind == *kind)
+    let is_requested = || requested_by(group).any(|requested| AwaitedKind::of(requested) == *kind);
+    name.is_none_or(|(namespace, _)| *namespace == group.key.namespace)
+        && (objects.any(|object| object.kind == *kind) || is_requested())
+}
+
+/// Returns the kinds of objects by which a group requests nodes.
+fn requested_by(group: &Group) -> impl Iterator<Item = ObjectKind> {
+    group.batched().filter_map(|(coordination, _)| Some(coordination.provision()?.by.kind()))
 }
 
 #[cfg(test)]

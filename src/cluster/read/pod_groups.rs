@@ -10,7 +10,7 @@ use crate::api::{ObjectKind, PodGroup};
 use crate::cluster::failure::unless;
 use crate::cluster::watch::watched::api;
 use crate::model::Group;
-use crate::plan::MissingPodGroup;
+use crate::plan::MissingOwned;
 
 /// Reason for a PodGroup whose name is taken.
 pub const TAKEN: &str = "one of this name is there, which is another object's or about to go";
@@ -18,7 +18,7 @@ pub const TAKEN: &str = "one of this name is there, which is another object's or
 const ABSENT: &str = "it is not there, or its kind is not defined";
 
 /// Returns the missing PodGroups among those that batches wait for, by name and kind. An unreadable one is left out.
-pub async fn missing(client: &Client, group: &Group, awaited: &BTreeMap<String, ObjectKind>) -> Vec<MissingPodGroup> {
+pub async fn missing(client: &Client, group: &Group, awaited: &BTreeMap<String, ObjectKind>) -> Vec<MissingOwned> {
     let look = async |(name, kind): (&String, &ObjectKind)| {
         let pod_groups = api::<PodGroup>(client, *kind, Some(&group.key.namespace));
         // An undefined kind has the code 404 as well, with another body.
@@ -27,7 +27,7 @@ pub async fn missing(client: &Client, group: &Group, awaited: &BTreeMap<String, 
             Some(_) => TAKEN,
             None => ABSENT,
         };
-        Some(MissingPodGroup { name: name.clone(), why: why.to_owned() })
+        Some(MissingOwned { name: name.clone(), why: why.to_owned() })
     };
     join_all(awaited.iter().map(look)).await.into_iter().flatten().collect()
 }

@@ -16,10 +16,10 @@ use crate::model::{Group, GroupKey, ScaledWorkload};
 use crate::mutate::late_labels;
 use crate::plan::marks::Mark;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::reconcile::pod_group_memory::PodGroupId;
+use crate::plan::reconcile::owned_memory::OwnedId;
 use crate::plan::status::dropped;
 use crate::plan::{
-    About, Action, Answer, Ended, Extent, MissingLabels, MissingPods, PodGroupWrite, PodRef, Question, StatusCarrier,
+    About, Action, Answer, Ended, Extent, MissingLabels, MissingPods, OwnedWrite, PodRef, Question, StatusCarrier,
     StatusWrite, Step,
 };
 
@@ -123,19 +123,20 @@ impl Executor {
 
     async fn act(&self, key: &GroupKey, action: &Action) -> Result<Done, ActionError> {
         let (outcome, failure) = match action {
-            Action::Release { pod, labels, pod_groups, pin, queued } => {
+            Action::Release { pod, labels, pod_groups, pin, queued, consumes } => {
                 let late = |of: &MissingLabels| {
                     late_labels(&of.group, &of.role, of.ordinal, of.size_only, of.revision.as_deref())
                 };
                 let labels = labels.as_ref().map(late).unwrap_or_default();
-                let released = self.writer.release(&key.namespace, pod, (&labels, pod_groups), pin, *queued).await?;
+                let why = (*queued, consumes.as_ref());
+                let released = self.writer.release(&key.namespace, pod, (&labels, pod_groups), pin, why).await?;
                 (self.pod_written(released, "released"), None)
             }
             Action::Mark(mark) => (self.mark(key, mark).await?, None),
             Action::Delete { pod, extent } => self.delete(key, pod, *extent).await?,
             Action::WriteStatus(write) => return self.write_status(key, write).await,
             Action::Step(step) => self.step(key, step).await?,
-            Action::WritePodGroup { group, id, write } => self.write_pod_group(key, group, id, write).await?,
+            Action::WriteOwned { group, id, write } => self.write_owned(key, group, id, write).await?,
             Action::Read(question) => return Ok(("found", Some(Ended::Read(self.read(key, question).await?)))),
             Action::Publish { about, events } => {
                 self.publish_about(key, about, events);
@@ -236,22 +237,29 @@ impl Executor {
         Ok(true)
     }
 
-    async fn write_pod_group(
+    async fn write_owned(
         &self,
         key: &GroupKey,
         group: &Group,
-        id: &PodGroupId,
-        write: &PodGroupWrite,
+        id: &OwnedId,
+        write: &OwnedWrite,
     ) -> Result<Wrote, ActionError> {
         let gang = match write {
-            PodGroupWrite::Ensure(gang) => gang,
-            PodGroupWrite::Relax(members) => {
+            OwnedWrite::Ensure(gang) => gang,
+            OwnedWrite::Create(object) => {
+                let made = self.writer.create_request(group, object).await?;
+                if made.is_none() {
+                    tracing::info!(group = %key, name = id.name, "{} created: nodes are requested", id.kind.kind);
+                }
+                return Ok(("written", made));
+            }
+            OwnedWrite::Relax(members) => {
                 self.writer.relax_pod_group(group, id, *members).await?;
                 return Ok(("written", None));
             }
-            PodGroupWrite::Remove => {
-                self.writer.remove_pod_group(group, id).await?;
-                tracing::info!(group = %key, name = id.name, "PodGroup removed: its batch is no more");
+            OwnedWrite::Remove => {
+                self.writer.remove_owned(group, id).await?;
+                tracing::info!(group = %key, name = id.name, "{} removed: nothing asks for it any more", id.kind.kind);
                 return Ok(("deleted", None));
             }
         };
@@ -274,9 +282,9 @@ impl Executor {
                 self.index().write(|index| index.running_pods_read(key, &found.uids, found.at));
                 Answer::Pods { failed: false }
             }
-            Question::PodGroups { group, kinds } => {
-                let (owner, found) = (group.carrier.uid.clone(), self.writer.find_pod_groups(group, kinds).await?);
-                Answer::PodGroups { owner, found: Some(found) }
+            Question::Owned { group, kinds } => {
+                let (owner, found) = (group.carrier.uid.clone(), self.writer.find_owned(group, kinds).await?);
+                Answer::Owned { owner, found: Some(found) }
             }
             Question::Losses { group, suspects } => {
                 self.lookup.read_live(key).await?;
@@ -381,8 +389,9 @@ fn described(action: &Action) -> (&'static str, &str) {
         Action::WriteStatus(StatusWrite::Placement { .. }) => ("note of where the pods of a PodGroup go", ""),
         Action::Step(Step::Partition { workload, .. }) => ("partition of a workload", &workload.key.name),
         Action::Step(Step::Replicas { workload, .. }) => ("scale of a workload", &workload.key.name),
-        Action::WritePodGroup { id, write: PodGroupWrite::Ensure(_), .. } => ("PodGroup of a batch", &id.name),
-        Action::WritePodGroup { id, .. } => ("removal of the PodGroup of a batch that is no more", &id.name),
+        Action::WriteOwned { id, write: OwnedWrite::Ensure(_), .. } => ("PodGroup of a batch", &id.name),
+        Action::WriteOwned { id, write: OwnedWrite::Create(_), .. } => ("object of a request for nodes", &id.name),
+        Action::WriteOwned { id, .. } => ("removal of an owned object that nothing asks for", &id.name),
         Action::Read(question) => (asked(question), ""),
         Action::Publish { .. } => ("Events", ""),
     }
@@ -392,7 +401,7 @@ const fn asked(question: &Question) -> &'static str {
     match question {
         Question::Group => "look at the group",
         Question::Pods => "look at which pods are there",
-        Question::PodGroups { .. } => "look at which PodGroups are there",
+        Question::Owned { .. } => "look at which owned objects are there",
         Question::Losses { .. } => "look at whether replicas are lost",
         Question::MissingPods { .. } => "look at why pods do not appear",
         Question::Surge { .. } => "look at whether a rollout made what is too many",

@@ -20,7 +20,7 @@ use crate::cluster::write::write_limit::FIRST;
 use crate::model::WorkloadObject as _;
 use crate::model::{PodGroupPolicy, Queued, RolledWorkload};
 use crate::plan::decide::surplus::Surplus;
-use crate::plan::reconcile::pod_group_memory::PodGroupId;
+use crate::plan::reconcile::owned_memory::OwnedId;
 use crate::plan::{BatchPodGroup, MissingPods, PodRef};
 use crate::rules::Options;
 
@@ -82,7 +82,7 @@ fn all() -> Vec<Action> {
     };
     let surplus = Surplus { role: "prefill".to_owned(), desired: 4, pods: vec![pod("prefill-4")] };
     let status = Box::<GroupStatus>::default();
-    let id = |name: &str| PodGroupId { owner: "group".to_owned(), kind: KUBE_POD_GROUP, name: name.to_owned() };
+    let id = |name: &str| OwnedId { owner: "group".to_owned(), kind: KUBE_POD_GROUP, name: name.to_owned() };
     vec![
         Action::Release {
             pod: pod("prefill-0"),
@@ -90,13 +90,14 @@ fn all() -> Vec<Action> {
             pod_groups: Vec::new(),
             pin: BTreeMap::new(),
             queued: Queued::Not,
+            consumes: None,
         },
         Action::WriteStatus(StatusWrite::Group { group: group.clone(), status: status.clone(), then: Vec::new() }),
         Action::WriteStatus(StatusWrite::Conflicted { other: group.clone(), status }),
-        Action::WritePodGroup { group: group.clone(), id: id("pd-c0-0"), write: PodGroupWrite::Ensure(gang) },
-        Action::WritePodGroup { group: group.clone(), id: id("pd-c0-0"), write: PodGroupWrite::Relax(1) },
-        Action::Read(Question::PodGroups { group: group.clone(), kinds: BTreeSet::from([KUBE_POD_GROUP]) }),
-        Action::WritePodGroup { group: group.clone(), id: id("pd-c0-1"), write: PodGroupWrite::Remove },
+        Action::WriteOwned { group: group.clone(), id: id("pd-c0-0"), write: OwnedWrite::Ensure(gang) },
+        Action::WriteOwned { group: group.clone(), id: id("pd-c0-0"), write: OwnedWrite::Relax(1) },
+        Action::Read(Question::Owned { group: group.clone(), kinds: BTreeSet::from([KUBE_POD_GROUP]) }),
+        Action::WriteOwned { group: group.clone(), id: id("pd-c0-1"), write: OwnedWrite::Remove },
         Action::Step(Step::Partition { workload: Box::new(workload()), partition: 0, ends: true }),
         Action::Delete { pod: pod("prefill-1"), extent: Extent::Unscheduled },
         Action::Read(Question::MissingPods { group: group.clone(), missing: vec![absent] }),
@@ -135,6 +136,7 @@ async fn releases_without_answers_leave_room_for_the_next() {
         pod_groups: Vec::new(),
         pin: BTreeMap::new(),
         queued: Queued::Not,
+        consumes: None,
     });
     let ended = join_all(releases.map(|action| executor.carry_out(&key, action))).await;
     assert_eq!((ended.len(), begun.elapsed()), (2 * FIRST, 2 * TIMEOUT));

@@ -6,6 +6,7 @@ mod event_limit;
 pub mod events;
 pub mod executor;
 pub mod pod_groups;
+mod provisioning;
 pub mod removal;
 pub mod resumed;
 pub mod topologies;

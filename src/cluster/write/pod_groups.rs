@@ -1,21 +1,24 @@
-//! Writes the PodGroups of batches in the API of each scheduler, and the placement annotation of PodGroups that place their
-//! pods.
+//! Writes the objects that the carrier of a group owns, PodGroups of batches in the API of each scheduler, and the placement
+//! annotation of PodGroups that place their pods.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PostParams};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::api::ObjectKind;
 use crate::api::pod_group::POD_GROUP;
+use crate::api::provisioning::CAPACITY_BUFFER;
 use crate::cluster::failure::unless;
 use crate::cluster::objects::Objects;
 use crate::cluster::read::pod_groups::stays;
 use crate::cluster::write::writer::{Writer, only, params, resource};
 use crate::model::{GangTree, Group, Placement, PodGroupPolicy, names};
 use crate::plan::BatchPodGroup;
-use crate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
+use crate::plan::reconcile::owned_memory::{FoundOwned, OwnedId};
 
 impl Writer {
     /// Creates the PodGroup of a batch, owned by the carrier of the group. The members of an existing one only decrease,
@@ -23,22 +26,33 @@ impl Writer {
     pub async fn ensure_pod_group(&self, group: &Group, gang: &BatchPodGroup) -> Result<bool, kube::Error> {
         let Some((kind, spec)) = spec_of(gang) else { return Ok(true) };
         let api = self.dynamic(kind, Some(&group.key.namespace));
-        let mut object = DynamicObject::new(&gang.name, &resource(kind));
-        object.metadata.owner_references = Some(vec![owner(group)]);
-        object.metadata.labels = label(group).map(|(key, name)| [(key.to_owned(), name.to_owned())].into());
-        object.data = json!({ "spec": spec });
-        match unless(&[409], api.create(&PostParams::default(), &object).await)? {
-            Some(_) => Ok(true),
-            None => set_members(&api, group, gang).await,
-        }
+        let created = self.create_owned(group, (kind, &gang.name), &[], json!({ "spec": spec })).await?;
+        if created { Ok(true) } else { set_members(&api, group, gang).await }
     }
 
-    /// Lists the PodGroups of these kinds made for batches of the group. An unserved kind is skipped.
-    pub async fn find_pod_groups(
+    /// Creates an object that the carrier of the group owns; returns false when one of its name exists.
+    pub(super) async fn create_owned(
+        &self,
+        group: &Group,
+        (kind, name): (ObjectKind, &str),
+        labels: &[(&str, &str)],
+        data: Value,
+    ) -> Result<bool, kube::Error> {
+        let mut object = DynamicObject::new(name, &resource(kind));
+        object.metadata.owner_references = Some(vec![owner(group)]);
+        let labels = label(group).into_iter().chain(labels.iter().copied());
+        object.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect());
+        object.data = data;
+        let api = self.dynamic(kind, Some(&group.key.namespace));
+        Ok(unless(&[409], api.create(&PostParams::default(), &object).await)?.is_some())
+    }
+
+    /// Lists the objects of these kinds that the carrier of the group owns. An unserved kind is skipped.
+    pub async fn find_owned(
         &self,
         group: &Group,
         kinds: &BTreeSet<ObjectKind>,
-    ) -> Result<Vec<FoundPodGroup>, kube::Error> {
+    ) -> Result<Vec<FoundOwned>, kube::Error> {
         let mut found = Vec::new();
         for kind in kinds.iter().copied() {
             let api = self.dynamic(kind, Some(&group.key.namespace));
@@ -49,14 +63,14 @@ impl Writer {
             found.extend(ours.filter(|object| object.metadata.deletion_timestamp.is_none()).filter_map(|object| {
                 let members = object.data.pointer("/spec/minMember").and_then(Value::as_u64);
                 let min_member = members.and_then(|members| u32::try_from(members).ok()).unwrap_or(1);
-                Some(FoundPodGroup { kind, name: object.metadata.name?, min_member })
+                Some(FoundOwned { kind, name: object.metadata.name?, min_member })
             }));
         }
         Ok(found)
     }
 
     /// Lowers the members of a left-over PodGroup, if it is there and belongs to this owner.
-    pub async fn relax_pod_group(&self, group: &Group, id: &PodGroupId, members: u32) -> Result<(), kube::Error> {
+    pub async fn relax_pod_group(&self, group: &Group, id: &OwnedId, members: u32) -> Result<(), kube::Error> {
         let api = self.dynamic(id.kind, Some(&group.key.namespace));
         let Some(present) = api.get_opt(&id.name).await? else { return Ok(()) };
         if is_controlled(&present.metadata, &id.owner) {
@@ -65,12 +79,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes the PodGroup of a batch that no longer exists, if it belongs to this owner.
-    pub async fn remove_pod_group(&self, group: &Group, id: &PodGroupId) -> Result<(), kube::Error> {
+    /// Deletes an owned object, if it belongs to this owner.
+    pub async fn remove_owned(&self, group: &Group, id: &OwnedId) -> Result<(), kube::Error> {
         let api = self.dynamic(id.kind, Some(&group.key.namespace));
         let Some(present) = api.get_opt(&id.name).await? else { return Ok(()) };
         if !is_controlled(&present.metadata, &id.owner) {
             return Ok(());
+        }
+        if id.kind == CAPACITY_BUFFER {
+            empty_buffer(&api, &present).await?;
         }
         let params = DeleteParams::default().preconditions(only(present.metadata.uid.unwrap_or_default()));
         unless(&[404, 409], api.delete(&id.name, &params).await).map(drop)
@@ -87,6 +104,27 @@ impl Writer {
         Ok(unless(&[404, 409], api.patch(&tree.key.name, &params(), &Patch::Merge(patch)).await)?.is_some())
     }
 }
+
+/// Empties a CapacityBuffer before it is deleted: Karpenter keeps the empty nodes of a deleted one until something else makes it
+/// look at them.
+async fn empty_buffer(api: &Objects<DynamicObject>, present: &DynamicObject) -> Result<(), kube::Error> {
+    let name = present.metadata.name.as_deref().unwrap_or_default();
+    let patch = json!({ "metadata": { "uid": present.metadata.uid }, "spec": { "replicas": 0 } });
+    unless(&[404, 409], api.patch(name, &params(), &Patch::Merge(patch)).await)?;
+    for _ in 0..LOOKS {
+        let seen = api.get_opt(name).await?;
+        let replicas = seen.as_ref().and_then(|seen| seen.data.pointer("/status/replicas")).and_then(Value::as_u64);
+        if replicas.unwrap_or_default() == 0 {
+            break;
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    Ok(())
+}
+
+/// The looks at an emptied CapacityBuffer before it is deleted all the same, and the interval between them.
+const LOOKS: u32 = 20;
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Sets the members of an existing PodGroup; returns false when it has yet to go.
 async fn set_members(api: &Objects<DynamicObject>, group: &Group, gang: &BatchPodGroup) -> Result<bool, kube::Error> {

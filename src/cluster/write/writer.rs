@@ -76,9 +76,9 @@ impl Writer {
         pod: &PodRef,
         (labels, pod_groups): (&[Entry], &[MemberEdit]),
         pin: &Pin,
-        queued: Queued,
+        (queued, consumes): (Queued, Option<&(String, String)>),
     ) -> Result<Option<Pod>, kube::Error> {
-        let patch = Patch::Strategic(release_patch(pod, (labels, pod_groups), pin, queued));
+        let patch = Patch::Strategic(release_patch(pod, (labels, pod_groups), pin, (queued, consumes)));
         self.patch_pod(namespace, pod, &patch).await
     }
 
@@ -89,7 +89,7 @@ impl Writer {
     /// Releases a pod of which only the name and uid are known: it is read before.
     pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> Result<Option<Pod>, kube::Error> {
         let Some(found) = self.pods(namespace).find(&pod.name).await? else { return Ok(None) };
-        self.release(namespace, pod, (&[], &[]), &Pin::new(), Queued::of(&found.object)).await
+        self.release(namespace, pod, (&[], &[]), &Pin::new(), (Queued::of(&found.object), None)).await
     }
 
     /// Deletes a pod if it has no node and has a controller that makes it again; returns false when it may not be deleted.
@@ -139,17 +139,20 @@ impl Writer {
 
 /// Returns the strategic merge patch that removes the gate of a pod, adds labels, puts it into its PodGroup, and pins it to
 /// nodes; it contains the pod's uid. It names the gate, so other gates stay, no index goes stale, and a retry changes nothing.
-/// It also ends the wait of Kueue for rolegate.
+/// It also ends the wait of Kueue for rolegate, and names the ProvisioningRequest, with its class, whose nodes the pod takes.
 pub fn release_patch(
     pod: &PodRef,
     (labels, pod_groups): (&[Entry], &[MemberEdit]),
     pin: &Pin,
-    queued: Queued,
+    (queued, consumes): (Queued, Option<&(String, String)>),
 ) -> Value {
     let mut labels: Map<_, _> = labels.iter().map(|(key, value)| (key.to_string(), json!(value))).collect();
     let recorded = (!pin.is_empty()).then(|| (names::PINNED.to_owned(), json!(pinned::text(pin))));
     let ungated = (queued == Queued::AfterUs).then(|| (names::KUEUE_GATED_BY.to_owned(), Value::Null));
-    let mut annotations: Map<_, _> = recorded.into_iter().chain(ungated).collect();
+    let request = consumes.into_iter().flat_map(|(request, class)| {
+        [(names::CONSUME_REQUEST.to_owned(), json!(request)), (names::REQUEST_CLASS.to_owned(), json!(class))]
+    });
+    let mut annotations: Map<_, _> = recorded.into_iter().chain(ungated).chain(request).collect();
     for (key, name) in pod_groups {
         let beside = key.beside().map(|(key, value)| (key.to_owned(), json!(name.as_ref().map(|_| value))));
         annotations.extend(beside);
@@ -320,7 +323,7 @@ mod tests {
     #[test]
     fn a_release_takes_our_word_from_kueue_where_it_was_given() {
         let pod = PodRef { name: "a".into(), uid: "1".into() };
-        let metadata = |queued| release_patch(&pod, (&[], &[]), &Pin::new(), queued)["metadata"].clone();
+        let metadata = |queued| release_patch(&pod, (&[], &[]), &Pin::new(), (queued, None))["metadata"].clone();
         assert_eq!(metadata(Queued::AfterUs), json!({ "uid": "1", "annotations": { names::KUEUE_GATED_BY: null } }));
         // A value of the user stays.
         assert_eq!(metadata(Queued::Waits), json!({ "uid": "1" }));
@@ -334,8 +337,9 @@ mod tests {
             MemberKey::Annotation(names::VOLCANO_POD_GROUP),
             MemberKey::Annotation(names::KAI_POD_GROUP),
         ];
-        let metadata =
-            |edits: &[MemberEdit]| release_patch(&pod, (&[], edits), &Pin::new(), Queued::Not)["metadata"].clone();
+        let metadata = |edits: &[MemberEdit]| {
+            release_patch(&pod, (&[], edits), &Pin::new(), (Queued::Not, None))["metadata"].clone()
+        };
         let to_kai = metadata(&[(kube, None), (kai, Some("ns.pd-c-0".to_owned()))]);
         let annotations = json!({ names::KAI_POD_GROUP: "ns.pd-c-0", names::KAI_SKIP_PODGROUPER: "true" });
         assert_eq!(
@@ -353,8 +357,12 @@ mod tests {
     fn a_release_records_what_it_writes_into_the_node_selector() {
         let pod = PodRef { name: "a".into(), uid: "1".into() };
         let pin = Pin::from([("rack".to_owned(), "r1".to_owned())]);
-        let patch = release_patch(&pod, (&[], &[]), &pin, Queued::AfterUs);
-        let annotations = json!({ names::KUEUE_GATED_BY: null, names::PINNED: "rack=r1" });
+        let consumes = ("pd-s-0-1".to_owned(), "atomic".to_owned());
+        let patch = release_patch(&pod, (&[], &[]), &pin, (Queued::AfterUs, Some(&consumes)));
+        let annotations = json!({
+            names::KUEUE_GATED_BY: null, names::PINNED: "rack=r1",
+            names::CONSUME_REQUEST: "pd-s-0-1", names::REQUEST_CLASS: "atomic",
+        });
         assert_eq!(patch["metadata"], json!({ "uid": "1", "annotations": annotations }));
         assert_eq!(patch["spec"]["nodeSelector"], json!({ "rack": "r1" }));
     }

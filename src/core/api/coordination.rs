@@ -29,12 +29,39 @@ pub struct Coordination {
     pub strategy: Option<Strategy>,
     /// Treatment of a batch that fits nowhere; hold by default.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("enum" = ["", "hold", "preempt", "release"]))]
+    #[schemars(extend("enum" = ["", "hold", "preempt", "release", "provision"]))]
     pub when_no_fit: Option<String>,
+    /// With `whenNoFit: provision`, how nodes are requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provision: Option<Provision>,
     /// Refused: it belongs directly in a strategy that makes batches, and in `deployTopologyConstraint`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub pod_group_policy: Option<Value>,
+}
+
+/// Requests for nodes for a batch that fits nowhere. rolegate must run with `--allow provision`, and whoever sets `whenNoFit:
+/// provision` must be allowed to create the requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Provision {
+    /// Kind of the request: a CapacityBuffer for each role (Karpenter), or a ProvisioningRequest for the batch
+    /// (cluster-autoscaler).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("enum" = ["", "CapacityBuffer", "ProvisioningRequest"], "default" = "CapacityBuffer"))]
+    pub by: Option<String>,
+    /// Class of a ProvisioningRequest; best-effort-atomic-scale-up.autoscaling.x-k8s.io by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<String>,
+    /// Time for which a batch lacks room before nodes are requested; 5s by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Time in which all nodes must come; 15m by default. After it, the request is deleted, and made again later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<String>,
+    /// Maximum number of batches of the group for which nodes are requested at a time; 1 by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_segments_ahead: Option<i64>,
 }
 
 /// How roles are coordinated: at most one strategy that makes batches, and at most one rolling update.

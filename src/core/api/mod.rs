@@ -21,6 +21,7 @@ pub mod node;
 pub mod pod;
 pub mod pod_group;
 pub mod protobuf;
+pub mod provisioning;
 pub mod quantity;
 pub mod rbg;
 pub mod review;

@@ -52,6 +52,9 @@ pub struct GroupStatus {
     /// Committed. Recoveries of batches within the window.
     #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub recoveries: Vec<RecoveryState>,
+    /// Committed. Requests for nodes for batches that fit nowhere.
+    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
+    pub provisioning: Vec<ProvisioningState>,
     /// Values of the print columns.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
@@ -320,6 +323,58 @@ pub struct LostPod {
     /// Termination message or message of the pod, at most 512 bytes.
     #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
     pub message: String,
+}
+
+/// A request for nodes for a batch that fits nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ProvisioningState {
+    /// Name of the coordination.
+    pub coordination: String,
+    /// Number of the batch from 0.
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub batch: u32,
+    /// Phase: Requested, Placed or GivenUp.
+    pub phase: String,
+    /// Number of the request, from 1; it is a part of the names of its objects.
+    #[serde(deserialize_with = "readable")]
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub attempt: u32,
+    /// Kind of the request: CapacityBuffer or ProvisioningRequest.
+    #[serde(deserialize_with = "readable")]
+    pub by: String,
+    /// Class of a ProvisioningRequest.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    pub class: String,
+    /// Requested pods, each sort once.
+    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
+    pub pod_sets: Vec<RequestedPods>,
+    /// Time of the request, or at which it was given up.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Time before which nodes are not requested again.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<String>,
+    /// Domains in which earlier requests got too few nodes.
+    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
+    pub avoided: Vec<String>,
+    /// Reason for which the request was given up.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// Requested pods of one sort.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RequestedPods {
+    /// Name of the role; `<role>.<number>` for another sort of pods of the role.
+    pub name: String,
+    /// Number of the pods.
+    #[schemars(range(min = 0, max = 2_147_483_647))]
+    pub count: u32,
+    /// Hash of their resources and of the nodes that they select; another hash begins another request.
+    #[serde(deserialize_with = "readable")]
+    pub shape: String,
 }
 
 /// Values of the print columns.

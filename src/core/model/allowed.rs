@@ -11,9 +11,11 @@ pub struct Allowed {
     /// Deletion of the pods of a broken batch, so that they are created again together, of old pods of a segment that is updated as a
     /// whole, and of updated pods of a rollout that goes back.
     pub recovery: bool,
+    /// Requests for nodes for batches that fit nowhere.
+    pub provision: bool,
 }
 
 impl Allowed {
     /// Every action, for a question that needs no cluster.
-    pub const ALL: Self = Self { scale: true, recovery: true };
+    pub const ALL: Self = Self { scale: true, recovery: true, provision: true };
 }

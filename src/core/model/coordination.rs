@@ -1,12 +1,13 @@
 //! A coordination independent of its spelling, with the path of each field for messages.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::batching::POD_GROUP_POLICY;
 use super::ready_when::STEP_VARIABLE;
-use super::{Batching, FieldPath, Gangs, ReadyWhen, WhenNoFit};
+use super::{Batching, FieldPath, Gangs, Provision, ReadyWhen, WhenNoFit};
 use crate::api;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct Coordination {
     pub scaling: Option<FieldPath>,
     /// `whenNoFit` as written.
     pub when_no_fit: Option<String>,
+    /// `provision` as written.
+    pub written_provision: Option<Provision>,
     /// Fields that are not allowed in their place, each with the rule.
     pub misplaced: Vec<(FieldPath, &'static str)>,
     /// Index in `roles` by name; of two entries with one name, the first.
@@ -70,6 +73,7 @@ impl Coordination {
             rolling_ready_when,
             scaling,
             when_no_fit: entry.when_no_fit.clone(),
+            written_provision: entry.provision.as_ref().map(|written| Provision::parse(written, at.child("provision"))),
             misplaced,
             at,
         }
@@ -88,6 +92,13 @@ impl Coordination {
     /// Returns the action for a batch that fits in no domain.
     pub fn when_no_fit(&self) -> WhenNoFit {
         WhenNoFit::parse(self.when_no_fit.as_deref())
+    }
+
+    /// Returns how nodes are requested for a batch that fits nowhere; `None` if none are.
+    pub fn provision(&self) -> Option<Cow<'_, Provision>> {
+        let asks = self.when_no_fit() == WhenNoFit::Provision;
+        let by_default = || Provision::parse(&api::coordination::Provision::default(), self.at.child("provision"));
+        asks.then(|| self.written_provision.as_ref().map_or_else(|| Cow::Owned(by_default()), Cow::Borrowed))
     }
 
     /// Reports whether rolegate acts on the coordination, which it does not if only RBG does. An entry without any strategy

@@ -52,6 +52,8 @@ pub enum HoldReason {
     QuotaDeadlock,
     /// No domain has room for the batch.
     NoRoom,
+    /// No domain has room for the batch, and nodes are requested for it.
+    NodesRequested,
     /// The batch was given room, but pods of it are not bound in time.
     PlacedNotBound,
     /// Other controllers gate pods of the batch and may choose their nodes: the batch is placed after that.
@@ -96,6 +98,7 @@ impl HoldReason {
                 | Self::PodGroupMissing
                 | Self::QuotaDeadlock
                 | Self::NoRoom
+                | Self::NodesRequested
                 | Self::PlacedNotBound
                 | Self::RoomUnknown
                 | Self::Recovering
@@ -104,7 +107,7 @@ impl HoldReason {
 
     /// Reports whether the reason is told before the pods of the batch are created.
     pub const fn may_be_of_unmade(self) -> bool {
-        matches!(self, Self::NoRoom | Self::SegmentNotAccepted | Self::CanaryPaused)
+        matches!(self, Self::NoRoom | Self::NodesRequested | Self::SegmentNotAccepted | Self::CanaryPaused)
     }
 
     /// Reports whether the reason may apply without a pod: to a batch whose pods do not exist yet, to a batch with room but
@@ -113,6 +116,7 @@ impl HoldReason {
         matches!(
             self,
             Self::NoRoom
+                | Self::NodesRequested
                 | Self::PlacedNotBound
                 | Self::RoomUnknown
                 | Self::ScaleInDeferred

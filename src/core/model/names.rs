@@ -96,6 +96,13 @@ pub const BORN_AS: &str = "rolegate.dev/born-as";
 /// that kind is not served, it is unknown whether the group is gone.
 pub const CARRIER: &str = "rolegate.dev/carrier";
 
+/// Label of the objects that request nodes, and of the pods that they are for: the name of the request.
+pub const REQUEST: &str = "rolegate.dev/request";
+/// cluster-autoscaler: the ProvisioningRequest whose nodes a pod uses (annotation).
+pub const CONSUME_REQUEST: &str = "autoscaling.x-k8s.io/consume-provisioning-request";
+/// cluster-autoscaler: the class of that ProvisioningRequest (annotation).
+pub const REQUEST_CLASS: &str = "autoscaling.x-k8s.io/provisioning-class-name";
+
 /// Finalizer of ClusterTopologies: it keeps a topology until nothing refers to it.
 pub const TOPOLOGY_FINALIZER: &str = "rolegate.dev/topology-protection";
 
@@ -258,7 +265,7 @@ pub fn label_value(text: &str) -> String {
     if is_label_value(text) {
         return text.to_owned();
     }
-    let hash = format!("{:08x}", fnv1a(text.as_bytes()));
+    let hash = digest(text);
     let allowed = |letter: char| if is_inner(letter) { letter } else { '-' };
     let head: String = text.chars().map(allowed).take(LABEL_VALUE_MAX - hash.len() - 1).collect();
     let head = head.trim_matches(|letter: char| !letter.is_ascii_alphanumeric());
@@ -275,6 +282,11 @@ pub fn is_label_value(text: &str) -> bool {
 
 fn is_inner(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.')
+}
+
+/// Returns a short hash of a text, the same in every release.
+pub fn digest(text: &str) -> String {
+    format!("{:08x}", fnv1a(text.as_bytes()))
 }
 
 /// 32-bit FNV-1a: stable across releases and platforms, unlike the standard library's hasher.

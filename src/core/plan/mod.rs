@@ -3,7 +3,8 @@
 //! `view` observed state → `rollout` how far updates may go → `recovery` what is recreated → `elastic` what is scaled →
 //! `decide` what is released and why the rest is held → `marks` labels of running pods → `status` status of the group →
 //! `evaluate` all of these together → {`reconcile` actions of the loop, and their time; `simulate` the same without a cluster};
-//! `placement` where released pods fit, `gangs` the same for the tree of a KAI PodGroup
+//! `provision` nodes for batches that fit nowhere; `placement` where released pods fit, `gangs` the same for the tree of a KAI
+//! PodGroup
 
 pub mod decide;
 pub mod elastic;
@@ -11,6 +12,7 @@ pub mod evaluate;
 pub mod gangs;
 pub mod marks;
 pub mod placement;
+pub mod provision;
 pub mod reconcile;
 pub mod recovery;
 pub mod rollout;
@@ -27,13 +29,13 @@ pub use decide::held::{CoordinationRef, Held};
 pub use decide::held_pods::HeldPods;
 pub use decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 pub use decide::placed::{Moved, Pin, Placed};
-pub use decide::pod_groups::{BatchPodGroup, MemberEdit, MissingPodGroup};
+pub use decide::pod_groups::{BatchPodGroup, MemberEdit, MissingOwned};
 pub use decide::progression::{CoordinationTarget, Targets, targets};
 pub use decide::waits::{Missing, waits_for};
 pub use evaluate::{Evaluation, Observation, evaluate};
 pub use placement::Sight;
 pub use reconcile::action::{
-    About, Action, Answer, Ended, Extent, MissingLabels, PodGroupWrite, Question, StatusWrite, Step, Target,
+    About, Action, Answer, Ended, Extent, MissingLabels, OwnedWrite, Question, StatusWrite, Step, Target,
 };
 pub use reconcile::dropped::StatusCarrier;
 pub use reconcile::options::{IncompleteBatch, LoopOptions, MissingGroup};

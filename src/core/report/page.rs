@@ -9,6 +9,7 @@ use super::{Picture, Status};
 use crate::api::status::{Condition, GroupStatus};
 use crate::fit::Cluster;
 use crate::model::{Group, RollingBounds};
+use crate::plan::provision::text::requests;
 use crate::plan::recovery::text::recoveries;
 use crate::plan::{PodFacts, RoleView};
 
@@ -24,6 +25,8 @@ pub struct Drawing<'a> {
     bands: Vec<Band>,
     /// Batches that have lost a replica, and their recovery, as text.
     told_recoveries: Vec<String>,
+    /// Requests for nodes, as text.
+    told_requests: Vec<String>,
     /// Domains that batches share, for each coordination that asks for one.
     domains: Vec<DomainsDrawn<'a>>,
 }
@@ -110,6 +113,7 @@ impl<'a> Drawing<'a> {
             told_recoveries: group
                 .map(|group| recoveries(group, &picture.seen.decision.recovery).collect())
                 .unwrap_or_default(),
+            told_requests: group.map(|group| requests(group, &group.status.provisioning).collect()).unwrap_or_default(),
             bands: group.map(|group| bands(group)).unwrap_or_default(),
             domains: cluster.map(|cluster| domains(picture, cluster)).unwrap_or_default(),
         }

@@ -17,7 +17,7 @@ use crate::plan::recovery::PAUSED;
 use crate::plan::rollout::Edit;
 use crate::plan::status::conditions::says_stalled;
 use crate::plan::{
-    Batch, Decision, DecisionContext, Diagnosis, Evaluation, GroupPods, Held, HeldPod, LackWhat, MissingPodGroup,
+    Batch, Decision, DecisionContext, Diagnosis, Evaluation, GroupPods, Held, HeldPod, LackWhat, MissingOwned,
     Observation, PodFacts, Snapshot, evaluate,
 };
 
@@ -46,7 +46,7 @@ pub struct Findings {
     /// Reasons for which released pods do not appear.
     pub diagnoses: Vec<Diagnosis>,
     /// PodGroups of other makers that do not exist yet.
-    pub missing_pod_groups: Vec<MissingPodGroup>,
+    pub missing_owned: Vec<MissingOwned>,
 }
 
 impl Picture {
@@ -87,7 +87,7 @@ impl Picture {
             missing_layers: &snapshot.missing_layers,
             domain_keys: &snapshot.domain_keys,
             stalled,
-            missing_pod_groups: &findings.missing_pod_groups,
+            missing_owned: &findings.missing_owned,
             diagnoses: &findings.diagnoses,
             elastic: ElasticContext { workloads: &snapshot.scaled, ..ElasticContext::default() },
             ..DecisionContext::default()

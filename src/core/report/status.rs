@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::hold::Hold;
 use super::{OutdatedEngine, Picture, Segments, Would, coordination};
-use crate::api::status::{Condition, RecoveryState};
+use crate::api::status::{Condition, ProvisioningState, RecoveryState};
 use crate::model::{Group, LetGo};
 use crate::plan::Batch;
 use crate::plan::rollout::{RoleRollout, Stage, stage_text, waits_for};
@@ -49,6 +49,9 @@ pub struct Status<'a> {
     /// Pods whose engine counts pods that are no longer as many.
     #[serde(rename = "outdatedEngines", skip_serializing_if = "Vec::is_empty")]
     outdated_engines: Vec<OutdatedEngine<'a>>,
+    /// Requests for nodes, from the status.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    provisioning: &'a [ProvisioningState],
     /// The fit of coordinations whose batches wait for room, as `rolegate fit` reports it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fit: Vec<Value>,
@@ -156,6 +159,7 @@ impl<'a> Status<'a> {
             elastic: picture.group().and_then(|group| Segments::of(group, &picture.seen)),
             recoveries: &status.recoveries,
             outdated_engines: OutdatedEngine::all_of(picture),
+            provisioning: &status.provisioning,
             fit: picture.fitted.iter().map(coordination).collect(),
         }
     }

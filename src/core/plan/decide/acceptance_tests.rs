@@ -94,7 +94,8 @@ fn not_there(since: Option<Moment>) -> AcceptanceWait {
 fn jobs(all: &[(&str, bool)]) -> AwaitedObjects {
     let job = |(name, is_true): &(&str, bool)| {
         let since = Some(Moment(5_000));
-        let complete = SeenCondition { kind: "Complete".into(), is_true: *is_true, reason: "".into(), since };
+        let complete =
+            SeenCondition { kind: "Complete".into(), is_true: *is_true, reason: "".into(), message: "".into(), since };
         ((*name).into(), Arc::new(SeenObject { created: None, conditions: vec![complete] }))
     };
     let kind = AwaitedKind { group: "batch".to_owned(), kind: "Job".to_owned() };

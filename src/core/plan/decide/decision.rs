@@ -13,6 +13,7 @@ use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::progression::Targets;
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::elastic::ElasticPlan;
+use crate::plan::provision::ProvisionPlan;
 use crate::plan::recovery::RecoveryPlan;
 use crate::plan::rollout::RolloutPlan;
 use crate::plan::view::{HeldPod, Lack, PodRef};
@@ -65,6 +66,8 @@ pub struct Decision {
     pub elastic: Option<ElasticPlan>,
     /// The batches to recreate, and the progress of each.
     pub recovery: RecoveryPlan,
+    /// The requests for nodes.
+    pub provision: ProvisionPlan,
     /// Workloads that roles lack.
     pub lacking: Vec<Lacking>,
 }

@@ -41,16 +41,17 @@ use self::holds::{Kept, Turns};
 use self::lacking::{Lacking, lacking};
 use self::missing_pods::{Diagnosis, MissingPods};
 use self::objections::Objections;
-use self::placed::{GivenUp, Pin, PlacedWait};
-use self::pod_groups::MissingPodGroup;
+use self::placed::{GivenUp, Pin, Placed, PlacedWait};
+use self::pod_groups::MissingOwned;
 use self::progression::{Targets, targets};
 use self::unmade::Unmade;
 use crate::api::status::RecoveryState;
 use crate::model::{Group, HoldReason};
-use crate::plan::elastic::{self, Deferral, ElasticContext, ElasticPlan};
+use crate::plan::elastic::{self, Deferral, ElasticContext, ElasticPlan, RoomWait};
 use crate::plan::placement::Placer;
+use crate::plan::provision::{ProvisionContext, ProvisionPlan, plan_provision};
 use crate::plan::recovery::entry::Phase;
-use crate::plan::recovery::{RecoveryContext, plan_recovery};
+use crate::plan::recovery::{BatchId, RecoveryContext, plan_recovery};
 use crate::plan::rollout::{RolloutPlan, Rollouts, plan_rollout, stages};
 use crate::plan::view::{GroupView, HeldPod, PodRef};
 use crate::rules::Violation;
@@ -69,7 +70,7 @@ pub struct DecisionContext<'a> {
     /// The uids of objects with a write in flight: their release may be done by now.
     pub in_flight: Option<&'a HashSet<Arc<str>>>,
     /// PodGroups whose creation failed and is tried again after a pause.
-    pub missing_pod_groups: &'a [MissingPodGroup],
+    pub missing_owned: &'a [MissingOwned],
     /// The reasons why pods do not appear, as far as they are known.
     pub diagnoses: &'a [Diagnosis],
     /// Units that have waited long enough: they are released without their missing pods.
@@ -90,6 +91,8 @@ pub struct DecisionContext<'a> {
     pub frees_unknown_roles: bool,
     /// The inputs for a group whose workloads are scaled.
     pub elastic: ElasticContext<'a>,
+    /// The inputs for requests for nodes.
+    pub provision: &'a ProvisionContext<'a>,
     /// The inputs for the recovery of batches.
     pub recovery: &'a RecoveryContext<'a>,
 }
@@ -112,10 +115,13 @@ pub(in crate::plan) fn decide(
     let mut release: Vec<_> = may_go.map(|pod| release_of(pod, view, &released)).collect();
 
     let place = (context, &objections.recovering.plan);
-    let (mut domains, without_place) = placing::place(group, view, &mut release, place, placer.as_deref_mut());
-    let room_wait = unmade
+    let (mut domains, mut without_place) = placing::place(group, view, &mut release, place, placer.as_deref_mut());
+    let mut room_wait = unmade
         .zip(placer)
         .and_then(|(unmade, placer)| unmade.ask(&mut released, (&mut domains, &without_place), placer));
+    let provision = provision(group, view, &domains, rollouts, context);
+    let grows = group.batched().next().map(|(coordination, _)| coordination.index).zip(room_wait.as_mut());
+    tell_of_requests(&provision, &mut without_place, grows);
     let Objections { mis_stamped, mut recovering, incomplete } = objections;
     recovering.go_together(view, &mut release, &without_place);
     let allowed = released.clone();
@@ -137,7 +143,7 @@ pub(in crate::plan) fn decide(
     let (recovery, recreated) = recovering.end();
     held.extend(mis_stamped.explain(group).chain(without_place).chain(recreated));
     held.extend(context.refused.and_then(|refused| holds::refused(&release, refused)));
-    held.extend(pod_groups::explain(group, view, &release, context.missing_pod_groups));
+    held.extend(pod_groups::explain(group, view, &release, context.missing_owned));
 
     let elastic = scaled(group, view, &released, rollouts, context).map(|plan| ElasticPlan { room_wait, ..plan });
     let rollout = rollout(rollouts, view, (&release, &released, elastic.as_ref()), context);
@@ -159,7 +165,38 @@ pub(in crate::plan) fn decide(
         placed: domains,
         elastic,
         recovery,
+        provision,
         lacking,
+    }
+}
+
+/// Plans the requests for nodes for the batches that have no room.
+fn provision(
+    group: &Group,
+    view: &GroupView,
+    placed: &Placed,
+    rollouts: &Rollouts,
+    context: DecisionContext<'_>,
+) -> ProvisionPlan {
+    let is_placed = |(index, batch): BatchId| placed.domains.get(&index).is_some_and(|own| own.contains_key(&batch));
+    let missing: Vec<_> = context.missing_owned.iter().map(|missing| (&*missing.name, &*missing.why)).collect();
+    let own = ProvisionContext { missing: &missing, ..*context.provision };
+    let batches = (&placed.no_room, is_placed);
+    plan_provision(group, view, batches, (context.domain_keys, &rollouts.pauses.objects), own)
+}
+
+/// Sets what is told of batches without room, for which nodes are requested or were in vain. `grows` is the coordination of an
+/// elastic group, with the wait of its next batch.
+fn tell_of_requests(plan: &ProvisionPlan, held: &mut [Held], grows: Option<(usize, &mut RoomWait)>) {
+    for held in held.iter_mut().filter(|held| held.reason == HoldReason::NoRoom) {
+        let id = held.coordination.as_ref().map(|of| of.index).zip(held.batch);
+        if let Some(told) = id.and_then(|id| plan.told.get(&id)) {
+            (held.reason, held.message) = (told.reason, told.message.clone());
+        }
+    }
+    let Some((index, wait)) = grows.filter(|(_, wait)| wait.reason == HoldReason::NoRoom) else { return };
+    if let Some(told) = plan.told.get(&(index, wait.batch)) {
+        (wait.reason, wait.message) = (told.reason, told.message.clone());
     }
 }
 

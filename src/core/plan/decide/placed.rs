@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::plan::decide::held::CoordinationRef;
+use crate::plan::provision::NoRoom;
+use crate::plan::recovery::BatchId;
 use crate::plan::view::PodRef;
 
 pub(in crate::plan) type Domains = BTreeMap<u32, String>;
@@ -17,6 +19,8 @@ pub type Pin = BTreeMap<String, String>;
 pub struct Placed {
     /// The domains by coordination, as position in the list of the group: committed before any pod is released there.
     pub domains: BTreeMap<usize, Domains>,
+    /// Batches without room for which nodes may be requested.
+    pub no_room: BTreeMap<BatchId, NoRoom>,
     /// Batches that leave their committed domain.
     pub moved: Vec<Moved>,
     /// Batches that have a domain, or had it for too long, and are not bound.

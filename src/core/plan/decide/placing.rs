@@ -15,6 +15,8 @@ use crate::plan::decide::placed::{Awaits, Domains, GivenUp, Moved, Pin, Placed};
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::line::Closed;
 use crate::plan::placement::{Answer, NoFit, Placer, Request};
+use crate::plan::provision::NoRoom;
+use crate::plan::provision::entry::{Sample, Sorts};
 use crate::plan::recovery::RecoveryPlan;
 use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, ReplicaIs};
 
@@ -131,6 +133,7 @@ impl<'a> Placing<'a, '_> {
         let given_up = self.given_up(index).map(|known| known.domain.as_str()).filter(|_| others.is_empty());
         if let Some(before) = is_full.filter(|_| others.is_empty() && committed.is_none()) {
             let message = format!("{name} is held: {} does not fit", self.batching.batch_name(before));
+            self.lacks_room(index, &message);
             return self.hold(HoldReason::NoRoom, index, &message, &pods);
         }
         let uids: Vec<_> = pods.iter().map(|pod| pod.pod.uid.clone()).collect();
@@ -179,6 +182,9 @@ impl<'a> Placing<'a, '_> {
             Answer::NoRoom { why, closed } => {
                 *is_full = Some(index);
                 let why = no_room(self.batching, self.key, index, &why, closed.as_ref());
+                if others.is_empty() {
+                    self.lacks_room(index, &why);
+                }
                 self.hold(HoldReason::NoRoom, index, &why, &pods);
             }
             Answer::AfterOthers => {
@@ -199,6 +205,29 @@ impl<'a> Placing<'a, '_> {
             }
             Answer::Anywhere => {}
         }
+    }
+
+    /// Notes that a batch lacks room, if nodes are requested then.
+    fn lacks_room(&mut self, index: u32, why: &str) {
+        if self.coordination.provision().is_some() {
+            let lacks = NoRoom::of(self.sorts(index), self.key, self.placer, why);
+            self.placed.no_room.insert((self.coordination.index, index), lacks);
+        }
+    }
+
+    /// Returns the pods of a batch by sort; `None` while they do not all exist, or are not known.
+    fn sorts(&self, index: u32) -> Option<Sorts> {
+        let mut sorts = Sorts::default();
+        for (name, role) in self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))) {
+            let ordinals = self.batching.ordinals(name, index, role.desired);
+            if !role.all_in(ordinals.clone(), ReplicaIs::Complete) {
+                return None;
+            }
+            for pod in ordinals.flat_map(|ordinal| role.replicas.pods_of(ordinal)) {
+                sorts.add(name, self.placer.needs_of(&pod.pod.uid)?, 1, || Sample::Pod(pod.pod.clone()));
+            }
+        }
+        Some(sorts)
     }
 
     /// Removes the pods that Kueue still holds, and returns the others. When Kueue admits pods it may choose their nodes, which

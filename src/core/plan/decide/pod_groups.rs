@@ -132,9 +132,9 @@ pub fn lasting_pod_groups(group: &Group, view: &GroupView) -> BTreeSet<(ObjectKi
     all.iter().filter_map(|gang| Some((gang.gangs.policy.kind()?, gang.name()))).collect()
 }
 
-/// A PodGroup whose creation failed.
+/// An owned object whose creation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MissingPodGroup {
+pub struct MissingOwned {
     pub name: String,
     pub why: String,
 }
@@ -186,11 +186,11 @@ pub fn awaited(group: &Group, view: &GroupView, release: &[Release]) -> BTreeMap
 }
 
 /// Returns one entry for each batch with pods that may go and wait for PodGroups that could not be created. It names the first.
-pub(super) fn explain(group: &Group, view: &GroupView, release: &[Release], missing: &[MissingPodGroup]) -> Vec<Held> {
+pub(super) fn explain(group: &Group, view: &GroupView, release: &[Release], missing: &[MissingOwned]) -> Vec<Held> {
     let mut all = BTreeMap::<_, (Held, BTreeSet<String>)>::new();
     for Release { pod, .. } in release.iter().filter(|release| release.at_once && !missing.is_empty()) {
         let Some(of) = pod_group_of(group, view, pod) else { continue };
-        let Some(MissingPodGroup { name, why }) = missing.iter().find(|missing| missing.name == of.name) else {
+        let Some(MissingOwned { name, why }) = missing.iter().find(|missing| missing.name == of.name) else {
             continue;
         };
         let batch = of.batch;

@@ -171,7 +171,7 @@ fn committed_pods_say_which_pod_group_they_lack() {
         Release { pod: mk_held(&name, role, ordinal), at_once, pin: BTreeMap::new() }
     };
     let release = [pod("prefill", 3, true), pod("prefill", 4, true), pod("decode", 3, true), pod("prefill", 7, false)];
-    let missing = |name: &str| MissingPodGroup { name: name.to_owned(), why: "no such kind".to_owned() };
+    let missing = |name: &str| MissingOwned { name: name.to_owned(), why: "no such kind".to_owned() };
     let view = view(0, false);
     let held = explain(&group(), &view, &release, &[missing("pd-pd-1"), missing("pd-pd-2")]);
     let seen: Vec<_> = held.iter().map(|held| (held.batch, held.reason, held.message.as_str())).collect();

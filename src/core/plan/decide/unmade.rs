@@ -2,9 +2,11 @@
 //! when the next batch fits by its pod templates; its room is kept until its pods exist.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use crate::model::{Batching, Coordination, Group, HoldReason};
+use crate::api::scheduling::SchedulingPod;
+use crate::model::{Batching, Coordination, Group, HoldReason, WorkloadKey};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::all_or_nothing::batch_waits;
 use crate::plan::decide::held::Held;
@@ -12,10 +14,16 @@ use crate::plan::decide::placed::{Awaits, Domains, Placed};
 use crate::plan::decide::placing::{no_room, used};
 use crate::plan::elastic::RoomWait;
 use crate::plan::placement::{Answer, Needs, Placer, Request, unmade};
+use crate::plan::provision::NoRoom;
+use crate::plan::provision::entry::{Sample, Sorts};
+use crate::plan::recovery::BatchId;
 use crate::plan::view::GroupView;
 
 /// The maximum number of pods of one batch to ask room for: no domain has room for more.
 const MOST_PODS: usize = 10_000;
+
+/// The needs of the pods of one replica by template, each with the number of these pods.
+type ReplicaNeeds = Vec<(Arc<Needs>, u32)>;
 
 /// The batches that may run, lack pods, and have no released pod.
 pub(super) struct Unmade<'a> {
@@ -96,6 +104,9 @@ impl<'a> Unmade<'a> {
                 Some(_) if !is_new => {}
                 Some(Answer::NoRoom { why, closed }) => {
                     let why = no_room(self.batching, self.key, batch, &why, closed.as_ref());
+                    if self.coordination.provision().is_some() {
+                        given.no_room.extend(self.lack_room(batch, &why, placer));
+                    }
                     return Some(self.wait(batch, HoldReason::NoRoom, &why, released));
                 }
                 Some(Answer::AfterOthers) => {
@@ -140,21 +151,12 @@ impl<'a> Unmade<'a> {
     fn needs(&self, batch: u32, placer: &Placer<'_>) -> Option<Vec<Arc<Needs>>> {
         let mut all = Vec::new();
         for name in self.batching.sizes.keys() {
-            let role = self.view.roles.get(name)?;
-            let ordinals = self.batching.ordinals(name, batch, role.desired);
-            let key = self.group.role(name)?.workload.key.as_ref()?;
-            let workload = self.context.elastic.workloads.iter().find(|workload| workload.key == *key)?;
-            let sibling = role.replicas.pods().next().and_then(|(_, pod)| placer.load_of(&pod.pod.uid));
             let mut replica = Vec::new();
-            for (pod, count) in &workload.replica.0 {
-                let mut needs = Needs::of(pod).ok()?;
-                needs.load.priority = needs.load.priority.max(sibling.map_or(i32::MIN, |load| load.priority));
-                needs.load.never_preempts |= sibling.is_some_and(|load| load.never_preempts);
-                needs.keeps_together = key.kind.row().numbered;
-                let count = usize::try_from(*count).ok().filter(|count| *count <= MOST_PODS)?;
-                replica.extend(std::iter::repeat_n(Arc::new(needs), count));
+            for (needs, count) in self.replica(name, placer)?.1 {
+                let count = usize::try_from(count).ok().filter(|count| *count <= MOST_PODS)?;
+                replica.extend(std::iter::repeat_n(needs, count));
             }
-            for _ in ordinals {
+            for _ in self.ordinals(name, batch)? {
                 all.extend(replica.iter().cloned());
                 if all.len() > MOST_PODS {
                     return None;
@@ -162,6 +164,54 @@ impl<'a> Unmade<'a> {
             }
         }
         Some(all)
+    }
+
+    fn ordinals(&self, role: &str, batch: u32) -> Option<Range<u32>> {
+        Some(self.batching.ordinals(role, batch, self.view.roles.get(role)?.desired))
+    }
+
+    /// Returns the workload of a role, and the needs of the pods of one replica by template, each with the number of these pods.
+    fn replica(&self, role: &str, placer: &Placer<'_>) -> Option<(&'a WorkloadKey, ReplicaNeeds)> {
+        let key = self.group.role(role)?.workload.key.as_ref()?;
+        let workload = self.context.elastic.workloads.iter().find(|workload| workload.key == *key)?;
+        let mut pods = self.view.roles.get(role)?.replicas.pods();
+        let sibling = pods.next().and_then(|(_, pod)| placer.load_of(&pod.pod.uid));
+        let needs = |(pod, count): &(SchedulingPod, u32)| {
+            let mut needs = Needs::of(pod).ok()?;
+            needs.load.priority = needs.load.priority.max(sibling.map_or(i32::MIN, |load| load.priority));
+            needs.load.never_preempts |= sibling.is_some_and(|load| load.never_preempts);
+            needs.keeps_together = key.kind.row().numbered;
+            Some((Arc::new(needs), *count))
+        };
+        Some((key, workload.replica.0.iter().map(needs).collect::<Option<_>>()?))
+    }
+
+    /// Returns the pods of a batch by sort; `None` while they are not known.
+    fn sorts(&self, batch: u32, placer: &Placer<'_>) -> Option<Sorts> {
+        let mut sorts = Sorts::default();
+        for name in self.batching.sizes.keys() {
+            let replicas = u32::try_from(self.ordinals(name, batch)?.len()).ok()?;
+            let (key, replica) = self.replica(name, placer)?;
+            for (part, (needs, pods)) in replica.iter().enumerate().filter(|(_, (_, pods))| *pods > 0 && replicas > 0) {
+                sorts.add(name, needs, pods.saturating_mul(replicas), || Sample::Workload(key.clone(), part));
+            }
+        }
+        Some(sorts)
+    }
+
+    /// Returns what this batch and those after it lack, for which nodes may be requested.
+    fn lack_room(&self, batch: u32, why: &str, placer: &Placer<'_>) -> BTreeMap<BatchId, NoRoom> {
+        let most = self.coordination.provision().map_or(0, |provision| provision.max_segments_ahead);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let all = self.batches.iter().copied().filter(|other| *other >= batch).take(most);
+        let of = |other: u32| {
+            let [name, before] = [other, batch].map(|batch| self.batching.batch_name(batch));
+            let behind = format!("{name} is not made yet: {before} does not fit");
+            let why = if other == batch { why } else { &behind };
+            let lacks = NoRoom::of(self.sorts(other, placer), self.key, placer, why);
+            ((self.coordination.index, other), lacks)
+        };
+        all.map(of).collect()
     }
 
     fn wait(&self, batch: u32, reason: HoldReason, why: &str, released: &mut BTreeMap<String, u32>) -> RoomWait {

@@ -35,7 +35,11 @@ impl ElasticPlan {
             return ("ScaleInDeferred", self.deferred_text(deferral));
         }
         if let Some(wait) = &self.room_wait {
-            let reason = if wait.reason == HoldReason::NoRoom { "NoRoom" } else { "RoomUnknown" };
+            let reason = match wait.reason {
+                HoldReason::NoRoom => "NoRoom",
+                HoldReason::NodesRequested => "NodesRequested",
+                _ => "RoomUnknown",
+            };
             return (reason, format!("{released} of {} released: {}", counted(*wanted), wait.message));
         }
         if released == wanted {

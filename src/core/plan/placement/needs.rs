@@ -150,6 +150,28 @@ impl Needs {
     }
 }
 
+impl Needs {
+    /// Returns a hash of the amounts and of the nodes that the pod selects: what an edit of its template changes, and nothing that
+    /// changes by itself.
+    pub fn shape(&self) -> String {
+        names::digest(&format!("{:?}", self.of_template()))
+    }
+
+    /// Reports whether both have one [`Self::shape`].
+    pub fn is_shaped_like(&self, other: &Self) -> bool {
+        self.of_template() == other.of_template()
+    }
+
+    const fn of_template(&self) -> OfTemplate<'_> {
+        let Self { load: Load { amounts, ports, .. }, node_selector, node_affinity, tolerations, .. } = self;
+        ((amounts, ports.as_slice()), (node_selector, node_affinity, tolerations.as_slice()))
+    }
+}
+
+/// What the template of a pod decides: what the pod takes, and the nodes that it selects.
+type OfTemplate<'a> =
+    ((&'a Amounts, &'a [HostPort]), (&'a BTreeMap<String, String>, &'a Option<NodeSelector>, &'a [Toleration]));
+
 /// The key of interchangeable pods, as far as other pods do not matter.
 pub(super) type Alike<'a> = (
     (&'a Load, &'a BTreeMap<String, String>, &'a Option<NodeSelector>, &'a [Toleration]),

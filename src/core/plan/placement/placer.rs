@@ -1,14 +1,15 @@
 //! Placement of the batches of one group, one after another.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::capacity::{Capacity, HOSTNAME};
-use super::filter::Refusal;
+use super::filter::{NodeFacts, Refusal};
 use super::line::{Closed, Line, Turn};
 use super::needs::{Load, Needs};
 use super::place::{Fit, NoFit, Placement, Question, place, preempted};
+use super::room::NodeRoom;
 use crate::model::batching::{CLUSTER, CLUSTER_KEY};
 use crate::model::{GroupKey, WhenNoFit};
 
@@ -205,6 +206,31 @@ impl<'a> Placer<'a> {
         kept.iter().for_each(|uid| capacity.give_back(uid));
     }
 
+    /// Returns the needs of a pod without a node, as far as observed.
+    pub fn needs_of(&self, uid: &str) -> Option<&Arc<Needs>> {
+        let Sight::Known(capacity) = &self.sight else { return None };
+        capacity.needs(uid)
+    }
+
+    /// Returns the domains in which a node has room for one of these pods.
+    pub fn some_room(&self, key: &str, pods: &[Arc<Needs>]) -> BTreeSet<String> {
+        let Sight::Known(capacity) = &self.sight else { return BTreeSet::new() };
+        let takes = |room: &NodeRoom, facts: &NodeFacts, needs: &Needs| {
+            let mut amounts = needs.load.amounts.iter();
+            room.free_pods() > 0
+                && facts.refusal(needs).is_none()
+                && amounts.all(|(resource, amount)| room.free(resource) >= *amount)
+        };
+        let mut found = BTreeSet::new();
+        for (_, room, facts) in capacity.room().nodes() {
+            let domain = facts.label(key).filter(|domain| !found.contains(*domain));
+            if let Some(domain) = domain.filter(|_| pods.iter().any(|needs| takes(room, facts, needs))) {
+                found.insert(domain.to_owned());
+            }
+        }
+        found
+    }
+
     /// Returns the load of an existing pod, as far as observed.
     pub fn load_of(&self, uid: &str) -> Option<&Load> {
         let Sight::Known(capacity) = &self.sight else { return None };
@@ -315,7 +341,7 @@ impl Batch<'_, '_> {
         if let Some(placement) = placed.or_else(|| self.assume_in(domain, needs)) {
             return Some(self.answer(&placement, needs));
         }
-        let goes_all_the_same = !self.request.others.is_empty() || self.request.when_no_fit != WhenNoFit::Hold;
+        let goes_all_the_same = !self.request.others.is_empty() || !self.request.when_no_fit.holds();
         // The pods follow their batch, but not to a node whose kubelet refuses them again.
         if goes_all_the_same && !self.request.refused_by.is_empty() {
             let none = BTreeMap::new();
@@ -400,7 +426,7 @@ impl Batch<'_, '_> {
         }
         let best = why.best.as_ref().and_then(|best| best.domain.clone());
         let domain = match self.request.when_no_fit {
-            WhenNoFit::Hold => None,
+            WhenNoFit::Hold | WhenNoFit::Provision => None,
             WhenNoFit::Release => best.clone(),
             WhenNoFit::Preempt => {
                 let room = preempted(self.capacity.room(), needs);

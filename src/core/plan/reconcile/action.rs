@@ -11,9 +11,10 @@ use crate::plan::decide::placed::Pin;
 use crate::plan::decide::pod_groups::{BatchPodGroup, MemberEdit};
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::marks::Mark;
+use crate::plan::provision::entry::RequestObject;
 use crate::plan::reconcile::dropped::StatusCarrier;
 use crate::plan::reconcile::events::EventNote;
-use crate::plan::reconcile::pod_group_memory::{FoundPodGroup, PodGroupId};
+use crate::plan::reconcile::owned_memory::{FoundOwned, OwnedId};
 use crate::plan::reconcile::tries::{Read, Try};
 use crate::plan::recovery::{Judged, Suspect};
 use crate::plan::view::{HeldPod, LabelledPlace, PodRef};
@@ -31,6 +32,8 @@ pub enum Action {
         /// The domain or node that the pod is bound to.
         pin: Pin,
         queued: Queued,
+        /// The ProvisioningRequest whose nodes the pod takes, and its class.
+        consumes: Option<(String, String)>,
     },
     /// Set or remove labels of a pod, and its deletion cost.
     Mark(Mark),
@@ -40,12 +43,12 @@ pub enum Action {
     WriteStatus(StatusWrite),
     /// Change a workload by one step, if the workload has not changed since it was read.
     Step(Step),
-    /// Write the PodGroup of a batch.
-    WritePodGroup {
-        /// The group, whose object owns the PodGroup.
+    /// Write an object that the carrier of the group owns.
+    WriteOwned {
+        /// The group, whose object is the owner.
         group: Arc<Group>,
-        id: PodGroupId,
-        write: PodGroupWrite,
+        id: OwnedId,
+        write: OwnedWrite,
     },
     /// Read live what the watches do not show.
     Read(Question),
@@ -116,12 +119,14 @@ pub enum Step {
 }
 
 #[derive(Clone, Debug)]
-pub enum PodGroupWrite {
-    /// Create it, or relax it to this minimum of members.
+pub enum OwnedWrite {
+    /// Create a PodGroup, or relax it to this minimum of members.
     Ensure(BatchPodGroup),
+    /// Create an object of a request for nodes.
+    Create(RequestObject),
     /// Relax one that is left over: no more pods will name it, and those that do must not wait for others.
     Relax(u32),
-    /// Delete it: its batch no longer exists, and no pod names it.
+    /// Delete it: nothing asks for it any more, and no pod names it.
     Remove,
 }
 
@@ -132,8 +137,8 @@ pub enum Question {
     Group,
     /// The running pods, before they count for a group that has never committed anything.
     Pods,
-    /// The PodGroups that were created for batches of the group, whose object owns them.
-    PodGroups { group: Arc<Group>, kinds: BTreeSet<ObjectKind> },
+    /// The objects that were created for batches of the group, whose object owns them.
+    Owned { group: Arc<Group>, kinds: BTreeSet<ObjectKind> },
     /// Whether replicas that look lost are lost.
     Losses {
         group: Arc<Group>,
@@ -195,9 +200,9 @@ pub enum Target {
     Object(Arc<str>),
     /// The replicas of a workload.
     Replicas { role: String, uid: Arc<str>, replicas: u32 },
-    PodGroup {
-        id: PodGroupId,
-        /// The minimum of members; `None` for a PodGroup that is deleted.
+    Owned {
+        id: OwnedId,
+        /// The minimum of members of a PodGroup, 1 for another object; `None` for one that is deleted.
         members: Option<u32>,
     },
 }
@@ -209,11 +214,11 @@ pub enum Answer {
     Group { failed: bool },
     /// The index knows all pods that run, unless the read has failed and is to be tried again.
     Pods { failed: bool },
-    PodGroups {
+    Owned {
         /// The uid of the object that carries the group.
         owner: String,
-        /// The PodGroups; `None` if the read is to be tried again.
-        found: Option<Vec<FoundPodGroup>>,
+        /// The objects; `None` if the read is to be tried again.
+        found: Option<Vec<FoundOwned>>,
     },
     /// The verdicts; `None` if the read is to be tried again.
     Losses(Option<Vec<Judged>>),
@@ -237,7 +242,7 @@ impl Action {
             Self::Step(Step::Replicas { role, workload, replicas, .. }) => {
                 Target::Replicas { role: role.clone(), uid: workload.uid.clone(), replicas: *replicas }
             }
-            Self::WritePodGroup { id, write, .. } => Target::PodGroup { id: id.clone(), members: write.members() },
+            Self::WriteOwned { id, write, .. } => Target::Owned { id: id.clone(), members: write.members() },
             Self::Read(question) => return Some(Ended::Read(question.without_findings(failure.is_some()))),
             Self::Publish { .. } => return None,
         };
@@ -266,12 +271,12 @@ impl Ended {
             Self::Written { target, .. } | Self::StatusDropped { target, .. } => match target {
                 Target::Status => return None,
                 Target::Object(uid) | Target::Replicas { uid, .. } => Try::Object(uid.clone()),
-                Target::PodGroup { id, .. } => Try::PodGroup(id.clone()),
+                Target::Owned { id, .. } => Try::Owned(id.clone()),
             },
             Self::Read(answer) => match answer {
                 Answer::Group { .. } => Try::Read(Read::Group),
                 Answer::Pods { .. } => Try::Read(Read::Pods),
-                Answer::PodGroups { owner, .. } => Try::PodGroupsOf(owner.clone()),
+                Answer::Owned { owner, .. } => Try::OwnedBy(owner.clone()),
                 Answer::Losses(_) => Try::Read(Read::Losses),
                 Answer::Gone(_) => Try::Read(Read::Gone),
                 Answer::MissingPods(_) | Answer::Surge(_) => return None,
@@ -286,7 +291,7 @@ impl Ended {
             Self::Read(
                 Answer::Group { failed: true }
                 | Answer::Pods { failed: true }
-                | Answer::PodGroups { found: None, .. }
+                | Answer::Owned { found: None, .. }
                 | Answer::Losses(None),
             ) => Some(""),
             _ => None,
@@ -303,10 +308,11 @@ impl StatusWrite {
     }
 }
 
-impl PodGroupWrite {
+impl OwnedWrite {
     fn members(&self) -> Option<u32> {
         match self {
             Self::Ensure(gang) => Some(gang.min_member),
+            Self::Create(_) => Some(1),
             Self::Relax(members) => Some(*members),
             Self::Remove => None,
         }
@@ -318,7 +324,7 @@ impl Question {
         match self {
             Self::Group => Answer::Group { failed },
             Self::Pods => Answer::Pods { failed },
-            Self::PodGroups { group, .. } => Answer::PodGroups { owner: group.carrier.uid.clone(), found: None },
+            Self::Owned { group, .. } => Answer::Owned { owner: group.carrier.uid.clone(), found: None },
             Self::Losses { .. } => Answer::Losses(None),
             Self::MissingPods { .. } => Answer::MissingPods(Vec::new()),
             Self::Surge { .. } => Answer::Surge(Vec::new()),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::HoldReason;
 use crate::plan::decide::batches::BatchState;
 use crate::plan::elastic::SegmentCounts;
+use crate::plan::provision::entry;
 use crate::plan::reconcile::timing::ReleaseTimer;
 use crate::plan::recovery::entry::Phase;
 
@@ -22,6 +23,8 @@ pub struct Decided {
     pub batches: BTreeMap<BatchState, u32>,
     pub segments: SegmentCounts,
     pub recoveries: Vec<Phase>,
+    /// Requests for nodes.
+    pub requests: Vec<entry::Phase>,
     /// Batches that look broken and are not made anew for now.
     pub paused: u32,
     /// Rollouts at a pause of their steps.

@@ -133,7 +133,12 @@ impl Reported {
             .collect();
         // A batch whose release is being committed will be reported as released.
         let commits = seen.needs_commit(group);
-        let is_over = |what: &What| !(held.contains_key(what) || is_turn(what.1) || (commits && what.2.is_some()));
+        // That nodes are requested makes no room yet.
+        let goes_on = |what: &What| {
+            let requested = (what.0.clone(), HoldReason::NodesRequested, what.2);
+            held.contains_key(what) || what.1 == HoldReason::NoRoom && held.contains_key(&requested)
+        };
+        let is_over = |what: &What| !(goes_on(what) || is_turn(what.1) || (commits && what.2.is_some()));
         let cleared = |(what, told): (&What, &Told)| {
             EventNote::over(format!("{} {}", what.1, subject(what)), &told.message, told.roles.clone())
         };
@@ -220,7 +225,13 @@ const fn is_turn(reason: HoldReason) -> bool {
 /// Reports whether a person should look at the hold.
 pub const fn is_warning(reason: HoldReason) -> bool {
     !(is_turn(reason)
-        || matches!(reason, HoldReason::IncompleteBatch | HoldReason::ScaleInDeferred | HoldReason::GatedByOthers))
+        || matches!(
+            reason,
+            HoldReason::IncompleteBatch
+                | HoldReason::ScaleInDeferred
+                | HoldReason::GatedByOthers
+                | HoldReason::NodesRequested
+        ))
 }
 
 /// Returns the stored released counts.

@@ -50,6 +50,11 @@ impl<K: Ord + Clone, V> Timed<K, V> {
         self.0.get(key).map(|(since, _)| *since)
     }
 
+    /// Returns all states, each with the time for which it has lasted.
+    pub(in crate::plan) fn lasting(&self, now: Uptime) -> Vec<(K, Duration)> {
+        self.0.iter().map(|(key, (since, _))| (key.clone(), now.saturating_sub(*since))).collect()
+    }
+
     /// Returns the states that have lasted this long.
     pub(in crate::plan) fn overdue(&self, after: Duration, now: Uptime) -> Vec<K> {
         self.0.iter().filter(|(_, (since, _))| *since + after <= now).map(|(key, _)| key.clone()).collect()

@@ -17,13 +17,14 @@ use crate::plan::reconcile::events::Reported;
 use crate::plan::reconcile::lasting::Timed;
 use crate::plan::reconcile::look::Looks;
 use crate::plan::reconcile::movement::Movement;
+use crate::plan::reconcile::owned_memory::{OwnedId, OwnedMemory};
 use crate::plan::reconcile::pod_events::ReportedPods;
-use crate::plan::reconcile::pod_group_memory::{PodGroupId, PodGroupMemory};
 use crate::plan::reconcile::presence::Presence;
 use crate::plan::reconcile::probes::{GivenUpUntil, MissingPodsProbe, SurgeProbe};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::recovery_memory::RecoveryMemory;
 use crate::plan::reconcile::refusing::Refusing;
+use crate::plan::reconcile::request_events::ReportedRequests;
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
 use crate::plan::reconcile::scales::ElasticMemory;
@@ -32,6 +33,7 @@ use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::tree_memory::TreeMemory;
 use crate::plan::reconcile::tries::{Tries, Try};
 use crate::plan::reconcile::uptime::Uptime;
+use crate::plan::recovery::BatchId;
 use crate::plan::rollout::{Late, Rollouts};
 use crate::plan::view::{GroupPods, HeldPod, PodRef, Snapshot};
 
@@ -40,7 +42,7 @@ use crate::plan::view::{GroupPods, HeldPod, PodRef, Snapshot};
 pub(in crate::plan) struct Memory {
     pub(in crate::plan) last_pass: Option<Uptime>,
     pub(in crate::plan) tries: Tries,
-    pub(in crate::plan) pod_groups: PodGroupMemory,
+    pub(in crate::plan) owned: OwnedMemory,
     pub(in crate::plan) status: StatusWrites,
     pub(in crate::plan) presence: Presence,
     pub(in crate::plan) pods: PodWrites,
@@ -85,6 +87,7 @@ pub(in crate::plan) struct Told {
     pub(in crate::plan) pods: ReportedPods,
     pub(in crate::plan) rollouts: ReportedRollouts,
     pub(in crate::plan) recoveries: ReportedRecoveries,
+    pub(in crate::plan) requests: ReportedRequests,
 }
 
 /// Since when, and until when, things are as they are.
@@ -94,6 +97,8 @@ pub(in crate::plan) struct Waits {
     pub(in crate::plan) incomplete: Timed<AllOrNothing>,
     /// Batches with a domain whose pods have no node.
     pub(in crate::plan) placed: Timed<PlacedWait>,
+    /// Batches without room for which nodes are to be requested.
+    pub(in crate::plan) no_room: Timed<BatchId>,
     /// Domains in which batches got no node in time.
     pub(in crate::plan) given_up: GivenUpUntil,
     /// Nodes whose kubelets refuse pods.
@@ -118,11 +123,11 @@ impl Memory {
 
     /// Returns the number of remembered objects.
     pub(in crate::plan) fn len(&self) -> usize {
-        let Waits { given_up, refusing, unclaimed, .. } = &self.waits;
-        let waits = given_up.len() + refusing.len() + unclaimed.len() + self.tree.unbound.len();
+        let Waits { given_up, no_room, refusing, unclaimed, .. } = &self.waits;
+        let waits = given_up.len() + no_room.len() + refusing.len() + unclaimed.len() + self.tree.unbound.len();
         self.recovery.len()
             + self.tries.len()
-            + self.pod_groups.len()
+            + self.owned.len()
             + self.pods.given.len()
             + self.pods.moved.len()
             + self.pods.deleted.len()
@@ -197,8 +202,8 @@ impl Memory {
             Answer::Group { failed: false } => self.looks.show_group(self.looks.group),
             Answer::Pods { failed: false } => self.looks.show_pods(),
             Answer::Group { failed: true } | Answer::Pods { failed: true } => {}
-            Answer::PodGroups { owner, found } => {
-                found.into_iter().for_each(|found| self.pod_groups.found(owner.clone(), found));
+            Answer::Owned { owner, found } => {
+                found.into_iter().for_each(|found| self.owned.found(owner.clone(), found));
             }
             Answer::Losses(judged) => self.recovery.looked(judged, now),
             Answer::MissingPods(diagnoses) => self.missing_pods.answered(diagnoses, now),
@@ -226,7 +231,7 @@ impl Memory {
     /// Removes what is remembered of objects that no longer exist.
     fn forget_gone(&mut self, snapshot: &Snapshot) {
         let owner = snapshot.claims.as_ref().map(|claims| claims.group.carrier.uid.as_str());
-        owner.into_iter().for_each(|owner| self.pod_groups.keep_only(owner));
+        owner.into_iter().for_each(|owner| self.owned.keep_only(owner));
         let others = snapshot.claims.iter().flat_map(|claims| &claims.others).map(|other| other.carrier.uid.as_str());
         self.status.dropped.keep_only(&others.clone().chain(owner).collect());
         let PodWrites { placed, deleted, .. } = &mut self.pods;
@@ -244,7 +249,7 @@ impl Memory {
         let present: HashSet<_> = pods.chain(workloads).chain(scaled).chain(others).collect();
         self.tries.keep_only(|one| match one {
             Try::Object(uid) => present.contains(&**uid),
-            Try::PodGroup(PodGroupId { owner: of, .. }) | Try::PodGroupsOf(of) => owner == Some(of.as_str()),
+            Try::Owned(OwnedId { owner: of, .. }) | Try::OwnedBy(of) => owner == Some(of.as_str()),
             Try::Read(_) => true,
         });
     }
@@ -278,14 +283,14 @@ mod tests {
     #[test]
     fn what_failed_is_forgotten_with_its_object() {
         let mut memory = Memory::new(Uptime::ZERO);
-        let id = |owner: &str| PodGroupId { owner: owner.to_owned(), kind: KUBE_POD_GROUP, name: "pd-c0-0".to_owned() };
+        let id = |owner: &str| OwnedId { owner: owner.to_owned(), kind: KUBE_POD_GROUP, name: "pd-c0-0".to_owned() };
         let object = |uid: &str| Try::Object(uid.into());
-        let failed = [object("a"), object("b"), Try::PodGroup(id("old")), Try::PodGroup(id("new"))];
+        let failed = [object("a"), object("b"), Try::Owned(id("old")), Try::Owned(id("new"))];
         failed.iter().for_each(|one| _ = memory.tries.end(one.clone(), Some(""), Uptime::ZERO));
-        [id("old"), id("new")].into_iter().for_each(|id| memory.pod_groups.ended(id, Some(4), None));
+        [id("old"), id("new")].into_iter().for_each(|id| memory.owned.ended(id, Some(4), None));
         memory.forget_gone(&snapshot("new", &["b"]));
         let left = failed.each_ref().map(|one| memory.tries.has_failed(one));
         assert_eq!(left, [false, true, false, true]);
-        assert_eq!([id("old"), id("new")].map(|id| memory.pod_groups.members(&id)), [None, Some(4)]);
+        assert_eq!([id("old"), id("new")].map(|id| memory.owned.members(&id)), [None, Some(4)]);
     }
 }

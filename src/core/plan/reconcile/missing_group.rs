@@ -114,6 +114,7 @@ impl Pass<'_> {
     pub(in crate::plan) fn let_go(&mut self, snapshot: &Snapshot) {
         self.memory.decided = Decided::default();
         self.release_all(snapshot);
+        self.drop_requests(snapshot);
         // Pods are no longer taken away, and routers rely on their labels.
         for pod in snapshot.pods.iter().filter(|pod| pod.draining) {
             self.mark(Mark::draining(&pod.pod, false, true));

@@ -15,6 +15,7 @@ use crate::plan::decide::pod_groups::{self, pod_group_of};
 use crate::plan::elastic::{ElasticContext, ElasticPlan};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
+use crate::plan::provision::{ProvisionContext, ProvisionPlan};
 use crate::plan::reconcile::action::{About, Action, Extent, MissingLabels, Question, StatusWrite};
 use crate::plan::reconcile::behind::behind;
 use crate::plan::reconcile::events::EventNote;
@@ -23,12 +24,13 @@ use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::{IncompleteBatch, LoopOptions};
 use crate::plan::reconcile::pod_events::PodHold;
 use crate::plan::reconcile::probes::ProbeStep;
+use crate::plan::reconcile::request_events::RequestNews;
 use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::tries::{Begin, Try};
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::recovery::{BrakeContext, RecoveryContext, RecoveryPlan, Tally};
+use crate::plan::recovery::{BatchId, BrakeContext, RecoveryContext, RecoveryPlan, Tally};
 use crate::plan::status::{conditions, has_ours, transition_times};
-use crate::plan::view::{GroupView, PodFacts, PodRef, Snapshot, count};
+use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, Snapshot, count};
 
 /// The minimum interval between writes of a status that differs only in counts.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
@@ -41,6 +43,13 @@ pub(in crate::plan) const NEXT_TURN: Duration = Duration::from_millis(10);
 fn no_recovery_begins(group: &Group, view: &GroupView, snapshot: &Snapshot) -> bool {
     let has_adopted = || view.roles.values().any(|role| role.replicas.has_adopted());
     group.deleting || !snapshot.faults.is_empty() || group.status.draining.is_some() || has_adopted()
+}
+
+/// Returns the request whose nodes a pod takes.
+fn consumed(group: &Group, decision: &Decision, pod: &HeldPod) -> Option<(String, String)> {
+    let consumed = &decision.provision.consumed;
+    let mut batches = group.batches_of(pod.role(), pod.ordinal).filter(|_| !consumed.is_empty());
+    batches.find_map(|batch| consumed.get(&(batch.coordination.index, batch.index)).cloned())
 }
 
 pub(in crate::plan) struct Pass<'a> {
@@ -57,6 +66,8 @@ pub(in crate::plan) struct Pass<'a> {
     pub(in crate::plan) placer: Option<Placer<'a>>,
     /// The time that the release of a batch took, if it has just ended.
     pub(in crate::plan) released: Option<Duration>,
+    /// Changes of requests for nodes.
+    pub(in crate::plan) requests: Vec<RequestNews>,
     /// The context of recoveries of other groups.
     pub(in crate::plan) brake: BrakeContext,
 }
@@ -130,6 +141,8 @@ impl Pass<'_> {
             unready: &overdue_recoveries,
             brake: self.brake,
         };
+        let missing = self.memory.owned.missing(&group.carrier.uid);
+        let lacking_room = self.memory.waits.no_room.lasting(self.now);
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
@@ -140,12 +153,13 @@ impl Pass<'_> {
             stalled,
             refused: Some(&refused),
             in_flight: Some(self.memory.tries.objects()),
-            missing_pod_groups: &self.memory.pod_groups.missing(&group.carrier.uid),
+            missing_owned: &missing,
             diagnoses: self.memory.missing_pods.diagnoses(),
             overdue: &overdue,
             surge: self.memory.surges.proven(),
             not_yet_told: &not_yet_told,
             frees_unknown_roles: self.options.frees_unknown_roles,
+            provision: &self.requests_of(group, snapshot, &lacking_room),
             elastic: ElasticContext {
                 workloads: &snapshot.scaled,
                 drained,
@@ -179,6 +193,7 @@ impl Pass<'_> {
             events.extend(report);
             self.pass_again(again);
         }
+        events.extend(self.tell_of_requests(group, &decision.provision));
         events.extend(self.memory.status.events(group));
         self.publish(About::Group(group.clone()), events);
         self.tell_pods(group, view, decision);
@@ -194,7 +209,7 @@ impl Pass<'_> {
         self.renew(rollouts, &decision.rollout, view);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);
-        self.pod_groups(group, view, snapshot);
+        self.owned(group, view, snapshot, &decision.provision);
         self.recreate(decision);
         self.recover(group, &decision.recovery, snapshot);
         self.release_those_that_go(group, view, decision, snapshot);
@@ -222,10 +237,36 @@ impl Pass<'_> {
             let labels = MissingLabels::of(group, pod);
             let pod_groups = pod_groups::edits(group, pod, pod_group.as_ref());
             let (pod_ref, pin, queued) = (pod.pod.clone(), release.pin.clone(), pod.queued);
-            if self.begin(Action::Release { pod: pod_ref, labels, pod_groups, pin, queued }) {
+            let consumes = consumed(group, decision, pod);
+            if self.begin(Action::Release { pod: pod_ref, labels, pod_groups, pin, queued, consumes }) {
                 self.memory.give(pod);
             }
         }
+    }
+
+    /// Returns the inputs for requests for nodes.
+    fn requests_of<'b>(
+        &self,
+        group: &Group,
+        snapshot: &Snapshot,
+        waited: &'b [(BatchId, Duration)],
+    ) -> ProvisionContext<'b> {
+        let asks = group.batched().any(|(coordination, _)| coordination.provision().is_some());
+        ProvisionContext {
+            off: !self.options.allowed.provision,
+            now: asks.then(|| Moment::parse(self.now_text)).flatten(),
+            rests: group.deleting || !snapshot.faults.is_empty(),
+            waited,
+            missing: &[],
+        }
+    }
+
+    /// Notes the changes of requests for nodes; returns their Events.
+    fn tell_of_requests(&mut self, group: &Group, plan: &ProvisionPlan) -> Vec<EventNote> {
+        let (events, news) = self.memory.told.requests.news(group, Moment::parse(self.now_text));
+        self.requests.extend(news);
+        self.memory.decided.requests = plan.phases().collect();
+        events
     }
 
     /// Returns the time for recoveries; `None` if no batch is recovered.
@@ -303,7 +344,8 @@ impl Pass<'_> {
         }
     }
 
-    /// Notes since when placed batches wait, and plans another pass if the group waits for its turn.
+    /// Notes since when placed batches wait, and since when others lack room, and plans another pass if the group waits for its
+    /// turn.
     fn placed(&mut self, decision: &Decision) {
         let Placed { waits, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
@@ -313,6 +355,9 @@ impl Pass<'_> {
         let again = self.memory.waits.given_up.give_up(given_up, after, now);
         self.pass_again(again);
         self.pass_again(is_next.then(|| now + NEXT_TURN));
+        let ProvisionPlan { lacking, due, .. } = &decision.provision;
+        self.memory.waits.no_room.note(lacking.iter().copied(), Duration::ZERO, now);
+        self.pass_again(due.map(|due| now + due));
     }
 
     /// Recreates pods with the wrong stamp, and placed pods that got no node.
@@ -374,7 +419,8 @@ impl Pass<'_> {
 
     /// Releases a pod whose metadata stays; returns whether that begins now.
     pub(in crate::plan) fn release(&mut self, pod: &PodRef, pin: Pin, queued: Queued) -> bool {
-        self.begin(Action::Release { pod: pod.clone(), labels: None, pod_groups: Vec::new(), pin, queued })
+        let (labels, pod_groups, consumes) = (None, Vec::new(), None);
+        self.begin(Action::Release { pod: pod.clone(), labels, pod_groups, pin, queued, consumes })
     }
 
     /// Begins a write or read, unless the last one is under way, or has failed and must wait; returns whether it begins now.

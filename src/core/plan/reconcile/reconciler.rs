@@ -13,6 +13,7 @@ use crate::plan::reconcile::memory::Memory;
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::queue::Queue;
+use crate::plan::reconcile::request_events::RequestNews;
 use crate::plan::reconcile::subject::Subject;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::recovery::Tally;
@@ -45,6 +46,8 @@ pub struct Reconciler {
     braking: Braking,
     /// The durations of releases since they were last taken.
     released: Vec<Duration>,
+    /// Changes of requests for nodes since they were last taken.
+    requests: Vec<RequestNews>,
 }
 
 impl Reconciler {
@@ -184,9 +187,10 @@ impl Reconciler {
             again: None,
             placer: sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, others_first, now)),
             released: None,
+            requests: Vec::new(),
         };
         pass.run(subject);
-        let Pass { actions, again, released, .. } = pass;
+        let Pass { actions, again, released, requests, .. } = pass;
         if sees || !memory.decided.needs_room {
             self.unkept.remove(key);
         }
@@ -196,6 +200,7 @@ impl Reconciler {
             self.blind.remove(key);
         }
         self.released.extend(released);
+        self.requests.extend(requests);
         let go_on = self.braking.note(key, was, (memory.recovery.tally, memory.recovery.braked));
         self.schedule_all(go_on, now);
         if let Some(at) = again {
@@ -231,8 +236,8 @@ impl Reconciler {
                 memory.tree.committed(memory.status.again_after_failure(now));
                 Some(now)
             }
-            Ended::Written { target: Target::PodGroup { id, members }, failure } => {
-                memory.pod_groups.ended(id, members, failure);
+            Ended::Written { target: Target::Owned { id, members }, failure } => {
+                memory.owned.ended(id, members, failure);
                 // Also after a failure: the waiting pods are told.
                 Some(if members.is_some() { now } else { at })
             }
@@ -268,6 +273,11 @@ impl Reconciler {
     /// batch was found to be next, to the end of the last release of those of its pods that existed by then.
     pub fn take_released(&mut self) -> Vec<Duration> {
         std::mem::take(&mut self.released)
+    }
+
+    /// Returns the changes of requests for nodes since the last call.
+    pub fn take_requests(&mut self) -> Vec<RequestNews> {
+        std::mem::take(&mut self.requests)
     }
 
     /// Returns the last decided number of held pods of all groups by reason.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::plan::reconcile::owned_memory::OwnedId;
 use crate::plan::reconcile::pauses::pause;
-use crate::plan::reconcile::pod_group_memory::PodGroupId;
 use crate::plan::reconcile::uptime::Uptime;
 
 /// A write or live read, of which one at a time is under way.
@@ -12,10 +12,10 @@ use crate::plan::reconcile::uptime::Uptime;
 pub(in crate::plan) enum Try {
     /// A write on the object with this uid.
     Object(Arc<str>),
-    /// A write of the PodGroup of a batch.
-    PodGroup(PodGroupId),
-    /// The list of the PodGroups of the object with this uid.
-    PodGroupsOf(String),
+    /// A write of an object that the carrier of the group owns.
+    Owned(OwnedId),
+    /// The list of the objects that the object with this uid owns.
+    OwnedBy(String),
     /// A read.
     Read(Read),
 }
@@ -77,7 +77,7 @@ impl Tries {
         self.objects.is_empty() && self.others.is_empty()
     }
 
-    /// Reports whether a write is under way, or the list of PodGroups before one.
+    /// Reports whether a write is under way, or the list of owned objects before one.
     pub(in crate::plan) fn writes(&self) -> bool {
         !self.objects.is_empty() || self.others.iter().any(|one| !matches!(one, Try::Read(_)))
     }

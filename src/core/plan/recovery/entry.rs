@@ -113,8 +113,8 @@ pub(super) fn broken(
     state
 }
 
-/// Returns the pause before the next recovery, after `done` recoveries within the window.
-fn pause(done: u32) -> Duration {
+/// Returns the pause before the next recovery or request for nodes, after `done` of them.
+pub(in crate::plan) fn pause(done: u32) -> Duration {
     FIRST_PAUSE.saturating_mul(1 << done.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
 }
 

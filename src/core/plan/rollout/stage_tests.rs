@@ -403,7 +403,13 @@ fn a_step_ends_when_its_object_has_the_condition() {
     }));
     let jobs = |names: &[&str]| {
         let job = |name: &&str| {
-            let complete = SeenCondition { kind: "Complete".into(), is_true: true, reason: "".into(), since: None };
+            let complete = SeenCondition {
+                kind: "Complete".into(),
+                is_true: true,
+                reason: "".into(),
+                message: "".into(),
+                since: None,
+            };
             ((*name).into(), Arc::new(SeenObject { created: None, conditions: vec![complete] }))
         };
         let kind = AwaitedKind { group: "batch".to_owned(), kind: "Job".to_owned() };
@@ -583,8 +589,13 @@ fn an_object_that_does_not_get_its_condition_fails_the_rollout() {
         "steps": [{ "prefill": "30%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }],
     }));
     let check = |is_true: Option<bool>| {
-        let passed =
-            |is_true| SeenCondition { kind: "Passed".into(), is_true, reason: "".into(), since: Some(Moment(7)) };
+        let passed = |is_true| SeenCondition {
+            kind: "Passed".into(),
+            is_true,
+            reason: "".into(),
+            message: "".into(),
+            since: Some(Moment(7)),
+        };
         let known = is_true.map(|is_true| {
             let object = SeenObject { created: None, conditions: vec![passed(is_true)] };
             ("canary".into(), Arc::new(object))

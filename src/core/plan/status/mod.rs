@@ -70,6 +70,7 @@ pub fn status(
         selector: group.elastic.is_some().then(|| elastic::scale_pods::selector(group)),
         draining: draining(group, view, decision),
         recoveries: decision.recovery.entries.clone(),
+        provisioning: decision.provision.entries.clone(),
         summary: Some(Summary {
             segments: segments.map(|s| format!("{}/{}", s.ready, s.total)).unwrap_or_default(),
             ready: format!("{ready}/{desired}"),
@@ -168,6 +169,7 @@ pub fn dropped(written: &GroupStatus, answer: &GroupStatus) -> Vec<&'static str>
         ("selector", written.selector == answer.selector),
         ("draining", written.draining == answer.draining),
         ("recoveries", written.recoveries == answer.recoveries),
+        ("provisioning", written.provisioning == answer.provisioning),
         ("summary", figures(written) == figures(answer)),
     ];
     fields.into_iter().filter(|(_, kept)| !kept).map(|(field, _)| field).collect()
@@ -341,7 +343,7 @@ fn domains_of(domains: Option<&BTreeMap<u32, String>>) -> BTreeMap<String, Strin
 }
 
 /// Reports whether the decided status must be committed: released counts, domains, cohorts, succeeded replicas, the scale-in,
-/// recoveries, complete or accepted batches or the states of rollouts differ from the stored status. They are committed before
+/// recoveries, requests for nodes, complete or accepted batches or the states of rollouts differ from the stored status. They are committed before
 /// pods are released, recreated, updated or deleted.
 pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
     committed_counts(decided) != committed_counts(stored)
@@ -350,6 +352,7 @@ pub fn needs_commit(decided: &GroupStatus, stored: &GroupStatus) -> bool {
         || decided.succeeded != stored.succeeded
         || decided.draining != stored.draining
         || decided.recoveries != stored.recoveries
+        || decided.provisioning != stored.provisioning
         || complete(decided) != complete(stored)
         || accepted_batches(decided) != accepted_batches(stored)
         || steps(decided) != steps(stored)

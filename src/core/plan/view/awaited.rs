@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::api::ConditionedObject;
 use crate::api::status::Condition;
+use crate::api::{ConditionedObject, ObjectKind};
 use crate::model::moment::Moment;
 use crate::model::{AwaitedKind, AwaitedObject};
 
@@ -52,15 +52,28 @@ impl SeenObject {
             kind: condition.r#type.as_str().into(),
             is_true: condition.status == "True",
             reason: condition.reason.as_str().into(),
+            message: Box::default(),
             since: moment(&condition.last_transition_time),
         });
         let phase = (!status.phase.is_empty()).then(|| SeenCondition {
             kind: status.phase.as_str().into(),
             is_true: true,
             reason: Box::default(),
+            message: Box::default(),
             since: None,
         });
         Self { created: moment(&object.metadata.creation_timestamp), conditions: conditions.chain(phase).collect() }
+    }
+}
+
+impl SeenObject {
+    /// Returns the conditions of an object with their messages, which may change often.
+    pub fn with_messages(object: &ConditionedObject) -> Self {
+        let mut seen = Self::of(object);
+        for (seen, condition) in seen.conditions.iter_mut().zip(&object.status.conditions) {
+            seen.message = condition.message.as_str().into();
+        }
+        seen
     }
 }
 
@@ -72,6 +85,8 @@ pub struct SeenCondition {
     pub is_true: bool,
     /// Reason of the object's controller; empty without one.
     pub reason: Box<str>,
+    /// Description; empty where it is not kept.
+    pub message: Box<str>,
     /// Time of the last change of the status.
     pub since: Option<Moment>,
 }
@@ -126,6 +141,30 @@ impl AwaitedObjects {
             Self::AllHold | Self::Given(_) => true,
             Self::Seen(kinds) => !kinds.values().any(|kind| *kind == SeenKind::Unread),
         }
+    }
+
+    /// Reports whether objects of a kind are not watched, as far as is known.
+    pub(in crate::plan) fn leaves_out(&self, kind: ObjectKind) -> bool {
+        matches!(self, Self::Seen(kinds) if !kinds.contains_key(&AwaitedKind::of(kind)))
+    }
+
+    /// Returns the conditions of objects of a kind that belong together: of the first with one that is not True, else of the last.
+    ///
+    /// # Errors
+    ///
+    /// Fails with a text on a kind that is not served.
+    pub(in crate::plan) fn conditions(&self, kind: ObjectKind, names: &[String]) -> Result<Vec<SeenCondition>, String> {
+        let Self::Seen(kinds) = self else { return Ok(Vec::new()) };
+        let known = match kinds.get(&AwaitedKind::of(kind)) {
+            Some(SeenKind::Known(known)) => known,
+            Some(SeenKind::NotServed) => {
+                return Err(format!("no {} is served: its definition is not there", kind.kind));
+            }
+            Some(SeenKind::Unread) | None => return Ok(Vec::new()),
+        };
+        let seen = || names.iter().filter_map(|name| known.get(name.as_str()));
+        let waits = |seen: &&Arc<SeenObject>| seen.conditions.iter().any(|condition| !condition.is_true);
+        Ok(seen().find(waits).or_else(|| seen().next_back()).map(|seen| seen.conditions.clone()).unwrap_or_default())
     }
 
     /// Returns the state of the condition that a segment or step of this number waits for.
@@ -205,6 +244,7 @@ mod tests {
             kind: (*kind).into(),
             is_true: *is_true,
             reason: (*reason).into(),
+            message: Box::default(),
             since: Some(Moment(*since)),
         });
         let object = SeenObject { created: Some(Moment(10)), conditions: conditions.collect() };

@@ -26,6 +26,7 @@ export function parts(data) {
     rollouts(group),
     recoveries(group),
     engines(group),
+    requests(group),
     holds(group),
     conditions(group),
     timeline(data),
@@ -96,6 +97,12 @@ function recoveries({ toldRecoveries }) {
 function engines({ outdatedEngines = [] }) {
   if (outdatedEngines.length === 0) return null;
   return [h("h2", {}, "Engines"), h("ul", {}, outdatedEngines.map(({ sentence }) => h("li", {}, sentence)))];
+}
+
+/** Requests for nodes for batches that fit nowhere, and what became of them. */
+function requests({ toldRequests }) {
+  if (toldRequests.length === 0) return null;
+  return [h("h2", {}, "Requested nodes"), h("ul", {}, toldRequests.map((text) => h("li", {}, text)))];
 }
 
 function rollouts(group) {

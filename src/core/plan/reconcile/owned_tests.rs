@@ -8,7 +8,7 @@ use crate::model::{Claims, GroupKey, MemberKey, names};
 use crate::plan::Reconciler;
 use crate::plan::reconcile::action::{Answer, Ended};
 use crate::plan::reconcile::options::LoopOptions;
-use crate::plan::reconcile::pod_group_memory::FoundPodGroup;
+use crate::plan::reconcile::owned_memory::FoundOwned;
 use crate::plan::test_support::{mk_group, mk_pod};
 use crate::plan::view::PodFacts;
 
@@ -56,19 +56,20 @@ impl Scene {
             self.reconciler.changed([key.clone()], self.now);
             for action in self.reconciler.pass(&key, &snapshot, None, self.now, "2026-01-01T00:00:00Z") {
                 let ended = match &action {
-                    Action::Read(Question::PodGroups { kinds, .. }) => {
+                    Action::Read(Question::Owned { kinds, .. }) => {
                         assert_eq!(*kinds, BTreeSet::from([KUBE_POD_GROUP]));
-                        let old = FoundPodGroup { kind: KUBE_POD_GROUP, name: "pd-pd-0".to_owned(), min_member: 2 };
-                        Some(Ended::Read(Answer::PodGroups { owner: "uid".to_owned(), found: Some(vec![old]) }))
+                        let old = FoundOwned { kind: KUBE_POD_GROUP, name: "pd-pd-0".to_owned(), min_member: 2 };
+                        Some(Ended::Read(Answer::Owned { owner: "uid".to_owned(), found: Some(vec![old]) }))
                     }
                     action => action.ended(None),
                 };
                 told.extend(match &action {
                     Action::Release { pod, pod_groups, .. } => Some(format!("release {}: {pod_groups:?}", pod.name)),
-                    Action::WritePodGroup { id, write, .. } => Some(match write {
-                        PodGroupWrite::Ensure(gang) => format!("ensure {} of {}", id.name, gang.min_member),
-                        PodGroupWrite::Relax(members) => format!("relax {} to {members}", id.name),
-                        PodGroupWrite::Remove => format!("remove {}", id.name),
+                    Action::WriteOwned { id, write, .. } => Some(match write {
+                        OwnedWrite::Ensure(gang) => format!("ensure {} of {}", id.name, gang.min_member),
+                        OwnedWrite::Relax(members) => format!("relax {} to {members}", id.name),
+                        OwnedWrite::Remove => format!("remove {}", id.name),
+                        OwnedWrite::Create(_) => format!("create {}", id.name),
                     }),
                     _ => None,
                 });

@@ -1,0 +1,95 @@
+//! Memory of the objects that the carrier of a group owns.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::api::ObjectKind;
+use crate::plan::decide::pod_groups::MissingOwned;
+
+/// An owned object. One of an earlier carrier of the same name is garbage-collected with that carrier, so the uid of the owner
+/// is a part of the key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OwnedId {
+    /// The uid of the object that carries the group.
+    pub owner: String,
+    pub kind: ObjectKind,
+    pub name: String,
+}
+
+/// An existing object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundOwned {
+    pub kind: ObjectKind,
+    pub name: String,
+    /// The number of pods that start together, for a PodGroup; else 1.
+    pub min_member: u32,
+}
+
+#[derive(Debug, Default)]
+pub(in crate::plan) struct OwnedMemory {
+    /// Existing objects; PodGroups with the lowest minimum of members that they were given.
+    pub(in crate::plan) made: HashMap<OwnedId, u32>,
+    /// Objects that are being deleted, or whose deletion failed, with their members.
+    pub(in crate::plan) going: HashMap<OwnedId, u32>,
+    /// Objects whose creation failed, with the errors.
+    failed: BTreeMap<OwnedId, String>,
+    /// The uid of the carrier whose objects were listed.
+    pub(in crate::plan) listed: Option<String>,
+    /// The uid of a carrier that asked for no object and whose pods named none.
+    pub(in crate::plan) without: Option<String>,
+}
+
+impl OwnedMemory {
+    /// Returns the number of entries.
+    pub(in crate::plan) fn len(&self) -> usize {
+        self.made.len() + self.going.len() + self.failed.len()
+    }
+
+    /// Returns the members of an existing object.
+    pub(in crate::plan) fn members(&self, id: &OwnedId) -> Option<u32> {
+        self.made.get(id).copied()
+    }
+
+    /// Notes a try to create an object or to change its members, or to delete it where `members` is `None`.
+    pub(in crate::plan) fn ended(&mut self, id: OwnedId, members: Option<u32>, failure: Option<String>) {
+        match (failure, members) {
+            (None, members) => {
+                self.going.remove(&id);
+                self.failed.remove(&id);
+                members.into_iter().for_each(|members| _ = self.made.insert(id.clone(), members));
+            }
+            (Some(why), Some(_)) => _ = self.failed.insert(id, why),
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Notes the listed objects. Those created or written meanwhile are kept as known.
+    pub(in crate::plan) fn found(&mut self, owner: String, found: Vec<FoundOwned>) {
+        for FoundOwned { kind, name, min_member } in found {
+            let id = OwnedId { owner: owner.clone(), kind, name };
+            if !self.going.contains_key(&id) {
+                self.made.entry(id).or_insert(min_member);
+            }
+        }
+        self.listed = Some(owner);
+    }
+
+    /// Notes the deletion of an object: a batch that comes back waits for a new one.
+    pub(in crate::plan) fn goes(&mut self, id: &OwnedId) {
+        if let Some(members) = self.made.remove(id) {
+            self.going.insert(id.clone(), members);
+        }
+    }
+
+    /// Removes the objects of other owners.
+    pub(in crate::plan) fn keep_only(&mut self, owner: &str) {
+        self.made.retain(|id, _| id.owner == owner);
+        self.going.retain(|id, _| id.owner == owner);
+        self.failed.retain(|id, _| id.owner == owner);
+    }
+
+    /// Returns the objects of an owner that could not be created. A PodGroup that could not be relaxed exists.
+    pub(in crate::plan) fn missing(&self, owner: &str) -> Vec<MissingOwned> {
+        let missing = self.failed.iter().filter(|(id, _)| id.owner == owner && !self.made.contains_key(id));
+        missing.map(|(id, why)| MissingOwned { name: id.name.clone(), why: why.clone() }).collect()
+    }
+}

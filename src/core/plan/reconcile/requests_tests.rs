@@ -1,0 +1,408 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::api::ConditionedObject;
+use crate::model::moment::Moment;
+use crate::model::{Allowed, AwaitedKind, Claims, GroupKey, names};
+use crate::plan::Reconciler;
+use crate::plan::placement::capacity::HOSTNAME;
+use crate::plan::placement::{Capacity, Sight};
+use crate::plan::provision::entry::{Content, RequestObject};
+use crate::plan::reconcile::action::{Answer, Ended, StatusWrite};
+use crate::plan::reconcile::options::LoopOptions;
+use crate::plan::reconcile::owned_memory::FoundOwned;
+use crate::plan::test_support::{mk_group, mk_pod};
+use crate::plan::view::{AwaitedObjects, PodFacts, SeenKind, SeenObject};
+
+const RACK: &str = "rack";
+/// Seconds since 1970 at the beginning.
+const BEGAN: i64 = 1_767_225_600;
+
+/// Batches of two prefills and a decode that share a rack, each pod with one processor. What the loop asks for is done at once.
+struct Scene {
+    group: Arc<Group>,
+    pods: Vec<PodFacts>,
+    capacity: Capacity,
+    reconciler: Reconciler,
+    now: Duration,
+    may_request: bool,
+    objects: BTreeMap<(&'static str, String), RequestObject>,
+    conditions: Vec<Value>,
+}
+
+fn coordination(when_no_fit: &str, provision: &Value) -> Value {
+    let affinity = json!({ "topologyKey": RACK, "ratios": { "prefill": 2, "decode": 1 }, "batchMode": "Parallel" });
+    let strategy = json!({ "affinityScheduling": affinity });
+    json!([{ "name": "pair", "whenNoFit": when_no_fit, "provision": provision, "strategy": strategy }])
+}
+
+fn group(batches: u32, coordination: &Value) -> Group {
+    let mut group = mk_group(&[("prefill", 2 * batches), ("decode", batches)], coordination);
+    group.carrier.uid = "uid".to_owned();
+    group
+}
+
+impl Scene {
+    fn new(batches: u32, provision: &Value) -> Self {
+        let mut scene = Self {
+            group: Arc::new(group(batches, &coordination("provision", provision))),
+            pods: Vec::new(),
+            capacity: Capacity::default(),
+            reconciler: Reconciler::default(),
+            now: Duration::ZERO,
+            may_request: true,
+            objects: BTreeMap::new(),
+            conditions: Vec::new(),
+        };
+        scene.led_anew();
+        for (role, count) in [("prefill", 2 * batches), ("decode", batches)] {
+            for ordinal in 0..count {
+                scene.pods.push(mk_pod(&format!("{role}-{ordinal}"), role, ordinal));
+            }
+        }
+        (0..scene.pods.len()).for_each(|at| scene.show(at, None));
+        scene
+    }
+
+    /// Lets another process lead.
+    fn led_anew(&mut self) {
+        let allowed = Allowed { provision: self.may_request, ..Allowed::default() };
+        self.reconciler = Reconciler::new(LoopOptions { allowed, ..LoopOptions::default() });
+        self.reconciler.lead(true, [], self.now);
+        self.reconciler.sync([GroupKey::new("ns", "pd")], self.now);
+    }
+
+    fn show(&mut self, at: usize, node: Option<&str>) {
+        let pod = &self.pods[at];
+        let gates = if pod.held { json!([{ "name": names::GATE }]) } else { json!([]) };
+        let containers = json!([{ "resources": { "requests": { "cpu": 1 } } }]);
+        let shown = json!({
+            "metadata": { "uid": &*pod.pod.uid, "namespace": "ns", "labels": { (names::GROUP): "pd" } },
+            "spec": { "nodeName": node, "schedulingGates": gates, "containers": containers },
+        });
+        self.capacity.apply_pod(&serde_json::from_value(shown).unwrap()).unwrap();
+    }
+
+    fn node(&mut self, name: &str, rack: &str, cpu: u32) {
+        let status = json!({
+            "allocatable": { "cpu": cpu.to_string(), "pods": "100" },
+            "conditions": [{ "type": "Ready", "status": "True" }],
+        });
+        let node = json!({ "metadata": { "name": name, "labels": { RACK: rack, HOSTNAME: name } }, "status": status });
+        self.capacity.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
+        self.reconciler.capacity_changed(self.capacity.freed(), self.now);
+    }
+
+    /// Runs passes after this time until nothing more is done; returns what was done with pods and requests. Pods that go have a
+    /// node at once.
+    fn after(&mut self, seconds: u64) -> Vec<String> {
+        self.now += Duration::from_secs(seconds);
+        let mut all = Vec::new();
+        loop {
+            let done = self.pass();
+            if done.is_empty() {
+                return all;
+            }
+            all.extend(done.into_iter().filter(|one| one != "read" && one != "commit"));
+        }
+    }
+
+    fn pass(&mut self) -> Vec<String> {
+        let key = GroupKey::new("ns", "pd");
+        self.now += Duration::from_millis(20);
+        let of = |object: &Value| -> ConditionedObject { serde_json::from_value(object.clone()).unwrap() };
+        let seen = self.conditions.iter().map(of).map(|object| {
+            (object.metadata.name.as_deref().unwrap().into(), Arc::new(SeenObject::with_messages(&object)))
+        });
+        let kinds = [CAPACITY_BUFFER, PROVISIONING_REQUEST].map(AwaitedKind::of);
+        let seen = SeenKind::Known(Arc::new(seen.collect()));
+        let snapshot = Snapshot {
+            claims: Claims::of([self.group.clone()]),
+            pods: self.pods.iter().cloned().collect(),
+            domain_keys: vec![(0, RACK.to_owned())],
+            objects: AwaitedObjects::Seen(kinds.map(|kind| (kind, seen.clone())).into()),
+            ..Snapshot::default()
+        };
+        self.reconciler.changed([key.clone()], self.now);
+        let text = Moment(BEGAN + i64::try_from(self.now.as_secs()).unwrap()).text();
+        let sight = Some(Sight::Known(&mut self.capacity));
+        let actions = self.reconciler.pass(&key, &snapshot, sight, self.now, &text);
+        let mut done = Vec::new();
+        for action in actions {
+            let mut ended = action.ended(None);
+            done.extend(match &action {
+                Action::Read(Question::Owned { .. }) => {
+                    let found = self.objects.values().map(|object| FoundOwned {
+                        kind: object.kind,
+                        name: object.name.clone(),
+                        min_member: 1,
+                    });
+                    let answer = Answer::Owned { owner: "uid".to_owned(), found: Some(found.collect()) };
+                    ended = Some(Ended::Read(answer));
+                    Some("read".to_owned())
+                }
+                Action::Read(_) => Some("read".to_owned()),
+                Action::WriteStatus(StatusWrite::Group { status, .. }) => {
+                    Arc::make_mut(&mut self.group).status = (**status).clone();
+                    Some("commit".to_owned())
+                }
+                Action::Release { pod, pin, consumes, .. } => {
+                    let at = self.pods.iter().position(|known| known.pod == *pod).unwrap();
+                    (self.pods[at].held, self.pods[at].scheduled) = (false, true);
+                    self.show(at, pin.get(HOSTNAME).map(String::as_str));
+                    let consumes = consumes.as_ref().map(|(name, _)| format!(" with {name}")).unwrap_or_default();
+                    Some(format!("release {}{consumes}", pod.name))
+                }
+                Action::WriteOwned { id, write: OwnedWrite::Create(object), .. } => {
+                    // A new leader may not know yet of one that is there.
+                    let known = self.objects.insert((id.kind.kind, id.name.clone()), object.clone());
+                    known.is_none().then(|| format!("make {} {}", id.kind.kind, id.name)).or(Some("read".to_owned()))
+                }
+                Action::WriteOwned { id, write: OwnedWrite::Remove, .. } => {
+                    self.objects.remove(&(id.kind.kind, id.name.clone()));
+                    Some(format!("remove {} {}", id.kind.kind, id.name))
+                }
+                _ => None,
+            });
+            ended.into_iter().for_each(|ended| self.reconciler.ended(key.clone(), ended, self.now));
+        }
+        done
+    }
+
+    fn reason(&self) -> String {
+        self.group.status.summary.as_ref().map(|summary| summary.reason.clone()).unwrap_or_default()
+    }
+
+    fn message(&self) -> String {
+        self.group.status.summary.as_ref().map(|summary| summary.message.clone()).unwrap_or_default()
+    }
+
+    /// Returns batch, phase, attempt and avoided domains of each entry.
+    fn entries(&self) -> Vec<(u32, &str, u32, Vec<&str>)> {
+        let entries = self.group.status.provisioning.iter();
+        entries
+            .map(|entry| {
+                let avoided = entry.avoided.iter().map(String::as_str).collect();
+                (entry.batch, entry.phase.as_str(), entry.attempt, avoided)
+            })
+            .collect()
+    }
+
+    /// Returns the domains that the templates avoid.
+    fn avoided(&self) -> Vec<String> {
+        let of = |object: &RequestObject| match &object.content {
+            Content::Template { domains, .. } => domains.avoided.clone(),
+            _ => Vec::new(),
+        };
+        self.objects.values().flat_map(of).collect()
+    }
+
+    fn edit(&mut self, coordination: &Value) {
+        let batches = u32::try_from(self.pods.len() / 3).unwrap();
+        let status = self.group.status.clone();
+        self.group = Arc::new(group(batches, coordination));
+        Arc::make_mut(&mut self.group).status = status;
+    }
+}
+
+/// The objects of a request for a batch, in the order in which they are made.
+fn objects(batch: u32, attempt: u32) -> Vec<String> {
+    let of = |kind: &'static str| ["decode", "prefill"].map(|role| format!("{kind} pd-pair-{batch}-{attempt}-{role}"));
+    [of("PodTemplate"), of("CapacityBuffer")].concat()
+}
+
+fn each(verb: &str, objects: &[String]) -> Vec<String> {
+    objects.iter().map(|object| format!("{verb} {object}")).collect()
+}
+
+/// The same, as they are removed.
+fn removed(batch: u32, attempt: u32) -> Vec<String> {
+    let made = objects(batch, attempt);
+    each("remove", &[&made[2..], &made[..2]].concat())
+}
+
+#[test]
+fn nodes_are_requested_once_after_the_time_and_the_batch_goes_whole_when_they_are_there() {
+    let mut scene = Scene::new(1, &json!({}));
+    scene.node("a", "r1", 2);
+    assert_eq!(scene.after(0), [""; 0]);
+    assert_eq!((scene.reason().as_str(), scene.entries()), ("NoRoom", vec![]));
+    assert_eq!(scene.after(4), [""; 0]);
+    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+    assert_eq!(scene.entries(), [(0, "Requested", 1, vec!["r1"])], "it would be filled, and bind the rest");
+    assert_eq!(scene.reason(), "NodesRequested");
+    let told = scene.message();
+    assert!(
+        told.starts_with("no rack fits batch 1: best r1 fits 2 of 3 pods, short of 1 cpu; nodes for 3 pods are"),
+        "{told}"
+    );
+    assert_eq!(scene.after(60), [""; 0]);
+    // A part of the nodes is not enough.
+    scene.node("b", "r2", 2);
+    assert_eq!(scene.after(1), [""; 0]);
+    scene.node("c", "r2", 1);
+    let released = ["release decode-0", "release prefill-0", "release prefill-1"].map(str::to_owned);
+    let done = scene.after(1);
+    let (with_gates, later) = done.split_at(5);
+    let mut with_gates = with_gates.to_vec();
+    with_gates.sort();
+    let buffers = &removed(0, 1)[..2];
+    assert_eq!(
+        with_gates,
+        [released.as_slice(), buffers].concat().into_iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+    );
+    assert_eq!(later, &removed(0, 1)[2..], "{done:?}");
+    assert_eq!((scene.entries(), scene.objects.len()), (vec![], 0));
+}
+
+#[test]
+fn without_the_right_nothing_is_requested_and_that_is_told() {
+    let mut scene = Scene::new(1, &json!({}));
+    scene.may_request = false;
+    scene.led_anew();
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    assert_eq!(scene.after(60), [""; 0]);
+    assert_eq!((scene.reason().as_str(), scene.entries()), ("NoRoom", vec![]));
+    assert!(scene.message().ends_with("no nodes are requested, since rolegate runs without `--allow provision`"));
+}
+
+#[test]
+fn a_request_that_is_in_vain_is_given_up_and_made_again_elsewhere_after_growing_pauses() {
+    let mut scene = Scene::new(1, &json!({ "after": "1s", "deadline": "2m" }));
+    scene.after(0);
+    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+    assert_eq!(scene.entries(), [(0, "Requested", 1, vec![])]);
+    scene.node("a", "r1", 2);
+    assert_eq!(scene.after(118), [""; 0]);
+    assert_eq!(scene.after(2), removed(0, 1));
+    assert_eq!(scene.entries(), [(0, "GivenUp", 1, vec!["r1"])]);
+    assert_eq!(scene.reason(), "NoRoom");
+    let told = scene.message();
+    assert!(told.contains("request 1 for nodes was given up: not all nodes came within 2m: no rack fits"), "{told}");
+    assert_eq!(scene.after(9), [""; 0]);
+    assert_eq!(scene.after(2), each("make", &objects(0, 2)));
+    assert_eq!(scene.avoided(), ["r1", "r1"]);
+    scene.node("b", "r2", 1);
+    assert_eq!(scene.after(121), removed(0, 2));
+    assert_eq!(scene.entries(), [(0, "GivenUp", 2, vec!["r1", "r2"])]);
+    assert_eq!(scene.after(18), [""; 0], "the pause is longer");
+    assert_eq!(scene.after(3), each("make", &objects(0, 3)));
+    // Nothing came elsewhere: any rack is as good as another.
+    assert_eq!(scene.after(121), removed(0, 3));
+    assert_eq!(scene.entries(), [(0, "GivenUp", 3, vec![])]);
+}
+
+#[test]
+fn another_leader_goes_on_at_each_step() {
+    let mut scene = Scene::new(1, &json!({ "after": "1s", "deadline": "2m" }));
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    scene.after(1);
+    for passes in 0..6 {
+        let mut scene = Scene::new(1, &json!({ "after": "1s", "deadline": "2m" }));
+        scene.node("a", "r1", 2);
+        scene.after(0);
+        scene.now += Duration::from_secs(1);
+        (0..passes).for_each(|_| _ = scene.pass());
+        scene.led_anew();
+        scene.after(0);
+        scene.after(2);
+        assert_eq!((scene.entries(), scene.objects.len()), (vec![(0, "Requested", 1, vec!["r1"])], 4), "{passes}");
+        scene.now += Duration::from_secs(120);
+        (0..passes).for_each(|_| _ = scene.pass());
+        scene.led_anew();
+        scene.after(0);
+        assert_eq!((scene.entries(), scene.objects.len()), (vec![(0, "GivenUp", 1, vec![])], 0), "{passes}");
+        scene.after(11);
+        scene.node("b", "r2", 3);
+        (0..passes).for_each(|_| _ = scene.pass());
+        scene.led_anew();
+        scene.after(0);
+        assert_eq!((scene.entries(), scene.objects.len()), (vec![], 0), "{passes}");
+        assert!(scene.pods.iter().all(|pod| !pod.held), "{passes}");
+    }
+}
+
+#[test]
+fn an_edit_in_the_middle_takes_the_request_away_or_makes_another() {
+    let mut scene = Scene::new(1, &json!({ "after": "1s" }));
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    scene.after(1);
+    scene.edit(&coordination("provision", &json!({ "after": "1s", "by": "ProvisioningRequest", "class": "c" })));
+    let done = scene.after(0);
+    assert!(removed(0, 1).iter().all(|one| done.contains(one)), "{done:?}");
+    assert_eq!(scene.entries(), [(0, "Requested", 2, vec!["r1"])]);
+    let kinds: Vec<_> = scene.objects.keys().map(|(kind, name)| format!("{kind} {name}")).collect();
+    let templates = ["decode", "prefill"].map(|role| format!("PodTemplate pd-pair-0-2-{role}"));
+    assert_eq!(kinds, [templates.as_slice(), &["ProvisioningRequest pd-pair-0-2".to_owned()]].concat());
+    scene.edit(&coordination("hold", &Value::Null));
+    scene.after(0);
+    assert_eq!((scene.entries(), scene.objects.len()), (vec![], 0));
+}
+
+#[test]
+fn nodes_are_requested_for_as_many_batches_as_asked_for_and_no_more() {
+    let mut scene = Scene::new(3, &json!({ "after": "1s", "maxSegmentsAhead": 2 }));
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    scene.after(1);
+    assert_eq!(scene.entries(), [(0, "Requested", 1, vec!["r1"]), (1, "Requested", 1, vec!["r1"])]);
+    assert_eq!(scene.objects.len(), 8);
+    // With the first gone, it is the turn of the third.
+    scene.node("b", "r2", 3);
+    scene.after(0);
+    scene.after(2);
+    assert_eq!(scene.entries(), [(1, "Requested", 1, vec!["r1"]), (2, "Requested", 1, vec!["r1"])]);
+    assert_eq!((scene.objects.len(), scene.pods.iter().filter(|pod| !pod.held).count()), (8, 3));
+}
+
+#[test]
+fn a_provisioning_request_is_consumed_and_goes_when_its_pods_have_nodes() {
+    let mut scene = Scene::new(1, &json!({ "after": "1s", "by": "ProvisioningRequest" }));
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    scene.after(1);
+    assert!(scene.objects.contains_key(&("ProvisioningRequest", "pd-pair-0-1".to_owned())));
+    scene.node("b", "r2", 3);
+    let done = scene.after(0);
+    let released = ["decode-0", "prefill-0", "prefill-1"].map(|pod| format!("release {pod} with pd-pair-0-1"));
+    assert_eq!(done[..3], released);
+    assert_eq!((scene.entries(), scene.objects.len()), (vec![], 0));
+}
+
+#[test]
+fn a_request_that_the_autoscaler_refuses_is_given_up_at_once() {
+    let mut scene = Scene::new(1, &json!({ "after": "1s", "by": "ProvisioningRequest" }));
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    scene.after(1);
+    let condition = json!({ "type": "Failed", "status": "True", "reason": "OutOfResources", "message": "no more" });
+    scene.conditions = vec![json!({ "metadata": { "name": "pd-pair-0-1" }, "status": { "conditions": [condition] } })];
+    scene.after(1);
+    assert_eq!((scene.entries(), scene.objects.len()), (vec![(0, "GivenUp", 1, vec![])], 0));
+    assert!(scene.message().contains("request 1 for nodes was given up: Failed=True (OutOfResources): no more"));
+}
+
+#[test]
+fn a_buffer_that_karpenter_cannot_place_is_given_up_when_that_lasts() {
+    let mut scene = Scene::new(1, &json!({ "after": "1s" }));
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    scene.after(1);
+    let buffer = |message: &str| {
+        let condition =
+            json!({ "type": "Provisioning", "status": "False", "reason": "RequiresNewCapacity", "message": message });
+        json!({ "metadata": { "name": "pd-pair-0-1-prefill" }, "status": { "conditions": [condition] } })
+    };
+    scene.conditions = vec![buffer("2/2 virtual pods required new capacity")];
+    scene.after(61);
+    assert_eq!(scene.entries(), [(0, "Requested", 1, vec!["r1"])]);
+    scene.conditions = vec![buffer("1/2 virtual pods required new capacity, 1 failed")];
+    scene.after(1);
+    assert_eq!(scene.entries(), [(0, "GivenUp", 1, vec![])], "it was the wrong rack to leave out");
+}
