@@ -221,7 +221,7 @@ impl Replica {
         let options = LoopOptions {
             missing_group: MissingGroup::ReleaseAfter(MISSING),
             vanished_grace: GRACE,
-            allowed: Allowed { scale: true, recovery: true },
+            allowed: Allowed::ALL,
             ..LoopOptions::default()
         };
         let mut replica = Self {

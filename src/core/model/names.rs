@@ -93,6 +93,13 @@ pub const BORN_AS: &str = "rolegate.dev/born-as";
 /// that kind is not served, it is unknown whether the group is gone.
 pub const CARRIER: &str = "rolegate.dev/carrier";
 
+/// Label of the objects that request nodes, and of the pods that they are for: the name of the request.
+pub const REQUEST: &str = "rolegate.dev/request";
+/// cluster-autoscaler: the ProvisioningRequest whose nodes a pod uses (annotation).
+pub const CONSUME_REQUEST: &str = "autoscaling.x-k8s.io/consume-provisioning-request";
+/// cluster-autoscaler: the class of that ProvisioningRequest (annotation).
+pub const REQUEST_CLASS: &str = "autoscaling.x-k8s.io/provisioning-class-name";
+
 /// Finalizer of ClusterTopologies: it keeps a topology until nothing refers to it.
 pub const TOPOLOGY_FINALIZER: &str = "rolegate.dev/topology-protection";
 
