@@ -147,8 +147,20 @@ pub const OF_RECOVERY: &[Right] = &[of(
      rollout that goes back are deleted.",
 )];
 
+/// Rights for `--allow provision`.
+pub const OF_PROVISION: &[Right] = &[
+    of(
+        &["autoscaling.x-k8s.io"],
+        &["capacitybuffers", "provisioningrequests"],
+        &["get", "list", "watch", "create", "delete"],
+        "Nodes are requested for batches that fit nowhere.",
+    ),
+    of(&[""], &["podtemplates"], &["get", "list", "create", "delete"], "The shapes of the pods that they are for."),
+];
+
 /// Rights for each value of `--allow`.
-pub const OF_ALLOWED: &[(Allow, &[Right])] = &[(Allow::Scale, OF_SCALE), (Allow::Recovery, OF_RECOVERY)];
+pub const OF_ALLOWED: &[(Allow, &[Right])] =
+    &[(Allow::Scale, OF_SCALE), (Allow::Recovery, OF_RECOVERY), (Allow::Provision, OF_PROVISION)];
 /// Rights for `doctor` as run by `helm test`, besides the Secret of the certificates and the dry-run pod.
 pub const OF_DOCTOR: &[Right] = &[
     of(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &["get"], "Installed kinds and their fields."),
@@ -231,6 +243,13 @@ pub const OF_UNINSTALL: &[Right] = &[
     of(&["apps"], &["statefulsets"], &["list", "patch"], "Partitions of frozen workloads."),
     of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], &["list", "patch"], "The same."),
     of(TOPOLOGIES, &["clustertopologies"], &["list", "patch"], "Finalizer of rolegate."),
+    of(
+        &["autoscaling.x-k8s.io"],
+        &["capacitybuffers", "provisioningrequests"],
+        &["list", "delete"],
+        "Requests for nodes, which nobody would take back.",
+    ),
+    of(&[""], &["podtemplates"], &["list", "delete"], "The same."),
     Right {
         groups: &["apps"],
         resources: &["deployments"],

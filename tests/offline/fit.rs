@@ -247,3 +247,64 @@ fn a_group_of_which_no_domain_holds_a_segment_gets_no_size() {
     let alone = fit(folder.path(), &["group.json", "--with", "nodes.yaml", "--domain", "rack"]);
     assert_eq!(alone.status.code(), Some(2), "a domain is asked for with --suggest only");
 }
+
+/// Segments of two prefills of one device and a decode of eight, in racks.
+fn pairs(segments: u32) -> Value {
+    let role = |name: &str, replicas: u32, devices: u32| {
+        let limits = json!({ "limits": { "nvidia.com/gpu": devices } });
+        json!({ "name": name, "replicas": replicas, "template": { "spec": { "containers": [{ "resources": limits }] } } })
+    };
+    let mut pairs = group(1);
+    pairs["spec"]["roles"] = json!([role("prefill", segments * 2, 1), role("decode", segments, 8)]);
+    pairs["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["segmentSize"] =
+        json!({ "prefill": 2, "decode": 1 });
+    pairs
+}
+
+fn shape(name: &str, rack: &str, devices: u32) -> Value {
+    let allocatable = json!({ "nvidia.com/gpu": devices.to_string(), "pods": "110" });
+    let metadata = json!({ "name": name, "labels": { "rack": rack } });
+    json!({ "apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": { "allocatable": allocatable } })
+}
+
+#[test]
+fn missing_nodes_are_counted_by_shape_and_by_domain() {
+    let all = |objects: &[Value]| objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n");
+    let shapes = [shape("small-0", "rack-0", 2), shape("large-0", "rack-0", 8), shape("large-1", "rack-1", 8)];
+    let only_small = [shape("small", "rack-0", 2)];
+    let folder = folder(&[
+        ("group.json", &pairs(3).to_string()),
+        ("nodes.json", &all(&[node(1)])),
+        ("none.json", &json!({ "apiVersion": "v1", "kind": "List", "items": [] }).to_string()),
+        ("shapes.yaml", &all(&shapes)),
+        ("small.yaml", &all(&only_small)),
+        ("group-as-shape.yaml", &pairs(3).to_string()),
+        ("broken.yaml", &all(&[node(1)]).replace("\"8\"", "\"eight\"")),
+    ]);
+    let lacks = |nodes: &str, shapes: &str| {
+        let output = fit(folder.path(), &["group.json", "--with", nodes, "--provision", shapes]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        let lines = text.lines().filter(|line| line.contains("lacks") || line.contains("no number"));
+        (output.status.code(), lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>())
+    };
+    // One node is there with room for the decode of the first segment.
+    let expected = ["segment 1 lacks 1 × small-0 in rack-0", "segment 2 lacks 1 × large-0 and 1 × small-0 in rack-0"];
+    let (code, lines) = lacks("nodes.json", "shapes.yaml");
+    assert_eq!((code, &lines[..2]), (Some(1), &expected.map(str::to_owned)[..]));
+    assert_eq!(lines.len(), 3);
+    // From no node at all.
+    assert_eq!(lacks("none.json", "shapes.yaml").1.len(), 3);
+    // No number of small nodes takes a decode: what comes after it is not looked at.
+    let (_, lines) = lacks("none.json", "small.yaml");
+    assert_eq!(lines, ["segment 1 fits with no number of the new nodes"]);
+    let output =
+        fit(folder.path(), &["group.json", "--with", "nodes.json", "--provision", "shapes.yaml", "-o", "json"]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let first = json!({ "index": 0, "domain": "rack-0", "nodes": { "small-0": 1 } });
+    assert_eq!(answer.pointer("/groups/0/coordinations/0/missing/0"), Some(&first));
+    for (file, expected) in [("group-as-shape.yaml", "is no Node"), ("broken.yaml", "\"eight\" is no quantity")] {
+        let output = fit(folder.path(), &["group.json", "--with", "nodes.json", "--provision", file]);
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && errors.contains(expected), "{file}: {errors}");
+    }
+}

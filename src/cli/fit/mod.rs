@@ -20,12 +20,14 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::Value;
 
+use crate::api::Node;
+use crate::api::node::NODE;
 use crate::cli::connection::{LiveArgs, block_on};
 use crate::cli::documents::{Document, Documents};
 use crate::cli::options::WideOutput;
 use crate::cli::progress::Progress;
 use crate::cli::terminal::end;
-use crate::fit::{Cluster, DomainKeys, Fitted, Rooms, Suggestion, fit, suggest};
+use crate::fit::{Cluster, DomainKeys, Fitted, Missing, Rooms, Suggestion, fit, missing, shape, suggest};
 use crate::model::Group;
 use crate::rules::{Violation, judge_group};
 
@@ -41,6 +43,9 @@ pub struct FitArgs {
     /// Try segment sizes in the ratio of the roles: how many segments of each fit, and what they leave unused.
     #[arg(long)]
     suggest: bool,
+    /// Nodes that could be added, each any number of times: print which of them are missing, and in which domain.
+    #[arg(long, value_name = "FILE", conflicts_with = "suggest")]
+    provision: Option<PathBuf>,
     /// Node label of the domains that `--suggest` fills, such as a rack; by default that of the coordination.
     #[arg(long, value_name = "LABEL", requires = "suggest")]
     domain: Option<String>,
@@ -54,16 +59,23 @@ pub struct FitArgs {
 /// The question about each group.
 #[derive(Clone, Copy, Debug)]
 enum Asked<'a> {
-    /// Which batches fit?
-    Batches,
+    /// Which batches fit, and which nodes of these shapes do the others lack?
+    Batches(&'a [Node]),
     /// Which sizes of segments fill the domains of this node label, or of the coordination?
     Sizes(Option<&'a str>),
 }
 
 impl FitArgs {
-    fn asked(&self) -> Asked<'_> {
-        if self.suggest { Asked::Sizes(self.domain.as_deref()) } else { Asked::Batches }
+    fn asked<'a>(&'a self, shapes: &'a [Node]) -> Asked<'a> {
+        if self.suggest { Asked::Sizes(self.domain.as_deref()) } else { Asked::Batches(shapes) }
     }
+}
+
+/// The fit of one coordination.
+struct FittedBatches {
+    fitted: Fitted,
+    rooms: Option<Rooms>,
+    missing: Vec<Missing>,
 }
 
 /// A group and what fits of it.
@@ -75,8 +87,8 @@ struct FittedGroup {
 }
 
 enum Found {
-    /// The batches of each coordination, and the room for them.
-    Batches(Vec<(Fitted, Option<Rooms>)>),
+    /// The batches of each coordination.
+    Batches(Vec<FittedBatches>),
     Sizes(Vec<Suggestion>),
 }
 
@@ -88,14 +100,15 @@ impl FittedGroup {
         cluster: &Cluster,
         asked: Asked<'_>,
     ) -> Self {
-        let with_rooms = |fitted: Fitted| {
-            let rooms = Rooms::of(&fitted, &group, cluster);
-            (fitted, rooms)
-        };
         let found = match asked {
             Asked::Sizes(by) => Found::Sizes(suggest(&group, layers, cluster, by)),
-            Asked::Batches => {
-                Found::Batches(fit(&group, layers, cluster, usize::MAX).into_iter().map(with_rooms).collect())
+            Asked::Batches(shapes) => {
+                let of = |fitted: Fitted| FittedBatches {
+                    rooms: Rooms::of(&fitted, &group, cluster),
+                    missing: if shapes.is_empty() { Vec::new() } else { missing(&group, &fitted, cluster, shapes) },
+                    fitted,
+                };
+                Found::Batches(fit(&group, layers, cluster, usize::MAX).into_iter().map(of).collect())
             }
         };
         Self { group, faults, found }
@@ -104,8 +117,8 @@ impl FittedGroup {
     /// Returns the exit code.
     fn verdict(&self) -> u8 {
         match &self.found {
-            Found::Batches(all) if all.iter().any(|(fitted, _)| fitted.answer.is_err()) => 2,
-            Found::Batches(all) => u8::from(!self.faults.is_empty() || !all.iter().all(|(fitted, _)| fitted.all_fit())),
+            Found::Batches(all) if all.iter().any(|one| one.fitted.answer.is_err()) => 2,
+            Found::Batches(all) => u8::from(!self.faults.is_empty() || !all.iter().all(|one| one.fitted.all_fit())),
             Found::Sizes(all) if all.iter().any(|one| one.answer.is_err()) => 2,
             Found::Sizes(all) => {
                 u8::from(all.iter().any(|one| one.answer.as_ref().is_ok_and(|found| found.sizes.is_empty())))
@@ -122,13 +135,21 @@ pub fn run(args: &FitArgs) -> ExitCode {
 
 /// Like [`run`], but prints to `out`.
 pub fn write(args: &FitArgs, out: &mut impl Write) -> ExitCode {
+    let shapes = match shapes(args.provision.as_deref()) {
+        Ok(shapes) => shapes,
+        Err(unreadable) => {
+            unreadable.iter().for_each(|unreadable| eprintln!("{unreadable}"));
+            return ExitCode::from(2);
+        }
+    };
+    let asked = args.asked(&shapes);
     let files: Vec<_> = args.groups.iter().filter(|group| is_file(group)).map(PathBuf::from).collect();
     match files.len() {
         0 if args.with.is_empty() => block_on(async {
             let connection = args.live.connect(false).await?;
-            Ok(answer(&live::read(&connection, &args.groups, args.asked()).await?, args.output, out))
+            Ok(answer(&live::read(&connection, &args.groups, asked).await?, args.output, out))
         }),
-        count if count == args.groups.len() && !args.live.is_given() => of_files(&files, args, out),
+        count if count == args.groups.len() && !args.live.is_given() => of_files(&files, args, asked, out),
         _ => {
             eprintln!(
                 "rolegate: either groups of a cluster, with -n, --context and --kubeconfig, or files, with --with; what is \
@@ -145,11 +166,35 @@ fn is_file(text: &str) -> bool {
     text == "-" || path.exists() || extension.is_some_and(|extension| ["yaml", "yml", "json"].contains(&extension))
 }
 
-fn of_files(files: &[PathBuf], args: &FitArgs, out: &mut impl Write) -> ExitCode {
+/// Reads the nodes that could be added.
+fn shapes(file: Option<&Path>) -> Result<Vec<Node>, Vec<String>> {
+    let Some(file) = file else { return Ok(Vec::new()) };
+    let read = Documents::read_dump(&[file.to_owned()]);
+    let mut unreadable: Vec<_> = read.unreadable.iter().map(ToString::to_string).collect();
+    let mut shapes = Vec::new();
+    for document in &read.documents {
+        let node = serde_json::from_str::<Node>(&document.json).map_err(|error| error.to_string());
+        let found = match node {
+            _ if !document.is(NODE) => Err("is no Node".to_owned()),
+            Ok(node) => shape(node).map_err(|error| error.to_string()),
+            Err(error) => Err(error),
+        };
+        match found {
+            Ok(shape) => shapes.push(shape),
+            Err(error) => unreadable.push(document.unreadable(&error).to_string()),
+        }
+    }
+    if shapes.is_empty() && unreadable.is_empty() {
+        unreadable.push(format!("{}: no Node in it", file.display()));
+    }
+    if unreadable.is_empty() { Ok(shapes) } else { Err(unreadable) }
+}
+
+fn of_files(files: &[PathBuf], args: &FitArgs, asked: Asked<'_>, out: &mut impl Write) -> ExitCode {
     let (files, with) = (Documents::read_some(files), Documents::read_dump(&args.with));
     let progress = Progress::of("looking for room");
     let mut unreadable: Vec<_> = files.unreadable.iter().chain(&with.unreadable).map(ToString::to_string).collect();
-    let groups = fitted(&files.documents, &with.documents, args.asked(), &mut unreadable);
+    let groups = fitted(&files.documents, &with.documents, asked, &mut unreadable);
     drop(progress);
     if unreadable.is_empty() {
         return answer(&groups, args.output, out);
@@ -173,7 +218,8 @@ fn fitted(files: &[Document], with: &[Document], asked: Asked<'_>, unreadable: &
     if groups.is_empty() && unreadable.is_empty() {
         unreadable.push("rolegate: no RoleBasedGroup and no RoleCoordination in the files".to_owned());
     }
-    if cluster.cluster.room.nodes().next().is_none() && unreadable.is_empty() {
+    let may_have_none = matches!(asked, Asked::Batches(shapes) if !shapes.is_empty());
+    if cluster.cluster.room.nodes().next().is_none() && !may_have_none && unreadable.is_empty() {
         unreadable.push("rolegate: no nodes in the files: add them by --with".to_owned());
     }
     groups
@@ -181,7 +227,7 @@ fn fitted(files: &[Document], with: &[Document], asked: Asked<'_>, unreadable: &
 
 /// Returns the exit code and the JSON output for files.
 pub(in crate::cli) fn data(files: &[Document], with: &[Document], unreadable: &mut Vec<String>) -> (u8, Value) {
-    let groups = fitted(files, with, Asked::Batches, unreadable);
+    let groups = fitted(files, with, Asked::Batches(&[]), unreadable);
     (verdict(&groups), json::answer(&groups))
 }
 

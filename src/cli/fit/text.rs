@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::{FittedGroup, Found, rooms, sizes};
+use super::{FittedBatches, FittedGroup, Found, rooms, sizes};
 use crate::cli::draw::{self, ROOM};
 use crate::cli::terminal::{Style, shown};
-use crate::fit::Fitted;
+use crate::fit::{Fitted, Missing};
 use crate::model::Batching;
 use crate::plan::placement::{NotModelled, Placement, Remedy};
 
@@ -30,7 +30,7 @@ pub(super) fn print(out: &mut impl Write, groups: &[FittedGroup], wide: bool) ->
         if coordinations.is_empty() && fitted.faults.is_empty() {
             writeln!(out, "{title}: no coordination makes batches of it")?;
         }
-        for (coordination, rooms) in coordinations {
+        for FittedBatches { fitted: coordination, rooms, missing } in coordinations {
             let summary = shown(&format!("coordination {:?}: {}", coordination.name, summary(coordination)));
             writeln!(out, "{title}, {summary}")?;
             if let Some(rooms) = rooms {
@@ -39,6 +39,9 @@ pub(super) fn print(out: &mut impl Write, groups: &[FittedGroup], wide: bool) ->
             }
             for line in details(coordination) {
                 writeln!(out, "{}", shown(&line))?;
+            }
+            for missing in missing {
+                writeln!(out, "{}", shown(&lacks(coordination, missing)))?;
             }
         }
     }
@@ -84,6 +87,15 @@ pub fn details(coordination: &Fitted) -> Vec<String> {
     }
     lines.extend(NotModelled::beyond(&answer.not_modelled).map(|beyond| format!("  {beyond}")));
     lines
+}
+
+/// Returns a line on the nodes that a batch lacks.
+fn lacks(coordination: &Fitted, missing: &Missing) -> String {
+    let name = coordination.batching.batch_name(missing.index);
+    let Some(nodes) = &missing.nodes else { return format!("  {name} fits with no number of the new nodes") };
+    let each: Vec<_> = nodes.shapes.iter().map(|(shape, count)| format!("{count} × {shape}")).collect();
+    let within = nodes.domain.as_ref().map(|domain| format!(" in {domain}")).unwrap_or_default();
+    format!("  {name} lacks {}{within}", each.join(" and "))
 }
 
 /// Names a batch with its replicas: `step 2 (10 prefill and 5 decode)`.

@@ -18,7 +18,7 @@ const WORDS: &[(&str, &[&str])] = &[
 ];
 
 /// Lists of enumerated values.
-const LISTS: &[(&str, &[&str])] = &[("allow", &[Allow::Scale.word(), Allow::Recovery.word()])];
+const LISTS: &[(&str, &[&str])] = &[("allow", &[Allow::Scale.word(), Allow::Recovery.word(), Allow::Provision.word()])];
 
 /// Fields of a pod's `securityContext`.
 const POD_SECURITY: &[&str] = &[

@@ -85,11 +85,7 @@ const CONDITIONS: &[Condition] = &[
         helm: "not .Values.recreateMisStamped",
         holds: |choices| !choices.recreate_mis_stamped,
     },
-    Condition {
-        name: "allow",
-        helm: ".Values.allow",
-        holds: |choices| choices.allowed.scale || choices.allowed.recovery,
-    },
+    Condition { name: "allow", helm: ".Values.allow", holds: |choices| choices.allowed != Allowed::default() },
     Condition { name: "ready-kinds", helm: ".Values.readyKinds", holds: |choices| !choices.ready_kinds.is_empty() },
     Condition { name: "mode", helm: r#"ne .Values.mode "enforce""#, holds: |choices| choices.mode != Mode::Enforce },
     Condition { name: "rules", helm: ".Values.rules", holds: |_| true },
@@ -105,6 +101,16 @@ const CONDITIONS: &[Condition] = &[
         name: "not recovery",
         helm: r#"not (has "recovery" .Values.allow)"#,
         holds: |choices| !choices.allowed.recovery,
+    },
+    Condition {
+        name: "provision",
+        helm: r#"has "provision" .Values.allow"#,
+        holds: |choices| choices.allowed.provision,
+    },
+    Condition {
+        name: "not provision",
+        helm: r#"not (has "provision" .Values.allow)"#,
+        holds: |choices| !choices.allowed.provision,
     },
     Condition { name: "host-network", helm: ".Values.hostNetwork", holds: |choices| choices.host_network },
     Condition {

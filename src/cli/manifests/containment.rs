@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::settings::Settings;
 use crate::api::ObjectKind;
 use crate::api::pod::POD;
-use crate::model::{WorkloadKind, names};
+use crate::api::provisioning::{CAPACITY_BUFFER, POD_TEMPLATE, PROVISIONING_REQUEST};
+use crate::model::{CARRIERS, WorkloadKind, names};
 
 /// Prefix of our labels and annotations.
 const PREFIX: &str = "rolegate.dev/";
@@ -26,6 +27,9 @@ const OF_PODS: &[&str] = &[
 
 /// Annotations of pods that rolegate writes where scaling is allowed.
 const OF_SCALED_PODS: &[&str] = &[names::DELETION_COST];
+
+/// Annotations of pods that rolegate writes at the release where it requests nodes.
+const OF_PROVIDED_PODS: &[&str] = &[names::CONSUME_REQUEST, names::REQUEST_CLASS];
 
 const WEBHOOKS: [ObjectKind; 2] = [
     webhook_kind("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
@@ -49,6 +53,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         .chain(webhooks)
         .flat_map(|(kind, changed, so, when)| policy(settings, kind, &changed, so, when))
         .chain(deletions(settings))
+        .chain(REQUESTS.iter().flat_map(|kind| requests(settings, *kind)))
         .collect()
 }
 
@@ -91,7 +96,11 @@ fn of_pods() -> Vec<String> {
     let late = format!("key in ['{}', '{}'] && {released}", names::KEP75_GROUP, names::KEP75_ROLE);
     vec![
         differing(&["metadata", "labels"], Compared::All, &format!("{ours} || ({late})")),
-        differing(&["metadata", "annotations"], Compared::All, &format!("{ours} || key in variables.more")),
+        differing(
+            &["metadata", "annotations"],
+            Compared::All,
+            &format!("{ours} || key in variables.more || (key in variables.atRelease && {released})"),
+        ),
         differing(
             &["spec"],
             Compared::All,
@@ -169,6 +178,35 @@ fn deletions(settings: &Settings) -> [Value; 2] {
     of_pods.policy(settings, &settings.name, None)
 }
 
+/// Objects that rolegate makes where it requests nodes.
+const REQUESTS: [ObjectKind; 3] = [POD_TEMPLATE, CAPACITY_BUFFER, PROVISIONING_REQUEST];
+
+/// Returns the policies for requests for nodes: our own account makes and deletes those of groups only.
+fn requests(settings: &Settings, kind: ObjectKind) -> Vec<Value> {
+    let carriers: Vec<_> = CARRIERS.iter().map(|carrier| format!("'{}/{}'", carrier.group, carrier.kind)).collect();
+    let policy = |(operation, object, suffix): (&'static str, &str, &str)| {
+        let owners = format!("dyn({object}).?metadata.?ownerReferences.orValue([])");
+        let expression = format!(
+            "{owners}.exists(owner, owner.?controller.orValue(false) && owner.apiVersion.split('/')[0] + '/' + owner.kind in [{}])",
+            carriers.join(", ")
+        );
+        let judged = Judged {
+            name: format!("{}-{}-{suffix}", settings.name, kind.plural),
+            so: format!("Which {} our own account may {suffix}: those of groups.", kind.plural),
+            kind,
+            operation,
+            variables: Vec::new(),
+            validation: json!({
+                "expression": expression,
+                "message": format!("rolegate itself may not {suffix} this {}", kind.kind),
+                "reason": "Forbidden",
+            }),
+        };
+        judged.policy(settings, &settings.name, Some("provision"))
+    };
+    [("CREATE", "object", "create"), ("DELETE", "oldObject", "delete")].into_iter().flat_map(policy).collect()
+}
+
 /// Returns the policy for the account of `doctor`: it may create pods as a dry run only.
 pub fn tries(settings: &Settings, account: &str, annotations: &Value) -> [Value; 2] {
     let of_pods = Judged {
@@ -193,8 +231,14 @@ pub fn tries(settings: &Settings, account: &str, annotations: &Value) -> [Value;
 fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, when: Option<&str>) -> [Value; 2] {
     let of_metadata = "['finalizers', 'ownerReferences'].filter(key, dyn(oldObject.metadata)[?key] != \
                        dyn(object.metadata)[?key]).map(key, 'metadata.' + key)";
-    let more = [("scale", OF_SCALED_PODS), ("not scale", &[])].map(|(when, keys)| {
-        json!({ "=": { "name": "more", "expression": format!("{keys:?}").replace('"', "'") }, "?": when })
+    let more = [
+        ("more", "scale", OF_SCALED_PODS),
+        ("more", "not scale", &[]),
+        ("atRelease", "provision", OF_PROVIDED_PODS),
+        ("atRelease", "not provision", &[]),
+    ]
+    .map(|(name, when, keys)| {
+        json!({ "=": { "name": name, "expression": format!("{keys:?}").replace('"', "'") }, "?": when })
     });
     let parts = changed.iter().map(String::as_str).chain([of_metadata]).enumerate();
     let mut variables: Vec<_> =

@@ -6,7 +6,7 @@ use super::settings::Settings;
 use crate::api::ObjectKind;
 use crate::cli::ready_kinds;
 use crate::cli::rights::{
-    OF_CERTIFICATES, OF_PEOPLE, OF_RECOVERY, OF_RECREATION, OF_SCALE, OF_SELECTION, RIGHTS, Right, Scope,
+    OF_CERTIFICATES, OF_PEOPLE, OF_PROVISION, OF_RECOVERY, OF_RECREATION, OF_SCALE, OF_SELECTION, RIGHTS, Right, Scope,
 };
 
 pub fn objects(settings: &Settings) -> Vec<Value> {
@@ -27,6 +27,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         (named("recreation"), OF_RECREATION, Some("recreate-mis-stamped")),
         (named("scale"), OF_SCALE, Some("scale")),
         (named("recovery"), OF_RECOVERY, Some("recovery")),
+        (named("provision"), OF_PROVISION, Some("provision")),
     ] {
         let (cluster, own): (Vec<_>, Vec<_>) = rights.iter().partition(|right| right.scope.place("", "").0.is_none());
         let kinds = [("ClusterRole", cluster), ("Role", own)];

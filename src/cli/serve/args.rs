@@ -333,11 +333,11 @@ mod tests {
         let allowed = |arguments: &[&str]| {
             Serve::try_parse_from([&["serve"], arguments].concat()).map(|serve| serve.args.loop_options().allowed)
         };
-        let scale = Allowed { scale: true, recovery: false };
+        let scale = Allowed { scale: true, ..Allowed::default() };
         assert_eq!(allowed(&["--allow", "scale"]).unwrap(), scale);
-        assert_eq!(allowed(&["--allow=scale,recovery"]).unwrap(), Allowed::ALL);
-        assert_eq!(allowed(&["--allow=recovery", "--allow=scale"]).unwrap(), Allowed::ALL);
+        assert_eq!(allowed(&["--allow=scale,recovery,provision"]).unwrap(), Allowed::ALL);
+        assert_eq!(allowed(&["--allow=recovery", "--allow=provision,scale"]).unwrap(), Allowed::ALL);
         let error = allowed(&["--allow=scaling"]).unwrap_err().to_string();
-        assert!(error.contains("'scaling'") && error.contains("scale, recovery"), "{error}");
+        assert!(error.contains("'scaling'") && error.contains("scale, recovery, provision"), "{error}");
     }
 }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::case::{Asked, Asks, Expected, Input};
-use crate::api::pod_group::POD_GROUP;
+use crate::api::ObjectKind;
+use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP};
+use crate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
 use crate::cli::check::{judge, world};
 use crate::cli::documents::{Document, Documents};
 use crate::cli::mutate::known::Known;
@@ -15,8 +17,10 @@ use crate::cli::{fit, plan};
 use crate::model::{AwaitedKind, WorkloadKey, WorkloadKind};
 use crate::rules::{Judged, KaiDialect, Need, Operation, Options, Violation, World, judged_kinds, needs};
 
-/// API groups of PodGroups that an author may create.
-const POD_GROUPS: [&str; 3] = ["scheduling.x-k8s.io", "scheduling.volcano.sh", POD_GROUP.group];
+/// PodGroups that an author may create.
+const POD_GROUPS: [ObjectKind; 3] = [KUBE_POD_GROUP, VOLCANO_POD_GROUP, POD_GROUP];
+/// Requests for nodes that an author may create.
+const REQUESTS: [ObjectKind; 2] = [CAPACITY_BUFFER, PROVISIONING_REQUEST];
 
 /// The objects of a case, and its context.
 struct Files {
@@ -130,8 +134,11 @@ fn allow(world: &mut World, input: &Input, document: &Document) {
     let stored: Value = serde_json::from_str(&document.stored()).unwrap_or_default();
     let namespace = stored.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
     let author = input.author;
-    for (api_group, may) in POD_GROUPS.into_iter().filter_map(|group| Some((group, author.may_create_pod_groups?))) {
-        world.answer(Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group }, may);
+    let creations = [(&POD_GROUPS[..], author.may_create_pod_groups), (&REQUESTS, author.may_request_nodes)];
+    for (kinds, may) in creations.into_iter().filter_map(|(kinds, may)| Some((kinds, may?))) {
+        for kind in kinds.iter().copied() {
+            world.answer(Need::MayCreate { namespace: namespace.to_owned(), kind }, may);
+        }
     }
     for (key, may) in workloads(&stored, namespace).filter_map(|key| Some((key, author.may_scale?))) {
         world.answer(Need::MayScale(key), may);

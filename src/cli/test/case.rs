@@ -102,6 +102,8 @@ pub struct Author {
     pub may_delete_pods: Option<bool>,
     /// May create PodGroups of any scheduler in the object's namespace.
     pub may_create_pod_groups: Option<bool>,
+    /// May create CapacityBuffers and ProvisioningRequests in the object's namespace.
+    pub may_request_nodes: Option<bool>,
     /// May scale the workloads of the roles.
     pub may_scale: Option<bool>,
     /// May get the objects that `readyWhen` names, of kinds that rolegate watches.

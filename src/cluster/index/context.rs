@@ -26,7 +26,7 @@ impl Context<'_> {
         let mut world = World::default();
         world.options.rules = self.rules;
         // Checked when the group was admitted. Where the loop may no longer delete pods, their controllers replace them singly.
-        world.options.allowed.recovery = true;
+        (world.options.allowed.recovery, world.options.allowed.provision) = (true, true);
         for need in needs_of_group(group) {
             match need {
                 Need::RoleBasedGroup(_) => self.rbg.iter().for_each(|rbg| world.add_group(rbg.clone())),

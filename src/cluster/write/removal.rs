@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use self::RemovalAction::{Delete, Release, Thaw, Unprotect};
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::pod::POD;
+use crate::api::provisioning::{CAPACITY_BUFFER, POD_TEMPLATE, PROVISIONING_REQUEST};
 use crate::api::webhook_configuration::MUTATING_WEBHOOK_CONFIGURATION;
 use crate::api::workload::DEPLOYMENT;
 use crate::api::{Object, ObjectKind, Pod};
@@ -25,7 +26,7 @@ use crate::cluster::watch::watched::api;
 use crate::cluster::write::writer::{Writer, params};
 use crate::model::Installation;
 use crate::model::WorkloadKind;
-use crate::model::names::GATE;
+use crate::model::names::{self, GATE};
 use crate::mutate::rollout::thaw;
 use crate::mutate::topology::remove_finalizer;
 use crate::plan::PodRef;
@@ -158,7 +159,7 @@ impl Removal {
         self.existing(DEPLOYMENT, &self.name).await
     }
 
-    /// Returns the marks on objects of others: gates, frozen partitions, finalizers. Marks that another installation owns are
+    /// Returns the marks on objects of others, and the requests for nodes: gates, frozen partitions, finalizers. Marks that another installation owns are
     /// left out.
     pub async fn marks(&self) -> Result<Vec<Item>, kube::Error> {
         let others = self.others().await?;
@@ -175,6 +176,13 @@ impl Removal {
                 let patch = thaw(kind, &serde_json::to_value(object).ok()?)?;
                 Some(marked(Thaw, kind.object_kind(), object, patch))
             }));
+        }
+        for kind in [CAPACITY_BUFFER, PROVISIONING_REQUEST, POD_TEMPLATE] {
+            let objects = self.objects(kind).await?;
+            let is_ours = |object: &&DynamicObject| {
+                object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(names::REQUEST))
+            };
+            items.extend(objects.iter().filter(is_ours).map(|object| marked(Delete, kind, object, Value::Null)));
         }
         items.retain(|item| !theirs.contains(&item.namespace));
         for kind in CLUSTER_TOPOLOGIES.iter().filter(|_| others.is_empty()) {

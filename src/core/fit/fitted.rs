@@ -166,7 +166,7 @@ impl Fitted {
         Ok(())
     }
 
-    fn keeps_apart(&self) -> bool {
+    pub(super) fn keeps_apart(&self) -> bool {
         self.batching.hard_topology().is_some_and(|topology| topology.spread)
     }
 

@@ -46,6 +46,8 @@ pub struct Provision {
     pub unknown_by: Option<String>,
     /// Class of a ProvisioningRequest.
     pub class: String,
+    /// Whether the class is written.
+    pub has_class: bool,
     /// Time for which a batch lacks room before nodes are requested.
     pub after: Duration,
     /// Time after which a request is given up.
@@ -97,6 +99,7 @@ impl Provision {
         Self {
             by: known.map(|(_, by)| *by).unwrap_or_default(),
             unknown_by: by.filter(|_| known.is_none()).map(str::to_owned),
+            has_class: class.is_some(),
             class: class.unwrap_or(CLASS).to_owned(),
             after: after.unwrap_or(AFTER),
             deadline: deadline.unwrap_or(DEADLINE),

@@ -45,11 +45,10 @@ pub enum Need {
     KaiTopology(String),
     /// Whether the API server serves objects of this kind.
     Served(ObjectKind),
-    /// Whether the author may create PodGroups of this API group (SubjectAccessReview).
-    MayCreatePodGroups {
+    /// Whether the author may create objects of a kind (SubjectAccessReview).
+    MayCreate {
         namespace: String,
-        /// API group of the PodGroup.
-        api_group: &'static str,
+        kind: ObjectKind,
     },
     /// Whether the author may scale a workload (SubjectAccessReview).
     MayScale(WorkloadKey),
@@ -82,9 +81,7 @@ impl fmt::Display for Need {
             Self::Service(key) => write!(f, "Service {key}"),
             Self::KaiTopology(name) => write!(f, "Topology {name}"),
             Self::Served(kind) => write!(f, "what the API server says of {}", kind.crd_name()),
-            Self::MayCreatePodGroups { api_group, .. } => {
-                write!(f, "the author's right to create podgroups.{api_group}")
-            }
+            Self::MayCreate { kind, .. } => write!(f, "the author's right to create {}", kind.crd_name()),
             Self::MayGet { namespace, kind } => write!(f, "the author's right to get {kind} in {namespace:?}"),
             Self::MayDeletePods { namespace } => write!(f, "the author's right to delete pods in {namespace:?}"),
         }

@@ -226,7 +226,7 @@ impl World {
             | Need::DisruptionBudgets { .. }
             | Need::Autoscalers { .. } => self.manifests,
             Need::Served(_)
-            | Need::MayCreatePodGroups { .. }
+            | Need::MayCreate { .. }
             | Need::MayDeletePods { .. }
             | Need::MayGet { .. }
             | Need::MayScale(_) => false,

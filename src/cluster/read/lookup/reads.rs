@@ -106,9 +106,7 @@ fn way(need: &Need) -> Way {
         Need::Autoscalers { namespace } => Way::All(place(&[AUTOSCALER], Some(namespace))),
         Need::Pods { group, .. } => Way::Pods(group.clone()),
         Need::Served(kind) => Way::Served(*kind),
-        Need::MayCreatePodGroups { .. } | Need::MayDeletePods { .. } | Need::MayGet { .. } | Need::MayScale(_) => {
-            Way::Rights
-        }
+        Need::MayCreate { .. } | Need::MayDeletePods { .. } | Need::MayGet { .. } | Need::MayScale(_) => Way::Rights,
     }
 }
 

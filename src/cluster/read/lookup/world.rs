@@ -209,9 +209,7 @@ impl Lookup {
         let mut found = Found::default();
         for need in needs {
             let (namespace, asked) = match need {
-                Need::MayCreatePodGroups { namespace, api_group } => {
-                    (namespace, ("create", *api_group, "podgroups", None))
-                }
+                Need::MayCreate { namespace, kind } => (namespace, ("create", kind.group, kind.plural, None)),
                 // `kubectl scale` sends a merge patch of the scale.
                 Need::MayScale(key) => {
                     let kind = key.kind.object_kind();
@@ -287,7 +285,7 @@ impl Lookup {
 const fn must_be_known(need: &Need) -> bool {
     matches!(
         need,
-        Need::MayCreatePodGroups { .. }
+        Need::MayCreate { .. }
             | Need::MayDeletePods { .. }
             | Need::MayGet { .. }
             | Need::MayScale(_)

@@ -12,6 +12,7 @@ mod form;
 mod needs;
 mod on_failure;
 mod placement;
+mod provision;
 mod ready_when;
 mod recovery;
 mod rollout;
@@ -70,6 +71,12 @@ const RULES: &[Rule<Group>] = &[
         "whenNoFit is a known word, and stands where batches must share a domain or go whole",
         values::when_no_fit,
     ),
+    Rule::either(
+        "provision",
+        "requests for nodes have a known kind, a class and times, and can be made",
+        provision::provision,
+    ),
+    Rule::error("provision-rights", "the author may create the requests for nodes", provision::rights),
     Rule::error(
         "recovery",
         "recovery has a known policy, a limit and durations, and its author may delete pods",

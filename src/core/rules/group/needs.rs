@@ -1,7 +1,7 @@
 //! Other objects needed to judge a group.
 
 use super::bounds::is_too_large;
-use super::{discovery, on_failure};
+use super::{discovery, on_failure, provision};
 use crate::model::{Coordination, Group};
 use crate::rules::Need;
 
@@ -48,7 +48,11 @@ pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
         let kind = batching.gangs.as_ref().and_then(|gangs| gangs.policy.kind());
         needs.extend(kind.map(Need::Served));
         needs.extend(batching.recovers().map(|_| Need::MayDeletePods { namespace: namespace.clone() }));
-        needs.extend(kind.map(|kind| Need::MayCreatePodGroups { namespace: namespace.clone(), api_group: kind.group }));
+        needs.extend(kind.map(|kind| Need::MayCreate { namespace: namespace.clone(), kind }));
+    }
+    for (_, provision) in provision::that_request(group) {
+        let kind = provision.by.kind();
+        needs.extend([Need::Served(kind), Need::MayCreate { namespace: namespace.clone(), kind }]);
     }
     if on_failure::needs_right(group, old) {
         needs.push(Need::MayDeletePods { namespace: namespace.clone() });

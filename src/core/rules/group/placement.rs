@@ -140,8 +140,8 @@ fn gangs(group: &Group) -> impl Iterator<Item = (&Coordination, ObjectKind, &Fie
 pub(super) fn rights(group: &Group, world: &World, report: &mut Report) {
     let namespace = &*group.key.namespace;
     for (coordination, kind, path) in gangs(group) {
-        let (subject, api_group) = (coordination.display_name(), kind.group);
-        let need = Need::MayCreatePodGroups { namespace: namespace.to_owned(), api_group };
+        let subject = coordination.display_name();
+        let need = Need::MayCreate { namespace: namespace.to_owned(), kind };
         let detail =
             format!("whoever sets it must be allowed to create {} in namespace {namespace:?}", kind.crd_name());
         world.right(&need, (&subject, path.clone()), detail, report);
