@@ -11,7 +11,7 @@ async fn a_request_that_is_refused_waits_and_is_met_when_there_is_capacity() {
     cloud.refuses = true;
     let scene = Scene::new(stage, 1, cloud, &json!({})).await;
     scene.autoscaler.until_said("Provisioned=False/CapacityIsNotFound").await;
-    scene.stage.until_said(&["explain", "group", "pd"], "CapacityIsNotFound").await;
+    scene.stage.until_said(&["explain", "group", "pd"], "NodesRequested").await;
     scene.autoscaler.now(|cloud| cloud.refuses = false);
     scene.until_ready(1).await;
     scene.until_none_is_left().await;
@@ -20,7 +20,7 @@ async fn a_request_that_is_refused_waits_and_is_met_when_there_is_capacity() {
 #[tokio::test]
 async fn nodes_that_come_in_part_are_given_back_and_asked_for_again() {
     let stage = stage("provision-part").await;
-    let rolegate = launch(&stage).start().await;
+    let _rolegate = launch(&stage).start().await;
     let mut cloud = racks(&["r1", "r2"]);
     cloud.lost = 1;
     let scene = Scene::new(stage, 1, cloud, &json!({ "deadline": "5s" })).await;
@@ -33,7 +33,6 @@ async fn nodes_that_come_in_part_are_given_back_and_asked_for_again() {
     scene.until_ready(1).await;
     scene.none_went_in_part();
     scene.until_none_is_left().await;
-    drop(rolegate);
 }
 
 #[tokio::test]

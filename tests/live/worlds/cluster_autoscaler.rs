@@ -178,7 +178,7 @@ impl World {
             let (_, rack) = self.coming.swap_remove(at);
             self.made += 1;
             let mut node = node(&format!("{}-{rack}-{}", self.stage, self.made), cloud.room, &self.stage);
-            node["metadata"]["labels"][RACK] = json!(rack);
+            node["metadata"]["labels"][RACK] = json!(label(&self.stage, &rack));
             self.nodes.create(&PostParams::default(), &typed(node)).await?;
         }
         Ok(())
@@ -279,7 +279,7 @@ impl World {
         let of_stage = ListParams::default().labels(&format!("rolegate.dev/stage={}", self.stage));
         let nodes = self.nodes.list(&of_stage).await?.items.into_iter();
         let named = |node: Node| {
-            let rack = node.metadata.labels?.get(RACK)?.clone();
+            let rack = node.metadata.labels?.get(RACK)?.strip_prefix(&label(&self.stage, ""))?.to_owned();
             Some((node.metadata.name?, rack))
         };
         Ok(nodes.filter_map(named).collect())
@@ -316,7 +316,7 @@ impl World {
             asked.together |= attracted.into_iter().any(|term| term["topologyKey"] == RACK);
             asked.together |= !spec["nodeSelector"][RACK].is_null();
             let terms = &spec["affinity"]["nodeAffinity"][required]["nodeSelectorTerms"];
-            asked.racks.retain(|(rack, _)| admits(&spec["nodeSelector"], terms, rack));
+            asked.racks.retain(|(rack, _)| admits(&spec["nodeSelector"], terms, &label(&self.stage, rack)));
         }
         Ok(Ok(asked))
     }
@@ -341,6 +341,11 @@ impl World {
         self.said.lock().unwrap().push(format!("{name} {kind}={status}/{reason}"));
         Ok(())
     }
+}
+
+/// The value of the rack's label: no other stage has it.
+pub fn label(stage: &str, rack: &str) -> String {
+    format!("{stage}-{rack}")
 }
 
 /// Whether a pod may be in a rack.
