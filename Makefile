@@ -66,8 +66,9 @@ demo-programs:
 rig: ## Build the control plane for tests: etcd, API server, scheduler, controllers, kubectl, kwok.
 	tests/controlplane/build.sh rig $(CONTROLPLANE)
 
-addons: ## Build cert-manager and LeaderWorkerSet for tests.
+addons: ## Build cert-manager and LeaderWorkerSet for tests, and copy the definition of cluster-autoscaler.
 	tests/controlplane/build.sh addons $(CONTROLPLANE)
+	tests/controlplane/build.sh neighbours/cluster-autoscaler $(CONTROLPLANE)
 
 tools: ## Build Helm and promtool for tests.
 	tests/controlplane/build.sh tools $(CONTROLPLANE)
@@ -98,7 +99,7 @@ chaos: rig addons ## Attacks and faults on the real control plane, the long ones
 fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each target. ROLEGATE_FUZZ sets the seconds; UPDATE_DOCS=1 writes docs/reliability.md.
 	cargo test --locked --test chaos -- --ignored fuzz:: --test-threads=1 --nocapture
 
-neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling and JobSet, and runs rolegate beside each. UPDATE_DOCS=1 writes docs/compatibility.md.
+neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling, JobSet and Karpenter, and runs rolegate beside each. UPDATE_DOCS=1 writes docs/compatibility.md.
 	tests/controlplane/build.sh neighbours $(CONTROLPLANE)
 	tests/controlplane/build.sh versions/1.36 $(CONTROLPLANE)
 	cargo test --locked --test neighbours -- --ignored --test-threads=1 --nocapture

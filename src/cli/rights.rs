@@ -155,6 +155,13 @@ pub const OF_PROVISION: &[Right] = &[
         &["get", "list", "watch", "create", "delete"],
         "Nodes are requested for batches that fit nowhere.",
     ),
+    of(
+        &["autoscaling.x-k8s.io"],
+        &["capacitybuffers"],
+        &["patch"],
+        "A buffer is emptied before it is deleted, or its nodes would stay.",
+    ),
+    of(&[""], &["pods"], &["get"], "The shape of a pod, which only its spec has."),
     of(&[""], &["podtemplates"], &["get", "list", "create", "delete"], "The shapes of the pods that they are for."),
 ];
 

@@ -36,6 +36,7 @@ mod page;
 mod placement;
 mod pods;
 mod policies;
+mod provision;
 mod proxies;
 mod recovery;
 mod rollouts;

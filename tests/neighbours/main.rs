@@ -19,6 +19,7 @@ mod gangs;
 mod in_rig;
 mod jobset;
 mod kai;
+mod karpenter;
 mod kinds;
 mod kueue;
 mod lws;

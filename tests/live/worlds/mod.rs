@@ -2,6 +2,7 @@
 //! stays mended.
 
 mod authorizer;
+pub mod cluster_autoscaler;
 mod converter;
 mod definitions;
 mod habits;

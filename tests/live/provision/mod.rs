@@ -1,0 +1,126 @@
+//! Nodes are asked for, for a whole batch (`whenNoFit: provision`), from a stand-in for cluster-autoscaler; the real Karpenter is
+//! asked in `tests/neighbours`.
+
+mod requests;
+mod troubles;
+
+use std::sync::LazyLock;
+
+use k8s_openapi::api::core::v1::PodTemplate;
+use kube::api::DynamicObject;
+
+use crate::common::prelude::*;
+use crate::worlds::cluster_autoscaler::{Cloud, ClusterAutoscaler, define_requests, requests as requests_of};
+
+const RACK: &str = "example.com/rack";
+
+static PLANE: Shared = LazyLock::new(|| {
+    let plane = ControlPlane::start_with_groups("kwok", &["--audit"]);
+    define_requests(&plane);
+    Arc::new(plane)
+});
+
+/// A group in segments of ten prefills and five decodes, its cluster-autoscaler, and what was seen of them.
+struct Scene {
+    stage: Stage,
+    group: Group,
+    statuses: StatusLog,
+    autoscaler: ClusterAutoscaler,
+}
+
+/// A namespace without nodes.
+async fn stage(namespace: &str) -> Stage {
+    let plane = tokio::task::spawn_blocking(|| PLANE.clone()).await.unwrap();
+    Stage::on(plane, namespace).await
+}
+
+fn launch(stage: &Stage) -> Launch {
+    stage.launch().flag("allow", "provision")
+}
+
+/// Racks of three nodes, each with room for five pods: one segment.
+fn racks(names: &[&'static str]) -> Cloud {
+    Cloud { racks: names.iter().map(|name| (*name, 3)).collect(), ..Cloud::default() }
+}
+
+/// The coordination, with nodes asked for at once; `more` is merged into `provision`.
+fn coordination(group: &Group, more: &Value) -> Value {
+    let affinity = json!({ "strategy": "RequireSegmentAffinity", "topologyKey": RACK });
+    let mut object = group.coordination_of("StatefulSet", &json!({ "topologyAffinity": affinity }));
+    let mut provision = json!({ "by": "ProvisioningRequest", "after": "1s", "deadline": "60s" });
+    json_patch::merge(&mut provision, more);
+    let coordination = &mut object["spec"]["coordination"][0];
+    coordination["whenNoFit"] = json!("provision");
+    coordination["provision"] = provision;
+    object
+}
+
+impl Scene {
+    /// So many segments, whose pods are made and wait for nodes.
+    async fn new(stage: Stage, segments: u32, cloud: Cloud, provision: &Value) -> Self {
+        let group = Group::new("pd").role("prefill", 10 * segments, 10).role("decode", 5 * segments, 5);
+        let autoscaler = ClusterAutoscaler::start(&stage, cloud);
+        let statuses = stage.coordination_statuses("pd");
+        stage.create(coordination(&group, provision)).await;
+        stage.create_sets(&group).await;
+        Self { stage, group, statuses, autoscaler }
+    }
+
+    async fn until_ready(&self, segments: usize) {
+        self.stage.pods.until("whole segments run", |now| now.count_all(Pod::is_ready) == 15 * segments).await;
+    }
+
+    /// Names of the requests that are there.
+    async fn requests(&self) -> Vec<String> {
+        let found = requests_of(&self.stage).list(&ListParams::default()).await.unwrap();
+        found.items.into_iter().map(|request| request.metadata.name.unwrap()).collect()
+    }
+
+    /// Waits for the first request.
+    async fn until_requested(&self) -> DynamicObject {
+        eventually(PATIENT, "a request", async || {
+            let found =
+                requests_of(&self.stage).list(&ListParams::default()).await.map_err(|error| error.to_string())?;
+            found.items.into_iter().next().ok_or_else(|| self.statuses.now().to_string())
+        })
+        .await
+    }
+
+    /// Waits until nothing is left of what was asked for.
+    async fn until_none_is_left(&self) {
+        let templates: Api<PodTemplate> = self.stage.api();
+        eventually(PATIENT, "no request and no template is left", async || {
+            let templates = templates.list(&ListParams::default()).await.map_err(|error| error.to_string())?.items;
+            let requests = self.requests().await;
+            let left = (requests, templates.len());
+            if left == (Vec::new(), 0) { Ok(()) } else { Err(format!("{left:?}")) }
+        })
+        .await;
+    }
+
+    /// The racks of each segment's pods: one, which is no other segment's.
+    fn each_segment_has_a_rack(&self, segments: u32) {
+        self.stage.pods.now(|now| {
+            let mut used = BTreeSet::new();
+            for segment in 0..segments {
+                let is_of = |pod: &&Pod| pod.index / self.group.find(&pod.role).segment == segment;
+                let rack = |pod: &Pod| {
+                    let name = pod.node.as_deref()?.strip_prefix(&self.stage.namespace)?.strip_prefix('-')?;
+                    name.split('-').next().map(str::to_owned)
+                };
+                let racks: BTreeSet<_> = now.all().filter(is_of).map(rack).collect();
+                assert!(racks.len() == 1 && !racks.contains(&None), "segment {segment} in {racks:?}: {now}");
+                used.extend(racks);
+            }
+            assert_eq!(used.len(), segments as usize, "{used:?}");
+        });
+    }
+
+    /// No pod of a segment was let go while another had no node to go to.
+    fn none_went_in_part(&self) {
+        invariants::released_in_order(&self.stage.pods, &self.group);
+        self.stage
+            .pods
+            .now(|now| assert_eq!(now.count_all(|pod| pod.is_released() && !pod.is_scheduled()), 0, "{now}"));
+    }
+}

@@ -1,0 +1,146 @@
+//! What is asked for, when, and what is left of it.
+
+use super::{RACK, Scene, coordination, launch, racks, stage};
+use crate::common::audit::Account;
+use crate::common::prelude::*;
+use crate::worlds::cluster_autoscaler::{ATOMIC, CHECK, CLASS, CONSUMES, label};
+
+#[tokio::test]
+async fn nodes_come_for_one_whole_segment_after_the_other_and_nothing_is_left_of_the_requests() {
+    let stage = stage("provision-story").await;
+    let _rolegate = launch(&stage).start().await;
+    let scene = Scene::new(stage, 2, racks(&["r1", "r2"]), &json!({})).await;
+    let request = scene.until_requested().await;
+    let spec = &request.data["spec"];
+    assert_eq!(spec["provisioningClassName"], ATOMIC);
+    let counts: Vec<_> = spec["podSets"].as_array().unwrap().iter().map(|set| set["count"].as_u64().unwrap()).collect();
+    assert_eq!(counts.iter().sum::<u64>(), 15, "{spec}");
+    assert!(request.metadata.name.as_deref().unwrap().starts_with("pd-segments-"), "{:?}", request.metadata);
+    let owner = &request.metadata.owner_references.as_ref().unwrap()[0];
+    assert_eq!((owner.kind.as_str(), owner.name.as_str()), ("RoleCoordination", "pd"));
+    scene.statuses.until("it is said", |status| status.reason() == "NodesRequested").await;
+    scene.until_ready(2).await;
+    scene.each_segment_has_a_rack(2);
+    scene.none_went_in_part();
+    scene.until_none_is_left().await;
+    // Each pod says which request it uses, for the booking to end with it.
+    scene.stage.pods.now(|now| {
+        let names: BTreeSet<_> = now.all().filter_map(|pod| pod.annotations.get(CONSUMES)).collect();
+        assert_eq!(names.len(), 2, "{names:?}");
+        assert!(now.all().all(|pod| pod.annotations[CLASS] == ATOMIC), "{now}");
+    });
+}
+
+#[tokio::test]
+async fn that_nodes_are_promised_lets_no_pod_go_before_the_last_of_them_is_there() {
+    let stage = stage("provision-late").await;
+    let _rolegate = launch(&stage).start().await;
+    let mut cloud = racks(&["r1"]);
+    cloud.late = Duration::from_secs(4);
+    let scene = Scene::new(stage, 1, cloud, &json!({})).await;
+    scene.autoscaler.until_said("Provisioned=True/CapacityIsProvisioned").await;
+    let is_held = |now: &View| now.count_all(Pod::is_held) == 15;
+    scene.stage.pods.always(Duration::from_secs(2), "all are held", is_held).await;
+    scene.until_ready(1).await;
+    scene.none_went_in_part();
+}
+
+#[tokio::test]
+async fn templates_of_a_request_carry_what_is_scheduled_by_and_nothing_that_runs() {
+    let stage = stage("provision-templates").await;
+    let _rolegate = launch(&stage).start().await;
+    let mut cloud = racks(&["r1"]);
+    cloud.refuses = true;
+    let scene = Scene::new(stage, 1, cloud, &json!({})).await;
+    scene.until_requested().await;
+    let templates = scene.stage.api::<k8s_openapi::api::core::v1::PodTemplate>();
+    let templates = templates.list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(templates.len(), 2);
+    for template in templates {
+        let template = serde_json::to_value(template).unwrap();
+        let spec = &template["template"]["spec"];
+        assert_eq!(spec["nodeSelector"]["rolegate.dev/stage"], scene.stage.namespace, "{spec}");
+        assert!(spec.to_string().contains(RACK), "{spec}");
+        for container in spec["containers"].as_array().unwrap() {
+            let carried: BTreeSet<_> = container.as_object().unwrap().keys().map(String::as_str).collect();
+            let known = [
+                "image",
+                "name",
+                "ports",
+                "resources",
+                "imagePullPolicy",
+                "terminationMessagePath",
+                "terminationMessagePolicy",
+            ];
+            assert!(carried.iter().all(|field| known.contains(field)), "{container}");
+        }
+        let gates = spec["schedulingGates"].as_array().into_iter().flatten().count();
+        assert_eq!(gates, 0, "what is gated is demand nowhere: {spec}");
+    }
+}
+
+#[tokio::test]
+async fn a_class_that_only_checks_is_told_of_nodes_that_come_from_elsewhere() {
+    let stage = stage("provision-check").await;
+    let _rolegate = launch(&stage).start().await;
+    let scene = Scene::new(stage, 1, racks(&["r1"]), &json!({ "class": CHECK })).await;
+    scene.autoscaler.until_said("Provisioned=False/CapacityIsNotFound").await;
+    for number in 0..3 {
+        let mut node = node(&format!("{}-r1-own{number}", scene.stage.namespace), 5, &scene.stage.namespace);
+        node["metadata"]["labels"][RACK] = json!(label(&scene.stage.namespace, "r1"));
+        scene.stage.create_node(node).await;
+    }
+    scene.until_ready(1).await;
+    scene.until_none_is_left().await;
+}
+
+#[tokio::test]
+async fn nothing_is_asked_for_where_it_is_not_allowed() {
+    let stage = stage("provision-unallowed").await;
+    let _rolegate = stage.launch().start().await;
+    let scene = Scene::new(stage, 1, racks(&["r1"]), &json!({})).await;
+    scene.statuses.until("it waits", |status| status.reason() == "NoRoom").await;
+    always(Duration::from_secs(3), "nothing is asked for", async || {
+        let found = scene.requests().await;
+        if found.is_empty() { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+    let written = Account::of(&scene.stage).counts();
+    let asked = written.keys().filter(|what| what.contains("provisioningrequests") || what.contains("podtemplates"));
+    assert_eq!(asked.count(), 0, "{written:?}");
+}
+
+#[tokio::test]
+async fn whoever_may_not_ask_for_nodes_may_not_have_rolegate_ask_for_them() {
+    use crate::policies::cluster::client_as;
+    let stage = stage("provision-rights").await;
+    let _rolegate = launch(&stage).start().await;
+    let user = "author-without-requests";
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": { "name": "author", "namespace": stage.namespace },
+        "rules": [{ "apiGroups": ["rolegate.dev"], "resources": ["rolecoordinations"], "verbs": ["*"] }],
+    });
+    stage.plane.must(&["create", "-f", "-"], &role.to_string());
+    stage.plane.must(
+        &["-n", &stage.namespace, "create", "rolebinding", "author", "--role=author", &format!("--user={user}")],
+        "",
+    );
+    let client = client_as(&stage.plane, user).await;
+    let kind = kube::core::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(
+        "rolegate.dev",
+        "v1alpha1",
+        "RoleCoordination",
+    ));
+    let api: Api<kube::api::DynamicObject> = Api::namespaced_with(client, &stage.namespace, &kind);
+    let group = Group::new("pd").role("prefill", 10, 10).role("decode", 5, 5);
+    let refused = eventually(PATIENT, "an answer of rolegate", async || {
+        match api.create(&PostParams::default(), &typed(coordination(&group, &json!({})))).await {
+            Err(kube::Error::Api(status)) if status.message.contains("rolebindings") => Err(status.message),
+            Err(error) => Ok(error.to_string()),
+            Ok(_) => Ok("taken".to_owned()),
+        }
+    })
+    .await;
+    assert!(refused.contains("provisioningrequests"), "{refused}");
+}
