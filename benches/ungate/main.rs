@@ -256,7 +256,7 @@ impl Scene {
         let uids: HashMap<_, _> = all.map(|pod| (pod.metadata.name.unwrap(), pod.metadata.uid.unwrap())).collect();
         let lift = async |name: String| {
             let pod = PodRef { name: name.as_str().into(), uid: uids[&name].as_str().into() };
-            let patch = Patch::Strategic(release_patch(&pod, (&[], &[]), &Pin::new(), Queued::Not));
+            let patch = Patch::Strategic(release_patch(&pod, (&[], &[]), &Pin::new(), (Queued::Not, None)));
             pods.patch(&name, &PatchParams::default(), &patch).await.unwrap();
         };
         let (begun, before) = (Instant::now(), process::cpu(server));

@@ -44,13 +44,16 @@ const fn webhook_kind(kind: &'static str, plural: &'static str) -> ObjectKind {
 /// configurations if rolegate has a right to them.
 pub fn objects(settings: &Settings) -> Vec<Value> {
     const NO_CODE: &str = "a stolen token runs no code";
+    const NO_NODES: &str = "a stolen token asks for no more nodes by them";
     const NOT_ELSEWHERE: &str = "a stolen token sends no admission elsewhere";
     let workloads = WorkloadKind::with_partition().map(|kind| (kind.object_kind(), of_workload(kind), NO_CODE, None));
     let webhooks = WEBHOOKS.map(|kind| (kind, of_webhooks(), NOT_ELSEWHERE, Some("self-managed")));
+    let buffers = [(CAPACITY_BUFFER, of_buffers(), NO_NODES, Some("provision"))];
     [(POD, of_pods(), NO_CODE, None)]
         .into_iter()
         .chain(workloads)
         .chain(webhooks)
+        .chain(buffers)
         .flat_map(|(kind, changed, so, when)| policy(settings, kind, &changed, so, when))
         .chain(deletions(settings))
         .chain(REQUESTS.iter().flat_map(|kind| requests(settings, *kind)))
@@ -107,6 +110,15 @@ fn of_pods() -> Vec<String> {
             &format!("key == 'schedulingGates' || (key == 'nodeSelector' && {released})"),
         ),
         format!("({} == {} ? [] : ['spec.schedulingGates'])", others("object"), others("oldObject")),
+    ]
+}
+
+/// Returns expressions for forbidden changes of a CapacityBuffer: all but that it is emptied.
+fn of_buffers() -> Vec<String> {
+    vec![
+        differing(&["metadata", "labels"], Compared::All, "false"),
+        differing(&["metadata", "annotations"], Compared::All, "false"),
+        differing(&["spec"], Compared::All, "key == 'replicas' && object.spec.replicas == 0"),
     ]
 }
 
