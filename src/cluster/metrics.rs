@@ -82,14 +82,45 @@ pub struct LoopMetrics {
     pub scales: Family<Outcome, Counter>,
     pub recovery_deletions: Family<Deletion, Counter>,
     pub recoveries: Family<State, Gauge>,
-    pub node_requests: Family<Outcome, Counter>,
-    pub node_requests_now: Family<State, Gauge>,
-    pub node_request_seconds: Histogram,
+    pub requests: RequestMetrics,
     pub segments: Family<State, Gauge>,
     pub write_limit: Gauge,
     pub entries: Family<Of, Gauge>,
     updated: Family<Rolling, Share>,
     skew: Family<Rolling, Share>,
+}
+
+/// Metrics of requests for nodes.
+#[derive(Clone, Debug)]
+pub struct RequestMetrics {
+    pub made: Family<Outcome, Counter>,
+    pub now: Family<State, Gauge>,
+    pub seconds: Histogram,
+}
+
+impl RequestMetrics {
+    fn register(registry: &mut Registry) -> Self {
+        Self {
+            made: shown(
+                registry,
+                "node_requests",
+                "Requests for nodes for batches that fit nowhere: made, given up, and those after which the batch was released",
+                Family::default(),
+            ),
+            now: shown(
+                registry,
+                "node_requests_now",
+                "Batches for which nodes are requested now, or were in vain, by state",
+                Family::default(),
+            ),
+            seconds: shown(
+                registry,
+                "node_request_seconds",
+                "From a request for nodes to the release of its batch",
+                Histogram::new(REQUEST_BUCKETS),
+            ),
+        }
+    }
 }
 
 impl LoopMetrics {
@@ -156,24 +187,7 @@ impl LoopMetrics {
                 "Batches that are made anew, were within the window, or are not for now or for good, by state",
                 Family::default(),
             ),
-            node_requests: shown(
-                registry,
-                "node_requests",
-                "Requests for nodes for batches that fit nowhere: made, given up, and those after which the batch was released",
-                Family::default(),
-            ),
-            node_requests_now: shown(
-                registry,
-                "node_requests_now",
-                "Batches for which nodes are requested now, or were in vain, by state",
-                Family::default(),
-            ),
-            node_request_seconds: shown(
-                registry,
-                "node_request_seconds",
-                "From a request for nodes to the release of its batch",
-                Histogram::new(REQUEST_BUCKETS),
-            ),
+            requests: RequestMetrics::register(registry),
             segments: shown(
                 registry,
                 "segments",
@@ -213,7 +227,7 @@ impl LoopMetrics {
             (&self.events, &["written", "failed", "dropped", "limited", "gone"]),
             (&self.partitions, &["written", "conflict", "failed"]),
             (&self.scales, &["written", "conflict", "failed"]),
-            (&self.node_requests, &["requested", "given_up", "whole"]),
+            (&self.requests.made, &["requested", "given_up", "whole"]),
         ];
         for (family, outcomes) in outcomes {
             outcomes.iter().for_each(|outcome| _ = family.get_or_create(&Outcome { outcome }));

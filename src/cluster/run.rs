@@ -123,9 +123,9 @@ impl GateLoop {
             self.metrics.batch_release_seconds.observe(time.as_secs_f64());
         }
         for news in self.reconciler.take_requests() {
-            self.metrics.node_requests.get_or_create(&Outcome { outcome: news.as_str() }).inc();
+            self.metrics.requests.made.get_or_create(&Outcome { outcome: news.as_str() }).inc();
             if let RequestNews::Whole(time) = news {
-                self.metrics.node_request_seconds.observe(time.as_secs_f64());
+                self.metrics.requests.seconds.observe(time.as_secs_f64());
             }
         }
     }
@@ -232,7 +232,7 @@ impl GateLoop {
         }
         let requests = decided().flat_map(|decided| &decided.requests).map(|phase| (*phase, 1));
         for (phase, batches) in sums(entry::Phase::ALL, requests) {
-            metrics.node_requests_now.get_or_create(&State { state: phase.as_str() }).set(batches);
+            metrics.requests.now.get_or_create(&State { state: phase.as_str() }).set(batches);
         }
         metrics.recoveries.get_or_create(&State { state: "Paused" }).set(sum(|decided| decided.paused));
         let of_segments = decided().map(|decided| decided.segments).fold([0_i64; 5], |sums, counts| {

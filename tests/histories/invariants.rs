@@ -117,9 +117,8 @@ pub fn pass(
     racks::note_unbound(replica, (snapshot, &places), stored.map(|stored| &**stored), now);
     if snapshot.lets_go().is_some() {
         let gives_back = |request: &Request| match request {
-            Request::Release { .. } => true,
             Request::SetPartition { ends, .. } => *ends,
-            Request::RemoveOwned(_) | Request::FindOwned(_) => true,
+            Request::Release { .. } | Request::RemoveOwned(_) | Request::FindOwned(_) => true,
             Request::Mark(mark) => [names::DRAINING, names::SCALE_POD].iter().any(|key| mark.says(key) == Some(false)),
             _ => false,
         };

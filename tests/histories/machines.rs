@@ -54,8 +54,9 @@ impl MachineStep {
 }
 
 impl Setup {
-    /// Returns the nodes: two per rack.
+    /// Returns the nodes: two per rack. Where nodes are requested, the autoscaler has yet to make them.
     pub fn machines(&self) -> Vec<Machine> {
+        let is_there = !self.wish.coordinations().iter().any(|one| one.placed == Placed::OnDemand);
         let machine = |n: u32| Machine {
             name: format!("node-{n}"),
             rack: n % RACKS,
@@ -63,7 +64,7 @@ impl Setup {
             room: 3,
             open: true,
             refuses: false,
-            is_there: true,
+            is_there,
         };
         (0..if self.racks { 2 * RACKS } else { 0 }).map(machine).collect()
     }

@@ -25,7 +25,11 @@ impl Setup {
         let recovers = random.percent(30);
         self.racks = true;
         self.gated_by_others = random.percent(25);
-        let placed = random.pick(&[Placed::InCluster, Placed::InCluster, Placed::InRack, Placed::OnDemand]);
+        let placed = if random.percent(40) {
+            Placed::InCluster
+        } else {
+            random.pick(&[Placed::InRack, Placed::OnDemand, Placed::OnDemand])
+        };
         // A batch that is released as a whole waits for all its pods.
         for maker in &mut self.makers {
             if let Maker::Leaders { late, .. } = maker {

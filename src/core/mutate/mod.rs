@@ -22,7 +22,7 @@ pub use additions::Entry;
 pub use born::{Outdated, born};
 pub use context::{GroupLookup, Lookups, PodSettings, Subject, TopologyLookup};
 pub use discovery::{Discovery, discover};
-pub use engine::{engine_needs_group, engine_of, presets};
+pub use engine::{engine_needs_group, engine_of, engine_of_foreign, presets};
 pub use labels::late_labels;
 pub use patch::Patch;
 pub use pod::{PodMutation, mutate_pod};

@@ -41,7 +41,10 @@ const STEPS: &[Step] = &[
 /// one. A foreign pod stays as it is.
 pub fn mutate_pod(pod: &Pod, subject: &Subject, lookups: &Lookups<'_>, settings: &PodSettings) -> PodMutation {
     if subject.is_foreign() {
-        return PodMutation { warnings: engine::of_foreign(pod).into_iter().collect(), ..PodMutation::default() };
+        return PodMutation {
+            warnings: engine::engine_of_foreign(pod).into_iter().collect(),
+            ..PodMutation::default()
+        };
     }
     let context = MutationContext::new(pod, subject, lookups, settings);
     let mut additions = Additions::default();

@@ -8,7 +8,9 @@ use crate::api::Pod;
 use crate::api::review::Request;
 use crate::cluster::read::lookup::LookupError;
 use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind};
-use crate::mutate::{GroupLookup, Lookups, PodMutation, Subject, TopologyLookup, engine_needs_group, mutate_pod};
+use crate::mutate::{
+    GroupLookup, Lookups, PodMutation, Subject, TopologyLookup, engine_needs_group, engine_of_foreign, mutate_pod,
+};
 use crate::rules::{judge_engine, judge_names};
 use crate::server::admission::answer::Verdict;
 use crate::server::admission::{Admission, AdmissionError};
@@ -24,7 +26,7 @@ impl Admission {
         let namespace = request.namespace.as_deref().unwrap_or_else(|| pod.metadata.namespace());
         let mut subject = Subject::of(pod, namespace, &*self.lookup.index().read());
         if subject.is_foreign() {
-            return Ok(Verdict::pass());
+            return Ok(engine_of_foreign(pod).map_or_else(Verdict::pass, Verdict::warn));
         }
         let names = judge_names(pod);
         if !names.is_allowed() {

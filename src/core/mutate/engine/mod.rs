@@ -96,7 +96,7 @@ pub fn presets(
 }
 
 /// Returns a warning for a pod that asks in vain: nothing is known of its place.
-pub(super) fn of_foreign(pod: &Pod) -> Option<String> {
+pub fn engine_of_foreign(pod: &Pod) -> Option<String> {
     pod.metadata.annotation(names::ENGINE)?;
     Some(format!("annotation {} has no effect: {}", names::ENGINE, NoRendezvous::NoIdentity))
 }
