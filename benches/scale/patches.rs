@@ -144,7 +144,12 @@ fn versioned(pod: &Pod) -> Patch<Value> {
 /// Returns the patch that rolegate sends.
 fn released(pod: &Pod, pin: &Pin) -> Value {
     let of = |text: &Option<String>| text.as_deref().unwrap().into();
-    release_patch(&PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) }, (&[], &[]), pin, Queued::Not)
+    release_patch(
+        &PodRef { name: of(&pod.metadata.name), uid: of(&pod.metadata.uid) },
+        (&[], &[]),
+        pin,
+        (Queued::Not, None),
+    )
 }
 
 /// Returns a merge patch: it writes the full list of other gates, so it must name the resourceVersion of that list.

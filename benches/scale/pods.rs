@@ -213,7 +213,7 @@ impl Bare {
                     tokio::spawn(async move {
                         let _permit = permits.acquire().await.unwrap();
                         let pod = PodRef { name: name.as_str().into(), uid: uid.into() };
-                        let patch = release_patch(&pod, (&[], &[]), &BTreeMap::new(), Queued::Not);
+                        let patch = release_patch(&pod, (&[], &[]), &BTreeMap::new(), (Queued::Not, None));
                         api.patch(&name, &PatchParams::default(), &Patch::Strategic(patch))
                             .await
                             .expect("a gate is lifted");
