@@ -179,5 +179,5 @@ async fn groups_of_one_namespace_that_never_rest_let_those_of_another_go_on() {
         "30 pods in 5 segments: {alone:?} beside {RESTLESS} groups, {beside:?} while they changed {changed} times"
     );
     assert!(changed > 4, "the groups rested");
-    assert!(beside < alone * 3 + Duration::from_secs(10), "{beside:?} beside {changed} changes, {alone:?} alone");
+    assert!(beside < alone * 3 + Duration::from_secs(30), "{beside:?} beside {changed} changes, {alone:?} alone");
 }

@@ -35,8 +35,6 @@ pub static SET_LABELS_RESET: Habit =
     Habit { name: "set-labels-reset", turn: |world| Box::pin(set_labels_reset(world)) };
 /// A StatefulSet with another template is deleted without its pods, and made anew.
 pub static SET_MADE_ANEW: Habit = Habit { name: "set-made-anew", turn: |world| Box::pin(set_made_anew(world)) };
-/// A deletion of a pod is a restart of its group: all StatefulSets are deleted, and made anew.
-pub static GROUP_RESTARTED: Habit = Habit { name: "group-restarted", turn: |world| Box::pin(group_restarted(world)) };
 /// When it lifts its gate, it sets the whole list of gates to nothing.
 pub static GATES_CLEARED: Habit = Habit { name: "gates-cleared", turn: |world| Box::pin(gates_cleared(world)) };
 /// It lifts its gate by a list of all others, as it has read them; of a scaled gang when all pods of its base have nodes.
@@ -166,24 +164,6 @@ async fn set_made_anew(world: &World) -> Turn {
         }
     }
     Ok(writes)
-}
-
-async fn group_restarted(world: &World) -> Turn {
-    let (api, sets) = (world.api::<StatefulSet>(), live_sets(world).await?);
-    let pods = world.api::<Pod>().list(&ListParams::default()).await?.items;
-    // Pods of sets that were deleted before are no news.
-    let is_of = |pod: &Pod, set: &Value| {
-        let mut owners = pod.metadata.owner_references.iter().flatten();
-        owners.any(|owner| set["metadata"]["uid"] == owner.uid)
-    };
-    let leaves = |pod: &&Pod| pod.metadata.deletion_timestamp.is_some();
-    if !pods.iter().filter(leaves).any(|pod| sets.iter().any(|(set, _)| is_of(pod, set))) {
-        return Ok(0);
-    }
-    for (_, wanted) in &sets {
-        api.delete(name(wanted), &DeleteParams::default()).await?;
-    }
-    Ok(sets.len().try_into().unwrap())
 }
 
 async fn patch_pod(world: &World, pod: &Pod, patch: Value) -> Result<(), kube::Error> {

@@ -1,8 +1,6 @@
 //! StatefulSets that an operator keeps as it wants them.
 
-use super::habits::{
-    ANNOTATIONS_COMPARED, GROUP_RESTARTED, PARTITION_STEPPED, SET_LABELS_RESET, SET_MADE_ANEW, SETS_MADE,
-};
+use super::habits::{ANNOTATIONS_COMPARED, PARTITION_STEPPED, SET_LABELS_RESET, SET_MADE_ANEW, SETS_MADE};
 use super::operator::{Operator, Wanted};
 use super::{coordination_of, stage, until_at_rest, writes};
 use crate::common::prelude::*;
@@ -63,7 +61,8 @@ impl Kept {
         self.operator.want(|wanted| {
             for template in wanted.sets.iter_mut().map(|set| &mut set["spec"]["template"]) {
                 template["spec"]["containers"][0]["image"] = json!(image);
-                template["metadata"]["annotations"] = json!({ NOT_READY: not_ready });
+                template["metadata"]["annotations"] =
+                    if not_ready.is_null() { Value::Null } else { json!({ NOT_READY: not_ready }) };
             }
         });
     }
@@ -157,23 +156,4 @@ async fn the_sets_of_an_operator_go_back_while_it_wants_the_new_version() {
     let over = |status: &Status| status.ready().starts_with("True All") && status.condition("RolledBack").is_empty();
     kept.statuses.until("it is over", over).await;
     kept.stage.pods.now(|now| assert!(all_old(now), "{now}"));
-}
-
-/// RBG's `RecreateRBGOnPodRestart`: the first pod that the rollout replaces restarts the whole group from its templates.
-#[tokio::test]
-async fn an_operator_that_restarts_its_group_takes_all_to_the_new_version_at_once() {
-    let habits = [&SETS_MADE, &ANNOTATIONS_COMPARED, &GROUP_RESTARTED];
-    let kept = Kept::rolled_by("restarted", &habits, &json!({ "onFailure": "Rollback", "failAfter": "3s" })).await;
-    let first: BTreeSet<_> = kept.stage.pods.now(|now| now.all().map(|pod| pod.labels[REVISION].clone()).collect());
-    kept.wants(NEW, &json!(""));
-    let all_new = |now: &View| {
-        now.count_all(|pod| pod.labels.get(REVISION).is_some_and(|now| !first.contains(now)) && pod.is_released()) == 12
-    };
-    kept.stage.pods.until("all are new", all_new).await;
-    always(Duration::from_secs(6), "nothing goes back", async || {
-        kept.stage.pods.now(|now| if all_new(now) { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
-    assert!(!kept.statuses.now().condition("RolledBack").starts_with("True"), "{}", kept.statuses.now());
-    assert!(kept.operator.done().of(&GROUP_RESTARTED) > 0);
 }
