@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::model::names;
 
 /// Image of the containers, which never run.
-const IMAGE: &str = "registry.k8s.io/pause:3.10";
+const IMAGE: &str = "pause";
 /// Fields of a spec that decide where its pods go, as they are.
 const FIELDS: &[&str] = &[
     "nodeSelector",
@@ -43,6 +43,8 @@ pub struct Domains {
 /// Returns the template of requested pods like this pod, or like the pods of this template.
 pub fn template(pod: &Value, request: &str, domains: &Domains) -> Value {
     let mut labels = pod.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
+    // cluster-autoscaler tries a pod of the template through all webhooks, and takes none that is held.
+    labels.retain(|key, _| !names::claims().contains(&key.as_str()));
     labels.insert(names::REQUEST.to_owned(), json!(request));
     let of = pod.get("spec").unwrap_or(&Value::Null);
     let mut spec = picked(of, FIELDS);
@@ -142,7 +144,7 @@ mod tests {
         let secret = "s3cr3t";
         let term = |key: &str| json!({ "matchExpressions": [{ "key": key, "operator": "Exists" }] });
         let pod = json!({
-            "metadata": { "name": "a", "labels": { "app": "a" }, "annotations": { "token": secret } },
+            "metadata": { "name": "a", "labels": { "app": "a", names::GROUP: "pd", names::ROLE: "prefill" }, "annotations": { "token": secret } },
             "spec": {
                 "serviceAccountName": secret,
                 "imagePullSecrets": [{ "name": secret }],
