@@ -1,6 +1,7 @@
 //! Nodes are asked for, for a whole batch (`whenNoFit: provision`), from a stand-in for cluster-autoscaler; the real Karpenter is
 //! asked in `tests/neighbours`.
 
+mod buffers;
 mod requests;
 mod troubles;
 

@@ -1,8 +1,10 @@
 //! One pass over one group: from observation and memory to actions, which the loop carries out.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::model::batch::Batch;
 use crate::model::moment::Moment;
 use crate::model::{Group, GroupKey, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
@@ -223,11 +225,21 @@ impl Pass<'_> {
         decision: &Decision,
         snapshot: &Snapshot,
     ) {
-        for release in decision.release.iter().filter(|release| release.at_once) {
+        let at_once = || decision.release.iter().filter(|release| release.at_once);
+        let lacking = at_once().filter_map(|release| pod_group_of(group, view, &release.pod));
+        let lacking = lacking.filter(|of| !self.has_pod_group(group, of));
+        let lacking: BTreeSet<BatchId> = lacking.map(|of| (of.batch.coordination.index, of.batch.index)).collect();
+        // A batch that goes as a whole waits for the last of its PodGroups.
+        let waits = |batch: Batch<'_>| {
+            batch.batching.placed_in().is_some() && lacking.contains(&(batch.coordination.index, batch.index))
+        };
+        for release in at_once() {
             let pod = &release.pod;
             // A pod released before its PodGroup would be scheduled without it.
             let pod_group = pod_group_of(group, view, pod);
-            if pod_group.as_ref().is_some_and(|of| !self.has_pod_group(group, of)) {
+            if pod_group.as_ref().is_some_and(|of| !self.has_pod_group(group, of))
+                || !lacking.is_empty() && group.batches_of(pod.role(), pod.ordinal).any(waits)
+            {
                 continue;
             }
             if !self.memory.looks.show_group_of(pod) {
