@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use rolegate::model::names::GATE;
+use rolegate::model::names::{GATE, PINNED};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -137,8 +137,16 @@ fn same_pod(before: &Value, after: &Value, warned: &str) {
             assert_eq!(without(before, &["env"]), without(after, &["env"]));
         }
     }
-    let ours = ["schedulingGates", "containers", "initContainers", "affinity"];
+    let ours = ["schedulingGates", "containers", "initContainers", "affinity", "nodeSelector"];
     assert_eq!(without(&before["spec"], &ours), without(&after["spec"], &ours));
+    // A copy of a pod loses what its release chose.
+    let pinned = before.pointer("/metadata/annotations").and_then(|all| all.get(PINNED)).and_then(Value::as_str);
+    let chosen: Vec<_> = pinned.iter().flat_map(|all| all.split(',')).filter_map(|one| one.split_once('=')).collect();
+    let selected = |pod: &Value| {
+        let all = pod["spec"]["nodeSelector"].as_object().cloned().unwrap_or_default();
+        all.into_iter().filter(|(key, _)| !chosen.iter().any(|(chosen, _)| chosen == key)).collect::<Vec<_>>()
+    };
+    assert_eq!(selected(before), selected(after), "nodeSelector");
 }
 
 /// But for its partition and finalizers, it is the same object.
