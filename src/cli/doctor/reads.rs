@@ -295,11 +295,10 @@ impl Reader<'_> {
             let gets_addresses = |group: &&Arc<Group>| group.discovery && !group.coordinations.is_empty();
             all.addressed.extend(picture.group().filter(gets_addresses).cloned());
             let recovers = |known: &Arc<Group>| known.batched().any(|(_, batching)| batching.recovers().is_some());
-            let requests = |known: &Arc<Group>| known.coordinations.iter().any(|one| one.provision().is_some());
             let asks = [
                 (Allow::Scale, picture.group().is_some_and(|known| known.elastic.is_some())),
                 (Allow::Recovery, picture.group().is_some_and(recovers)),
-                (Allow::Provision, picture.group().is_some_and(requests)),
+                (Allow::Provision, picture.group().is_some_and(|known| known.requests_nodes())),
             ];
             for (what, _) in asks.iter().filter(|(_, asks)| *asks) {
                 all.wanted.entry(what.word()).or_default().push(group.clone());

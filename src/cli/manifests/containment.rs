@@ -1,12 +1,14 @@
 //! Policies that limit what our own account may change of pods, workloads and webhook configurations: RBAC knows
 //! verbs, not fields. With a stolen token, an attacker can run no code, and redirect no admission.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::settings::Settings;
 use crate::api::ObjectKind;
 use crate::api::pod::POD;
-use crate::api::provisioning::{CAPACITY_BUFFER, POD_TEMPLATE, PROVISIONING_REQUEST};
+use crate::api::provisioning::{CAPACITY_BUFFER, REQUESTS};
 use crate::model::{CARRIERS, WorkloadKind, names};
 
 /// Prefix of our labels and annotations.
@@ -190,12 +192,11 @@ fn deletions(settings: &Settings) -> [Value; 2] {
     of_pods.policy(settings, &settings.name, None)
 }
 
-/// Objects that rolegate makes where it requests nodes.
-const REQUESTS: [ObjectKind; 3] = [POD_TEMPLATE, CAPACITY_BUFFER, PROVISIONING_REQUEST];
-
 /// Returns the policies for requests for nodes: our own account makes and deletes those of groups only.
 fn requests(settings: &Settings, kind: ObjectKind) -> Vec<Value> {
-    let carriers: Vec<_> = CARRIERS.iter().map(|carrier| format!("'{}/{}'", carrier.group, carrier.kind)).collect();
+    let carriers = CARRIERS.iter().map(|carrier| format!("'{}/{}'", carrier.group, carrier.kind));
+    // Whatever the version.
+    let carriers: Vec<_> = carriers.collect::<BTreeSet<_>>().into_iter().collect();
     let policy = |(operation, object, suffix): (&'static str, &str, &str)| {
         let owners = format!("dyn({object}).?metadata.?ownerReferences.orValue([])");
         let expression = format!(

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use self::RemovalAction::{Delete, Release, Thaw, Unprotect};
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::pod::POD;
-use crate::api::provisioning::{CAPACITY_BUFFER, POD_TEMPLATE, PROVISIONING_REQUEST};
+use crate::api::provisioning::REQUESTS;
 use crate::api::webhook_configuration::MUTATING_WEBHOOK_CONFIGURATION;
 use crate::api::workload::DEPLOYMENT;
 use crate::api::{Object, ObjectKind, Pod};
@@ -177,7 +177,7 @@ impl Removal {
                 Some(marked(Thaw, kind.object_kind(), object, patch))
             }));
         }
-        for kind in [CAPACITY_BUFFER, PROVISIONING_REQUEST, POD_TEMPLATE] {
+        for kind in REQUESTS {
             let objects = self.objects(kind).await?;
             let is_ours = |object: &&DynamicObject| {
                 object.metadata.labels.as_ref().is_some_and(|labels| labels.contains_key(names::REQUEST))

@@ -3,6 +3,9 @@
 
 use super::ObjectKind;
 
+/// Kinds of the objects of requests for nodes; the template after those that refer to it.
+pub const REQUESTS: [ObjectKind; 3] = [CAPACITY_BUFFER, PROVISIONING_REQUEST, POD_TEMPLATE];
+
 pub const POD_TEMPLATE: ObjectKind =
     ObjectKind { group: "", version: "v1", kind: "PodTemplate", plural: "podtemplates", namespaced: true };
 

@@ -94,11 +94,16 @@ impl Coordination {
         WhenNoFit::parse(self.when_no_fit.as_deref())
     }
 
+    /// Reports whether nodes are requested for a batch that fits nowhere.
+    pub fn requests_nodes(&self) -> bool {
+        self.when_no_fit() == WhenNoFit::Provision
+    }
+
     /// Returns how nodes are requested for a batch that fits nowhere; `None` if none are.
     pub fn provision(&self) -> Option<Cow<'_, Provision>> {
-        let asks = self.when_no_fit() == WhenNoFit::Provision;
         let by_default = || Provision::parse(&api::coordination::Provision::default(), self.at.child("provision"));
-        asks.then(|| self.written_provision.as_ref().map_or_else(|| Cow::Owned(by_default()), Cow::Borrowed))
+        self.requests_nodes()
+            .then(|| self.written_provision.as_ref().map_or_else(|| Cow::Owned(by_default()), Cow::Borrowed))
     }
 
     /// Reports whether rolegate acts on the coordination, which it does not if only RBG does. An entry without any strategy

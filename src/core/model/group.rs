@@ -236,6 +236,11 @@ impl Group {
         self.coordinations.get(index)
     }
 
+    /// Reports whether nodes are requested for batches of the group that fit nowhere.
+    pub fn requests_nodes(&self) -> bool {
+        self.batched().any(|(coordination, _)| coordination.requests_nodes())
+    }
+
     /// Returns the coordinations that make batches.
     pub fn batched(&self) -> impl Iterator<Item = (&Coordination, &Batching)> {
         self.coordinations.iter().filter_map(|coordination| Some((coordination, coordination.batching()?)))

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::FieldPath;
 use super::malformed::Malformed;
 use super::object_name::subdomain_fault;
-use super::recovery::{MUST_BE_A_TIME, read_time};
+use super::recovery::Fields;
 use crate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
 use crate::api::{self, ObjectKind};
 
@@ -70,29 +70,19 @@ impl ProvisionBy {
 impl Provision {
     /// Reads the block at `at`.
     pub(super) fn parse(written: &api::coordination::Provision, at: FieldPath) -> Self {
-        let mut malformed = Vec::new();
-        let mut fault = |field: &'static str, value: String, detail| {
-            malformed.push(Malformed { at: at.child(field), value: Some(value), detail });
-        };
-        let mut time = |field: &'static str, text: &Option<String>| {
-            let text = text.as_deref().filter(|text| !text.is_empty())?;
-            let read = read_time(text);
-            if read.is_none() {
-                fault(field, format!("{text:?}"), MUST_BE_A_TIME);
-            }
-            read
-        };
-        let (after, deadline) = (time("after", &written.after), time("deadline", &written.deadline));
-        let max_segments_ahead = written.max_segments_ahead.and_then(|read| {
-            let known = u32::try_from(read).ok().filter(|read| (1..=MOST_AHEAD).contains(read));
-            if known.is_none() {
-                fault("maxSegmentsAhead", read.to_string(), MUST_BE_A_NUMBER);
-            }
-            known
-        });
+        let mut fields = Fields { at: &at, malformed: Vec::new() };
+        let after = fields.time("after", written.after.as_deref());
+        let deadline = fields.time("deadline", written.deadline.as_deref());
+        let ahead = (MOST_AHEAD, MUST_BE_A_NUMBER);
+        let max_segments_ahead = fields.number("maxSegmentsAhead", written.max_segments_ahead, ahead);
+        let mut malformed = fields.malformed;
         let class = written.class.as_deref().filter(|class| !class.is_empty());
         if let Some(class) = class.filter(|class| subdomain_fault(class).is_some()) {
-            fault("class", format!("{class:?}"), MUST_BE_A_CLASS);
+            malformed.push(Malformed {
+                at: at.child("class"),
+                value: Some(format!("{class:?}")),
+                detail: MUST_BE_A_CLASS,
+            });
         }
         let by = written.by.as_deref().filter(|by| !by.is_empty());
         let known = by.and_then(|by| PROVISION_BY.iter().find(|(word, _)| *word == by));

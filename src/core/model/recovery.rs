@@ -48,31 +48,53 @@ pub(super) fn read_time(text: &str) -> Option<Duration> {
     (Duration::from_secs(1)..=LONGEST).contains(&read).then_some(read)
 }
 
+/// Reads the fields of a block, and notes those that are malformed.
+pub(super) struct Fields<'a> {
+    pub(super) at: &'a FieldPath,
+    pub(super) malformed: Vec<Malformed>,
+}
+
+impl Fields<'_> {
+    /// Reads a time; an empty one is none.
+    pub(super) fn time(&mut self, field: &'static str, text: Option<&str>) -> Option<Duration> {
+        let text = text.filter(|text| !text.is_empty())?;
+        self.or_malformed(field, read_time(text), || format!("{text:?}"), MUST_BE_A_TIME)
+    }
+
+    /// Reads a number from 1 to `most`.
+    pub(super) fn number(
+        &mut self,
+        field: &'static str,
+        written: Option<i64>,
+        (most, detail): (u32, &'static str),
+    ) -> Option<u32> {
+        let read = u32::try_from(written?).ok().filter(|read| (1..=most).contains(read));
+        self.or_malformed(field, read, || written.unwrap_or_default().to_string(), detail)
+    }
+
+    fn or_malformed<T>(
+        &mut self,
+        field: &'static str,
+        read: Option<T>,
+        value: impl FnOnce() -> String,
+        detail: &'static str,
+    ) -> Option<T> {
+        if read.is_none() {
+            self.malformed.push(Malformed { at: self.at.child(field), value: Some(value()), detail });
+        }
+        read
+    }
+}
+
 impl Recovery {
     /// Reads the block at `at`.
     pub(super) fn parse(written: &api::coordination::Recovery, at: FieldPath) -> Self {
-        let mut malformed = Vec::new();
-        let mut time = |field: &'static str, text: &Option<String>| {
-            let text = text.as_deref().filter(|text| !text.is_empty())?;
-            let read = read_time(text);
-            if read.is_none() {
-                let value = Some(format!("{text:?}"));
-                malformed.push(Malformed { at: at.child(field), value, detail: MUST_BE_A_TIME });
-            }
-            read
-        };
-        let unready_for = time("unreadyFor", &written.unready_for);
-        let window = time("window", &written.window);
-        let mut number = |field: &'static str, written: Option<i64>| {
-            let read = u32::try_from(written?).ok().filter(|read| (1..=MOST).contains(read));
-            if read.is_none() {
-                let value = written.map(|written| written.to_string());
-                malformed.push(Malformed { at: at.child(field), value, detail: MUST_BE_A_LIMIT });
-            }
-            read
-        };
-        let limit = number("limit", written.limit);
-        let max_concurrent = number("maxConcurrent", written.max_concurrent);
+        let mut fields = Fields { at: &at, malformed: Vec::new() };
+        let unready_for = fields.time("unreadyFor", written.unready_for.as_deref());
+        let window = fields.time("window", written.window.as_deref());
+        let limit = fields.number("limit", written.limit, (MOST, MUST_BE_A_LIMIT));
+        let max_concurrent = fields.number("maxConcurrent", written.max_concurrent, (MOST, MUST_BE_A_LIMIT));
+        let malformed = fields.malformed;
         let policy = written.policy.as_deref().filter(|policy| !policy.is_empty());
         let known = policy.map(|policy| RECOVERY_POLICIES.iter().find(|(word, _)| *word == policy));
         Self {

@@ -209,7 +209,7 @@ impl<'a> Placing<'a, '_> {
 
     /// Notes that a batch lacks room, if nodes are requested then.
     fn lacks_room(&mut self, index: u32, why: &str) {
-        if self.coordination.provision().is_some() {
+        if self.coordination.requests_nodes() {
             let lacks = NoRoom::of(self.sorts(index), self.key, self.placer, why);
             self.placed.no_room.insert((self.coordination.index, index), lacks);
         }

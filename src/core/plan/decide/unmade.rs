@@ -104,7 +104,7 @@ impl<'a> Unmade<'a> {
                 Some(_) if !is_new => {}
                 Some(Answer::NoRoom { why, closed }) => {
                     let why = no_room(self.batching, self.key, batch, &why, closed.as_ref());
-                    if self.coordination.provision().is_some() {
+                    if self.coordination.requests_nodes() {
                         given.no_room.extend(self.lack_room(batch, &why, placer));
                     }
                     return Some(self.wait(batch, HoldReason::NoRoom, &why, released));

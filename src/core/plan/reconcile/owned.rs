@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::api::ObjectKind;
-use crate::api::provisioning::{CAPACITY_BUFFER, POD_TEMPLATE, PROVISIONING_REQUEST};
+use crate::api::provisioning::{POD_TEMPLATE, REQUESTS};
 use crate::model::Group;
 use crate::model::batch::PodGroupOf;
 use crate::plan::decide::pod_groups::{batch_pod_groups, lasting_pod_groups};
@@ -88,8 +88,7 @@ impl Pass<'_> {
 
     /// Reports whether requests for nodes of the group may exist.
     fn requests_nodes(&self, group: &Group) -> bool {
-        let asks = || group.batched().any(|(coordination, _)| coordination.provision().is_some());
-        self.options.allowed.provision && (!group.status.provisioning.is_empty() || asks())
+        self.options.allowed.provision && (!group.status.provisioning.is_empty() || group.requests_nodes())
     }
 
     /// Lists the owned objects once for each owner: a new process does not know which ones exist. It lists the kinds that the
@@ -156,9 +155,6 @@ impl Pass<'_> {
         of.policy.kind().is_some_and(is_made)
     }
 }
-
-/// The kinds of the objects of requests for nodes.
-const REQUESTS: [ObjectKind; 3] = [POD_TEMPLATE, CAPACITY_BUFFER, PROVISIONING_REQUEST];
 
 fn id(group: &Group, kind: ObjectKind, name: String) -> OwnedId {
     OwnedId { owner: group.carrier.uid.clone(), kind, name }

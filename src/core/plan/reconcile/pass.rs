@@ -225,18 +225,17 @@ impl Pass<'_> {
         decision: &Decision,
         snapshot: &Snapshot,
     ) {
-        let at_once = || decision.release.iter().filter(|release| release.at_once);
-        let lacking = at_once().filter_map(|release| pod_group_of(group, view, &release.pod));
-        let lacking = lacking.filter(|of| !self.has_pod_group(group, of));
+        let at_once = decision.release.iter().filter(|release| release.at_once);
+        let at_once: Vec<_> = at_once.map(|release| (release, pod_group_of(group, view, &release.pod))).collect();
+        let lacking = at_once.iter().filter_map(|(_, of)| of.as_ref()).filter(|of| !self.has_pod_group(group, of));
         let lacking: BTreeSet<BatchId> = lacking.map(|of| (of.batch.coordination.index, of.batch.index)).collect();
         // A batch that goes as a whole waits for the last of its PodGroups.
         let waits = |batch: Batch<'_>| {
             batch.batching.placed_in().is_some() && lacking.contains(&(batch.coordination.index, batch.index))
         };
-        for release in at_once() {
+        for (release, pod_group) in at_once {
             let pod = &release.pod;
             // A pod released before its PodGroup would be scheduled without it.
-            let pod_group = pod_group_of(group, view, pod);
             if pod_group.as_ref().is_some_and(|of| !self.has_pod_group(group, of))
                 || !lacking.is_empty() && group.batches_of(pod.role(), pod.ordinal).any(waits)
             {
@@ -263,10 +262,9 @@ impl Pass<'_> {
         snapshot: &Snapshot,
         waited: &'b [(BatchId, Duration)],
     ) -> ProvisionContext<'b> {
-        let asks = group.batched().any(|(coordination, _)| coordination.provision().is_some());
         ProvisionContext {
             off: !self.options.allowed.provision,
-            now: asks.then(|| Moment::parse(self.now_text)).flatten(),
+            now: group.requests_nodes().then(|| Moment::parse(self.now_text)).flatten(),
             rests: group.deleting || !snapshot.faults.is_empty(),
             waited,
             missing: &[],
