@@ -9,7 +9,7 @@ use crate::api::pod::PodCondition;
 use crate::model::Group;
 use crate::model::quantity::NoQuantity;
 use crate::plan::placement::capacity::HOSTNAME;
-use crate::plan::placement::{BatchPods, Fit, Placement, Question, Room, place};
+use crate::plan::placement::{Fit, Placement, Question, Room, place};
 
 /// What a batch lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,25 +49,20 @@ pub fn missing(group: &Group, fitted: &Fitted, cluster: &Cluster, shapes: &[Node
     let mut room = cluster.room_for(group).into_owned();
     let mut used = if fitted.keeps_apart() { bound.domains } else { BTreeMap::new() };
     let mut missing = Vec::new();
-    for BatchPods { index, pods, domain } in &batches {
-        let question = Question { only: domain.as_deref(), ..Question::new(pods, key, &used) };
+    for batch in &batches {
+        let question = Question { only: batch.domain.as_deref(), ..Question::new(&batch.pods, key, &used) };
         let placement = match place(&room, &question) {
             Fit::Fits(placement) => placement,
             Fit::Not(_) => {
                 let added = with_nodes(&room, &question, shapes);
                 let (nodes, found) = added.map(|added| (added.nodes, (added.room, added.placement))).unzip();
-                missing.push(Missing { index: *index, nodes });
+                missing.push(Missing { index: batch.index, nodes });
                 let Some((larger, placement)) = found else { break };
                 room = larger;
                 placement
             }
         };
-        for (at, (node, needs)) in placement.nodes.iter().zip(pods).enumerate() {
-            room.apply_pod(&format!("{index}/{at}"), node, needs.load.clone(), &needs.peer);
-        }
-        if let Some(domain) = placement.domain.filter(|_| fitted.keeps_apart()) {
-            *used.entry(domain).or_default() += 1;
-        }
+        batch.put(&placement, &mut room, fitted.keeps_apart().then_some(&mut used));
     }
     missing
 }

@@ -3,7 +3,6 @@
 //! recreated pod does not wait.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 use crate::model::{Batch, Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::held::Held;
@@ -119,33 +118,20 @@ impl<'a> Incomplete<'a> {
     }
 }
 
-/// Returns the ordinals of a batch, by role.
-fn ranges<'a>(
-    view: &'a GroupView,
-    batching: &'a Batching,
-    index: u32,
-) -> impl Iterator<Item = (&'a str, &'a RoleView, Range<u32>)> {
-    batching.sizes.keys().filter_map(move |name| {
-        let role = view.roles.get(name)?;
-        Some((name.as_str(), role, batching.ordinals(name, index, role.desired)))
-    })
-}
-
 /// Reports whether a batch lacks pods and none of its pods was released.
 pub(super) fn batch_waits(view: &GroupView, batching: &Batching, index: u32) -> bool {
     let lacks = |role: &RoleView, ordinals| !role.all_in(ordinals, ReplicaIs::Complete);
-    is_untouched(view, batching, index)
-        && ranges(view, batching, index).any(|(_, role, ordinals)| lacks(role, ordinals))
+    is_untouched(view, batching, index) && view.ranges(batching, index).any(|(_, role, ordinals)| lacks(role, ordinals))
 }
 
 /// Reports whether no pod of a batch was released.
 pub(in crate::plan) fn is_untouched(view: &GroupView, batching: &Batching, index: u32) -> bool {
-    ranges(view, batching, index).all(|(_, role, range)| role.replicas.none_but(range, ReplicaIs::Untouched))
+    view.ranges(batching, index).all(|(_, role, range)| role.replicas.none_but(range, ReplicaIs::Untouched))
 }
 
 /// Returns a text such as `7/10 prefill and 5/5 decode`.
 fn existing(view: &GroupView, batching: &Batching, index: u32) -> String {
-    let roles = ranges(view, batching, index).filter(|(_, _, range)| !range.is_empty()).map(|(name, role, range)| {
+    let roles = view.ranges(batching, index).filter(|(_, _, range)| !range.is_empty()).map(|(name, role, range)| {
         let complete = role.replicas.count_in(range.clone(), ReplicaIs::Complete);
         format!("{complete}/{} {name}", range.len())
     });

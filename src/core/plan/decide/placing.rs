@@ -218,8 +218,7 @@ impl<'a> Placing<'a, '_> {
     /// Returns the pods of a batch by sort; `None` while they do not all exist, or are not known.
     fn sorts(&self, index: u32) -> Option<Sorts> {
         let mut sorts = Sorts::default();
-        for (name, role) in self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))) {
-            let ordinals = self.batching.ordinals(name, index, role.desired);
+        for (name, role, ordinals) in self.view.ranges(self.batching, index) {
             if !role.all_in(ordinals.clone(), ReplicaIs::Complete) {
                 return None;
             }
@@ -343,10 +342,8 @@ impl<'a> Placing<'a, '_> {
     }
 
     fn is_bound(&self, index: u32) -> bool {
-        self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))).all(|(name, role)| {
-            let ordinals = self.batching.ordinals(name, index, role.desired);
-            role.replicas.none_but(ordinals, ReplicaIs::Scheduled)
-        })
+        let mut ranges = self.view.ranges(self.batching, index);
+        ranges.all(|(_, role, ordinals)| role.replicas.none_but(ordinals, ReplicaIs::Scheduled))
     }
 
     /// Returns the domain in which a batch got no node in time, and which it avoids for a while.
@@ -382,8 +379,8 @@ impl<'a> Placing<'a, '_> {
     /// Returns the pods of a batch that pass `which`.
     fn facts_of(&self, index: u32, which: impl Fn(&PodFacts) -> bool) -> Vec<Arc<PodFacts>> {
         let mut found = Vec::new();
-        for (name, role) in self.batching.sizes.keys().filter_map(|name| Some((name, self.view.roles.get(name)?))) {
-            for ordinal in self.batching.ordinals(name, index, role.desired) {
+        for (_, role, ordinals) in self.view.ranges(self.batching, index) {
+            for ordinal in ordinals {
                 found.extend(role.replicas.pods_of(ordinal).iter().filter(|pod| which(pod)).cloned());
             }
         }

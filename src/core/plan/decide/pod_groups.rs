@@ -54,11 +54,9 @@ fn gangs<'a>(
         for index in 0..batching.total(counted) {
             let batch = Batch { group, coordination, batching, index };
             let gang = |members, replicas| Gang { batch, gangs, key, members, replicas };
-            let roles = batching.sizes.keys().filter_map(|role| {
-                let view = view.roles.get(role).filter(|view| count(role, view).is_some())?;
-                let ordinals = batching.ordinals(role, index, view.desired);
-                (!ordinals.is_empty()).then_some((role.as_str(), view, ordinals))
-            });
+            let is_there =
+                |(role, view, range): &(&str, &RoleView, Range<u32>)| count(role, view).is_some() && !range.is_empty();
+            let roles = view.ranges(batching, index).filter(is_there);
             match gangs.level {
                 GangLevel::Batch => {
                     let replicas = roles.map(|(_, view, ordinals)| (view, ordinals)).collect();

@@ -18,6 +18,18 @@ pub struct BatchPods {
     pub domain: Option<String>,
 }
 
+impl BatchPods {
+    /// Takes the room of a placement, and counts its domain if batches keep apart.
+    pub fn put(&self, placement: &Placement, room: &mut Room, used: Option<&mut BTreeMap<String, u32>>) {
+        for (position, (needs, node)) in self.pods.iter().zip(&placement.nodes).enumerate() {
+            room.apply_pod(&format!("{}/{position}", self.index), node, needs.load.clone(), &needs.peer);
+        }
+        if let Some((used, domain)) = used.zip(placement.domain.as_ref()) {
+            *used.entry(domain.clone()).or_default() += 1;
+        }
+    }
+}
+
 /// The result of an outlook.
 #[derive(Clone, Debug, Default)]
 pub struct Outlook {
@@ -66,12 +78,7 @@ pub fn outlook(
                 break;
             }
         };
-        for (position, (needs, node)) in pods.iter().zip(&placement.nodes).enumerate() {
-            room.apply_pod(&format!("{}/{position}", batch.index), node, needs.load.clone(), &needs.peer);
-        }
-        if let Some(domain) = placement.domain.as_ref().filter(|_| keeps_apart) {
-            *used.entry(domain.clone()).or_default() += 1;
-        }
+        batch.put(&placement, &mut room, keeps_apart.then_some(&mut used));
         outlook.fits.push((batch.index, placement));
     }
     outlook

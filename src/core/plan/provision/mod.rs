@@ -371,11 +371,7 @@ impl One<'_> {
     }
 
     fn is_all(&self, what: ReplicaIs) -> bool {
-        self.batching
-            .sizes
-            .keys()
-            .filter_map(|name| Some((name, self.view.roles.get(name)?)))
-            .all(|(name, role)| role.all_in(self.batching.ordinals(name, self.batch, role.desired), what))
+        self.view.ranges(self.batching, self.batch).all(|(_, role, ordinals)| role.all_in(ordinals, what))
     }
 
     fn is_bound(&self) -> bool {

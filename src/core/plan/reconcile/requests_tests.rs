@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::ConditionedObject;
+use crate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
 use crate::model::moment::Moment;
 use crate::model::{Allowed, AwaitedKind, Claims, GroupKey, names};
 use crate::plan::Reconciler;

@@ -293,10 +293,7 @@ impl One<'_> {
     }
 
     fn roles(&self) -> impl Iterator<Item = (&str, &RoleView, Range<u32>)> {
-        self.batching.sizes.keys().filter_map(|name| {
-            let role = self.view.roles.get(name)?;
-            Some((name.as_str(), role, self.batching.ordinals(name, self.batch, role.desired)))
-        })
+        self.view.ranges(self.batching, self.batch)
     }
 
     fn is_all(&self, what: ReplicaIs) -> bool {

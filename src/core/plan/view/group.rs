@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::model::moment::Moment;
-use crate::model::{Group, PodIdentity, Role};
+use crate::model::{Batching, Group, PodIdentity, Role};
 use crate::plan::view::ordinals::{Assigned, Makes, assign};
 use crate::plan::view::succeeded::{AllSucceeded, remember};
 use crate::plan::view::{GroupPods, HeldPod, Leaving, PodFacts, PodRef, ReplicaIs, RolePods, RoleView, count};
@@ -29,6 +30,18 @@ pub struct GroupView {
 }
 
 impl GroupView {
+    /// Returns the ordinals of a batch, by role.
+    pub(in crate::plan) fn ranges<'a>(
+        &'a self,
+        batching: &'a Batching,
+        batch: u32,
+    ) -> impl Iterator<Item = (&'a str, &'a RoleView, Range<u32>)> {
+        batching.sizes.keys().filter_map(move |name| {
+            let role = self.roles.get(name)?;
+            Some((name.as_str(), role, batching.ordinals(name, batch, role.desired)))
+        })
+    }
+
     pub(in crate::plan) fn build(group: &Group, pods: &GroupPods) -> Self {
         Self::build_while(group, pods, |_| None)
     }
