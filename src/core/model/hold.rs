@@ -2,31 +2,10 @@
 
 use std::fmt;
 
-/// Defines the enum, the list of all reasons and their words.
-macro_rules! hold_reasons {
-    ($(#[$doc:meta])* pub enum $name:ident { $($(#[$of:meta])* $reason:ident,)* }) => {
-        $(#[$doc])*
-        pub enum $name {
-            $($(#[$of])* $reason,)*
-        }
+use super::words::words;
 
-        impl $name {
-            /// Every reason, in order of precedence.
-            pub const ALL: &[Self] = &[$(Self::$reason,)*];
-
-            /// Returns the reason as one stable word, for conditions, Events and metrics.
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $(Self::$reason => stringify!($reason),)*
-                }
-            }
-        }
-    };
-}
-
-hold_reasons! {
+words! {
 /// Reason for holding a batch, in order of precedence: reasons on which a person has to act come first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HoldReason {
     /// The group that the pods name does not exist.
     GroupMissing,
@@ -84,11 +63,6 @@ pub enum HoldReason {
 }
 
 impl HoldReason {
-    /// Returns the reason with this word.
-    pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|reason| reason.as_str() == word)
-    }
-
     /// Reports whether only the loop finds the reason, from its own attempts or from the duration of a state; other readers
     /// take it from the status.
     pub const fn is_of_loop(self) -> bool {

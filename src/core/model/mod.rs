@@ -52,6 +52,7 @@ mod share;
 pub mod topology;
 pub mod when_no_fit;
 pub mod wording;
+pub(crate) mod words;
 pub mod workload;
 pub mod workload_kind;
 pub mod workload_object;

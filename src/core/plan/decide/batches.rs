@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
 
+use crate::model::words::words;
 use crate::model::{Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::held::Held;
 use crate::plan::view::{GroupView, ReplicaIs, RoleView};
 
+words! {
 /// The state of a batch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BatchState {
     /// Every replica is ready.
     Ready,
@@ -18,18 +19,6 @@ pub enum BatchState {
     /// At least one replica may not run.
     Held,
 }
-
-impl BatchState {
-    pub const ALL: &[Self] = &[Self::Ready, Self::Released, Self::Held];
-
-    /// Returns a stable word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ready => "Ready",
-            Self::Released => "Released",
-            Self::Held => "Held",
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use crate::api::ObjectKind;
 use crate::api::provisioning::POD_TEMPLATE;
 use crate::api::status::{ProvisioningState, RequestedPods};
+use crate::model::words::words;
 use crate::model::{Coordination, Group, PROVISION_BY, ProvisionBy, WorkloadKey, names};
 use crate::plan::placement::Needs;
 use crate::plan::provision::template::Domains;
 use crate::plan::view::PodRef;
 
+words! {
 /// The phase of a request for nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// Its objects exist, and the batch waits for the nodes.
     Requested,
@@ -20,22 +21,12 @@ pub enum Phase {
     /// Not all nodes came in time, or the autoscaler refused: its objects are deleted, and it is made again after a pause.
     GivenUp,
 }
+}
 
 impl Phase {
-    pub const ALL: &[Self] = &[Self::Requested, Self::Placed, Self::GivenUp];
-
-    /// Returns a stable word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Requested => "Requested",
-            Self::Placed => "Placed",
-            Self::GivenUp => "GivenUp",
-        }
-    }
-
     /// Returns the phase of an entry; `None` for an unknown phase.
     pub fn of(state: &ProvisioningState) -> Option<Self> {
-        Self::ALL.iter().copied().find(|phase| phase.as_str() == state.phase)
+        Self::of_word(&state.phase)
     }
 }
 

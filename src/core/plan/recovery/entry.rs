@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::api::status::{LostPod, RecoveryState};
 use crate::model::moment::Moment;
+use crate::model::words::words;
 use crate::model::{Coordination, Recovery};
 use crate::plan::recovery::Loss;
 use crate::plan::view::{LastWords, LossKind};
@@ -13,8 +14,8 @@ pub(super) const FIRST_PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause before a recovery.
 pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
+words! {
 /// The phase of a recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Phase {
     /// It begins after a pause.
     Waiting,
@@ -27,21 +28,9 @@ pub enum Phase {
     /// The batch was recreated too often: it is left as it is.
     Exhausted,
 }
+}
 
 impl Phase {
-    pub const ALL: &[Self] = &[Self::Waiting, Self::Recreating, Self::Releasing, Self::Complete, Self::Exhausted];
-
-    /// Returns a stable word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Waiting => "Waiting",
-            Self::Recreating => "Recreating",
-            Self::Releasing => "Releasing",
-            Self::Complete => "Complete",
-            Self::Exhausted => "Exhausted",
-        }
-    }
-
     /// Reports whether the batch is still to be made complete.
     pub const fn is_under_way(self) -> bool {
         matches!(self, Self::Waiting | Self::Recreating | Self::Releasing)
@@ -49,7 +38,7 @@ impl Phase {
 
     /// Returns the phase of an entry; `None` for an unknown phase.
     pub fn of(state: &RecoveryState) -> Option<Self> {
-        Self::ALL.iter().copied().find(|phase| phase.as_str() == state.phase)
+        Self::of_word(&state.phase)
     }
 }
 
