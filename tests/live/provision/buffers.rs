@@ -1,6 +1,6 @@
-//! Containment of CapacityBuffers; the real Karpenter takes them in `tests/neighbours`.
+//! CapacityBuffers, as for Karpenter; nodes are made by the test.
 
-use super::stage;
+use super::{RACK, Scene, launch, racks, stage};
 use crate::common::account::account;
 use crate::common::control_plane::client_of;
 use crate::common::prelude::*;
@@ -16,6 +16,79 @@ fn buffers_of(stage: &Stage) -> Api<DynamicObject> {
 
 fn define_buffers(stage: &Stage) {
     define(&stage.plane, &loose_definition(KIND, &json!({})).to_string());
+}
+
+/// Returns the replicas of each buffer that is there, by name.
+async fn replicas(buffers: &Api<DynamicObject>) -> Result<BTreeMap<String, u64>, String> {
+    let all = buffers.list(&ListParams::default()).await.map_err(|error| error.to_string())?.items;
+    let of = |buffer: DynamicObject| Some((buffer.metadata.name?, buffer.data["spec"]["replicas"].as_u64()?));
+    Ok(all.into_iter().filter_map(of).collect())
+}
+
+#[tokio::test]
+async fn buffers_ask_for_each_role_and_are_emptied_before_they_go() {
+    let stage = stage("provision-buffers").await;
+    define_buffers(&stage);
+    let _rolegate = launch(&stage).start().await;
+    let scene = Scene::new(stage, 1, racks(&[]), &json!({ "by": "CapacityBuffer" })).await;
+    let buffers = buffers_of(&scene.stage);
+    let both = BTreeMap::from([("pd-segments-0-1-prefill".to_owned(), 10), ("pd-segments-0-1-decode".to_owned(), 5)]);
+    eventually(PATIENT, "a buffer for each role", async || match replicas(&buffers).await? {
+        found if found == both => Ok(()),
+        found => Err(format!("{found:?}: {}", scene.statuses.now())),
+    })
+    .await;
+    let templates = scene.stage.api::<k8s_openapi::api::core::v1::PodTemplate>();
+    for name in both.keys() {
+        let buffer = buffers.get(name).await.unwrap();
+        assert_eq!(buffer.data["spec"]["podTemplateRef"]["name"], json!(name));
+        let template = serde_json::to_value(templates.get(name).await.unwrap()).unwrap();
+        let terms =
+            &template["template"]["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        let own = json!({ "matchLabels": { "rolegate.dev/request": "pd-segments-0-1" } });
+        let terms = terms.as_array().unwrap();
+        assert!(terms.iter().any(|term| term["labelSelector"] == own && term["topologyKey"] == RACK), "{terms:?}");
+        // Karpenter tells the replicas that it has seen.
+        let seen = json!({ "status": { "replicas": 1 } });
+        buffers.patch(name, &PatchParams::default(), &Patch::Merge(&seen)).await.unwrap();
+    }
+    // All but the last node: nothing goes.
+    for number in 0..2 {
+        add_node(&scene, number).await;
+    }
+    scene.stage.pods.always(Duration::from_secs(2), "all are held", |now| now.count_all(Pod::is_held) == 15).await;
+    add_node(&scene, 2).await;
+    scene.stage.pods.until("they go", |now| now.count_all(Pod::is_released) == 15).await;
+    eventually(PATIENT, "the buffers are empty", async || {
+        let found = replicas(&buffers).await?;
+        if found.len() == 2 && found.values().all(|replicas| *replicas == 0) {
+            Ok(())
+        } else {
+            Err(format!("{found:?}"))
+        }
+    })
+    .await;
+    for name in both.keys() {
+        let seen = json!({ "status": { "replicas": 0 } });
+        // It may be gone by now: rolegate does not wait for ever.
+        let _ = buffers.patch(name, &PatchParams::default(), &Patch::Merge(&seen)).await;
+    }
+    eventually(PATIENT, "the buffers are gone", async || match replicas(&buffers).await? {
+        found if found.is_empty() => Ok(()),
+        found => Err(format!("{found:?}")),
+    })
+    .await;
+    scene.until_ready(1).await;
+    scene.none_went_in_part();
+    scene.until_none_is_left().await;
+}
+
+async fn add_node(scene: &Scene, number: u32) {
+    let namespace = &scene.stage.namespace;
+    let mut node = node(&format!("{namespace}-buffered-{number}"), 5, namespace);
+    // Not one of the racks from which the stand-in for cluster-autoscaler takes empty nodes.
+    node["metadata"]["labels"][RACK] = json!(format!("buffered-in-{namespace}"));
+    scene.stage.create_node(node).await;
 }
 
 /// Whoever has the token asks for no nodes but those of groups, and makes no request larger.
