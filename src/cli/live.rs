@@ -13,6 +13,7 @@ use crate::api::volume::{
 };
 use crate::api::{Node, ObjectKind, Pod};
 use crate::cluster::index::Index;
+use crate::cluster::read::devices::devices;
 use crate::cluster::read::listing::{ClusterListing, list_cluster};
 use crate::cluster::read::templates::{add_templates, templates};
 use crate::cluster::read::{missing_pods, pod_groups};
@@ -144,6 +145,9 @@ pub async fn room(connection: &Connection) -> Result<Capacity, String> {
     if capacity.has_claims() {
         Box::pin(see_volumes(client, &mut capacity)).await;
     }
+    if capacity.asks_for_devices() {
+        Box::pin(see_devices(client, &mut capacity)).await;
+    }
     Ok(capacity)
 }
 
@@ -161,6 +165,16 @@ async fn see_volumes(client: &Client, capacity: &mut Capacity) {
         volumes.items.iter().for_each(|volume| _ = known.apply_volume(&volume.object));
         classes.items.iter().for_each(|class| _ = known.apply_class(&class.object));
         known.sight = VolumeSight::Known;
+        true
+    });
+}
+
+/// Reads devices and claims on them into `capacity`. When that is forbidden, or the API server has none, the answer is given
+/// without them.
+async fn see_devices(client: &Client, capacity: &mut Capacity) {
+    let Some(objects) = devices(client).await else { return };
+    capacity.change_devices(|devices| {
+        devices.apply_all(&objects);
         true
     });
 }

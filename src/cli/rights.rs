@@ -33,6 +33,8 @@ pub struct Right {
 const READ: &[&str] = &["get", "list", "watch"];
 const RBG: &[&str] = &["workloads.x-k8s.io", "workloads.instai.io"];
 const TOPOLOGIES: &[&str] = &["rolegate.dev", "workloads.x-k8s.io"];
+const DEVICES: &[&str] =
+    &["deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourceslices"];
 const POD_GROUPS: &[&str] = &["scheduling.x-k8s.io", "scheduling.volcano.sh"];
 
 /// Rights of the loop and the webhook, regardless of where certificates come from.
@@ -41,6 +43,7 @@ pub const RIGHTS: &[Right] = &[
     of(&[""], &["nodes"], &["list", "watch"], "Batches that must share a domain go to one with room."),
     of(&[""], &["persistentvolumeclaims", "persistentvolumes"], &["list", "watch"], "The same, for pods with claims."),
     of(&["storage.k8s.io"], &["storageclasses"], &["list", "watch"], "The same, for new volumes."),
+    of(&["resource.k8s.io"], DEVICES, &["list", "watch"], "The same, for pods that ask for devices (DRA)."),
     of(&[""], &["namespaces"], &["list", "watch"], "Namespaces that have opted out."),
     of(&["apps"], &["deployments", "statefulsets"], READ, "Desired replicas of a role, and the owner of its pods."),
     of(&["leaderworkerset.x-k8s.io"], &["leaderworkersets"], READ, "The same."),
@@ -184,6 +187,7 @@ pub const OF_DOCTOR: &[Right] = &[
         "Containment of a stolen token.",
     ),
     of(&["authorization.k8s.io"], &["subjectaccessreviews"], &["create"], "Rights of the replicas."),
+    of(&["resource.k8s.io"], DEVICES, &["list", "watch"], "The same, for pods that ask for devices (DRA)."),
     of(&[""], &["namespaces"], &["get", "list"], "Namespaces of the webhooks."),
     of(&[""], &["pods"], &["list"], "Pods that are held for a missing group."),
     of(&["apps"], &["deployments", "statefulsets"], &["list"], "The groups of these pods."),
@@ -245,6 +249,7 @@ pub const OF_UNINSTALL: &[Right] = &[
         &["list", "delete"],
         "The policy that holds pods without the webhook.",
     ),
+    of(&["resource.k8s.io"], DEVICES, &["list", "watch"], "The same, for pods that ask for devices (DRA)."),
     of(&[""], &["namespaces"], &["list"], "Namespaces of other rolegates."),
     of(&[""], &["pods"], &["list", "patch"], "Gates of held pods."),
     of(&["apps"], &["statefulsets"], &["list", "patch"], "Partitions of frozen workloads."),

@@ -18,6 +18,8 @@ pub struct SharedCapacity {
     answers: Arc<watch::Sender<bool>>,
     /// True while a pod to be placed has volume claims.
     claims: Arc<watch::Sender<bool>>,
+    /// True while a pod to be placed may ask for devices.
+    devices: Arc<watch::Sender<bool>>,
 }
 
 /// The reasons to watch nodes and pods.
@@ -67,11 +69,16 @@ impl SharedCapacity {
 
     /// Changes the capacity and wakes the loop.
     pub fn write(&self, change: impl FnOnce(&mut Known)) {
-        let (answers, claims) = {
+        let (answers, claims, devices) = {
             let mut known = self.lock();
             change(&mut known);
-            (known.refused.is_some() || known.is_listed(), known.capacity.has_claims())
+            (
+                known.refused.is_some() || known.is_listed(),
+                known.capacity.has_claims(),
+                known.capacity.asks_for_devices(),
+            )
         };
+        self.devices.send_if_modified(|before| std::mem::replace(before, devices) != devices);
         self.claims.send_if_modified(|before| std::mem::replace(before, claims) != claims);
         self.answers.send_if_modified(|before| std::mem::replace(before, answers) != answers);
         self.changed.notify_one();
@@ -101,6 +108,12 @@ impl SharedCapacity {
     pub async fn claims_asked(&self) {
         // An error is impossible: `self` holds the sender.
         _ = self.claims.subscribe().wait_for(|claims| *claims).await;
+    }
+
+    /// Waits until a pod to be placed may ask for devices.
+    pub async fn devices_asked(&self) {
+        // An error is impossible: `self` holds the sender.
+        _ = self.devices.subscribe().wait_for(|devices| *devices).await;
     }
 
     pub fn wishes(&self) -> watch::Receiver<Wish> {

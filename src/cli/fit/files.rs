@@ -34,7 +34,7 @@ impl FileCluster {
             let added = cluster.add(&document.api_version, &document.kind, &in_namespace(&document.json), &known);
             unmeasured.extend(added.err().map(|error| document.unreadable(&error)));
         }
-        cluster.number();
+        cluster.complete();
         let misshapen = misshapen.iter().map(|(document, error)| document.misshapen(error)).collect();
         Self { known, cluster, misshapen, unmeasured }
     }

@@ -1,5 +1,6 @@
 //! Reads on demand, where a watch does not do: live reads before a denial, and lists for a single look.
 
+pub mod devices;
 pub mod events;
 pub mod installations;
 pub mod listing;

@@ -64,6 +64,6 @@ pub fn add_templates(cluster: &mut Cluster, templates: &[(ObjectKind, Value)]) -
         let added = cluster.add(&kind.api_version(), kind.kind, object, &starts);
         added.map_err(|error| format!("{} cannot be read: {error}", kind.kind))?;
     }
-    cluster.number();
+    cluster.complete();
     Ok(())
 }

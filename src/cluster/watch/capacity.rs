@@ -15,8 +15,9 @@ use crate::cluster::capacity::{Known, SharedCapacity, Wish};
 use crate::cluster::index::Change;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::readable::{REFUSED_PAUSE, refusal};
-use crate::cluster::watch::volumes;
 use crate::cluster::watch::{Asked, watch};
+use crate::cluster::watch::{devices, volumes};
+use crate::plan::devices::DeviceSight;
 use crate::plan::placement::VolumeSight;
 
 /// Time for which the watches go on after nothing is to be placed: the next batch is seldom far away.
@@ -34,7 +35,7 @@ pub async fn keep(client: Client, ages: CacheAges, capacity: SharedCapacity) {
         tracing::info!("nodes and pods are watched no longer: there is nothing to place");
         capacity.write(|known| *known = Known::default());
         let kinds = [NODE, POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS];
-        kinds.into_iter().for_each(|kind| ages.stopped(kind));
+        kinds.into_iter().chain(devices::kinds()).for_each(|kind| ages.stopped(kind));
     }
 }
 
@@ -68,6 +69,10 @@ async fn follow(client: &Client, capacity: &SharedCapacity) {
             volumes.sight = VolumeSight::Awaited;
             false
         });
+        known.capacity.change_devices(|devices| {
+            devices.sight = DeviceSight::Awaited;
+            false
+        });
     });
     let (never, nodes_listed) = (Notify::new(), Notify::new());
     let nodes = watch::<Node>(client, Asked::all(NODE), &never, |change| {
@@ -82,7 +87,7 @@ async fn follow(client: &Client, capacity: &SharedCapacity) {
         })
         .await;
     };
-    tokio::join!(nodes, pods, volumes::follow(client, capacity));
+    tokio::join!(nodes, pods, volumes::follow(client, capacity), devices::follow(client, capacity));
 }
 
 fn node_change(known: &mut Known, change: &Change<Node>) {

@@ -3,6 +3,7 @@
 pub mod cache_age;
 pub mod capacity;
 pub mod client;
+pub mod devices;
 pub mod protobuf;
 mod readable;
 pub mod sources;

@@ -10,6 +10,7 @@ pub mod coordinated_policy;
 pub mod coordination;
 pub mod crd;
 pub mod definition;
+pub mod device;
 pub mod disruption_budget;
 pub mod engine;
 pub mod event;

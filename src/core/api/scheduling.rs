@@ -122,7 +122,15 @@ pub struct SchedulingSpec {
     pub volumes: Vec<Volume>,
     /// Claims of devices (DRA).
     #[serde(deserialize_with = "null_default")]
-    pub resource_claims: Vec<IgnoredAny>,
+    pub resource_claims: Vec<PodResourceClaim>,
+}
+
+/// A claim of devices: by name, or made for the pod from a template.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodResourceClaim {
+    pub resource_claim_name: Option<String>,
+    pub resource_claim_template_name: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

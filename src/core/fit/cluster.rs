@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::api::device::{DEVICE_CLASS, DEVICE_TAINT_RULE, RESOURCE_CLAIM, RESOURCE_CLAIM_TEMPLATE, RESOURCE_SLICE};
 use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
@@ -15,6 +16,7 @@ use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLA
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
 use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, Role, identify, names};
 use crate::mutate::expand::expand;
+use crate::plan::devices::DeviceObject;
 use crate::plan::placement::{
     BatchPods, Capacity, Fit, Needs, Question, Room, VolumeSight, Volumes, claims_of, place, place_some,
 };
@@ -51,6 +53,8 @@ pub struct Cluster {
     own_templates: BTreeMap<ReplicaKey, Vec<Arc<Needs>>>,
     /// Number of pods that may still be expanded from templates.
     left: u64,
+    /// Objects of devices that are not read yet.
+    devices: Vec<DeviceObject>,
 }
 
 /// An existing pod of a replica.
@@ -125,6 +129,9 @@ impl Cluster {
             self.add_pod(object, starts)
         } else if [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS].into_iter().any(is) {
             self.add_volume(kind, object).map_err(|error| error.to_string())
+        } else if let Some(read) = device_object(api_version, kind) {
+            self.devices.push(read(object).map_err(|error| error.to_string())?);
+            Ok(())
         } else if kind == ROLE_BASED_GROUP.kind && CARRIERS.iter().any(|carrier| is(*carrier)) {
             self.add_group(object)
         } else {
@@ -241,8 +248,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Numbers the unnumbered replicas, after all objects are added: each gets the lowest free number.
-    pub fn number(&mut self) {
+    /// Completes the cluster after all objects are added: reads devices by the attributes that their selectors name, and gives
+    /// each unnumbered replica the lowest free number.
+    pub fn complete(&mut self) {
+        let objects = std::mem::take(&mut self.devices);
+        if !objects.is_empty() {
+            self.room.devices_mut().apply_all(&objects);
+        }
         number(&mut self.pods, std::mem::take(&mut self.unnumbered));
         number(&mut self.templates, std::mem::take(&mut self.unnumbered_templates));
     }
@@ -297,7 +309,10 @@ impl Cluster {
         }
         let pod = |pod: &ReplicaPod| match pod {
             ReplicaPod::Bound(uid, node) => Some(SitePod::Bound { uid: uid.clone(), node: node.clone() }),
-            ReplicaPod::Unbound(needs, claims) => self.volumes.asked(needs, claims).map(SitePod::Asks),
+            ReplicaPod::Unbound(needs, claims) => {
+                let asked = self.volumes.asked(needs, claims);
+                asked.and_then(|needs| self.room.reached(needs)).map(SitePod::Asks)
+            }
         };
         let missing = template.iter().skip(there.len()).cloned().map(SitePod::Asks);
         Ok(there.iter().filter_map(pod).chain(missing).collect())
@@ -438,6 +453,21 @@ fn expanded(
 }
 
 /// Reads a pod, and the replica that it belongs to.
+type ReadDevice = fn(&Value) -> Result<DeviceObject, DecodeError>;
+
+/// Returns the function that reads objects of a kind of DRA, in any version.
+fn device_object(api_version: &str, kind: &str) -> Option<ReadDevice> {
+    let table: [(ObjectKind, ReadDevice); 5] = [
+        (DEVICE_CLASS, |object| decode_value(object).map(DeviceObject::Class)),
+        (RESOURCE_CLAIM_TEMPLATE, |object| decode_value(object).map(DeviceObject::Template)),
+        (RESOURCE_CLAIM, |object| decode_value(object).map(DeviceObject::Claim)),
+        (DEVICE_TAINT_RULE, |object| decode_value(object).map(DeviceObject::TaintRule)),
+        (RESOURCE_SLICE, |object| decode_value(object).map(DeviceObject::Slice)),
+    ];
+    let group = api_version.split_once('/').map(|(group, _)| group);
+    table.into_iter().find(|(known, _)| known.kind == kind && Some(known.group) == group).map(|(_, read)| read)
+}
+
 fn read_pod(object: &Value, starts: &impl OrdinalStarts) -> Result<(Option<OfReplica>, SchedulingPod), String> {
     let scheduling: SchedulingPod = decode_value(object).map_err(|error| error.to_string())?;
     let pod: Pod = decode_value(object).map_err(|error| error.to_string())?;

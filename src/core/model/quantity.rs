@@ -28,6 +28,17 @@ const SUFFIXES: &[(&str, i128, i128)] = &[
 /// Twice as many digits are read, before and after the point together; the API server keeps no more than 19.
 const MOST_DIGITS: usize = 19;
 
+/// The parts of a unit that `nanos` counts in.
+pub const NANOS: i128 = 1_000_000_000;
+
+/// A quantity as written: `mantissa * numerator / denominator`.
+struct Written {
+    negative: bool,
+    mantissa: i128,
+    numerator: i128,
+    denominator: i128,
+}
+
 /// Returns the amount in parts of a unit, of which there are `parts` (1,000 for processors, which are counted in thousandths, 1
 /// for everything else), rounded up as in the API server and the scheduler. An amount too large for the type becomes its
 /// maximum.
@@ -36,7 +47,28 @@ const MOST_DIGITS: usize = 19;
 ///
 /// When the text is not a quantity.
 pub fn amount(text: &str, parts: i64) -> Result<i64, NoQuantity> {
-    let fault = || NoQuantity(text.to_owned());
+    let written = read(text).ok_or_else(|| NoQuantity(text.to_owned()))?;
+    let parts = written.mantissa.checked_mul(i128::from(parts)).and_then(|parts| parts.checked_mul(written.numerator));
+    let magnitude = match parts {
+        // The API server rounds away from zero.
+        Some(parts) => parts / written.denominator + i128::from(parts % written.denominator != 0),
+        None => i128::from(i64::MAX),
+    };
+    let magnitude = i64::try_from(magnitude).unwrap_or(i64::MAX);
+    Ok(if written.negative { -magnitude } else { magnitude })
+}
+
+/// Returns the exact amount in thousand-millionths of a unit. None when the text is not a quantity, or is one that the API
+/// server rounds or limits.
+pub fn nanos(text: &str) -> Option<i128> {
+    let written = read(text)?;
+    let parts = written.mantissa.checked_mul(NANOS)?.checked_mul(written.numerator)?;
+    let magnitude = parts / written.denominator;
+    let exact = parts % written.denominator == 0 && magnitude <= i128::from(i64::MAX) * NANOS;
+    exact.then_some(if written.negative { -magnitude } else { magnitude })
+}
+
+fn read(text: &str) -> Option<Written> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -46,20 +78,13 @@ pub fn amount(text: &str, parts: i64) -> Result<i64, NoQuantity> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = [whole.trim_start_matches('0'), fraction].concat();
     if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') || digits.len() > 2 * MOST_DIGITS {
-        return Err(fault());
+        return None;
     }
-    let mantissa: i128 = if digits.is_empty() { 0 } else { digits.parse().map_err(|_| fault())? };
-    let behind = u32::try_from(fraction.len()).map_err(|_| fault())?;
-    let (numerator, denominator) = multiplier(suffix).ok_or_else(fault)?;
-    let parts = mantissa.checked_mul(i128::from(parts)).and_then(|parts| parts.checked_mul(numerator));
-    let divisor = 10_i128.checked_pow(behind).and_then(|tens| tens.checked_mul(denominator)).ok_or_else(fault)?;
-    let magnitude = match parts {
-        // The API server rounds away from zero.
-        Some(parts) => parts / divisor + i128::from(parts % divisor != 0),
-        None => i128::from(i64::MAX),
-    };
-    let magnitude = i64::try_from(magnitude).unwrap_or(i64::MAX);
-    Ok(if negative { -magnitude } else { magnitude })
+    let mantissa: i128 = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+    let behind = u32::try_from(fraction.len()).ok()?;
+    let (numerator, denominator) = multiplier(suffix)?;
+    let denominator = 10_i128.checked_pow(behind).and_then(|tens| tens.checked_mul(denominator))?;
+    Some(Written { negative, mantissa, numerator, denominator })
 }
 
 fn multiplier(suffix: &str) -> Option<(i128, i128)> {
@@ -110,5 +135,16 @@ mod tests {
             assert_eq!(amount(text, 1), Err(NoQuantity(text.to_owned())), "{text}");
         }
         assert!(amount(&"9".repeat(100), 1).is_err());
+    }
+
+    #[test]
+    fn exact_amounts_are_neither_rounded_nor_limited() {
+        let written = [("1", 1_000_000_000), ("-1.5Ki", -1_536_000_000_000), ("1n", 1), ("2e3", 2_000_000_000_000)];
+        for (text, expected) in written {
+            assert_eq!(nanos(text), Some(expected), "{text}");
+        }
+        for text in ["", "1Kib", "0.5n", "8Ei", "9223372036854775808"] {
+            assert_eq!(nanos(text), None, "{text}");
+        }
     }
 }

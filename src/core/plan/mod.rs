@@ -7,6 +7,7 @@
 //! PodGroup
 
 pub mod decide;
+pub mod devices;
 pub mod elastic;
 pub mod evaluate;
 pub mod gangs;

@@ -61,7 +61,7 @@ fn groups(scenario: &Scenario) {
         _ = world.add_json(api_version, kind, &object.to_string());
         _ = cluster.add(api_version, kind, object, &());
     }
-    cluster.number();
+    cluster.complete();
     for (kind, object) in carriers(scenario) {
         let Ok(group) = read_group(kind, &object.to_string(), &world) else { continue };
         let keys = domain_keys(&group, |topology, layer| world.layer_key(topology, layer));

@@ -64,7 +64,7 @@ async fn a_batch_goes_to_the_rack_in_which_its_volume_is() {
     let statuses = stage.statuses(&away);
     deploy(&stage, &away, &one_step(&away)).await;
     statuses.until("it waits", |status| status.reason() == "NoRoom").await;
-    let why = format!("nodes from which the volume of claim \"{}/away\" cannot be reached", stage.namespace);
+    let why = format!("nodes from which claim \"{}/away\" cannot be reached", stage.namespace);
     for command in [["fit", "next"].as_slice(), &["explain", "group", "next"]] {
         let told = stage.said(command).await;
         assert!(told.contains(&why), "{told}");

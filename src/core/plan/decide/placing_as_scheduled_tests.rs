@@ -242,7 +242,7 @@ fn a_claim_that_waits_is_bound_where_its_class_makes_volumes() {
     let ephemeral = json!({ "metadata": { "name": "prefill-0-scratch", "namespace": "ns" }, "spec": { "storageClassName": "fast" } });
     volumes(&mut scene, "claim", &ephemeral);
     volumes(&mut scene, "class", &class("WaitForFirstConsumer", "r2"));
-    let why = "no rack fits batch 1: best r2 fits 2 of 3 pods, short of 1 cpu, nodes from which the volume of claim \
+    let why = "no rack fits batch 1: best r2 fits 2 of 3 pods, short of 1 cpu, nodes from which claim \
                \"ns/data-decode-0\" cannot be reached: 1";
     assert_eq!(held(&scene.decide(DecisionContext::default())), [(HoldReason::NoRoom, 3, why)]);
     let freed = scene.capacity.freed();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::needs::Needs;
+use super::needs::{Amounts, Needs};
 use super::pack::Sort;
 use super::room::Room;
 
@@ -13,12 +13,17 @@ pub(super) struct Asked<'a> {
     pub(super) about: Vec<bool>,
     /// The positions of these pods in the question.
     pub(super) pods: Vec<usize>,
+    /// The number of devices by the name of the counted request.
+    pub(super) devices: Amounts,
+    /// The position of their claims in the demand for devices.
+    pub(super) demand: usize,
 }
 
 impl Asked<'_> {
     /// Returns the amount of a resource that one pod takes.
     pub(super) fn amount(&self, resource: &str) -> i64 {
-        self.needs.load.amounts.get(resource).copied().unwrap_or_default()
+        let amount = self.needs.load.amounts.get(resource).or_else(|| self.devices.get(resource));
+        amount.copied().unwrap_or_default()
     }
 
     pub(super) fn sort(&self, resources: &[Arc<str>]) -> Sort {
@@ -26,6 +31,7 @@ impl Asked<'_> {
             amounts: resources.iter().map(|resource| self.amount(resource)).collect(),
             ports: self.needs.load.ports.clone(),
             count: u32::try_from(self.pods.len()).unwrap_or(u32::MAX),
+            demand: self.demand,
         }
     }
 }

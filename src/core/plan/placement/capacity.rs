@@ -14,6 +14,7 @@ use crate::api::Node;
 use crate::api::scheduling::SchedulingPod;
 use crate::model::quantity::NoQuantity;
 use crate::model::{GroupKey, names, placed_by};
+use crate::plan::devices::Devices;
 
 /// The node label with a unique value for each node.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -80,7 +81,7 @@ impl Capacity {
             ("nominations", self.nominated.len()),
             ("given_up_pods", self.given_up.len()),
         ];
-        self.room.sizes().into_iter().chain(own).chain(self.volumes.sizes())
+        self.room.sizes().into_iter().chain(own).chain(self.volumes.sizes()).chain(self.room.devices().sizes())
     }
 
     /// Returns a counter that grows with each change that may have made room: a batch that did not fit is then tried again.
@@ -228,7 +229,20 @@ impl Capacity {
 
     /// Returns these needs with the nodes that reach its claims; `None` while either is not known.
     pub fn asked(&self, uid: &str) -> Option<Arc<Needs>> {
-        self.volumes.asked(self.unbound.get(uid)?, self.claims.get(uid).map_or(&[], |claims| claims))
+        let needs = self.volumes.asked(self.unbound.get(uid)?, self.claims.get(uid).map_or(&[], |claims| claims))?;
+        self.room.reached(needs)
+    }
+
+    /// Reports whether any pod without a node may ask for devices.
+    pub fn asks_for_devices(&self) -> bool {
+        self.kinds.iter().any(|needs| needs.load.ask().may_be_devices())
+    }
+
+    /// Changes the known devices; `change` reports whether a pod may go elsewhere now.
+    pub fn change_devices(&mut self, change: impl FnOnce(&mut Devices) -> bool) {
+        if change(self.room.devices_mut()) {
+            self.freed += 1;
+        }
     }
 
     /// Reports whether any pod without a node has claims.

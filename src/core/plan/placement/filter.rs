@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use super::needs::{Amounts, Needs};
 use crate::api::node::{Node, Taint};
-use crate::api::scheduling::{NodeRequirement, NodeSelector, NodeSelectorTerm, Toleration};
+use crate::api::scheduling::{NodeRequirement, NodeSelector, NodeSelectorTerm};
 use crate::model::batching::{CLUSTER, CLUSTER_KEY};
+use crate::plan::devices::asks::bears;
 
 /// The taint of a cordoned node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
@@ -157,7 +158,8 @@ impl NodeFacts {
         needs.reach.iter().find(|reach| !self.is_one_of(&reach.nodes)).map(|reach| &reach.claim)
     }
 
-    fn is_one_of(&self, nodes: &NodeSelector) -> bool {
+    /// Reports whether a selector selects the node.
+    pub fn is_one_of(&self, nodes: &NodeSelector) -> bool {
         nodes.node_selector_terms.iter().any(|term| self.matches(term))
     }
 
@@ -167,18 +169,6 @@ impl NodeFacts {
         let is_empty = term.match_expressions.is_empty() && term.match_fields.is_empty();
         !is_empty && term.match_expressions.iter().all(label) && term.match_fields.iter().all(field)
     }
-}
-
-/// Reports whether the toleration tolerates the taint (`v1.Toleration.ToleratesTaint`).
-fn bears(toleration: &Toleration, taint: &Taint) -> bool {
-    let key = toleration.key.is_empty() || toleration.key == taint.key;
-    let effect = toleration.effect.is_empty() || toleration.effect == taint.effect;
-    let value = match toleration.operator.as_str() {
-        "" | "Equal" => toleration.value == taint.value,
-        "Exists" => true,
-        _ => false,
-    };
-    key && effect && value
 }
 
 /// Reports whether a requirement holds for this value, `None` for a missing label.

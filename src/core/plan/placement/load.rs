@@ -3,6 +3,7 @@ use crate::api::scheduling::{
     ContainerHas, ResourceList, ResourceRequests, SchedulingContainer, SchedulingPod, SchedulingSpec, SchedulingStatus,
 };
 use crate::model::quantity::NoQuantity;
+use crate::plan::devices::claim_refs;
 
 /// The condition of a pod whose requested resize is not done.
 const RESIZE_PENDING: &str = "PodResizePending";
@@ -41,7 +42,13 @@ impl Load {
         add(&mut running, &amounts(&spec.overhead)?);
         running.retain(|_, amount| *amount > 0);
         let never_preempts = spec.preemption_policy.as_deref() == Some("Never");
-        Ok(Self { amounts: running, ports: ports(spec), priority: spec.priority.unwrap_or_default(), never_preempts })
+        Ok(Self {
+            claims: claim_refs(pod),
+            amounts: running,
+            ports: ports(spec),
+            priority: spec.priority.unwrap_or_default(),
+            never_preempts,
+        })
     }
 }
 

@@ -26,6 +26,7 @@ pub mod placer;
 pub mod reach;
 pub mod room;
 pub mod shares;
+mod supply;
 mod together;
 pub mod volumes;
 
@@ -39,5 +40,7 @@ pub use room::Room;
 pub use shares::{NotShared, Share, Shared, place_shared};
 pub use volumes::{VolumeSight, Volumes, claims_of};
 
+#[cfg(test)]
+mod devices_tests;
 #[cfg(test)]
 mod placement_tests;

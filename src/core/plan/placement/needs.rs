@@ -10,6 +10,7 @@ use crate::api::scheduling::{
 };
 use crate::model::names;
 use crate::model::quantity::{NoQuantity, amount};
+use crate::plan::devices::{Ask, ClaimRef};
 
 /// The resource that is counted in thousandths; all others are counted in whole units.
 const CPU: &str = "cpu";
@@ -22,6 +23,8 @@ pub type Amounts = BTreeMap<Arc<str>, i64>;
 /// The load of a pod on its node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Load {
+    /// The claims of devices.
+    pub claims: Vec<ClaimRef>,
     /// Amounts above 0.
     pub amounts: Amounts,
     /// Host ports.
@@ -82,8 +85,8 @@ pub enum NotModelled {
     Volumes,
     /// Limits of volumes; their reach is modelled.
     VolumeLimits,
-    /// Devices by claim (DRA).
-    ResourceClaims,
+    /// Devices by claim (DRA), for this reason.
+    Devices(Arc<str>),
     /// Required affinity to pods of other batches.
     PodAffinity,
     /// Required anti-affinity that selects namespaces by labels, or pods by labels that number them.
@@ -110,7 +113,7 @@ impl NotModelled {
             Self::VolumeLimits => {
                 "how many volumes a node takes, and which of those without a provisioner are free".to_owned()
             }
-            Self::ResourceClaims => "resource claims".to_owned(),
+            Self::Devices(why) => why.to_string(),
             Self::PodAffinity => "required affinity to other pods".to_owned(),
             Self::PodAntiAffinity => {
                 "required anti-affinity by labels of namespaces, or by labels that number pods".to_owned()
@@ -121,6 +124,13 @@ impl NotModelled {
             Self::Scheduler(name) => format!("the rules of scheduler {name:?}"),
             Self::Resource(name) => format!("resource {name}, which no node has in its allocatable"),
         }
+    }
+}
+
+impl Load {
+    /// Returns the part that may ask for devices.
+    pub fn ask(&self) -> Ask<'_> {
+        Ask { claims: &self.claims, amounts: &self.amounts }
     }
 }
 
@@ -254,7 +264,6 @@ fn not_modelled(spec: &SchedulingSpec, also: [(bool, NotModelled); 2]) -> Vec<No
     let scheduler = spec.scheduler_name.as_deref().filter(|name| !name.is_empty() && *name != DEFAULT_SCHEDULER);
     let table = [
         (spec.volumes.iter().any(claims), NotModelled::Volumes),
-        (!spec.resource_claims.is_empty(), NotModelled::ResourceClaims),
         (spec.affinity.pod_affinity.terms.iter().any(|term| !is_own_batch(term)), NotModelled::PodAffinity),
     ];
     let of_scheduler = scheduler.map(|name| NotModelled::Scheduler(name.to_owned()));

@@ -5,9 +5,11 @@
 //! remainder; if that leaves pods out, or breaks a rule on pods in one domain, all ways are tried, up to a bound.
 
 use std::cmp::Reverse;
+use std::rc::Rc;
 
 use super::needs::HostPort;
 use super::together::Rules;
+use crate::plan::devices::Offer;
 
 /// The maximum number of search steps for one domain: some milliseconds.
 pub const STEPS: u32 = 50_000;
@@ -27,7 +29,39 @@ pub struct Bin {
     pub ports: Vec<HostPort>,
     /// For each sort, whether its pods can go to the node at all.
     pub takes: Vec<bool>,
+    /// Its devices, if any pod asks for some.
+    pub devices: Option<PutDevices>,
 }
+
+/// The devices of a node, and the pods that were put there.
+#[derive(Clone, Debug)]
+pub struct PutDevices {
+    offer: Rc<Offer>,
+    /// The number of pods by position of their claims in the demand.
+    pods: Vec<u32>,
+}
+
+impl PutDevices {
+    pub fn new(offer: Rc<Offer>) -> Self {
+        Self { offer, pods: Vec::new() }
+    }
+
+    fn change(&mut self, demand: usize, change: impl Fn(&mut u32)) {
+        if self.pods.len() <= demand {
+            self.pods.resize(demand + 1, 0);
+        }
+        self.pods.get_mut(demand).into_iter().for_each(change);
+    }
+}
+
+impl PartialEq for PutDevices {
+    /// Equal nodes share one offer.
+    fn eq(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.offer, &other.offer) && self.pods == other.pods
+    }
+}
+
+impl Eq for PutDevices {}
 
 /// Interchangeable pods.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +71,8 @@ pub struct Sort {
     /// The host ports that one pod takes.
     pub ports: Vec<HostPort>,
     pub count: u32,
+    /// The position of its claims in the demand for devices.
+    pub demand: usize,
 }
 
 /// The result of packing.
@@ -130,7 +166,8 @@ impl Bin {
         };
         let of_amounts = self.free.iter().zip(&sort.amounts).filter(|(_, amount)| **amount > 0);
         let least = of_amounts.map(|(free, amount)| free / amount).min().unwrap_or(i64::MAX);
-        u32::try_from(least.min(of_ports).min(self.pods).max(0)).unwrap_or(u32::MAX)
+        let most = u32::try_from(least.min(of_ports).min(self.pods).max(0)).unwrap_or(u32::MAX).min(sort.count);
+        self.devices.as_ref().map_or(most, |devices| devices.offer.more(&devices.pods, sort.demand, most))
     }
 
     fn take(&mut self, sort: &Sort, count: u32) {
@@ -140,6 +177,7 @@ impl Bin {
         let pods = i64::from(count);
         self.free.iter_mut().zip(&sort.amounts).for_each(|(free, amount)| *free -= amount * pods);
         self.pods -= pods;
+        self.devices.iter_mut().for_each(|devices| devices.change(sort.demand, |pods| *pods += count));
         self.ports.extend_from_slice(&sort.ports);
     }
 
@@ -150,6 +188,7 @@ impl Bin {
         let pods = i64::from(count);
         self.free.iter_mut().zip(&sort.amounts).for_each(|(free, amount)| *free += amount * pods);
         self.pods += pods;
+        self.devices.iter_mut().for_each(|devices| devices.change(sort.demand, |pods| *pods -= count));
         self.ports.truncate(self.ports.len() - sort.ports.len());
     }
 }

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::apart::Constraints;
-use super::asked::{Asked, resources, total as total_of};
+use super::asked::{Asked, total as total_of};
 use super::filter::{NodeFacts, Refusal};
-use super::needs::{Needs, NotModelled, total, written};
+use super::needs::{Amounts, Needs, NotModelled, total, written};
 use super::pack::{Bin, Packing, STEPS, may_fit, pack};
 use super::room::{NodeRoom, Room};
+use super::supply::Supply;
 use super::together::Rules;
 
 /// The question where a batch goes.
@@ -91,22 +92,23 @@ struct Candidate<'a> {
 pub fn place(room: &Room, question: &Question<'_>) -> Fit {
     let room = &*room.seen_with(least_priority(question.pods));
     let constraints = Constraints::of(question.pods.iter(), room);
-    let asked = sorts(question.pods, &constraints);
-    let resources = resources(&asked, room);
+    let mut asked = sorts(question.pods, &constraints);
+    let supply = Supply::of(&mut asked, room);
+    let resources = &*supply.dimensions;
     let mut candidates: Vec<_> = candidates(room, question)
         .into_iter()
         .map(|candidate| {
-            let bins = bins(&candidate, &asked, &resources);
+            let bins = bins(&candidate, &asked, &supply);
             (candidate, bins)
         })
         .collect();
     candidates.sort_by_cached_key(|(candidate, bins)| {
         let used = candidate.domain.and_then(|domain| question.used.get(domain)).copied().unwrap_or_default();
-        (used, slack(bins, &asked, &resources), candidate.domain)
+        (used, slack(bins, &asked, resources), candidate.domain)
     });
     let mut best: Option<Miss> = None;
     let mut bounded = false;
-    let sorts: Vec<_> = asked.iter().map(|asked| asked.sort(&resources)).collect();
+    let sorts: Vec<_> = asked.iter().map(|asked| asked.sort(resources)).collect();
     for (candidate, mut bins) in candidates {
         // Constraints do not matter if the pods would not fit without them.
         let none = constraints.is_empty() || !may_fit(&bins, &sorts);
@@ -119,7 +121,7 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
         let fits = count(question.pods.len()).saturating_sub(packing.left_out());
         if best.as_ref().is_none_or(|best| fits > best.fits) {
             best =
-                Some(Miss { apart: !constraints.is_empty(), ..miss(&candidate, &asked, &resources, &packing, &bins) });
+                Some(Miss { apart: !constraints.is_empty(), ..miss(&candidate, &asked, resources, &packing, &bins) });
         }
     }
     Fit::Not(NoFit { best, bounded, ..NoFit::default() })
@@ -173,7 +175,7 @@ pub(super) fn sorts<'a>(pods: &'a [Arc<Needs>], constraints: &Constraints<'_>) -
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
                 let about = new.key().1.clone();
-                sorts.push(Asked { needs, about, pods: Vec::new() });
+                sorts.push(Asked { needs, about, pods: Vec::new(), devices: Amounts::new(), demand: 0 });
                 *new.insert(sorts.len() - 1)
             }
         });
@@ -204,12 +206,9 @@ impl Candidate<'_> {
     }
 }
 
-fn bins(candidate: &Candidate<'_>, asked: &[Asked<'_>], resources: &[Arc<str>]) -> Vec<Bin> {
-    let bin = |(_, room, facts): &(&Arc<str>, &NodeRoom, &NodeFacts)| Bin {
-        free: resources.iter().map(|resource| room.free(resource)).collect(),
-        pods: room.free_pods(),
-        ports: room.ports().to_vec(),
-        takes: asked.iter().map(|asked| facts.refusal(asked.needs).is_none()).collect(),
+fn bins(candidate: &Candidate<'_>, asked: &[Asked<'_>], supply: &Supply<'_>) -> Vec<Bin> {
+    let bin = |(_, room, facts): &(&Arc<str>, &NodeRoom, &NodeFacts)| {
+        supply.bin(room, facts, asked.iter().map(|asked| facts.refusal(asked.needs).is_none()).collect())
     };
     candidate.nodes.iter().map(bin).collect()
 }
@@ -348,7 +347,7 @@ impl Miss {
             Refusal::Affinity => format!("nodes that its pods do not select: {nodes}"),
             Refusal::Volume => {
                 let claim = self.claim.as_deref().unwrap_or_default();
-                format!("nodes from which the volume of claim {claim:?} cannot be reached: {nodes}")
+                format!("nodes from which claim {claim:?} cannot be reached: {nodes}")
             }
             Refusal::Taint => format!("nodes with taints that its pods do not tolerate: {nodes}"),
             Refusal::NotReady => format!("nodes that are not ready: {nodes}"),
@@ -367,11 +366,21 @@ impl Miss {
     }
 }
 
+/// Iterates over distinct needs: most pods share those of the previous one.
+pub(super) fn kinds(pods: &[Arc<Needs>]) -> impl Iterator<Item = &Arc<Needs>> {
+    let before = std::iter::once(None).chain(pods.iter().map(Some));
+    pods.iter()
+        .zip(before)
+        .filter(|(needs, before)| !before.is_some_and(|before| Arc::ptr_eq(before, needs)))
+        .map(|(needs, _)| needs)
+}
+
 /// Returns the constraints on these pods that only the scheduler checks.
 pub fn not_modelled(pods: &[Arc<Needs>], room: &Room) -> Vec<NotModelled> {
     let mut all: Vec<_> = pods.iter().flat_map(|needs| needs.not_modelled.iter().cloned()).collect();
     let unknown = total(pods).into_keys().filter(|resource| !room.has(resource));
     all.extend(unknown.map(NotModelled::Resource));
+    all.extend(kinds(pods).flat_map(|needs| room.devices().not_modelled(needs.load.ask())).map(NotModelled::Devices));
     all.sort();
     all.dedup();
     all

@@ -8,7 +8,7 @@ use super::capacity::{Capacity, HOSTNAME};
 use super::filter::{NodeFacts, Refusal};
 use super::line::{Closed, Line, Turn};
 use super::needs::{Load, Needs};
-use super::place::{Fit, NoFit, Placement, Question, place, preempted};
+use super::place::{Fit, NoFit, Placement, Question, kinds, place, preempted};
 use super::room::NodeRoom;
 use crate::model::batching::{CLUSTER, CLUSTER_KEY};
 use crate::model::{GroupKey, WhenNoFit};
@@ -468,7 +468,7 @@ impl Batch<'_, '_> {
     /// of a large one in the domain.
     fn answer(&self, placement: &Placement, needs: &[Arc<Needs>]) -> Answer {
         let room = self.capacity.room();
-        let is_exact = needs.iter().all(|needs| room.may_name_node_of(needs));
+        let is_exact = kinds(needs).all(|needs| room.may_name_node_of(needs));
         let host = |node: &Arc<str>| room.facts(node)?.label(HOSTNAME).filter(|_| is_exact).map(str::to_owned);
         Answer::To {
             domain: placement.domain.clone().unwrap_or_default(),

@@ -8,8 +8,10 @@ use super::filter::{InCommon, NodeFacts};
 use super::needs::{Amounts, HostPort, Load, Needs, amounts};
 use super::once::Once;
 use super::peers::Peer;
+use super::reach::Reach;
 use crate::api::node::Node;
 use crate::model::quantity::NoQuantity;
+use crate::plan::devices::{ClaimRef, Demand, DeviceSight, Devices};
 
 /// The resource of which each pod takes one.
 pub const PODS: &str = "pods";
@@ -26,6 +28,9 @@ pub struct Room {
     /// Deduplicated identities of pods.
     peers: Once<Peer>,
     in_common: InCommon,
+    devices: Arc<Devices>,
+    /// The uids of pods that may take devices.
+    users: HashSet<Arc<str>>,
 }
 
 /// One node: its properties, its resources, and what its pods take.
@@ -94,7 +99,11 @@ impl Room {
         let load = self.loads.of(Arc::new(load));
         let name = self.node_name(node);
         self.nodes.entry(name.clone()).or_default().take(&load);
-        self.pods.insert(uid.into(), Taken { node: name, load, peer });
+        let uid: Arc<str> = uid.into();
+        if load.ask().may_be_devices() {
+            self.users.insert(uid.clone());
+        }
+        self.pods.insert(uid, Taken { node: name, load, peer });
         gives
     }
 
@@ -108,6 +117,7 @@ impl Room {
     pub fn remove_pod(&mut self, uid: &str) -> bool {
         let Some(Taken { node: name, load, peer }) = self.pods.remove(uid) else { return false };
         self.nominated.remove(uid);
+        self.users.remove(uid);
         if let Some(node) = self.nodes.get_mut(&name) {
             node.give(&load);
             self.forget_if_empty(&name);
@@ -183,25 +193,80 @@ impl Room {
     fn without(&self, uids: &[&Arc<str>]) -> Self {
         let mut room = self.clone();
         uids.iter().for_each(|uid| _ = room.remove_pod(uid));
+        if uids.iter().any(|uid| self.devices.allocated_to(uid) > 0) {
+            Arc::make_mut(&mut room.devices).give_back_of(&uids.iter().map(|uid| &***uid).collect());
+        }
         room
+    }
+
+    /// Returns the devices of the nodes, and the claims on them.
+    pub fn devices(&self) -> &Devices {
+        &self.devices
+    }
+
+    pub fn devices_mut(&mut self) -> &mut Devices {
+        Arc::make_mut(&mut self.devices)
+    }
+
+    /// Returns the needs of a pod including the nodes that reach its allocated claims; `None` while devices are not known.
+    pub fn reached(&self, needs: Arc<Needs>) -> Option<Arc<Needs>> {
+        let ask = needs.load.ask();
+        if !ask.may_be_devices() {
+            return Some(needs);
+        }
+        if self.devices.sight == DeviceSight::Awaited {
+            return None;
+        }
+        let reach = |claim: &ClaimRef| {
+            Some(Reach { claim: claim.key().clone(), nodes: self.devices.allocated(claim)??.clone() })
+        };
+        let reach: Vec<_> = ask.claims.iter().filter_map(reach).collect();
+        if reach.is_empty() {
+            return Some(needs);
+        }
+        let reach = needs.reach.iter().cloned().chain(reach).collect();
+        Some(Arc::new(Needs { reach, ..(*needs).clone() }))
+    }
+
+    /// Returns the demands of pods whose claims are not allocated yet, by node; adds them to the demand of a question.
+    pub(super) fn reserved(&self, demand: &mut Demand<'_>) -> HashMap<Arc<str>, Vec<usize>> {
+        let mut reserved: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
+        for (uid, taken) in self.users.iter().filter_map(|uid| Some((uid, self.pods.get(uid)?))) {
+            let Some(node) = self.nodes.get(&taken.node) else { continue };
+            let is_backed = |resource: &Arc<str>| {
+                node.allocatable(resource) == 0 && self.devices.class_of_extended(resource).is_some()
+            };
+            let open = taken.load.claims.iter().filter(|claim| self.devices.allocated(claim).is_none()).count();
+            let claims = open + usize::from(taken.load.amounts.keys().any(is_backed));
+            if claims > self.devices.allocated_to(uid) {
+                reserved.entry(taken.node.clone()).or_default().push(demand.add(taken.load.ask()));
+            }
+        }
+        // One order, whatever the order of the uids.
+        reserved.values_mut().for_each(|sorts| sorts.sort_unstable());
+        reserved
     }
 
     /// Returns the room of some nodes alone. Pods there take theirs, and are not known one by one.
     #[must_use]
     pub fn of_nodes<'a>(&self, names: impl IntoIterator<Item = &'a Arc<str>>) -> Self {
         let node = |name: &Arc<str>| Some((name.clone(), self.nodes.get(name)?.clone()));
-        Self { nodes: names.into_iter().filter_map(node).collect(), ..Self::default() }
+        let nodes = names.into_iter().filter_map(node).collect();
+        Self { nodes, devices: self.devices.clone(), ..Self::default() }
     }
 
-    /// Reports whether any node has the resource, even if its amount is 0.
+    /// Reports whether any node has the resource, even if its amount is 0, or a class gives devices for it.
     pub fn has(&self, resource: &str) -> bool {
-        self.nodes.values().any(|node| node.facts.is_some() && node.allocatable.contains_key(resource))
+        self.devices.class_of_extended(resource).is_some()
+            || self.nodes.values().any(|node| node.facts.is_some() && node.allocatable.contains_key(resource))
     }
 
     /// Reports whether a pod can be bound to its chosen node: all its constraints are modelled, and some node has each of its
     /// resources.
     pub fn may_name_node_of(&self, needs: &Needs) -> bool {
-        needs.may_name_its_node() && needs.load.amounts.keys().all(|resource| self.has(resource))
+        needs.may_name_its_node()
+            && needs.load.amounts.keys().all(|resource| self.has(resource))
+            && self.devices.not_modelled(needs.load.ask()).is_empty()
     }
 
     /// Returns the room without cordons.

@@ -2,15 +2,17 @@
 //! pods. A dead end is undone, up to a bound.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::apart::Constraints;
-use super::asked::{Asked, resources, total};
+use super::asked::{Asked, total};
 use super::filter::NodeFacts;
 use super::needs::Needs;
 use super::pack::{Bin, STEPS, Sort, pack};
 use super::place::{least_priority, nodes_of, sorts};
 use super::room::{NodeRoom, Room};
+use super::supply::Supply;
 use super::together::Rules;
 
 /// The maximum number of domains and packings to try for one question: a base, and an addition for each step.
@@ -159,7 +161,7 @@ struct Search<'a> {
     nodes: Vec<Node<'a>>,
     parts: &'a [Vec<Arc<Needs>>],
     shares: &'a [Share],
-    resources: Vec<Arc<str>>,
+    supply: Rc<Supply<'a>>,
     chosen: Vec<Option<String>>,
     placed: Vec<Vec<Arc<str>>>,
     tries: u32,
@@ -172,11 +174,11 @@ impl<'a> Search<'a> {
         let is_open = |facts: &NodeFacts| closed.is_none_or(|(label, kept)| facts.label(label) != Some(kept));
         let constraints = Constraints::of(parts.iter().flatten(), room);
         let all: Vec<_> = parts.iter().flatten().cloned().collect();
-        let resources = resources(&sorts(&all, &constraints), room);
-        let node = |(name, room, facts): (&'a Arc<str>, &'a NodeRoom, &'a NodeFacts)| {
-            let free = resources.iter().map(|resource| room.free(resource)).collect();
-            let bin = Bin { free, pods: room.free_pods(), ports: room.ports().to_vec(), takes: Vec::new() };
-            Node { name, facts, bin }
+        let supply = Rc::new(Supply::of(&mut sorts(&all, &constraints), room));
+        let node = |(name, room, facts): (&'a Arc<str>, &'a NodeRoom, &'a NodeFacts)| Node {
+            name,
+            facts,
+            bin: supply.bin(room, facts, Vec::new()),
         };
         Self {
             room,
@@ -184,7 +186,7 @@ impl<'a> Search<'a> {
             nodes: room.nodes().filter(|(_, _, facts)| is_open(facts)).map(node).collect(),
             parts,
             shares,
-            resources,
+            supply,
             chosen: vec![None; shares.len()],
             placed: vec![Vec::new(); parts.len()],
             tries: 0,
@@ -194,6 +196,12 @@ impl<'a> Search<'a> {
 
     fn found(self) -> Shared {
         Shared { domains: self.chosen, nodes: self.placed }
+    }
+
+    fn sorts<'b>(&self, pods: &'b [Arc<Needs>]) -> Vec<Asked<'b>> {
+        let mut asked = sorts(pods, &self.constraints);
+        self.supply.complete(&mut asked);
+        asked
     }
 
     fn go(&mut self, steps: &[Step]) -> bool {
@@ -224,11 +232,11 @@ impl<'a> Search<'a> {
     /// placed.
     fn may_fit(&self) -> bool {
         let all: Vec<_> = self.parts.iter().flatten().cloned().collect();
-        let asked = sorts(&all, &self.constraints);
+        let asked = self.sorts(&all);
         let free = |at: usize| -> i128 {
             self.nodes.iter().filter_map(|node| node.bin.free.get(at)).map(|free| i128::from(*free).max(0)).sum()
         };
-        let in_all = self.resources.iter().enumerate().all(|(at, name)| free(at) >= total(&asked, name));
+        let in_all = self.supply.dimensions.iter().enumerate().all(|(at, name)| free(at) >= total(&asked, name));
         let has_pods =
             |share: &&Share| share.parts.iter().any(|at| self.parts.get(*at).is_some_and(|pods| !pods.is_empty()));
         let required = || self.shares.iter().filter(|share| share.required).filter(has_pods);
@@ -245,7 +253,7 @@ impl<'a> Search<'a> {
     /// then the one with the least room.
     fn domains(&self, share: &Share) -> Vec<String> {
         let pods: Vec<_> = share.parts.iter().filter_map(|part| self.parts.get(*part)).flatten().cloned().collect();
-        let asked = sorts(&pods, &self.constraints);
+        let asked = self.sorts(&pods);
         let mut free: BTreeMap<&str, Vec<i128>> = BTreeMap::new();
         let mut bounds: Vec<_> = share.parts.iter().map(|part| self.bounds(*part)).collect();
         bounds.sort_unstable();
@@ -255,10 +263,10 @@ impl<'a> Search<'a> {
             if is_other || !bounds.iter().any(|bounds| is_within(node, bounds)) || !takes_any(node, &asked) {
                 continue;
             }
-            let sums = free.entry(domain).or_insert_with(|| vec![0; self.resources.len()]);
+            let sums = free.entry(domain).or_insert_with(|| vec![0; self.supply.dimensions.len()]);
             sums.iter_mut().zip(&node.bin.free).for_each(|(sum, free)| *sum += i128::from(*free).max(0));
         }
-        let wanted: Vec<i128> = self.resources.iter().map(|resource| total(&asked, resource)).collect();
+        let wanted: Vec<i128> = self.supply.dimensions.iter().map(|resource| total(&asked, resource)).collect();
         let slack = |free: &[i128]| {
             let of = |(free, wanted): (&i128, &i128)| free * 1024 / (*wanted).max(1);
             free.iter().zip(&wanted).filter(|(_, wanted)| **wanted > 0).map(of).min().unwrap_or_default()
@@ -290,7 +298,7 @@ impl<'a> Search<'a> {
             let own = self.parts.get(*part).into_iter().flatten();
             own.for_each(|needs| (owners.push(*part), pods.push(needs.clone())).1);
         }
-        let asked = sorts(&pods, &self.constraints);
+        let asked = self.sorts(&pods);
         let bounds = self.bounds(*first);
         let is_open = |at: &usize| self.nodes.get(*at).is_some_and(|node| is_within(node, &bounds));
         let open: Vec<_> = (0..self.nodes.len()).filter(is_open).collect();
@@ -301,7 +309,7 @@ impl<'a> Search<'a> {
         };
         let mut bins: Vec<_> = open.iter().filter_map(bin).collect();
         let before = bins.clone();
-        let sorts: Vec<Sort> = asked.iter().map(|asked| asked.sort(&self.resources)).collect();
+        let sorts: Vec<Sort> = asked.iter().map(|asked| asked.sort(&self.supply.dimensions)).collect();
         let rules = self.rules(&asked, &open, &mut bins);
         let packing = pack(&mut bins, &sorts, &rules, STEPS);
         if !packing.is_complete() {
