@@ -21,6 +21,7 @@ use crate::cluster::watch::watched::api;
 use crate::fit::{Cluster, MOST_PODS};
 use crate::model::{Group, GroupKey};
 use crate::plan::Snapshot;
+use crate::plan::devices::DeviceSight;
 use crate::plan::gangs::TreeSnapshot;
 use crate::plan::placement::{Capacity, Sight, VolumeSight};
 use crate::report::{Findings, Picture, TreePicture};
@@ -169,12 +170,15 @@ async fn see_volumes(client: &Client, capacity: &mut Capacity) {
     });
 }
 
-/// Reads devices and claims on them into `capacity`. When that is forbidden, or the API server has none, the answer is given
-/// without them.
+/// Reads devices and claims on them into `capacity`. When that is forbidden, the answer is given without them, and says
+/// so.
 async fn see_devices(client: &Client, capacity: &mut Capacity) {
-    let Some(objects) = devices(client).await else { return };
+    let objects = devices(client).await;
     capacity.change_devices(|devices| {
-        devices.apply_all(&objects);
+        match objects {
+            Ok(objects) => devices.apply_all(&objects.unwrap_or_default()),
+            Err(why) => devices.sight = DeviceSight::Refused(why.into()),
+        }
         true
     });
 }

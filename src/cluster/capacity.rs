@@ -50,11 +50,14 @@ impl SharedCapacity {
     /// Passes the current sight of the capacity to `look`, which may take room in it.
     pub fn look<R>(&self, look: impl FnOnce(Sight<'_>) -> R) -> R {
         let known = &mut *self.lock();
-        look(match &known.refused {
+        let result = look(match &known.refused {
             Some(why) => Sight::Refused(why),
             None if known.is_listed() => Sight::Known(&mut known.capacity),
             None => Sight::NotYet,
-        })
+        });
+        let devices = known.capacity.asks_for_devices();
+        self.devices.send_if_modified(|before| std::mem::replace(before, devices) != devices);
+        result
     }
 
     /// Returns [`Capacity::freed`].

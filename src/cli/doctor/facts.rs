@@ -198,6 +198,8 @@ pub struct Facts {
     /// The Secret of the certificates; `None` when it is missing.
     pub certificates: Read<Option<Served>>,
     pub lease: Read<Option<Lease>>,
+    /// DeviceClasses, each with what of its devices is not modelled; `None` when the API server has no such kind.
+    pub device_classes: Read<Option<BTreeMap<String, Vec<String>>>>,
     /// The outcome of a dry-run pod that names a group.
     pub probe: Read<Probe>,
     /// Why the pods of our Deployment are not created, in its controller's words; `None` without a problem.

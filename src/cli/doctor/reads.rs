@@ -28,11 +28,13 @@ use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
 use crate::cluster::certificates::read_secret;
 use crate::cluster::leader_flags;
+use crate::cluster::read::devices::devices;
 use crate::cluster::read::installations::installations;
 use crate::cluster::read::listing::list_cluster;
 use crate::model::{Group, names};
 use crate::model::{Installation, Serving};
 use crate::plan::Held;
+use crate::plan::devices::Devices;
 use crate::report::Picture;
 
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
@@ -77,7 +79,7 @@ impl Reader<'_> {
             self.others(&mutating),
             self.policies(),
         );
-        let not_made = self.not_made().await;
+        let (not_made, device_classes) = tokio::join!(self.not_made(), self.device_classes());
         let (rivals, addresses, opt_ins) = match &of_groups {
             Ok(found) => {
                 let OfGroups { scaled, addressed, wanted, .. } = found;
@@ -99,6 +101,7 @@ impl Reader<'_> {
             certificates,
             probe,
             not_made,
+            device_classes,
             others,
             orphans: of(&of_groups, |found| &found.orphans),
             held: of(&of_groups, |found| &found.held),
@@ -113,6 +116,14 @@ impl Reader<'_> {
             served: of(&of_groups, |found| &found.served),
             try_in: self.try_in,
         })
+    }
+
+    async fn device_classes(&self) -> Read<Option<BTreeMap<String, Vec<String>>>> {
+        let Some(objects) = devices(&self.connection.client).await? else { return Ok(None) };
+        let mut devices = Devices::default();
+        devices.apply_all(&objects);
+        let of = |(name, whys): (_, Vec<Arc<str>>)| (name, whys.iter().map(ToString::to_string).collect());
+        Ok(Some(devices.classes().map(of).collect()))
     }
 
     pub(super) fn why(&self, error: &kube::Error) -> String {

@@ -78,7 +78,7 @@ async fn pod(args: &ExplainArgs, show: Show, connection: &Connection) -> Result<
     let look = |index: &Index| Ok(Whose::of(&first, namespace, index));
     let tell = async |whose: Whose| {
         let pod = live::pod(connection, &args.name).await?;
-        let story = pod::Story::of(&pod, whose, connection, jiff::Timestamp::now()).await;
+        let story = Box::pin(pod::Story::of(&pod, whose, connection, jiff::Timestamp::now())).await;
         Ok(show.data.map_or_else(|| story.text(), |data| data.text(&story)))
     };
     Box::pin(show.run(connection, Some(namespace), look, tell)).await

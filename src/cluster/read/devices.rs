@@ -6,26 +6,37 @@ use serde::de::DeserializeOwned;
 
 use crate::api::{Object, ObjectKind};
 use crate::cluster::watch::devices::served_kinds;
+use crate::cluster::watch::readable::Refused;
 use crate::cluster::watch::watched::api;
 use crate::plan::devices::DeviceObject;
 
-/// Returns all devices, classes, claims, templates and taint rules; `None` if some may not be read, or the API server has none.
-pub async fn devices(client: &Client) -> Option<Vec<DeviceObject>> {
-    let [classes, templates, claims, slices, rules] = served_kinds(client).await.ok()??;
+/// Returns all devices, classes, claims, templates and taint rules; `None` if the API server has no such kinds.
+///
+/// # Errors
+///
+/// When some may not be read; the text tells which.
+pub async fn devices(client: &Client) -> Result<Option<Vec<DeviceObject>>, String> {
+    let served = served_kinds(client).await.map_err(|Refused(why)| why)?;
+    let Some([classes, templates, claims, slices, rules]) = served else { return Ok(None) };
     let mut all = list(client, classes, DeviceObject::Class).await?;
     all.extend(list(client, templates, DeviceObject::Template).await?);
     all.extend(list(client, claims, DeviceObject::Claim).await?);
     all.extend(list(client, slices, DeviceObject::Slice).await?);
     all.extend(list(client, rules, DeviceObject::TaintRule).await?);
-    Some(all)
+    Ok(Some(all))
 }
 
 /// Lists a kind; no objects if it is not served.
-async fn list<T>(client: &Client, kind: Option<ObjectKind>, object: fn(T) -> DeviceObject) -> Option<Vec<DeviceObject>>
+async fn list<T>(
+    client: &Client,
+    kind: Option<ObjectKind>,
+    object: fn(T) -> DeviceObject,
+) -> Result<Vec<DeviceObject>, String>
 where
     T: Object + DeserializeOwned + Clone + std::fmt::Debug + Send + 'static,
 {
-    let Some(kind) = kind else { return Some(Vec::new()) };
-    let all = api::<T>(client, kind, None).list(&ListParams::default()).await.ok()?;
-    Some(all.items.into_iter().map(|one| object(one.object)).collect())
+    let Some(kind) = kind else { return Ok(Vec::new()) };
+    let all = api::<T>(client, kind, None).list(&ListParams::default()).await;
+    let all = all.map_err(|error| format!("{} cannot be read: {error}", kind.plural))?;
+    Ok(all.items.into_iter().map(|one| object(one.object)).collect())
 }

@@ -33,17 +33,17 @@ pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
     capacity.devices_asked().await;
     loop {
         match served_kinds(client).await {
-            Ok(Some(kinds)) => return watch_all(client, capacity, kinds).await,
-            Ok(None) => see(capacity, DeviceSight::Known),
-            Err(Refused(why)) => see(capacity, DeviceSight::Refused(why.into())),
+            Ok(Some(kinds)) => return Box::pin(watch_all(client, capacity, &kinds)).await,
+            Ok(None) => see(capacity, &DeviceSight::Known),
+            Err(Refused(why)) => see(capacity, &DeviceSight::Refused(why.into())),
         }
         tokio::time::sleep(REFUSED_PAUSE).await;
     }
 }
 
-fn see(capacity: &SharedCapacity, sight: DeviceSight) {
+fn see(capacity: &SharedCapacity, sight: &DeviceSight) {
     capacity.write(|known| {
-        known.capacity.change_devices(|devices| std::mem::replace(&mut devices.sight, sight.clone()) != sight);
+        known.capacity.change_devices(|devices| std::mem::replace(&mut devices.sight, sight.clone()) != *sight);
     });
 }
 
@@ -66,8 +66,9 @@ pub async fn served_kinds(client: &Client) -> Result<Option<Served>, Refused> {
     Ok(Some(kinds))
 }
 
-async fn watch_all(client: &Client, capacity: &SharedCapacity, [classes, templates, claims, slices, rules]: Served) {
-    see(capacity, DeviceSight::Awaited);
+async fn watch_all(client: &Client, capacity: &SharedCapacity, served: &Served) {
+    let [classes, templates, claims, slices, rules] = *served;
+    see(capacity, &DeviceSight::Awaited);
     tracing::info!("devices and claims on them are watched: pods that are to be placed may ask for some");
     let of = &Following { client, capacity, slices: Notify::new() };
     // Slices are read with the attributes that selectors name, and once more when a selector names others.

@@ -5,7 +5,7 @@ pub mod capacity;
 pub mod client;
 pub mod devices;
 pub mod protobuf;
-mod readable;
+pub mod readable;
 pub mod sources;
 mod stream;
 mod volumes;

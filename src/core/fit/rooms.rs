@@ -6,9 +6,10 @@ use std::sync::Arc;
 use super::cluster::Cluster;
 use super::fitted::Fitted;
 use crate::model::Group;
-use crate::plan::placement::needs::{Needs, rounded, total};
+use crate::plan::placement::filter::NodeFacts;
+use crate::plan::placement::needs::{Needs, rounded};
 use crate::plan::placement::room::{NodeRoom, PODS};
-use crate::plan::placement::{BatchPods, Room};
+use crate::plan::placement::{BatchPods, Counted, Room};
 
 /// The domains that batches of a coordination may go to.
 #[derive(Debug)]
@@ -67,13 +68,15 @@ impl Rooms {
             return None;
         }
         let room = cluster.room_for(group);
-        let resource = shortest(&room, batches.iter().flat_map(|batch| &batch.pods));
+        let pods: Vec<_> = batches.iter().flat_map(|batch| batch.pods.iter().cloned()).collect();
+        let counted = Counted::of(&pods, &room);
+        let resource = shortest(&room, &counted);
         let mut taken: BTreeMap<&str, BTreeMap<u32, i64>> = BTreeMap::new();
         let by_index: HashMap<_, _> = batches.iter().map(|batch| (batch.index, batch)).collect();
         for (index, placement) in &answer.outlook.fits {
             let Some(batch) = by_index.get(index) else { continue };
             for (needs, node) in batch.pods.iter().zip(&placement.nodes) {
-                *taken.entry(node).or_default().entry(*index).or_default() += asked(needs, &resource);
+                *taken.entry(node).or_default().entry(*index).or_default() += asked(&counted, needs, &resource);
             }
         }
         let mut domains: BTreeMap<Option<&str>, DomainRoom> = BTreeMap::new();
@@ -83,7 +86,7 @@ impl Rooms {
             if key.is_some() && domain.is_none() {
                 continue;
             }
-            let (total, free) = amounts(node, &resource);
+            let (total, free) = amounts(&counted, node, facts, &resource);
             let share = NodeShare {
                 name: name.clone(),
                 total,
@@ -145,24 +148,23 @@ fn choices(batches: &[BatchPods]) -> Vec<&Needs> {
 
 /// Returns the resource of which the pods request the largest share of the free amount. Each pod takes one place for pods,
 /// which is the result where they request nothing else.
-pub(super) fn shortest<'a>(room: &Room, pods: impl IntoIterator<Item = &'a Arc<Needs>>) -> Arc<str> {
-    let all = total(pods);
+pub(super) fn shortest(room: &Room, pods: &Counted<'_>) -> Arc<str> {
     let part = |(name, asked): &(Arc<str>, i64)| {
-        let free = room.nodes().map(|(_, node, _)| i128::from(node.free(name).max(0))).sum::<i128>();
+        let free = |(_, node, facts)| i128::from(pods.node(node, facts, name).1.max(0));
         // In millionths. Nothing free is the largest share.
+        let free = room.nodes().map(free).sum::<i128>();
         i128::from(*asked).saturating_mul(1_000_000).checked_div(free).unwrap_or(i128::MAX)
     };
     // A resource that no node has is left out.
-    let known = all.into_iter().filter(|(name, _)| room.has(name));
+    let known = pods.total().into_iter().filter(|(name, _)| pods.is_known(name, room));
     known.max_by_key(part).map_or_else(|| Arc::from(PODS), |(name, _)| name)
 }
 
-fn asked(needs: &Needs, resource: &str) -> i64 {
-    if resource == PODS { 1 } else { needs.load.amounts.get(resource).copied().unwrap_or_default() }
+fn asked(pods: &Counted<'_>, needs: &Needs, resource: &str) -> i64 {
+    if resource == PODS { 1 } else { pods.asked(needs, resource) }
 }
 
 /// Returns the allocatable and the free amount.
-pub(super) fn amounts(node: &NodeRoom, resource: &str) -> (i64, i64) {
-    let free = if resource == PODS { node.free_pods() } else { node.free(resource) };
-    (node.allocatable(resource), free)
+pub(super) fn amounts(pods: &Counted<'_>, node: &NodeRoom, facts: &NodeFacts, resource: &str) -> (i64, i64) {
+    if resource == PODS { (node.allocatable(resource), node.free_pods()) } else { pods.node(node, facts, resource) }
 }

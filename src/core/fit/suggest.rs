@@ -12,7 +12,7 @@ use crate::model::ratio::reduced;
 use crate::model::{Batching, Coordination, Group};
 use crate::plan::placement::needs::{HostPort, Needs};
 use crate::plan::placement::place::least_priority;
-use crate::plan::placement::{Fit, NotModelled, Question, Room, not_modelled, place};
+use crate::plan::placement::{Counted, Fit, NotModelled, Question, Room, not_modelled, place};
 
 /// Largest number of sizes to try.
 pub const MOST_SIZES: usize = 64;
@@ -170,7 +170,7 @@ impl Trial {
             ratio: ratio(&desired, now).ok_or(NoSize::NoReplicas)?,
             desired,
             replicas,
-            resource: shortest(&room, &pods),
+            resource: shortest(&room, &Counted::of(&pods, &room)),
             classes: Vec::new(),
             room: room.seen_with(least_priority(&pods)).into_owned(),
             work: MOST_WORK,
@@ -189,7 +189,9 @@ impl Trial {
             sorts.iter().filter_map(|one| pods.iter().find(|pod| Arc::as_ptr(pod) == *one)).collect();
         let resources: BTreeSet<&Arc<str>> = pods.iter().flat_map(|needs| needs.load.amounts.keys()).collect();
         let keeps_apart = pods.iter().any(|needs| !needs.peer.apart.is_empty() || !needs.spread.is_empty())
-            || self.room.wary().next().is_some();
+            || self.room.wary().next().is_some()
+            // Devices of one node differ in more than their number.
+            || Counted::of(pods, &self.room).any_devices();
         let key = self.key.as_deref().unwrap_or(CLUSTER_KEY);
         let mut domains: BTreeMap<&str, (Vec<NodeKey>, Vec<Arc<str>>)> = BTreeMap::new();
         for (name, node, facts) in self.room.nodes() {
@@ -214,9 +216,16 @@ impl Trial {
         classes.into_values().collect()
     }
 
+    /// Returns the pods of one replica of each role.
+    fn one_of_each(&self) -> Vec<Arc<Needs>> {
+        self.replicas.values().flatten().cloned().collect()
+    }
+
     fn run(mut self) -> Sizes {
-        let of_class =
-            |class: &Class| free(&self.room, &class.nodes, &self.resource).saturating_mul(i64::from(class.count));
+        let one_of_each = self.one_of_each();
+        let of_class = |class: &Class| {
+            free(&self.room, &class.nodes, &self.resource, &one_of_each).saturating_mul(i64::from(class.count))
+        };
         let free = self.classes.iter().map(of_class).fold(0_i64, i64::saturating_add);
         let domains = self.classes.iter().map(|class| usize::try_from(class.count).unwrap_or(usize::MAX)).sum();
         let most = self.largest();
@@ -228,8 +237,7 @@ impl Trial {
         }
         let untried = most.saturating_sub(u32::try_from(sizes.len()).unwrap_or(u32::MAX));
         sizes.sort_by_cached_key(|size| (size.unused, !size.even, Reverse(size.sizes.clone())));
-        let pods: Vec<_> = self.replicas.values().flatten().cloned().collect();
-        let not_modelled = not_modelled(&pods, &self.room);
+        let not_modelled = not_modelled(&one_of_each, &self.room);
         let Self { ratio, resource, .. } = self;
         Sizes { ratio, resource, free, domains, sizes, untried, not_modelled }
     }
@@ -266,6 +274,7 @@ impl Trial {
     fn size(&mut self, multiple: u32) -> Option<Size> {
         let pods = self.pods(multiple);
         let (mut fits, mut unused) = (0_u32, 0_i64);
+        let one_of_each = self.one_of_each();
         for Class { domain, count, nodes, own } in &mut self.classes {
             let room = own.as_mut().unwrap_or(&mut self.room);
             let mut taken = Vec::new();
@@ -279,7 +288,8 @@ impl Trial {
                 segments += 1;
             }
             fits = fits.saturating_add(segments.saturating_mul(*count));
-            unused = unused.saturating_add(free(room, nodes, &self.resource).saturating_mul(i64::from(*count)));
+            unused = unused
+                .saturating_add(free(room, nodes, &self.resource, &one_of_each).saturating_mul(i64::from(*count)));
             taken.iter().for_each(|uid| _ = room.remove_pod(uid));
         }
         if self.work == 0 {
@@ -320,9 +330,11 @@ fn place_one(
     }
 }
 
-/// Returns the free amount of a resource on some nodes.
-fn free(room: &Room, nodes: &[Arc<str>], resource: &str) -> i64 {
-    let free = nodes.iter().filter_map(|name| room.node(name)).map(|node| amounts(node, resource).1.max(0));
+/// Returns the free amount of a resource for these pods on some nodes.
+fn free(room: &Room, nodes: &[Arc<str>], resource: &str, pods: &[Arc<Needs>]) -> i64 {
+    let counted = Counted::of(pods, room);
+    let known = nodes.iter().filter_map(|name| Some((room.node(name)?, room.facts(name)?)));
+    let free = known.map(|(node, facts)| amounts(&counted, node, facts, resource).1.max(0));
     free.fold(0_i64, i64::saturating_add)
 }
 

@@ -37,7 +37,8 @@ const WITHIN: &[(&str, &[Row])] = &[
         "plan",
         &[
             ("view", &[]),
-            ("placement", &[]),
+            ("devices", &[]),
+            ("placement", &["devices"]),
             ("rollout", &["view"]),
             ("recovery", &["rollout", "view"]),
             ("provision", &["placement", "recovery", "view"]),

@@ -21,6 +21,7 @@ pub const BUILT_IN: &[&str] = &[
     "coordination.k8s.io",
     "events.k8s.io",
     "policy",
+    "resource.k8s.io",
 ];
 
 /// Checks that the API server is new enough.
@@ -75,6 +76,21 @@ fn is_installed(facts: &Facts, asked: &AskedRight) -> bool {
     let name = format!("{resource}.{}", asked.group);
     BUILT_IN.contains(&asked.group.as_str())
         || facts.definitions.as_ref().map_or(true, |definitions| definitions.contains_key(&name))
+}
+
+/// Tells which device classes placement counts.
+pub fn devices(facts: &Facts, found: &mut Findings) {
+    let Some(classes) = found.known(&facts.device_classes, "DeviceClasses") else { return };
+    let Some(classes) = classes else { return found.ok("the API server has no devices of DRA") };
+    let counted: Vec<_> = classes.iter().filter(|(_, whys)| whys.is_empty()).map(|(name, _)| name.as_str()).collect();
+    found.ok(match counted.as_slice() {
+        [] => "no device class is counted".to_owned(),
+        counted => format!("devices of these classes are counted: {}", counted.join(", ")),
+    });
+    for (class, whys) in classes.iter().filter(|(_, whys)| !whys.is_empty()) {
+        let mend = "batches with such devices go to a domain, and the scheduler chooses the nodes";
+        found.note(format!("devices of class {class} are not counted: {}", whys.join(", ")), mend);
+    }
 }
 
 /// Checks that opt-ins that groups ask for are allowed, and that rolegate has the rights.

@@ -79,6 +79,7 @@ fn make_healthy() -> Facts {
         lease: Ok(Some(lease)),
         probe: Ok(Probe::Held),
         not_made: Ok(None),
+        device_classes: Ok(Some(BTreeMap::from([("gpu.example.com".to_owned(), Vec::new())]))),
         others: Ok(Vec::new()),
         nobodys: Ok(Vec::new()),
         policies: Ok(super::containment::installed()),

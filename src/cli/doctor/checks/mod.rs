@@ -57,6 +57,7 @@ pub const CHECKS: &[Check] = &[
     ("unknown-roles", holds::strangers),
     ("autoscalers", warned::rivals),
     ("addresses", warned::addresses),
+    ("devices", cluster::devices),
 ];
 
 /// Runs all checks in order.

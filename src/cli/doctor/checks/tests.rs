@@ -227,6 +227,10 @@ const CASES: &[Case] = &[
         ],
     ),
     (
+        |facts| facts.device_classes = Ok(Some([("gpu".to_owned(), vec!["partitionable devices".to_owned()])].into())),
+        &["Info devices: devices of class gpu are not counted: partitionable devices"],
+    ),
+    (
         |facts| facts.not_made = Ok(Some("FailedCreate: pods \"r\" is forbidden: insufficient quota".to_owned())),
         &[
             "Error replicas: the pods of Deployment rolegate are not made: FailedCreate: pods \"r\" is forbidden: insufficient quota",

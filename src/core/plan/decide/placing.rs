@@ -174,8 +174,8 @@ impl<'a> Placing<'a, '_> {
                     self.placed.moved.push(Moved { coordination, index, message });
                 }
                 self.placed.domains.entry(self.coordination.index).or_default().insert(index, domain);
-                if let Some(why) = self.placer.blind_to_claims(&uids) {
-                    let message = format!("{name} goes without a look at the claims of its pods: {why}");
+                if let Some(why) = self.placer.blind_to(&uids) {
+                    let message = format!("{name} goes without a look at {why}");
                     self.hold(HoldReason::RoomUnknown, index, &message, &[]);
                 }
             }

@@ -360,11 +360,6 @@ impl Devices {
         named.rev().max_by(|(_, one), (_, other)| one.created.cmp(&other.created)).map(|(name, _)| name)
     }
 
-    /// Reports whether any class is known.
-    pub fn any_class(&self) -> bool {
-        !self.classes.is_empty()
-    }
-
     /// Returns the number of allocated claims that a pod uses.
     pub fn allocated_to(&self, uid: &str) -> usize {
         self.of_pod.get(uid).map_or(0, |count| usize::try_from(*count).unwrap_or(usize::MAX))
@@ -428,9 +423,9 @@ impl Devices {
         device.taints.iter().chain(of_rules)
     }
 
-    /// Iterates over the classes: the name, and why its selectors are not modelled.
-    pub fn classes(&self) -> impl Iterator<Item = (&Arc<str>, Option<&Arc<str>>)> {
-        self.classes.iter().map(|(name, class)| (name, class.selectors.as_ref().err()))
+    /// Iterates over the names of all classes.
+    pub(super) fn class_names(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.classes.keys()
     }
 }
 

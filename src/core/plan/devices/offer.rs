@@ -119,8 +119,13 @@ type States = Option<Rc<[Bits]>>;
 impl Devices {
     /// Returns the reasons why the devices of pods are not modelled.
     pub fn not_modelled(&self, ask: Ask<'_>) -> Vec<Arc<str>> {
-        if self.sight != DeviceSight::Known {
-            return if ask.claims.is_empty() { Vec::new() } else { vec!["resource claims".into()] };
+        let unknown = match &self.sight {
+            DeviceSight::Known => None,
+            DeviceSight::Refused(why) => Some(why.clone()),
+            DeviceSight::Unseen | DeviceSight::Awaited => Some("resource claims".into()),
+        };
+        if let Some(why) = unknown {
+            return if ask.claims.is_empty() { Vec::new() } else { vec![why] };
         }
         let mut demand = Demand::of(self, []);
         let mut whys: Vec<Arc<str>> = Vec::new();
@@ -134,6 +139,14 @@ impl Devices {
         whys.sort();
         whys.dedup();
         whys
+    }
+
+    /// Iterates over the classes, each with the reasons why its devices are not modelled.
+    pub fn classes(&self) -> impl Iterator<Item = (String, Vec<Arc<str>>)> {
+        self.class_names().map(|class| {
+            let wanted = Demand::of(self, []).wanted(&ClaimAsk::of_class(class, 1));
+            (class.to_string(), wanted.err().into_iter().collect())
+        })
     }
 
     /// Returns the class that gives devices for a resource.
@@ -377,20 +390,20 @@ impl SortDemand {
 }
 
 impl Offer {
-    /// Returns the free devices of the counted request of a dimension; `None` for a resource that the node has by itself.
-    pub fn free(&self, demand: &Demand<'_>, dimension: &str) -> Option<i64> {
+    /// Returns the usable and the free devices of the counted request of a dimension; `None` for a resource that the node has by
+    /// itself.
+    pub fn amounts(&self, demand: &Demand<'_>, dimension: &str) -> Option<(i64, i64)> {
         let counted = demand.dimensions.iter().find(|(name, _)| **name == *dimension).map(|(_, bit)| *bit);
         let bit = counted.or_else(|| {
             let resource = self.node.backed.iter().find(|resource| ***resource == *dimension)?;
             let mut extended = demand.sorts.iter().flat_map(|sort| &sort.extended);
             extended.find(|(known, _)| known == resource).map(|(_, want)| want.bit)
         })?;
-        Some(self.count(|position, device| device.usable & bit != 0 && self.node.free & (1 << position) != 0))
-    }
-
-    fn count(&self, is: impl Fn(usize, &Offered) -> bool) -> i64 {
-        let devices = self.node.devices.iter().enumerate().filter(|(position, device)| is(*position, device)).count();
-        i64::try_from(devices).unwrap_or(i64::MAX)
+        let count = |(all, free), (position, device): (usize, &Offered)| {
+            let is_usable = i64::from(device.usable & bit != 0);
+            (all + is_usable, free + is_usable * i64::from(self.node.free & (1 << position) != 0))
+        };
+        Some(self.node.devices.iter().enumerate().fold((0, 0), count))
     }
 
     /// Returns how many more pods of a sort the node takes beside these, at most `most`.

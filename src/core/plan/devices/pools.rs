@@ -261,11 +261,13 @@ impl Pools {
         let qualified =
             |name: &str| Arc::from(if name.contains('/') { name.to_owned() } else { format!("{driver}/{name}") });
         let is_kept = |name: &str| self.kept.as_ref().is_none_or(|kept| kept.contains(last_part(name)));
-        let attributes = properties.attributes.iter().filter(|(name, _)| is_kept(name));
+        let attributes = || properties.attributes.iter().filter(|(name, _)| is_kept(name));
+        let is_unknown = attributes().any(|(_, value)| attribute(value).is_none());
+        let not_modelled = not_modelled.or_else(|| is_unknown.then_some("attributes of a type that is not known"));
         let capacity = properties.capacity.iter().filter(|(name, _)| is_kept(name));
         let facts = DeviceFacts {
             driver: driver.clone(),
-            attributes: attributes.filter_map(|(name, value)| Some((qualified(name), attribute(value)?))).collect(),
+            attributes: attributes().filter_map(|(name, value)| Some((qualified(name), attribute(value)?))).collect(),
             capacity: capacity.map(|(name, one)| (qualified(name), one.value.0.as_str().into())).collect(),
             allow_multiple: properties.allow_multiple_allocations,
         };

@@ -8,6 +8,7 @@ use super::filter::NodeFacts;
 use super::needs::{Load, Needs};
 use super::once::Once;
 use super::peers::Peer;
+use super::place::kinds;
 use super::room::Room;
 use super::volumes::{VolumeSight, Volumes, claims_of};
 use crate::api::Node;
@@ -45,6 +46,8 @@ pub struct Capacity {
     /// The uids of pods that were not bound in time: their room is free for others.
     given_up: HashSet<Arc<str>>,
     freed: u64,
+    /// Whether pods that do not exist yet may ask for devices.
+    unmade_ask_for_devices: bool,
 }
 
 impl Capacity {
@@ -233,9 +236,14 @@ impl Capacity {
         self.room.reached(needs)
     }
 
-    /// Reports whether any pod without a node may ask for devices.
+    /// Reports whether any pod without a node, or that is to be made, may ask for devices.
     pub fn asks_for_devices(&self) -> bool {
-        self.kinds.iter().any(|needs| needs.load.ask().may_be_devices())
+        self.unmade_ask_for_devices || self.kinds.iter().any(|needs| needs.load.ask().may_be_devices())
+    }
+
+    /// Notes what pods that are to be made ask for.
+    pub(super) fn asks_for_devices_of(&mut self, unmade: &[Arc<Needs>]) {
+        self.unmade_ask_for_devices |= kinds(unmade).any(|needs| needs.load.ask().may_be_devices());
     }
 
     /// Changes the known devices; `change` reports whether a pod may go elsewhere now.

@@ -38,6 +38,7 @@ pub use place::{Fit, Miss, NoFit, Placement, Question, not_modelled, place, plac
 pub use placer::{Answer, Placer, Request, Sight, unmade};
 pub use room::Room;
 pub use shares::{NotShared, Share, Shared, place_shared};
+pub use supply::Counted;
 pub use volumes::{VolumeSight, Volumes, claims_of};
 
 #[cfg(test)]

@@ -155,7 +155,7 @@ fn pack_once(bins: &mut [Bin], sorts: &[Sort], rules: Rules, steps: &mut u32) ->
 
 impl Bin {
     /// Returns how many pods of a sort still fit.
-    fn capacity(&self, position: usize, sort: &Sort) -> u32 {
+    pub fn capacity(&self, position: usize, sort: &Sort) -> u32 {
         if !self.takes.get(position).copied().unwrap_or_default() {
             return 0;
         }

@@ -1,13 +1,12 @@
 //! The search for the domain that holds a batch.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::apart::Constraints;
-use super::asked::{Asked, total as total_of};
+use super::asked::{Asked, sorts, total as total_of};
 use super::filter::{NodeFacts, Refusal};
-use super::needs::{Amounts, Needs, NotModelled, total, written};
+use super::needs::{Needs, NotModelled, total, written};
 use super::pack::{Bin, Packing, STEPS, may_fit, pack};
 use super::room::{NodeRoom, Room};
 use super::supply::Supply;
@@ -161,28 +160,6 @@ pub fn preempted(room: &Room, pods: &[Arc<Needs>]) -> Option<(i32, Room)> {
     let least = least_priority(pods);
     let all_may = pods.iter().all(|needs| !needs.load.never_preempts);
     all_may.then(|| (least, room.without_pods_below(least)))
-}
-
-/// Groups interchangeable pods, in the order of the question.
-pub(super) fn sorts<'a>(pods: &'a [Arc<Needs>], constraints: &Constraints<'_>) -> Vec<Asked<'a>> {
-    let mut sorts: Vec<Asked<'_>> = Vec::new();
-    let mut known: HashMap<_, usize> = HashMap::new();
-    // Most pods share the needs of the previous one, and comparing pointers is cheaper than comparing needs.
-    let mut last: Option<(&Arc<Needs>, usize)> = None;
-    for (position, needs) in pods.iter().enumerate() {
-        let same = last.filter(|(before, _)| Arc::ptr_eq(before, needs)).map(|(_, sort)| sort);
-        let sort = same.unwrap_or_else(|| match known.entry((needs.alike(), constraints.about(needs))) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(new) => {
-                let about = new.key().1.clone();
-                sorts.push(Asked { needs, about, pods: Vec::new(), devices: Amounts::new(), demand: 0 });
-                *new.insert(sorts.len() - 1)
-            }
-        });
-        last = Some((needs, sort));
-        sorts.get_mut(sort).into_iter().for_each(|sort| sort.pods.push(position));
-    }
-    sorts
 }
 
 fn candidates<'a>(room: &'a Room, question: &Question<'_>) -> Vec<Candidate<'a>> {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::capacity::{Capacity, HOSTNAME};
-use super::filter::{NodeFacts, Refusal};
+use super::filter::Refusal;
 use super::line::{Closed, Line, Turn};
 use super::needs::{Load, Needs};
 use super::place::{Fit, NoFit, Placement, Question, kinds, place, preempted};
-use super::room::NodeRoom;
+use super::supply::Counted;
 use crate::model::batching::{CLUSTER, CLUSTER_KEY};
 use crate::model::{GroupKey, WhenNoFit};
 
@@ -215,16 +215,11 @@ impl<'a> Placer<'a> {
     /// Returns the domains in which a node has room for one of these pods.
     pub fn some_room(&self, key: &str, pods: &[Arc<Needs>]) -> BTreeSet<String> {
         let Sight::Known(capacity) = &self.sight else { return BTreeSet::new() };
-        let takes = |room: &NodeRoom, facts: &NodeFacts, needs: &Needs| {
-            let mut amounts = needs.load.amounts.iter();
-            room.free_pods() > 0
-                && facts.refusal(needs).is_none()
-                && amounts.all(|(resource, amount)| room.free(resource) >= *amount)
-        };
+        let counted = Counted::of(pods, capacity.room());
         let mut found = BTreeSet::new();
         for (_, room, facts) in capacity.room().nodes() {
             let domain = facts.label(key).filter(|domain| !found.contains(*domain));
-            if let Some(domain) = domain.filter(|_| pods.iter().any(|needs| takes(room, facts, needs))) {
+            if let Some(domain) = domain.filter(|_| counted.takes_one(room, facts)) {
                 found.insert(domain.to_owned());
             }
         }
@@ -237,10 +232,16 @@ impl<'a> Placer<'a> {
         capacity.needs(uid).map(|needs| &needs.load).or_else(|| capacity.room().load_of(uid))
     }
 
-    /// Returns why pods are placed without a look at their claims.
-    pub fn blind_to_claims(&self, pods: &[Arc<str>]) -> Option<&str> {
+    /// Returns what pods are placed without a look at.
+    pub fn blind_to(&self, pods: &[Arc<str>]) -> Option<String> {
         let Sight::Known(capacity) = &self.sight else { return None };
-        pods.iter().find_map(|uid| capacity.blind_to_claims(uid))
+        if let Some(why) = pods.iter().find_map(|uid| capacity.blind_to_claims(uid)) {
+            return Some(format!("the claims of its pods: {why}"));
+        }
+        let needs: Vec<_> = pods.iter().filter_map(|uid| capacity.needs(uid).cloned()).collect();
+        let devices = capacity.room().devices();
+        let why = kinds(&needs).find_map(|needs| devices.not_modelled(needs.load.ask()).into_iter().next());
+        why.map(|why| format!("the devices of its pods: {why}"))
     }
 
     /// Frees the places of pods that were not bound in time.
@@ -286,9 +287,10 @@ struct Batch<'a, 'b> {
 }
 
 impl Batch<'_, '_> {
-    fn needs(&self) -> Option<Vec<Arc<Needs>>> {
+    fn needs(&mut self) -> Option<Vec<Arc<Needs>>> {
         if let Some(needs) = self.request.needs {
-            return Some(needs.to_vec());
+            self.capacity.asks_for_devices_of(needs);
+            return needs.iter().map(|needs| self.capacity.room().reached(needs.clone())).collect();
         }
         let needs: Option<Vec<_>> = self.request.pods.iter().map(|uid| self.capacity.asked(uid)).collect();
         if self.request.refused_by.is_empty() {

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::apart::Constraints;
-use super::asked::{Asked, total};
+use super::asked::{Asked, sorts, total};
 use super::filter::NodeFacts;
 use super::needs::Needs;
 use super::pack::{Bin, STEPS, Sort, pack};
-use super::place::{least_priority, nodes_of, sorts};
+use super::place::{least_priority, nodes_of};
 use super::room::{NodeRoom, Room};
 use super::supply::Supply;
 use super::together::Rules;

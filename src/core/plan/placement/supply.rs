@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::asked::{Asked, resources};
+use super::apart::Constraints;
+use super::asked::{Asked, resources, sorts};
 use super::filter::NodeFacts;
+use super::needs::{Amounts, Needs};
 use super::pack::{Bin, PutDevices};
 use super::room::{NodeRoom, Room};
 use crate::api::scheduling::NodeSelector;
@@ -18,6 +20,65 @@ pub(super) struct Supply<'a> {
     demand: Demand<'a>,
     /// The demands of pods with claims that are not allocated yet, by node.
     reserved: HashMap<Arc<str>, Vec<usize>>,
+}
+
+/// The amounts of nodes and of some pods, devices of claims and classes included.
+pub struct Counted<'a> {
+    asked: Vec<Asked<'a>>,
+    supply: Supply<'a>,
+}
+
+impl<'a> Counted<'a> {
+    /// Returns the amounts for these pods.
+    pub fn of(pods: &'a [Arc<Needs>], room: &'a Room) -> Self {
+        let mut asked = sorts(pods, &Constraints::default());
+        let supply = Supply::of(&mut asked, room);
+        Self { asked, supply }
+    }
+
+    /// Returns the amounts that all pods take together.
+    pub fn total(&self) -> Amounts {
+        let mut all = Amounts::new();
+        for asked in &self.asked {
+            let pods = i64::try_from(asked.pods.len()).unwrap_or(i64::MAX);
+            for (name, amount) in asked.needs.load.amounts.iter().chain(&asked.devices) {
+                let sum = all.entry(name.clone()).or_default();
+                *sum = sum.saturating_add(amount.saturating_mul(pods));
+            }
+        }
+        all
+    }
+
+    /// Returns the amount that a pod takes.
+    pub fn asked(&self, needs: &Needs, name: &str) -> i64 {
+        let of = self.asked.iter().find(|asked| asked.needs.load == needs.load);
+        of.map_or(0, |asked| asked.amount(name))
+    }
+
+    /// Returns the allocatable and the free amount of a node.
+    pub fn node(&self, node: &NodeRoom, facts: &NodeFacts, name: &str) -> (i64, i64) {
+        let offer = (!self.supply.demand.is_empty()).then(|| self.supply.offer(node, facts));
+        let of_devices = offer.and_then(|offer| offer.amounts(&self.supply.demand, name));
+        of_devices.unwrap_or_else(|| (node.allocatable(name), node.free(name)))
+    }
+
+    /// Reports whether a node has room for one pod of any of these.
+    pub fn takes_one(&self, node: &NodeRoom, facts: &NodeFacts) -> bool {
+        let takes = self.asked.iter().map(|asked| facts.refusal(asked.needs).is_none()).collect();
+        let bin = self.supply.bin(node, facts, takes);
+        let sorts = self.asked.iter().map(|asked| asked.sort(&self.supply.dimensions));
+        sorts.enumerate().any(|(position, sort)| bin.capacity(position, &sort) > 0)
+    }
+
+    /// Reports whether nodes have the resource, or devices for it.
+    pub fn is_known(&self, name: &str, room: &Room) -> bool {
+        room.has(name) || self.supply.demand.dimensions().any(|known| **known == *name)
+    }
+
+    /// Reports whether any pod asks for devices.
+    pub fn any_devices(&self) -> bool {
+        !self.supply.demand.is_empty()
+    }
 }
 
 impl<'a> Supply<'a> {
@@ -45,8 +106,8 @@ impl<'a> Supply<'a> {
     pub(super) fn bin(&self, node: &NodeRoom, facts: &NodeFacts, takes: Vec<bool>) -> Bin {
         let offer = (!self.demand.is_empty()).then(|| self.offer(node, facts));
         let free = |name: &Arc<str>| {
-            let of_devices = offer.as_ref().and_then(|offer| offer.free(&self.demand, name));
-            of_devices.unwrap_or_else(|| node.free(name))
+            let of_devices = offer.as_ref().and_then(|offer| offer.amounts(&self.demand, name));
+            of_devices.map_or_else(|| node.free(name), |(_, free)| free)
         };
         Bin {
             free: self.dimensions.iter().map(free).collect(),

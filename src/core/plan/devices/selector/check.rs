@@ -151,10 +151,9 @@ impl Checker {
         let mut of: Option<Type> = None;
         for element in elements {
             let element = self.check(element)?;
-            of = Some(match of {
-                Some(of) => join(of, element)?,
-                None => element,
-            });
+            if of.get_or_insert_with(|| element.clone()) != &element {
+                return unknown("a list with elements of different types");
+            }
         }
         // The type of an empty list follows from where it is used.
         of.map_or_else(|| unknown("an empty list"), |of| Ok(Type::List(Box::new(of))))

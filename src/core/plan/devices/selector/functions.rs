@@ -11,6 +11,9 @@ use crate::model::quantity;
 /// Longer texts are not computed.
 const LONGEST: usize = 4096;
 
+/// The letters of quantities: whatever has another is none.
+const QUANTITY_LETTERS: &str = "0123456789+-.eEinumkKMGTP";
+
 /// What a function takes or gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -326,11 +329,10 @@ fn written_whole(text: &str) -> bool {
 }
 
 fn is_quantity(text: &str) -> Result<Value, SelectorError> {
-    let digits = text.contains(|digit: char| digit.is_ascii_digit());
-    let signed = text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first));
     match quantity::nanos(text) {
         Some(_) => Ok(Value::Flag(true)),
-        None if !digits || !signed || text.contains(' ') => Ok(Value::Flag(false)),
+        None if text.is_empty() || text.contains(|letter| !QUANTITY_LETTERS.contains(letter)) => Ok(Value::Flag(false)),
+        // kube-scheduler reads some that we do not, such as suffixes alone.
         None => failed("a quantity that is rounded, or none"),
     }
 }
