@@ -373,12 +373,7 @@ impl Devices {
     pub fn ask_of(&self, claim: &ClaimRef) -> Result<&Arc<ClaimAsk>, Arc<str>> {
         let (known, key) = match claim {
             ClaimRef::Template(key) => (self.templates.get(key), key),
-            ClaimRef::Named(key) if self.claims.contains_key(key) => {
-                return Err(
-                    format!("ResourceClaim {key:?}, which pods may share and which is not allocated yet").into()
-                );
-            }
-            ClaimRef::Named(key) => (None, key),
+            ClaimRef::Named(key) => (self.claims.get(key).map(|claim| &claim.ask), key),
         };
         let kind = if matches!(claim, ClaimRef::Template(_)) { "ResourceClaimTemplate" } else { "ResourceClaim" };
         let ask = known.ok_or_else(|| Arc::from(format!("{kind} {key:?}, which is not there")))?;
@@ -394,6 +389,20 @@ impl Devices {
         let ClaimRef::Named(key) = claim else { return None };
         let allocation = self.claims.get(key)?.allocation.as_ref()?;
         Some(allocation.nodes.as_ref())
+    }
+
+    /// Reports whether a claim that pods may share is there, modelled and not allocated.
+    pub fn is_open(&self, claim: &ClaimRef) -> bool {
+        matches!(claim, ClaimRef::Named(_)) && self.allocated(claim).is_none() && self.ask_of(claim).is_ok()
+    }
+
+    /// Allocates devices to a claim. Only the nodes that `nodes` selects reach them; `None` for all nodes.
+    pub fn allocate(&mut self, claim: &ClaimRef, devices: Box<[(PoolId, Arc<str>)]>, nodes: Option<Arc<NodeSelector>>) {
+        let Some(mut new) = self.claims.get(claim.key()).cloned() else { return };
+        let allocation = Allocation { devices, nodes, users: Box::default() };
+        self.take(&allocation);
+        new.allocation = Some(allocation);
+        self.claims.insert(claim.key().clone(), new);
     }
 
     /// Returns the selectors of an alternative: those of its class, then its own.

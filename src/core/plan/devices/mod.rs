@@ -17,4 +17,4 @@ pub mod selector;
 
 pub use asks::{ClaimAsk, ClaimRef, claim_refs};
 pub use known::{DeviceObject, DeviceSight, Devices, ObjectSort, is_extended};
-pub use offer::{Ask, Demand, NodeView, Offer};
+pub use offer::{Ask, Demand, Found, NodeView, Offer};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::allocate::{Bits, MOST_OFFERED, Offered, Same, Want, Wanted, allocate};
 use super::asks::{Alternative, ClaimAsk, ClaimRef, bears};
 use super::known::{DeviceSight, Devices, is_extended};
-use super::pools::DeviceKind;
+use super::pools::{Device, DeviceKind, PoolId, Reach};
 use super::selector::{Attribute, DeviceFacts, Selector};
 use crate::api::scheduling::{NodeSelector, Toleration};
 
@@ -45,13 +45,14 @@ impl AskKey {
 }
 
 /// A node, as far as it matters for devices.
-#[derive(Clone, Copy)]
-pub struct NodeView<'a> {
-    pub name: &'a str,
+pub trait NodeView {
+    fn name(&self) -> &str;
+
     /// Reports whether a selector selects the node.
-    pub matches: &'a dyn Fn(&NodeSelector) -> bool,
+    fn is_selected_by(&self, nodes: &NodeSelector) -> bool;
+
     /// Returns the allocatable amount of a resource.
-    pub allocatable: &'a dyn Fn(&str) -> i64,
+    fn allocatable(&self, resource: &str) -> i64;
 }
 
 /// The requests for devices of the sorts of pods of a question.
@@ -63,6 +64,8 @@ pub struct Demand<'a> {
     known: HashMap<AskKey, usize>,
     /// The attributes of constraints.
     attributes: Vec<Arc<str>>,
+    /// The requests that may select devices of several nodes.
+    shared_bits: u64,
     /// The requests that are counted as amounts, each with a name.
     dimensions: Vec<(Arc<str>, u64)>,
     seen: RefCell<HashMap<*const DeviceKind, Rc<Seen>>>,
@@ -100,8 +103,19 @@ struct Node {
     /// A pool of the node changes: no request for all devices is allocated.
     is_broken: bool,
     free: Bits,
+    /// The devices that several nodes reach.
+    several: Bits,
     /// The resources of classes for which the node has devices, by position in the sorts.
     backed: Vec<Arc<str>>,
+}
+
+/// A device of a node that requests may select.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    pub pool: &'a PoolId,
+    pub device: &'a Device,
+    /// The nodes that reach it, if these may be several.
+    pub several: Option<&'a Reach>,
 }
 
 /// What a node offers. Equal nodes share one offer.
@@ -164,6 +178,7 @@ impl<'a> Demand<'a> {
             sorts: Vec::new(),
             known: HashMap::new(),
             attributes: Vec::new(),
+            shared_bits: 0,
             dimensions: Vec::new(),
             seen: RefCell::default(),
             values: RefCell::default(),
@@ -258,6 +273,11 @@ impl<'a> Demand<'a> {
             let wants = request.alternatives.iter().map(|one| Ok(Want { bit: self.bit(one)?, count: one.count }));
             requests.push(wants.collect::<Result<_, Arc<str>>>()?);
         }
+        let is_plain = |wants: &Vec<Want>| matches!(wants.as_slice(), [Want { count: Some(_), .. }]);
+        let all_plain = claim.constraints.is_empty() && requests.iter().all(is_plain);
+        if !all_plain && requests.iter().flatten().any(|want| want.bit & self.shared_bits != 0) {
+            return Err("conditions on devices that several nodes reach".into());
+        }
         let same = claim.constraints.iter();
         let same = same.map(|one| Same { attribute: self.attribute(&one.attribute), applies: one.applies.clone() });
         Ok(Wanted { requests, same: same.collect() })
@@ -283,13 +303,14 @@ impl<'a> Demand<'a> {
                 return Err(what.into());
             }
         }
+        let mut is_shared = false;
         for kind in self.devices.pools.shared_kinds() {
-            if request.selects(&kind.facts)? {
-                return Err("devices that several nodes reach".into());
-            }
+            is_shared |= request.selects(&kind.facts)?;
         }
         self.requests.push(request);
-        Ok(1 << (self.requests.len() - 1))
+        let bit = 1 << (self.requests.len() - 1);
+        self.shared_bits |= if is_shared { bit } else { 0 };
+        Ok(bit)
     }
 
     fn seen(&self, kind: &Arc<DeviceKind>) -> Rc<Seen> {
@@ -314,22 +335,51 @@ impl<'a> Demand<'a> {
 
     /// Returns what a node offers. `reserved` are the sorts of pods that are to come there before those of the question, with
     /// claims that are not allocated yet.
-    pub fn offer(&self, view: NodeView<'_>, reserved: &[usize]) -> Rc<Offer> {
-        let node = self.node(view);
+    pub fn offer(&self, view: &impl NodeView, reserved: &[usize]) -> Rc<Offer> {
+        let (node, _) = self.node(view);
         if reserved.is_empty() {
-            return self.shared(node);
+            return self.interned(node);
         }
-        let offer = self.shared(node.clone());
+        let offer = self.interned(node.clone());
         let mut counts = vec![0; self.sorts.len()];
         for sort in reserved {
             counts.get_mut(*sort).into_iter().for_each(|count| *count += 1);
         }
         // Only devices that stay free in whatever order are sure.
         let free = offer.states(&counts).map_or(0, |states| states.iter().fold(Bits::MAX, |all, state| all & state));
-        self.shared(Node { free: free & node.free, ..node })
+        // Devices of several nodes are counted for all of these together.
+        self.interned(Node { free: (free | node.several) & node.free, ..node })
     }
 
-    fn shared(&self, node: Node) -> Rc<Offer> {
+    /// Returns the devices of several nodes that a node reaches and requests may select, each by a number of its own.
+    pub fn shared(&self, view: &impl NodeView) -> Vec<usize> {
+        if self.shared_bits == 0 {
+            return Vec::new();
+        }
+        let (_, devices) = self.node(view);
+        devices.iter().filter(|one| one.several.is_some()).map(|one| std::ptr::from_ref(one.device).addr()).collect()
+    }
+
+    /// Returns the number of devices of several nodes that each pod of a sort may take.
+    pub fn of_several(&self, sort: usize) -> u32 {
+        let Some(sort) = self.sorts.get(sort) else { return 0 };
+        let of_claims = sort.claims.iter().flat_map(|claim| claim.requests.iter().flatten());
+        let all = of_claims.chain(sort.extended.iter().map(|(_, want)| want));
+        let shared = all.filter(|want| want.bit & self.shared_bits != 0).filter_map(|want| want.count);
+        u32::try_from(shared.fold(0, u64::saturating_add)).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the devices that one pod's claims get on a node, if they can be allocated there.
+    pub fn allocation(&self, view: &impl NodeView, reserved: &[usize], sort: usize) -> Option<Vec<Found<'a>>> {
+        let offer = self.offer(view, reserved);
+        let after = offer.allocated(offer.node.free, sort)?;
+        let taken = offer.node.free & !after;
+        let (_, devices) = self.node(view);
+        let is_taken = |(position, _): &(usize, Found<'a>)| taken & (1 << position) != 0;
+        Some(devices.into_iter().enumerate().filter(is_taken).map(|(_, found)| found).collect())
+    }
+
+    fn interned(&self, node: Node) -> Rc<Offer> {
         if let Some(known) = self.offers.borrow().get(&node) {
             return known.clone();
         }
@@ -339,11 +389,12 @@ impl<'a> Demand<'a> {
         new
     }
 
-    fn node(&self, view: NodeView<'_>) -> Node {
-        let mut node = Node { devices: Vec::new(), is_broken: false, free: 0, backed: Vec::new() };
-        for reached in self.devices.pools.of_node(view.name, view.matches) {
+    fn node(&self, view: &impl NodeView) -> (Node, Vec<Found<'a>>) {
+        let mut found = Vec::new();
+        let mut node = Node { devices: Vec::new(), is_broken: false, free: 0, several: 0, backed: Vec::new() };
+        for reached in self.devices.pools.of_node(view.name(), &|nodes| view.is_selected_by(nodes)) {
             node.is_broken |= reached.is_broken;
-            for device in reached.devices {
+            for (device, several) in reached.devices {
                 let seen = self.seen(&device.kind);
                 if seen.selected == 0 || node.devices.len() == MOST_OFFERED {
                     continue;
@@ -356,14 +407,18 @@ impl<'a> Demand<'a> {
                 if !self.devices.is_taken(reached.pool, &device.name) {
                     node.free |= 1 << node.devices.len();
                 }
+                if several.is_some() {
+                    node.several |= 1 << node.devices.len();
+                }
+                found.push(Found { pool: reached.pool, device, several });
                 node.devices.push(Offered { selected: seen.selected, usable, values: seen.values.clone() });
             }
         }
         let extended = self.sorts.iter().flat_map(|sort| &sort.extended).map(|(resource, _)| resource);
-        node.backed = extended.filter(|resource| (view.allocatable)(resource) == 0).cloned().collect();
+        node.backed = extended.filter(|resource| view.allocatable(resource) == 0).cloned().collect();
         node.backed.sort();
         node.backed.dedup();
-        node
+        (node, found)
     }
 }
 
@@ -404,6 +459,22 @@ impl Offer {
             (all + is_usable, free + is_usable * i64::from(self.node.free & (1 << position) != 0))
         };
         Some(self.node.devices.iter().enumerate().fold((0, 0), count))
+    }
+
+    /// Returns the least number of free devices of several nodes that a request may take.
+    pub fn free_of_several(&self) -> u32 {
+        let of = |bit: u64| {
+            let is = |(position, device): &(usize, &Offered)| {
+                self.node.several & (1 << position) != 0 && device.selected & bit != 0
+            };
+            let all: Vec<_> = self.node.devices.iter().enumerate().filter(is).collect();
+            let is_free = |(position, device): &&(usize, &Offered)| {
+                self.node.free & (1 << position) != 0 && device.usable & bit != 0
+            };
+            (!all.is_empty()).then(|| all.iter().filter(is_free).count())
+        };
+        let least = (0..u64::BITS).filter_map(|bit| of(1 << bit)).min();
+        least.map_or(0, |least| u32::try_from(least).unwrap_or(u32::MAX))
     }
 
     /// Returns how many more pods of a sort the node takes beside these, at most `most`.

@@ -38,7 +38,7 @@ pub struct DeviceKind {
 
 /// The nodes that reach a slice or a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Reach {
+pub enum Reach {
     Node(Arc<str>),
     Selected(Arc<NodeSelector>),
     All,
@@ -76,7 +76,8 @@ pub struct Reached<'a> {
     pub pool: &'a PoolId,
     /// The pool changes, or contradicts itself: none of its devices is allocated.
     pub is_broken: bool,
-    pub devices: Vec<&'a Device>,
+    /// Each device, and the nodes that reach it if these may be several.
+    pub devices: Vec<(&'a Device, Option<&'a Reach>)>,
 }
 
 impl Pools {
@@ -165,7 +166,8 @@ impl Pools {
         let ids: BTreeSet<&PoolId> = own.chain(&self.shared).collect();
         let mut reached: Vec<_> = ids.into_iter().filter_map(|id| self.reached(id, node, matches)).collect();
         // Devices with conditions of binding are tried last.
-        reached.sort_by_key(|reached| reached.devices.iter().any(|device| device.kind.not_modelled == Some(BINDING)));
+        reached
+            .sort_by_key(|reached| reached.devices.iter().any(|(device, _)| device.kind.not_modelled == Some(BINDING)));
         reached
     }
 
@@ -221,7 +223,10 @@ impl Pools {
         }
         let devices = current.into_iter().flat_map(|slice| {
             let is_there = |device: &&Device| slice.reach != Reach::EachDevice || of_device(device);
-            slice.devices.iter().filter(is_there)
+            let several = |device: &'a Device| {
+                Some(device.nodes.as_ref().unwrap_or(&slice.reach)).filter(|reach| !matches!(reach, Reach::Node(_)))
+            };
+            slice.devices.iter().filter(is_there).map(move |device| (device, several(device)))
         });
         Some(Reached { pool, is_broken, devices: devices.collect() })
     }
@@ -285,6 +290,11 @@ impl Pools {
 const BINDING: &str = "devices with binding conditions";
 
 impl Reach {
+    /// Returns the selector of the nodes, unless these are all nodes.
+    pub fn selector(&self) -> Option<&Arc<NodeSelector>> {
+        if let Self::Selected(nodes) = self { Some(nodes) } else { None }
+    }
+
     fn of(nodes: &Nodes) -> Self {
         match nodes {
             Nodes { node_name, .. } if !node_name.is_empty() => Self::Node(node_name.as_str().into()),

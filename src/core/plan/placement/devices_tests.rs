@@ -248,8 +248,66 @@ fn what_is_not_modelled_is_said_and_its_pods_are_bound_to_no_node() {
     assert_eq!(says(&[], claims("two")), "ResourceClaimTemplate \"ns/two\", which is not there");
     assert_eq!(says(&known[1..], claims("two")), "DeviceClass \"gpu\", which is not there");
     assert_eq!(says(&[&known[..2], &[on("a1", &odd)]].concat(), claims("two")), "devices with consumable capacity");
-    assert_eq!(says(&[&known[..], &[shared]].concat(), claims("two")), "devices that several nodes reach");
+    assert_eq!(says(&[&known[..], std::slice::from_ref(&shared)].concat(), claims("two")), "");
+    let mut same = exactly(2);
+    same["constraints"] = json!([{ "matchAttribute": "gpu.example.com/root" }]);
+    let said = says(&[class("gpu", ""), template("same", &same), shared], claims("same"));
+    assert_eq!(said, "conditions on devices that several nodes reach");
     let unseen = Room::default();
     let said = not_modelled(&[claims("two")], &unseen);
     assert_eq!(said, [NotModelled::Devices("resource claims".into())]);
+}
+
+/// A pool of channels that the nodes of a rack reach.
+fn channels(rack: &str, count: u32) -> DeviceObject {
+    let devices = (0..count)
+        .map(|number| json!({ "name": format!("channel-{number}"), "attributes": { "type": { "string": "gpu" } } }));
+    let term = json!({ "matchExpressions": [{ "key": "rack", "operator": "In", "values": [rack] }] });
+    slice(rack, &json!({ "nodeSelector": { "nodeSelectorTerms": [term] } }), &devices.collect())
+}
+
+#[test]
+fn devices_that_the_nodes_of_a_rack_share_are_counted_once() {
+    let objects = [class("gpu", ""), channels("a", 3), channels("b", 4), template("two", &exactly(2))];
+    let mut room = room(&objects);
+    let two = || claims("two");
+    assert_eq!(goes(&room, &[two()]), "a: a1");
+    assert!(goes(&room, &[two(), two()]).starts_with("b: "));
+    assert!(is_held(&goes(&room, &[two(), two(), two()])));
+    // A pod that is to come takes its channels from all nodes of the rack.
+    room.apply_pod("released", "b1", two().load.clone(), &Arc::default());
+    assert!(is_held(&goes(&room, &[two(), two()])));
+    assert_eq!(goes(&room, &[two()]), "a: a1");
+}
+
+fn shares(claim: &str) -> Arc<Needs> {
+    needs(
+        &json!({ "resourceClaims": [{ "name": "gpus", "resourceClaimName": claim }], "containers": [{ "name": "main", "resources": { "requests": { "cpu": 24 } } }] }),
+    )
+}
+
+fn open(name: &str, claim: &Value) -> DeviceObject {
+    DeviceObject::Claim(read(json!({ "metadata": { "name": name, "namespace": "ns" }, "spec": { "devices": claim } })))
+}
+
+#[test]
+fn pods_that_share_a_claim_go_where_all_reach_its_devices() {
+    let of_node = [class("gpu", ""), on("a1", &gpus(2)), on("b2", &gpus(4)), open("shared", &exactly(4))];
+    let mut room_of_node = room(&of_node);
+    assert_eq!(goes(&room_of_node, &[shares("shared"), shares("shared")]), "b: b2 b2");
+    let why = goes(&room_of_node, &[shares("shared"), shares("shared"), shares("shared")]);
+    assert_eq!(
+        why,
+        "no rack fits it: best b fits 2 of 3 pods, short of 8 cpu, nodes from which claim \"ns/shared\" cannot be reached: 1"
+    );
+    // The second of two pods follows the first before the claim is allocated.
+    room_of_node.apply_pod("released", "b2", shares("shared").load.clone(), &Arc::default());
+    assert_eq!(goes(&room_of_node, &[shares("shared")]), "b: b2");
+    let of_rack = [class("gpu", ""), channels("a", 1), channels("b", 2), open("shared", &exactly(2))];
+    assert_eq!(goes(&room(&of_rack), &[shares("shared"), shares("shared"), shares("shared")]), "b: b1 b1 b2");
+    let none = [class("gpu", ""), on("a1", &gpus(2)), open("shared", &exactly(4))];
+    assert_eq!(
+        goes(&room(&none), &[shares("shared")]),
+        "no rack fits it: no node has the devices of claim \"ns/shared\""
+    );
 }

@@ -26,6 +26,7 @@ pub mod placer;
 pub mod reach;
 pub mod room;
 pub mod shares;
+mod sharing;
 mod supply;
 mod together;
 pub mod volumes;

@@ -36,16 +36,16 @@ pub struct Bin {
 /// The devices of a node, and the pods that were put there.
 #[derive(Clone, Debug)]
 pub struct PutDevices {
-    offer: Rc<Offer>,
+    pub offer: Rc<Offer>,
     /// The number of pods by position of their claims in the demand.
-    pods: Vec<u32>,
+    pub pods: Vec<u32>,
+    /// The devices that other nodes reach as well.
+    pub shared: Rc<[usize]>,
+    /// The demands of pods that are to come before those of the question.
+    pub reserved: Rc<[usize]>,
 }
 
 impl PutDevices {
-    pub fn new(offer: Rc<Offer>) -> Self {
-        Self { offer, pods: Vec::new() }
-    }
-
     fn change(&mut self, demand: usize, change: impl Fn(&mut u32)) {
         if self.pods.len() <= demand {
             self.pods.resize(demand + 1, 0);

@@ -9,6 +9,7 @@ use super::filter::{NodeFacts, Refusal};
 use super::needs::{Needs, NotModelled, total, written};
 use super::pack::{Bin, Packing, STEPS, may_fit, pack};
 use super::room::{NodeRoom, Room};
+use super::sharing::{allocations, open_claims};
 use super::supply::Supply;
 use super::together::Rules;
 
@@ -30,6 +31,13 @@ impl<'a> Question<'a> {
     /// Returns a question that any domain can answer.
     pub const fn new(pods: &'a [Arc<Needs>], key: Option<&'a str>, used: &'a BTreeMap<String, u32>) -> Self {
         Self { pods, key, used, only: None, closed: None }
+    }
+
+    /// Reports whether pods may go to a node, as far as its labels decide.
+    fn allows(&self, facts: &NodeFacts) -> bool {
+        let is_open = self.closed.is_none_or(|(label, kept)| facts.label(label) != Some(kept));
+        let domain = self.key.map(|key| facts.label(key));
+        is_open && domain.is_none_or(|domain| domain.is_some() && self.only.is_none_or(|only| Some(only) == domain))
     }
 }
 
@@ -56,6 +64,8 @@ pub struct NoFit {
     pub best: Option<Miss>,
     /// Whether a search ended at its bound: an untried way may exist.
     pub bounded: bool,
+    /// A claim that pods share and for which no node has the devices.
+    pub claim: Option<Arc<str>>,
 }
 
 /// The part of a batch that a domain has room for, and what it lacks.
@@ -89,6 +99,24 @@ struct Candidate<'a> {
 
 /// Finds the domain for a batch: of the domains with the fewest batches of its group, the one with the least room.
 pub fn place(room: &Room, question: &Question<'_>) -> Fit {
+    let open = open_claims(question.pods, room);
+    if open.is_empty() {
+        return place_as_is(room, question);
+    }
+    let mut best = NoFit { claim: open.first().map(|claim| claim.key().clone()), ..NoFit::default() };
+    for allocated in allocations(room, question.pods, &open, &|facts| question.allows(facts)) {
+        match place_as_is(&allocated.room, &Question { pods: &allocated.pods, ..*question }) {
+            Fit::Fits(found) if allocated.is_the_same_on(&found.nodes, room, &open) => return Fit::Fits(found),
+            Fit::Fits(_) => best.bounded = true,
+            Fit::Not(no_fit) if no_fit.fits() > best.fits() || best.claim.is_some() => best = no_fit,
+            Fit::Not(_) => {}
+        }
+    }
+    Fit::Not(best)
+}
+
+/// Finds the domain for a batch without open claims.
+fn place_as_is(room: &Room, question: &Question<'_>) -> Fit {
     let room = &*room.seen_with(least_priority(question.pods));
     let constraints = Constraints::of(question.pods.iter(), room);
     let mut asked = sorts(question.pods, &constraints);
@@ -111,7 +139,8 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
     for (candidate, mut bins) in candidates {
         // Constraints do not matter if the pods would not fit without them.
         let none = constraints.is_empty() || !may_fit(&bins, &sorts);
-        let rules = if none { Rules::default() } else { candidate.rules(&constraints, &asked, &mut bins, room) };
+        let mut rules = if none { Rules::default() } else { candidate.rules(&constraints, &asked, &mut bins, room) };
+        supply.limit(&mut rules, &asked, &bins.iter().collect::<Vec<_>>(), &(0..bins.len()).collect::<Vec<_>>());
         let packing = pack(&mut bins, &sorts, &rules, STEPS);
         if packing.is_complete() {
             return Fit::Fits(placement(&candidate, &asked, &packing));
@@ -163,14 +192,11 @@ pub fn preempted(room: &Room, pods: &[Arc<Needs>]) -> Option<(i32, Room)> {
 }
 
 fn candidates<'a>(room: &'a Room, question: &Question<'_>) -> Vec<Candidate<'a>> {
-    let is_open = |facts: &NodeFacts| question.closed.is_none_or(|(label, kept)| facts.label(label) != Some(kept));
-    let nodes = || room.nodes().filter(|(_, _, facts)| is_open(facts));
+    let nodes = || room.nodes().filter(|(_, _, facts)| question.allows(facts));
     let Some(key) = question.key else { return vec![Candidate { domain: None, nodes: nodes().collect() }] };
     let mut domains: BTreeMap<&str, Vec<_>> = BTreeMap::new();
     for node in nodes() {
-        if let Some(value) = node.2.label(key).filter(|value| question.only.is_none_or(|only| only == *value)) {
-            domains.entry(value).or_default().push(node);
-        }
+        domains.entry(node.2.label(key).unwrap_or_default()).or_default().push(node);
     }
     domains.into_iter().map(|(domain, nodes)| Candidate { domain: Some(domain), nodes }).collect()
 }
@@ -289,11 +315,18 @@ impl Fit {
 }
 
 impl NoFit {
+    fn fits(&self) -> u32 {
+        self.best.as_ref().map_or(0, |best| best.fits)
+    }
+
     /// Returns a text such as `no rack fits step 3: best rack-2 fits 9 of 15 pods, short of 6 nvidia.com/gpu`. `domains` is the
     /// word for domains, if the batch must share one.
     pub fn describe(&self, domains: Option<&str>, batch: &str) -> String {
         let what = domains.map_or_else(|| format!("{batch} does not fit"), |what| format!("no {what} fits {batch}"));
-        let Some(best) = &self.best else { return format!("{what}: no node has one") };
+        let Some(best) = &self.best else {
+            let why = self.claim.as_ref().map(|claim| format!("no node has the devices of claim {claim:?}"));
+            return format!("{what}: {}", why.as_deref().unwrap_or("no node has one"));
+        };
         let Miss { domain, fits, of, .. } = best;
         let named = domain.as_deref().filter(|_| domains.is_some());
         let which = named.map_or_else(|| "there is room for".to_owned(), |name| format!("best {name} fits"));

@@ -11,7 +11,7 @@ use super::peers::Peer;
 use super::reach::Reach;
 use crate::api::node::Node;
 use crate::model::quantity::NoQuantity;
-use crate::plan::devices::{ClaimRef, Demand, DeviceSight, Devices};
+use crate::plan::devices::{Ask, ClaimRef, Demand, DeviceSight, Devices};
 
 /// The resource of which each pod takes one.
 pub const PODS: &str = "pods";
@@ -228,10 +228,22 @@ impl Room {
         Some(Arc::new(Needs { reach, ..(*needs).clone() }))
     }
 
-    /// Returns the demands of pods whose claims are not allocated yet, by node; adds them to the demand of a question.
-    pub(super) fn reserved(&self, demand: &mut Demand<'_>) -> HashMap<Arc<str>, Vec<usize>> {
+    /// Returns the node on which a pod waits for one of these claims to be allocated.
+    pub(super) fn holder(&self, claims: &[ClaimRef]) -> Option<Arc<str>> {
+        let holds = |taken: &&Taken| taken.load.claims.iter().any(|claim| claims.contains(claim));
+        let mut all = self.users.iter().filter_map(|uid| self.pods.get(uid)).filter(holds).map(|taken| &taken.node);
+        all.by_ref().min().cloned()
+    }
+
+    /// Returns the demands of pods whose claims are not allocated yet, by node; adds them to the demand of a question. The
+    /// claims in `without` do not count, and others that pods share count once.
+    pub(super) fn reserved(&self, demand: &mut Demand<'_>, without: &[ClaimRef]) -> HashMap<Arc<str>, Vec<usize>> {
         let mut reserved: HashMap<Arc<str>, Vec<usize>> = HashMap::new();
-        for (uid, taken) in self.users.iter().filter_map(|uid| Some((uid, self.pods.get(uid)?))) {
+        let mut counted: HashSet<ClaimRef> = without.iter().cloned().collect();
+        let mut users: Vec<_> = self.users.iter().filter_map(|uid| Some((uid, self.pods.get(uid)?))).collect();
+        // One order, whatever the order of the uids.
+        users.sort_unstable_by_key(|(uid, _)| *uid);
+        for (uid, taken) in users {
             let Some(node) = self.nodes.get(&taken.node) else { continue };
             let is_backed = |resource: &Arc<str>| {
                 node.allocatable(resource) == 0 && self.devices.class_of_extended(resource).is_some()
@@ -239,11 +251,13 @@ impl Room {
             let open = taken.load.claims.iter().filter(|claim| self.devices.allocated(claim).is_none()).count();
             let claims = open + usize::from(taken.load.amounts.keys().any(is_backed));
             if claims > self.devices.allocated_to(uid) {
-                reserved.entry(taken.node.clone()).or_default().push(demand.add(taken.load.ask()));
+                let counts =
+                    |claim: &&ClaimRef| matches!(claim, ClaimRef::Template(_)) || counted.insert((*claim).clone());
+                let claims: Vec<_> = taken.load.claims.iter().filter(counts).cloned().collect();
+                let ask = Ask { claims: &claims, ..taken.load.ask() };
+                reserved.entry(taken.node.clone()).or_default().push(demand.add(ask));
             }
         }
-        // One order, whatever the order of the uids.
-        reserved.values_mut().for_each(|sorts| sorts.sort_unstable());
         reserved
     }
 

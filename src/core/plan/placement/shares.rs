@@ -330,6 +330,13 @@ impl<'a> Search<'a> {
 
     /// Returns the rules between these pods, existing pods and pods that the search has placed.
     fn rules(&self, asked: &[Asked<'_>], open: &[usize], bins: &mut [Bin]) -> Rules {
+        let mut rules = self.apart(asked, open, bins);
+        let all: Vec<_> = self.nodes.iter().map(|node| &node.bin).collect();
+        self.supply.limit(&mut rules, asked, &all, open);
+        rules
+    }
+
+    fn apart(&self, asked: &[Asked<'_>], open: &[usize], bins: &mut [Bin]) -> Rules {
         if self.constraints.is_empty() {
             return Rules::default();
         }

@@ -10,6 +10,7 @@ use super::filter::NodeFacts;
 use super::needs::{Amounts, Needs};
 use super::pack::{Bin, PutDevices};
 use super::room::{NodeRoom, Room};
+use super::together::{Limit, Rules, Taken};
 use crate::api::scheduling::NodeSelector;
 use crate::plan::devices::{Demand, NodeView, Offer};
 
@@ -85,7 +86,7 @@ impl<'a> Supply<'a> {
     /// Returns the supply for these pods, and completes their sorts with the devices that they ask for.
     pub(super) fn of(asked: &mut [Asked<'_>], room: &'a Room) -> Self {
         let mut demand = Demand::of(room.devices(), asked.iter().map(|asked| asked.needs.load.ask()));
-        let reserved = if demand.is_empty() { HashMap::new() } else { room.reserved(&mut demand) };
+        let reserved = if demand.is_empty() { HashMap::new() } else { room.reserved(&mut demand, &[]) };
         let mut dimensions = resources(asked, room);
         dimensions.extend(demand.dimensions().cloned());
         let supply = Self { dimensions, demand, reserved };
@@ -114,16 +115,79 @@ impl<'a> Supply<'a> {
             pods: node.free_pods(),
             ports: node.ports().to_vec(),
             takes,
-            devices: offer.map(PutDevices::new),
+            devices: offer.map(|offer| PutDevices {
+                offer,
+                pods: Vec::new(),
+                shared: self.demand.shared(&NodeSight { node, facts }).into(),
+                reserved: self.reserved.get(&facts.name).map_or(&[][..], Vec::as_slice).into(),
+            }),
         }
     }
 
     fn offer(&self, node: &NodeRoom, facts: &NodeFacts) -> Rc<Offer> {
-        let view = NodeView {
-            name: &facts.name,
-            matches: &|selector: &NodeSelector| facts.is_one_of(selector),
-            allocatable: &|resource| node.allocatable(resource),
-        };
-        self.demand.offer(view, self.reserved.get(&facts.name).map_or(&[], Vec::as_slice))
+        self.demand.offer(&NodeSight { node, facts }, self.reserved.get(&facts.name).map_or(&[], Vec::as_slice))
+    }
+
+    /// Adds that the pods on nodes with devices in common take no more of these than are free. `bins` are all nodes of the
+    /// question, of which those at `open` are in the rules.
+    pub(super) fn limit(&self, rules: &mut Rules, asked: &[Asked<'_>], bins: &[&Bin], open: &[usize]) {
+        let by: Vec<_> = asked.iter().map(|asked| self.demand.of_several(asked.demand)).collect();
+        if by.iter().all(|devices| *devices == 0) {
+            return;
+        }
+        let puts: Vec<_> = bins.iter().map(|bin| bin.devices.as_ref()).collect();
+        let groups = groups(&puts);
+        let mut free = vec![u32::MAX; groups.iter().flatten().max().map_or(0, |last| last + 1)];
+        let mut taken = vec![0_u32; free.len()];
+        for (put, group) in puts.iter().zip(&groups).filter_map(|(put, group)| Some(((*put)?, (*group)?))) {
+            let (Some(free), Some(taken)) = (free.get_mut(group), taken.get_mut(group)) else { continue };
+            *free = put.offer.free_of_several().min(*free);
+            let of = |(demand, pods): (usize, &u32)| self.demand.of_several(demand).saturating_mul(*pods);
+            let put_there = put.pods.iter().enumerate().map(of).fold(0, u32::saturating_add);
+            let reserved = put.reserved.iter().map(|demand| self.demand.of_several(*demand));
+            *taken = reserved.fold(taken.saturating_add(put_there), u32::saturating_add);
+        }
+        let free = free.iter().zip(&taken).map(|(free, taken)| free.saturating_sub(*taken)).collect();
+        let domains = open.iter().map(|position| groups.get(*position).copied().flatten()).collect();
+        rules.add(Limit::taken(Taken { by, free }), domains);
+    }
+}
+
+/// Returns for each node the number of its group: nodes of one group reach devices in common.
+fn groups(puts: &[Option<&PutDevices>]) -> Vec<Option<usize>> {
+    let mut of_device: HashMap<usize, usize> = HashMap::new();
+    let mut of_node: Vec<Option<usize>> = Vec::new();
+    for (number, put) in puts.iter().enumerate() {
+        let shared = put.map(|put| &*put.shared).unwrap_or_default();
+        let known: Vec<_> = shared.iter().filter_map(|device| of_device.get(device).copied()).collect();
+        let group = known.first().copied().unwrap_or(number);
+        // Groups that have a device in common are one.
+        for other in known.into_iter().filter(|other| *other != group) {
+            of_device.values_mut().filter(|of| **of == other).for_each(|of| *of = group);
+            of_node.iter_mut().filter(|of| **of == Some(other)).for_each(|of| *of = Some(group));
+        }
+        of_device.extend(shared.iter().map(|device| (*device, group)));
+        of_node.push((!shared.is_empty()).then_some(group));
+    }
+    of_node
+}
+
+/// A node as devices see it.
+pub(super) struct NodeSight<'a> {
+    pub(super) node: &'a NodeRoom,
+    pub(super) facts: &'a NodeFacts,
+}
+
+impl NodeView for NodeSight<'_> {
+    fn name(&self) -> &str {
+        &self.facts.name
+    }
+
+    fn is_selected_by(&self, nodes: &NodeSelector) -> bool {
+        self.facts.is_one_of(nodes)
+    }
+
+    fn allocatable(&self, resource: &str) -> i64 {
+        self.node.allocatable(resource)
     }
 }

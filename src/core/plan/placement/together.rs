@@ -26,9 +26,20 @@ pub struct Limit {
     about: Vec<bool>,
     /// `None` for anti-affinity.
     spread: Option<Spreading>,
+    /// What the pods of a domain take together.
+    taken: Option<Taken>,
     /// For a spread, the minimum that every domain must reach: no domain of a pod with the rule exceeds it by more than the
     /// skew.
     level: u32,
+}
+
+/// The devices that the nodes of a domain share.
+#[derive(Clone, Debug, Default)]
+pub struct Taken {
+    /// By sort: the devices that a pod takes.
+    pub by: Vec<u32>,
+    /// By domain: the free devices.
+    pub free: Vec<u32>,
 }
 
 /// The inputs of a spread.
@@ -46,14 +57,19 @@ impl Limit {
     /// Returns the rule that sorts `of` are not in one domain with sorts `about`, nor with a second pod of their own if they
     /// are both.
     pub fn apart(of: Vec<bool>, about: Vec<bool>) -> Self {
-        Self { of, about, spread: None, level: 0 }
+        Self { of, about, spread: None, taken: None, level: 0 }
     }
 
     /// Returns the rule that a domain of a sort has at most `skew` more pods of the sorts `about` than the domain with the
     /// fewest.
     pub fn spread(sort: usize, about: Vec<bool>, spreading: Spreading) -> Self {
         let of = (0..about.len()).map(|at| at == sort).collect();
-        Self { of, about, spread: Some(spreading), level: 0 }
+        Self { of, about, spread: Some(spreading), taken: None, level: 0 }
+    }
+
+    /// Returns the rule that the pods of a domain take no more than its free devices.
+    pub fn taken(taken: Taken) -> Self {
+        Self { of: Vec::new(), about: Vec::new(), spread: None, taken: Some(taken), level: 0 }
     }
 
     fn has(&self, sort: usize) -> bool {
@@ -104,22 +120,24 @@ impl Rules {
     }
 
     pub fn put(&mut self, sort: usize, node: usize, count: u32) {
-        self.change(sort, node, |pods| *pods += count);
+        self.change(sort, node, |pods, each| *pods += count * each);
     }
 
     pub fn take_back(&mut self, sort: usize, node: usize, count: u32) {
-        self.change(sort, node, |pods| *pods = pods.saturating_sub(count));
+        self.change(sort, node, |pods, each| *pods = pods.saturating_sub(count * each));
     }
 
-    fn change(&mut self, sort: usize, node: usize, change: impl Fn(&mut u32)) {
+    fn change(&mut self, sort: usize, node: usize, change: impl Fn(&mut u32, u32)) {
         for rule in &mut self.0 {
             let Some(domain) = rule.domains.get(node).copied().flatten() else { continue };
             if rule.limit.has(sort) {
-                rule.having.get_mut(domain).into_iter().for_each(&change);
+                rule.having.get_mut(domain).into_iter().for_each(|pods| change(pods, 1));
             }
             if rule.limit.is_about(sort) {
-                rule.about.get_mut(domain).into_iter().for_each(&change);
+                rule.about.get_mut(domain).into_iter().for_each(|pods| change(pods, 1));
             }
+            let each = rule.limit.taken.as_ref().and_then(|taken| taken.by.get(sort)).copied().unwrap_or_default();
+            rule.about.get_mut(domain).into_iter().for_each(|devices| change(devices, each));
         }
     }
 
@@ -132,8 +150,10 @@ impl Rules {
     pub fn are_alike(&self, one: usize, other: usize) -> bool {
         self.0.iter().all(|rule| {
             let domain = |node: usize| rule.domains.get(node).copied().flatten();
+            let free = |domain: usize| rule.limit.taken.as_ref().and_then(|taken| taken.free.get(domain));
             let seen = |domain: usize| {
-                (rule.nodes.get(domain) == Some(&1)).then(|| (rule.having.get(domain), rule.about.get(domain)))
+                let is_alone = rule.nodes.get(domain) == Some(&1);
+                is_alone.then(|| (rule.having.get(domain), rule.about.get(domain), free(domain)))
             };
             let (one, other) = (domain(one), domain(other));
             one == other || one.zip(other).is_some_and(|(one, other)| seen(one).is_some() && seen(one) == seen(other))
@@ -168,6 +188,10 @@ impl Rule {
     fn room(&self, sort: usize, domain: usize) -> Option<u32> {
         let (having, about) = (*self.having.get(domain)?, *self.about.get(domain)?);
         let (has, is_about) = (self.limit.has(sort), self.limit.is_about(sort));
+        if let Some(taken) = &self.limit.taken {
+            let each = taken.by.get(sort).copied().unwrap_or_default();
+            return taken.free.get(domain)?.saturating_sub(about).checked_div(each);
+        }
         let Some(spread) = &self.limit.spread else {
             let is_taken = (has && about > 0) || (is_about && having > 0);
             return match (has, is_about) {
