@@ -174,8 +174,8 @@ async fn a_name_that_leaves_no_room_for_what_its_controller_adds_is_told_of_and_
         "coordination": segments(&json!({ "decode": 1, "prefill": 1 })),
     });
     let warning = format!(
-        "spec.roles[1].workloadRef.name: Too long: makes label controller-revision-hash of {too_long:?}, a hyphen and up to \
-         10 digits; pods on which it has more than 63 bytes are not created"
+        "spec.roles[1].workloadRef.name: Too long: makes label controller-revision-hash of {too_long:?}, a hyphen and a hash of \
+         up to 10; pods on which it has more than 63 bytes are not created"
     );
     warned(&stage, &coordination("llm", &spec), &[&warning]);
     let pod = format!("{fits}-0");

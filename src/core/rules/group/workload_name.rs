@@ -4,17 +4,17 @@ use crate::model::object_name::LABEL_MAX;
 use crate::model::{FieldPath, Group, Role, names};
 use crate::rules::{Cause, Known, Report, World};
 
-/// Maximum number of digits of the hash in the name of a StatefulSet's revision, which its pods have as a label.
-const REVISION_DIGITS: usize = 10;
+/// Maximum length of the hash in the name of a StatefulSet's revision, which its pods have as a label.
+const REVISION_HASH: usize = 10;
 
 /// Warns where the pods of a role would have a label or a hostname that is too long.
 pub(super) fn lengths(group: &Group, world: &World, report: &mut Report) {
     for role in &group.roles {
-        let set = last_set(role, world).filter(|set| set.len() + 1 + REVISION_DIGITS > LABEL_MAX);
+        let set = last_set(role, world).filter(|set| set.len() + 1 + REVISION_HASH > LABEL_MAX);
         let detail = if let Some(set) = set {
             let label = names::CONTROLLER_REVISION;
             format!(
-                "makes label {label} of {set:?}, a hyphen and up to {REVISION_DIGITS} digits; pods on which it has more than \
+                "makes label {label} of {set:?}, a hyphen and a hash of up to {REVISION_HASH}; pods on which it has more than \
                  {LABEL_MAX} bytes are not created"
             )
         } else if let Some(hostname) = last_hostname(role).filter(|hostname| hostname.len() > LABEL_MAX) {
@@ -27,7 +27,7 @@ pub(super) fn lengths(group: &Group, world: &World, report: &mut Report) {
 }
 
 /// Returns the name of the last StatefulSet that makes pods of the role: its workload, or that of the workers in the last group
-/// of a LeaderWorkerSet. Ordinals have no more digits than the hash, so that hostnames fit where the label does.
+/// of a LeaderWorkerSet. Ordinals are not longer than the hash, so that hostnames fit where the label does.
 fn last_set(role: &Role, world: &World) -> Option<String> {
     let key = role.workload.key.as_ref().filter(|key| key.kind.row().numbered)?;
     let has_workers = matches!(world.workload(key), Known::Present(workload) if workload.replica_size > 1);
