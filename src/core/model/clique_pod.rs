@@ -20,6 +20,14 @@ pub struct CliquePod {
     pub index: Option<u32>,
 }
 
+impl CliquePod {
+    /// Returns the Service of the set's copy, under which its pods have their names: that of the pod, else as Grove names it.
+    pub fn service(&self, pod: &Pod) -> String {
+        let own = pod.spec.subdomain.clone().filter(|subdomain| !subdomain.is_empty());
+        own.unwrap_or_else(|| format!("{}-{}", self.set, self.set_replica))
+    }
+}
+
 /// Returns the place of a pod in its Grove set; `None` for other pods, and for labels that contradict each other.
 pub fn identify_clique_pod(pod: &Pod) -> Option<CliquePod> {
     let meta = &pod.metadata;

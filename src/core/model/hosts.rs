@@ -1,10 +1,9 @@
 //! The DNS names of a role's pods within their namespace: `<hostname>.<governing Service>`.
 
+use super::object_name::LABEL_MAX;
 use super::{Maker, WorkloadKind, names};
 use crate::api::Pod;
 use crate::api::rbg::Role;
-
-const SERVICE_NAME_MAX: usize = 63;
 
 /// The names of the first pod of each replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,8 +136,13 @@ impl Hosts {
 
 /// Returns the Service that RBG makes for a role.
 fn rbg_service(group: &str, role: &str) -> String {
-    let service: String = format!("s-{group}-{role}").chars().take(SERVICE_NAME_MAX).collect();
-    service.trim_end_matches('-').to_owned()
+    rbg_name(&format!("s-{group}-{role}"))
+}
+
+/// Returns a name as RBG shortens it: cut, without a hash and without hyphens at the end.
+pub(super) fn rbg_name(whole: &str) -> String {
+    let name: String = whole.chars().take(LABEL_MAX).collect();
+    if name.len() < whole.len() { name.trim_end_matches('-').to_owned() } else { name }
 }
 
 #[cfg(test)]
@@ -186,6 +190,15 @@ mod tests {
         assert_eq!(names(&alone, Some(2)), known("pd-decode-2.s-pd-decode", "pd-decode-3.s-pd-decode"));
         let job = pod(("Job", "j"), "j-2-x7f4b", &in_service("j-svc"));
         assert_eq!(names(&job, Some(2)), known("j-2.j-svc", "j-3.j-svc"));
+    }
+
+    #[test]
+    fn rbg_cuts_a_name_at_63_letters_and_leaves_no_hyphen_at_its_end() {
+        let long = "g".repeat(60);
+        assert_eq!(rbg_name(&format!("{long}-de")), format!("{long}-de"), "63 letters");
+        assert_eq!(rbg_name(&format!("{long}-decode")), format!("{long}-de"));
+        assert_eq!(rbg_name(&format!("{long}gg-decode")), format!("{long}gg"));
+        assert_eq!(rbg_service(&long, "decode"), format!("s-{long}"));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 /// Maximum length of a DNS-1123 subdomain, the form of most object names.
 const SUBDOMAIN_MAX: usize = 253;
-/// Maximum length of a DNS-1123 label, the form of namespace names.
-const LABEL_MAX: usize = 63;
+/// Maximum length of a DNS-1123 label, the form of hostnames and of the names of namespaces.
+pub const LABEL_MAX: usize = 63;
 
 /// Returns the fault of a DNS-1123 label, in Kubernetes' words; `None` for a valid one.
 pub fn label_fault(name: &str) -> Option<&'static str> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::engine::Devices;
+use super::hosts::rbg_name;
 use super::names;
 use super::workload::Unlabelled;
 use super::{FieldPath, GroupKey, Hosts, WorkloadKey, WorkloadKind};
@@ -60,15 +61,12 @@ const INSTANCE_PATTERN: &str = "rbg.workloads.x-k8s.io/role-instance-pattern";
 /// RBG's own kinds of workload: the kind of v0.7 and later, which is the default of v1alpha2, and the kind of v0.6.
 const INSTANCE_SETS: &[&str] = &["RoleInstanceSet", "InstanceSet"];
 
-/// Maximum length of the names that RBG gives to workloads.
-const WORKLOAD_NAME_MAX: usize = 63;
-
 impl RoleWorkload {
     /// Returns the workload that RBG makes for a role: `<group>-<role>`, in v1alpha1 a StatefulSet by default.
     pub(super) fn of_rbg_role(key: &GroupKey, version: &str, role: &api::rbg::Role, at: &FieldPath) -> Self {
         let strategies = [("updateStrategy", &role.update_strategy), ("rolloutStrategy", &role.rollout_strategy)];
         let is_set = |value: &Option<Value>| value.as_ref().is_some_and(|value| !is_empty(value));
-        let name: String = format!("{}-{}", key.name, role.name).chars().take(WORKLOAD_NAME_MAX).collect();
+        let name = rbg_name(&format!("{}-{}", key.name, role.name));
         let word = workload_kind(version, role);
         let kind = WorkloadKind::parse(word);
         let instances = INSTANCE_SETS.contains(&word).then(|| instances(role));

@@ -134,9 +134,7 @@ fn peers<'a>(
     place: &CliquePod,
     cluster_domain: &str,
 ) -> Vec<Peer> {
-    let subdomain = pod.spec.subdomain.clone().filter(|subdomain| !subdomain.is_empty());
-    let subdomain = subdomain.unwrap_or_else(|| format!("{}-{}", place.set, place.set_replica));
-    let service = format!("{subdomain}.{namespace}.svc.{cluster_domain}");
+    let service = format!("{}.{namespace}.svc.{cluster_domain}", place.service(pod));
     let joined = set.joins_scopes();
     let mut seen = BTreeSet::new();
     let with_roles = found.filter_map(|clique| Some((clique, role(clique)?)));

@@ -158,6 +158,33 @@ async fn pods_that_would_not_be_held_are_told_of() {
 }
 
 #[tokio::test]
+async fn a_name_that_leaves_no_room_for_what_its_controller_adds_is_told_of_and_has_no_pods() {
+    let (stage, _rolegate) = stage("long-names").await.serve().await;
+    let set = |name: &str, role: &str| {
+        let mut set = stateful_set(name, "Parallel", &tied("llm", role));
+        set["spec"]["replicas"] = json!(1);
+        set
+    };
+    let (fits, too_long) = ("f".repeat(52), "t".repeat(62));
+    put(&stage, &set(&fits, "decode"));
+    put(&stage, &set(&too_long, "prefill"));
+    let role = |name: &str, set: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": set } });
+    let spec = json!({
+        "roles": [role("decode", &fits), role("prefill", &too_long)],
+        "coordination": segments(&json!({ "decode": 1, "prefill": 1 })),
+    });
+    let warning = format!(
+        "spec.roles[1].workloadRef.name: Too long: makes label controller-revision-hash of {too_long:?}, a hyphen and a hash of \
+         up to 10; pods on which it has more than 63 bytes are not created"
+    );
+    warned(&stage, &coordination("llm", &spec), &[&warning]);
+    let pod = format!("{fits}-0");
+    stage.pods.until("the pod of the name that fits", |now| now.named(&pod).is_some()).await;
+    stage.until_event("FailedCreate", &[&too_long, "must be no more than 63"]).await;
+    stage.pods.now(|now| assert_eq!(now.count_all(|_| true), 1, "{now}"));
+}
+
+#[tokio::test]
 async fn a_budget_over_held_pods_is_told_of() {
     let (stage, _rolegate) = stage("budget").await.serve().await;
     let budget = object("policy/v1", "PodDisruptionBudget", "serving")

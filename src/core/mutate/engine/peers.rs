@@ -38,13 +38,13 @@ fn roles(context: &MutationContext<'_>) -> Vec<(String, Vec<String>)> {
     let most = u32::try_from(MOST).unwrap_or(u32::MAX).saturating_add(1);
     if let (Some(place), Some(set)) = (&context.subject.place, context.lookups.clique_set) {
         let group = place.scaling_group.as_ref().map(|(name, copy)| (name.as_str(), *copy));
-        let subdomain = format!("{}-{}", place.set, place.set_replica);
+        let service = place.service(context.pod);
         let cliques = set.scope(group.map(|(name, _)| name)).unwrap_or_default().into_iter();
         let with_roles = cliques.filter_map(|clique| Some((clique, clique.role.clone()?)));
         return with_roles
             .map(|(clique, role)| {
                 let name = clique_name(&place.set, place.set_replica, group, &clique.name);
-                let hosts = (0..clique.replicas.min(most)).map(|index| format!("{name}-{index}.{subdomain}"));
+                let hosts = (0..clique.replicas.min(most)).map(|index| format!("{name}-{index}.{service}"));
                 (role, hosts.collect())
             })
             .collect();

@@ -118,12 +118,11 @@ fn in_set(context: &MutationContext<'_>, place: &CliquePod, scope: Scope) -> Res
     let before = cliques.iter().take_while(|clique| clique.name != place.clique);
     let before = before.map(|clique| clique.replicas).fold(0, u32::saturating_add);
     let nodes = cliques.iter().map(|clique| clique.replicas).fold(0, u32::saturating_add);
-    let subdomain = context.pod.spec.subdomain.clone().filter(|subdomain| !subdomain.is_empty());
-    let subdomain = subdomain.unwrap_or_else(|| format!("{}-{}", place.set, place.set_replica));
+    let service = place.service(context.pod);
     let group = place.scaling_group.as_ref().map(|(name, copy)| (name.as_str(), *copy));
     let leader = cliques.first().map(|first| {
         let clique = clique_name(&place.set, place.set_replica, group, &first.name);
-        format!("{clique}-0.{subdomain}")
+        format!("{clique}-0.{service}")
     });
     within(nodes, before.saturating_add(index)).map(|(nodes, rank)| Found { nodes, rank, leader })
 }

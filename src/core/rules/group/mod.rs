@@ -20,6 +20,7 @@ mod rollout_by;
 mod rollout_steps;
 mod shape;
 mod values;
+mod workload_name;
 
 use super::carrier::read_group;
 use super::decode::DecodeError;
@@ -138,6 +139,11 @@ const RULES: &[Rule<Group>] = &[
         engine::of_roles,
     ),
     Rule::warning("discovery-service", "the addresses that pods are given resolve", discovery::addresses),
+    Rule::warning(
+        "workload-name",
+        "the names that pods get from the name of their workload are not too long",
+        workload_name::lengths,
+    ),
     Rule::warning("discovery-scope", "discovery-scope stands where it has an effect", discovery::scope),
     Rule::warning("capacity", "the batches fit into the room that nodes have left", advice::capacity),
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),

@@ -2,11 +2,11 @@
 //! every address.
 
 use crate::model::clique_set::{Clique, clique_name};
+use crate::model::object_name::LABEL_MAX;
 use crate::model::{CliqueSet, FieldPath};
 use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
 
-const HOSTNAME_MAX: usize = 63;
 /// Grove's own limit for the summed length of the names of set, scaling group and clique.
 const NAME_SUM_MAX: usize = 45;
 
@@ -24,10 +24,10 @@ pub(super) fn valid(set: &CliqueSet, _: &World, report: &mut Report) {
     for clique in &set.cliques {
         let path = clique.at.child("name");
         if let Some(hostname) = too_long(set, clique, Scale::Now) {
-            let detail = format!("makes hostname {hostname:?}; may not be more than {HOSTNAME_MAX} bytes");
+            let detail = format!("makes hostname {hostname:?}; may not be more than {LABEL_MAX} bytes");
             report.error(&clique.name, path, Cause::TooLong, None, detail);
         } else if let Some(hostname) = too_long(set, clique, Scale::Most) {
-            let detail = format!("at most replicas makes hostname {hostname:?} of more than {HOSTNAME_MAX} bytes");
+            let detail = format!("at most replicas makes hostname {hostname:?} of more than {LABEL_MAX} bytes");
             report.warn(&clique.name, path, Cause::TooLong, None, detail);
         }
     }
@@ -56,7 +56,7 @@ fn too_long(set: &CliqueSet, clique: &Clique, scale: Scale) -> Option<String> {
     let index = scale.last(clique.replicas, clique.max_replicas);
     let group = set.group_of(clique).map(|group| (&*group.name, scale.last(group.replicas, group.max_replicas)));
     let name = clique_name(&set.key.name, set.replicas.saturating_sub(1), group, &clique.name);
-    Some(format!("{name}-{index}")).filter(|hostname| hostname.len() > HOSTNAME_MAX)
+    Some(format!("{name}-{index}")).filter(|hostname| hostname.len() > LABEL_MAX)
 }
 
 /// Warns where names exceed the limit of Grove's own webhook, which ignores replicas.
