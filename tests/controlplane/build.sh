@@ -105,9 +105,9 @@ copy_files() {
 }
 
 module_dir() {
-	# A module of which no package is built has not been downloaded yet.
-	go mod download "$1"
-	dir=$(go list -mod=readonly -m -f '{{.Dir}}' "$1") && [ -n "$dir" ] || die "module $1 is not available"
+	# No build brings a module of which only files are needed.
+	go mod download "$1" && dir=$(go list -mod=readonly -m -f '{{.Dir}}' "$1") && [ -n "$dir" ] ||
+		die "module $1 is not available"
 	echo "$dir"
 }
 
