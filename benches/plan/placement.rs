@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use rolegate::api::Node;
 use rolegate::api::scheduling::SchedulingPod;
+use rolegate::plan::devices::DeviceObject;
 use rolegate::plan::placement::{BatchPods, Needs, Question, Room, outlook, place};
 use serde_json::{Value, json};
 
@@ -42,6 +43,14 @@ pub fn memory(out: &mut Section) -> Room {
         "{of_nodes} bytes for each of 5,000 {shape}, {of_pods} bytes for each of 20,000 bound pods, ten of a workload\n"
     )
     .unwrap();
+    let before = resident();
+    let room = with_devices(room, 5_000);
+    let of_devices = (resident() - before) / 5_000;
+    writeln!(
+        out,
+        "{of_devices} bytes for the eight devices (DRA) of each of 5,000 nodes, a third of them half allocated\n"
+    )
+    .unwrap();
     room
 }
 
@@ -49,10 +58,10 @@ pub fn memory(out: &mut Section) -> Room {
 pub fn run(out: &mut Section) {
     writeln!(
         out,
-        "\n| nodes | a pod event | 512 pods alike | 256 + 256 pods | 100 pods, a node each | 100 segments of 10 + 5 |"
+        "\n| nodes | a pod event | 512 pods alike | 256 + 256 pods | 100 pods, a node each | 100 segments of 10 + 5 | 512 pods, 8 devices of a claim each | 512 of 4 at one root |"
     )
     .unwrap();
-    writeln!(out, "|---|---|---|---|---|---|").unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
     for nodes in NODES {
         let (room, event) = cluster(nodes);
         let (small, large) = (needs(1), needs(2));
@@ -68,9 +77,81 @@ pub fn run(out: &mut Section) {
             let seen = outlook(&room, batches, Some(BLOCK), Some(BTreeMap::new()));
             assert_eq!(seen.fits.len(), 100, "all segments fit");
         });
-        let [event, alike, mixed, apart, segments] = [event, alike, mixed, apart, segments].map(shown);
-        writeln!(out, "| {nodes} | {event} | {alike} | {mixed} | {apart} | {segments} |").unwrap();
+        let with_devices = with_devices(room, nodes);
+        let of_claims = |template: &str| {
+            let pods = vec![claiming(template); 512];
+            median(|| {
+                let fit = place(&with_devices, &Question::new(&pods, None, &BTreeMap::new()));
+                assert!(fit.placement().is_some(), "{fit:?}");
+            })
+        };
+        let (whole, halves) = (of_claims("eight"), of_claims("four-at-a-root"));
+        let figures = [event, alike, mixed, apart, segments, whole, halves].map(shown);
+        writeln!(out, "| {nodes} | {} |", figures.join(" | ")).unwrap();
     }
+}
+
+/// Returns the cluster with eight devices of DRA on each node, half of them allocated in every third block.
+fn with_devices(mut room: Room, nodes: u32) -> Room {
+    let class = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'";
+    let request = |count: u32| json!({ "name": "gpus", "exactly": { "deviceClassName": "gpu", "count": count } });
+    let template = |name: &str, claim: Value| {
+        let metadata = json!({ "name": name, "namespace": "ns" });
+        DeviceObject::Template(read(json!({ "metadata": metadata, "spec": { "spec": { "devices": claim } } })))
+    };
+    let root = json!([{ "matchAttribute": "resource.kubernetes.io/pcieRoot" }]);
+    let mut objects = vec![
+        DeviceObject::Class(read(json!({
+            "metadata": { "name": "gpu" }, "spec": { "selectors": [{ "cel": { "expression": class } }] },
+        }))),
+        template("eight", json!({ "requests": [request(8)] })),
+        template("four-at-a-root", json!({ "requests": [request(4)], "constraints": root })),
+    ];
+    for number in 0..nodes {
+        let node = format!("node-{number}");
+        let devices: Vec<_> = (0..8).map(|device| gpu(number, device)).collect();
+        let pool = json!({ "name": node, "generation": 1, "resourceSliceCount": 1 });
+        let spec = json!({ "driver": "gpu.nvidia.com", "nodeName": node, "pool": pool, "devices": devices });
+        objects.push(DeviceObject::Slice(read(json!({ "metadata": { "name": node }, "spec": spec }))));
+        if number / 125 % 3 == 0 {
+            let taken = |device| json!({ "driver": "gpu.nvidia.com", "pool": node, "device": format!("gpu-{device}") });
+            let allocation = json!({ "devices": { "results": (0..4).map(taken).collect::<Vec<_>>() } });
+            let metadata = json!({ "name": node, "namespace": "ns" });
+            objects.push(DeviceObject::Claim(read(
+                json!({ "metadata": metadata, "status": { "allocation": allocation } }),
+            )));
+        }
+    }
+    room.devices_mut().apply_all(&objects);
+    room
+}
+
+/// Returns a device with the attributes that a driver gives it.
+fn gpu(node: u32, device: u32) -> Value {
+    let text = |text: String| json!({ "string": text });
+    json!({
+        "name": format!("gpu-{device}"),
+        "attributes": {
+            "type": text("gpu".to_owned()), "productName": text("NVIDIA GB200".to_owned()), "brand": text("Nvidia".to_owned()),
+            "architecture": text("Blackwell".to_owned()), "driverVersion": { "version": "580.65.6" },
+            "uuid": text(format!("GPU-{node:08x}-0000-0000-0000-{device:012x}")), "index": { "int": device },
+            "resource.kubernetes.io/pcieRoot": text(format!("pci0000:{:02x}", device / 4)),
+            "pciBusID": text(format!("0000:{device:02x}:00.0")),
+        },
+        "capacity": { "memory": { "value": "189471Mi" } },
+    })
+}
+
+fn claiming(template: &str) -> Arc<Needs> {
+    let claims = json!([{ "name": "gpus", "resourceClaimTemplateName": template }]);
+    let pod = json!({
+        "metadata": { "namespace": "ns" }, "spec": { "resourceClaims": claims, "containers": [{ "name": "main" }] },
+    });
+    Arc::new(Needs::of(&read(pod)).unwrap())
+}
+
+fn read<T: serde::de::DeserializeOwned>(object: Value) -> T {
+    serde_json::from_value(object).unwrap()
 }
 
 fn needs(devices: u32) -> Arc<Needs> {

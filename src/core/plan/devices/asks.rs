@@ -199,7 +199,8 @@ impl Compiled {
         if let Some(known) = self.0.get(text) {
             return known.clone();
         }
-        let new = Selector::compile(text).map(Arc::new).map_err(|error| Arc::from(error.to_string()));
+        let new =
+            Selector::compile(text).map(Arc::new).map_err(|error| Arc::from(format!("selector {text:?} ({error})")));
         self.0.insert(text.into(), new.clone());
         new
     }

@@ -425,7 +425,10 @@ impl<'a> Demand<'a> {
 impl Request {
     fn selects(&self, device: &DeviceFacts) -> Result<bool, Arc<str>> {
         for selector in &self.selectors {
-            if !selector.matches(device).map_err(|error| Arc::from(error.to_string()))? {
+            if !selector
+                .matches(device)
+                .map_err(|error| Arc::from(format!("a selector that fails on a device ({error})")))?
+            {
                 return Ok(false);
             }
         }

@@ -4,13 +4,14 @@
 //! spread is read as if the pods were bound only to the domain that their batch shares, for all of them together, so that it
 //! still holds when the last pod is counted.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
 use super::asked::Asked;
 use super::filter::{NodeFacts, Refusal};
-use super::needs::Needs;
+use super::needs::{Amounts, Needs};
 use super::pack::Bin;
 use super::peers::{Apart, Peer, Spread};
 use super::room::Room;
@@ -41,6 +42,28 @@ struct Counted<'a> {
 }
 
 impl<'a> Constraints<'a> {
+    /// Groups interchangeable pods, in the order of the question.
+    pub fn sorts<'b>(&self, pods: &'b [Arc<Needs>]) -> Vec<Asked<'b>> {
+        let mut sorts: Vec<Asked<'_>> = Vec::new();
+        let mut known: HashMap<_, usize> = HashMap::new();
+        // Most pods share the needs of the previous one, and comparing pointers is cheaper than comparing needs.
+        let mut last: Option<(&Arc<Needs>, usize)> = None;
+        for (position, needs) in pods.iter().enumerate() {
+            let same = last.filter(|(before, _)| Arc::ptr_eq(before, needs)).map(|(_, sort)| sort);
+            let sort = same.unwrap_or_else(|| match known.entry((needs.alike(), self.about(needs))) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => {
+                    let about = new.key().1.clone();
+                    sorts.push(Asked { needs, about, pods: Vec::new(), devices: Amounts::new(), demand: 0 });
+                    *new.insert(sorts.len() - 1)
+                }
+            });
+            last = Some((needs, sort));
+            sorts.get_mut(sort).into_iter().for_each(|sort| sort.pods.push(position));
+        }
+        sorts
+    }
+
     /// Returns the constraints of these pods, and those of other pods that select them.
     pub fn of(pods: impl Iterator<Item = &'a Arc<Needs>>, room: &'a Room) -> Self {
         let mut kinds: Vec<&'a Arc<Needs>> = Vec::new();

@@ -1,10 +1,7 @@
 //! Pods of a question, grouped by needs.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use super::apart::Constraints;
 use super::needs::{Amounts, Needs};
 use super::pack::Sort;
 use super::room::Room;
@@ -37,28 +34,6 @@ impl Asked<'_> {
             demand: self.demand,
         }
     }
-}
-
-/// Groups interchangeable pods, in the order of the question.
-pub(super) fn sorts<'a>(pods: &'a [Arc<Needs>], constraints: &Constraints<'_>) -> Vec<Asked<'a>> {
-    let mut sorts: Vec<Asked<'_>> = Vec::new();
-    let mut known: HashMap<_, usize> = HashMap::new();
-    // Most pods share the needs of the previous one, and comparing pointers is cheaper than comparing needs.
-    let mut last: Option<(&Arc<Needs>, usize)> = None;
-    for (position, needs) in pods.iter().enumerate() {
-        let same = last.filter(|(before, _)| Arc::ptr_eq(before, needs)).map(|(_, sort)| sort);
-        let sort = same.unwrap_or_else(|| match known.entry((needs.alike(), constraints.about(needs))) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(new) => {
-                let about = new.key().1.clone();
-                sorts.push(Asked { needs, about, pods: Vec::new(), devices: Amounts::new(), demand: 0 });
-                *new.insert(sorts.len() - 1)
-            }
-        });
-        last = Some((needs, sort));
-        sorts.get_mut(sort).into_iter().for_each(|sort| sort.pods.push(position));
-    }
-    sorts
 }
 
 /// Returns the resources that any pod asks for and some node has. Where other resources are is not known.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::apart::Constraints;
-use super::asked::{Asked, sorts, total as total_of};
+use super::asked::{Asked, total as total_of};
 use super::filter::{NodeFacts, Refusal};
 use super::needs::{Needs, NotModelled, total, written};
 use super::pack::{Bin, Packing, STEPS, may_fit, pack};
@@ -119,7 +119,7 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
 fn place_as_is(room: &Room, question: &Question<'_>) -> Fit {
     let room = &*room.seen_with(least_priority(question.pods));
     let constraints = Constraints::of(question.pods.iter(), room);
-    let mut asked = sorts(question.pods, &constraints);
+    let mut asked = constraints.sorts(question.pods);
     let supply = Supply::of(&mut asked, room);
     let resources = &*supply.dimensions;
     let mut candidates: Vec<_> = candidates(room, question)

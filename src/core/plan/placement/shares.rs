@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::apart::Constraints;
-use super::asked::{Asked, sorts, total};
+use super::asked::{Asked, total};
 use super::filter::NodeFacts;
 use super::needs::Needs;
 use super::pack::{Bin, STEPS, Sort, pack};
@@ -174,7 +174,7 @@ impl<'a> Search<'a> {
         let is_open = |facts: &NodeFacts| closed.is_none_or(|(label, kept)| facts.label(label) != Some(kept));
         let constraints = Constraints::of(parts.iter().flatten(), room);
         let all: Vec<_> = parts.iter().flatten().cloned().collect();
-        let supply = Rc::new(Supply::of(&mut sorts(&all, &constraints), room));
+        let supply = Rc::new(Supply::of(&mut constraints.sorts(&all), room));
         let node = |(name, room, facts): (&'a Arc<str>, &'a NodeRoom, &'a NodeFacts)| Node {
             name,
             facts,
@@ -199,7 +199,7 @@ impl<'a> Search<'a> {
     }
 
     fn sorts<'b>(&self, pods: &'b [Arc<Needs>]) -> Vec<Asked<'b>> {
-        let mut asked = sorts(pods, &self.constraints);
+        let mut asked = self.constraints.sorts(pods);
         self.supply.complete(&mut asked);
         asked
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::apart::Constraints;
-use super::asked::{Asked, resources, sorts};
+use super::asked::{Asked, resources};
 use super::filter::NodeFacts;
 use super::needs::{Amounts, Needs};
 use super::pack::{Bin, PutDevices};
@@ -32,7 +32,7 @@ pub struct Counted<'a> {
 impl<'a> Counted<'a> {
     /// Returns the amounts for these pods.
     pub fn of(pods: &'a [Arc<Needs>], room: &'a Room) -> Self {
-        let mut asked = sorts(pods, &Constraints::default());
+        let mut asked = Constraints::default().sorts(pods);
         let supply = Supply::of(&mut asked, room);
         Self { asked, supply }
     }
