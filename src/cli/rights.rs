@@ -262,6 +262,7 @@ pub const OF_UNINSTALL: &[Right] = &[
         "Requests for nodes, which nobody would take back.",
     ),
     of(&[""], &["podtemplates"], &["list", "delete"], "The same."),
+    of(&["autoscaling.x-k8s.io"], &["capacitybuffers"], &["get", "patch"], "A buffer is emptied before it is deleted."),
     Right {
         groups: &["apps"],
         resources: &["deployments"],

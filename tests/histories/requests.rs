@@ -54,10 +54,7 @@ pub fn is_bounded(status: &GroupStatus) -> Result<(), Broken> {
 /// N3: checks what is left.
 pub fn judge(server: &Server) -> Result<(), Broken> {
     let Some(stored) = server.group.as_ref().filter(|_| !server.ignored) else { return Ok(()) };
-    // Those of an earlier carrier are left to the garbage collector, and a new leader looks for them only where nodes are requested.
-    if !stored.wish.coordinations().iter().any(|one| one.placed == Placed::OnDemand) {
-        return Ok(());
-    }
+    // Those of an earlier carrier are left to the garbage collector.
     let committed = requested(&stored.group(), &stored.status);
     let own = server.requests.iter().filter(|(_, owner)| *owner == stored.uid()).map(|(object, _)| object.clone());
     let left: BTreeSet<_> = own.filter(|object| !committed.contains(object)).collect();

@@ -131,6 +131,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
             you_can: &[
                 "`rolegate fit GROUP` shows how to make room",
                 "`whenNoFit: preempt` lets it take the place of pods of lower priority, if none of its own has preemptionPolicy Never; `release` lets it go to the domain with room for most of it",
+                "`whenNoFit: provision` requests nodes for it: this needs an autoscaler that serves the requests, and `--allow provision`",
             ],
         },
     ),

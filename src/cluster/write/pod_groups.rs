@@ -107,7 +107,7 @@ impl Writer {
 
 /// Empties a CapacityBuffer before it is deleted: Karpenter keeps the empty nodes of a deleted one until something else makes it
 /// look at them.
-async fn empty_buffer(api: &Objects<DynamicObject>, present: &DynamicObject) -> Result<(), kube::Error> {
+pub(super) async fn empty_buffer(api: &Objects<DynamicObject>, present: &DynamicObject) -> Result<(), kube::Error> {
     let name = present.metadata.name.as_deref().unwrap_or_default();
     let patch = json!({ "metadata": { "uid": present.metadata.uid }, "spec": { "replicas": 0 } });
     unless(&[404, 409], api.patch(name, &params(), &Patch::Merge(patch)).await)?;

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use self::RemovalAction::{Delete, Release, Thaw, Unprotect};
 use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::pod::POD;
-use crate::api::provisioning::REQUESTS;
+use crate::api::provisioning::{CAPACITY_BUFFER, REQUESTS};
 use crate::api::webhook_configuration::MUTATING_WEBHOOK_CONFIGURATION;
 use crate::api::workload::DEPLOYMENT;
 use crate::api::{Object, ObjectKind, Pod};
@@ -23,6 +23,7 @@ use crate::cluster::objects::Objects;
 use crate::cluster::read::installations;
 use crate::cluster::watch::sources::{NAMESPACE, Named};
 use crate::cluster::watch::watched::api;
+use crate::cluster::write::pod_groups::empty_buffer;
 use crate::cluster::write::writer::{Writer, params};
 use crate::model::Installation;
 use crate::model::WorkloadKind;
@@ -219,6 +220,11 @@ impl Removal {
         let Item { action, namespace, name, patch, target, uid, .. } = item;
         let objects = self.dynamic(*target, namespace);
         match action {
+            Delete if *target == CAPACITY_BUFFER => {
+                let Some(present) = objects.get_opt(name).await? else { return Ok(()) };
+                empty_buffer(&objects, &present).await?;
+                objects.delete(name, &DeleteParams::background()).await
+            }
             Delete => objects.delete(name, &DeleteParams::background()).await,
             Release => {
                 let pod = PodRef { name: name.as_str().into(), uid: uid.as_str().into() };

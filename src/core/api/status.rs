@@ -334,7 +334,7 @@ pub struct ProvisioningState {
     /// Number of the batch from 0.
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub batch: u32,
-    /// Phase: Requested, Placed or GivenUp.
+    /// Phase: Requested, Placed, GivenUp or Withdrawn.
     pub phase: String,
     /// Number of the request, from 1; it is a part of the names of its objects.
     #[serde(deserialize_with = "readable")]

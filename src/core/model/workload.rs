@@ -76,6 +76,8 @@ pub struct Workload {
     pub owner: Option<String>,
     /// True when Kueue queues all its pods as one and insists on the number that it saw first.
     pub queued_as_one: bool,
+    /// Queue of Kueue that it or its pods name.
+    pub queue: Option<String>,
     /// Annotation by which its pods ask Kueue for a place in a topology.
     pub asks_kueue: Option<&'static str>,
     /// DNS names of its pods within the namespace; `None` without a governing Service.

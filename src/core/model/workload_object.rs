@@ -1,6 +1,7 @@
 //! Workloads as the API server sends them: the properties of each kind's type, and the only place that knows the types.
 
 use std::fmt::Debug;
+use std::iter;
 
 use serde::de::DeserializeOwned;
 
@@ -278,6 +279,10 @@ fn plain<'a, T: WorkloadObject>(
         claim: rollout_claim(meta, meta.namespace()),
         owner: meta.controller().map(|owner| format!("{} {:?}", owner.kind, owner.name)),
         queued_as_one: false,
+        queue: iter::once(meta)
+            .chain(templates.iter().map(|template| &template.metadata))
+            .find_map(queued::queue_of)
+            .map(str::to_owned),
         asks_kueue: templates.iter().find_map(|template| queued::asks_for_topology(&template.metadata)),
         hosts: None,
         engines: engines(&templates),

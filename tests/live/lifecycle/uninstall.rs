@@ -3,11 +3,13 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
-use rolegate::model::names::{TOPOLOGY_FINALIZER, USER_PARTITION};
+use rolegate::api::provisioning::CAPACITY_BUFFER;
+use rolegate::model::names::{REQUEST, TOPOLOGY_FINALIZER, USER_PARTITION};
 
 use crate::common::control_plane::kubernetes;
 use crate::common::prelude::*;
 use crate::lifecycle::rolegate;
+use crate::policies::cluster::{define, loose_definition};
 
 /// Names of what is ours in the cluster.
 fn left(plane: &ControlPlane, name: &str) -> String {
@@ -78,6 +80,23 @@ async fn nothing_is_held_after_it() {
         if finalizers.iter().any(|one| one == TOPOLOGY_FINALIZER) { Ok(()) } else { Err(format!("{finalizers:?}")) }
     };
     eventually(PATIENT, "a topology with our finalizer", protected).await;
+    // A request for nodes, which stays to be looked at.
+    let kind = CAPACITY_BUFFER;
+    define(
+        &plane,
+        &loose_definition((kind.group, kind.version, kind.kind, kind.plural, "Namespaced"), &json!({})).to_string(),
+    );
+    let buffers = stage.objects(kind.group, kind.version, kind.kind);
+    let buffer = json!({
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
+        "metadata": { "name": "asks", "labels": { (REQUEST): "asks" }, "finalizers": ["example.com/looks"] },
+        "spec": { "replicas": 3 },
+    });
+    eventually(PATIENT, "a buffer", async || {
+        let created = buffers.create(&PostParams::default(), &typed(buffer.clone())).await;
+        created.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
     // A rollout in the middle: frozen, and its user asked for partition 3.
     let frozen = Patch::Merge(json!({
         "metadata": { "annotations": { (USER_PARTITION): "3" } },
@@ -119,7 +138,7 @@ async fn nothing_is_held_after_it() {
         |action: &str| listed["items"].as_array().unwrap().iter().filter(|item| item["action"] == action).count();
     assert_eq!(
         (count("delete"), count("release"), count("thaw"), count("unprotect")),
-        (if holds { 7 } else { 5 }, 12, 1, 1),
+        (if holds { 8 } else { 6 }, 12, 1, 1),
         "{listed}"
     );
     let unasked = rolegate(&stage, &["uninstall"]).await;
@@ -143,6 +162,11 @@ async fn nothing_is_held_after_it() {
     let update = set.spec.unwrap().update_strategy.unwrap().rolling_update.unwrap();
     assert_eq!(update.partition, Some(3));
     assert_eq!(left(&plane, "uninstall"), "");
+    let left_buffer = buffers.get("asks").await.unwrap();
+    assert!(left_buffer.metadata.deletion_timestamp.is_some(), "{left_buffer:?}");
+    assert_eq!(left_buffer.data["spec"]["replicas"], 0, "its nodes would stay");
+    let looked = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    buffers.patch("asks", &PatchParams::default(), &looked).await.unwrap();
     let late: ApiPod = typed(Group::three_segments().pod("prefill", "late", "uninstall"));
     let late = stage.api::<ApiPod>().create(&PostParams::default(), &late).await.unwrap();
     assert_eq!(late.spec.unwrap().scheduling_gates, None, "somebody still holds pods");

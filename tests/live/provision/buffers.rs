@@ -32,12 +32,10 @@ async fn buffers_ask_for_each_role_and_are_emptied_before_they_go() {
     let _rolegate = launch(&stage).start().await;
     let scene = Scene::new(stage, 1, racks(&[]), &json!({ "by": "CapacityBuffer" })).await;
     let buffers = buffers_of(&scene.stage);
-    let both = BTreeMap::from([("pd-segments-0-1-prefill".to_owned(), 10), ("pd-segments-0-1-decode".to_owned(), 5)]);
-    eventually(PATIENT, "a buffer for each role", async || match replicas(&buffers).await? {
-        found if found == both => Ok(()),
-        found => Err(format!("{found:?}: {}", scene.statuses.now())),
-    })
-    .await;
+    let both = until_both(&scene).await;
+    let request = both.keys().next().unwrap().strip_suffix("-decode").unwrap();
+    assert!(request.starts_with("pd-segments-0-1-"), "{request}");
+    assert_eq!(both, BTreeMap::from([(format!("{request}-prefill"), 10), (format!("{request}-decode"), 5)]));
     let templates = scene.stage.api::<k8s_openapi::api::core::v1::PodTemplate>();
     for name in both.keys() {
         let buffer = buffers.get(name).await.unwrap();
@@ -45,7 +43,7 @@ async fn buffers_ask_for_each_role_and_are_emptied_before_they_go() {
         let template = serde_json::to_value(templates.get(name).await.unwrap()).unwrap();
         let terms =
             &template["template"]["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-        let own = json!({ "matchLabels": { "rolegate.dev/request": "pd-segments-0-1" } });
+        let own = json!({ "matchLabels": { "rolegate.dev/request": request } });
         let terms = terms.as_array().unwrap();
         assert!(terms.iter().any(|term| term["labelSelector"] == own && term["topologyKey"] == RACK), "{terms:?}");
         // Karpenter tells the replicas that it has seen.
@@ -81,6 +79,70 @@ async fn buffers_ask_for_each_role_and_are_emptied_before_they_go() {
     scene.until_ready(1).await;
     scene.none_went_in_part();
     scene.until_none_is_left().await;
+}
+
+/// Waits for the buffers of both roles.
+async fn until_both(scene: &Scene) -> BTreeMap<String, u64> {
+    let buffers = buffers_of(&scene.stage);
+    eventually(PATIENT, "a buffer for each role", async || match replicas(&buffers).await? {
+        found if found.len() == 2 => Ok(found),
+        found => Err(format!("{found:?}: {}", scene.statuses.now())),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_leader_that_dies_between_release_and_binding_leaves_no_buffer_and_the_next_one_makes_none() {
+    let stage = stage("provision-buffers-leader").await;
+    define_buffers(&stage);
+    let first = launch(&stage).start().await;
+    let scene = Scene::gated(stage, racks(&[]), &json!({ "by": "CapacityBuffer" })).await;
+    until_both(&scene).await;
+    for number in 0..3 {
+        add_node(&scene, number).await;
+    }
+    scene.stage.pods.until("the first pod goes", |now| now.count_all(Pod::is_released) > 0).await;
+    first.kill().await;
+    let _second = launch(&scene.stage).start().await;
+    scene.stage.pods.until("all go", |now| now.count_all(Pod::is_released) == 15).await;
+    let buffers = buffers_of(&scene.stage);
+    until_found("no buffer", async || replicas(&buffers).await.unwrap(), BTreeMap::is_empty).await;
+    scene.until_none_is_left().await;
+    scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_scheduled), 0, "{now}"));
+    scene.lift_other_gates().await;
+    scene.until_ready(1).await;
+    assert_eq!((scene.made("capacitybuffers"), scene.made("podtemplates")), (2, 2));
+}
+
+#[tokio::test]
+async fn a_spec_that_asks_no_longer_while_nobody_leads_leaves_no_buffer() {
+    let stage = stage("provision-buffers-withdrawn").await;
+    define_buffers(&stage);
+    let first = launch(&stage).start().await;
+    let scene = Scene::new(stage, 1, racks(&[]), &json!({ "by": "CapacityBuffer" })).await;
+    until_both(&scene).await;
+    first.kill().await;
+    scene.withdraw().await;
+    let _second = launch(&scene.stage).start().await;
+    let buffers = buffers_of(&scene.stage);
+    until_found("no buffer", async || replicas(&buffers).await.unwrap(), BTreeMap::is_empty).await;
+    scene.until_none_is_left().await;
+    let is_withdrawn = |status: &Status| status.reason() == "NoRoom" && status.0["provisioning"].is_null();
+    scene.statuses.until("nothing is said of a request", is_withdrawn).await;
+}
+
+#[tokio::test]
+async fn by_a_kind_that_is_not_served_nothing_is_asked_for_and_that_is_said() {
+    // No other test defines them here.
+    let plane = ControlPlane::own(|| ControlPlane::start_with_groups("kwok", &["--audit"])).await;
+    let stage = Stage::on(plane, "provision-unserved").await;
+    let _rolegate = launch(&stage).start().await;
+    let scene = Scene::new(stage, 1, racks(&[]), &json!({ "by": "CapacityBuffer" })).await;
+    let said = "the API server serves no CapacityBuffer";
+    scene.stage.until_said(&["explain", "group", "pd"], said).await;
+    scene.stage.until_said(&["explain", "pod", "pd-prefill-0"], said).await;
+    scene.stage.until_said(&["status", "pd"], said).await;
+    assert_eq!(scene.made("podtemplates"), 0);
 }
 
 async fn add_node(scene: &Scene, number: u32) {

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use k8s_openapi::api::core::v1::PodTemplate;
 use kube::api::DynamicObject;
 
+use crate::common::audit::Account;
 use crate::common::prelude::*;
 use crate::worlds::cluster_autoscaler::{Cloud, ClusterAutoscaler, define_requests, requests as requests_of};
 
@@ -59,12 +60,38 @@ fn coordination(group: &Group, more: &Value) -> Value {
 impl Scene {
     /// So many segments, whose pods are made and wait for nodes.
     async fn new(stage: Stage, segments: u32, cloud: Cloud, provision: &Value) -> Self {
-        let group = Group::new("pd").role("prefill", 10 * segments, 10).role("decode", 5 * segments, 5);
+        Self::of(Group::new("pd"), stage, segments, cloud, provision).await
+    }
+
+    /// One segment whose pods have a gate of somebody else as well: they wait between release and binding.
+    async fn gated(stage: Stage, cloud: Cloud, provision: &Value) -> Self {
+        let gates = json!({ "spec": { "schedulingGates": [{ "name": "example.com/other" }] } });
+        Self::of(Group::new("pd").template(&gates), stage, 1, cloud, provision).await
+    }
+
+    async fn of(group: Group, stage: Stage, segments: u32, cloud: Cloud, provision: &Value) -> Self {
+        let group = group.role("prefill", 10 * segments, 10).role("decode", 5 * segments, 5);
         let autoscaler = ClusterAutoscaler::start(&stage, cloud);
         let statuses = stage.coordination_statuses("pd");
         stage.create(coordination(&group, provision)).await;
         stage.create_sets(&group).await;
         Self { stage, group, statuses, autoscaler }
+    }
+
+    /// Lifts the gates of somebody else.
+    async fn lift_other_gates(&self) {
+        let pods = self.stage.api::<ApiPod>();
+        let none = Patch::Merge(json!({ "spec": { "schedulingGates": [] } }));
+        for pod in pods.list(&ListParams::default()).await.unwrap() {
+            pods.patch(&pod.metadata.name.unwrap(), &PatchParams::default(), &none).await.unwrap();
+        }
+    }
+
+    /// How many objects of this resource rolegate has made so far.
+    fn made(&self, resource: &str) -> usize {
+        let what = format!("create {resource}");
+        let all = Account::of(&self.stage).requests();
+        all.iter().filter(|request| request.what == what && request.code == 201).count()
     }
 
     async fn until_ready(&self, segments: usize) {
@@ -75,6 +102,15 @@ impl Scene {
     async fn requests(&self) -> Vec<String> {
         let found = requests_of(&self.stage).list(&ListParams::default()).await.unwrap();
         found.items.into_iter().map(|request| request.metadata.name.unwrap()).collect()
+    }
+
+    /// Takes `provision` out of the spec.
+    async fn withdraw(&self) {
+        let mut coordination = self.stage.coordinations().get("pd").await.unwrap().data["spec"]["coordination"].clone();
+        coordination[0]["whenNoFit"] = json!("hold");
+        coordination[0].as_object_mut().unwrap().remove("provision");
+        let patch = Patch::Merge(json!({ "spec": { "coordination": coordination } }));
+        self.stage.coordinations().patch("pd", &PatchParams::default(), &patch).await.unwrap();
     }
 
     /// Waits for the first request.

@@ -2,6 +2,7 @@
 
 use super::{Scene, launch, racks, requests_of, stage};
 use crate::common::prelude::*;
+use crate::worlds::cluster_autoscaler::CONSUMES;
 
 #[tokio::test]
 async fn a_request_that_is_refused_waits_and_is_met_when_there_is_capacity() {
@@ -108,11 +109,7 @@ async fn a_spec_that_asks_no_longer_leaves_no_request() {
     cloud.refuses = true;
     let scene = Scene::new(stage, 1, cloud, &json!({})).await;
     scene.until_requested().await;
-    let mut coordination = scene.stage.coordinations().get("pd").await.unwrap().data["spec"]["coordination"].clone();
-    coordination[0]["whenNoFit"] = json!("hold");
-    coordination[0].as_object_mut().unwrap().remove("provision");
-    let patch = Patch::Merge(json!({ "spec": { "coordination": coordination } }));
-    scene.stage.coordinations().patch("pd", &PatchParams::default(), &patch).await.unwrap();
+    scene.withdraw().await;
     scene.until_none_is_left().await;
     scene.statuses.until("it waits for room", |status| status.reason() == "NoRoom").await;
 }
@@ -133,6 +130,24 @@ async fn a_leader_that_dies_after_it_has_asked_leaves_a_request_that_the_next_on
     let said = scene.autoscaler.said();
     let name = asked.metadata.name.unwrap();
     assert!(said.iter().all(|line| line.starts_with(&name)), "a second attempt: {said:?}");
+}
+
+#[tokio::test]
+async fn a_leader_that_dies_between_release_and_binding_leaves_a_request_that_all_pods_use_until_they_have_nodes() {
+    let stage = stage("provision-leader-late").await;
+    let first = launch(&stage).start().await;
+    let scene = Scene::gated(stage, racks(&["r1"]), &json!({})).await;
+    let name = scene.until_requested().await.metadata.name.unwrap();
+    scene.stage.pods.until("the first pod goes", |now| now.count_all(Pod::is_released) > 0).await;
+    first.kill().await;
+    let _second = launch(&scene.stage).start().await;
+    scene.stage.pods.until("all go", |now| now.count_all(Pod::is_released) == 15).await;
+    assert_eq!(scene.requests().await, [name.clone()]);
+    scene.lift_other_gates().await;
+    scene.until_ready(1).await;
+    scene.stage.pods.now(|now| assert!(now.all().all(|pod| pod.annotations[CONSUMES] == name), "{now}"));
+    scene.until_none_is_left().await;
+    assert_eq!(scene.made("provisioningrequests"), 1);
 }
 
 #[tokio::test]

@@ -210,7 +210,8 @@ impl<'a> Placing<'a, '_> {
     /// Notes that a batch lacks room, if nodes are requested then.
     fn lacks_room(&mut self, index: u32, why: &str) {
         if self.coordination.requests_nodes() {
-            let lacks = NoRoom::of(self.sorts(index), self.key, self.placer, why);
+            let by_kueue = !self.pods_of(index, |pod| pod.held && pod.queued == Queued::Provisioned).is_empty();
+            let lacks = NoRoom { by_kueue, ..NoRoom::of(self.sorts(index), self.key, self.placer, why) };
             self.placed.no_room.insert((self.coordination.index, index), lacks);
         }
     }

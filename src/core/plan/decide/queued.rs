@@ -28,7 +28,7 @@ pub(super) fn in_queue(view: &GroupView, batching: &Batching, index: u32) -> Opt
     let count = waiting.iter().map(|(_, count)| count).sum::<usize>();
     let waits = if count == 1 { "waits" } else { "wait" };
     let above = |name: &str, role: &RoleView| batching.ordinals(name, index, role.desired).end;
-    let holds = |pod: &PodFacts| pod.queued == Queued::Admitted;
+    let holds = |pod: &PodFacts| pod.queued.is_admitted();
     let holding: usize = roles()
         .map(|(name, role)| {
             let later = role.replicas.held((Included(above(name, role)), Unbounded));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::api::ObjectKind;
 use crate::api::provisioning::POD_TEMPLATE;
 use crate::api::status::{ProvisioningState, RequestedPods};
+use crate::model::moment::Moment;
 use crate::model::words::words;
 use crate::model::{Coordination, Group, PROVISION_BY, ProvisionBy, WorkloadKey, names};
 use crate::plan::placement::Needs;
@@ -20,6 +21,8 @@ pub enum Phase {
     Placed,
     /// Not all nodes came in time, or the autoscaler refused: its objects are deleted, and it is made again after a pause.
     GivenUp,
+    /// The spec asks for it no longer, and its objects are being deleted: a new leader finds them by that.
+    Withdrawn,
 }
 }
 
@@ -126,15 +129,17 @@ pub fn by(entry: &ProvisioningState) -> ProvisionBy {
     known.map(|(_, by)| *by).unwrap_or_default()
 }
 
-/// Returns the name of a request: `<group>-<coordination>-<batch>-<attempt>`.
+/// Returns the name of a request: `<group>-<coordination>-<batch>-<attempt>-<time>`. Attempts are counted anew once a batch has
+/// gone, and objects of an earlier request of it may still be there; with the time, no name recurs.
 pub fn request_name(group: &Group, entry: &ProvisioningState) -> String {
     name(group, entry, "")
 }
 
 /// Returns the name of an object of a request, which is a valid name of objects of all kinds.
 fn name(group: &Group, entry: &ProvisioningState, of: &str) -> String {
-    let ProvisioningState { coordination, batch, attempt, .. } = entry;
-    names::label_value(&format!("{}-{coordination}-{batch}-{attempt}{of}", group.key.name))
+    let ProvisioningState { coordination, batch, attempt, since, .. } = entry;
+    let time = since.as_deref().and_then(Moment::parse).map(|since| since.0).unwrap_or_default();
+    names::label_value(&format!("{}-{coordination}-{batch}-{attempt}-{time:x}{of}", group.key.name))
         .to_lowercase()
         .replace('_', "-")
 }

@@ -48,13 +48,15 @@ pub struct ProvisionContext<'a> {
     pub waited: &'a [(BatchId, Duration)],
     /// Names of objects that could not be created, each with the reason.
     pub missing: &'a [(&'a str, &'a str)],
+    /// Objects of requests that are there, or are being deleted; `None` while they are not known.
+    pub present: Option<&'a [(ObjectKind, String)]>,
 }
 
 /// An empty context.
 impl Default for &ProvisionContext<'_> {
     fn default() -> Self {
         const NONE: ProvisionContext<'_> =
-            ProvisionContext { off: false, now: None, rests: false, waited: &[], missing: &[] };
+            ProvisionContext { off: false, now: None, rests: false, waited: &[], missing: &[], present: None };
         &NONE
     }
 }
@@ -67,6 +69,8 @@ pub struct NoRoom {
     /// Domains with room for some of its pods. An autoscaler fills them first, and then keeps to them, whether they can grow or
     /// not.
     pub partial: BTreeSet<String>,
+    /// Whether an admission check of Kueue has requested nodes for some of its pods.
+    pub by_kueue: bool,
     pub why: String,
 }
 
@@ -75,7 +79,7 @@ impl NoRoom {
     pub(in crate::plan) fn of(sorts: Option<Sorts>, key: &str, placer: &Placer<'_>, why: &str) -> Self {
         let shared = sorts.as_ref().filter(|_| key != CLUSTER_KEY);
         let partial = shared.map(|sorts| placer.some_room(key, sorts.needs())).unwrap_or_default();
-        Self { sets: sorts.map(Sorts::end), partial, why: why.to_owned() }
+        Self { sets: sorts.map(Sorts::end), partial, by_kueue: false, why: why.to_owned() }
     }
 }
 
@@ -122,11 +126,13 @@ pub(in crate::plan) fn plan_provision(
     for (coordination, batching) in group.batched() {
         let Some(provision) = coordination.provision() else { continue };
         let index = coordination.index;
+        let kind = provision.by.kind();
         // A command knows of the loop what it watches.
-        let is_off = context.off || context.now.is_none() && objects.leaves_out(provision.by.kind());
-        if is_off {
+        let is_off = context.off || context.now.is_none() && objects.leaves_out(kind);
+        if is_off || objects.knows_no(kind) {
             for (id, lacks) in no_room.iter().filter(|(id, _)| id.0 == index) {
-                plan.told.insert(*id, Told { reason: HoldReason::NoRoom, message: text::off(lacks) });
+                let message = text::off(lacks, (!is_off).then_some(kind));
+                plan.told.insert(*id, Told { reason: HoldReason::NoRoom, message });
             }
             continue;
         }
@@ -164,17 +170,41 @@ pub(in crate::plan) fn plan_provision(
     }
     let kept = group.status.provisioning.iter().filter(|_| !context.off).filter(|entry| has_objects(entry));
     plan.keeps = kept.flat_map(|entry| objects_of(group, entry)).collect();
+    if !context.off {
+        let withdrawn = withdrawn(group, &plan.keeps, context);
+        plan.entries.extend(withdrawn);
+    }
     plan
+}
+
+/// Returns the entries of coordinations that no longer request nodes. They last until nothing is left but what is kept, since a
+/// new leader looks for objects only where there is an entry.
+fn withdrawn(
+    group: &Group,
+    keeps: &BTreeSet<(ObjectKind, String)>,
+    context: ProvisionContext<'_>,
+) -> impl Iterator<Item = ProvisioningState> {
+    let is_left = context.present.is_none_or(|present| present.iter().any(|object| !keeps.contains(object)));
+    let lasts = move |entry: &&ProvisioningState| {
+        let mut requesting = group.batched().filter(|(coordination, _)| coordination.provision().is_some());
+        let is_asked = requesting.any(|(coordination, _)| coordination.display_name() == entry.coordination);
+        !is_asked && (context.rests || is_left || has_objects(entry))
+    };
+    let phase = move |entry: &ProvisioningState| {
+        Some(Phase::Withdrawn.as_str()).filter(|_| !context.rests).unwrap_or(&entry.phase).to_owned()
+    };
+    let entries = group.status.provisioning.iter().filter(lasts);
+    entries.map(move |entry| ProvisioningState { phase: phase(entry), ..entry.clone() })
 }
 
 /// Reports whether an entry counts for the batches ahead.
 fn is_open(entry: &ProvisioningState) -> bool {
-    Phase::of(entry).is_some_and(|phase| phase != Phase::Placed)
+    matches!(Phase::of(entry), Some(Phase::Requested | Phase::GivenUp))
 }
 
 /// Reports whether the objects of an entry exist, or are to be created.
 fn has_objects(entry: &ProvisioningState) -> bool {
-    Phase::of(entry).is_some_and(|phase| phase != Phase::GivenUp)
+    matches!(Phase::of(entry), Some(Phase::Requested | Phase::Placed))
 }
 
 /// One batch.
@@ -199,6 +229,10 @@ struct One<'a> {
 impl One<'_> {
     /// Returns the entry to store; `None` without a request.
     fn decide(&self, may_ask: bool, plan: &mut ProvisionPlan) -> Option<ProvisioningState> {
+        if let Some(lacks) = self.lacks.filter(|lacks| lacks.by_kueue) {
+            plan.told.insert(self.id(), Told { reason: HoldReason::NoRoom, message: text::by_kueue(lacks) });
+            return None;
+        }
         if self.lacks.is_some() && self.known.is_none() {
             plan.lacking.insert(self.id());
         }
@@ -229,9 +263,11 @@ impl One<'_> {
             (Some((Phase::Placed, entry)), None) => (!self.is_bound()).then(|| entry.clone()),
             (Some((_, entry)), None) if self.is_placed || self.is_gone() => self.takes(entry),
             _ if !may_ask => None,
-            (None, None) => None,
+            (None | Some((Phase::Withdrawn, _)), None) => None,
             (None, Some(lacks)) => self.first(lacks, now, plan),
-            (Some((Phase::Placed, entry)), Some(lacks)) => self.requested(lacks, entry.attempt, None, now),
+            (Some((Phase::Placed | Phase::Withdrawn, entry)), Some(lacks)) => {
+                self.requested(lacks, entry.attempt, None, now)
+            }
             (Some((Phase::GivenUp, entry)), lacks) => {
                 let due = entry.not_before.as_deref().and_then(Moment::parse).filter(|due| *due > now);
                 let edited = lacks.is_some_and(|lacks| self.is_edited(entry, lacks));

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::api::ObjectKind;
 use crate::api::status::ProvisioningState;
 use crate::model::wording::{answer, counted, time};
 use crate::model::{Group, HoldReason};
@@ -34,7 +35,7 @@ pub(super) fn of(
             Told { reason: HoldReason::NodesRequested, message }
         }
         Phase::GivenUp => Told { reason: HoldReason::NoRoom, message: format!("{}; {}", lacks.why, gave_up(entry)) },
-        Phase::Placed => return None,
+        Phase::Placed | Phase::Withdrawn => return None,
     })
 }
 
@@ -45,6 +46,9 @@ pub fn requests<'a>(group: &'a Group, entries: &'a [ProvisioningState]) -> impl 
             Phase::Requested => asked(group, entry),
             Phase::Placed => format!("its pods take the nodes of request {}", entry.attempt),
             Phase::GivenUp => gave_up(entry),
+            Phase::Withdrawn => {
+                format!("request {} for nodes is withdrawn with the spec that asked for it", entry.attempt)
+            }
         };
         Some(format!("{}: {what}", batch_name(group, entry)))
     })
@@ -85,9 +89,18 @@ pub(super) fn overdue(deadline: Duration, missing: &str) -> String {
     format!("not all nodes came within {}{missing}", time(deadline))
 }
 
-/// Returns the text for a batch whose nodes rolegate may not request.
-pub(super) fn off(lacks: &NoRoom) -> String {
-    format!("{}; no nodes are requested, since rolegate runs without `--allow provision`", lacks.why)
+/// Returns the text for a batch whose nodes rolegate may not request, or cannot by a kind that is not served.
+pub(super) fn off(lacks: &NoRoom, unserved: Option<ObjectKind>) -> String {
+    let why = unserved.map_or_else(
+        || "rolegate runs without `--allow provision`".to_owned(),
+        |kind| format!("the API server serves no {}: its definition {} is not there", kind.kind, kind.crd_name()),
+    );
+    format!("{}; no nodes are requested, since {why}", lacks.why)
+}
+
+/// Returns the text for a batch for whose pods Kueue has requested nodes.
+pub(super) fn by_kueue(lacks: &NoRoom) -> String {
+    format!("{}; rolegate requests no nodes, since an admission check of Kueue has requested them", lacks.why)
 }
 
 /// Returns a condition as text.

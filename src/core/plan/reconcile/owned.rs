@@ -11,7 +11,7 @@ use crate::model::batch::PodGroupOf;
 use crate::plan::decide::pod_groups::{batch_pod_groups, lasting_pod_groups};
 use crate::plan::provision::ProvisionPlan;
 use crate::plan::reconcile::action::{Action, OwnedWrite, Question};
-use crate::plan::reconcile::owned_memory::{OwnedId, OwnedMemory};
+use crate::plan::reconcile::owned_memory::OwnedId;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::view::{GroupView, Snapshot};
 
@@ -47,14 +47,11 @@ impl Pass<'_> {
         }
         for object in &provision.makes {
             let is_made = |kind, name: &String| self.memory.owned.members(&id(group, kind, name.clone())).is_some();
-            // One that is being deleted has to be gone: it may be of an earlier request.
-            let id = id(group, object.kind, object.name.clone());
-            let waits = self.memory.owned.going.contains_key(&id);
-            if !waits
-                && !is_made(object.kind, &object.name)
-                && object.templates.iter().all(|name| is_made(POD_TEMPLATE, name))
-            {
-                self.write_owned(group, id, OwnedWrite::Create(object.clone()));
+            if !is_made(object.kind, &object.name) && object.templates.iter().all(|name| is_made(POD_TEMPLATE, name)) {
+                let id = id(group, object.kind, object.name.clone());
+                if self.write_owned(group, id.clone(), OwnedWrite::Create(object.clone())) {
+                    self.memory.owned.asks(id);
+                }
             }
         }
         if (may_be_left || self.requests_nodes(group)) && !group.deleting {
@@ -71,7 +68,7 @@ impl Pass<'_> {
         }
         self.look_at_owned(&group, snapshot);
         let is_other = |id: &&OwnedId| !REQUESTS.contains(&id.kind);
-        let others = self.memory.owned.made.keys().chain(self.memory.owned.going.keys()).filter(is_other);
+        let others = self.memory.owned.all().filter(is_other);
         let others = others.map(|id| (id.kind, id.name.clone())).collect();
         self.remove_left_over(&group, &others, snapshot);
     }
@@ -116,12 +113,8 @@ impl Pass<'_> {
     /// Deletes left-over objects. A PodGroup that a pod still names stays: its scheduler would not schedule the pod without
     /// it. It waits for the pods that name it only, since those that are lost come back without it.
     fn remove_left_over(&mut self, group: &Arc<Group>, lasting: &BTreeSet<(ObjectKind, String)>, snapshot: &Snapshot) {
-        let is_left = |id: &&OwnedId| {
-            let is_unwanted = !lasting.contains(&(id.kind, id.name.clone())) || self.is_request_on_its_way(id);
-            id.owner == group.carrier.uid && is_unwanted
-        };
-        let OwnedMemory { made, going, .. } = &self.memory.owned;
-        let left: BTreeSet<_> = made.keys().chain(going.keys()).filter(is_left).cloned().collect();
+        let is_left = |id: &&OwnedId| id.owner == group.carrier.uid && !lasting.contains(&(id.kind, id.name.clone()));
+        let left: BTreeSet<_> = self.memory.owned.all().filter(is_left).cloned().collect();
         // The autoscaler reads a template as long as an object refers to it.
         let refers = left.iter().any(|id| REQUESTS.contains(&id.kind) && id.kind != POD_TEMPLATE);
         let left: Vec<_> = left.into_iter().filter(|id| !refers || id.kind != POD_TEMPLATE).collect();
@@ -142,11 +135,6 @@ impl Pass<'_> {
                 (Some(_), _) => {}
             }
         }
-    }
-
-    /// Reports whether an object of a request is to be deleted to the end, even if one of its name is wanted again.
-    fn is_request_on_its_way(&self, id: &OwnedId) -> bool {
-        REQUESTS.contains(&id.kind) && self.memory.owned.going.contains_key(id)
     }
 
     /// Reports whether the PodGroup was created for the object that carries the group now.

@@ -1,6 +1,6 @@
 //! Memory of the objects that the carrier of a group owns.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::api::ObjectKind;
 use crate::plan::decide::pod_groups::MissingOwned;
@@ -30,6 +30,8 @@ pub(in crate::plan) struct OwnedMemory {
     pub(in crate::plan) made: HashMap<OwnedId, u32>,
     /// Objects that are being deleted, or whose deletion failed, with their members.
     pub(in crate::plan) going: HashMap<OwnedId, u32>,
+    /// Objects of requests for nodes whose creation has begun: without a good answer, they may be there or not.
+    asked: HashSet<OwnedId>,
     /// Objects whose creation failed, with the errors.
     failed: BTreeMap<OwnedId, String>,
     /// The uid of the carrier whose objects were listed.
@@ -41,7 +43,7 @@ pub(in crate::plan) struct OwnedMemory {
 impl OwnedMemory {
     /// Returns the number of entries.
     pub(in crate::plan) fn len(&self) -> usize {
-        self.made.len() + self.going.len() + self.failed.len()
+        self.made.len() + self.going.len() + self.asked.len() + self.failed.len()
     }
 
     /// Returns the members of an existing object.
@@ -49,11 +51,29 @@ impl OwnedMemory {
         self.made.get(id).copied()
     }
 
+    /// Iterates over the objects that may be there.
+    pub(in crate::plan) fn all(&self) -> impl Iterator<Item = &OwnedId> {
+        self.made.keys().chain(self.going.keys()).chain(&self.asked)
+    }
+
+    /// Notes that the creation of an object of a request begins.
+    pub(in crate::plan) fn asks(&mut self, id: OwnedId) {
+        self.asked.insert(id);
+    }
+
+    /// Returns the objects of these kinds that an owner may have, or that are being deleted; `None` before they were listed.
+    pub(in crate::plan) fn present(&self, owner: &str, kinds: &[ObjectKind]) -> Option<Vec<(ObjectKind, String)>> {
+        self.listed.as_deref().filter(|listed| *listed == owner)?;
+        let of_kinds = self.all().filter(|id| id.owner == owner && kinds.contains(&id.kind));
+        Some(of_kinds.map(|id| (id.kind, id.name.clone())).collect())
+    }
+
     /// Notes a try to create an object or to change its members, or to delete it where `members` is `None`.
     pub(in crate::plan) fn ended(&mut self, id: OwnedId, members: Option<u32>, failure: Option<String>) {
         match (failure, members) {
             (None, members) => {
                 self.going.remove(&id);
+                self.asked.remove(&id);
                 self.failed.remove(&id);
                 members.into_iter().for_each(|members| _ = self.made.insert(id.clone(), members));
             }
@@ -84,6 +104,7 @@ impl OwnedMemory {
     pub(in crate::plan) fn keep_only(&mut self, owner: &str) {
         self.made.retain(|id, _| id.owner == owner);
         self.going.retain(|id, _| id.owner == owner);
+        self.asked.retain(|id| id.owner == owner);
         self.failed.retain(|id, _| id.owner == owner);
     }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::api::ObjectKind;
+use crate::api::provisioning::REQUESTS;
 use crate::model::batch::Batch;
 use crate::model::moment::Moment;
 use crate::model::{Group, GroupKey, HoldReason, Queued};
@@ -145,6 +147,7 @@ impl Pass<'_> {
         };
         let missing = self.memory.owned.missing(&group.carrier.uid);
         let lacking_room = self.memory.waits.no_room.lasting(self.now);
+        let present = self.present_requests(group);
         let context = DecisionContext {
             faults: &snapshot.faults,
             missing_layers: &snapshot.missing_layers,
@@ -161,7 +164,7 @@ impl Pass<'_> {
             surge: self.memory.surges.proven(),
             not_yet_told: &not_yet_told,
             frees_unknown_roles: self.options.frees_unknown_roles,
-            provision: &self.requests_of(group, snapshot, &lacking_room),
+            provision: &self.requests_of(group, snapshot, &lacking_room, present.as_deref()),
             elastic: ElasticContext {
                 workloads: &snapshot.scaled,
                 drained,
@@ -261,6 +264,7 @@ impl Pass<'_> {
         group: &Group,
         snapshot: &Snapshot,
         waited: &'b [(BatchId, Duration)],
+        present: Option<&'b [(ObjectKind, String)]>,
     ) -> ProvisionContext<'b> {
         ProvisionContext {
             off: !self.options.allowed.provision,
@@ -268,7 +272,14 @@ impl Pass<'_> {
             rests: group.deleting || !snapshot.faults.is_empty(),
             waited,
             missing: &[],
+            present,
         }
+    }
+
+    /// Returns the objects of requests for nodes of a group that has any; `None` while they are not known.
+    fn present_requests(&self, group: &Group) -> Option<Vec<(ObjectKind, String)>> {
+        let has_any = !group.status.provisioning.is_empty();
+        has_any.then(|| self.memory.owned.present(&group.carrier.uid, &REQUESTS)).flatten()
     }
 
     /// Notes the changes of requests for nodes; returns their Events.

@@ -55,7 +55,7 @@ impl ReportedRequests {
                     news.push(RequestNews::GivenUp);
                     events.push(missing(group, entry));
                 }
-                Some(Phase::Placed) | None => {}
+                Some(Phase::Placed | Phase::Withdrawn) | None => {}
             }
         }
         let ended = before.iter().filter(|(key, before)| {

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::*;
 use crate::api::ConditionedObject;
 use crate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
 use crate::model::moment::Moment;
-use crate::model::{Allowed, AwaitedKind, Claims, GroupKey, names};
+use crate::model::{Allowed, AwaitedKind, Claims, GroupKey, Queued, names};
 use crate::plan::Reconciler;
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Capacity, Sight};
@@ -30,8 +30,16 @@ struct Scene {
     reconciler: Reconciler,
     now: Duration,
     may_request: bool,
+    /// Whether the kinds of requests are served.
+    are_served: bool,
     objects: BTreeMap<(&'static str, String), RequestObject>,
     conditions: Vec<Value>,
+}
+
+/// Returns the name of an object without the time of its request.
+fn without_time(name: &str) -> String {
+    let is_time = |part: &&str| part.len() == 8 && part.chars().all(|digit| digit.is_ascii_hexdigit());
+    name.split('-').filter(|part| !is_time(part)).collect::<Vec<_>>().join("-")
 }
 
 fn coordination(when_no_fit: &str, provision: &Value) -> Value {
@@ -55,6 +63,7 @@ impl Scene {
             reconciler: Reconciler::default(),
             now: Duration::ZERO,
             may_request: true,
+            are_served: true,
             objects: BTreeMap::new(),
             conditions: Vec::new(),
         };
@@ -120,6 +129,7 @@ impl Scene {
         });
         let kinds = [CAPACITY_BUFFER, PROVISIONING_REQUEST].map(AwaitedKind::of);
         let seen = SeenKind::Known(Arc::new(seen.collect()));
+        let seen = if self.are_served { seen } else { SeenKind::NotServed };
         let snapshot = Snapshot {
             claims: Claims::of([self.group.clone()]),
             pods: self.pods.iter().cloned().collect(),
@@ -154,17 +164,19 @@ impl Scene {
                     let at = self.pods.iter().position(|known| known.pod == *pod).unwrap();
                     (self.pods[at].held, self.pods[at].scheduled) = (false, true);
                     self.show(at, pin.get(HOSTNAME).map(String::as_str));
-                    let consumes = consumes.as_ref().map(|(name, _)| format!(" with {name}")).unwrap_or_default();
+                    let consumes =
+                        consumes.as_ref().map(|(name, _)| format!(" with {}", without_time(name))).unwrap_or_default();
                     Some(format!("release {}{consumes}", pod.name))
                 }
                 Action::WriteOwned { id, write: OwnedWrite::Create(object), .. } => {
                     // A new leader may not know yet of one that is there.
                     let known = self.objects.insert((id.kind.kind, id.name.clone()), object.clone());
-                    known.is_none().then(|| format!("make {} {}", id.kind.kind, id.name)).or(Some("read".to_owned()))
+                    let name = without_time(&id.name);
+                    known.is_none().then(|| format!("make {} {name}", id.kind.kind)).or(Some("read".to_owned()))
                 }
                 Action::WriteOwned { id, write: OwnedWrite::Remove, .. } => {
                     self.objects.remove(&(id.kind.kind, id.name.clone()));
-                    Some(format!("remove {} {}", id.kind.kind, id.name))
+                    Some(format!("remove {} {}", id.kind.kind, without_time(&id.name)))
                 }
                 _ => None,
             });
@@ -179,6 +191,12 @@ impl Scene {
 
     fn message(&self) -> String {
         self.group.status.summary.as_ref().map(|summary| summary.message.clone()).unwrap_or_default()
+    }
+
+    /// Returns the name of the object of a kind whose name ends so, without its time.
+    fn named(&self, kind: &str, end: &str) -> String {
+        let mut names = self.objects.keys().filter(|(of, _)| *of == kind).map(|(_, name)| name);
+        names.find(|name| without_time(name).ends_with(end)).unwrap().clone()
     }
 
     /// Returns batch, phase, attempt and avoided domains of each entry.
@@ -272,6 +290,69 @@ fn without_the_right_nothing_is_requested_and_that_is_told() {
 }
 
 #[test]
+fn by_a_kind_that_is_not_served_nothing_is_requested_and_that_is_told() {
+    let mut scene = Scene::new(1, &json!({ "after": "1s" }));
+    scene.are_served = false;
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    assert_eq!(scene.after(60), [""; 0]);
+    assert_eq!((scene.reason().as_str(), scene.entries()), ("NoRoom", vec![]));
+    let why =
+        "the API server serves no CapacityBuffer: its definition capacitybuffers.autoscaling.x-k8s.io is not there";
+    assert!(scene.message().ends_with(&format!("no nodes are requested, since {why}")), "{}", scene.message());
+    scene.are_served = true;
+    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+}
+
+#[test]
+fn of_kueue_and_the_loop_one_requests_nodes_and_that_is_told() {
+    let mut scene = Scene::new(1, &json!({ "after": "1s" }));
+    scene.pods[0].queued = Queued::Provisioned;
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    assert_eq!(scene.after(60), [""; 0]);
+    assert_eq!((scene.reason().as_str(), scene.entries()), ("NoRoom", vec![]));
+    let told = scene.message();
+    assert!(
+        told.ends_with("rolegate requests no nodes, since an admission check of Kueue has requested them"),
+        "{told}"
+    );
+    scene.pods[0].queued = Queued::Admitted;
+    scene.after(0);
+    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+}
+
+#[test]
+fn a_name_does_not_recur_when_attempts_are_counted_anew() {
+    let mut scene = Scene::new(1, &json!({ "after": "1s" }));
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    scene.after(1);
+    let first: BTreeSet<_> = scene.objects.keys().cloned().collect();
+    scene.edit(&coordination("hold", &Value::Null));
+    scene.after(0);
+    scene.edit(&coordination("provision", &json!({ "after": "1s" })));
+    scene.after(0);
+    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+    assert!(scene.objects.keys().all(|object| !first.contains(object)), "{:?}", scene.objects.keys());
+}
+
+#[test]
+fn another_leader_takes_away_what_the_spec_asks_for_no_longer() {
+    for passes in 0..6 {
+        let mut scene = Scene::new(1, &json!({ "after": "1s" }));
+        scene.node("a", "r1", 2);
+        scene.after(0);
+        scene.after(1);
+        scene.edit(&coordination("hold", &Value::Null));
+        (0..passes).for_each(|_| _ = scene.pass());
+        scene.led_anew();
+        scene.after(0);
+        assert_eq!((scene.entries(), scene.objects.len()), (vec![], 0), "{passes}");
+    }
+}
+
+#[test]
 fn a_request_that_is_in_vain_is_given_up_and_made_again_elsewhere_after_growing_pauses() {
     let mut scene = Scene::new(1, &json!({ "after": "1s", "deadline": "2m" }));
     scene.after(0);
@@ -338,7 +419,7 @@ fn an_edit_in_the_middle_takes_the_request_away_or_makes_another() {
     let done = scene.after(0);
     assert!(removed(0, 1).iter().all(|one| done.contains(one)), "{done:?}");
     assert_eq!(scene.entries(), [(0, "Requested", 2, vec!["r1"])]);
-    let kinds: Vec<_> = scene.objects.keys().map(|(kind, name)| format!("{kind} {name}")).collect();
+    let kinds: Vec<_> = scene.objects.keys().map(|(kind, name)| format!("{kind} {}", without_time(name))).collect();
     let templates = ["decode", "prefill"].map(|role| format!("PodTemplate pd-pair-0-2-{role}"));
     assert_eq!(kinds, [templates.as_slice(), &["ProvisioningRequest pd-pair-0-2".to_owned()]].concat());
     scene.edit(&coordination("hold", &Value::Null));
@@ -368,7 +449,7 @@ fn a_provisioning_request_is_consumed_and_goes_when_its_pods_have_nodes() {
     scene.node("a", "r1", 2);
     scene.after(0);
     scene.after(1);
-    assert!(scene.objects.contains_key(&("ProvisioningRequest", "pd-pair-0-1".to_owned())));
+    scene.named("ProvisioningRequest", "pd-pair-0-1");
     scene.node("b", "r2", 3);
     let done = scene.after(0);
     let released = ["decode-0", "prefill-0", "prefill-1"].map(|pod| format!("release {pod} with pd-pair-0-1"));
@@ -383,7 +464,8 @@ fn a_request_that_the_autoscaler_refuses_is_given_up_at_once() {
     scene.after(0);
     scene.after(1);
     let condition = json!({ "type": "Failed", "status": "True", "reason": "OutOfResources", "message": "no more" });
-    scene.conditions = vec![json!({ "metadata": { "name": "pd-pair-0-1" }, "status": { "conditions": [condition] } })];
+    let name = scene.named("ProvisioningRequest", "pd-pair-0-1");
+    scene.conditions = vec![json!({ "metadata": { "name": name }, "status": { "conditions": [condition] } })];
     scene.after(1);
     assert_eq!((scene.entries(), scene.objects.len()), (vec![(0, "GivenUp", 1, vec![])], 0));
     assert!(scene.message().contains("request 1 for nodes was given up: Failed=True (OutOfResources): no more"));
@@ -395,10 +477,11 @@ fn a_buffer_that_karpenter_cannot_place_is_given_up_when_that_lasts() {
     scene.node("a", "r1", 2);
     scene.after(0);
     scene.after(1);
+    let name = scene.named("CapacityBuffer", "pd-pair-0-1-prefill");
     let buffer = |message: &str| {
         let condition =
             json!({ "type": "Provisioning", "status": "False", "reason": "RequiresNewCapacity", "message": message });
-        json!({ "metadata": { "name": "pd-pair-0-1-prefill" }, "status": { "conditions": [condition] } })
+        json!({ "metadata": { "name": name }, "status": { "conditions": [condition] } })
     };
     scene.conditions = vec![buffer("2/2 virtual pods required new capacity")];
     scene.after(61);

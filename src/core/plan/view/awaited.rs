@@ -148,6 +148,11 @@ impl AwaitedObjects {
         matches!(self, Self::Seen(kinds) if !kinds.contains_key(&AwaitedKind::of(kind)))
     }
 
+    /// Reports whether the API server is known not to serve a kind.
+    pub(in crate::plan) fn knows_no(&self, kind: ObjectKind) -> bool {
+        matches!(self, Self::Seen(kinds) if matches!(kinds.get(&AwaitedKind::of(kind)), Some(SeenKind::NotServed)))
+    }
+
     /// Returns the conditions of objects of a kind that belong together: of the first with one that is not True, else of the last.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::model::provision::PROVISION_BY;
-use crate::model::{Coordination, Group, Provision, ProvisionBy};
+use crate::model::{Batching, Coordination, Group, Provision, ProvisionBy, names};
 use crate::rules::violation::{quoted, supported};
 use crate::rules::{Cause, Known, Need, Report, World};
 
@@ -12,7 +12,8 @@ pub(super) fn that_request(group: &Group) -> impl Iterator<Item = (&Coordination
     group.coordinations.iter().filter_map(|coordination| Some((coordination, coordination.provision()?)))
 }
 
-/// Requires a known kind, a class and times, where they have an effect; warns where no request is made or served.
+/// Requires a known kind, a class and times, where they have an effect; warns where no request is made or served, and where Kueue
+/// may make one as well.
 pub(super) fn provision(group: &Group, world: &World, report: &mut Report) {
     for coordination in &group.coordinations {
         let (Some(written), subject) = (&coordination.written_provision, coordination.display_name()) else { continue };
@@ -41,6 +42,26 @@ pub(super) fn provision(group: &Group, world: &World, report: &mut Report) {
             }
             Known::Unknown => report.not_judged(&subject, at, &Need::Served(kind)),
         }
+        coordination.batchings.iter().for_each(|batching| queued(group, (coordination, batching), world, report));
+    }
+}
+
+/// Warns of each role whose pods Kueue queues: its admission checks may request nodes for them.
+fn queued(group: &Group, of: (&Coordination, &Batching), world: &World, report: &mut Report) {
+    let (coordination, batching) = of;
+    for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
+        let Some(key) = &role.workload.key else { continue };
+        let Some(queue) = world.workload(key).present().and_then(|workload| workload.queue.as_deref()) else {
+            continue;
+        };
+        let detail = format!(
+            "Kueue queues the pods of {} {:?} ({}={queue}): an admission check of the queue that requests nodes asks for them by \
+             workload, and rolegate requests none for pods that were admitted so; take the check off the queue",
+            key.kind.as_str(),
+            key.name,
+            names::KUEUE_QUEUE
+        );
+        report.warn(&role.name, coordination.path_of(&role.name), Cause::Notice, None, detail);
     }
 }
 
