@@ -187,7 +187,6 @@ pub const OF_DOCTOR: &[Right] = &[
         "Containment of a stolen token.",
     ),
     of(&["authorization.k8s.io"], &["subjectaccessreviews"], &["create"], "Rights of the replicas."),
-    of(&["resource.k8s.io"], DEVICES, &["list", "watch"], "The same, for pods that ask for devices (DRA)."),
     of(&[""], &["namespaces"], &["get", "list"], "Namespaces of the webhooks."),
     of(&[""], &["pods"], &["list"], "Pods that are held for a missing group."),
     of(&["apps"], &["deployments", "statefulsets"], &["list"], "The groups of these pods."),
@@ -199,6 +198,7 @@ pub const OF_DOCTOR: &[Right] = &[
     of(&["kai.scheduler"], &["topologies"], &["list"], "The same."),
     of(&["autoscaling"], &["horizontalpodautoscalers"], &["list"], "Conflicting autoscalers."),
     of(&[""], &["services"], &["list"], "Addresses of pods."),
+    of(&["resource.k8s.io"], DEVICES, &["list"], "Devices that placement counts."),
     Right {
         groups: &[""],
         resources: &["serviceaccounts", "services"],
@@ -249,7 +249,6 @@ pub const OF_UNINSTALL: &[Right] = &[
         &["list", "delete"],
         "The policy that holds pods without the webhook.",
     ),
-    of(&["resource.k8s.io"], DEVICES, &["list", "watch"], "The same, for pods that ask for devices (DRA)."),
     of(&[""], &["namespaces"], &["list"], "Namespaces of other rolegates."),
     of(&[""], &["pods"], &["list", "patch"], "Gates of held pods."),
     of(&["apps"], &["statefulsets"], &["list", "patch"], "Partitions of frozen workloads."),

@@ -267,9 +267,10 @@ async fn every_right_is_used_and_none_is_missing() {
     let mut together = Group::new("together").role("main", 2, 2).object();
     together["spec"]["coordination"] = json!([{ "name": "one", "strategy": { "affinityScheduling": affinity } }]);
     assert_eq!(stage.post(GROUPS, "rolebasedgroups", &together).await.code, 201);
-    // So are claims of volumes, where pods have some.
+    // So are claims of volumes and of devices, where pods have some.
     let volumes = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
-    let together = Group::new("together").role("main", 2, 2).template(&json!({ "spec": { "volumes": volumes } }));
+    let devices = json!([{ "name": "gpus", "resourceClaimTemplateName": "gpus" }]);
+    let together = Group::new("together").role("main", 2, 2).template(&json!({ "spec": { "volumes": volumes, "resourceClaims": devices } }));
     stage.create_sets(&together).await;
     let group = Group::new("llm").role("prefill", 20, 2).role("decode", 10, 1);
     stage.deploy(&group).await;
