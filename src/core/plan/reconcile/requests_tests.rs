@@ -301,6 +301,7 @@ fn by_a_kind_that_is_not_served_nothing_is_requested_and_that_is_told() {
         "the API server serves no CapacityBuffer: its definition capacitybuffers.autoscaling.x-k8s.io is not there";
     assert!(scene.message().ends_with(&format!("no nodes are requested, since {why}")), "{}", scene.message());
     scene.are_served = true;
+    scene.after(0);
     assert_eq!(scene.after(1), each("make", &objects(0, 1)));
 }
 
