@@ -243,7 +243,7 @@ impl Case {
         let sorts = dice.within(1, 2);
         case.sorts = (0..sorts).map(|_| sort(dice, case.classes.len())).collect();
         // Pods of one sort stand together, as the pods of a role do.
-        case.batch = (0..sorts).flat_map(|sort| vec![sort; dice.within(1, 6 / sorts)]).collect();
+        case.batch = (0..sorts).flat_map(|sort| vec![sort; dice.within(1, 5 / sorts)]).collect();
         if case.batch.len() == 1 {
             case.batch.push(0);
         }
@@ -266,7 +266,7 @@ impl Case {
         let name = self.node_name(node);
         let reach = if dice.hits(1) { Reach::Selected(node) } else { Reach::Node(node) };
         if self.nodes[node].plugin.unwrap_or_default() == 0 && dice.hits(85) {
-            let count = dice.pick(&[1, 2, 2, 4, 4, 4, 6, 8]);
+            let count = dice.pick(&[2, 4, 4, 6, 8, 8]);
             let (model, tainted) = (dice.pick(&MODELS), dice.hits(25));
             let mut devices: Vec<_> =
                 (0..count).map(|at| device(dice, &format!("gpu-{at}"), Some(model), tainted, at * 2 / count)).collect();
@@ -277,7 +277,7 @@ impl Case {
             }
             self.pool(dice, GPU, &name, reach, devices);
         }
-        if dice.hits(40) {
+        if dice.hits(65) {
             let count = dice.within(1, 2);
             let tainted = dice.hits(15);
             let devices = (0..count).map(|at| device(dice, &format!("nic-{at}"), None, tainted, at * 2 / count));
@@ -395,7 +395,7 @@ fn node(dice: &mut Dice, racks: usize) -> Node {
         2 => Some(0),
         _ => None,
     };
-    Node { rack: dice.below(racks), cpu: dice.within(3, 16), plugin }
+    Node { rack: dice.below(racks), cpu: dice.within(6, 16), plugin }
 }
 
 fn device(dice: &mut Dice, name: &str, model: Option<&'static str>, tainted: bool, root: usize) -> Device {
@@ -442,9 +442,9 @@ fn condition(dice: &mut Dice) -> Condition {
 }
 
 fn sort(dice: &mut Dice, classes: usize) -> Sort {
-    let mut sort = Sort { cpu: dice.below(5), ..Sort::default() };
+    let mut sort = Sort { cpu: dice.below(4), ..Sort::default() };
     match dice.below(10) {
-        0..=2 => sort.extended = dice.pick(&[1, 1, 2, 4]),
+        0..=2 => sort.extended = dice.pick(&[1, 1, 2, 2, 4]),
         3 => {
             sort.extended = dice.within(1, 2);
             sort.claims.push(claim(dice, classes));
@@ -458,12 +458,12 @@ fn sort(dice: &mut Dice, classes: usize) -> Sort {
 
 fn claim(dice: &mut Dice, classes: usize) -> Claim {
     let mut claim = Claim::default();
-    for _ in 0..dice.pick(&[1, 1, 1, 2, 2, 3]) {
+    for _ in 0..dice.pick(&[1, 1, 1, 1, 2, 2, 3]) {
         let count = if dice.hits(20) { dice.within(2, 3) } else { 1 };
         let alternatives = (0..count).map(|_| alternative(dice, classes)).collect();
         claim.requests.push(Request { alternatives });
     }
-    for _ in 0..dice.pick(&[0, 0, 1, 1, 2]) {
+    for _ in 0..dice.pick(&[0, 0, 0, 1, 1, 2]) {
         let attribute = dice.pick(&["example.com/root", "example.com/root", "gpu.example.com/model", "example.com/healthy"]);
         let mut requests = Vec::new();
         if dice.hits(50) {
@@ -481,13 +481,13 @@ fn claim(dice: &mut Dice, classes: usize) -> Claim {
 
 fn alternative(dice: &mut Dice, classes: usize) -> Alternative {
     // GPUs half of the time.
-    let class = if dice.hits(40) { 0 } else { dice.below(classes) };
+    let class = if dice.hits(50) { 0 } else { dice.below(classes) };
     let mut conditions = Vec::new();
     if dice.hits(2) {
         conditions.push(Condition::Unguarded(MODELS[0]));
-    } else if dice.hits(30) {
+    } else if dice.hits(25) {
         conditions.push(condition(dice));
     }
-    let count = if dice.hits(10) { None } else { Some(dice.pick(&[1, 1, 1, 2, 2, 4])) };
+    let count = if dice.hits(10) { None } else { Some(dice.pick(&[1, 1, 1, 1, 2, 2, 4])) };
     Alternative { class, conditions, count, tolerates: dice.hits(20) }
 }
