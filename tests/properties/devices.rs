@@ -72,16 +72,15 @@ fn object_of(sort: ObjectSort, number: u32, mut shape: u64) -> DeviceObject {
             DeviceObject::Template(read(json!({ "metadata": metadata, "spec": { "spec": claim_spec(shape) } })))
         }
         ObjectSort::Claim => {
-            let device = |shape: &mut u64| {
-                json!({ "driver": "gpu.example.com", "pool": chosen(shape, &["a1", "a2", "b1"]), "device": format!("gpu-{}", choice(shape, 4)) })
-            };
+            let device = |shape: &mut u64| json!({ "driver": "gpu.example.com", "pool": chosen(shape, &["a1", "a2", "b1"]), "device": format!("gpu-{}", choice(shape, 4)) });
             let spec = claim_spec(shape);
             let status = if choice(shape, 4) == 0 {
                 json!({})
             } else {
                 let results: Vec<_> = (0..choice(shape, 4)).map(|_| device(shape)).collect();
                 let users: Vec<_> = (0..choice(shape, 3)).map(|user| json!({ "uid": user.to_string() })).collect();
-                let here = json!({ "key": "metadata.name", "operator": "In", "values": [chosen(shape, &["a1", "a2", "b1"])] });
+                let here =
+                    json!({ "key": "metadata.name", "operator": "In", "values": [chosen(shape, &["a1", "a2", "b1"])] });
                 let nodes = json!({ "nodeSelectorTerms": [{ "matchFields": [here] }] });
                 json!({ "allocation": { "devices": { "results": results }, "nodeSelector": nodes }, "reservedFor": users })
             };
@@ -114,7 +113,8 @@ fn slice(number: u32, shape: &mut u64) -> rolegate::api::device::ResourceSlice {
     let of_own = choice(shape, 8) == 0;
     let device = |at: u64, shape: &mut u64| {
         let memory = json!({ "value": chosen(shape, &["40Gi", "80Gi"]) });
-        let mut device = json!({ "name": format!("gpu-{}", from + at), "attributes": {}, "capacity": { "memory": memory } });
+        let mut device =
+            json!({ "name": format!("gpu-{}", from + at), "attributes": {}, "capacity": { "memory": memory } });
         if choice(shape, 4) > 0 {
             device["attributes"]["model"] = json!({ "string": chosen(shape, &["a100", "h100"]) });
             device["attributes"]["root"] = json!({ "int": choice(shape, 2) });
@@ -203,7 +203,8 @@ fn answers(room: &Room, asked: &[Arc<Needs>]) -> Vec<String> {
         }
     };
     let alone = asked.iter().map(|one| goes(std::slice::from_ref(one)));
-    let next = asked.iter().zip(asked.iter().skip(1)).map(|(one, next)| goes(&[one.clone(), one.clone(), next.clone()]));
+    let next =
+        asked.iter().zip(asked.iter().skip(1)).map(|(one, next)| goes(&[one.clone(), one.clone(), next.clone()]));
     let users = ["0", "1"].map(|user| format!("{}", room.devices().allocated_to(user)));
     alone.chain(next).chain(users).collect()
 }

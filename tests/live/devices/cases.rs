@@ -188,15 +188,16 @@ impl Condition {
         match self {
             Self::Driver(driver) => format!(r#"device.driver == "{driver}""#),
             Self::Model(model) => format!(r#"{gpu} && device.attributes["{GPU}"].model == "{model}""#),
-            Self::Memory(least) => format!(
-                r#"{gpu} && device.capacity["{GPU}"].memory.compareTo(quantity("{least}Gi")) >= 0"#
-            ),
+            Self::Memory(least) => {
+                format!(r#"{gpu} && device.capacity["{GPU}"].memory.compareTo(quantity("{least}Gi")) >= 0"#)
+            }
             Self::Root(root) => format!(r#"device.attributes["example.com"].?root.orValue("") == "{root}""#),
             Self::Before(version) => {
                 format!(r#"{gpu} && device.attributes["{GPU}"].version.isLessThan(semver("{version}"))"#)
             }
             Self::Healthy => {
-                r#"has(device.attributes["example.com"].healthy) && device.attributes["example.com"].healthy"#.to_owned()
+                r#"has(device.attributes["example.com"].healthy) && device.attributes["example.com"].healthy"#
+                    .to_owned()
             }
             Self::Unguarded(model) => format!(r#"device.attributes["{GPU}"].model == "{model}""#),
         }
@@ -361,9 +362,7 @@ impl Case {
     /// Returns the devices of a node in the order in which they are tried, each with its driver; and whether a pool of it changes.
     pub fn devices(&self, node: usize) -> (Vec<(&'static str, &Device)>, bool) {
         let mut slices: Vec<_> = self.slices.iter().filter(|slice| slice.reaches(node)).collect();
-        slices.sort_by(|one, other| {
-            (one.driver, &one.pool, &one.name).cmp(&(other.driver, &other.pool, &other.name))
-        });
+        slices.sort_by(|one, other| (one.driver, &one.pool, &one.name).cmp(&(other.driver, &other.pool, &other.name)));
         let pool = |slice: &Slice| (slice.driver, slice.pool.clone());
         let (mut devices, mut broken) = (Vec::new(), false);
         for slice in &slices {
@@ -399,7 +398,9 @@ fn node(dice: &mut Dice, racks: usize) -> Node {
 }
 
 fn device(dice: &mut Dice, name: &str, model: Option<&'static str>, tainted: bool, root: usize) -> Device {
-    let taint = |dice: &mut Dice, percent| (tainted && dice.hits(percent)).then(|| dice.pick(&["NoSchedule", "NoExecute", "None"]));
+    let taint = |dice: &mut Dice, percent| {
+        (tainted && dice.hits(percent)).then(|| dice.pick(&["NoSchedule", "NoExecute", "None"]))
+    };
     Device {
         name: name.to_owned(),
         model: if dice.hits(8) { MODELS[1] } else { model.unwrap_or(MODELS[0]) },
@@ -464,12 +465,14 @@ fn claim(dice: &mut Dice, classes: usize) -> Claim {
         claim.requests.push(Request { alternatives });
     }
     for _ in 0..dice.pick(&[0, 0, 0, 1, 1, 2]) {
-        let attribute = dice.pick(&["example.com/root", "example.com/root", "gpu.example.com/model", "example.com/healthy"]);
+        let attribute =
+            dice.pick(&["example.com/root", "example.com/root", "gpu.example.com/model", "example.com/healthy"]);
         let mut requests = Vec::new();
         if dice.hits(50) {
             for (at, request) in claim.requests.iter().enumerate() {
                 if dice.hits(60) {
-                    let of = (request.alternatives.len() > 1 && dice.hits(40)).then(|| dice.below(request.alternatives.len()));
+                    let of = (request.alternatives.len() > 1 && dice.hits(40))
+                        .then(|| dice.below(request.alternatives.len()));
                     requests.push((at, of));
                 }
             }

@@ -75,7 +75,10 @@ async fn the_scheduler_agrees_about_devices() {
         println!("{}", all.iter().map(count).collect::<Vec<_>>().join(", "));
     }
     let count = |outcome| all.get(&outcome).map_or(0, Vec::len);
-    assert!(count(Outcome::Bound) > numbers.len() / 4 && count(Outcome::NoPlace) > numbers.len() / 20, "they show nothing");
+    assert!(
+        count(Outcome::Bound) > numbers.len() / 4 && count(Outcome::NoPlace) > numbers.len() / 20,
+        "they show nothing"
+    );
     assert!(count(Outcome::NotModelled) * 10 <= numbers.len(), "{all:?}");
     for disagreement in [Outcome::Missed, Outcome::NotBound] {
         assert_eq!(all.get(&disagreement), None, "{disagreement:?}");
@@ -142,7 +145,10 @@ async fn outcome(stage: &Stage, case: &Case, answer: &Answer, left: Option<Wante
         let placed = answer.batch.iter().flat_map(|placement| &placement.nodes).zip(&case.batch);
         placed.filter(|(of, _)| ***of == *node).for_each(|(_, sort)| counts[*sort] += 1);
         let expected = holds(case, at(&node), &released, &counts);
-        println!("case {}: {name} (sort {sort}) is not bound to {node}, {counts:?} with {released:?}: {why:?}; the search expects {expected}", case.number);
+        println!(
+            "case {}: {name} (sort {sort}) is not bound to {node}, {counts:?} with {released:?}: {why:?}; the search expects {expected}",
+            case.number
+        );
         return Outcome::NotBound;
     }
     if answer.batch.is_some() {

@@ -52,7 +52,8 @@ impl Case {
             Some(object(API, "DeviceTaintRule", &name).spec(json!({ "deviceSelector": selector, "taint": taint })))
         });
         let sorts = self.sorts.iter().enumerate();
-        let templates = sorts.flat_map(|(sort, spec)| spec.claims.iter().enumerate().map(move |(at, claim)| (sort, at, claim)));
+        let templates =
+            sorts.flat_map(|(sort, spec)| spec.claims.iter().enumerate().map(move |(at, claim)| (sort, at, claim)));
         let templates = templates.map(|(sort, at, claim)| {
             let mut template = object(API, "ResourceClaimTemplate", &self.template(sort, at))
                 .spec(json!({ "spec": { "devices": self.claim(claim) } }));

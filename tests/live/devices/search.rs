@@ -106,7 +106,8 @@ impl<'a> Seat<'a> {
         let free = devices.iter().enumerate().filter(|(_, (_, device))| !device.taken);
         let free = free.fold(0, |free, (at, _)| free | 1 << at);
         let others = case.others.iter().filter(|other| other.node == node);
-        let (cpu, extended) = others.fold((0, 0), |(cpu, extended), other| (cpu + other.cpu, extended + other.extended));
+        let (cpu, extended) =
+            others.fold((0, 0), |(cpu, extended), other| (cpu + other.cpu, extended + other.extended));
         let shape = &case.nodes[node];
         let plugin = shape.plugin.filter(|amount| *amount > 0).map(|amount| amount - extended);
         let mut of_sorts = vec![0; case.sorts.len()];

@@ -55,7 +55,8 @@ fn slice(stage: &Stage, node: &str) {
 
 /// A group whose pods ask for four devices each, by a claim.
 fn with_claims(name: &str, prefill: u32, decode: u32) -> Group {
-    let container = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": { "claims": [{ "name": "gpus" }] } });
+    let container =
+        json!({ "name": "main", "image": "registry.invalid/x:1", "resources": { "claims": [{ "name": "gpus" }] } });
     let claims = json!([{ "name": "gpus", "resourceClaimTemplateName": "four" }]);
     group(name, prefill, decode).template(&json!({ "spec": { "resourceClaims": claims, "containers": [container] } }))
 }
@@ -64,7 +65,8 @@ fn with_claims(name: &str, prefill: u32, decode: u32) -> Group {
 async fn take(stage: &Stage, name: &str, node: &str) {
     let request = json!({ "name": "gpus", "exactly": { "deviceClassName": class(stage), "count": EIGHT } });
     create(stage, &object(API, "ResourceClaim", name).spec(json!({ "devices": { "requests": [request] } })));
-    let device = |at: usize| json!({ "request": "gpus", "driver": DRIVER, "pool": node, "device": format!("gpu-{at}") });
+    let device =
+        |at: usize| json!({ "request": "gpus", "driver": DRIVER, "pool": node, "device": format!("gpu-{at}") });
     let here = json!({ "key": "metadata.name", "operator": "In", "values": [node] });
     let allocation = json!({
         "devices": { "results": (0..EIGHT).map(device).collect::<Vec<_>>() },
