@@ -134,7 +134,7 @@ impl Case {
                 None => written["allocationMode"] = json!("All"),
             }
             if one.tolerates {
-                written["tolerations"] = json!([{ "key": TAINT, "operator": "Exists" }]);
+                written["tolerations"] = json!([{ "key": TAINT, "operator": "Exists", "effect": "NoSchedule" }]);
             }
             written
         };

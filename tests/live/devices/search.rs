@@ -23,6 +23,7 @@ struct Seat<'a> {
     /// The released pods that go here, by sort.
     released: Vec<usize>,
     steps: &'a Cell<u64>,
+    ended: Cell<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +113,17 @@ impl<'a> Seat<'a> {
         let plugin = shape.plugin.filter(|amount| *amount > 0).map(|amount| amount - extended);
         let mut of_sorts = vec![0; case.sorts.len()];
         released.iter().filter(|(_, at)| *at == node).for_each(|(sort, _)| of_sorts[*sort] += 1);
-        Self { case, devices, is_broken, free, cpu: shape.cpu.saturating_sub(cpu), plugin, released: of_sorts, steps }
+        Self {
+            case,
+            devices,
+            is_broken,
+            free,
+            cpu: shape.cpu.saturating_sub(cpu),
+            plugin,
+            released: of_sorts,
+            steps,
+            ended: Cell::new(false),
+        }
     }
 
     fn takes(&self, counts: &[usize], in_any_order: bool) -> bool {
@@ -175,6 +186,7 @@ impl<'a> Seat<'a> {
 
     fn first(&self, claims: &[Claim], free: Free) -> Option<Free> {
         let mut found = None;
+        self.ended.set(false);
         self.claim(claims, free, &mut |free| {
             found = Some(free);
             true
@@ -187,6 +199,7 @@ impl<'a> Seat<'a> {
         if failed.contains(&(pods.len(), free)) {
             return false;
         }
+        self.ended.set(false);
         let found = self.claim(pod, free, &mut |free| self.some_way(rest, free, failed));
         if !found {
             failed.insert((pods.len(), free));
@@ -235,7 +248,7 @@ impl<'a> Seat<'a> {
         accept: &mut dyn FnMut(Free) -> bool,
     ) -> bool {
         self.steps.set(self.steps.get() + 1);
-        if self.steps.get() > STEPS {
+        if self.steps.get() > STEPS || self.ended.get() {
             return false;
         }
         if count == 0 {
@@ -245,13 +258,20 @@ impl<'a> Seat<'a> {
         for (position, device) in from.iter().enumerate() {
             let (_, facts) = self.devices[*device];
             let taints = [facts.taint, facts.rule];
-            let keeps_away = taints.iter().flatten().any(|effect| *effect != "None") && !one.tolerates;
+            let keeps_away = taints.iter().flatten().any(|effect| match *effect {
+                "NoExecute" => true,
+                "NoSchedule" => !one.tolerates,
+                _ => false,
+            });
             if free & (1 << device) == 0 || keeps_away {
                 continue;
             }
             picked.push(Pick { request: at.request, alternative: at.alternative, device: *device });
-            let found = at.claim.constraints.iter().all(|constraint| self.is_kept(constraint, picked))
-                && self.some(at, &from[position + 1..], count - 1, free & !(1 << device), picked, accept);
+            let is_kept = at.claim.constraints.iter().all(|constraint| self.is_kept(constraint, picked));
+            // A constraint that a request for all breaks ends the search of kube-scheduler.
+            self.ended.set(self.ended.get() || (!is_kept && one.count.is_none()));
+            let found =
+                is_kept && self.some(at, &from[position + 1..], count - 1, free & !(1 << device), picked, accept);
             picked.pop();
             if found {
                 return true;
