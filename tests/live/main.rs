@@ -23,6 +23,7 @@ mod markdown;
 mod adopt;
 mod certificates;
 mod commands;
+mod devices;
 mod docs;
 mod e2e;
 mod elastic;

@@ -14,6 +14,7 @@
 mod any_object;
 mod apart;
 mod carriers;
+mod devices;
 mod discovery;
 mod fuzzed;
 mod gangs;

@@ -3,6 +3,7 @@
 
 mod apart;
 mod deadlocks;
+mod devices;
 mod discovery;
 mod domains;
 mod encodings;

@@ -60,7 +60,7 @@ pub struct Want {
 /// Returns the devices that stay free after all claims are allocated; `None` if they cannot be.
 pub fn allocate(devices: &[Offered], free: Bits, claims: &[Wanted]) -> Option<Bits> {
     let same = claims.iter().map(|claim| vec![Held::default(); claim.same.len()]).collect();
-    let mut search = Search { devices, claims, free, same, steps: STEPS };
+    let mut search = Search { devices, claims, free, same, steps: STEPS, is_ended: false };
     search.request(At::default()).then_some(search.free)
 }
 
@@ -80,6 +80,8 @@ struct Search<'a> {
     /// By claim and constraint.
     same: Vec<Vec<Held>>,
     steps: u32,
+    /// A request for all devices breaks a constraint: kube-scheduler then gives up, whatever alternatives there are.
+    is_ended: bool,
 }
 
 /// The devices under a constraint, and the value that they have.
@@ -95,7 +97,7 @@ impl Search<'_> {
         let Some(alternatives) = claim.requests.get(at.request) else {
             return self.request(At { claim: at.claim + 1, ..At::default() });
         };
-        (0..alternatives.len()).any(|alternative| self.alternative(at, alternative))
+        (0..alternatives.len()).any(|alternative| !self.is_ended && self.alternative(at, alternative))
     }
 
     fn alternative(&mut self, at: At, alternative: usize) -> bool {
@@ -124,7 +126,7 @@ impl Search<'_> {
             return self.request(At { request: at.request + 1, ..at });
         }
         for device in from..self.devices.len() {
-            if self.steps == 0 {
+            if self.steps == 0 || self.is_ended {
                 return false;
             }
             if !self.take(at, alternative, want, device) {
@@ -145,6 +147,8 @@ impl Search<'_> {
             return self.request(At { request: at.request + 1, ..at });
         };
         if !self.take(at, alternative, want, *device) {
+            let may_be_had = |offered: &Offered| self.free & (1 << *device) != 0 && offered.usable & want.bit != 0;
+            self.is_ended |= self.devices.get(*device).is_some_and(may_be_had);
             return false;
         }
         if self.all(At { has: at.has + 1, ..at }, alternative, want, rest) {
