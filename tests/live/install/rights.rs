@@ -270,7 +270,9 @@ async fn every_right_is_used_and_none_is_missing() {
     // So are claims of volumes and of devices, where pods have some.
     let volumes = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
     let devices = json!([{ "name": "gpus", "resourceClaimTemplateName": "gpus" }]);
-    let together = Group::new("together").role("main", 2, 2).template(&json!({ "spec": { "volumes": volumes, "resourceClaims": devices } }));
+    let together = Group::new("together")
+        .role("main", 2, 2)
+        .template(&json!({ "spec": { "volumes": volumes, "resourceClaims": devices } }));
     stage.create_sets(&together).await;
     let group = Group::new("llm").role("prefill", 20, 2).role("decode", 10, 1);
     stage.deploy(&group).await;

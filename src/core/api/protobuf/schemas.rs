@@ -77,10 +77,13 @@ const POD_SPEC: Message = Message(&[
     field(32, "overhead", Kind::QuantityMap),
     field(33, "topologySpreadConstraints", Kind::Messages(&SPREAD_CONSTRAINT)),
     field(38, "schedulingGates", Kind::Messages(&SCHEDULING_GATE)),
-    field(39, "resourceClaims", Kind::Messages(&NOTHING)),
+    field(39, "resourceClaims", Kind::Messages(&POD_RESOURCE_CLAIM)),
     field(40, "resources", Kind::Message(&RESOURCES)),
     field(43, "schedulingGroup", Kind::Message(&SCHEDULING_GROUP)),
 ]);
+
+const POD_RESOURCE_CLAIM: Message =
+    Message(&[field(3, "resourceClaimName", Kind::Text), field(4, "resourceClaimTemplateName", Kind::Text)]);
 
 /// A message of which only the presence is read.
 const NOTHING: Message = Message(&[]);

@@ -200,11 +200,16 @@ impl<'a> Demand<'a> {
         self.dimensions.iter().map(|(name, _)| name)
     }
 
-    /// Returns the number of devices of a counted request that each pod of a sort asks for.
+    /// Returns the number of devices of a counted request, or for a resource, that each pod of a sort asks for.
     pub fn amount(&self, sort: usize, dimension: &str) -> i64 {
+        let Some(sort) = self.sorts.get(sort) else { return 0 };
         let position = self.dimensions.iter().position(|(name, _)| **name == *dimension);
-        let amount = position.and_then(|position| self.sorts.get(sort)?.amounts.get(&position));
-        amount.copied().unwrap_or_default()
+        let of_claims = position.and_then(|position| sort.amounts.get(&position)).copied();
+        let of_resource = || {
+            let (_, want) = sort.extended.iter().find(|(resource, _)| **resource == *dimension)?;
+            i64::try_from(want.count?).ok()
+        };
+        of_claims.or_else(of_resource).unwrap_or_default()
     }
 
     /// Returns the position of what pods ask for; 0 for nothing.
@@ -333,22 +338,9 @@ impl<'a> Demand<'a> {
         *values.entry(value.clone()).or_insert(next)
     }
 
-    /// Returns what a node offers. `reserved` are the sorts of pods that are to come there before those of the question, with
-    /// claims that are not allocated yet.
-    pub fn offer(&self, view: &impl NodeView, reserved: &[usize]) -> Rc<Offer> {
-        let (node, _) = self.node(view);
-        if reserved.is_empty() {
-            return self.interned(node);
-        }
-        let offer = self.interned(node.clone());
-        let mut counts = vec![0; self.sorts.len()];
-        for sort in reserved {
-            counts.get_mut(*sort).into_iter().for_each(|count| *count += 1);
-        }
-        // Only devices that stay free in whatever order are sure.
-        let free = offer.states(&counts).map_or(0, |states| states.iter().fold(Bits::MAX, |all, state| all & state));
-        // Devices of several nodes are counted for all of these together.
-        self.interned(Node { free: (free | node.several) & node.free, ..node })
+    /// Returns what a node offers.
+    pub fn offer(&self, view: &impl NodeView) -> Rc<Offer> {
+        self.interned(self.node(view).0)
     }
 
     /// Returns the devices of several nodes that a node reaches and requests may select, each by a number of its own.
@@ -369,14 +361,25 @@ impl<'a> Demand<'a> {
         u32::try_from(shared.fold(0, u64::saturating_add)).unwrap_or(u32::MAX)
     }
 
-    /// Returns the devices that one pod's claims get on a node, if they can be allocated there.
-    pub fn allocation(&self, view: &impl NodeView, reserved: &[usize], sort: usize) -> Option<Vec<Found<'a>>> {
-        let offer = self.offer(view, reserved);
-        let after = offer.allocated(offer.node.free, sort)?;
-        let taken = offer.node.free & !after;
-        let (_, devices) = self.node(view);
+    /// Returns the devices that one pod's claims get on a node after those of pods that are to come there, by their positions in
+    /// the demand, if they can be allocated.
+    pub fn allocation(&self, view: &impl NodeView, before: &[usize], sort: usize) -> Option<Vec<Found<'a>>> {
+        let (node, devices) = self.node(view);
+        let offer = self.interned(node);
+        // Only devices that stay free in whatever order are sure.
+        let free = offer.states(&self.counts(before))?.iter().fold(Bits::MAX, |all, state| all & state);
+        let taken = free & !offer.allocated(free, sort)?;
         let is_taken = |(position, _): &(usize, Found<'a>)| taken & (1 << position) != 0;
         Some(devices.into_iter().enumerate().filter(is_taken).map(|(_, found)| found).collect())
+    }
+
+    /// Returns the number of pods of each sort.
+    pub fn counts(&self, sorts: &[usize]) -> Vec<u32> {
+        let mut counts = vec![0; self.sorts.len()];
+        for sort in sorts {
+            counts.get_mut(*sort).into_iter().for_each(|count| *count += 1);
+        }
+        counts
     }
 
     fn interned(&self, node: Node) -> Rc<Offer> {

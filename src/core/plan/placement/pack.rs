@@ -37,12 +37,10 @@ pub struct Bin {
 #[derive(Clone, Debug)]
 pub struct PutDevices {
     pub offer: Rc<Offer>,
-    /// The number of pods by position of their claims in the demand.
+    /// The number of pods, and of pods that are to come, by position of their claims in the demand.
     pub pods: Vec<u32>,
     /// The devices that other nodes reach as well.
     pub shared: Rc<[usize]>,
-    /// The demands of pods that are to come before those of the question.
-    pub reserved: Rc<[usize]>,
 }
 
 impl PutDevices {

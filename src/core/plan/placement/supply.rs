@@ -59,7 +59,7 @@ impl<'a> Counted<'a> {
     /// Returns the allocatable and the free amount of a node.
     pub fn node(&self, node: &NodeRoom, facts: &NodeFacts, name: &str) -> (i64, i64) {
         let offer = (!self.supply.demand.is_empty()).then(|| self.supply.offer(node, facts));
-        let of_devices = offer.and_then(|offer| offer.amounts(&self.supply.demand, name));
+        let of_devices = offer.and_then(|offer| self.supply.devices(&offer, facts, name));
         of_devices.unwrap_or_else(|| (node.allocatable(name), node.free(name)))
     }
 
@@ -107,7 +107,7 @@ impl<'a> Supply<'a> {
     pub(super) fn bin(&self, node: &NodeRoom, facts: &NodeFacts, takes: Vec<bool>) -> Bin {
         let offer = (!self.demand.is_empty()).then(|| self.offer(node, facts));
         let free = |name: &Arc<str>| {
-            let of_devices = offer.as_ref().and_then(|offer| offer.amounts(&self.demand, name));
+            let of_devices = offer.as_ref().and_then(|offer| self.devices(offer, facts, name));
             of_devices.map_or_else(|| node.free(name), |(_, free)| free)
         };
         Bin {
@@ -117,15 +117,25 @@ impl<'a> Supply<'a> {
             takes,
             devices: offer.map(|offer| PutDevices {
                 offer,
-                pods: Vec::new(),
+                pods: self.demand.counts(self.reserved_on(facts)),
                 shared: self.demand.shared(&NodeSight { node, facts }).into(),
-                reserved: self.reserved.get(&facts.name).map_or(&[][..], Vec::as_slice).into(),
             }),
         }
     }
 
+    /// Returns the usable devices of a dimension, and those that are free beside pods that are to come.
+    fn devices(&self, offer: &Offer, facts: &NodeFacts, name: &str) -> Option<(i64, i64)> {
+        let (usable, free) = offer.amounts(&self.demand, name)?;
+        let reserved = self.reserved_on(facts).iter().map(|sort| self.demand.amount(*sort, name));
+        Some((usable, free - reserved.sum::<i64>()))
+    }
+
+    fn reserved_on(&self, facts: &NodeFacts) -> &[usize] {
+        self.reserved.get(&facts.name).map_or(&[], Vec::as_slice)
+    }
+
     fn offer(&self, node: &NodeRoom, facts: &NodeFacts) -> Rc<Offer> {
-        self.demand.offer(&NodeSight { node, facts }, self.reserved.get(&facts.name).map_or(&[], Vec::as_slice))
+        self.demand.offer(&NodeSight { node, facts })
     }
 
     /// Adds that the pods on nodes with devices in common take no more of these than are free. `bins` are all nodes of the
@@ -143,9 +153,7 @@ impl<'a> Supply<'a> {
             let (Some(free), Some(taken)) = (free.get_mut(group), taken.get_mut(group)) else { continue };
             *free = put.offer.free_of_several().min(*free);
             let of = |(demand, pods): (usize, &u32)| self.demand.of_several(demand).saturating_mul(*pods);
-            let put_there = put.pods.iter().enumerate().map(of).fold(0, u32::saturating_add);
-            let reserved = put.reserved.iter().map(|demand| self.demand.of_several(*demand));
-            *taken = reserved.fold(taken.saturating_add(put_there), u32::saturating_add);
+            *taken = put.pods.iter().enumerate().map(of).fold(*taken, u32::saturating_add);
         }
         let free = free.iter().zip(&taken).map(|(free, taken)| free.saturating_sub(*taken)).collect();
         let domains = open.iter().map(|position| groups.get(*position).copied().flatten()).collect();

@@ -178,12 +178,7 @@ impl Pass<'_> {
         self.missing_pods(group, decision);
         self.surplus(group, decision);
         self.placed(decision);
-        self.memory.decided.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
-        self.memory.decided.stalled = conditions::says_stalled(&seen.status);
-        let paused = rollouts.stages.iter().filter(|stage| stage.pause.is_some()).count();
-        self.memory.decided.rollouts_paused = count(paused + decision.targets.pauses().count());
-        self.memory.decided.batches = states(group, view, decision);
-        self.memory.decided.segments = decision.elastic.as_ref().map(ElasticPlan::counts).unwrap_or_default();
+        self.remember_decided(group, &seen);
         self.remember_recoveries(&decision.recovery);
         self.released = self.memory.decided.release_timer.decided(view, decision, self.now);
         let reports = [
@@ -219,6 +214,18 @@ impl Pass<'_> {
         self.recover(group, &decision.recovery, snapshot);
         self.release_those_that_go(group, view, decision, snapshot);
         self.write_status(group, &seen, snapshot);
+    }
+
+    /// Remembers the figures of a decision.
+    fn remember_decided(&mut self, group: &Arc<Group>, seen: &Evaluation) {
+        let Evaluation { view, rollouts, decision, .. } = seen;
+        let paused = rollouts.stages.iter().filter(|stage| stage.pause.is_some()).count();
+        let decided = &mut self.memory.decided;
+        decided.held = decision.held.iter().map(|held| (held.reason, held.count())).collect();
+        decided.stalled = conditions::says_stalled(&seen.status);
+        decided.rollouts_paused = count(paused + decision.targets.pauses().count());
+        decided.batches = states(group, view, decision);
+        decided.segments = decision.elastic.as_ref().map(ElasticPlan::counts).unwrap_or_default();
     }
 
     fn release_those_that_go(
