@@ -106,9 +106,7 @@ async fn nothing_is_asked_for_where_it_is_not_allowed() {
     })
     .await;
     let said = "no nodes are requested, since rolegate runs without `--allow provision`";
-    scene.stage.until_said(&["explain", "group", "pd"], said).await;
-    scene.stage.until_said(&["explain", "pod", "pd-prefill-0"], said).await;
-    scene.stage.until_said(&["status", "pd"], said).await;
+    scene.statuses.until("it is said", |status| status.0.to_string().contains(said)).await;
     let written = Account::of(&scene.stage).counts();
     let asked = written.keys().filter(|what| what.contains("provisioningrequests") || what.contains("podtemplates"));
     assert_eq!(asked.count(), 0, "{written:?}");
