@@ -99,13 +99,13 @@ fn with_devices(mut room: Room, nodes: u32) -> Room {
         let metadata = json!({ "name": name, "namespace": "ns" });
         DeviceObject::Template(read(json!({ "metadata": metadata, "spec": { "spec": { "devices": claim } } })))
     };
-    let root = json!([{ "matchAttribute": "resource.kubernetes.io/pcieRoot" }]);
+    let at_a_root = json!([{ "matchAttribute": "resource.kubernetes.io/pcieRoot" }]);
     let mut objects = vec![
         DeviceObject::Class(read(json!({
             "metadata": { "name": "gpu" }, "spec": { "selectors": [{ "cel": { "expression": class } }] },
         }))),
         template("eight", json!({ "requests": [request(8)] })),
-        template("four-at-a-root", json!({ "requests": [request(4)], "constraints": root })),
+        template("four-at-a-root", json!({ "requests": [request(4)], "constraints": at_a_root })),
     ];
     for number in 0..nodes {
         let node = format!("node-{number}");

@@ -128,12 +128,12 @@ async fn judged(cases: Vec<Case>) -> Vec<(usize, Outcome)> {
     for (case, answer) in cases.iter().zip(&answers) {
         let names = wanted(case, answer);
         let left = stage.pods.now(|now| names.iter().find(|(name, ..)| !is_bound(name, now)).cloned());
-        outcomes.push((case.number, outcome(&stage, case, answer, left).await));
+        outcomes.push((case.number, outcome(&stage, case, answer, left)));
     }
     outcomes
 }
 
-async fn outcome(stage: &Stage, case: &Case, answer: &Answer, left: Option<Wanted>) -> Outcome {
+fn outcome(stage: &Stage, case: &Case, answer: &Answer, left: Option<Wanted>) -> Outcome {
     if answer.not_modelled {
         return Outcome::NotModelled;
     }

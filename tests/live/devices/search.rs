@@ -2,7 +2,7 @@
 //! with any devices. Nothing here is ours but the cases.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use super::cases::{Alternative, Case, Claim, Constraint, Device, Request, Sort};
 
@@ -297,8 +297,8 @@ impl<'a> Seat<'a> {
             let (driver, facts) = self.devices[pick.device];
             facts.value(driver, constraint.attribute)
         };
-        let values: BTreeMap<_, ()> = picked.iter().filter(about).map(|pick| (value(pick), ())).collect();
-        values.len() <= 1 && !values.contains_key(&None)
+        let values: BTreeSet<_> = picked.iter().filter(about).map(value).collect();
+        values.len() <= 1 && !values.contains(&None)
     }
 }
 

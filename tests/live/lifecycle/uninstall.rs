@@ -62,6 +62,27 @@ async fn the_shipped_files_go_as_they_came() {
     assert!(!ours.contains("rolegate"), "{ours}");
 }
 
+/// Makes a request for nodes.
+async fn request_for_nodes(stage: &Stage, plane: &ControlPlane) -> kube::Api<DynamicObject> {
+    let kind = CAPACITY_BUFFER;
+    define(
+        plane,
+        &loose_definition((kind.group, kind.version, kind.kind, kind.plural, "Namespaced"), &json!({})).to_string(),
+    );
+    let buffers = stage.objects(kind.group, kind.version, kind.kind);
+    let buffer = json!({
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
+        "metadata": { "name": "asks", "labels": { (REQUEST): "asks" } },
+        "spec": { "replicas": 3 },
+    });
+    eventually(PATIENT, "a buffer", async || {
+        let created = buffers.create(&PostParams::default(), &typed(buffer.clone())).await;
+        created.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
+    buffers
+}
+
 #[tokio::test]
 async fn nothing_is_held_after_it() {
     let plane = ControlPlane::own_with_groups().await;
@@ -80,23 +101,7 @@ async fn nothing_is_held_after_it() {
         if finalizers.iter().any(|one| one == TOPOLOGY_FINALIZER) { Ok(()) } else { Err(format!("{finalizers:?}")) }
     };
     eventually(PATIENT, "a topology with our finalizer", protected).await;
-    // A request for nodes.
-    let kind = CAPACITY_BUFFER;
-    define(
-        &plane,
-        &loose_definition((kind.group, kind.version, kind.kind, kind.plural, "Namespaced"), &json!({})).to_string(),
-    );
-    let buffers = stage.objects(kind.group, kind.version, kind.kind);
-    let buffer = json!({
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
-        "metadata": { "name": "asks", "labels": { (REQUEST): "asks" } },
-        "spec": { "replicas": 3 },
-    });
-    eventually(PATIENT, "a buffer", async || {
-        let created = buffers.create(&PostParams::default(), &typed(buffer.clone())).await;
-        created.map(drop).map_err(|error| error.to_string())
-    })
-    .await;
+    let buffers = request_for_nodes(&stage, &plane).await;
     // A rollout in the middle: frozen, and its user asked for partition 3.
     let frozen = Patch::Merge(json!({
         "metadata": { "annotations": { (USER_PARTITION): "3" } },

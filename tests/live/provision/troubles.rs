@@ -142,7 +142,7 @@ async fn a_leader_that_dies_between_release_and_binding_leaves_a_request_that_al
     first.kill().await;
     let _second = launch(&scene.stage).start().await;
     scene.stage.pods.until("all go", |now| now.count_all(Pod::is_released) == 15).await;
-    assert_eq!(scene.requests().await, [name.clone()]);
+    assert_eq!(scene.requests().await, std::slice::from_ref(&name));
     scene.lift_other_gates().await;
     scene.until_ready(1).await;
     scene.stage.pods.now(|now| assert!(now.all().all(|pod| pod.annotations[CONSUMES] == name), "{now}"));
