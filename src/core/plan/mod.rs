@@ -12,6 +12,7 @@ pub mod elastic;
 pub mod evaluate;
 pub mod gangs;
 pub mod marks;
+mod once;
 pub mod placement;
 pub mod provision;
 pub mod reconcile;

@@ -37,8 +37,9 @@ const WITHIN: &[(&str, &[Row])] = &[
         "plan",
         &[
             ("view", &[]),
-            ("devices", &[]),
-            ("placement", &["devices"]),
+            ("once", &[]),
+            ("devices", &["once"]),
+            ("placement", &["devices", "once"]),
             ("rollout", &["view"]),
             ("recovery", &["rollout", "view"]),
             ("provision", &["placement", "recovery", "view"]),

@@ -185,6 +185,11 @@ pub fn bears(toleration: &Toleration, taint: &Taint) -> bool {
     key && effect && value
 }
 
+/// Reports whether a taint keeps pods or claims away that do not tolerate it.
+pub fn keeps_away(taint: &Taint) -> bool {
+    matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute")
+}
+
 /// Compiled selectors by their text.
 #[derive(Clone, Debug, Default)]
 pub struct Compiled(BTreeMap<Arc<str>, Result<Arc<Selector>, Arc<str>>>);

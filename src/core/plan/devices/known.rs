@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::asks::{Alternative, ClaimAsk, ClaimRef, Compiled, compiled};
+use super::asks::{Alternative, ClaimAsk, ClaimRef, Compiled, compiled, keeps_away};
 use super::pools::{Device, PoolId, Pools};
 use super::selector::Selector;
 use crate::api::Meta;
@@ -13,6 +13,7 @@ use crate::api::device::{
 };
 use crate::api::node::Taint;
 use crate::api::scheduling::NodeSelector;
+use crate::plan::once::Once;
 
 /// The prefix of the extended resource that every class has by its name.
 const OF_CLASS: &str = "deviceclass.resource.kubernetes.io/";
@@ -43,7 +44,7 @@ pub enum ObjectSort {
 }
 
 const SORTS: usize = 5;
-/// The number of unused claims that does not justify a search through all.
+/// The number of unused selectors that does not justify a search through all.
 const FEW: usize = 64;
 
 /// An object of any of these kinds.
@@ -56,7 +57,7 @@ pub enum DeviceObject {
     Slice(ResourceSlice),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Devices {
     pub sight: DeviceSight,
     listed: BTreeSet<ObjectSort>,
@@ -71,11 +72,9 @@ pub struct Devices {
     /// The number of allocated claims by the uid of a pod that uses them.
     of_pod: HashMap<Arc<str>, u32>,
     compiled: Compiled,
-    asks: HashSet<Arc<ClaimAsk>>,
-    /// The number of claims that were in use at the last search for unused ones.
-    asks_in_use: usize,
-    /// Whether selectors or constraints came that may name other attributes.
-    names_changed: bool,
+    asks: Once<ClaimAsk>,
+    /// Whether slices are kept with the attributes that all selectors and constraints name.
+    names_are_kept: bool,
     slices_asked: bool,
 }
 
@@ -101,27 +100,6 @@ struct Allocation {
     users: Box<[Arc<str>]>,
 }
 
-impl Default for Devices {
-    fn default() -> Self {
-        Self {
-            sight: DeviceSight::default(),
-            listed: BTreeSet::new(),
-            pools: Pools::default(),
-            classes: BTreeMap::new(),
-            claims: HashMap::new(),
-            templates: HashMap::new(),
-            taints: BTreeMap::new(),
-            taken: HashMap::new(),
-            of_pod: HashMap::new(),
-            compiled: Compiled::default(),
-            asks: HashSet::new(),
-            asks_in_use: 0,
-            names_changed: true,
-            slices_asked: false,
-        }
-    }
-}
-
 /// Reports whether a resource may be one of a class.
 pub fn is_extended(resource: &str) -> bool {
     resource.starts_with(OF_CLASS) || (resource.contains('/') && !resource.contains(NATIVE))
@@ -135,7 +113,7 @@ impl Devices {
             ("resource_claims", self.claims.len()),
             ("claim_templates", self.templates.len()),
             ("device_taint_rules", self.taints.len()),
-            ("selectors", self.compiled.count() + self.asks.len()),
+            ("selectors", self.compiled.count() + self.asks.count()),
             ("pools_in_use", self.taken.len()),
             ("pods_with_devices", self.of_pod.len()),
         ];
@@ -155,7 +133,7 @@ impl Devices {
     pub fn wants_slices(&mut self) -> bool {
         let first = [ObjectSort::Class, ObjectSort::Template, ObjectSort::Claim];
         let all_are_listed = first.iter().all(|sort| self.listed.contains(sort));
-        if !all_are_listed || !std::mem::take(&mut self.names_changed) {
+        if !all_are_listed || std::mem::replace(&mut self.names_are_kept, true) {
             return false;
         }
         let lacks = self.keep_named_attributes();
@@ -191,7 +169,7 @@ impl Devices {
             created: class.metadata.creation_timestamp.as_deref().unwrap_or_default().into(),
         };
         let is_new = replace(&mut self.classes, class.metadata.display_name(), new);
-        self.names_changed |= is_new;
+        self.names_are_kept &= !is_new;
         is_new
     }
 
@@ -242,9 +220,8 @@ impl Devices {
 
     pub fn apply_taint_rule(&mut self, rule: &DeviceTaintRule) -> bool {
         let name = rule.metadata.display_name();
-        let keeps_away = matches!(rule.spec.taint.effect.as_str(), "NoSchedule" | "NoExecute");
         // A rule without selector selects nothing.
-        match rule.spec.device_selector.clone().filter(|_| keeps_away) {
+        match rule.spec.device_selector.clone().filter(|_| keeps_away(&rule.spec.taint)) {
             Some(selector) => replace(&mut self.taints, name, (selector, rule.spec.taint.clone())),
             None => self.taints.remove(name).is_some(),
         }
@@ -305,18 +282,14 @@ impl Devices {
 
     fn ask(&mut self, spec: &ResourceClaimSpec) -> Arc<ClaimAsk> {
         let compiled_by = &mut self.compiled;
-        let ask = ClaimAsk::of(spec, &mut |text| compiled_by.of(text));
-        if let Some(known) = self.asks.get(&ask) {
-            return known.clone();
+        let new = Arc::new(ClaimAsk::of(spec, &mut |text| compiled_by.of(text)));
+        let ask = self.asks.of(new.clone());
+        if Arc::ptr_eq(&ask, &new) {
+            self.names_are_kept = false;
+            if self.compiled.count() >= 2 * self.asks.count() + FEW {
+                self.compiled.prune();
+            }
         }
-        if self.asks.len() >= 2 * self.asks_in_use + FEW {
-            self.asks.retain(|ask| Arc::strong_count(ask) > 1);
-            self.asks_in_use = self.asks.len();
-            self.compiled.prune();
-        }
-        self.names_changed = true;
-        let ask = Arc::new(ask);
-        self.asks.insert(ask.clone());
         ask
     }
 
@@ -350,12 +323,12 @@ impl Devices {
         theirs.iter().for_each(|key| _ = self.remove_claim_of(key));
     }
 
-    /// Returns the class of an extended resource: of several the latest.
+    /// Returns the class that gives devices for a resource: of several the latest.
     pub fn class_of(&self, resource: &str) -> Option<&Arc<str>> {
         if let Some((name, _)) = resource.strip_prefix(OF_CLASS).and_then(|name| self.classes.get_key_value(name)) {
             return Some(name);
         }
-        let named = self.classes.iter().filter(|(_, class)| *class.resource == *resource && !resource.is_empty());
+        let named = self.classes.iter().filter(|(_, class)| *class.resource == *resource && is_extended(resource));
         // Of classes of one second, the first by name.
         named.rev().max_by(|(_, one), (_, other)| one.created.cmp(&other.created)).map(|(name, _)| name)
     }

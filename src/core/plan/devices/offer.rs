@@ -68,6 +68,8 @@ pub struct Demand<'a> {
     shared_bits: u64,
     /// The requests that are counted as amounts, each with a name.
     dimensions: Vec<(Arc<str>, u64)>,
+    /// The requests that select the devices of a kind.
+    selected: HashMap<*const DeviceKind, u64>,
     seen: RefCell<HashMap<*const DeviceKind, Rc<Seen>>>,
     values: RefCell<HashMap<Attribute, usize>>,
     offers: RefCell<HashMap<Node, Rc<Offer>>>,
@@ -147,7 +149,7 @@ impl Devices {
             let wanted = self.ask_of(claim).and_then(|claim| demand.wanted(claim));
             whys.extend(wanted.err());
         }
-        for class in ask.amounts.keys().filter_map(|resource| self.class_of_extended(resource)) {
+        for class in ask.amounts.keys().filter_map(|resource| self.class_of(resource)) {
             whys.extend(demand.wanted(&ClaimAsk::of_class(class, 1)).err());
         }
         whys.sort();
@@ -162,11 +164,6 @@ impl Devices {
             (class.to_string(), wanted.err().into_iter().collect())
         })
     }
-
-    /// Returns the class that gives devices for a resource.
-    pub fn class_of_extended(&self, resource: &str) -> Option<&Arc<str>> {
-        self.class_of(resource).filter(|_| is_extended(resource))
-    }
 }
 
 impl<'a> Demand<'a> {
@@ -180,6 +177,7 @@ impl<'a> Demand<'a> {
             attributes: Vec::new(),
             shared_bits: 0,
             dimensions: Vec::new(),
+            selected: HashMap::new(),
             seen: RefCell::default(),
             values: RefCell::default(),
             offers: RefCell::default(),
@@ -252,7 +250,7 @@ impl<'a> Demand<'a> {
             sort.claims.push(wanted);
         }
         for (resource, amount) in ask.amounts {
-            let Some(class) = devices.class_of_extended(resource) else { continue };
+            let Some(class) = devices.class_of(resource) else { continue };
             let wanted = self.wanted(&ClaimAsk::of_class(class, u64::try_from(*amount).unwrap_or_default()));
             let want = wanted.iter().flat_map(|wanted| wanted.requests.iter().flatten()).next().copied();
             sort.extended.extend(want.map(|want| (resource.clone(), want)));
@@ -303,19 +301,25 @@ impl<'a> Demand<'a> {
         if self.requests.len() == MOST_REQUESTS {
             return Err("more distinct requests for devices than are looked at".into());
         }
+        let mut selected = Vec::new();
         for kind in self.devices.pools.kinds() {
-            if let (true, Some(what)) = (request.selects(&kind.facts)?, kind.not_modelled) {
-                return Err(what.into());
+            if request.selects(&kind.facts)? {
+                selected.push(std::ptr::from_ref(kind));
+                kind.not_modelled.map_or(Ok(()), |what| Err(Arc::from(what)))?;
             }
-        }
-        let mut is_shared = false;
-        for kind in self.devices.pools.shared_kinds() {
-            is_shared |= request.selects(&kind.facts)?;
         }
         self.requests.push(request);
         let bit = 1 << (self.requests.len() - 1);
-        self.shared_bits |= if is_shared { bit } else { 0 };
+        selected.into_iter().for_each(|kind| *self.selected.entry(kind).or_default() |= bit);
+        if self.devices.pools.shared_kinds().any(|kind| self.selected_by(kind) & bit != 0) {
+            self.shared_bits |= bit;
+        }
         Ok(bit)
+    }
+
+    /// Returns the requests that select the devices of a kind.
+    fn selected_by(&self, kind: &DeviceKind) -> u64 {
+        self.selected.get(&std::ptr::from_ref(kind)).copied().unwrap_or_default()
     }
 
     fn seen(&self, kind: &Arc<DeviceKind>) -> Rc<Seen> {
@@ -323,11 +327,8 @@ impl<'a> Demand<'a> {
         if let Some(known) = self.seen.borrow().get(&at) {
             return known.clone();
         }
-        // Selectors that fail on a device are not modelled, and thus no requests.
-        let selects = |request: &Request| request.selects(&kind.facts).unwrap_or(false);
-        let selected = mask(self.requests.iter().map(selects));
         let values = self.attributes.iter().map(|name| Some(self.value(kind.facts.attributes.get(name)?)));
-        let seen = Rc::new(Seen { selected, values: values.collect() });
+        let seen = Rc::new(Seen { selected: self.selected_by(kind), values: values.collect() });
         self.seen.borrow_mut().insert(at, seen.clone());
         seen
     }
@@ -338,18 +339,11 @@ impl<'a> Demand<'a> {
         *values.entry(value.clone()).or_insert(next)
     }
 
-    /// Returns what a node offers.
-    pub fn offer(&self, view: &impl NodeView) -> Rc<Offer> {
-        self.interned(self.node(view).0)
-    }
-
-    /// Returns the devices of several nodes that a node reaches and requests may select, each by a number of its own.
-    pub fn shared(&self, view: &impl NodeView) -> Vec<usize> {
-        if self.shared_bits == 0 {
-            return Vec::new();
-        }
-        let (_, devices) = self.node(view);
-        devices.iter().filter(|one| one.several.is_some()).map(|one| std::ptr::from_ref(one.device).addr()).collect()
+    /// Returns what a node offers, and the devices of several nodes among that, each by a number of its own.
+    pub fn offer(&self, view: &impl NodeView) -> (Rc<Offer>, Vec<usize>) {
+        let (node, devices) = self.node(view);
+        let shared = devices.iter().filter(|one| one.several.is_some());
+        (self.interned(node), shared.map(|one| std::ptr::from_ref(one.device).addr()).collect())
     }
 
     /// Returns the number of devices of several nodes that each pod of a sort may take.

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use super::asks::last_part;
+use super::asks::{keeps_away, last_part};
 use super::selector::{Attribute, DeviceFacts};
 use crate::api::device::{DeviceAttribute, DeviceProperties, Nodes, ResourceSlice, SliceDevice};
 use crate::api::node::Taint;
 use crate::api::scheduling::NodeSelector;
+use crate::plan::once::Once;
 
 /// Driver and name of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,7 +67,7 @@ pub struct Pools {
     of_node: HashMap<Arc<str>, BTreeSet<PoolId>>,
     /// The pools with slices that several nodes may reach.
     shared: BTreeSet<PoolId>,
-    kinds: HashSet<Arc<DeviceKind>>,
+    kinds: Once<DeviceKind>,
     /// The names of attributes that are kept; `None` for all.
     kept: Option<BTreeSet<Arc<str>>>,
 }
@@ -84,7 +85,7 @@ impl Pools {
     /// Returns the number of devices and of their distinct properties.
     pub fn sizes(&self) -> [(&'static str, usize); 2] {
         let slices = self.slices.values().flat_map(BTreeMap::values);
-        [("devices", slices.map(|slice| slice.devices.len()).sum()), ("kinds_of_devices", self.kinds.len())]
+        [("devices", slices.map(|slice| slice.devices.len()).sum()), ("kinds_of_devices", self.kinds.count())]
     }
 
     /// Sets the names of attributes that are looked up; returns whether slices that are known already lack some.
@@ -146,10 +147,7 @@ impl Pools {
             self.slices.remove(&id);
         }
         for device in gone.devices {
-            // Two references: this one, and the one of the set.
-            if Arc::strong_count(&device.kind) <= 2 {
-                self.kinds.remove(&device.kind);
-            }
+            self.kinds.forget(&device.kind);
         }
         true
     }
@@ -248,11 +246,10 @@ impl Pools {
             (properties.allow_multiple_allocations, "devices with consumable capacity"),
             (!properties.binding_conditions.is_empty(), BINDING),
         ];
-        let keeps_away = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
         Device {
             name: device.name.as_str().into(),
             kind: self.kind(properties, &id.driver, odd.into_iter().find(|(is, _)| *is).map(|(_, what)| what)),
-            taints: properties.taints.iter().filter(keeps_away).cloned().collect(),
+            taints: properties.taints.iter().filter(|taint| keeps_away(taint)).cloned().collect(),
             nodes: has_nodes.then(|| Reach::of(&properties.nodes)),
         }
     }
@@ -276,13 +273,7 @@ impl Pools {
             capacity: capacity.map(|(name, one)| (qualified(name), one.value.0.as_str().into())).collect(),
             allow_multiple: properties.allow_multiple_allocations,
         };
-        let kind = DeviceKind { facts, not_modelled };
-        if let Some(known) = self.kinds.get(&kind) {
-            return known.clone();
-        }
-        let kind = Arc::new(kind);
-        self.kinds.insert(kind.clone());
-        kind
+        self.kinds.of(Arc::new(DeviceKind { facts, not_modelled }))
     }
 }
 

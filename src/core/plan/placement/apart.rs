@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::asked::Asked;
 use super::filter::{NodeFacts, Refusal};
-use super::needs::{Amounts, Needs};
+use super::needs::{Amounts, Needs, kinds};
 use super::pack::Bin;
 use super::peers::{Apart, Peer, Spread};
 use super::room::Room;
@@ -66,13 +66,7 @@ impl<'a> Constraints<'a> {
 
     /// Returns the constraints of these pods, and those of other pods that select them.
     pub fn of(pods: impl Iterator<Item = &'a Arc<Needs>>, room: &'a Room) -> Self {
-        let mut kinds: Vec<&'a Arc<Needs>> = Vec::new();
-        // Most pods share the needs of the previous one.
-        for needs in pods {
-            if kinds.last().is_none_or(|last| !Arc::ptr_eq(last, needs)) {
-                kinds.push(needs);
-            }
-        }
+        let kinds: Vec<_> = kinds(pods).collect();
         let of_others = room.wary().flat_map(|peer| &peer.apart);
         let of_others = of_others.filter(|apart| kinds.iter().any(|needs| apart.whom.includes(&needs.peer)));
         let terms = each_once(kinds.iter().flat_map(|needs| &needs.peer.apart).chain(of_others));

@@ -5,10 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::filter::NodeFacts;
-use super::needs::{Load, Needs};
-use super::once::Once;
+use super::needs::{Load, Needs, kinds};
 use super::peers::Peer;
-use super::place::kinds;
 use super::room::Room;
 use super::volumes::{VolumeSight, Volumes, claims_of};
 use crate::api::Node;
@@ -16,6 +14,7 @@ use crate::api::scheduling::SchedulingPod;
 use crate::model::quantity::NoQuantity;
 use crate::model::{GroupKey, names, placed_by};
 use crate::plan::devices::Devices;
+use crate::plan::once::Once;
 
 /// The node label with a unique value for each node.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";

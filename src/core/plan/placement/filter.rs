@@ -8,13 +8,13 @@ use super::needs::{Amounts, Needs};
 use crate::api::node::{Node, Taint};
 use crate::api::scheduling::{NodeRequirement, NodeSelector, NodeSelectorTerm};
 use crate::model::batching::{CLUSTER, CLUSTER_KEY};
-use crate::plan::devices::asks::bears;
+use crate::plan::devices::asks::{bears, keeps_away};
 
 /// The taint of a cordoned node.
 const UNSCHEDULABLE: &str = "node.kubernetes.io/unschedulable";
 const NOT_READY: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 /// The only field that a term can name.
-const NAME_FIELD: &str = "metadata.name";
+pub(super) const NAME_FIELD: &str = "metadata.name";
 
 /// The properties of a node, beside its room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,12 +96,11 @@ fn one_of<T: Hash + Eq>(known: &mut HashSet<Arc<T>>, one: T) -> Arc<T> {
 
 impl NodeFacts {
     pub fn of(node: &Node, name: Arc<str>, in_common: &mut InCommon) -> Self {
-        let keeps_off = |taint: &&Taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
         let labels = node.metadata.labels.iter();
         Self {
             name,
             labels: labels.map(|(key, value)| one_of(&mut in_common.labels, Label::new(key, value))).collect(),
-            taints: node.spec.taints.iter().filter(keeps_off).cloned().collect(),
+            taints: node.spec.taints.iter().filter(|taint| keeps_away(taint)).cloned().collect(),
             schedulable: !node.spec.unschedulable,
             ready: node.is_ready(),
         }

@@ -1,7 +1,7 @@
 //! Placement of a batch: from the free room of nodes to a domain, and to a node for each pod if the pods differ, or to a
 //! description of what is missing.
 //!
-//! `once` deduplication; `needs` needs of a pod, `load` its load on a node, `peers` its relations to other pods, `volumes`
+//! `needs` needs of a pod, `load` its load on a node, `peers` its relations to other pods, `volumes`
 //! reach of its claims → `filter` nodes it can go to; `room` free room, event by event; `asked` pods of a question by needs →
 //! `apart` constraints between pods → `together` rules that follow from these → `pack` pods onto nodes → `supply` what nodes
 //! have for the pods, devices included; `sharing` claims that pods share → `place` the domain that holds a batch → {`outlook`
@@ -18,7 +18,6 @@ pub mod filter;
 pub mod line;
 mod load;
 pub mod needs;
-mod once;
 pub mod outlook;
 pub mod pack;
 pub mod peers;

@@ -209,6 +209,12 @@ pub(super) fn amounts(list: &ResourceList) -> Result<Amounts, NoQuantity> {
     list.iter().map(|(name, quantity)| Ok((Arc::from(name.as_str()), amount(name, &quantity.0)?.max(0)))).collect()
 }
 
+/// Iterates over the needs of pods, without those that a pod shares with the previous one, as most do.
+pub(super) fn kinds<'a>(pods: impl IntoIterator<Item = &'a Arc<Needs>>) -> impl Iterator<Item = &'a Arc<Needs>> {
+    let mut last: Option<&Arc<Needs>> = None;
+    pods.into_iter().filter(move |needs| last.replace(needs).is_none_or(|before| !Arc::ptr_eq(before, needs)))
+}
+
 /// Returns the sum of the amounts of all pods.
 pub fn total<'a>(pods: impl IntoIterator<Item = &'a Arc<Needs>>) -> Amounts {
     let mut total = Amounts::new();

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::apart::Constraints;
 use super::asked::{Asked, total as total_of};
 use super::filter::{NodeFacts, Refusal};
-use super::needs::{Needs, NotModelled, total, written};
+use super::needs::{Needs, NotModelled, kinds, total, written};
 use super::pack::{Bin, Packing, STEPS, may_fit, pack};
 use super::room::{NodeRoom, Room};
-use super::sharing::{allocations, open_claims};
+use super::sharing::{FirstPod, open_claims};
 use super::supply::Supply;
 use super::together::Rules;
 
@@ -104,9 +104,10 @@ pub fn place(room: &Room, question: &Question<'_>) -> Fit {
         return place_as_is(room, question);
     }
     let mut best = NoFit { claim: open.first().map(|claim| claim.key().clone()), ..NoFit::default() };
-    for allocated in allocations(room, question.pods, &open, &|facts| question.allows(facts)) {
+    let first_pod = FirstPod::of(room, &open);
+    for allocated in first_pod.rooms(question.pods, |facts| question.allows(facts)) {
         match place_as_is(&allocated.room, &Question { pods: &allocated.pods, ..*question }) {
-            Fit::Fits(found) if allocated.is_the_same_on(&found.nodes, room, &open) => return Fit::Fits(found),
+            Fit::Fits(found) if first_pod.is_the_same_on(&allocated, &found.nodes) => return Fit::Fits(found),
             Fit::Fits(_) => best.bounded = true,
             Fit::Not(no_fit) if no_fit.fits() > best.fits() || best.claim.is_some() => best = no_fit,
             Fit::Not(_) => {}
@@ -140,7 +141,7 @@ fn place_as_is(room: &Room, question: &Question<'_>) -> Fit {
         // Constraints do not matter if the pods would not fit without them.
         let none = constraints.is_empty() || !may_fit(&bins, &sorts);
         let mut rules = if none { Rules::default() } else { candidate.rules(&constraints, &asked, &mut bins, room) };
-        supply.limit(&mut rules, &asked, &bins.iter().collect::<Vec<_>>(), &(0..bins.len()).collect::<Vec<_>>());
+        supply.limit(&mut rules, &asked, bins.iter(), 0..bins.len());
         let packing = pack(&mut bins, &sorts, &rules, STEPS);
         if packing.is_complete() {
             return Fit::Fits(placement(&candidate, &asked, &packing));
@@ -374,15 +375,6 @@ impl Miss {
         }
         why.join(", ")
     }
-}
-
-/// Iterates over distinct needs: most pods share those of the previous one.
-pub(super) fn kinds(pods: &[Arc<Needs>]) -> impl Iterator<Item = &Arc<Needs>> {
-    let before = std::iter::once(None).chain(pods.iter().map(Some));
-    pods.iter()
-        .zip(before)
-        .filter(|(needs, before)| !before.is_some_and(|before| Arc::ptr_eq(before, needs)))
-        .map(|(needs, _)| needs)
 }
 
 /// Returns the constraints on these pods that only the scheduler checks.

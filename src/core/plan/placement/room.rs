@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use super::filter::{InCommon, NodeFacts};
 use super::needs::{Amounts, HostPort, Load, Needs, amounts};
-use super::once::Once;
 use super::peers::Peer;
 use super::reach::Reach;
 use crate::api::node::Node;
 use crate::model::quantity::NoQuantity;
 use crate::plan::devices::{Ask, ClaimRef, Demand, DeviceSight, Devices};
+use crate::plan::once::Once;
 
 /// The resource of which each pod takes one.
 pub const PODS: &str = "pods";
@@ -245,9 +245,8 @@ impl Room {
         users.sort_unstable_by_key(|(uid, _)| *uid);
         for (uid, taken) in users {
             let Some(node) = self.nodes.get(&taken.node) else { continue };
-            let is_backed = |resource: &Arc<str>| {
-                node.allocatable(resource) == 0 && self.devices.class_of_extended(resource).is_some()
-            };
+            let is_backed =
+                |resource: &Arc<str>| node.allocatable(resource) == 0 && self.devices.class_of(resource).is_some();
             let open = taken.load.claims.iter().filter(|claim| self.devices.allocated(claim).is_none()).count();
             let claims = open + usize::from(taken.load.amounts.keys().any(is_backed));
             if claims > self.devices.allocated_to(uid) {
@@ -271,7 +270,7 @@ impl Room {
 
     /// Reports whether any node has the resource, even if its amount is 0, or a class gives devices for it.
     pub fn has(&self, resource: &str) -> bool {
-        self.devices.class_of_extended(resource).is_some()
+        self.devices.class_of(resource).is_some()
             || self.nodes.values().any(|node| node.facts.is_some() && node.allocatable.contains_key(resource))
     }
 

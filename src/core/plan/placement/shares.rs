@@ -331,8 +331,7 @@ impl<'a> Search<'a> {
     /// Returns the rules between these pods, existing pods and pods that the search has placed.
     fn rules(&self, asked: &[Asked<'_>], open: &[usize], bins: &mut [Bin]) -> Rules {
         let mut rules = self.apart(asked, open, bins);
-        let all: Vec<_> = self.nodes.iter().map(|node| &node.bin).collect();
-        self.supply.limit(&mut rules, asked, &all, open);
+        self.supply.limit(&mut rules, asked, self.nodes.iter().map(|node| &node.bin), open.iter().copied());
         rules
     }
 

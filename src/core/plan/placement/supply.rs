@@ -52,14 +52,14 @@ impl<'a> Counted<'a> {
 
     /// Returns the amount that a pod takes.
     pub fn asked(&self, needs: &Needs, name: &str) -> i64 {
-        let of = self.asked.iter().find(|asked| asked.needs.load == needs.load);
-        of.map_or(0, |asked| asked.amount(name))
+        let of_claims = || self.supply.demand.amount(self.supply.demand.position(needs.load.ask()), name);
+        needs.load.amounts.get(name).copied().unwrap_or_else(of_claims)
     }
 
     /// Returns the allocatable and the free amount of a node.
     pub fn node(&self, node: &NodeRoom, facts: &NodeFacts, name: &str) -> (i64, i64) {
         let offer = (!self.supply.demand.is_empty()).then(|| self.supply.offer(node, facts));
-        let of_devices = offer.and_then(|offer| self.supply.devices(&offer, facts, name));
+        let of_devices = offer.and_then(|(offer, _)| self.supply.devices(&offer, facts, name));
         of_devices.unwrap_or_else(|| (node.allocatable(name), node.free(name)))
     }
 
@@ -107,7 +107,7 @@ impl<'a> Supply<'a> {
     pub(super) fn bin(&self, node: &NodeRoom, facts: &NodeFacts, takes: Vec<bool>) -> Bin {
         let offer = (!self.demand.is_empty()).then(|| self.offer(node, facts));
         let free = |name: &Arc<str>| {
-            let of_devices = offer.as_ref().and_then(|offer| self.devices(offer, facts, name));
+            let of_devices = offer.as_ref().and_then(|(offer, _)| self.devices(offer, facts, name));
             of_devices.map_or_else(|| node.free(name), |(_, free)| free)
         };
         Bin {
@@ -115,10 +115,10 @@ impl<'a> Supply<'a> {
             pods: node.free_pods(),
             ports: node.ports().to_vec(),
             takes,
-            devices: offer.map(|offer| PutDevices {
+            devices: offer.map(|(offer, shared)| PutDevices {
                 offer,
                 pods: self.demand.counts(self.reserved_on(facts)),
-                shared: self.demand.shared(&NodeSight { node, facts }).into(),
+                shared: shared.into(),
             }),
         }
     }
@@ -134,18 +134,24 @@ impl<'a> Supply<'a> {
         self.reserved.get(&facts.name).map_or(&[], Vec::as_slice)
     }
 
-    fn offer(&self, node: &NodeRoom, facts: &NodeFacts) -> Rc<Offer> {
+    fn offer(&self, node: &NodeRoom, facts: &NodeFacts) -> (Rc<Offer>, Vec<usize>) {
         self.demand.offer(&NodeSight { node, facts })
     }
 
     /// Adds that the pods on nodes with devices in common take no more of these than are free. `bins` are all nodes of the
     /// question, of which those at `open` are in the rules.
-    pub(super) fn limit(&self, rules: &mut Rules, asked: &[Asked<'_>], bins: &[&Bin], open: &[usize]) {
+    pub(super) fn limit<'b>(
+        &self,
+        rules: &mut Rules,
+        asked: &[Asked<'_>],
+        bins: impl Iterator<Item = &'b Bin>,
+        open: impl Iterator<Item = usize>,
+    ) {
         let by: Vec<_> = asked.iter().map(|asked| self.demand.of_several(asked.demand)).collect();
         if by.iter().all(|devices| *devices == 0) {
             return;
         }
-        let puts: Vec<_> = bins.iter().map(|bin| bin.devices.as_ref()).collect();
+        let puts: Vec<_> = bins.map(|bin| bin.devices.as_ref()).collect();
         let groups = groups(&puts);
         let mut free = vec![u32::MAX; groups.iter().flatten().max().map_or(0, |last| last + 1)];
         let mut taken = vec![0_u32; free.len()];
@@ -156,7 +162,7 @@ impl<'a> Supply<'a> {
             *taken = put.pods.iter().enumerate().map(of).fold(*taken, u32::saturating_add);
         }
         let free = free.iter().zip(&taken).map(|(free, taken)| free.saturating_sub(*taken)).collect();
-        let domains = open.iter().map(|position| groups.get(*position).copied().flatten()).collect();
+        let domains = open.map(|position| groups.get(position).copied().flatten()).collect();
         rules.add(Limit::taken(Taken { by, free }), domains);
     }
 }
