@@ -220,12 +220,12 @@ impl Removal {
         let Item { action, namespace, name, patch, target, uid, .. } = item;
         let objects = self.dynamic(*target, namespace);
         match action {
-            Delete if *target == CAPACITY_BUFFER => {
-                let Some(present) = objects.get_opt(name).await? else { return Ok(()) };
-                empty_buffer(&objects, &present).await?;
+            Delete => {
+                if *target == CAPACITY_BUFFER {
+                    empty_buffer(&objects, &objects.get(name).await?).await?;
+                }
                 objects.delete(name, &DeleteParams::background()).await
             }
-            Delete => objects.delete(name, &DeleteParams::background()).await,
             Release => {
                 let pod = PodRef { name: name.as_str().into(), uid: uid.as_str().into() };
                 self.writer.release_unseen(namespace, &pod).await.map(drop)
