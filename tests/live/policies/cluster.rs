@@ -17,9 +17,9 @@ use crate::common::prelude::*;
 /// Where the policies lie, as seen from the crate's root.
 pub const POLICIES: &str = "policies";
 
-/// Kinds that are judged: group, version, kind, plural, scope.
+/// Kinds that are judged: group, versions with commas between them (the first is stored), kind, plural, scope.
 const KINDS: &[(&str, &str, &str, &str, &str)] = &[
-    ("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup", "rolebasedgroups", "Namespaced"),
+    ("workloads.x-k8s.io", "v1alpha1,v1alpha2", "RoleBasedGroup", "rolebasedgroups", "Namespaced"),
     ("workloads.instai.io", "v1alpha1", "RoleBasedGroup", "rolebasedgroups", "Namespaced"),
     ("rolegate.dev", "v1alpha1", "RoleCoordination", "rolecoordinations", "Namespaced"),
     ("rolegate.dev", "v1alpha1", "ClusterTopology", "clustertopologies", "Cluster"),
@@ -32,7 +32,7 @@ const KINDS: &[(&str, &str, &str, &str, &str)] = &[
 
 /// A definition that lets everything pass, so that the policies judge and not the schema.
 pub fn loose_definition(
-    (group, version, kind, plural, scope): (&str, &str, &str, &str, &str),
+    (group, versions, kind, plural, scope): (&str, &str, &str, &str, &str),
     spec_fields: &Value,
 ) -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
@@ -40,11 +40,14 @@ pub fn loose_definition(
     spec["properties"] = spec_fields.clone();
     let mut schema = anything;
     schema["properties"] = json!({"spec": spec});
+    let versions = versions.split(',').enumerate().map(|(number, version)| {
+        json!({"name": version, "served": true, "storage": number == 0, "schema": {"openAPIV3Schema": schema}})
+    });
     object("apiextensions.k8s.io/v1", "CustomResourceDefinition", &format!("{plural}.{group}")).spec(json!({
         "group": group,
         "scope": scope,
         "names": {"kind": kind, "plural": plural},
-        "versions": [{"name": version, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        "versions": versions.collect::<Vec<_>>(),
     }))
 }
 

@@ -11,7 +11,7 @@ use crate::policies::trial::Trial;
 use crate::policies::twins;
 
 /// How many are tried.
-const COUNT: usize = 500;
+const COUNT: usize = 2000;
 /// Which ones.
 const SEED: u64 = 75;
 

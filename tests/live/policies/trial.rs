@@ -69,7 +69,7 @@ pub async fn arrange(client: &Client, users: &BTreeMap<&str, Client>) -> Vec<Tri
         Some((name, kind, case))
     });
     futures::stream::iter(trials.map(|(name, kind, case)| arrange_one(client, users, name, kind, case)))
-        .buffer_unordered(AT_ONCE)
+        .buffered(AT_ONCE)
         .collect()
         .await
 }
