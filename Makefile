@@ -89,9 +89,9 @@ $(TOOLS)/cargo-%:
 unit: ## All Rust tests, the end-to-end suites included; of these up to five that fail beside others have a second try alone.
 	tests/all.sh $(THREADS)
 
-long: rig ## 100,000 random histories of the loop in a simulated cluster (`cargo test` tries 2,000), 20,000 cases of each property, 1,000 placements on the real scheduler.
+long: rig ## 100,000 random histories of the loop in a simulated cluster (`cargo test` tries 2,000), 20,000 cases of each property, 1,000 placements and 1,000 allocations of devices on the real scheduler.
 	ROLEGATE_HISTORIES=100000 PROPTEST_CASES=20000 cargo test --locked --profile quick --test histories --test properties
-	ROLEGATE_PLACEMENTS=1000 cargo test --locked --test live -- placement::
+	ROLEGATE_PLACEMENTS=1000 ROLEGATE_DEVICES=1000 cargo test --locked --test live -- placement:: devices::the_scheduler
 
 chaos: rig addons ## Attacks and faults on the real control plane, the long ones too. UPDATE_DOCS=1 writes docs/reliability.md.
 	cargo test --locked --profile quick --test chaos -- --include-ignored --skip soak:: --skip fuzz:: --test-threads=1 --nocapture

@@ -32,6 +32,7 @@ outage|e2e::outage::while_nobody_answers_objects_are_deleted_labelled_and_annota
 twins|policies::twins::twins_agree_with_the_rules|1.33
 hold|policies::hold::a_group_comes_up_under_policies_webhook_and_loop|1.36
 upgrade|e2e::api_server::a_run_goes_on_while_the_control_plane_is_upgraded|1.30
+devices|devices::the_scheduler_agrees_about_devices|1.37
 uninstall|lifecycle::uninstall::nothing_is_held_after_it|1.30
 uninstall|install::releases::an_uninstall_lets_go_of_what_is_held_with_rights_that_go_with_it|1.30
 END

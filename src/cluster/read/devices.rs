@@ -6,7 +6,6 @@ use serde::de::DeserializeOwned;
 
 use crate::api::{Object, ObjectKind};
 use crate::cluster::watch::devices::served_kinds;
-use crate::cluster::watch::readable::Refused;
 use crate::cluster::watch::watched::api;
 use crate::plan::devices::DeviceObject;
 
@@ -16,7 +15,7 @@ use crate::plan::devices::DeviceObject;
 ///
 /// When some may not be read; the text tells which.
 pub async fn devices(client: &Client) -> Result<Option<Vec<DeviceObject>>, String> {
-    let served = served_kinds(client).await.map_err(|Refused(why)| why)?;
+    let served = served_kinds(client).await.map_err(|refused| refused.text())?;
     let Some([classes, templates, claims, slices, rules]) = served else { return Ok(None) };
     let mut all = list(client, classes, DeviceObject::Class).await?;
     all.extend(list(client, templates, DeviceObject::Template).await?);

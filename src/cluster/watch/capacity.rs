@@ -14,7 +14,7 @@ use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLA
 use crate::cluster::capacity::{Known, SharedCapacity, Wish};
 use crate::cluster::index::Change;
 use crate::cluster::watch::cache_age::CacheAges;
-use crate::cluster::watch::readable::{REFUSED_PAUSE, refusal};
+use crate::cluster::watch::readable::{all_readable, until_readable};
 use crate::cluster::watch::{Asked, watch};
 use crate::cluster::watch::{devices, volumes};
 use crate::plan::devices::DeviceSight;
@@ -59,10 +59,12 @@ async fn no_longer(wishes: &mut told::Receiver<Wish>, asked: &mut u64) {
 }
 
 async fn follow(client: &Client, capacity: &SharedCapacity) {
-    while let Some(why) = refusal(client, &[NODE, POD]).await {
-        capacity.write(|known| known.refused = Some(why));
-        tokio::time::sleep(REFUSED_PAUSE).await;
-    }
+    until_readable(
+        || all_readable(client, &[NODE, POD]),
+        "without a place",
+        |why| capacity.write(|known| known.refused = why),
+    )
+    .await;
     capacity.write(|known| {
         known.refused = None;
         known.capacity.change_volumes(|volumes| {

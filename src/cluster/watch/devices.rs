@@ -9,7 +9,7 @@ use crate::api::device::{DEVICE_CLASS, DEVICE_TAINT_RULE, RESOURCE_CLAIM, RESOUR
 use crate::api::{Object, ObjectKind};
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::Change;
-use crate::cluster::watch::readable::{REFUSED_PAUSE, Refused, served};
+use crate::cluster::watch::readable::{Refused, served, until_readable};
 use crate::cluster::watch::{Asked, watch};
 use crate::plan::devices::{DeviceSight, Devices, ObjectSort};
 
@@ -31,14 +31,15 @@ pub(super) fn kinds() -> impl Iterator<Item = ObjectKind> {
 /// Fills the devices of the capacity. Never returns.
 pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
     capacity.devices_asked().await;
-    loop {
-        match served_kinds(client).await {
-            Ok(Some(kinds)) => return Box::pin(watch_all(client, capacity, &kinds)).await,
-            Ok(None) => see(capacity, &DeviceSight::Known),
-            Err(Refused(why)) => see(capacity, &DeviceSight::Refused(why.into())),
-        }
-        tokio::time::sleep(REFUSED_PAUSE).await;
-    }
+    let kinds = until_readable(
+        || served_kinds(client),
+        "wherever their devices are",
+        |why| {
+            see(capacity, &why.map_or(DeviceSight::Known, |why| DeviceSight::Refused(why.into())));
+        },
+    )
+    .await;
+    Box::pin(watch_all(client, capacity, &kinds)).await;
 }
 
 fn see(capacity: &SharedCapacity, sight: &DeviceSight) {

@@ -5,27 +5,63 @@ use std::time::Duration;
 use kube::Client;
 use kube::api::ListParams;
 
-use crate::api::node::NODE;
 use crate::api::{Node, ObjectKind};
 use crate::cluster::failure::forbidden;
 use crate::cluster::watch::watched::api;
 
 /// Pause before the next check of a refused kind.
-pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(30);
-
-/// Returns why one of these kinds may not be read; `None` if all may be.
-pub(super) async fn refusal(client: &Client, kinds: &[ObjectKind]) -> Option<String> {
-    for kind in kinds {
-        let without = if kinds.contains(&NODE) { "without a place" } else { "wherever their volumes are" };
-        if let Err(Refused(why)) = first(client, *kind, without).await {
-            return Some(why);
-        }
-    }
-    None
-}
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
 /// The reason why a kind may not be read.
-pub struct Refused(pub String);
+#[derive(PartialEq, Eq)]
+pub struct Refused {
+    kind: ObjectKind,
+    reason: String,
+}
+
+impl Refused {
+    /// Returns the reason as `nodes may not be read`.
+    pub fn text(&self) -> String {
+        format!("{} may not be read", self.kind.plural)
+    }
+}
+
+/// Looks until the kinds are found that are to be read. `see` gets the reason why they may not be read, or `None` while they are
+/// not served; once for each change.
+pub(super) async fn until_readable<T, L: Future<Output = Result<Option<T>, Refused>>>(
+    look: impl Fn() -> L,
+    without: &str,
+    see: impl Fn(Option<String>),
+) -> T {
+    let mut told = None;
+    loop {
+        let refused = match look().await {
+            Ok(Some(found)) => return found,
+            Ok(None) => None,
+            Err(refused) => Some(refused),
+        };
+        if told.as_ref() != Some(&refused) {
+            if let Some(Refused { kind, reason }) = &refused {
+                tracing::warn!(kind = kind.kind, reason, "may not be read: batches go {without}");
+            }
+            see(refused.as_ref().map(Refused::text));
+            told = Some(refused);
+        }
+        tokio::time::sleep(REFUSED_PAUSE).await;
+    }
+}
+
+/// Reads the first object of each kind.
+///
+/// # Errors
+///
+/// When a kind may not be read.
+pub(super) async fn all_readable(client: &Client, kinds: &[ObjectKind]) -> Result<Option<()>, Refused> {
+    for kind in kinds {
+        first(client, *kind).await?;
+    }
+    Ok(Some(()))
+}
 
 /// Returns the kind in the first of these versions that the API server serves.
 pub(super) async fn served(
@@ -35,7 +71,7 @@ pub(super) async fn served(
 ) -> Result<Option<ObjectKind>, Refused> {
     for version in versions {
         let kind = ObjectKind { version, ..kind };
-        if first(client, kind, "wherever their devices are").await? {
+        if first(client, kind).await? {
             return Ok(Some(kind));
         }
     }
@@ -43,11 +79,10 @@ pub(super) async fn served(
 }
 
 /// Reads the first object of a kind; returns false if the kind is not served.
-async fn first(client: &Client, kind: ObjectKind, without: &str) -> Result<bool, Refused> {
+async fn first(client: &Client, kind: ObjectKind) -> Result<bool, Refused> {
     let first = api::<Node>(client, kind, None).list_metadata(&ListParams::default().limit(1)).await;
     if let Some(reason) = first.as_ref().err().and_then(forbidden) {
-        tracing::warn!(kind = kind.kind, reason, "may not be read: batches go {without}");
-        return Err(Refused(format!("{} may not be read", kind.plural)));
+        return Err(Refused { kind, reason: reason.to_owned() });
     }
     Ok(!matches!(first, Err(kube::Error::Api(status)) if status.code == 404))
 }

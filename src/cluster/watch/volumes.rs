@@ -9,7 +9,7 @@ use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PersistentV
 use crate::api::{Object, ObjectKind};
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::Change;
-use crate::cluster::watch::readable::{REFUSED_PAUSE, refusal};
+use crate::cluster::watch::readable::{all_readable, until_readable};
 use crate::cluster::watch::{Asked, watch};
 use crate::plan::placement::{VolumeSight, Volumes};
 
@@ -24,10 +24,14 @@ pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
             known.capacity.change_volumes(|volumes| std::mem::replace(&mut volumes.sight, sight.clone()) != sight);
         });
     };
-    while let Some(why) = refusal(client, &KINDS).await {
-        see(VolumeSight::Refused(why.into()));
-        tokio::time::sleep(REFUSED_PAUSE).await;
-    }
+    until_readable(
+        || all_readable(client, &KINDS),
+        "wherever their volumes are",
+        |why| {
+            see(why.map_or(VolumeSight::Awaited, |why| VolumeSight::Refused(why.into())));
+        },
+    )
+    .await;
     see(VolumeSight::Awaited);
     tracing::info!("claims, volumes and their classes are watched: pods that are to be placed have claims");
     let of = (client, capacity);

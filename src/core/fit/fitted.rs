@@ -86,13 +86,14 @@ pub fn fit_of_run(group: &Group, run: &Run) -> Vec<Fitted> {
 /// Returns the coordinations of which fewer batches fit than wanted, where known.
 pub fn shortages(fitted: &[Fitted]) -> Vec<Shortage> {
     let of = |fitted: &Fitted| {
-        let outlook = &fitted.answer.as_ref().ok()?.outlook;
+        let Answer { outlook, not_modelled, .. } = fitted.answer.as_ref().ok()?;
         let stop = outlook.stop.as_ref()?;
+        let beyond = NotModelled::beyond(not_modelled).map(|beyond| format!("; {beyond}"));
         Some(Shortage {
             coordination: fitted.index,
             fits: u32::try_from(outlook.fits.len()).unwrap_or(u32::MAX),
             of: fitted.total - fitted.bound,
-            why: fitted.why(stop),
+            why: fitted.why(stop) + &beyond.unwrap_or_default(),
         })
     };
     fitted.iter().filter_map(of).collect()

@@ -188,3 +188,34 @@ impl Search<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A claim for all devices with one value of an attribute, else for any one device.
+    fn all_else_one() -> Wanted {
+        let (all, one) = (Want { bit: 1, count: None }, Want { bit: 1, count: Some(1) });
+        Wanted { requests: vec![vec![all, one]], same: vec![Same { attribute: 0, applies: vec![vec![true, false]] }] }
+    }
+
+    fn device(value: usize, usable: u64) -> Offered {
+        Offered { selected: 1, usable, values: vec![Some(value)] }
+    }
+
+    #[test]
+    fn all_devices_with_one_value_are_taken() {
+        assert_eq!(allocate(&[device(0, 1), device(0, 1)], 0b11, &[all_else_one()]), Some(0));
+    }
+
+    #[test]
+    fn all_devices_of_which_one_is_taken_or_tainted_leave_the_alternative() {
+        assert_eq!(allocate(&[device(0, 1), device(0, 1)], 0b10, &[all_else_one()]), Some(0));
+        assert_eq!(allocate(&[device(0, 1), device(0, 0)], 0b11, &[all_else_one()]), Some(0b10));
+    }
+
+    #[test]
+    fn all_devices_that_break_a_constraint_end_the_search_whatever_the_alternative() {
+        assert_eq!(allocate(&[device(0, 1), device(1, 1)], 0b11, &[all_else_one()]), None);
+    }
+}
