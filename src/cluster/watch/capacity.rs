@@ -62,7 +62,7 @@ async fn follow(client: &Client, capacity: &SharedCapacity) {
     until_readable(
         || all_readable(client, &[NODE, POD]),
         "without a place",
-        |why| capacity.write(|known| known.refused = why),
+        |why| capacity.write(|known| known.refused = Some(why)),
     )
     .await;
     capacity.write(|known| {

@@ -32,11 +32,15 @@ pub(super) fn kinds() -> impl Iterator<Item = ObjectKind> {
 pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
     capacity.devices_asked().await;
     let kinds = until_readable(
-        || served_kinds(client),
-        "wherever their devices are",
-        |why| {
-            see(capacity, &why.map_or(DeviceSight::Known, |why| DeviceSight::Refused(why.into())));
+        || async {
+            let kinds = served_kinds(client).await?;
+            if kinds.is_none() {
+                see(capacity, &DeviceSight::Known);
+            }
+            Ok(kinds)
         },
+        "wherever their devices are",
+        |why| see(capacity, &DeviceSight::Refused(why.into())),
     )
     .await;
     Box::pin(watch_all(client, capacity, &kinds)).await;

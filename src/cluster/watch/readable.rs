@@ -26,27 +26,25 @@ impl Refused {
     }
 }
 
-/// Looks until the kinds are found that are to be read. `see` gets the reason why they may not be read, or `None` while they are
-/// not served; once for each change.
+/// Looks until the kinds are found that are to be read. While `look` returns `None`, they are not served. `refused` gets the
+/// reason why they may not be read, once for each change.
 pub(super) async fn until_readable<T, L: Future<Output = Result<Option<T>, Refused>>>(
     look: impl Fn() -> L,
     without: &str,
-    see: impl Fn(Option<String>),
+    refused: impl Fn(String),
 ) -> T {
-    let mut told = None;
+    let mut told: Option<Refused> = None;
     loop {
-        let refused = match look().await {
+        let why = match look().await {
             Ok(Some(found)) => return found,
             Ok(None) => None,
-            Err(refused) => Some(refused),
+            Err(why) => Some(why),
         };
-        if told.as_ref() != Some(&refused) {
-            if let Some(Refused { kind, reason }) = &refused {
-                tracing::warn!(kind = kind.kind, reason, "may not be read: batches go {without}");
-            }
-            see(refused.as_ref().map(Refused::text));
-            told = Some(refused);
+        if let Some(why) = why.as_ref().filter(|why| told.as_ref() != Some(*why)) {
+            tracing::warn!(kind = why.kind.kind, reason = why.reason, "may not be read: batches go {without}");
+            refused(why.text());
         }
+        told = why;
         tokio::time::sleep(REFUSED_PAUSE).await;
     }
 }

@@ -27,9 +27,7 @@ pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
     until_readable(
         || all_readable(client, &KINDS),
         "wherever their volumes are",
-        |why| {
-            see(why.map_or(VolumeSight::Awaited, |why| VolumeSight::Refused(why.into())));
-        },
+        |why| see(VolumeSight::Refused(why.into())),
     )
     .await;
     see(VolumeSight::Awaited);

@@ -115,7 +115,7 @@ async fn a_stolen_token_does_no_more_than_rolegate_does() {
 
 /// A stolen token runs no code.
 async fn runs_no_code(plane: Arc<ControlPlane>) {
-    let kind = ("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets", "Namespaced");
+    let kind = ("leaderworkerset.x-k8s.io", &["v1"][..], "LeaderWorkerSet", "leaderworkersets", "Namespaced");
     define(&plane, &loose_definition(kind, &json!({})).to_string());
     let stage = Stage::on(plane.clone(), "contained").await;
     let thief = client_of(&account(&plane, &stage.client, "rolegate", &[]).await).await;

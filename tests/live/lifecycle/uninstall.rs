@@ -67,7 +67,7 @@ async fn request_for_nodes(stage: &Stage, plane: &ControlPlane) -> kube::Api<Dyn
     let kind = CAPACITY_BUFFER;
     define(
         plane,
-        &loose_definition((kind.group, kind.version, kind.kind, kind.plural, "Namespaced"), &json!({})).to_string(),
+        &loose_definition((kind.group, &[kind.version], kind.kind, kind.plural, "Namespaced"), &json!({})).to_string(),
     );
     let buffers = stage.objects(kind.group, kind.version, kind.kind);
     let buffer = json!({

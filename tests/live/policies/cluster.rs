@@ -17,30 +17,30 @@ use crate::common::prelude::*;
 /// Where the policies lie, as seen from the crate's root.
 pub const POLICIES: &str = "policies";
 
-/// Kinds that are judged: group, versions with commas between them (the first is stored), kind, plural, scope.
-const KINDS: &[(&str, &str, &str, &str, &str)] = &[
-    ("workloads.x-k8s.io", "v1alpha1,v1alpha2", "RoleBasedGroup", "rolebasedgroups", "Namespaced"),
-    ("workloads.instai.io", "v1alpha1", "RoleBasedGroup", "rolebasedgroups", "Namespaced"),
-    ("rolegate.dev", "v1alpha1", "RoleCoordination", "rolecoordinations", "Namespaced"),
-    ("rolegate.dev", "v1alpha1", "ClusterTopology", "clustertopologies", "Cluster"),
-    ("workloads.x-k8s.io", "v1alpha1", "ClusterTopology", "clustertopologies", "Cluster"),
-    ("workloads.x-k8s.io", "v1alpha2", "CoordinatedPolicy", "coordinatedpolicies", "Namespaced"),
-    ("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups", "Namespaced"),
-    ("grove.io", "v1alpha1", "PodCliqueSet", "podcliquesets", "Namespaced"),
-    ("grove.io", "v1alpha1", "PodGangSet", "podgangsets", "Namespaced"),
+/// Group, versions (the first is stored), kind, plural and scope of a definition.
+pub type Defined<'a> = (&'a str, &'a [&'a str], &'a str, &'a str, &'a str);
+
+/// The kinds that are judged.
+const KINDS: &[Defined<'_>] = &[
+    ("workloads.x-k8s.io", &["v1alpha1", "v1alpha2"], "RoleBasedGroup", "rolebasedgroups", "Namespaced"),
+    ("workloads.instai.io", &["v1alpha1"], "RoleBasedGroup", "rolebasedgroups", "Namespaced"),
+    ("rolegate.dev", &["v1alpha1"], "RoleCoordination", "rolecoordinations", "Namespaced"),
+    ("rolegate.dev", &["v1alpha1"], "ClusterTopology", "clustertopologies", "Cluster"),
+    ("workloads.x-k8s.io", &["v1alpha1"], "ClusterTopology", "clustertopologies", "Cluster"),
+    ("workloads.x-k8s.io", &["v1alpha2"], "CoordinatedPolicy", "coordinatedpolicies", "Namespaced"),
+    ("scheduling.run.ai", &["v2alpha2"], "PodGroup", "podgroups", "Namespaced"),
+    ("grove.io", &["v1alpha1"], "PodCliqueSet", "podcliquesets", "Namespaced"),
+    ("grove.io", &["v1alpha1"], "PodGangSet", "podgangsets", "Namespaced"),
 ];
 
 /// A definition that lets everything pass, so that the policies judge and not the schema.
-pub fn loose_definition(
-    (group, versions, kind, plural, scope): (&str, &str, &str, &str, &str),
-    spec_fields: &Value,
-) -> Value {
+pub fn loose_definition((group, versions, kind, plural, scope): Defined<'_>, spec_fields: &Value) -> Value {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let mut spec = anything.clone();
     spec["properties"] = spec_fields.clone();
     let mut schema = anything;
     schema["properties"] = json!({"spec": spec});
-    let versions = versions.split(',').enumerate().map(|(number, version)| {
+    let versions = versions.iter().enumerate().map(|(number, version)| {
         json!({"name": version, "served": true, "storage": number == 0, "schema": {"openAPIV3Schema": schema}})
     });
     object("apiextensions.k8s.io/v1", "CustomResourceDefinition", &format!("{plural}.{group}")).spec(json!({

@@ -4,14 +4,13 @@ use super::{RACK, Scene, launch, racks, stage};
 use crate::common::account::account;
 use crate::common::control_plane::client_of;
 use crate::common::prelude::*;
-use crate::policies::cluster::{define, loose_definition};
+use crate::policies::cluster::{Defined, define, loose_definition};
 use kube::api::DynamicObject;
 
-const KIND: (&str, &str, &str, &str, &str) =
-    ("autoscaling.x-k8s.io", "v1beta1", "CapacityBuffer", "capacitybuffers", "Namespaced");
+const KIND: Defined<'_> = ("autoscaling.x-k8s.io", &["v1beta1"], "CapacityBuffer", "capacitybuffers", "Namespaced");
 
 fn buffers_of(stage: &Stage) -> Api<DynamicObject> {
-    stage.objects(KIND.0, KIND.1, KIND.2)
+    stage.objects(KIND.0, KIND.1[0], KIND.2)
 }
 
 fn define_buffers(stage: &Stage) {
