@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rolegate::api::Node;
+use rolegate::api::device::ResourceClaimTemplate;
 use rolegate::api::scheduling::SchedulingPod;
-use rolegate::plan::devices::DeviceObject;
+use rolegate::plan::devices::DeviceSight;
 use rolegate::plan::placement::{BatchPods, Needs, Question, Room, outlook, place};
 use serde_json::{Value, json};
 
@@ -95,34 +96,32 @@ pub fn run(out: &mut Section) {
 fn with_devices(mut room: Room, nodes: u32) -> Room {
     let class = "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'";
     let request = |count: u32| json!({ "name": "gpus", "exactly": { "deviceClassName": "gpu", "count": count } });
+    let metadata = |name: &str| json!({ "name": name, "namespace": "ns" });
     let template = |name: &str, claim: Value| {
-        let metadata = json!({ "name": name, "namespace": "ns" });
-        DeviceObject::Template(read(json!({ "metadata": metadata, "spec": { "spec": { "devices": claim } } })))
+        read::<ResourceClaimTemplate>(json!({ "metadata": metadata(name), "spec": { "spec": { "devices": claim } } }))
     };
     let at_a_root = json!([{ "matchAttribute": "resource.kubernetes.io/pcieRoot" }]);
-    let mut objects = vec![
-        DeviceObject::Class(read(json!({
-            "metadata": { "name": "gpu" }, "spec": { "selectors": [{ "cel": { "expression": class } }] },
-        }))),
-        template("eight", json!({ "requests": [request(8)] })),
-        template("four-at-a-root", json!({ "requests": [request(4)], "constraints": at_a_root })),
-    ];
+    // One object after the other, as watches bring them: none is kept.
+    let devices = room.devices_mut();
+    devices.apply_class(&read(json!({
+        "metadata": { "name": "gpu" }, "spec": { "selectors": [{ "cel": { "expression": class } }] },
+    })));
+    devices.apply_template(&template("eight", json!({ "requests": [request(8)] })));
+    devices.apply_template(&template("four-at-a-root", json!({ "requests": [request(4)], "constraints": at_a_root })));
+    devices.keep_named_attributes();
     for number in 0..nodes {
         let node = format!("node-{number}");
-        let devices: Vec<_> = (0..8).map(|device| gpu(number, device)).collect();
+        let gpus: Vec<_> = (0..8).map(|device| gpu(number, device)).collect();
         let pool = json!({ "name": node, "generation": 1, "resourceSliceCount": 1 });
-        let spec = json!({ "driver": "gpu.nvidia.com", "nodeName": node, "pool": pool, "devices": devices });
-        objects.push(DeviceObject::Slice(read(json!({ "metadata": { "name": node }, "spec": spec }))));
+        let spec = json!({ "driver": "gpu.nvidia.com", "nodeName": node, "pool": pool, "devices": gpus });
+        devices.apply_slice(&read(json!({ "metadata": { "name": node }, "spec": spec })));
         if number / 125 % 3 == 0 {
             let taken = |device| json!({ "driver": "gpu.nvidia.com", "pool": node, "device": format!("gpu-{device}") });
             let allocation = json!({ "devices": { "results": (0..4).map(taken).collect::<Vec<_>>() } });
-            let metadata = json!({ "name": node, "namespace": "ns" });
-            objects.push(DeviceObject::Claim(read(
-                json!({ "metadata": metadata, "status": { "allocation": allocation } }),
-            )));
+            devices.apply_claim(&read(json!({ "metadata": metadata(&node), "status": { "allocation": allocation } })));
         }
     }
-    room.devices_mut().apply_all(&objects);
+    devices.sight = DeviceSight::Known;
     room
 }
 

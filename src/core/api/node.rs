@@ -32,7 +32,7 @@ pub struct NodeSpec {
 }
 
 /// An entry of `spec.taints`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Taint {
     pub key: String,

@@ -9,19 +9,25 @@ const FEW: usize = 64;
 
 /// Deduplicated values. An unused value is removed by its last holder, or when there are twice as many values as were in use at
 /// the last search: the last holder may not know this set.
-#[derive(Clone, Debug)]
-pub struct Once<T> {
+#[derive(Debug)]
+pub struct Once<T: ?Sized> {
     all: HashSet<Arc<T>>,
     in_use: usize,
 }
 
-impl<T> Default for Once<T> {
+impl<T: ?Sized> Clone for Once<T> {
+    fn clone(&self) -> Self {
+        Self { all: self.all.clone(), in_use: self.in_use }
+    }
+}
+
+impl<T: ?Sized> Default for Once<T> {
     fn default() -> Self {
         Self { all: HashSet::new(), in_use: 0 }
     }
 }
 
-impl<T: Hash + Eq> Once<T> {
+impl<T: Hash + Eq + ?Sized> Once<T> {
     /// Returns the shared copy of a value.
     pub fn of(&mut self, value: Arc<T>) -> Arc<T> {
         if let Some(known) = self.all.get(&value) {

@@ -18,7 +18,7 @@ pub struct PoolId {
 }
 
 /// A device of a slice.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Device {
     pub name: Arc<str>,
     /// Shared by equal devices.
@@ -38,7 +38,7 @@ pub struct DeviceKind {
 }
 
 /// The nodes that reach a slice or a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Reach {
     Node(Arc<str>),
     Selected(Arc<NodeSelector>),
@@ -50,24 +50,28 @@ pub enum Reach {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Slice {
+    name: Arc<str>,
     generation: i64,
     /// The number of slices of the generation.
     of: i64,
     reach: Reach,
-    devices: Vec<Device>,
+    /// Shared by slices with equal devices.
+    devices: Arc<[Device]>,
 }
 
 /// All slices, by pool and node.
 #[derive(Clone, Debug, Default)]
 pub struct Pools {
-    /// By pool and name.
-    slices: BTreeMap<PoolId, BTreeMap<Arc<str>, Slice>>,
+    /// By pool, and in the order of their names.
+    slices: BTreeMap<PoolId, Vec<Slice>>,
     pool_of: HashMap<Arc<str>, PoolId>,
-    /// The pools with slices of one node, by node.
-    of_node: HashMap<Arc<str>, BTreeSet<PoolId>>,
+    /// The pools with slices of one node, by node. Most nodes and most pools have one: a vector of one is a tenth of a tree.
+    of_node: HashMap<Arc<str>, Vec<PoolId>>,
     /// The pools with slices that several nodes may reach.
     shared: BTreeSet<PoolId>,
     kinds: Once<DeviceKind>,
+    lists: Once<[Device]>,
+    drivers: Once<str>,
     /// The names of attributes that are kept; `None` for all.
     kept: Option<BTreeSet<Arc<str>>>,
 }
@@ -84,7 +88,7 @@ pub struct Reached<'a> {
 impl Pools {
     /// Returns the number of devices and of their distinct properties.
     pub fn sizes(&self) -> [(&'static str, usize); 2] {
-        let slices = self.slices.values().flat_map(BTreeMap::values);
+        let slices = self.slices.values().flatten();
         [("devices", slices.map(|slice| slice.devices.len()).sum()), ("kinds_of_devices", self.kinds.count())]
     }
 
@@ -103,20 +107,27 @@ impl Pools {
 
     /// Adds or updates a slice; returns whether it has changed.
     pub fn apply(&mut self, slice: &ResourceSlice) -> bool {
-        let name: Arc<str> = slice.metadata.display_name().into();
-        let (driver, pool) = (Arc::from(slice.spec.driver.as_str()), Arc::from(slice.spec.pool.name.as_str()));
-        let id = PoolId { driver, pool };
+        let driver = self.drivers.of(slice.spec.driver.as_str().into());
+        let id = PoolId { driver, pool: slice.spec.pool.name.as_str().into() };
         let new = self.read(slice, &id);
-        if self.pool_of.get(&name) == Some(&id) && self.slices.get(&id).and_then(|all| all.get(&name)) == Some(&new) {
+        if self.pool_of.get(&new.name) == Some(&id)
+            && self.slices.get(&id).and_then(|all| all.iter().find(|one| one.name == new.name)) == Some(&new)
+        {
             return false;
         }
-        self.remove(&name);
+        self.remove(&new.name);
         match &new.reach {
-            Reach::Node(node) => _ = self.of_node.entry(node.clone()).or_default().insert(id.clone()),
+            Reach::Node(node) => {
+                let pools = self.of_node.entry(node.clone()).or_insert_with(|| Vec::with_capacity(1));
+                if !pools.contains(&id) {
+                    pools.push(id.clone());
+                }
+            }
             _ => _ = self.shared.insert(id.clone()),
         }
-        self.pool_of.insert(name.clone(), id.clone());
-        self.slices.entry(id).or_default().insert(name, new);
+        self.pool_of.insert(new.name.clone(), id.clone());
+        let slices = self.slices.entry(id).or_insert_with(|| Vec::with_capacity(1));
+        slices.insert(slices.partition_point(|one| one.name < new.name), new);
         true
     }
 
@@ -124,17 +135,18 @@ impl Pools {
     pub fn remove(&mut self, name: &str) -> bool {
         let Some(id) = self.pool_of.remove(name) else { return false };
         let Some(slices) = self.slices.get_mut(&id) else { return false };
-        let Some(gone) = slices.remove(name) else { return false };
+        let Some(position) = slices.iter().position(|slice| *slice.name == *name) else { return false };
+        let gone = slices.remove(position);
         let is_like = |slice: &Slice| match (&slice.reach, &gone.reach) {
             (Reach::Node(one), Reach::Node(other)) => one == other,
             (Reach::Node(_), _) | (_, Reach::Node(_)) => false,
             _ => true,
         };
-        if !slices.values().any(is_like) {
+        if !slices.iter().any(is_like) {
             match &gone.reach {
                 Reach::Node(node) => {
                     if let Some(pools) = self.of_node.get_mut(node) {
-                        pools.remove(&id);
+                        pools.retain(|pool| *pool != id);
                         if pools.is_empty() {
                             self.of_node.remove(node);
                         }
@@ -146,9 +158,10 @@ impl Pools {
         if slices.is_empty() {
             self.slices.remove(&id);
         }
-        for device in gone.devices {
-            self.kinds.forget(&device.kind);
-        }
+        self.lists.forget(&gone.devices);
+        let kinds: HashSet<_> = gone.devices.iter().map(|device| device.kind.clone()).collect();
+        drop(gone);
+        kinds.iter().for_each(|kind| self.kinds.forget(kind));
         true
     }
 
@@ -176,7 +189,7 @@ impl Pools {
 
     /// Iterates over the kinds of devices that several nodes may reach.
     pub fn shared_kinds(&self) -> impl Iterator<Item = &DeviceKind> {
-        let slices = self.shared.iter().filter_map(|id| self.slices.get(id)).flat_map(BTreeMap::values);
+        let slices = self.shared.iter().filter_map(|id| self.slices.get(id)).flatten();
         slices.flat_map(|slice| {
             let is_shared = |device: &&Device| !matches!(device.nodes.as_ref().unwrap_or(&slice.reach), Reach::Node(_));
             slice.devices.iter().filter(is_shared).map(|device| &*device.kind)
@@ -201,21 +214,21 @@ impl Pools {
             Reach::EachDevice => slice.devices.iter().any(of_device),
             _ => reaches(&slice.reach),
         };
-        let relevant: Vec<_> = slices.values().filter(is_relevant).collect();
+        let relevant: Vec<_> = slices.iter().filter(is_relevant).collect();
         let generation = relevant.iter().map(|slice| slice.generation).max()?;
         let current: Vec<_> = relevant.into_iter().filter(|slice| slice.generation == generation).collect();
         let of = current.first()?.of;
         let is = |count: usize| i64::try_from(count) == Ok(of);
         if !is(current.len()) {
-            if slices.values().any(|slice| slice.generation > generation) {
+            if slices.iter().any(|slice| slice.generation > generation) {
                 return None;
             }
-            if !is(slices.values().filter(|slice| slice.generation == generation).count()) {
+            if !is(slices.iter().filter(|slice| slice.generation == generation).count()) {
                 return Some(Reached { pool, is_broken: true, devices: Vec::new() });
             }
         }
         let mut names = HashSet::new();
-        let is_broken = !current.iter().flat_map(|slice| &slice.devices).all(|device| names.insert(&device.name));
+        let is_broken = !current.iter().flat_map(|slice| &*slice.devices).all(|device| names.insert(&device.name));
         if is_broken {
             return Some(Reached { pool, is_broken, devices: Vec::new() });
         }
@@ -236,7 +249,13 @@ impl Pools {
         let devices =
             spec.devices.iter().map(|device| self.device(device, id, reach == Reach::EachDevice, has_counters));
         let devices = devices.collect();
-        Slice { generation: spec.pool.generation, of: spec.pool.resource_slice_count, reach, devices }
+        Slice {
+            name: slice.metadata.display_name().into(),
+            generation: spec.pool.generation,
+            of: spec.pool.resource_slice_count,
+            reach,
+            devices: self.lists.of(devices),
+        }
     }
 
     fn device(&mut self, device: &SliceDevice, id: &PoolId, has_nodes: bool, has_counters: bool) -> Device {
