@@ -64,6 +64,9 @@ async fn other_pods_are_not_held() {
     assert_eq!(gates(&client, "hold-others", pod(&json!(null), &json!({}))).await, none);
     // The API server refuses a gate beside a node.
     assert_eq!(gates(&client, "hold-others", pod(&in_group, &json!({"nodeName": "n"}))).await, none);
+    // A trial of a pod of a request for nodes. The other tests try pods as well.
+    let trial = json!({"rolegate.dev/group": "llm", "rolegate.dev/request": "pd-s-0-1"});
+    assert_eq!(gates(&client, "hold-others", pod(&trial, &json!({}))).await, none);
     make_namespace(&client, "hold-not-asked", &json!({})).await;
     make_namespace(&client, "hold-ignored", &json!({"rolegate.dev/hold": "always", "rolegate.dev/ignore": ""})).await;
     let plane = WITH_POLICIES.clone();

@@ -1,5 +1,7 @@
 //! What is asked for, when, and what is left of it.
 
+use k8s_openapi::api::core::v1::{Pod as ApiPod, PodTemplate};
+
 use super::{RACK, Scene, coordination, launch, racks, stage};
 use crate::common::audit::Account;
 use crate::common::prelude::*;
@@ -45,20 +47,23 @@ async fn that_nodes_are_promised_lets_no_pod_go_before_the_last_of_them_is_there
     scene.none_went_in_part();
 }
 
-#[tokio::test]
-async fn templates_of_a_request_carry_what_is_scheduled_by_and_nothing_that_runs() {
-    let stage = stage("provision-templates").await;
-    let _rolegate = launch(&stage).start().await;
+/// A group whose nodes are asked for in vain, and the templates of its request.
+async fn templates(stage: Stage) -> (Scene, Vec<Value>) {
     let mut cloud = racks(&["r1"]);
     cloud.refuses = true;
     let scene = Scene::new(stage, 1, cloud, &json!({})).await;
     scene.until_requested().await;
-    let templates = scene.stage.api::<k8s_openapi::api::core::v1::PodTemplate>();
-    let templates = templates.list(&ListParams::default()).await.unwrap().items;
-    assert_eq!(templates.len(), 2);
-    for template in templates {
-        let template = serde_json::to_value(template).unwrap();
-        let spec = &template["template"]["spec"];
+    let all = scene.stage.api::<PodTemplate>().list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(all.len(), 2);
+    (scene, all.into_iter().map(|one| serde_json::to_value(one.template).unwrap()).collect())
+}
+
+#[tokio::test]
+async fn templates_of_a_request_carry_what_is_scheduled_by_and_nothing_that_runs() {
+    let stage = stage("provision-templates").await;
+    let _rolegate = launch(&stage).start().await;
+    let (scene, templates) = templates(stage).await;
+    for spec in templates.iter().map(|template| &template["spec"]) {
         assert_eq!(spec["nodeSelector"]["rolegate.dev/stage"], scene.stage.namespace, "{spec}");
         assert!(spec.to_string().contains(RACK), "{spec}");
         for container in spec["containers"].as_array().unwrap() {
@@ -76,6 +81,32 @@ async fn templates_of_a_request_carry_what_is_scheduled_by_and_nothing_that_runs
         }
         let gates = spec["schedulingGates"].as_array().into_iter().flatten().count();
         assert_eq!(gates, 0, "what is gated is demand nowhere: {spec}");
+    }
+}
+
+#[tokio::test]
+async fn pods_of_a_template_attract_each_other_and_are_not_held_when_an_autoscaler_tries_them() {
+    let stage = stage("provision-trials").await;
+    let _rolegate = launch(&stage).start().await;
+    let (scene, templates) = templates(stage).await;
+    for mut pod in templates {
+        let labels = &pod["metadata"]["labels"];
+        let terms = &pod["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        for selector in terms.as_array().unwrap().iter().map(|term| &term["labelSelector"]) {
+            let mut exact = selector["matchLabels"].as_object().into_iter().flatten();
+            assert!(exact.all(|(key, value)| labels[key] == *value), "no node does for the first pod: {pod}");
+            let mut listed = selector["matchExpressions"].as_array().into_iter().flatten();
+            let selects =
+                |one: &Value| one["values"].as_array().unwrap().contains(&labels[one["key"].as_str().unwrap()]);
+            assert!(listed.all(selects), "no node does for the first pod: {pod}");
+        }
+        pod["metadata"]["generateName"] = json!("trial-");
+        for (dry_run, held) in [(true, 0), (false, 1)] {
+            let params = PostParams { dry_run, ..PostParams::default() };
+            let born = scene.stage.api::<ApiPod>().create(&params, &typed(pod.clone())).await.unwrap();
+            let gates = born.spec.unwrap().scheduling_gates.into_iter().flatten().count();
+            assert_eq!(gates, held, "dryRun {dry_run}: {pod}");
+        }
     }
 }
 

@@ -40,11 +40,10 @@ pub struct Domains {
     pub avoided: Vec<String>,
 }
 
-/// Returns the template of requested pods like this pod, or like the pods of this template.
+/// Returns the template of requested pods like this pod, or like the pods of this template. Its labels are all of theirs: their
+/// affinities select pods by them.
 pub fn template(pod: &Value, request: &str, domains: &Domains) -> Value {
     let mut labels = pod.pointer("/metadata/labels").and_then(Value::as_object).cloned().unwrap_or_default();
-    // cluster-autoscaler tries a pod of the template through all webhooks, and takes none that is held.
-    labels.retain(|key, _| !names::claims().contains(&key.as_str()));
     labels.insert(names::REQUEST.to_owned(), json!(request));
     let of = pod.get("spec").unwrap_or(&Value::Null);
     let mut spec = picked(of, FIELDS);
@@ -185,7 +184,7 @@ mod tests {
             "topologyKey": "rack", "labelSelector": { "matchLabels": { names::REQUEST: "pd-s-0-1" } },
         });
         let expected = json!({
-            "metadata": { "labels": { "app": "a", names::REQUEST: "pd-s-0-1" } },
+            "metadata": { "labels": { "app": "a", names::GROUP: "pd", names::ROLE: "prefill", names::REQUEST: "pd-s-0-1" } },
             "spec": {
                 "nodeSelector": { "pool": "gpu" },
                 "tolerations": [{ "key": "gpu", "operator": "Exists" }],
