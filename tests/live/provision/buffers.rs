@@ -147,7 +147,13 @@ async fn a_stolen_token_asks_for_no_nodes() {
             "metadata": { "name": name, "ownerReferences": owners }, "spec": { "replicas": 3 },
         }))
     };
-    let owner = |kind: &str, version: &str| json!([{ "apiVersion": version, "kind": kind, "name": "pd", "uid": "u", "controller": true }]);
+    // One that is there: the garbage collector deletes what belongs to nobody.
+    let group = stage.create(Group::new("pd").role("prefill", 1, 1).role("decode", 1, 1).object()).await;
+    let owner = |kind: &str, version: &str| {
+        json!([{
+            "apiVersion": version, "kind": kind, "name": "pd", "uid": group.metadata.uid, "controller": true,
+        }])
+    };
     let of_group = owner("RoleCoordination", "rolegate.dev/v1alpha1");
     for owners in [json!([]), owner("StatefulSet", "apps/v1")] {
         eventually(PATIENT, "the policy of creations is in force", async || {
