@@ -18,7 +18,7 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo demo-programs test build image sbom release release-twice crds docs rig addons tools fmt lint deny unit long chaos neighbours engines versions soak fuzz bench bench-review bench-scale bench-create bench-ungate bench-restart bench-plan bench-instructions clean
+.PHONY: help demo demo-programs test unit-programs build image sbom release release-twice crds docs rig addons tools programs fmt lint deny unit long chaos neighbours engines versions soak fuzz bench bench-review bench-scale bench-create bench-ungate bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -27,7 +27,9 @@ demo: ## KEP-32's Story 1 on a real control plane: builds, shows, cleans up. Exi
 	@$(MAKE) --no-print-directory -j2 rig demo-programs
 	target/debug/demo
 
-test: rig addons tools fmt lint deny unit ## Everything that CI runs.
+test: ## Everything that CI runs.
+	@$(MAKE) --no-print-directory -j2 programs fmt lint deny unit-programs
+	@$(MAKE) --no-print-directory unit
 	@echo "all tests passed"
 
 build: ## The release binary, target/release/rolegate.
@@ -63,6 +65,9 @@ docs: crds ## Write what is generated: definitions, manifests, the Helm chart, t
 demo-programs:
 	cargo build --locked --bin rolegate --bin demo
 
+unit-programs:
+	cargo test --locked --lib --tests --no-run
+
 rig: ## Build the control plane for tests: etcd, API server, scheduler, controllers, kubectl, kwok.
 	tests/controlplane/build.sh rig $(CONTROLPLANE)
 
@@ -73,6 +78,10 @@ addons: ## Build cert-manager and LeaderWorkerSet for tests, and copy the defini
 tools: ## Build Helm and promtool for tests.
 	tests/controlplane/build.sh tools $(CONTROLPLANE)
 
+# One after the other, whatever runs beside: they are built by the same script, which one at a time may run.
+programs:
+	@MAKEFLAGS= $(MAKE) --no-print-directory rig addons tools
+
 fmt:
 	cargo fmt --check
 
@@ -82,9 +91,10 @@ lint:
 deny: $(TOOLS)/cargo-deny
 	$< --locked check bans licenses sources
 
+# To optimise them takes longer than they run.
 $(TOOLS)/cargo-%:
 	@echo "installing cargo-$* $($*_VERSION) into target/tools"
-	cargo install cargo-$* --version $($*_VERSION) --locked --root target/tools
+	cargo install cargo-$* --version $($*_VERSION) --locked --debug --root target/tools
 
 unit: ## All Rust tests, the end-to-end suites included; of these up to five that fail beside others have a second try alone.
 	tests/all.sh $(THREADS)

@@ -282,6 +282,27 @@ impl Sabotage {
         Self::TakesLastOld,
     ];
 
+    /// Returns the seed of a history that found the fault last, where a search that begins at 0 takes long.
+    pub fn last_found(self) -> u64 {
+        match self {
+            Self::LosesRelaxations => 2530,
+            Self::DoesNotLook => 1900,
+            Self::MarksWithoutCost => 1072,
+            Self::RemakesBound => 463,
+            Self::LosesRemakes => 343,
+            Self::LosesUndos => 307,
+            Self::RenewsBelow | Self::RenewsInPart => 291,
+            Self::ForgetsRollbacks | Self::UndoesUncommitted => 236,
+            Self::TakesLastOld => 206,
+            Self::SendsToRefusing => 203,
+            Self::IgnoresChecks => 196,
+            Self::ScalesUnread => 147,
+            Self::RecoversAll | Self::DeletesOthers => 69,
+            Self::ReleasesSingly => 65,
+            _ => 0,
+        }
+    }
+
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
         let mut hasty = Vec::new();
         for request in requests.iter_mut() {
