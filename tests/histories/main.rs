@@ -143,7 +143,8 @@ fn a_loop_that_does_one_thing_wrong_is_found() {
     let is_asked = |sabotage: &&Sabotage| only.as_ref().is_none_or(|only| *only == format!("{sabotage:?}"));
     for sabotage in Sabotage::ALL.iter().filter(is_asked) {
         let last = sabotage.last_found();
-        let found = [last..last + 1, 0..3 * HISTORIES].into_iter().find_map(|seeds| first_broken(seeds, Some(*sabotage)));
+        let found =
+            [last..last + 1, 0..3 * HISTORIES].into_iter().find_map(|seeds| first_broken(seeds, Some(*sabotage)));
         let Some(seed) = found else { panic!("{sabotage:?} is not found") };
         let Err(broken) = run(&History::random(seed), Some(*sabotage)) else { panic!("{sabotage:?}: found only once") };
         println!("{sabotage:?}: history {seed}: {}", broken.0);
