@@ -18,7 +18,7 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo demo-programs test unit-programs build image sbom release release-twice crds docs rig addons tools programs fmt lint deny unit long chaos neighbours engines versions soak fuzz bench bench-review bench-scale bench-create bench-ungate bench-restart bench-plan bench-instructions clean
+.PHONY: help demo demo-programs test unit-programs build image sbom release release-twice crds docs rig addons tools fmt lint deny unit long chaos neighbours engines versions soak fuzz bench bench-review bench-scale bench-create bench-ungate bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -27,8 +27,9 @@ demo: ## KEP-32's Story 1 on a real control plane: builds, shows, cleans up. Exi
 	@$(MAKE) --no-print-directory -j2 rig demo-programs
 	target/debug/demo
 
+# The add-ons last: beside the rig, both would compile what they share.
 test: ## Everything that CI runs.
-	@$(MAKE) --no-print-directory -j2 programs fmt lint deny unit-programs
+	@$(MAKE) --no-print-directory -j2 rig fmt lint deny unit-programs addons tools
 	@$(MAKE) --no-print-directory unit
 	@echo "all tests passed"
 
@@ -77,10 +78,6 @@ addons: ## Build cert-manager and LeaderWorkerSet for tests, and copy the defini
 
 tools: ## Build Helm and promtool for tests.
 	tests/controlplane/build.sh tools $(CONTROLPLANE)
-
-# One after the other, whatever runs beside: they are built by the same script, which one at a time may run.
-programs:
-	@MAKEFLAGS= $(MAKE) --no-print-directory rig addons tools
 
 fmt:
 	cargo fmt --check

@@ -5,8 +5,8 @@
 set -euo pipefail
 
 threads=$1
-# The API servers of the tests are short of processors, not of memory: a tenth of their time goes to collecting garbage.
-export GOGC="${GOGC:-400}"
+# The API servers of the tests are short of processors, not of memory: below 1.5 GiB each they collect little garbage.
+export GOGC="${GOGC:-800}" GOMEMLIMIT="${GOMEMLIMIT:-1500MiB}"
 log=target/tests.log
 mkdir -p target
 skip=()
