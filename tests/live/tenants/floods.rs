@@ -121,7 +121,7 @@ async fn a_flood_in_one_namespace_does_not_stop_another() {
     // Counted, not timed: on a busy machine both are slower. Alone there are some 50.
     let sent = sent.load(Ordering::Relaxed);
     println!("30 pods in 5 segments after {time:?}, beside {sent} wide groups");
-    assert!(sent < 300, "{sent} in {time:?}");
+    assert!(sent < 250, "{sent} in {time:?}");
 }
 
 /// Groups that are kept changing beside the one that is measured.
