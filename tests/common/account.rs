@@ -1,11 +1,15 @@
 //! The service account of the tests' rolegates, with the shipped rights and policies, so that a missing right or an
 //! obstructive policy fails a test. Some tests use a second account with more rights.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Mutex;
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use kube::api::PostParams;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
@@ -19,11 +23,11 @@ pub async fn account(plane: &ControlPlane, client: &Client, name: &str, more: &[
     if file.exists() {
         return file;
     }
-    let shipped = manifests(&[&["--part", "rbac,containment", "--namespace", SYSTEM, "--name", name], more].concat());
-    let [shipped, _] = apart(&shipped);
-    let more = to_keep_configurations(name).map(|object| object.to_string());
-    plane.must(&["create", "-f", "-"], &[&[shipped], &more[..]].concat().join("\n---\n"));
-    token(plane, name);
+    let [shipped, _] = apart(&shipped(name, more));
+    let shipped: Vec<Value> = serde_saphyr::from_multiple(&shipped).unwrap();
+    let creations = shipped.into_iter().chain(to_keep_configurations(name)).map(|object| create(client, object));
+    futures::future::join_all(creations).await;
+    write_kubeconfig(plane, name, &issue_token(client, name).await);
     // RBAC reaches the API server's caches with a delay; these are the last rights of each kind.
     let secret = format!("{name}-certificates");
     for (verb, group, resource, namespace, object) in [
@@ -44,6 +48,27 @@ pub async fn account(plane: &ControlPlane, client: &Client, name: &str, more: &[
         .await;
     }
     file
+}
+
+/// Returns the shipped rights and policies of an account. They are printed once for each set of arguments.
+fn shipped(name: &str, more: &[&str]) -> String {
+    static PRINTED: Mutex<BTreeMap<Vec<String>, String>> = Mutex::new(BTreeMap::new());
+    const ANY_NAME: &str = "name-of-an-account";
+    let arguments = [&["--part", "rbac,containment", "--namespace", SYSTEM, "--name", ANY_NAME], more].concat();
+    let mut printed = PRINTED.lock().unwrap();
+    let key = arguments.iter().map(|&argument| argument.to_owned()).collect();
+    printed.entry(key).or_insert_with(|| manifests(&arguments)).replace(ANY_NAME, name)
+}
+
+async fn create(client: &Client, object: Value) {
+    let text = |field: &str| object[field].as_str().unwrap();
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("kind")));
+    let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
+        None => Api::all_with(client.clone(), &kind),
+    };
+    api.create(&PostParams::default(), &typed(object)).await.unwrap();
 }
 
 /// Returns the shipped policies on webhook configurations. They allow only bundles to change, so accounts with
@@ -68,6 +93,23 @@ pub fn manifests(arguments: &[&str]) -> String {
     let printed = Command::new(rolegate_binary()).arg("manifests").args(arguments).output().unwrap();
     assert!(printed.status.success(), "{printed:?}");
     String::from_utf8(printed.stdout).unwrap()
+}
+
+/// Asks the API server for a token of an existing account.
+async fn issue_token(client: &Client, name: &str) -> String {
+    let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), SYSTEM);
+    let asked = typed(json!({ "spec": { "audiences": null, "expirationSeconds": 86_400 } }));
+    accounts.create_token_request(name, &PostParams::default(), &asked).await.unwrap().status.unwrap().token.unwrap()
+}
+
+/// Writes the kubeconfig of an account: the administrator's with its token.
+fn write_kubeconfig(plane: &ControlPlane, name: &str, token: &str) {
+    let administrator = std::fs::read_to_string(&plane.kubeconfig).unwrap();
+    let administrator = administrator.replace("namespace: default", &format!("namespace: {SYSTEM}"));
+    let (rest, users) = administrator.split_once("users:\n").unwrap();
+    let user = users.lines().find_map(|line| line.trim_start_matches(['-', ' ']).strip_prefix("name: ")).unwrap();
+    let text = format!("{rest}users:\n- name: {user}\n  user:\n    token: {token}\n");
+    std::fs::write(path(plane, name), text).unwrap();
 }
 
 /// Writes the kubeconfig of an existing account.

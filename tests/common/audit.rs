@@ -1,7 +1,10 @@
 //! Reads the requests of a rolegate from the API server's audit log; the control plane must be started with `--audit`.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use serde_json::Value;
 
@@ -12,6 +15,8 @@ use super::stage::Stage;
 pub struct Account {
     user: String,
     log: PathBuf,
+    /// What was read of the log: bytes of whole lines, and the requests in them.
+    read: Mutex<(u64, Vec<Request>)>,
 }
 
 /// An answered request.
@@ -33,16 +38,21 @@ impl Account {
     /// Returns the account of a stage.
     pub fn of(stage: &Stage) -> Self {
         let user = format!("system:serviceaccount:{SYSTEM}:{}", stage.namespace);
-        Self { user, log: stage.plane.dir.join("log/audit.jsonl") }
+        Self { user, log: stage.plane.dir.join("log/audit.jsonl"), read: Mutex::default() }
     }
 
     /// Returns the answered requests so far, in order, without the periodic probes for undefined kinds.
     pub fn requests(&self) -> Vec<Request> {
-        let log = std::fs::read_to_string(&self.log).unwrap();
+        let mut read = self.read.lock().unwrap();
+        let (mut file, mut log) = (File::open(&self.log).unwrap(), Vec::new());
+        file.seek(SeekFrom::Start(read.0)).unwrap();
+        file.read_to_end(&mut log).unwrap();
+        // The last line may be incomplete.
+        log.truncate(log.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1));
+        let log = String::from_utf8(log).unwrap();
         let text = |field: &Value| field.as_str().unwrap_or_default().to_owned();
         let request = |line: &str| {
-            // The last line may be incomplete.
-            let event: Value = serde_json::from_str(line).ok()?;
+            let event: Value = serde_json::from_str(line).unwrap();
             if event["user"]["username"] != self.user.as_str() || event["stage"] != "ResponseComplete" {
                 return None;
             }
@@ -57,7 +67,10 @@ impl Account {
             let [namespace, name] = ["namespace", "name"].map(|field| text(&object[field]));
             (!looked_for).then_some(Request { what, version, namespace, name, code })
         };
-        log.lines().filter(|line| line.contains(&self.user)).filter_map(request).collect()
+        let more = log.lines().filter(|line| line.contains(&self.user)).filter_map(request);
+        read.1.extend(more);
+        read.0 += log.len() as u64;
+        read.1.clone()
     }
 
     /// Returns the number of requests by kind.

@@ -1,17 +1,20 @@
 //! The real control plane of `tests/controlplane`: etcd, API server, scheduler, controllers and fake nodes.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
+use super::ledger;
+use super::swept::{self, Left};
 use super::wait::PATIENT;
 
 /// Namespace of the rolegates' Secrets and Leases.
@@ -27,6 +30,8 @@ pub struct ControlPlane {
     pub dir: PathBuf,
     kubectl: Vec<String>,
     rig: Mutex<Rig>,
+    /// Names of the rolegates that were started, with the namespace that they serve.
+    rolegates: Mutex<BTreeSet<(String, String)>>,
 }
 
 struct Rig {
@@ -35,10 +40,58 @@ struct Rig {
     answers: BufReader<ChildStdout>,
 }
 
-/// A control plane shared by several tests; the first one starts it.
-pub type Shared = LazyLock<Arc<ControlPlane>>;
+/// A control plane shared by several tests: the first one starts it. It ends when no test uses it and another shared one is
+/// started, so that the control plane of a suite does not outlive the suite; a later test starts it again.
+pub struct Shared {
+    start: fn() -> ControlPlane,
+    plane: Mutex<Option<Arc<ControlPlane>>>,
+}
 
-static SHARED: Shared = LazyLock::new(|| Arc::new(ControlPlane::start_with_groups("kwok", &[])));
+impl Shared {
+    /// Creates one that is started by the first test that needs it.
+    pub const fn new(start: fn() -> ControlPlane) -> Self {
+        Self { start, plane: Mutex::new(None) }
+    }
+
+    /// Returns the control plane, started if there is none.
+    pub fn get(&'static self) -> Arc<ControlPlane> {
+        if let Some(plane) = self.lock().as_ref() {
+            return plane.clone();
+        }
+        // Not under the lock: the end of a control plane takes a second.
+        drop(Self::unused());
+        let mut plane = self.lock();
+        if plane.is_none() {
+            *plane = Some(Arc::new((self.start)()));
+            USED.lock().unwrap().push(self);
+        }
+        plane.clone().unwrap()
+    }
+
+    /// Takes the control planes that no test uses.
+    fn unused() -> Vec<Arc<ControlPlane>> {
+        let (mut used, mut ended) = (USED.lock().unwrap(), Vec::new());
+        used.retain(|shared| {
+            // One that is just being started is used.
+            let Ok(mut plane) = shared.plane.try_lock() else { return true };
+            let unused = plane.as_ref().is_some_and(|plane| Arc::strong_count(plane) == 1);
+            if unused {
+                ended.extend(plane.take());
+            }
+            !unused
+        });
+        ended
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<ControlPlane>>> {
+        // Whoever failed to start it has said so.
+        self.plane.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The shared control planes that run, but the one that most suites use.
+static USED: Mutex<Vec<&'static Shared>> = Mutex::new(Vec::new());
+static SHARED: LazyLock<Arc<ControlPlane>> = LazyLock::new(|| Arc::new(ControlPlane::start_with_groups("kwok", &[])));
 static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 impl ControlPlane {
@@ -49,7 +102,8 @@ impl ControlPlane {
 
     /// Starts a control plane for a test that stops or breaks parts of it, without blocking other tasks of the test.
     pub async fn own(start: impl FnOnce() -> Self + Send + 'static) -> Arc<Self> {
-        Arc::new(tokio::task::spawn_blocking(start).await.unwrap())
+        let test = ledger::test();
+        Arc::new(tokio::task::spawn_blocking(|| ledger::on_behalf_of(test, start)).await.unwrap())
     }
 
     /// Starts a control plane of one's own, with groups defined.
@@ -88,6 +142,7 @@ impl ControlPlane {
 
     /// Starts a control plane with extras, such as `kwok,lws`, and further arguments, such as `--audit`.
     pub fn start_with(extras: &str, more: &[&str]) -> Self {
+        ledger::count("planes");
         let rig = rig_binary();
         let number = STARTED.fetch_add(1, Ordering::SeqCst);
         let dir = scratch_dir().join(format!("controlplane-{}-{number}", std::process::id()));
@@ -120,6 +175,7 @@ impl ControlPlane {
             dir,
             kubectl: cluster["kubectl"].as_array().unwrap().iter().map(text).collect(),
             rig: Mutex::new(Rig { process, commands, answers }),
+            rolegates: Mutex::default(),
         };
         plane.must(&["create", "namespace", SYSTEM], "");
         plane
@@ -145,6 +201,21 @@ impl ControlPlane {
         }
     }
 
+    /// Notes that a rolegate of this name serves a namespace.
+    pub fn has_rolegate(&self, namespace: &str, name: &str) {
+        self.rolegates.lock().unwrap().insert((namespace.to_owned(), name.to_owned()));
+    }
+
+    /// Has the objects of a test that has ended deleted.
+    pub fn forget(self: &Arc<Self>, namespace: &str) {
+        // One that only this test used ends with it.
+        if Arc::strong_count(self) > 1 {
+            let known = self.rolegates.lock().unwrap();
+            let rolegates = known.iter().filter(|(of, _)| of == namespace).map(|(_, name)| name.clone()).collect();
+            swept::later(Left { kubeconfig: self.kubeconfig.clone(), namespace: namespace.to_owned(), rolegates });
+        }
+    }
+
     /// Returns the loopback address of all components.
     pub fn loopback(&self) -> IpAddr {
         let host = self.server.trim_start_matches("https://").rsplit_once(':').unwrap().0;
@@ -164,6 +235,7 @@ impl ControlPlane {
 
     /// Runs kubectl with this standard input.
     pub fn kubectl(&self, arguments: &[&str], stdin: &str) -> Output {
+        ledger::count("kubectl");
         let (program, first) = self.kubectl.split_first().unwrap();
         let mut process = Command::new(program)
             .args(first)
@@ -266,7 +338,8 @@ pub fn tool(name: &str) -> PathBuf {
     let tool = rig_binary().with_file_name(name);
     if !tool.exists() {
         let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/controlplane/build.sh");
-        assert!(Command::new(build).arg("tools").status().unwrap().success(), "{name} could not be built");
+        let target = if name == "helm" { "tools" } else { name };
+        assert!(Command::new(build).arg(target).status().unwrap().success(), "{name} could not be built");
     }
     tool
 }

@@ -27,6 +27,7 @@ use super::account::account;
 use super::control_plane::{ControlPlane, SYSTEM, rolegate_binary, scratch_dir};
 use super::group::Group;
 use super::http::{self, Caller};
+use super::ledger;
 use super::pods::GATE;
 use super::proxy::Proxy;
 use super::request_proxy::RequestProxy;
@@ -57,6 +58,7 @@ impl Ran {
 
 /// Runs a command of rolegate.
 pub async fn ran(kubeconfig: &Path, arguments: &[&str]) -> Ran {
+    ledger::count("commands");
     let output = rolegate_command(kubeconfig, arguments).output().await.unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     Ran { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
@@ -199,6 +201,8 @@ impl Launch {
     pub async fn start_unready(&self) -> Rolegate {
         let number = self.started.fetch_add(1, Ordering::SeqCst);
         let log = scratch_dir().join(format!("{}-{number}.rolegate.log", self.value("name")));
+        self.plane.has_rolegate(&self.namespace, self.value("name"));
+        ledger::count("rolegates");
         let flags = self.reached().await;
         let mut process = Command::new(&self.program)
             .arg("serve")
@@ -384,6 +388,7 @@ impl Rolegate {
     }
 
     pub async fn kill(mut self) {
+        ledger::add_process("cpu rolegate", self.pid());
         self.process.kill().await.unwrap();
     }
 
@@ -445,6 +450,9 @@ impl Rolegate {
 
 impl Drop for Rolegate {
     fn drop(&mut self) {
+        if let Some(pid) = self.process.id() {
+            ledger::add_process("cpu rolegate", pid);
+        }
         let log = self.log();
         if std::thread::panicking() {
             let tail: Vec<_> = log.lines().rev().take(60).collect();

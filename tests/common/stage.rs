@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use super::control_plane::ControlPlane;
 use super::group::{Group, node};
+use super::ledger;
 use super::pods::{Pod, PodLog};
 use super::proxy::Proxy;
 use super::rolegate::{Launch, Rolegate, ran};
@@ -25,6 +26,20 @@ pub struct Stage {
     pub client: Client,
     pub namespace: String,
     pub pods: PodLog,
+    /// Of a namespace that was made for this test.
+    made: Option<Arc<Made>>,
+}
+
+/// A namespace made for a test: it goes when the test ends.
+struct Made {
+    plane: Arc<ControlPlane>,
+    namespace: String,
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        self.plane.forget(&self.namespace);
+    }
 }
 
 impl Stage {
@@ -37,15 +52,22 @@ impl Stage {
     pub async fn on(plane: Arc<ControlPlane>, namespace: &str) -> Self {
         let client = plane.client().await;
         make_namespace(&client, namespace, &json!({})).await;
-        Self::within(plane, namespace).await
+        let made = Made { plane: plane.clone(), namespace: namespace.to_owned() };
+        Self { made: Some(Arc::new(made)), ..Self::within(plane, namespace).await }
+    }
+
+    /// Creates a second stage in the same namespace, with a watch of its own.
+    pub async fn again(&self) -> Self {
+        Self { made: self.made.clone(), ..Self::within(self.plane.clone(), &self.namespace).await }
     }
 
     /// Creates a stage in an existing namespace, such as `default`.
     pub async fn within(plane: Arc<ControlPlane>, namespace: &str) -> Self {
         let client = plane.client().await;
         until_account(&client, namespace).await;
+        ledger::count("stages");
         let pods = PodLog::start(&client, namespace).await;
-        Self { plane, client, namespace: namespace.to_owned(), pods }
+        Self { plane, client, namespace: namespace.to_owned(), pods, made: None }
     }
 
     /// Returns a launch of rolegate for this namespace.

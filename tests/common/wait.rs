@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 /// Deadline for events that take a second on an idle machine.
 pub const PATIENT: Duration = Duration::from_secs(120);
 
-/// Interval of attempts.
+/// The first interval of attempts; each is half as long again as the one before, up to [`LONGEST`]: a busy machine is not
+/// made busier by those who wait.
 const PAUSE: Duration = Duration::from_millis(25);
+const LONGEST: Duration = Duration::from_millis(200);
 
 /// Retries until an attempt succeeds, and returns its result. On timeout, the last error is printed; it should
 /// describe the observed state.
@@ -16,13 +18,14 @@ pub async fn eventually<T, S: Display>(
     what: &str,
     mut attempt: impl AsyncFnMut() -> Result<T, S>,
 ) -> T {
-    let start = Instant::now();
+    let (start, mut pause) = (Instant::now(), PAUSE);
     loop {
         match attempt().await {
             Ok(result) => return result,
             Err(state) if start.elapsed() > deadline => panic!("not within {deadline:?}: {what}\nfound: {state}"),
-            Err(_) => tokio::time::sleep(PAUSE).await,
+            Err(_) => tokio::time::sleep(pause).await,
         }
+        pause = LONGEST.min(pause * 3 / 2);
     }
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the control plane's binaries and the tools of tests: build.sh [rig|addons|tools|all|neighbours[/NAME]|versions/MINOR] [OUTDIR]
+# Builds the control plane's binaries and the tools of tests: build.sh [rig|addons|tools|promtool|all|neighbours[/NAME]|versions/MINOR] [OUTDIR]
 # See README.md. Does nothing, quickly, when OUTDIR is up to date.
 set -eu
 
@@ -11,12 +11,12 @@ say() { echo "controlplane: $*" >&2; }
 die() { say "$*"; exit 1; }
 
 case $what in
-rig | addons | tools) targets=$what ;;
+rig | addons | tools | promtool) targets=$what ;;
 all) targets="rig addons tools" ;;
 neighbours) targets=$(cd "$here" && ls -d neighbours/*/ | sed 's|/$||') ;;
 neighbours/*) targets=$what && [ -f "$here/$what/programs" ] || die "there is no $what" ;;
 versions/*) targets=$what && [ -f "$here/$what.mod" ] || die "there is no $what" ;;
-*) die "usage: build.sh [rig|addons|tools|all|neighbours[/NAME]|versions/MINOR] [OUTDIR]" ;;
+*) die "usage: build.sh [rig|addons|tools|promtool|all|neighbours[/NAME]|versions/MINOR] [OUTDIR]" ;;
 esac
 
 command -v go >/dev/null || die "the Go toolchain is not installed (go.mod says which version is needed)"
@@ -37,7 +37,8 @@ stamp_of() {
 	{
 		go version
 		case $1 in
-		tools | neighbours/*) find "$1" -type f ;;
+		tools | promtool) find tools -type f ;;
+		neighbours/*) find "$1" -type f ;;
 		versions/*) find versions/main.go "$1.mod" "$1.sum" ;;
 		*) find . \( -path ./tools -o -path ./neighbours -o -path ./versions \) -prune -o -type f -print ;;
 		esac | grep -E '(\.go|\.tmpl|/go\.(mod|sum)|/programs|/files|^versions/.*)$' | LC_ALL=C sort | xargs sha256sum
@@ -147,7 +148,7 @@ build_version() {
 for t in $targets; do
 	binaries=$t
 	case $t in
-	tools) binaries="helm promtool" ;;
+	tools) binaries=helm ;;
 	neighbours/*) binaries=$(sed -n "s|^\([^# ][^ ]*\) .*|$t/\1|p" "$t/programs") ;;
 	esac
 	mark=$out/.$(echo "$t" | tr / -)
@@ -162,11 +163,9 @@ for t in $targets; do
 		fi
 		rm -f "$mark.stamp"
 		case $t in
-		tools)
-			go_build helm tools helm.sh/helm/v4/cmd/helm
-			# Without the clients of clouds, which only service discovery needs.
-			go_build promtool tools github.com/prometheus/prometheus/cmd/promtool remove_all_sd
-			;;
+		tools) go_build helm tools helm.sh/helm/v4/cmd/helm ;;
+		# Without the clients of clouds, which only service discovery needs.
+		promtool) go_build promtool tools github.com/prometheus/prometheus/cmd/promtool remove_all_sd ;;
 		neighbours/*) build_neighbour "$t" ;;
 		versions/*) build_version "$t" ;;
 		*) go_build "$t" . "./cmd/$t" ;;

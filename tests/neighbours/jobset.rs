@@ -1,6 +1,6 @@
 //! JobSet's own controllers and webhooks beside ours.
 
-use std::sync::{LazyLock, Mutex, mpsc};
+use std::sync::{Mutex, mpsc};
 
 use crate::common::prelude::*;
 use crate::program::{Neighbour, Running};
@@ -16,7 +16,7 @@ const RACK: &str = "example.com/rack";
 
 static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
 
-static PLANE: Shared = LazyLock::new(|| {
+static PLANE: Shared = Shared::new(|| {
     let plane = ControlPlane::start_with_groups("kwok", &[]);
     let built = JOBSET.built();
     plane.must(&["apply", "--server-side", "-f", built.join("crds").to_str().unwrap()], "");
@@ -33,12 +33,12 @@ static PLANE: Shared = LazyLock::new(|| {
         }
     });
     started.recv().unwrap();
-    Arc::new(plane)
+    plane
 });
 
 /// A namespace, once JobSet's webhooks are asked.
 async fn stage(namespace: &str) -> Stage {
-    let plane = tokio::task::spawn_blocking(|| PLANE.clone()).await.unwrap();
+    let plane = tokio::task::spawn_blocking(|| PLANE.get()).await.unwrap();
     let stage = Stage::on(plane, namespace).await;
     let probe = set(
         "probe",

@@ -1,7 +1,5 @@
 //! LeaderWorkerSet's own features beside ours: its controllers and webhooks are a part of every control plane of tests.
 
-use std::sync::LazyLock;
-
 use crate::common::prelude::*;
 use crate::common::stage::Answer;
 use crate::in_rig;
@@ -15,10 +13,10 @@ const REVISION: &str = "leaderworkerset.sigs.k8s.io/template-revision-hash";
 const RACK: &str = "example.com/rack";
 const HOST: &str = "kubernetes.io/hostname";
 
-static PLANE: Shared = LazyLock::new(|| Arc::new(ControlPlane::start_with_groups("kwok,lws", &[])));
+static PLANE: Shared = Shared::new(|| ControlPlane::start_with_groups("kwok,lws", &[]));
 
 async fn stage(namespace: &str) -> Stage {
-    let plane = tokio::task::spawn_blocking(|| PLANE.clone()).await.unwrap();
+    let plane = tokio::task::spawn_blocking(|| PLANE.get()).await.unwrap();
     Stage::on(plane, namespace).await
 }
 

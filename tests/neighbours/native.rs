@@ -1,8 +1,6 @@
 //! Gangs of Kubernetes itself (KEP-4671, `scheduling.k8s.io/v1alpha2` of 1.36, off by default): what a PodGroup over pods of
 //! several controllers does while a gate holds some of them. Here is why there is no podGroupPolicy that makes them.
 
-use std::sync::LazyLock;
-
 use kube::api::DynamicObject;
 
 use crate::common::control_plane::programs;
@@ -11,13 +9,13 @@ use crate::program;
 
 const SCHEDULING: &str = "/apis/scheduling.k8s.io/v1alpha2";
 
-static PLANE: Shared = LazyLock::new(|| {
+static PLANE: Shared = Shared::new(|| {
     let gates = "feature-gates=GenericWorkload=true,GangScheduling=true,WorkloadWithJob=true";
     let [api_server, scheduler, controllers] =
         ["apiserver", "scheduler", "controller-manager"].map(|of| format!("--{of}-flag={gates}"));
     let api = "--apiserver-flag=runtime-config=scheduling.k8s.io/v1alpha2=true";
     let programs = format!("--programs={}", programs("1.36").display());
-    Arc::new(ControlPlane::start_with_groups("kwok", &[&programs, &api_server, &scheduler, &controllers, api]))
+    ControlPlane::start_with_groups("kwok", &[&programs, &api_server, &scheduler, &controllers, api])
 });
 
 fn record(plane: &ControlPlane, tried: &str, result: &str) {
@@ -35,7 +33,7 @@ struct Gang {
 impl Gang {
     /// A PodGroup of so many pods, and a node with room for so many.
     async fn of(namespace: &str, members: u32, room: u32) -> Self {
-        let gang = Self { stage: Stage::on(PLANE.clone(), namespace).await, name: "llm-0" };
+        let gang = Self { stage: Stage::on(PLANE.get(), namespace).await, name: "llm-0" };
         gang.stage.add_node("a", room).await;
         assert_eq!(gang.make(members).await, 201);
         gang
@@ -170,7 +168,7 @@ async fn held_members_are_counted_as_there_and_nothing_is_bound_before_the_last_
     gang.until_bound(&["prefill-0", "prefill-1", "decode-0"]).await;
     gang.until_scheduled("True").await;
     record(
-        &PLANE,
+        &PLANE.get(),
         "members that a gate holds",
         "none is bound before the gate of the last is lifted, then all at once",
     );
@@ -188,7 +186,7 @@ async fn with_too_little_room_nothing_is_bound() {
     assert_eq!(gang.bound(), 0);
     gang.stage.add_node("b", 1).await;
     gang.until_bound(&["a", "b", "c"]).await;
-    record(&PLANE, "too little room", "nothing is bound; when a node comes, all of it");
+    record(&PLANE.get(), "too little room", "nothing is bound; when a node comes, all of it");
 }
 
 #[tokio::test]
@@ -211,7 +209,7 @@ async fn a_pod_that_is_made_anew_needs_the_whole_number_again() {
     gang.member("b", None).await;
     gang.until_bound(&["a", "b"]).await;
     record(
-        &PLANE,
+        &PLANE.get(),
         "pods of a gang that runs are made anew",
         "one is bound at once; of several none before the last of them exists and fits",
     );
@@ -256,11 +254,11 @@ async fn a_batch_that_became_smaller_can_neither_be_told_so_nor_begun_anew() {
     let gone = async || if gang.stored().await.is_none() { Ok(()) } else { Err("it is there") };
     eventually(PATIENT, "with its last pod it is gone", gone).await;
     record(
-        &PLANE,
+        &PLANE.get(),
         "a batch becomes smaller",
         "does not work: `minCount` and the `schedulingGroup` of a pod are immutable, and a deleted PodGroup stays until its last pod is gone, so that a recreated pod waits for good",
     );
-    record(&PLANE, "deletion", "the PodGroup goes after its last pod");
+    record(&PLANE.get(), "deletion", "the PodGroup goes after its last pod");
 }
 
 #[tokio::test]
@@ -277,7 +275,7 @@ async fn a_stateful_set_that_makes_its_pods_in_order_never_starts() {
     gang.until_later_pod_is_bound().await;
     gang.stage.pods.now(|now| assert_eq!((now.all().count(), now.count_all(Pod::is_scheduled)), (1, 0), "{now}"));
     record(
-        &PLANE,
+        &PLANE.get(),
         "a StatefulSet with podManagementPolicy OrderedReady",
         "does not work: the first pod waits for the second, which is created when the first is ready",
     );
@@ -304,7 +302,7 @@ async fn a_gang_over_several_batches_waits_for_those_that_wait_for_it() {
     let said = gang.stage.said(&["explain", "pod", "llm-prefill-0"]).await;
     assert!(said.contains("see whether PodGroup \"llm-0\" of scheduling.k8s.io"), "{said}");
     record(
-        &PLANE,
+        &PLANE.get(),
         "one gang over several batches",
         "does not work: its first batch waits for the minimum, the others wait for the first",
     );
@@ -322,7 +320,7 @@ async fn a_gang_over_one_batch_of_several_controllers_goes() {
     gang.stage.deploy(&group).await;
     gang.stage.pods.until("all are bound", |now| now.count_all(Pod::is_scheduled) == 6).await;
     record(
-        &PLANE,
+        &PLANE.get(),
         "a gang over the pods of two StatefulSets in one batch, named in their templates",
         "is released by rolegate and bound",
     );
@@ -348,7 +346,7 @@ async fn a_job_that_is_a_gang_of_its_own_waits_for_its_own_batches() {
     gang.until_later_pod_is_bound().await;
     assert_eq!(gang.bound(), 0);
     record(
-        &PLANE,
+        &PLANE.get(),
         "an Indexed Job in batches, feature gate WorkloadWithJob",
         "does not work: one gang of all its pods, whose first batch waits for the others",
     );

@@ -18,6 +18,7 @@ mod pty;
 mod answers;
 mod api_page;
 mod check;
+mod dependencies;
 mod designs;
 mod examples;
 mod fit;

@@ -17,15 +17,13 @@ mod surplus;
 mod thousand;
 mod workers;
 
-use std::sync::{Arc, LazyLock};
-
 use common::control_plane::Shared;
 use common::{ControlPlane, Stage};
 
 /// With LeaderWorkerSets and an audit log.
-static PLANE: Shared = LazyLock::new(|| Arc::new(ControlPlane::start_with_groups("kwok,lws", &["--audit"])));
+static PLANE: Shared = Shared::new(|| ControlPlane::start_with_groups("kwok,lws", &["--audit"]));
 
 /// A namespace on the control plane that all tests of this suite share.
 async fn stage(namespace: &str) -> Stage {
-    Stage::on(PLANE.clone(), namespace).await
+    Stage::on(PLANE.get(), namespace).await
 }

@@ -133,7 +133,7 @@ impl Story {
     /// or what is seen from now on is of another history.
     pub async fn observe_anew(&mut self) {
         self.kubelet.abort();
-        self.stage = Arc::new(Stage::within(self.stage.plane.clone(), &self.stage.namespace).await);
+        self.stage = Arc::new(self.stage.again().await);
         self.stage.pods.until("all pods are seen", |now| now.count_all(|_| true) == PODS).await;
         self.observe_groups_anew();
         for statuses in &self.statuses {

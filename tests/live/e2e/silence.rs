@@ -276,7 +276,7 @@ async fn topologies_and_pod_groups_whose_writes_are_never_answered_are_kept_and_
     // What belongs to the whole cluster is kept by the rolegates of other tests as well.
     let turn = Turn::alone("silent-topology").await;
     define_pod_groups(&turn.plane);
-    let stage = Stage::within(turn.plane.clone(), &turn.namespace).await;
+    let stage = turn.again().await;
     let status = Kind { method: "PATCH", path: "/clustertopologies/layers/status" };
     let silence = Silence::of(status, stage, &[]).await;
     let (path, stage) = ("/apis/rolegate.dev/v1alpha1/clustertopologies", &silence.stage);

@@ -1,7 +1,6 @@
 //! The control plane of this suite, a service on it, and what is looked at when it serves.
 
 use std::path::Path;
-use std::sync::LazyLock;
 
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Service;
@@ -15,11 +14,11 @@ pub const RACK: &str = "example.com/rack";
 const GPU: &str = "nvidia.com/gpu.product";
 
 /// One that nobody else uses: routers of the services go to any node.
-static PLANE: Shared = LazyLock::new(|| Arc::new(ControlPlane::start_with_groups("kwok,lws", &[])));
+static PLANE: Shared = Shared::new(|| ControlPlane::start_with_groups("kwok,lws", &[]));
 
 /// A namespace on the control plane that all tests of this suite share.
 pub async fn stage(namespace: &str) -> Stage {
-    Stage::on(PLANE.clone(), namespace).await
+    Stage::on(PLANE.get(), namespace).await
 }
 
 /// One file and what it brings up.

@@ -136,11 +136,11 @@ fn the_chart_writes_policies_for_the_version_of_the_cluster() {
 fn the_api_server_accepts_every_field_of_every_way() {
     for (folder, arguments, by_helm) in WAYS {
         for yaml in [manifests(arguments), kustomize(&root().join(folder)), template(by_helm)] {
-            let done = DRY.must(DRY_RUN, &yaml);
+            let done = DRY.get().must(DRY_RUN, &yaml);
             assert_eq!(done.lines().count(), objects(&yaml).len(), "{folder}: {done}");
         }
     }
     // It would have told: a misspelt field is an error.
     let misspelt = manifests(&["--part", "workload"]).replace("maxUnavailable", "maxUnavailible");
-    assert!(!DRY.kubectl(DRY_RUN, &misspelt).status.success());
+    assert!(!DRY.get().kubectl(DRY_RUN, &misspelt).status.success());
 }

@@ -158,9 +158,9 @@ async fn the_manifests_say_what_the_api_server_would_fill_in() {
     let mut all = BTreeSet::new();
     for (_, by_program, _) in WAYS {
         let program = manifests(by_program);
-        apply(&DRY, &manifests(&["--part", "namespace"]));
+        apply(&DRY.get(), &manifests(&["--part", "namespace"]));
         let dry_run = [APPLY, &["--dry-run=server", "-o", "json"][..]].concat();
-        let stored: Value = serde_json::from_str(&DRY.must(&dry_run, &program)).unwrap();
+        let stored: Value = serde_json::from_str(&DRY.get().must(&dry_run, &program)).unwrap();
         let sent: Vec<Value> = serde_saphyr::from_multiple(&program).unwrap();
         let stored = stored["items"].as_array().unwrap();
         assert_eq!(sent.len(), stored.len());

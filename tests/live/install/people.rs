@@ -19,22 +19,22 @@ const MAY: &[(&str, &str, [bool; 3])] = &[
 
 #[tokio::test]
 async fn who_may_make_stateful_sets_may_make_what_coordinates_them_and_nobody_writes_a_status() {
-    DRY.must(&["create", "namespace", "team"], "");
+    DRY.get().must(&["create", "namespace", "team"], "");
     let people = ["view", "edit", "admin"];
     for role in people {
         let bind =
             ["create", "rolebinding", role, "-n", "team", &format!("--clusterrole={role}"), &format!("--user={role}")];
-        DRY.must(&bind, "");
+        DRY.get().must(&bind, "");
     }
     let may = |who: &str, verb: &str, resource: &str| {
         // For kubectl itself a slash stands before a name.
         let (resource, part) = resource.split_once(':').unwrap_or((resource, ""));
         let part = format!("--subresource={part}");
         let asked = ["auth", "can-i", verb, resource, &part, "-n", "team", &format!("--as={who}")];
-        DRY.kubectl(&asked, "").status.success()
+        DRY.get().kubectl(&asked, "").status.success()
     };
     assert!(!may("admin", "list", "rolecoordinations.rolegate.dev"), "nobody may before it is installed");
-    apply(&DRY, &manifests(&["--part", "rbac"]));
+    apply(&DRY.get(), &manifests(&["--part", "rbac"]));
     eventually(PATIENT, "the roles are added to those of the cluster", async || {
         let found: Vec<_> = MAY.iter().map(|(verb, resource, _)| people.map(|who| may(who, verb, resource))).collect();
         let expected: Vec<_> = MAY.iter().map(|(.., expected)| *expected).collect();

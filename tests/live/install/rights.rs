@@ -324,7 +324,7 @@ async fn what_is_not_granted_is_refused() {
         let (resource, part) = what.split_once(':').unwrap_or((what, ""));
         let part = format!("--subresource={part}");
         let asked = ["auth", "can-i", verb, resource, &part, "-n", namespace, "--as", &account];
-        let output = WITH_CERT_MANAGER.kubectl(&asked, "");
+        let output = WITH_CERT_MANAGER.get().kubectl(&asked, "");
         String::from_utf8(output.stdout).unwrap().trim() == "yes"
     };
     eventually(PATIENT, "the account has its rights", async || {

@@ -1,7 +1,6 @@
 //! rolegate as installed: every object as printed, and processes with the arguments and the account of the Deployment.
 
 use std::net::SocketAddr;
-use std::sync::LazyLock;
 
 use crate::common::account::{manifests, token};
 use crate::common::prelude::*;
@@ -63,18 +62,18 @@ impl Installation {
 }
 
 /// With our definitions and those of cert-manager, for tests that store nothing but definitions, roles and namespaces.
-pub static DRY: Shared = LazyLock::new(|| {
+pub static DRY: Shared = Shared::new(|| {
     let plane = ControlPlane::start_with("cert-manager", &[]);
     define(&plane);
-    Arc::new(plane)
+    plane
 });
 
 /// Where rolegate is installed with certificates of cert-manager. Nobody serves.
-pub static WITH_CERT_MANAGER: Shared = LazyLock::new(|| {
+pub static WITH_CERT_MANAGER: Shared = Shared::new(|| {
     let plane = ControlPlane::start_with("cert-manager", &[]);
     define(&plane);
     apply(&plane, &manifests(&["--certificates", "cert-manager"]));
-    Arc::new(plane)
+    plane
 });
 
 /// Server-side apply that stores nothing; a field that the API server does not know is an error.

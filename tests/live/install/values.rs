@@ -315,7 +315,7 @@ fn the_api_server_accepts_what_comes_of_every_value() {
         }
     }
     let yaml: Vec<_> = changed.iter().map(|(_, object)| object.to_string()).collect();
-    let done = DRY.must(DRY_RUN, &yaml.join("\n---\n"));
+    let done = DRY.get().must(DRY_RUN, &yaml.join("\n---\n"));
     assert!(changed.len() > 60 && done.lines().count() == changed.len(), "{} objects: {done}", changed.len());
 }
 

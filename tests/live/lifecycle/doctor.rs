@@ -160,7 +160,7 @@ async fn the_certificate_of_cert_manager_is_looked_at() {
     // Nothing runs here. What cert-manager has issued and injected is right.
     let (expected, good) = (["endpoint", "admission", "leader"], ["certificate", "ca-bundle", "rights"]);
     eventually(PATIENT, &format!("errors {expected:?}"), async || {
-        let ran = ran(&WITH_CERT_MANAGER.kubeconfig, &["doctor", "-o", "json"]).await;
+        let ran = ran(&WITH_CERT_MANAGER.get().kubeconfig, &["doctor", "-o", "json"]).await;
         let ok = ids(&ran, "ok");
         let right = ids(&ran, "error") == expected && good.iter().all(|id| ok.iter().any(|ok| ok == id));
         if right { Ok(()) } else { Err(ran.out) }

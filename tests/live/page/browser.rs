@@ -48,7 +48,7 @@ impl Browser {
         driver.args(["--port=0", "--allowed-ips=127.0.0.1"]).process_group(0);
         driver.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut driver =
-            Command::from(driver).kill_on_drop(true).spawn().expect("tests/browser.sh installs chromedriver");
+            Command::from(driver).kill_on_drop(true).spawn().expect("tests/needs.sh installs chromedriver");
         let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
         let port = loop {
             let line = lines.next_line().await.unwrap().expect("it says where it listens");
@@ -146,7 +146,7 @@ impl Browser {
 
     /// What axe-core finds: rule, and the first element.
     pub async fn stumbles(&self) -> Vec<String> {
-        let axe = std::fs::read_to_string(AXE).expect("tests/browser.sh gets axe-core");
+        let axe = std::fs::read_to_string(AXE).expect("tests/needs.sh gets axe-core");
         self.script(&axe).await;
         let run = "const done = arguments[0]; axe.run(document).then((found) => done(found.violations.map((one) => \
                    `${one.id}: ${one.help}: ${one.nodes[0].html}`)), (error) => done([String(error)]))";

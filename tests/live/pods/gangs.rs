@@ -1,8 +1,6 @@
 //! KAI PodGroups that ask to be placed, on the stock scheduler: the four examples and the stories of the hierarchical
 //! PodGroup, and what becomes of their pods when something goes wrong.
 
-use std::sync::LazyLock;
-
 use crate::common::group::STAGE;
 use crate::common::prelude::*;
 use crate::common::request_proxy::{Kind, RequestProxy};
@@ -13,14 +11,14 @@ use crate::rules::kai::examples;
 const LEAF: &str = "kai.scheduler/subgroup-name";
 
 /// A control plane with the PodGroups of the design.
-static PLANE: Shared = LazyLock::new(|| {
+static PLANE: Shared = Shared::new(|| {
     let plane = ControlPlane::start_with_groups("kwok", &[]);
     definitions::install(&plane, &[definitions::proposal_pod_groups()]);
-    Arc::new(plane)
+    plane
 });
 
 pub async fn stage(namespace: &str) -> Stage {
-    Stage::on(PLANE.clone(), namespace).await
+    Stage::on(PLANE.get(), namespace).await
 }
 
 /// Adds a node of a block and a rack with room for so many pods. Labels are the test's own: nobody else places by them.

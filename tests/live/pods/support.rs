@@ -1,7 +1,5 @@
 //! The control plane of this suite, with LeaderWorkerSets and an audit log, and what its tests put there.
 
-use std::sync::LazyLock;
-
 use crate::common::prelude::*;
 
 pub const RACK: &str = "example.com/rack";
@@ -13,16 +11,16 @@ pub const BATCH: &str = "rolebasedgroup.workloads.x-k8s.io/deploy-topology-coord
 /// KEP-75: the ordinal of the pod's replica.
 pub const INDEX: &str = "rolebasedgroup.workloads.x-k8s.io/role-instance-index";
 
-static PLANE: Shared = LazyLock::new(|| {
+static PLANE: Shared = Shared::new(|| {
     let plane = ControlPlane::start_with_groups("kwok,lws", &["--audit"]);
     // Here, before any rolegate: it belongs to no namespace, and webhooks of tests that are over would be asked.
     plane.must(&["create", "-f", "-"], &layers().to_string());
-    Arc::new(plane)
+    plane
 });
 
 /// A namespace on the control plane that all tests of this suite share.
 pub async fn stage(namespace: &str) -> Stage {
-    Stage::on(PLANE.clone(), namespace).await
+    Stage::on(PLANE.get(), namespace).await
 }
 
 /// The ClusterTopology of all tests.

@@ -1,7 +1,6 @@
 //! A control plane with the policies installed, as a user installs them.
 
 use std::process::Command;
-use std::sync::LazyLock;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use kube::api::{ApiResource, DynamicObject};
@@ -159,10 +158,10 @@ pub fn api_of(client: &Client, kind: ObjectKind, namespace: &str) -> Api<Dynamic
 pub const AT_ONCE: usize = 8;
 
 /// The control plane of the tests about pods: with the policies, and without the kinds that the twins judge.
-pub static WITH_POLICIES: Shared = LazyLock::new(|| {
+pub static WITH_POLICIES: Shared = Shared::new(|| {
     let plane = ControlPlane::start();
     install(&plane);
-    Arc::new(plane)
+    plane
 });
 
 /// Grants a user a role in a namespace.

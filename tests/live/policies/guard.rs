@@ -43,7 +43,7 @@ struct Scene {
 impl Scene {
     /// A namespace where operators may do everything to pods, and the guard is in force.
     async fn new(name: &'static str) -> Self {
-        let plane = WITH_POLICIES.clone();
+        let plane = WITH_POLICIES.get();
         let client = plane.client().await;
         make_namespace(&client, name, &json!({})).await;
         let everything = json!({"apiGroups": ["", "policy"], "verbs": ["*"], "resources": ["pods", "pods/status", "pods/binding",
@@ -92,7 +92,7 @@ fn refused(answer: &Answer, words: &str) {
 /// The API server checks expressions against the types it knows, and writes down what does not fit.
 #[tokio::test]
 async fn expressions_fit_the_types() {
-    policies_fit_the_types(&WITH_POLICIES.client().await, 6).await;
+    policies_fit_the_types(&WITH_POLICIES.get().client().await, 6).await;
 }
 
 #[tokio::test]

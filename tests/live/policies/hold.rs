@@ -13,7 +13,7 @@ const GATE: &str = "rolegate.dev/hold";
 
 /// A client, and a namespace where pods are held.
 async fn scene(name: &str) -> Client {
-    let client = WITH_POLICIES.client().await;
+    let client = WITH_POLICIES.get().client().await;
     make_namespace(&client, name, &json!({"rolegate.dev/hold": "always"})).await;
     let pod = pod(&json!({"rolegate.dev/group": "probe"}), &json!({}));
     until_found("the policy is in force", async || gates(&client, name, pod.clone()).await, |gates| *gates == [GATE])
@@ -69,7 +69,7 @@ async fn other_pods_are_not_held() {
     assert_eq!(gates(&client, "hold-others", pod(&trial, &json!({}))).await, none);
     make_namespace(&client, "hold-not-asked", &json!({})).await;
     make_namespace(&client, "hold-ignored", &json!({"rolegate.dev/hold": "always", "rolegate.dev/ignore": ""})).await;
-    let plane = WITH_POLICIES.clone();
+    let plane = WITH_POLICIES.get();
     for name in ["kube-system", "rolegate-system"] {
         plane.must(&["label", "namespace", name, "rolegate.dev/hold=always", "--overwrite"], "");
     }
@@ -111,7 +111,7 @@ async fn pods_of_controllers_are_held_too() {
 async fn pods_that_a_webhook_labels_are_held() {
     let client = scene("hold-late").await;
     let webhook = webhook("hold-late", &labeller::serve().await, "Fail");
-    WITH_POLICIES.must(&["apply", "-f", "-"], &webhook.to_string());
+    WITH_POLICIES.get().must(&["apply", "-f", "-"], &webhook.to_string());
     let none: [&str; 0] = [];
     until_found(
         "a pod that is labelled late and held",
@@ -145,7 +145,7 @@ async fn an_outage_of_the_webhook_frees_no_pod() {
     let client = scene("hold-outage").await;
     // Nothing listens on port 1.
     let nobody = json!({"url": "https://127.0.0.1:1/"});
-    let plane = WITH_POLICIES.clone();
+    let plane = WITH_POLICIES.get();
     let pods: Api<Pod> = Api::namespaced(client.clone(), "hold-outage");
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     let in_group: Pod = typed(pod(&json!({"rolegate.dev/group": "llm"}), &json!({})));
@@ -168,7 +168,7 @@ async fn an_outage_of_the_webhook_frees_no_pod() {
 /// All together: the policies hold and guard, the webhook labels, the loop releases.
 #[tokio::test]
 async fn a_group_comes_up_under_policies_webhook_and_loop() {
-    let plane = WITH_POLICIES.clone();
+    let plane = WITH_POLICIES.get();
     define_ours(&plane);
     let stage = Stage::on(plane.clone(), "hold-together").await;
     plane.must(&["label", "namespace", "hold-together", "rolegate.dev/hold=always"], "");

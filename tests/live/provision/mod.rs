@@ -5,8 +5,6 @@ mod buffers;
 mod requests;
 mod troubles;
 
-use std::sync::LazyLock;
-
 use k8s_openapi::api::core::v1::PodTemplate;
 use kube::api::DynamicObject;
 
@@ -16,10 +14,10 @@ use crate::worlds::cluster_autoscaler::{Cloud, ClusterAutoscaler, define_request
 
 const RACK: &str = "example.com/rack";
 
-static PLANE: Shared = LazyLock::new(|| {
+static PLANE: Shared = Shared::new(|| {
     let plane = ControlPlane::start_with_groups("kwok", &["--audit"]);
     define_requests(&plane);
-    Arc::new(plane)
+    plane
 });
 
 /// A group in segments of ten prefills and five decodes, its cluster-autoscaler, and what was seen of them.
@@ -32,7 +30,7 @@ struct Scene {
 
 /// A namespace without nodes.
 async fn stage(namespace: &str) -> Stage {
-    let plane = tokio::task::spawn_blocking(|| PLANE.clone()).await.unwrap();
+    let plane = tokio::task::spawn_blocking(|| PLANE.get()).await.unwrap();
     Stage::on(plane, namespace).await
 }
 

@@ -1,7 +1,5 @@
 //! Definitions of other projects' kinds, loose: only what tells releases apart is spelled out.
 
-use std::sync::LazyLock;
-
 use serde_json::Map;
 
 use crate::common::prelude::*;
@@ -88,7 +86,7 @@ fn second_version_of_groups() -> Value {
 }
 
 /// The control plane of this suite, with the definitions of all projects.
-pub static PLANE: Shared = LazyLock::new(|| {
+pub static PLANE: Shared = Shared::new(|| {
     let plane = ControlPlane::start_with_groups("kwok", &[]);
     let definitions = [
         upstream_pod_groups(),
@@ -100,7 +98,7 @@ pub static PLANE: Shared = LazyLock::new(|| {
     let patch = second_version_of_groups().to_string();
     plane.must(&["patch", "crd", "rolebasedgroups.workloads.x-k8s.io", "--type=json", "-p", &patch], "");
     install(&plane, &definitions);
-    Arc::new(plane)
+    plane
 });
 
 /// Installs definitions, and waits until they are served.

@@ -8,7 +8,7 @@ use crate::rules::definitions;
 
 /// A namespace on the shared control plane, where every kind is defined.
 pub async fn stage(namespace: &str) -> Stage {
-    Stage::on(definitions::PLANE.clone(), namespace).await
+    Stage::on(definitions::PLANE.get(), namespace).await
 }
 
 /// What `kubectl` showed.

@@ -2,7 +2,6 @@
 //! control plane of their own, and take turns.
 
 use std::ops::Deref;
-use std::sync::LazyLock;
 
 use tokio::sync::{Mutex, MutexGuard};
 
@@ -10,10 +9,10 @@ use crate::common::prelude::*;
 use crate::common::stage::Answer;
 use crate::rules::definitions;
 
-static PLANE: Shared = LazyLock::new(|| {
+static PLANE: Shared = Shared::new(|| {
     let plane = ControlPlane::start_with_groups("kwok", &[]);
     definitions::install(&plane, &[definitions::proposal_pod_groups()]);
-    Arc::new(plane)
+    plane
 });
 static NEXT: Mutex<()> = Mutex::const_new(());
 
@@ -40,7 +39,7 @@ impl Turn {
     /// Waits for its turn; there is no rolegate yet.
     pub async fn alone(namespace: &str) -> Self {
         let mine = NEXT.lock().await;
-        let stage = Stage::on(PLANE.clone(), namespace).await;
+        let stage = Stage::on(PLANE.get(), namespace).await;
         Self { stage, rolegate: None, _mine: mine }
     }
 

@@ -17,7 +17,7 @@ async fn told(stage: &Stage, name: &str) -> String {
 #[tokio::test]
 async fn what_is_named_is_looked_for_in_the_namespace_of_who_names_it() {
     let theirs = stage("foreign-theirs").await;
-    let own = Stage::on(PLANE.clone(), "foreign-own").await;
+    let own = Stage::on(PLANE.get(), "foreign-own").await;
     theirs.add_node("all", 10).await;
     own.add_node("all", 10).await;
     let namespaces = format!("{},{}", theirs.namespace, own.namespace);

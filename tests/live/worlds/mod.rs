@@ -11,8 +11,6 @@ mod pods;
 mod sets;
 mod statuses;
 
-use std::sync::LazyLock;
-
 use k8s_openapi::api::core::v1::Pod;
 
 use self::operator::{Operator, ROLE};
@@ -21,19 +19,19 @@ use crate::common::prelude::*;
 use crate::policies::cluster::client_as;
 
 /// The control plane of these tests and those of modes: it writes down who wrote what.
-static PLANE: Shared = LazyLock::new(|| {
+static PLANE: Shared = Shared::new(|| {
     let plane = ControlPlane::start_with_groups("kwok", &["--audit"]);
     let rights = json!({ "apiGroups": ["", "apps", "workloads.x-k8s.io"], "resources": ["*"],
         "verbs": ["get", "list", "watch", "create", "update", "patch", "delete"] });
     let role = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": { "name": ROLE }, "rules": [rights] });
     plane.must(&["create", "-f", "-"], &role.to_string());
-    Arc::new(plane)
+    plane
 });
 
 /// A namespace there.
 pub async fn stage(namespace: &str) -> Stage {
-    Stage::on(PLANE.clone(), namespace).await
+    Stage::on(PLANE.get(), namespace).await
 }
 
 /// What rolegate has written, by verb and resource, without its Lease and its Events.

@@ -22,7 +22,7 @@ pub const QUEUE: &str = "kueue.x-k8s.io/queue-name";
 /// The queue of every namespace here.
 pub const TEAM: &str = "team";
 
-static PLANE: Shared = LazyLock::new(|| started(&json!({})));
+static PLANE: LazyLock<Arc<ControlPlane>> = LazyLock::new(|| started(&json!({})));
 
 fn started(settings: &Value) -> Arc<ControlPlane> {
     let plane = Arc::new(ControlPlane::start_with_groups("kwok,lws", &[]));

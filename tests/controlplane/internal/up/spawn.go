@@ -34,6 +34,7 @@ type child struct {
 	cmd      *exec.Cmd
 	done     chan struct{} // closed when the process has ended
 	expected atomic.Bool   // set before it is told to end
+	spent    time.Duration // processor time, known when done is closed
 }
 
 // start runs argv with its output appended to logPath. exited is called when
@@ -60,6 +61,9 @@ func (s *spawner) start(argv []string, logPath string, exited func(error)) (*chi
 	c := &child{cmd: cmd, done: make(chan struct{})}
 	go func() {
 		err := cmd.Wait()
+		if state := cmd.ProcessState; state != nil {
+			c.spent = state.UserTime() + state.SystemTime()
+		}
 		close(c.done)
 		if !c.expected.Load() {
 			if err == nil {

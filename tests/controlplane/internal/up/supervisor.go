@@ -34,8 +34,9 @@ type supervisor struct {
 	// command, so that the end of the run never overlaps with a start.
 	busy sync.Mutex
 
-	mu   sync.Mutex // guards pids and the components' child
-	pids map[string]int
+	mu    sync.Mutex // guards pids, ended and the components' child
+	pids  map[string]int
+	ended map[string]time.Duration // processor time of children that have ended
 }
 
 func newSupervisor(c *cluster) *supervisor {
@@ -45,6 +46,7 @@ func newSupervisor(c *cluster) *supervisor {
 		spawn:   newSpawner(),
 		crashes: make(chan *crash, 16),
 		pids:    map[string]int{},
+		ended:   map[string]time.Duration{},
 	}
 }
 
@@ -118,7 +120,17 @@ func (s *supervisor) end(c *component, how func(*child)) error {
 	}
 	how(child)
 	s.set(c, nil)
+	s.mu.Lock()
+	s.ended[c.name] += child.spent
+	s.mu.Unlock()
 	return nil
+}
+
+// spent returns the processor time of what ended of one component.
+func (s *supervisor) spent(name string) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended[name]
 }
 
 // stopAll ends the clients first, so that nothing waits for what is gone. The

@@ -52,13 +52,19 @@ func run(o *options, files *layout) error {
 		return err
 	}
 	s := newSupervisor(c)
+	costs, err := openLedger()
+	if err != nil {
+		return err
+	}
 	began := time.Now()
+	orphan := false
 	// Whatever ends the run, no component is left behind.
 	defer func() {
 		cancel()
 		stopping := time.Now()
 		s.stopAll()
 		progress("stopped (%.1f s)", time.Since(stopping).Seconds())
+		costs.write(s, orphan)
 	}()
 
 	stdinClosed := make(chan struct{})
@@ -84,6 +90,7 @@ func run(o *options, files *layout) error {
 			return nil
 		case <-stdinClosed:
 			if o.untilStdinCloses {
+				orphan = true
 				return nil
 			}
 			stdinClosed = nil
