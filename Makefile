@@ -103,10 +103,10 @@ long: rig ## 100,000 random histories of the loop in a simulated cluster (`cargo
 	ROLEGATE_PLACEMENTS=1000 ROLEGATE_DEVICES=1000 cargo test --locked --test live -- placement:: devices::the_scheduler
 
 chaos: rig addons ## Attacks and faults on the real control plane, the long ones too. UPDATE_DOCS=1 writes docs/reliability.md.
-	cargo test --locked --profile quick --test chaos -- --include-ignored --skip soak:: --skip fuzz:: --test-threads=1 --nocapture
+	cargo test --locked --profile quick --test live -- chaos:: --include-ignored --skip soak:: --skip fuzz:: --test-threads=1 --nocapture
 
 fuzz: ## Fuzz with coverage (libFuzzer, needs a C++ compiler), an hour of each target. ROLEGATE_FUZZ sets the seconds; UPDATE_DOCS=1 writes docs/reliability.md.
-	cargo test --locked --test chaos -- --ignored fuzz:: --test-threads=1 --nocapture
+	cargo test --locked --test live -- --ignored chaos::fuzz:: --test-threads=1 --nocapture
 
 neighbours: rig addons ## Builds Kueue, Volcano, KAI, coscheduling, JobSet and Karpenter, and runs rolegate beside each. UPDATE_DOCS=1 writes docs/compatibility.md.
 	tests/controlplane/build.sh neighbours $(CONTROLPLANE)
@@ -128,7 +128,7 @@ versions: rig tools ## Builds API server, scheduler and controllers of other ver
 	tests/versions.sh $(VERSIONS)
 
 soak: rig ## An hour of churn: what grows, and does not shrink again. ROLEGATE_SOAK sets the minutes.
-	cargo test --locked --test chaos -- --ignored soak:: --test-threads=1 --nocapture
+	cargo test --locked --test live -- --ignored chaos::soak:: --test-threads=1 --nocapture
 
 bench: bench-review bench-plan bench-scale bench-create bench-ungate bench-restart ## All that follows, one after the other, and one table of what is to be reached. Half an hour with ROLEGATE_SCALE=1500.
 	@sed -n '/^<!-- targets -->/,/^<!-- end of targets -->/p' docs/performance.md | grep '^|'

@@ -1,5 +1,6 @@
 //! The suites on the real control plane, in one binary: it is linked once, and the tests of one suite fill the time in which
-//! those of another wait. `tests/scale` measures, and is by itself.
+//! those of another wait. `make test` runs the first tier; the second, whose tests are in modules named `tier2`, is for
+//! `make test-all`.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,6 +11,7 @@
 )]
 #![allow(clippy::float_cmp, reason = "metrics count in whole numbers")]
 #![allow(clippy::similar_names, reason = "`status` and `statuses` are what they say")]
+#![allow(clippy::wildcard_imports, reason = "the second tier uses what the first does")]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -22,6 +24,7 @@ mod markdown;
 
 mod adopt;
 mod certificates;
+mod chaos;
 mod commands;
 mod devices;
 mod docs;
@@ -42,5 +45,6 @@ mod proxies;
 mod recovery;
 mod rollouts;
 mod rules;
+mod scale;
 mod tenants;
 mod worlds;

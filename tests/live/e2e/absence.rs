@@ -78,35 +78,6 @@ async fn held_pods_that_use_up_the_quota_of_those_they_wait_for_are_called_a_dea
 }
 
 #[tokio::test]
-async fn a_deployment_says_itself_that_the_quota_is_used_up_or_that_it_is_paused() {
-    let (stage, _rolegate) = Stage::new("deployment-says").await.with_room(8).await.serve().await;
-    quota(&stage, 1).await;
-    let group = Group::new("llm").role("router", 2, 2);
-    let statuses = stage.create_watched(&group).await;
-    let set = group.set(group.find("router"), &stage.namespace);
-    let spec = json!({
-        "replicas": 2,
-        "paused": true,
-        "selector": set["spec"]["selector"],
-        "template": set["spec"]["template"],
-    });
-    let deployment = json!({ "metadata": { "name": "any-name" }, "spec": spec });
-    let deployments = stage.api::<Deployment>();
-    deployments.create(&PostParams::default(), &typed(deployment)).await.unwrap();
-    let says = |text: &'static str| move |status: &Status| status.progressing().contains(text);
-    let paused = "lacks 2 of 2 replicas: Deployment deployment-says/any-name is paused";
-    statuses.until("paused", says(paused)).await;
-    told(&stage, "WorkloadPaused", paused).await;
-    let resume = Patch::Merge(json!({ "spec": { "paused": false } }));
-    deployments.patch("any-name", &PatchParams::default(), &resume).await.unwrap();
-    statuses.until("the quota", says("exceeded quota: small")).await;
-    told(&stage, "QuotaExceeded", "lacks 1 of 2 replicas").await;
-    stage.api::<ResourceQuota>().delete("small", &DeleteParams::default()).await.unwrap();
-    let done = statuses.until("all ready", |status| status.ready().ends_with("2/2 pods ready")).await;
-    assert_eq!(done.progressing(), "True Complete");
-}
-
-#[tokio::test]
 async fn fewer_replicas_than_declared_and_no_workload_at_all_are_told_apart() {
     let (stage, _rolegate) = Stage::new("fewer").await.with_room(8).await.serve().await;
     let group = group();
@@ -131,22 +102,55 @@ async fn fewer_replicas_than_declared_and_no_workload_at_all_are_told_apart() {
     assert_eq!(done.progressing(), "True Complete");
 }
 
-#[tokio::test]
-async fn a_workload_that_makes_its_pods_one_by_one_fills_the_segment_and_says_so() {
-    let (stage, _rolegate) = Stage::new("one-by-one").await.with_room(8).await.serve().await;
-    let group = Group::new("llm").role("main", 4, 2).held_back();
-    let statuses = stage.create_watched(&group).await;
-    let mut set = group.set(group.find("main"), &stage.namespace);
-    set["spec"]["podManagementPolicy"] = json!("OrderedReady");
-    stage.create(set).await;
-    let why = "lacks 1 of 2 replicas: StatefulSet one-by-one/llm-main makes each pod when the one before is ready";
-    statuses.until("it is told", |status| status.progressing().contains(why)).await;
-    told(&stage, "MadeOneByOne", why).await;
-    for pods in 1..=4 {
-        let ready = |now: &crate::common::pods::View| now.count_all(Pod::is_scheduled) == pods;
-        stage.pods.until("one more", ready).await;
-        stage.pods.now(|now| assert_eq!(now.count_all(|_| true), pods, "{now}"));
-        stage.let_ready(|_| true).await;
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_deployment_says_itself_that_the_quota_is_used_up_or_that_it_is_paused() {
+        let (stage, _rolegate) = Stage::new("deployment-says").await.with_room(8).await.serve().await;
+        quota(&stage, 1).await;
+        let group = Group::new("llm").role("router", 2, 2);
+        let statuses = stage.create_watched(&group).await;
+        let set = group.set(group.find("router"), &stage.namespace);
+        let spec = json!({
+            "replicas": 2,
+            "paused": true,
+            "selector": set["spec"]["selector"],
+            "template": set["spec"]["template"],
+        });
+        let deployment = json!({ "metadata": { "name": "any-name" }, "spec": spec });
+        let deployments = stage.api::<Deployment>();
+        deployments.create(&PostParams::default(), &typed(deployment)).await.unwrap();
+        let says = |text: &'static str| move |status: &Status| status.progressing().contains(text);
+        let paused = "lacks 2 of 2 replicas: Deployment deployment-says/any-name is paused";
+        statuses.until("paused", says(paused)).await;
+        told(&stage, "WorkloadPaused", paused).await;
+        let resume = Patch::Merge(json!({ "spec": { "paused": false } }));
+        deployments.patch("any-name", &PatchParams::default(), &resume).await.unwrap();
+        statuses.until("the quota", says("exceeded quota: small")).await;
+        told(&stage, "QuotaExceeded", "lacks 1 of 2 replicas").await;
+        stage.api::<ResourceQuota>().delete("small", &DeleteParams::default()).await.unwrap();
+        let done = statuses.until("all ready", |status| status.ready().ends_with("2/2 pods ready")).await;
+        assert_eq!(done.progressing(), "True Complete");
     }
-    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
+
+    #[tokio::test]
+    async fn a_workload_that_makes_its_pods_one_by_one_fills_the_segment_and_says_so() {
+        let (stage, _rolegate) = Stage::new("one-by-one").await.with_room(8).await.serve().await;
+        let group = Group::new("llm").role("main", 4, 2).held_back();
+        let statuses = stage.create_watched(&group).await;
+        let mut set = group.set(group.find("main"), &stage.namespace);
+        set["spec"]["podManagementPolicy"] = json!("OrderedReady");
+        stage.create(set).await;
+        let why = "lacks 1 of 2 replicas: StatefulSet one-by-one/llm-main makes each pod when the one before is ready";
+        statuses.until("it is told", |status| status.progressing().contains(why)).await;
+        told(&stage, "MadeOneByOne", why).await;
+        for pods in 1..=4 {
+            let ready = |now: &crate::common::pods::View| now.count_all(Pod::is_scheduled) == pods;
+            stage.pods.until("one more", ready).await;
+            stage.pods.now(|now| assert_eq!(now.count_all(|_| true), pods, "{now}"));
+            stage.let_ready(|_| true).await;
+        }
+        statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
+    }
 }

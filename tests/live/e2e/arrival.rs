@@ -59,35 +59,6 @@ async fn a_group_that_is_not_in_the_cache_yet_is_read_live() {
 }
 
 #[tokio::test]
-async fn one_file_with_group_and_workloads_runs_by_segments() {
-    let (stage, _rolegate) = Stage::new("one-file").await.with_room(30).await.serve().await;
-    let group = Group::new("llm").role("prefill", 20, 5).role("decode", 8, 2);
-    let statuses = stage.statuses(&group);
-    // The workloads first: kubectl applies them in this order.
-    let sets = group.roles.iter().map(|role| group.set(role, &stage.namespace));
-    let items: Vec<_> = sets.chain([group.object()]).collect();
-    let list = json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string();
-    stage.plane.must(&["apply", "--namespace", &stage.namespace, "-f", "-"], &list);
-    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 28/28 pods ready").await;
-    assert_eq!(invariants::all_born_held(&stage.pods), 28);
-    invariants::released_in_order(&stage.pods, &group);
-}
-
-#[tokio::test]
-async fn pods_of_a_group_that_never_comes_are_released_after_their_time() {
-    let stage = Stage::new("release-after").await.with_room(10).await;
-    let _rolegate = stage.launch().flag("missing-group", "release-after=2s").start().await;
-    let group = Group::new("never").role("main", 6, 2);
-    stage.create_sets(&group).await;
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
-    assert_eq!(invariants::all_born_held(&stage.pods), 6);
-    let events = stage.pods.events();
-    let first = |step| events.iter().find(|event| event.step == step).unwrap().at;
-    let held = first(Step::Released) - first(Step::Born);
-    assert!(held >= Duration::from_millis(1900), "held for {held:?} only");
-}
-
-#[tokio::test]
 async fn pods_of_a_group_that_never_comes_are_held_for_ever_if_told_so() {
     let stage = Stage::new("hold").await.with_room(10).await;
     let launch = stage.launch().flag("missing-group", "hold").flag("vanished-grace", "1s");
@@ -97,4 +68,37 @@ async fn pods_of_a_group_that_never_comes_are_held_for_ever_if_told_so() {
     stage.pods.until("all pods", |now| now.count_all(|_| true) == 6).await;
     stage.pods.always(Duration::from_secs(3), "all are held", |now| now.count_all(Pod::is_held) == 6).await;
     assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 6);
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_file_with_group_and_workloads_runs_by_segments() {
+        let (stage, _rolegate) = Stage::new("one-file").await.with_room(30).await.serve().await;
+        let group = Group::new("llm").role("prefill", 20, 5).role("decode", 8, 2);
+        let statuses = stage.statuses(&group);
+        // The workloads first: kubectl applies them in this order.
+        let sets = group.roles.iter().map(|role| group.set(role, &stage.namespace));
+        let items: Vec<_> = sets.chain([group.object()]).collect();
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": items }).to_string();
+        stage.plane.must(&["apply", "--namespace", &stage.namespace, "-f", "-"], &list);
+        statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 28/28 pods ready").await;
+        assert_eq!(invariants::all_born_held(&stage.pods), 28);
+        invariants::released_in_order(&stage.pods, &group);
+    }
+
+    #[tokio::test]
+    async fn pods_of_a_group_that_never_comes_are_released_after_their_time() {
+        let stage = Stage::new("release-after").await.with_room(10).await;
+        let _rolegate = stage.launch().flag("missing-group", "release-after=2s").start().await;
+        let group = Group::new("never").role("main", 6, 2);
+        stage.create_sets(&group).await;
+        stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
+        assert_eq!(invariants::all_born_held(&stage.pods), 6);
+        let events = stage.pods.events();
+        let first = |step| events.iter().find(|event| event.step == step).unwrap().at;
+        let held = first(Step::Released) - first(Step::Born);
+        assert!(held >= Duration::from_millis(1900), "held for {held:?} only");
+    }
 }

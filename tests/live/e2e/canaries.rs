@@ -66,23 +66,6 @@ async fn the_first_segment_goes_alone_until_a_person_accepts_it() {
     invariants::committed_before_released(&stage.pods, &statuses);
 }
 
-#[tokio::test]
-async fn a_canary_that_was_ready_for_its_time_is_accepted() {
-    let (stage, _rolegate) = Stage::new("canary-soaks").await.with_room(18).await.serve().await;
-    let fields = json!({ "progression": "Canary", "soak": "5s", "readyWhen": { "minReadySeconds": 2 } });
-    let statuses = deploy(&stage, &fields).await;
-    until_released(&stage, 6).await;
-    stage.let_ready(Pod::is_released).await;
-    stage.pods.until("the canary is ready", |now| now.count_all(Pod::is_ready) == 6).await;
-    // The pods count later than the API server says so.
-    let status =
-        statuses.until("it pauses", |status| status.condition("RolloutPaused").starts_with("True ForDur")).await;
-    assert!(status.ready().ends_with("6/18 pods ready") && *accepted(&status) == json!(0), "{status}");
-    until_released(&stage, 12).await;
-    let before = statuses.all().into_iter().filter(|status| status.released("prefill") > 4);
-    assert!(before.map(|status| accepted(&status).clone()).all(|accepted| accepted == json!(1)));
-}
-
 /// A pod stands for the Job of a segment. The second comes late, and the third never.
 #[tokio::test]
 async fn each_segment_waits_for_its_own_object() {
@@ -126,4 +109,25 @@ async fn each_segment_waits_for_its_own_object() {
     })
     .await;
     invariants::committed_before_released(&stage.pods, &statuses);
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_canary_that_was_ready_for_its_time_is_accepted() {
+        let (stage, _rolegate) = Stage::new("canary-soaks").await.with_room(18).await.serve().await;
+        let fields = json!({ "progression": "Canary", "soak": "5s", "readyWhen": { "minReadySeconds": 2 } });
+        let statuses = deploy(&stage, &fields).await;
+        until_released(&stage, 6).await;
+        stage.let_ready(Pod::is_released).await;
+        stage.pods.until("the canary is ready", |now| now.count_all(Pod::is_ready) == 6).await;
+        // The pods count later than the API server says so.
+        let status =
+            statuses.until("it pauses", |status| status.condition("RolloutPaused").starts_with("True ForDur")).await;
+        assert!(status.ready().ends_with("6/18 pods ready") && *accepted(&status) == json!(0), "{status}");
+        until_released(&stage, 12).await;
+        let before = statuses.all().into_iter().filter(|status| status.released("prefill") > 4);
+        assert!(before.map(|status| accepted(&status).clone()).all(|accepted| accepted == json!(1)));
+    }
 }

@@ -121,59 +121,63 @@ async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones()
     }
 }
 
-#[tokio::test]
-async fn a_hold_that_is_over_says_so() {
-    let (stage, _rolegate) = Stage::new("hold-over").await.with_room(12).await.serve().await;
-    let group = Group::new("llm").role("prefill", 8, 8);
-    let statuses = stage.create_watched(&group).await;
-    stage.create_sets(&group.clone().role("prefill", 12, 8)).await;
-    // Which of the four is seen first is not for us to say.
-    let warning = "Warning BeyondDesired: replica ";
-    let released = "Normal Released: segment 1 (rolegate.dev/segment=0) is released: prefill 0-7";
-    until_events(&stage, &[(released, 1), (warning, 1)]).await;
-    // From here on nothing waits for its turn.
-    statuses.until("8 ready", |status| status.ready().starts_with("True")).await;
-    stage.scale(&group.clone().role("prefill", 12, 8)).await;
-    let over = "Normal HoldCleared: no longer so: replica ";
-    let rest = "Normal Released: segment 2 (rolegate.dev/segment=1) is released: prefill 8-11";
-    until_events(&stage, &[(over, 1), (released, 1), (rest, 1), (warning, 1)]).await;
-}
+mod tier2 {
+    use super::*;
 
-#[tokio::test]
-async fn the_first_held_pod_of_a_segment_says_why_and_the_others_say_nothing() {
-    let stage = Stage::new("events-on-pods").await.with_room(18).await;
-    let _rolegate = stage.launch().flag("missing-group", "hold").start().await;
-    // Nothing but the pods is there to say it. The first of them is there before any other is.
-    let group = Group::three_segments();
-    let alone = |name: &str| {
-        let mut alone = group.clone();
-        alone.roles.retain(|role| role.name == name);
-        alone
-    };
-    let missing = ["llm-decode-0", "GroupMissing", r#"group "llm" is not there"#];
-    stage.create_sets(&alone("decode")).await;
-    until_told(&stage, &[missing]).await;
-    stage.create_sets(&alone("prefill")).await;
-    stage.pods.until("all held", |now| now.count_all(Pod::is_held) == 18).await;
+    #[tokio::test]
+    async fn a_hold_that_is_over_says_so() {
+        let (stage, _rolegate) = Stage::new("hold-over").await.with_room(12).await.serve().await;
+        let group = Group::new("llm").role("prefill", 8, 8);
+        let statuses = stage.create_watched(&group).await;
+        stage.create_sets(&group.clone().role("prefill", 12, 8)).await;
+        // Which of the four is seen first is not for us to say.
+        let warning = "Warning BeyondDesired: replica ";
+        let released = "Normal Released: segment 1 (rolegate.dev/segment=0) is released: prefill 0-7";
+        until_events(&stage, &[(released, 1), (warning, 1)]).await;
+        // From here on nothing waits for its turn.
+        statuses.until("8 ready", |status| status.ready().starts_with("True")).await;
+        stage.scale(&group.clone().role("prefill", 12, 8)).await;
+        let over = "Normal HoldCleared: no longer so: replica ";
+        let rest = "Normal Released: segment 2 (rolegate.dev/segment=1) is released: prefill 8-11";
+        until_events(&stage, &[(over, 1), (released, 1), (rest, 1), (warning, 1)]).await;
+    }
 
-    stage.create_group(&group).await;
-    stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) == 6).await;
-    let waits = "PreviousSegmentNotReady";
-    let second = ["llm-decode-2", waits, "segment 2 is held: segment 1 has 0/4 prefill and 0/2 decode ready"];
-    until_told(&stage, &[missing, second]).await;
-    let described = stage.plane.must(&["describe", "pod", "llm-decode-2", "-n", &stage.namespace], "");
-    assert!(described.contains(second[2]) && described.contains(waits), "{described}");
-    let other = stage.plane.must(&["describe", "pod", "llm-prefill-4", "-n", &stage.namespace], "");
-    assert!(!other.contains(waits), "{other}");
+    #[tokio::test]
+    async fn the_first_held_pod_of_a_segment_says_why_and_the_others_say_nothing() {
+        let stage = Stage::new("events-on-pods").await.with_room(18).await;
+        let _rolegate = stage.launch().flag("missing-group", "hold").start().await;
+        // Nothing but the pods is there to say it. The first of them is there before any other is.
+        let group = Group::three_segments();
+        let alone = |name: &str| {
+            let mut alone = group.clone();
+            alone.roles.retain(|role| role.name == name);
+            alone
+        };
+        let missing = ["llm-decode-0", "GroupMissing", r#"group "llm" is not there"#];
+        stage.create_sets(&alone("decode")).await;
+        until_told(&stage, &[missing]).await;
+        stage.create_sets(&alone("prefill")).await;
+        stage.pods.until("all held", |now| now.count_all(Pod::is_held) == 18).await;
 
-    stage.let_ready(Pod::is_released).await;
-    stage.pods.until("the second segment", |now| now.count_all(Pod::is_released) == 12).await;
-    let third = ["llm-decode-4", waits, "segment 3 is held: segment 2 has 0/4 prefill and 0/2 decode ready"];
-    until_told(&stage, &[missing, second, third]).await;
-    stage.let_ready(Pod::is_released).await;
-    stage.pods.until("the third segment", |now| now.count_all(Pod::is_released) == 18).await;
-    stage.let_ready(Pod::is_released).await;
-    let statuses = stage.statuses(&group);
-    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 18/18 pods ready").await;
-    until_told(&stage, &[missing, second, third]).await;
+        stage.create_group(&group).await;
+        stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) == 6).await;
+        let waits = "PreviousSegmentNotReady";
+        let second = ["llm-decode-2", waits, "segment 2 is held: segment 1 has 0/4 prefill and 0/2 decode ready"];
+        until_told(&stage, &[missing, second]).await;
+        let described = stage.plane.must(&["describe", "pod", "llm-decode-2", "-n", &stage.namespace], "");
+        assert!(described.contains(second[2]) && described.contains(waits), "{described}");
+        let other = stage.plane.must(&["describe", "pod", "llm-prefill-4", "-n", &stage.namespace], "");
+        assert!(!other.contains(waits), "{other}");
+
+        stage.let_ready(Pod::is_released).await;
+        stage.pods.until("the second segment", |now| now.count_all(Pod::is_released) == 12).await;
+        let third = ["llm-decode-4", waits, "segment 3 is held: segment 2 has 0/4 prefill and 0/2 decode ready"];
+        until_told(&stage, &[missing, second, third]).await;
+        stage.let_ready(Pod::is_released).await;
+        stage.pods.until("the third segment", |now| now.count_all(Pod::is_released) == 18).await;
+        stage.let_ready(Pod::is_released).await;
+        let statuses = stage.statuses(&group);
+        statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 18/18 pods ready").await;
+        until_told(&stage, &[missing, second, third]).await;
+    }
 }

@@ -5,45 +5,6 @@ use crate::common::prelude::*;
 const INDEX: &str = "rolebasedgroup.workloads.x-k8s.io/role-instance-index";
 
 #[tokio::test]
-async fn gates_of_others_stay() {
-    let (stage, _rolegate) = Stage::new("other-gates").await.with_room(4).await.serve().await;
-    let gates = json!({ "spec": { "schedulingGates": [{ "name": "example.com/quota" }] } });
-    let group = Group::new("llm").role("main", 4, 2).template(&gates);
-    stage.deploy(&group).await;
-    let theirs = |pod: &Pod| pod.gates == ["example.com/quota"];
-    stage.pods.until("ours is off", |now| now.all_in("main", 0..2, theirs)).await;
-    for pod in stage.pods.births() {
-        assert_eq!(pod.gates, ["example.com/quota", GATE]);
-    }
-    // They take their own gate off when they like: the run goes on.
-    for first in [0, 2] {
-        stage.pods.until("ours is off", |now| now.all_in("main", first..first + 2, theirs)).await;
-        stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), first as usize, "{now}"));
-        for index in first..first + 2 {
-            let lift = json!([{ "op": "remove", "path": "/spec/schedulingGates" }]);
-            let lift = Patch::Json::<()>(serde_json::from_value(lift).unwrap());
-            let name = format!("llm-main-{index}");
-            stage.api::<ApiPod>().patch(&name, &PatchParams::default(), &lift).await.unwrap();
-        }
-        stage.pods.until("they run", |now| now.count_all(Pod::is_ready) == first as usize + 2).await;
-    }
-}
-
-#[tokio::test]
-async fn a_pod_that_has_its_node_passes_with_a_warning() {
-    let (stage, _rolegate) = Stage::new("bound").await.with_room(4).await.serve().await;
-    let group = Group::new("llm").role("main", 4, 2);
-    stage.create_group(&group).await;
-    let mut pod = group.pod("main", "bound", &stage.namespace);
-    pod["spec"]["nodeName"] = json!("bound-all");
-    let made = stage.post(CORE, "pods", &pod).await;
-    assert_eq!(made.code, 201, "{made:?}");
-    assert_eq!(made.warnings, ["spec.nodeName is set: the pod is bound at creation and is not held"]);
-    assert_eq!(made.body["spec"]["schedulingGates"], Value::Null);
-    stage.pods.until("it runs", |now| now.named("bound").is_some_and(Pod::is_ready)).await;
-}
-
-#[tokio::test]
 async fn a_pod_whose_role_the_group_does_not_have_is_held_until_it_has() {
     let (stage, rolegate) = Stage::new("other-role").await.with_room(4).await.serve().await;
     let group = Group::new("llm").role("main", 4, 2);
@@ -120,30 +81,6 @@ async fn a_held_pod_is_what_it_was_born_as_whatever_is_written_on_it() {
 }
 
 #[tokio::test]
-async fn replicas_are_counted_from_where_the_workload_starts_to_count() {
-    let (stage, _rolegate) = Stage::new("start-at-5").await.with_room(6).await.serve().await;
-    let group = Group::new("llm").role("main", 6, 2).held_back();
-    let statuses = stage.statuses(&group);
-    let mut set = group.set(group.find("main"), &stage.namespace);
-    set["spec"]["ordinals"] = json!({ "start": 5 });
-    stage.create_group(&group).await;
-    stage.create(set).await;
-    stage.pods.until("all pods", |now| now.count_all(|_| true) == 6).await;
-    for first in [5, 7, 9] {
-        let next = first..first + 2;
-        stage.pods.until("a segment released", |now| now.all_in("main", next.clone(), Pod::is_released)).await;
-        stage.pods.now(|now| assert!(now.all_in("main", next.end..11, Pod::is_held), "{now}"));
-        stage.let_ready(|pod| next.contains(&pod.index)).await;
-    }
-    statuses
-        .until("all ready", |status| status.minimum() == "True AllSegmentsReady: 3/3 segments ready (6/6 pods)")
-        .await;
-    for pod in stage.pods.births() {
-        assert!(pod.is_held() && pod.labels[INDEX] == (pod.index - 5).to_string(), "{pod:?}");
-    }
-}
-
-#[tokio::test]
 async fn pods_without_number_or_name_take_their_turn() {
     let (stage, _rolegate) = Stage::new("deployment").await.with_room(6).await.serve().await;
     let group = Group::new("llm").role("router", 6, 2).held_back();
@@ -189,4 +126,71 @@ async fn a_dry_run_changes_nothing() {
     .await;
     assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 0);
     assert_eq!(stage.groups().list(&kube::api::ListParams::default()).await.unwrap().items.len(), 1);
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn gates_of_others_stay() {
+        let (stage, _rolegate) = Stage::new("other-gates").await.with_room(4).await.serve().await;
+        let gates = json!({ "spec": { "schedulingGates": [{ "name": "example.com/quota" }] } });
+        let group = Group::new("llm").role("main", 4, 2).template(&gates);
+        stage.deploy(&group).await;
+        let theirs = |pod: &Pod| pod.gates == ["example.com/quota"];
+        stage.pods.until("ours is off", |now| now.all_in("main", 0..2, theirs)).await;
+        for pod in stage.pods.births() {
+            assert_eq!(pod.gates, ["example.com/quota", GATE]);
+        }
+        // They take their own gate off when they like: the run goes on.
+        for first in [0, 2] {
+            stage.pods.until("ours is off", |now| now.all_in("main", first..first + 2, theirs)).await;
+            stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), first as usize, "{now}"));
+            for index in first..first + 2 {
+                let lift = json!([{ "op": "remove", "path": "/spec/schedulingGates" }]);
+                let lift = Patch::Json::<()>(serde_json::from_value(lift).unwrap());
+                let name = format!("llm-main-{index}");
+                stage.api::<ApiPod>().patch(&name, &PatchParams::default(), &lift).await.unwrap();
+            }
+            stage.pods.until("they run", |now| now.count_all(Pod::is_ready) == first as usize + 2).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_has_its_node_passes_with_a_warning() {
+        let (stage, _rolegate) = Stage::new("bound").await.with_room(4).await.serve().await;
+        let group = Group::new("llm").role("main", 4, 2);
+        stage.create_group(&group).await;
+        let mut pod = group.pod("main", "bound", &stage.namespace);
+        pod["spec"]["nodeName"] = json!("bound-all");
+        let made = stage.post(CORE, "pods", &pod).await;
+        assert_eq!(made.code, 201, "{made:?}");
+        assert_eq!(made.warnings, ["spec.nodeName is set: the pod is bound at creation and is not held"]);
+        assert_eq!(made.body["spec"]["schedulingGates"], Value::Null);
+        stage.pods.until("it runs", |now| now.named("bound").is_some_and(Pod::is_ready)).await;
+    }
+
+    #[tokio::test]
+    async fn replicas_are_counted_from_where_the_workload_starts_to_count() {
+        let (stage, _rolegate) = Stage::new("start-at-5").await.with_room(6).await.serve().await;
+        let group = Group::new("llm").role("main", 6, 2).held_back();
+        let statuses = stage.statuses(&group);
+        let mut set = group.set(group.find("main"), &stage.namespace);
+        set["spec"]["ordinals"] = json!({ "start": 5 });
+        stage.create_group(&group).await;
+        stage.create(set).await;
+        stage.pods.until("all pods", |now| now.count_all(|_| true) == 6).await;
+        for first in [5, 7, 9] {
+            let next = first..first + 2;
+            stage.pods.until("a segment released", |now| now.all_in("main", next.clone(), Pod::is_released)).await;
+            stage.pods.now(|now| assert!(now.all_in("main", next.end..11, Pod::is_held), "{now}"));
+            stage.let_ready(|pod| next.contains(&pod.index)).await;
+        }
+        statuses
+            .until("all ready", |status| status.minimum() == "True AllSegmentsReady: 3/3 segments ready (6/6 pods)")
+            .await;
+        for pod in stage.pods.births() {
+            assert!(pod.is_held() && pod.labels[INDEX] == (pod.index - 5).to_string(), "{pod:?}");
+        }
+    }
 }

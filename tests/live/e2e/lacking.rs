@@ -64,11 +64,15 @@ async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
         .await;
 }
 
-#[tokio::test]
-async fn a_group_that_wants_no_replica_has_no_segment() {
-    let (stage, _rolegate) = Stage::new("no-replica").await.serve().await;
-    let group = Group::new("llm").role("prefill", 0, 2).role("decode", 0, 1);
-    let statuses = stage.deploy_watched(&group).await;
-    let status = statuses.until("it is told", |status| !status.minimum().is_empty()).await;
-    assert!(status.minimum().starts_with("False NoSegmentsReady: 0/0 segments ready"), "{status}");
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_group_that_wants_no_replica_has_no_segment() {
+        let (stage, _rolegate) = Stage::new("no-replica").await.serve().await;
+        let group = Group::new("llm").role("prefill", 0, 2).role("decode", 0, 1);
+        let statuses = stage.deploy_watched(&group).await;
+        let status = statuses.until("it is told", |status| !status.minimum().is_empty()).await;
+        assert!(status.minimum().starts_with("False NoSegmentsReady: 0/0 segments ready"), "{status}");
+    }
 }

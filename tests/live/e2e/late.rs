@@ -71,36 +71,40 @@ async fn pods_of_segments_that_were_parallel_until_just_now_wait_for_their_turn(
     }
 }
 
-#[tokio::test]
-async fn pods_of_a_group_that_another_object_carries_since_just_now_wait_for_their_turn() {
-    let (stage, _running) = late("late-carrier", &Group::new("llm").role("prefill", 15, 15).object()).await;
-    let group = wanted();
-    stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
-    let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(&group.object()["spec"]);
-    stage.create(coordination).await;
-    come_up_in_order(&stage, &group).await;
-}
+mod tier2 {
+    use super::*;
 
-#[tokio::test]
-async fn pods_that_are_made_with_their_group_anew_wait_for_their_turn_again() {
-    let group = wanted();
-    let (stage, _running) = late("late-again", &group.object()).await;
-    come_up_in_order(&stage, &group).await;
-    // All of them were committed, and ready: that was another group.
-    let sets = stage.api::<k8s_openapi::api::apps::v1::StatefulSet>();
-    sets.delete("llm-decode", &DeleteParams::foreground()).await.unwrap();
-    stage.pods.until("all are gone", |now| now.count_all(|_| true) == 0).await;
-    // It goes after its pods.
-    eventually(PATIENT, "the set is gone", async || match sets.get_opt("llm-decode").await {
-        Ok(None) => Ok(()),
-        left => Err(format!("{left:?}")),
-    })
-    .await;
-    // To rolegate it still looks as if they ran.
-    stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
-    stage.create_group(&group).await;
-    stage.create_sets(&group).await;
-    stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) >= 5).await;
-    stage.pods.until("all are made", |now| now.count_all(|_| true) == 15).await;
-    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), 5, "{now}"));
+    #[tokio::test]
+    async fn pods_of_a_group_that_another_object_carries_since_just_now_wait_for_their_turn() {
+        let (stage, _running) = late("late-carrier", &Group::new("llm").role("prefill", 15, 15).object()).await;
+        let group = wanted();
+        stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
+        let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(&group.object()["spec"]);
+        stage.create(coordination).await;
+        come_up_in_order(&stage, &group).await;
+    }
+
+    #[tokio::test]
+    async fn pods_that_are_made_with_their_group_anew_wait_for_their_turn_again() {
+        let group = wanted();
+        let (stage, _running) = late("late-again", &group.object()).await;
+        come_up_in_order(&stage, &group).await;
+        // All of them were committed, and ready: that was another group.
+        let sets = stage.api::<k8s_openapi::api::apps::v1::StatefulSet>();
+        sets.delete("llm-decode", &DeleteParams::foreground()).await.unwrap();
+        stage.pods.until("all are gone", |now| now.count_all(|_| true) == 0).await;
+        // It goes after its pods.
+        eventually(PATIENT, "the set is gone", async || match sets.get_opt("llm-decode").await {
+            Ok(None) => Ok(()),
+            left => Err(format!("{left:?}")),
+        })
+        .await;
+        // To rolegate it still looks as if they ran.
+        stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
+        stage.create_group(&group).await;
+        stage.create_sets(&group).await;
+        stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) >= 5).await;
+        stage.pods.until("all are made", |now| now.count_all(|_| true) == 15).await;
+        stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), 5, "{now}"));
+    }
 }

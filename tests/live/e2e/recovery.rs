@@ -88,22 +88,6 @@ async fn a_graceful_restart_loses_nothing() {
 }
 
 #[tokio::test]
-async fn a_wiped_status_is_rebuilt_from_the_pods() {
-    let (stage, rolegate) = Stage::new("wiped").await.with_room(60).await.serve().await;
-    let group = group();
-    let statuses = wait_for_the_second_segment(&stage, &group).await;
-    let before = statuses.now();
-    let wipe = Patch::Merge(json!({ "status": { "coordinationState": null, "conditions": null } }));
-    stage.groups().patch_status("llm", &PatchParams::default(), &wipe).await.unwrap();
-    statuses.until("wiped", |status| status.0["coordinationState"].is_null() || *status != before).await;
-    let rebuilt = statuses.until("rebuilt", |status| status.released("prefill") == 20).await;
-    assert_eq!((rebuilt.released("prefill"), rebuilt.released("decode")), (20, 10));
-    assert_eq!(rebuilt.minimum(), "True MinimumSegmentReady: 1/4 segments ready (15/60 pods)");
-    has_planned(&rolegate).await;
-    goes_on(&stage, &group, &statuses).await;
-}
-
-#[tokio::test]
 async fn a_deleted_pod_of_a_released_segment_comes_back_and_runs_at_once() {
     let (stage, _rolegate) = Stage::new("deleted-pod").await.with_room(60).await.serve().await;
     let group = group();
@@ -124,21 +108,41 @@ async fn a_deleted_pod_of_a_released_segment_comes_back_and_runs_at_once() {
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 30, "{now}"));
 }
 
-#[tokio::test]
-async fn a_whole_released_group_comes_back_at_once_not_by_segments() {
-    let (stage, _rolegate) = Stage::new("delete-collection").await.with_room(60).await.serve().await;
-    let group = group();
-    let statuses = wait_for_the_second_segment(&stage, &group).await;
-    let old: HashSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
-    let (params, all) = (DeleteParams::default(), ListParams::default());
-    stage.api::<ApiPod>().delete_collection(&params, &all).await.unwrap();
-    // None of them is ready: by its progression even the second segment would wait.
-    let all_new = |now: &View| now.count_all(|pod| !old.contains(&pod.uid)) == 60;
-    stage.pods.until("60 new pods", |now| all_new(now) && now.count_all(Pod::is_released) == 30).await;
-    stage.pods.now(|now| assert_eq!(now.count_all(|pod| in_segments(2)(pod) && pod.is_released()), 30, "{now}"));
-    let status = statuses.until("none ready", |status| status.ready().ends_with(" 0/60 pods ready")).await;
-    assert_eq!(status.ready(), "False DeploymentInProgress: 0/60 pods ready");
-    assert_eq!(status.minimum(), "False NoSegmentsReady: 0/4 segments ready (0/60 pods)");
-    assert!(invariants::all_born_held(&stage.pods) >= 120);
-    invariants::released_counts_never_fell(&statuses, &group);
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_wiped_status_is_rebuilt_from_the_pods() {
+        let (stage, rolegate) = Stage::new("wiped").await.with_room(60).await.serve().await;
+        let group = group();
+        let statuses = wait_for_the_second_segment(&stage, &group).await;
+        let before = statuses.now();
+        let wipe = Patch::Merge(json!({ "status": { "coordinationState": null, "conditions": null } }));
+        stage.groups().patch_status("llm", &PatchParams::default(), &wipe).await.unwrap();
+        statuses.until("wiped", |status| status.0["coordinationState"].is_null() || *status != before).await;
+        let rebuilt = statuses.until("rebuilt", |status| status.released("prefill") == 20).await;
+        assert_eq!((rebuilt.released("prefill"), rebuilt.released("decode")), (20, 10));
+        assert_eq!(rebuilt.minimum(), "True MinimumSegmentReady: 1/4 segments ready (15/60 pods)");
+        has_planned(&rolegate).await;
+        goes_on(&stage, &group, &statuses).await;
+    }
+
+    #[tokio::test]
+    async fn a_whole_released_group_comes_back_at_once_not_by_segments() {
+        let (stage, _rolegate) = Stage::new("delete-collection").await.with_room(60).await.serve().await;
+        let group = group();
+        let statuses = wait_for_the_second_segment(&stage, &group).await;
+        let old: HashSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+        let (params, all) = (DeleteParams::default(), ListParams::default());
+        stage.api::<ApiPod>().delete_collection(&params, &all).await.unwrap();
+        // None of them is ready: by its progression even the second segment would wait.
+        let all_new = |now: &View| now.count_all(|pod| !old.contains(&pod.uid)) == 60;
+        stage.pods.until("60 new pods", |now| all_new(now) && now.count_all(Pod::is_released) == 30).await;
+        stage.pods.now(|now| assert_eq!(now.count_all(|pod| in_segments(2)(pod) && pod.is_released()), 30, "{now}"));
+        let status = statuses.until("none ready", |status| status.ready().ends_with(" 0/60 pods ready")).await;
+        assert_eq!(status.ready(), "False DeploymentInProgress: 0/60 pods ready");
+        assert_eq!(status.minimum(), "False NoSegmentsReady: 0/4 segments ready (0/60 pods)");
+        assert!(invariants::all_born_held(&stage.pods) >= 120);
+        invariants::released_counts_never_fell(&statuses, &group);
+    }
 }

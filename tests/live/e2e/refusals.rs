@@ -65,27 +65,6 @@ async fn a_conflict_is_refused_with_every_cause() {
 }
 
 #[tokio::test]
-async fn kubectl_shows_why() {
-    let (stage, _rolegate) = Stage::new("kubectl").await.with_room(30).await.serve().await;
-    let group = group();
-    let apply = ["apply", "--namespace", "kubectl", "-f", "-"];
-    let mut object = group.object();
-    object["spec"]["coordination"] = conflicting();
-    let refused = stage.plane.kubectl(&apply, &object.to_string());
-    let errors = String::from_utf8(refused.stderr).unwrap();
-    assert!(!refused.status.success() && errors.contains(SIZES) && errors.contains(PROGRESSIONS), "{errors}");
-
-    stage.plane.must(&apply, &group.object().to_string());
-    let statuses = stage.statuses(&group);
-    stage.create_sets(&group).await;
-    statuses.until("all ready", |status| status.ready().starts_with("True")).await;
-    let table = stage.plane.must(&["get", "rolebasedgroups.workloads.x-k8s.io", "llm", "--namespace", "kubectl"], "");
-    let rows: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["NAME", "SEGMENTS", "READY", "HELD", "REASON", "AGE"], "{table}");
-    assert_eq!(rows[1][..4], ["llm", "4/4", "30/30", "0"], "{table}");
-}
-
-#[tokio::test]
 async fn a_stored_fault_holds_what_is_held_and_does_not_stop_other_edits() {
     let stage = Stage::new("old-fault").await.with_room(30).await;
     // It was stored when nobody looked.
@@ -125,22 +104,48 @@ async fn a_stored_fault_holds_what_is_held_and_does_not_stop_other_edits() {
     invariants::released_in_order(&stage.pods, &group);
 }
 
-#[tokio::test]
-async fn nothing_moves_for_too_long_and_the_group_says_what_it_waits_for() {
-    let stage = Stage::new("stalled").await.with_room(30).await;
-    let rolegate = stage.launch().flag("progress-deadline", "2s").start().await;
-    let group = group().held_back();
-    let statuses = stage.deploy_watched(&group).await;
-    let status = statuses.until("stalled", |status| status.progressing().starts_with("False")).await;
-    assert_eq!(
-        status.progressing(),
-        "False ProgressDeadlineExceeded: segment 2 is held: segment 1 has 0/5 prefill and 0/5 decode ready"
-    );
-    rolegate.until_metric("rolegate_stalled_groups", 1).await;
-    // It is only said: nothing goes early, and it ends when things move again.
-    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), 10, "{now}"));
-    stage.let_ready(|pod| pod.index < 5).await;
-    statuses.until("moving", |status| status.progressing() == "True Progressing").await;
-    rolegate.until_metric("rolegate_stalled_groups", 0).await;
-    invariants::released_in_order(&stage.pods, &group);
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn kubectl_shows_why() {
+        let (stage, _rolegate) = Stage::new("kubectl").await.with_room(30).await.serve().await;
+        let group = group();
+        let apply = ["apply", "--namespace", "kubectl", "-f", "-"];
+        let mut object = group.object();
+        object["spec"]["coordination"] = conflicting();
+        let refused = stage.plane.kubectl(&apply, &object.to_string());
+        let errors = String::from_utf8(refused.stderr).unwrap();
+        assert!(!refused.status.success() && errors.contains(SIZES) && errors.contains(PROGRESSIONS), "{errors}");
+
+        stage.plane.must(&apply, &group.object().to_string());
+        let statuses = stage.statuses(&group);
+        stage.create_sets(&group).await;
+        statuses.until("all ready", |status| status.ready().starts_with("True")).await;
+        let table =
+            stage.plane.must(&["get", "rolebasedgroups.workloads.x-k8s.io", "llm", "--namespace", "kubectl"], "");
+        let rows: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[0], ["NAME", "SEGMENTS", "READY", "HELD", "REASON", "AGE"], "{table}");
+        assert_eq!(rows[1][..4], ["llm", "4/4", "30/30", "0"], "{table}");
+    }
+
+    #[tokio::test]
+    async fn nothing_moves_for_too_long_and_the_group_says_what_it_waits_for() {
+        let stage = Stage::new("stalled").await.with_room(30).await;
+        let rolegate = stage.launch().flag("progress-deadline", "2s").start().await;
+        let group = group().held_back();
+        let statuses = stage.deploy_watched(&group).await;
+        let status = statuses.until("stalled", |status| status.progressing().starts_with("False")).await;
+        assert_eq!(
+            status.progressing(),
+            "False ProgressDeadlineExceeded: segment 2 is held: segment 1 has 0/5 prefill and 0/5 decode ready"
+        );
+        rolegate.until_metric("rolegate_stalled_groups", 1).await;
+        // It is only said: nothing goes early, and it ends when things move again.
+        stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), 10, "{now}"));
+        stage.let_ready(|pod| pod.index < 5).await;
+        statuses.until("moving", |status| status.progressing() == "True Progressing").await;
+        rolegate.until_metric("rolegate_stalled_groups", 0).await;
+        invariants::released_in_order(&stage.pods, &group);
+    }
 }

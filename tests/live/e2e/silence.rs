@@ -70,25 +70,6 @@ async fn writes_that_are_never_answered_are_tried_again() {
 }
 
 #[tokio::test]
-async fn a_look_at_a_group_that_is_gone_is_tried_again() {
-    let stage = Stage::new("silent-look").await.with_room(6).await;
-    let (proxy, launch) = behind_proxy(&stage).await;
-    let rolegate = launch.flag("vanished-grace", "1s").start().await;
-    let group = Group::new("llm").role("prefill", 6, 2).held_back();
-    stage.deploy(&group).await;
-    stage
-        .pods
-        .until("the first segment", |now| now.count_all(Pod::is_released) == 2 && now.count_all(Pod::is_held) == 4)
-        .await;
-    proxy.silence();
-    stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
-    logged(&rolegate, "failed, will be tried again: look at whether the group is gone").await;
-    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 4, "{now}"));
-    proxy.speak();
-    released(&stage, 6).await;
-}
-
-#[tokio::test]
 async fn a_pod_is_answered_in_time_however_slow_each_read_is() {
     let stage = Stage::new("slow-reads").await;
     let (proxy, launch) = behind_proxy(&stage).await;
@@ -162,116 +143,6 @@ impl Silence {
 }
 
 #[tokio::test]
-async fn a_pod_whose_release_is_never_answered_goes_in_the_end() {
-    let kind = Kind { method: "PATCH", path: "/pods/llm-main-0" };
-    let silence = Silence::of(kind, Stage::new("silent-release").await, &[]).await;
-    silence.stage.add_node("all", 2).await;
-    silence.stage.deploy(&Group::new("llm").role("main", 2, 1)).await;
-    silence.is_survived("failed, will be tried again: release of a pod").await;
-    let of_it = |pod: &Pod| pod.name.starts_with("llm-") && pod.is_released();
-    silence.stage.pods.until("released", |now| now.count_all(of_it) == 2).await;
-}
-
-#[tokio::test]
-async fn a_partition_whose_write_is_never_answered_is_set_in_the_end() {
-    let kind = Kind { method: "PATCH", path: "/statefulsets/frozen" };
-    let silence = Silence::of(kind, Stage::new("silent-partition").await, &[]).await;
-    let group = Group::new("llm").role("main", 0, 1);
-    silence.stage.create_group(&group).await;
-    // Nothing coordinates its rollout any longer.
-    let mut set = group.set(group.find("main"), &silence.stage.namespace);
-    set["metadata"] = json!({
-        "name": "frozen",
-        "labels": { "rolegate.dev/group": "llm", "rolegate.dev/role": "main" },
-        "annotations": { "rolegate.dev/user-partition": "3" },
-    });
-    set["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "partition": i32::MAX } });
-    assert_eq!(silence.stage.post("/apis/apps/v1", "statefulsets", &set).await.code, 201);
-    silence.is_survived("failed, will be tried again: partition of a workload").await;
-    let path = format!("/apis/apps/v1/namespaces/{}/statefulsets/frozen", silence.stage.namespace);
-    let thawed = |set: &Value| set["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 3;
-    silence.until(&path, "it is thawed", thawed).await;
-}
-
-#[tokio::test]
-async fn a_pod_whose_deletion_is_never_answered_is_made_again_in_the_end() {
-    // The first of the second batch: only those that were made for another one are deleted.
-    let kind = Kind { method: "DELETE", path: "/pods/llm-prefill-4" };
-    let silence = Silence::of(kind, Stage::new("silent-deletion").await, &["recreate-mis-stamped"]).await;
-    mis_stamped(&silence.stage).await;
-    silence.is_survived("failed, will be tried again: deletion of a pod without a node").await;
-    for pods in [6, 12] {
-        let of_it = |pod: &Pod| pod.name.starts_with("llm-") && pod.is_released();
-        silence.stage.pods.until("released", |now| now.count_all(of_it) == pods).await;
-        silence.stage.let_ready(of_it).await;
-    }
-}
-
-#[tokio::test]
-async fn an_object_that_controls_nothing_is_told_so_in_the_end() {
-    let stage = Stage::new("silent-conflict").await;
-    let group = Group::new("llm").role("main", 2, 1);
-    let segments = json!({ "segmentPlacement": { "segmentSize": { "main": 1 } } });
-    // Before there is a webhook: it would refuse the second.
-    for name in ["first", "second"] {
-        let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", name).spec(json!({
-            "groupRef": { "name": "llm" },
-            "coordination": [{ "name": "segments", "strategy": segments }],
-        }));
-        assert_eq!(stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &coordination).await.code, 201);
-    }
-    let mut object = group.object();
-    object["spec"].as_object_mut().unwrap().remove("coordination");
-    object["metadata"]["annotations"] = json!({ "rolegate.dev/group": "first" });
-    assert_eq!(stage.post(GROUPS, "rolebasedgroups", &object).await.code, 201);
-    let silence = Silence::of(Kind { method: "PATCH", path: "/rolecoordinations/second/status" }, stage, &[]).await;
-    silence.is_survived("failed, will be tried again: status of an object that controls nothing").await;
-    let path = format!("/apis/rolegate.dev/v1alpha1/namespaces/{}/rolecoordinations/second", silence.stage.namespace);
-    let told = |object: &Value| object["status"]["conditions"].to_string().contains("Conflicted");
-    silence.until(&path, "it is told", told).await;
-}
-
-#[tokio::test]
-async fn why_pods_are_missing_is_found_in_the_end() {
-    let stage = Stage::new("silent-diagnosis").await.with_room(2).await;
-    let silence = Silence::of(Kind { method: "GET", path: "/statefulsets/llm-main" }, stage, &[]).await;
-    let group = Group::new("llm").role("main", 2, 2);
-    let statuses = silence.stage.statuses(&group);
-    silence.stage.create_group(&group).await;
-    let mut set = group.set(group.find("main"), &silence.stage.namespace);
-    set["spec"]["replicas"] = json!(1);
-    assert_eq!(silence.stage.post("/apis/apps/v1", "statefulsets", &set).await.code, 201);
-    silence.is_survived("failed, will be tried again: look at why pods do not appear").await;
-    let told = |status: &Status| status.progressing().contains("has 1 replicas, the group declares more");
-    statuses.until("it is told", told).await;
-}
-
-#[tokio::test]
-async fn what_a_rollout_has_made_is_found_in_the_end() {
-    let stage = Stage::new("silent-surge").await.with_room(4).await;
-    let silence = Silence::of(Kind { method: "GET", path: "/deployments/router" }, stage, &[]).await;
-    let group = Group::new("llm").role("router", 2, 1);
-    let statuses = silence.stage.statuses(&group);
-    silence.stage.create_group(&group).await;
-    let set = group.set(group.find("router"), &silence.stage.namespace);
-    let rolling = json!({ "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } });
-    let (selector, template) = (&set["spec"]["selector"], &set["spec"]["template"]);
-    let spec = json!({ "replicas": 2, "strategy": rolling, "selector": selector, "template": template });
-    let deployment = object("apps/v1", "Deployment", "router").spec(spec);
-    assert_eq!(silence.stage.post("/apis/apps/v1", "deployments", &deployment).await.code, 201);
-    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 2/2 pods ready").await;
-    let path = format!("/apis/apps/v1/namespaces/{}/deployments/router", silence.stage.namespace);
-    let image = json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "yes" } } } } });
-    assert_eq!(silence.stage.send("PATCH", &path, &image).await.code, 200);
-    silence.is_survived("failed, will be tried again: look at whether a rollout made what is too many").await;
-    let done = |deployment: &Value| {
-        let status = &deployment["status"];
-        status["observedGeneration"] == 2 && status["updatedReplicas"] == 2 && status["replicas"] == 2
-    };
-    silence.until(&path, "the rollout ends", done).await;
-}
-
-#[tokio::test]
 async fn topologies_and_pod_groups_whose_writes_are_never_answered_are_kept_and_made_in_the_end() {
     // What belongs to the whole cluster is kept by the rolegates of other tests as well.
     let turn = Turn::alone("silent-topology").await;
@@ -340,4 +211,138 @@ async fn a_release_by_hand_that_is_never_answered_ends_and_says_so() {
     let said = ended.err.contains("no answer within") || ended.out.contains("no answer within");
     assert!(ended.code == 1 && said, "{ended:?}");
     stage.pods.until("the other is released", |now| now.named("llm-main-2").is_some_and(Pod::is_released)).await;
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_look_at_a_group_that_is_gone_is_tried_again() {
+        let stage = Stage::new("silent-look").await.with_room(6).await;
+        let (proxy, launch) = behind_proxy(&stage).await;
+        let rolegate = launch.flag("vanished-grace", "1s").start().await;
+        let group = Group::new("llm").role("prefill", 6, 2).held_back();
+        stage.deploy(&group).await;
+        stage
+            .pods
+            .until("the first segment", |now| now.count_all(Pod::is_released) == 2 && now.count_all(Pod::is_held) == 4)
+            .await;
+        proxy.silence();
+        stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
+        logged(&rolegate, "failed, will be tried again: look at whether the group is gone").await;
+        stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 4, "{now}"));
+        proxy.speak();
+        released(&stage, 6).await;
+    }
+
+    #[tokio::test]
+    async fn a_pod_whose_release_is_never_answered_goes_in_the_end() {
+        let kind = Kind { method: "PATCH", path: "/pods/llm-main-0" };
+        let silence = Silence::of(kind, Stage::new("silent-release").await, &[]).await;
+        silence.stage.add_node("all", 2).await;
+        silence.stage.deploy(&Group::new("llm").role("main", 2, 1)).await;
+        silence.is_survived("failed, will be tried again: release of a pod").await;
+        let of_it = |pod: &Pod| pod.name.starts_with("llm-") && pod.is_released();
+        silence.stage.pods.until("released", |now| now.count_all(of_it) == 2).await;
+    }
+
+    #[tokio::test]
+    async fn a_partition_whose_write_is_never_answered_is_set_in_the_end() {
+        let kind = Kind { method: "PATCH", path: "/statefulsets/frozen" };
+        let silence = Silence::of(kind, Stage::new("silent-partition").await, &[]).await;
+        let group = Group::new("llm").role("main", 0, 1);
+        silence.stage.create_group(&group).await;
+        // Nothing coordinates its rollout any longer.
+        let mut set = group.set(group.find("main"), &silence.stage.namespace);
+        set["metadata"] = json!({
+            "name": "frozen",
+            "labels": { "rolegate.dev/group": "llm", "rolegate.dev/role": "main" },
+            "annotations": { "rolegate.dev/user-partition": "3" },
+        });
+        set["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "partition": i32::MAX } });
+        assert_eq!(silence.stage.post("/apis/apps/v1", "statefulsets", &set).await.code, 201);
+        silence.is_survived("failed, will be tried again: partition of a workload").await;
+        let path = format!("/apis/apps/v1/namespaces/{}/statefulsets/frozen", silence.stage.namespace);
+        let thawed = |set: &Value| set["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 3;
+        silence.until(&path, "it is thawed", thawed).await;
+    }
+
+    #[tokio::test]
+    async fn a_pod_whose_deletion_is_never_answered_is_made_again_in_the_end() {
+        // The first of the second batch: only those that were made for another one are deleted.
+        let kind = Kind { method: "DELETE", path: "/pods/llm-prefill-4" };
+        let silence = Silence::of(kind, Stage::new("silent-deletion").await, &["recreate-mis-stamped"]).await;
+        mis_stamped(&silence.stage).await;
+        silence.is_survived("failed, will be tried again: deletion of a pod without a node").await;
+        for pods in [6, 12] {
+            let of_it = |pod: &Pod| pod.name.starts_with("llm-") && pod.is_released();
+            silence.stage.pods.until("released", |now| now.count_all(of_it) == pods).await;
+            silence.stage.let_ready(of_it).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn an_object_that_controls_nothing_is_told_so_in_the_end() {
+        let stage = Stage::new("silent-conflict").await;
+        let group = Group::new("llm").role("main", 2, 1);
+        let segments = json!({ "segmentPlacement": { "segmentSize": { "main": 1 } } });
+        // Before there is a webhook: it would refuse the second.
+        for name in ["first", "second"] {
+            let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", name).spec(json!({
+                "groupRef": { "name": "llm" },
+                "coordination": [{ "name": "segments", "strategy": segments }],
+            }));
+            assert_eq!(stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &coordination).await.code, 201);
+        }
+        let mut object = group.object();
+        object["spec"].as_object_mut().unwrap().remove("coordination");
+        object["metadata"]["annotations"] = json!({ "rolegate.dev/group": "first" });
+        assert_eq!(stage.post(GROUPS, "rolebasedgroups", &object).await.code, 201);
+        let silence = Silence::of(Kind { method: "PATCH", path: "/rolecoordinations/second/status" }, stage, &[]).await;
+        silence.is_survived("failed, will be tried again: status of an object that controls nothing").await;
+        let path =
+            format!("/apis/rolegate.dev/v1alpha1/namespaces/{}/rolecoordinations/second", silence.stage.namespace);
+        let told = |object: &Value| object["status"]["conditions"].to_string().contains("Conflicted");
+        silence.until(&path, "it is told", told).await;
+    }
+
+    #[tokio::test]
+    async fn why_pods_are_missing_is_found_in_the_end() {
+        let stage = Stage::new("silent-diagnosis").await.with_room(2).await;
+        let silence = Silence::of(Kind { method: "GET", path: "/statefulsets/llm-main" }, stage, &[]).await;
+        let group = Group::new("llm").role("main", 2, 2);
+        let statuses = silence.stage.statuses(&group);
+        silence.stage.create_group(&group).await;
+        let mut set = group.set(group.find("main"), &silence.stage.namespace);
+        set["spec"]["replicas"] = json!(1);
+        assert_eq!(silence.stage.post("/apis/apps/v1", "statefulsets", &set).await.code, 201);
+        silence.is_survived("failed, will be tried again: look at why pods do not appear").await;
+        let told = |status: &Status| status.progressing().contains("has 1 replicas, the group declares more");
+        statuses.until("it is told", told).await;
+    }
+
+    #[tokio::test]
+    async fn what_a_rollout_has_made_is_found_in_the_end() {
+        let stage = Stage::new("silent-surge").await.with_room(4).await;
+        let silence = Silence::of(Kind { method: "GET", path: "/deployments/router" }, stage, &[]).await;
+        let group = Group::new("llm").role("router", 2, 1);
+        let statuses = silence.stage.statuses(&group);
+        silence.stage.create_group(&group).await;
+        let set = group.set(group.find("router"), &silence.stage.namespace);
+        let rolling = json!({ "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } });
+        let (selector, template) = (&set["spec"]["selector"], &set["spec"]["template"]);
+        let spec = json!({ "replicas": 2, "strategy": rolling, "selector": selector, "template": template });
+        let deployment = object("apps/v1", "Deployment", "router").spec(spec);
+        assert_eq!(silence.stage.post("/apis/apps/v1", "deployments", &deployment).await.code, 201);
+        statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 2/2 pods ready").await;
+        let path = format!("/apis/apps/v1/namespaces/{}/deployments/router", silence.stage.namespace);
+        let image = json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "yes" } } } } });
+        assert_eq!(silence.stage.send("PATCH", &path, &image).await.code, 200);
+        silence.is_survived("failed, will be tried again: look at whether a rollout made what is too many").await;
+        let done = |deployment: &Value| {
+            let status = &deployment["status"];
+            status["observedGeneration"] == 2 && status["updatedReplicas"] == 2 && status["replicas"] == 2
+        };
+        silence.until(&path, "the rollout ends", done).await;
+    }
 }

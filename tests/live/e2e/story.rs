@@ -2,35 +2,6 @@
 
 use crate::common::prelude::*;
 
-/// 4P4D in steps of 2P:2D with room for five: whole steps have nodes, and never prefill or decode alone.
-#[tokio::test]
-async fn story_3_of_kep_75_deploys_in_whole_steps_where_room_is_short() {
-    let stage = Stage::new("kep75-story-3").await;
-    stage.add_node("small", 5).await;
-    let _rolegate = stage.launch().start().await;
-    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2);
-    let statuses = stage.statuses(&group);
-    let step = json!({ "rollingDeploy": { "roleDeployStep": { "prefill": 2, "decode": 2 } } });
-    let mut object = group.object();
-    object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": step }]);
-    stage.create(object).await;
-    stage.create_sets(&group).await;
-    stage.pods.until("as many as there is room for", |now| now.count_all(Pod::is_scheduled) == 5).await;
-    statuses.until("the first step serves", |status| status.ready().ends_with("5/8 pods ready")).await;
-
-    stage.add_node("more", 3).await;
-    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 8/8 pods ready").await;
-    let (mut view, mut looks) = (View::default(), 0);
-    for batch in stage.pods.events().chunk_by(|a, b| a.batch == b.batch) {
-        batch.iter().for_each(|event| view.take(event));
-        let has_node = |role: &str| view.count(role, Pod::is_scheduled);
-        let step = |role: &str, other: &str| has_node(role) <= 2 || has_node(other) >= 2;
-        assert!(step("prefill", "decode") && step("decode", "prefill"), "{view}");
-        looks += 1;
-    }
-    assert!(looks > 8, "{looks}");
-}
-
 #[tokio::test]
 async fn story_1_serves_with_nine_segments_and_completes_when_room_comes() {
     let stage = Stage::new("story-1").await;
@@ -91,4 +62,37 @@ fn says_how_far_deployment_is(status: &Status) {
     let pods = ready.strip_prefix(says_ready).and_then(|rest| rest.strip_prefix(": ")?.strip_suffix("/150 pods ready"));
     let pods: u32 = pods.and_then(|pods| pods.parse().ok()).unwrap_or_else(|| panic!("{status}"));
     assert!((segments * 15..=150).contains(&pods), "{status}");
+}
+
+mod tier2 {
+    use super::*;
+
+    /// 4P4D in steps of 2P:2D with room for five: whole steps have nodes, and never prefill or decode alone.
+    #[tokio::test]
+    async fn story_3_of_kep_75_deploys_in_whole_steps_where_room_is_short() {
+        let stage = Stage::new("kep75-story-3").await;
+        stage.add_node("small", 5).await;
+        let _rolegate = stage.launch().start().await;
+        let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2);
+        let statuses = stage.statuses(&group);
+        let step = json!({ "rollingDeploy": { "roleDeployStep": { "prefill": 2, "decode": 2 } } });
+        let mut object = group.object();
+        object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": step }]);
+        stage.create(object).await;
+        stage.create_sets(&group).await;
+        stage.pods.until("as many as there is room for", |now| now.count_all(Pod::is_scheduled) == 5).await;
+        statuses.until("the first step serves", |status| status.ready().ends_with("5/8 pods ready")).await;
+
+        stage.add_node("more", 3).await;
+        statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 8/8 pods ready").await;
+        let (mut view, mut looks) = (View::default(), 0);
+        for batch in stage.pods.events().chunk_by(|a, b| a.batch == b.batch) {
+            batch.iter().for_each(|event| view.take(event));
+            let has_node = |role: &str| view.count(role, Pod::is_scheduled);
+            let step = |role: &str, other: &str| has_node(role) <= 2 || has_node(other) >= 2;
+            assert!(step("prefill", "decode") && step("decode", "prefill"), "{view}");
+            looks += 1;
+        }
+        assert!(looks > 8, "{looks}");
+    }
 }

@@ -17,25 +17,6 @@ async fn told(stage: &Stage) -> BTreeMap<String, Vec<[String; 3]>> {
     told
 }
 
-/// `kubectl apply -f` of a folder applies one file after the other.
-#[tokio::test]
-async fn what_comes_a_moment_later_is_not_said_to_be_missing() {
-    let stage = Stage::new("second-file").await.with_room(6).await;
-    let _rolegate = stage.launch().flag("allow", "scale").start().await;
-    let statuses = stage.coordination_statuses("llm");
-    let group = Group::new("llm").role("prefill", 0, 2).role("decode", 0, 1).bare_names();
-    let mut coordination = group.coordination();
-    coordination["spec"]["segments"] = json!(2);
-    stage.create(coordination).await;
-    statuses.until("it is missed", |status| status.condition("Elastic").starts_with("False")).await;
-    stage.create_claimed_sets(&group).await;
-    statuses.until("it serves", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
-    let told = told(&stage).await;
-    let warnings: Vec<_> = told.iter().filter(|(_, all)| all.iter().any(|[_, kind, _]| kind == "Warning")).collect();
-    assert!(warnings.is_empty(), "{warnings:#?}");
-    assert!(told.contains_key("Released"), "{told:#?}");
-}
-
 /// What `explain` says about a role that the group does not have is tried as it stands.
 #[tokio::test]
 async fn a_role_that_is_misspelt_in_a_template_is_mended_as_it_is_said() {
@@ -97,26 +78,50 @@ async fn pods_whose_group_never_comes_are_told_of_when_they_go_and_after() {
     rolegate.until_metric("rolegate_uncoordinated_pods", 0).await;
 }
 
-/// Whatever is left in a namespace that is being deleted, it is one line in the log.
-#[tokio::test]
-async fn a_namespace_that_is_deleted_is_one_line_in_the_log() {
-    let stage = Stage::new("deleted-namespace").await.with_room(24).await;
-    let rolegate = stage.launch().flag("vanished-grace", "1s").start().await;
-    let group = Group::new("llm").role("prefill", 12, 2).role("decode", 12, 2).held_back();
-    stage.deploy(&group).await;
-    stage.pods.until("a segment runs", |now| now.count_all(Pod::is_scheduled) == 4).await;
-    let lines = || rolegate.log().lines().map(str::to_owned).collect::<Vec<_>>();
-    let before = lines().len();
-    let namespaces: Api<Namespace> = Api::all(stage.client.clone());
-    namespaces.delete("deleted-namespace", &DeleteParams::default()).await.unwrap();
-    // Nothing finalizes a namespace here: what is in it is deleted as its controller does.
-    for kind in ["rolebasedgroups.workloads.x-k8s.io", "statefulsets", "pods"] {
-        stage.plane.must(&["delete", kind, "--all", "-n", &stage.namespace, "--wait=false"], "");
+mod tier2 {
+    use super::*;
+
+    /// `kubectl apply -f` of a folder applies one file after the other.
+    #[tokio::test]
+    async fn what_comes_a_moment_later_is_not_said_to_be_missing() {
+        let stage = Stage::new("second-file").await.with_room(6).await;
+        let _rolegate = stage.launch().flag("allow", "scale").start().await;
+        let statuses = stage.coordination_statuses("llm");
+        let group = Group::new("llm").role("prefill", 0, 2).role("decode", 0, 1).bare_names();
+        let mut coordination = group.coordination();
+        coordination["spec"]["segments"] = json!(2);
+        stage.create(coordination).await;
+        statuses.until("it is missed", |status| status.condition("Elastic").starts_with("False")).await;
+        stage.create_claimed_sets(&group).await;
+        statuses.until("it serves", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
+        let told = told(&stage).await;
+        let warnings: Vec<_> =
+            told.iter().filter(|(_, all)| all.iter().any(|[_, kind, _]| kind == "Warning")).collect();
+        assert!(warnings.is_empty(), "{warnings:#?}");
+        assert!(told.contains_key("Released"), "{told:#?}");
     }
-    stage.pods.until("its pods are gone", |now| now.count_all(|_| true) == 0).await;
-    always(Duration::from_secs(3), "nothing is logged but that", async || {
-        let new = lines().split_off(before);
-        if new.len() <= 1 { Ok(()) } else { Err(format!("{new:#?}")) }
-    })
-    .await;
+
+    /// Whatever is left in a namespace that is being deleted, it is one line in the log.
+    #[tokio::test]
+    async fn a_namespace_that_is_deleted_is_one_line_in_the_log() {
+        let stage = Stage::new("deleted-namespace").await.with_room(24).await;
+        let rolegate = stage.launch().flag("vanished-grace", "1s").start().await;
+        let group = Group::new("llm").role("prefill", 12, 2).role("decode", 12, 2).held_back();
+        stage.deploy(&group).await;
+        stage.pods.until("a segment runs", |now| now.count_all(Pod::is_scheduled) == 4).await;
+        let lines = || rolegate.log().lines().map(str::to_owned).collect::<Vec<_>>();
+        let before = lines().len();
+        let namespaces: Api<Namespace> = Api::all(stage.client.clone());
+        namespaces.delete("deleted-namespace", &DeleteParams::default()).await.unwrap();
+        // Nothing finalizes a namespace here: what is in it is deleted as its controller does.
+        for kind in ["rolebasedgroups.workloads.x-k8s.io", "statefulsets", "pods"] {
+            stage.plane.must(&["delete", kind, "--all", "-n", &stage.namespace, "--wait=false"], "");
+        }
+        stage.pods.until("its pods are gone", |now| now.count_all(|_| true) == 0).await;
+        always(Duration::from_secs(3), "nothing is logged but that", async || {
+            let new = lines().split_off(before);
+            if new.len() <= 1 { Ok(()) } else { Err(format!("{new:#?}")) }
+        })
+        .await;
+    }
 }

@@ -37,19 +37,6 @@ async fn incomplete(stage: &Stage, launch: &Launch) -> (crate::common::rolegate:
 }
 
 #[tokio::test]
-async fn a_batch_that_lacks_pods_waits_and_says_for_what() {
-    let stage = Stage::new("incomplete").await;
-    let (rolegate, statuses) = incomplete(&stage, &stage.launch()).await;
-    let why = "StatefulSet incomplete/llm-decode has 1 replicas, the group declares more";
-    let status = statuses.until("it is told", |status| status.progressing().contains(why)).await;
-    assert_eq!(status.reason(), "PreviousSegmentNotReady", "what comes later waits, too: {status}");
-    rolegate.until_metric(r#"rolegate_held_pods{reason="IncompleteBatch"}"#, 5).await;
-    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 9, "{now}"));
-    stage.scale_set(&group(), "decode", 4).await;
-    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 12/12 pods ready").await;
-}
-
-#[tokio::test]
 async fn the_pods_of_a_batch_that_lacks_others_go_when_they_have_waited_for_so_long() {
     let stage = Stage::new("release-incomplete").await;
     let launch = stage.launch().flag("incomplete", "release-after=2s");
@@ -91,32 +78,6 @@ pub async fn mis_stamped(stage: &Stage) -> StatusLog {
 }
 
 #[tokio::test]
-async fn pods_that_were_made_for_another_batch_are_held_and_a_person_may_delete_them() {
-    let (stage, rolegate) = Stage::new("mis-stamped").await.serve().await;
-    let statuses = mis_stamped(&stage).await;
-    statuses.until("it is told", |status| status.reason() == "StampMismatch").await;
-    rolegate.until_metric(r#"rolegate_held_pods{reason="StampMismatch"}"#, 6).await;
-    // Their turn comes, and they stay.
-    stage.let_ready(Pod::is_released).await;
-    statuses.until("committed", |status| status.released("prefill") == 8).await;
-    stage.pods.always(Duration::from_secs(2), "they are held", |now| now.count_all(Pod::is_held) == 6).await;
-    let held = stage.pods.now(|now| now.all().filter(|pod| pod.is_held()).cloned().collect::<Vec<_>>());
-    for pod in &held {
-        assert_eq!(pod.labels[BATCH], "pd-1", "{pod:?}");
-        // One after another: those that are new wait for the others of their batch.
-        stage.pods.now(|now| assert!(now.named(&pod.name).is_some_and(Pod::is_held), "{now}"));
-        let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
-        pods.delete(&pod.name, &DeleteParams::default()).await.unwrap();
-        let anew = |now: &crate::common::pods::View| now.named(&pod.name).is_some_and(|new| new.uid != pod.uid);
-        stage.pods.until("it is made again", anew).await;
-        stage.pods.now(|now| assert_eq!(now.named(&pod.name).unwrap().labels[BATCH], "other-1"));
-    }
-    stage.pods.until("all released", |now| now.count_all(Pod::is_released) == 12).await;
-    stage.let_ready(Pod::is_released).await;
-    statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 12/12 pods ready").await;
-}
-
-#[tokio::test]
 async fn pods_that_were_made_for_another_batch_are_made_again_if_told_so() {
     let stage = Stage::new("recreate").await;
     let _rolegate = stage.launch().switch("recreate-mis-stamped").start().await;
@@ -134,4 +95,47 @@ async fn pods_that_were_made_for_another_batch_are_made_again_if_told_so() {
         stage.let_ready(Pod::is_released).await;
     }
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 12/12 pods ready").await;
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_batch_that_lacks_pods_waits_and_says_for_what() {
+        let stage = Stage::new("incomplete").await;
+        let (rolegate, statuses) = incomplete(&stage, &stage.launch()).await;
+        let why = "StatefulSet incomplete/llm-decode has 1 replicas, the group declares more";
+        let status = statuses.until("it is told", |status| status.progressing().contains(why)).await;
+        assert_eq!(status.reason(), "PreviousSegmentNotReady", "what comes later waits, too: {status}");
+        rolegate.until_metric(r#"rolegate_held_pods{reason="IncompleteBatch"}"#, 5).await;
+        stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 9, "{now}"));
+        stage.scale_set(&group(), "decode", 4).await;
+        statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 12/12 pods ready").await;
+    }
+
+    #[tokio::test]
+    async fn pods_that_were_made_for_another_batch_are_held_and_a_person_may_delete_them() {
+        let (stage, rolegate) = Stage::new("mis-stamped").await.serve().await;
+        let statuses = mis_stamped(&stage).await;
+        statuses.until("it is told", |status| status.reason() == "StampMismatch").await;
+        rolegate.until_metric(r#"rolegate_held_pods{reason="StampMismatch"}"#, 6).await;
+        // Their turn comes, and they stay.
+        stage.let_ready(Pod::is_released).await;
+        statuses.until("committed", |status| status.released("prefill") == 8).await;
+        stage.pods.always(Duration::from_secs(2), "they are held", |now| now.count_all(Pod::is_held) == 6).await;
+        let held = stage.pods.now(|now| now.all().filter(|pod| pod.is_held()).cloned().collect::<Vec<_>>());
+        for pod in &held {
+            assert_eq!(pod.labels[BATCH], "pd-1", "{pod:?}");
+            // One after another: those that are new wait for the others of their batch.
+            stage.pods.now(|now| assert!(now.named(&pod.name).is_some_and(Pod::is_held), "{now}"));
+            let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
+            pods.delete(&pod.name, &DeleteParams::default()).await.unwrap();
+            let anew = |now: &crate::common::pods::View| now.named(&pod.name).is_some_and(|new| new.uid != pod.uid);
+            stage.pods.until("it is made again", anew).await;
+            stage.pods.now(|now| assert_eq!(now.named(&pod.name).unwrap().labels[BATCH], "other-1"));
+        }
+        stage.pods.until("all released", |now| now.count_all(Pod::is_released) == 12).await;
+        stage.let_ready(Pod::is_released).await;
+        statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 12/12 pods ready").await;
+    }
 }

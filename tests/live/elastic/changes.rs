@@ -8,30 +8,6 @@ async fn patch(pair: &Pair, role: &str, change: Value) {
 }
 
 #[tokio::test]
-async fn another_target_is_followed_in_the_middle_of_the_way_up() {
-    let (stage, _rolegate) = served("elastic-turn-up", 60).await;
-    let held_back = json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": "" } } });
-    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 8 }), &held_back).await;
-    for segments in 1..=4 {
-        pair.stage.pods.until("the next segment", |now| now.count_all(Pod::is_released) == 3 * segments).await;
-        if segments < 4 {
-            pair.stage.let_ready(Pod::is_released).await;
-        }
-    }
-    // The fourth is not ready, and not wanted any more; the third is the last.
-    pair.want(3).await;
-    pair.stage.pods.until("nine pods", |now| now.count_all(|_| true) == 9).await;
-    pair.until_scaled(3).await;
-    pair.want(5).await;
-    pair.stage.pods.until("the fourth again", |now| now.count_all(Pod::is_released) == 12).await;
-    pair.want(4).await;
-    pair.stage.let_ready(Pod::is_released).await;
-    pair.until_scaled(4).await;
-    pair.ratio_was_kept();
-    pair.nobody_waited_for_a_turn();
-}
-
-#[tokio::test]
 async fn what_is_wanted_again_while_it_drains_stays() {
     let (stage, _rolegate) = served("elastic-turn-down", 60).await;
     let spec = json!({ "segments": 5, "scaleIn": { "drainSeconds": 5 } });
@@ -80,39 +56,6 @@ async fn what_somebody_else_scales_is_scaled_back_and_told() {
 }
 
 #[tokio::test]
-async fn nothing_is_taken_away_while_a_rollout_is_open() {
-    let (stage, _rolegate) = served("elastic-rollout", 60).await;
-    let rolling = json!({ "maxSkew": "50%", "maxUnavailable": 1 });
-    let sizes: Value = SIZES.iter().map(|(role, size)| ((*role).to_owned(), json!(size))).collect();
-    let spec = json!({ "segments": 4, "coordination": [
-        { "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } },
-        { "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": rolling } },
-    ] });
-    let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
-    pair.until_scaled(4).await;
-    pair.statuses.until("ready once", |status| !status.0["firstReadyTime"].is_null()).await;
-    // The new pods do not get ready by themselves.
-    let template = json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": "" } } });
-    for (role, _) in SIZES {
-        patch(&pair, role, json!({ "spec": { "template": template } })).await;
-    }
-    pair.stage.pods.until("the rollout has begun", |now| now.count_all(|pod| !pod.is_ready()) > 0).await;
-    pair.want(2).await;
-    pair.until_told("ScaleInDeferred: 2 segments are wanted, and none is taken away while a rollout is open").await;
-    pair.statuses.until("a reason", |status| status.reason() == "ScaleInDeferred").await;
-    assert_eq!((pair.replicas("prefill").await, pair.replicas("decode").await), (8, 4));
-    eventually(PATIENT, "the rollout ends, and then two segments go", async || {
-        pair.stage.try_let_ready(Pod::is_released).await;
-        let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
-        if replicas == (4, 2) { Ok(()) } else { Err(format!("{replicas:?}")) }
-    })
-    .await;
-    let renewed = |pod: &Pod| pod.annotations.contains_key("kwok.rolegate.dev/not-ready") || pod.is_ready();
-    pair.stage.pods.until("six pods", |now| now.count_all(renewed) == 6 && now.count_all(|_| true) == 6).await;
-    pair.ratio_was_kept();
-}
-
-#[tokio::test]
 async fn nothing_is_made_anew_while_segments_are_taken_away() {
     let stage = Stage::new("elastic-loss").await.with_room(60).await;
     let _rolegate = stage.launch().flag("allow", "scale,recovery").start().await;
@@ -145,4 +88,65 @@ async fn nothing_is_made_anew_while_segments_are_taken_away() {
         assert!(others.iter().all(|pod| first[&pod.name] == pod.uid), "its segment stays as it is");
         assert_eq!(others.len(), 5);
     });
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn another_target_is_followed_in_the_middle_of_the_way_up() {
+        let (stage, _rolegate) = served("elastic-turn-up", 60).await;
+        let held_back = json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": "" } } });
+        let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 8 }), &held_back).await;
+        for segments in 1..=4 {
+            pair.stage.pods.until("the next segment", |now| now.count_all(Pod::is_released) == 3 * segments).await;
+            if segments < 4 {
+                pair.stage.let_ready(Pod::is_released).await;
+            }
+        }
+        // The fourth is not ready, and not wanted any more; the third is the last.
+        pair.want(3).await;
+        pair.stage.pods.until("nine pods", |now| now.count_all(|_| true) == 9).await;
+        pair.until_scaled(3).await;
+        pair.want(5).await;
+        pair.stage.pods.until("the fourth again", |now| now.count_all(Pod::is_released) == 12).await;
+        pair.want(4).await;
+        pair.stage.let_ready(Pod::is_released).await;
+        pair.until_scaled(4).await;
+        pair.ratio_was_kept();
+        pair.nobody_waited_for_a_turn();
+    }
+
+    #[tokio::test]
+    async fn nothing_is_taken_away_while_a_rollout_is_open() {
+        let (stage, _rolegate) = served("elastic-rollout", 60).await;
+        let rolling = json!({ "maxSkew": "50%", "maxUnavailable": 1 });
+        let sizes: Value = SIZES.iter().map(|(role, size)| ((*role).to_owned(), json!(size))).collect();
+        let spec = json!({ "segments": 4, "coordination": [
+        { "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } },
+        { "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": rolling } },
+    ] });
+        let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
+        pair.until_scaled(4).await;
+        pair.statuses.until("ready once", |status| !status.0["firstReadyTime"].is_null()).await;
+        // The new pods do not get ready by themselves.
+        let template = json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": "" } } });
+        for (role, _) in SIZES {
+            patch(&pair, role, json!({ "spec": { "template": template } })).await;
+        }
+        pair.stage.pods.until("the rollout has begun", |now| now.count_all(|pod| !pod.is_ready()) > 0).await;
+        pair.want(2).await;
+        pair.until_told("ScaleInDeferred: 2 segments are wanted, and none is taken away while a rollout is open").await;
+        pair.statuses.until("a reason", |status| status.reason() == "ScaleInDeferred").await;
+        assert_eq!((pair.replicas("prefill").await, pair.replicas("decode").await), (8, 4));
+        eventually(PATIENT, "the rollout ends, and then two segments go", async || {
+            pair.stage.try_let_ready(Pod::is_released).await;
+            let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
+            if replicas == (4, 2) { Ok(()) } else { Err(format!("{replicas:?}")) }
+        })
+        .await;
+        let renewed = |pod: &Pod| pod.annotations.contains_key("kwok.rolegate.dev/not-ready") || pod.is_ready();
+        pair.stage.pods.until("six pods", |now| now.count_all(renewed) == 6 && now.count_all(|_| true) == 6).await;
+        pair.ratio_was_kept();
+    }
 }

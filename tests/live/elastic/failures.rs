@@ -23,48 +23,6 @@ async fn without_the_word_segments_have_no_effect_and_say_so() {
     .await;
 }
 
-#[tokio::test]
-async fn a_workload_that_is_not_claimed_is_nobodys_to_scale() {
-    let (stage, _rolegate) = served("elastic-unclaimed", 60).await;
-    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
-    pair.until_scaled(2).await;
-    pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group-"]).await;
-    pair.until_told("False WorkloadNotClaimed").await;
-    pair.want(4).await;
-    always(Duration::from_secs(1), "nothing is scaled", async || {
-        if pair.replicas("prefill").await == 4 { Ok(()) } else { Err("it is") }
-    })
-    .await;
-    pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group=pd"]).await;
-    pair.until_scaled(4).await;
-}
-
-#[tokio::test]
-async fn a_quota_that_stops_one_role_stops_the_other_and_is_told() {
-    let (stage, _rolegate) = served("elastic-quota", 60).await;
-    // Two whole segments, and of the third all but one pod.
-    let quota = json!({ "metadata": { "name": "small" }, "spec": { "hard": { "pods": "8" } } });
-    stage.api::<ResourceQuota>().create(&PostParams::default(), &typed(quota)).await.unwrap();
-    until_found(
-        "a quota that counts",
-        async || stage.api::<ResourceQuota>().get("small").await.unwrap().status.unwrap_or_default(),
-        |status| status.used.is_some(),
-    )
-    .await;
-    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 6 }), &json!({})).await;
-    pair.stage.pods.until("eight pods", |now| now.count_all(Pod::is_ready) == 8).await;
-    let quota = |status: &crate::common::status::Status| status.progressing().contains("quota");
-    pair.statuses.until("what stops it is told", quota).await;
-    always(Duration::from_secs(1), "the other waits", async || {
-        let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
-        if replicas == (6, 3) { Ok(()) } else { Err(format!("{replicas:?}")) }
-    })
-    .await;
-    pair.stage.api::<ResourceQuota>().delete("small", &DeleteParams::default()).await.unwrap();
-    pair.until_scaled(6).await;
-    pair.ratio_was_kept();
-}
-
 /// Scaled from so many segments towards so many, of which one workload knows and the other never learns by this leader; with
 /// the pods that there were.
 async fn half_scaled(namespace: &str, [from, to]: [u32; 2], prefills: u64) -> (RequestProxy, Rolegate, Pair, Vec<Pod>) {
@@ -96,27 +54,6 @@ async fn a_leader_that_dies_between_two_scales_leaves_the_other_to_its_successor
 }
 
 #[tokio::test]
-async fn a_leader_that_dies_between_two_scales_on_the_way_down_leaves_the_other_to_its_successor() {
-    let (_proxy, leader, pair, all) = half_scaled("elastic-leader-down", [5, 2], 8).await;
-    always(Duration::from_secs(1), "and no further before the other is", async || {
-        let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
-        if replicas == (8, 5) { Ok(()) } else { Err(format!("{replicas:?}")) }
-    })
-    .await;
-    leader.kill().await;
-    let _successor = launch(&pair.stage).start().await;
-    pair.until_scaled(2).await;
-    pair.ratio_was_kept();
-    let size = |pod: &Pod| SIZES.iter().find(|(role, _)| *role == pod.role).unwrap().1;
-    let stays = all.iter().filter(|pod| pod.index < 2 * size(pod)).map(|pod| &pod.uid);
-    pair.stage.pods.now(|now| {
-        for uid in stays {
-            assert!(now.all().any(|pod| pod.uid == *uid), "E2: {uid} {now}");
-        }
-    });
-}
-
-#[tokio::test]
 async fn while_no_webhook_answers_both_wait() {
     let stage = Stage::new("elastic-webhook").await.with_room(60).await;
     let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
@@ -144,4 +81,71 @@ async fn while_no_webhook_answers_both_wait() {
     pair.until_scaled(4).await;
     pair.ratio_was_kept();
     pair.nobody_waited_for_a_turn();
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_workload_that_is_not_claimed_is_nobodys_to_scale() {
+        let (stage, _rolegate) = served("elastic-unclaimed", 60).await;
+        let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
+        pair.until_scaled(2).await;
+        pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group-"]).await;
+        pair.until_told("False WorkloadNotClaimed").await;
+        pair.want(4).await;
+        always(Duration::from_secs(1), "nothing is scaled", async || {
+            if pair.replicas("prefill").await == 4 { Ok(()) } else { Err("it is") }
+        })
+        .await;
+        pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group=pd"]).await;
+        pair.until_scaled(4).await;
+    }
+
+    #[tokio::test]
+    async fn a_quota_that_stops_one_role_stops_the_other_and_is_told() {
+        let (stage, _rolegate) = served("elastic-quota", 60).await;
+        // Two whole segments, and of the third all but one pod.
+        let quota = json!({ "metadata": { "name": "small" }, "spec": { "hard": { "pods": "8" } } });
+        stage.api::<ResourceQuota>().create(&PostParams::default(), &typed(quota)).await.unwrap();
+        until_found(
+            "a quota that counts",
+            async || stage.api::<ResourceQuota>().get("small").await.unwrap().status.unwrap_or_default(),
+            |status| status.used.is_some(),
+        )
+        .await;
+        let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 6 }), &json!({})).await;
+        pair.stage.pods.until("eight pods", |now| now.count_all(Pod::is_ready) == 8).await;
+        let quota = |status: &crate::common::status::Status| status.progressing().contains("quota");
+        pair.statuses.until("what stops it is told", quota).await;
+        always(Duration::from_secs(1), "the other waits", async || {
+            let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
+            if replicas == (6, 3) { Ok(()) } else { Err(format!("{replicas:?}")) }
+        })
+        .await;
+        pair.stage.api::<ResourceQuota>().delete("small", &DeleteParams::default()).await.unwrap();
+        pair.until_scaled(6).await;
+        pair.ratio_was_kept();
+    }
+
+    #[tokio::test]
+    async fn a_leader_that_dies_between_two_scales_on_the_way_down_leaves_the_other_to_its_successor() {
+        let (_proxy, leader, pair, all) = half_scaled("elastic-leader-down", [5, 2], 8).await;
+        always(Duration::from_secs(1), "and no further before the other is", async || {
+            let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
+            if replicas == (8, 5) { Ok(()) } else { Err(format!("{replicas:?}")) }
+        })
+        .await;
+        leader.kill().await;
+        let _successor = launch(&pair.stage).start().await;
+        pair.until_scaled(2).await;
+        pair.ratio_was_kept();
+        let size = |pod: &Pod| SIZES.iter().find(|(role, _)| *role == pod.role).unwrap().1;
+        let stays = all.iter().filter(|pod| pod.index < 2 * size(pod)).map(|pod| &pod.uid);
+        pair.stage.pods.now(|now| {
+            for uid in stays {
+                assert!(now.all().any(|pod| pod.uid == *uid), "E2: {uid} {now}");
+            }
+        });
+    }
 }

@@ -12,24 +12,6 @@ fn in_racks(segments: u32) -> Value {
     json!({ "segments": segments, "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": placement } }] })
 }
 
-/// A pool at zero: an autoscaler makes nodes for pods only that are there.
-#[tokio::test]
-async fn where_no_node_has_the_label_the_pods_of_a_segment_are_made_if_that_is_asked_for() {
-    let stage = Stage::new("elastic-racks-zero").await;
-    let _rolegate = launch(&stage).start().await;
-    let mut spec = in_racks(1);
-    spec["coordination"][0]["whenNoFit"] = json!("release");
-    spec["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"]["topologyKey"] = json!(POOL);
-    let pair = Pair::create(stage, "StatefulSet", &spec, &a_third()).await;
-    pair.stage.pods.until("they wait for nodes", |now| now.count_all(Pod::is_released) == 3).await;
-    let mut node = crate::common::group::node("elastic-racks-zero-a", 9, &pair.stage.namespace);
-    node["metadata"]["labels"][POOL] = json!("p");
-    let nodes = Api::<Node>::all(pair.stage.client.clone());
-    nodes.create(&kube::api::PostParams::default(), &crate::common::stage::typed(node)).await.unwrap();
-    pair.until_scaled(1).await;
-    pair.until_told("True AsWanted: 1 segment").await;
-}
-
 /// No other test has nodes with it.
 const POOL: &str = "example.com/pool-at-zero-of-segments";
 
@@ -74,47 +56,70 @@ async fn a_segment_is_made_when_a_rack_has_room_for_it_and_until_then_it_is_told
     rolegate.until_metric(r#"rolegate_held_groups{reason="NoRoom"}"#, 0).await;
 }
 
-#[tokio::test]
-async fn a_segment_that_went_away_comes_back_where_there_is_room_and_a_rack_that_is_gone_makes_the_next_wait() {
-    let stage = Stage::new("elastic-racks-gone").await;
-    add_rack(&stage, "r1", &["a"], 60).await;
-    add_rack(&stage, "r2", &["a"], 60).await;
-    let _rolegate = launch(&stage).start().await;
-    let pair = Pair::create(stage, "StatefulSet", &in_racks(2), &a_third()).await;
-    pair.until_scaled(2).await;
-    pair.want(1).await;
-    pair.until_scaled(1).await;
-    let left = pair.stage.pods.now(|now| now.all().next().unwrap().node.clone().unwrap());
-    let free = if left.ends_with("r1-a") { "elastic-racks-gone-r2-a" } else { "elastic-racks-gone-r1-a" };
-    Api::<Node>::all(pair.stage.client.clone()).delete(free, &DeleteParams::default()).await.unwrap();
-    let before = pair.stage.pods.events().len();
-    pair.want(2).await;
-    pair.until_told("True NoRoom: 1 of 2 segments released").await;
-    pair.want(1).await;
-    pair.until_told("True AsWanted: 1 segment").await;
-    pair.want(2).await;
-    pair.until_told("True NoRoom: 1 of 2 segments released").await;
-    let born = |events: &[crate::common::pods::Event]| events.iter().filter(|event| event.step == Step::Born).count();
-    assert_eq!(born(&pair.stage.pods.events()[before..]), 0);
-    add_rack(&pair.stage, "r3", &["a"], 60).await;
-    pair.until_scaled(2).await;
-    pair.ratio_was_kept();
-}
+mod tier2 {
+    use super::*;
 
-#[tokio::test]
-async fn deployments_wait_for_a_rack_as_well_and_follow_a_template_that_asks_for_less() {
-    let stage = Stage::new("elastic-racks-less").await;
-    add_rack(&stage, "r1", &["a"], 60).await;
-    let _rolegate = launch(&stage).start().await;
-    let too_much = json!({ "requests": { "cpu": "400" } });
-    let container = |resources: &Value| json!({ "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:1", "resources": resources }] } });
-    let pair = Pair::create(stage, "Deployment", &in_racks(1), &container(&too_much)).await;
-    pair.until_told("True NoRoom: 0 of 1 segment released: no example.com/rack fits segment 1").await;
-    assert_eq!(pair.stage.pods.births().len(), 0);
-    // The prefills last: with theirs alone the segment would fit, and the decode would be rolled beside it without room.
-    for (role, _) in SIZES.into_iter().rev() {
-        let less = json!({ "spec": { "template": container(&json!({ "requests": { "cpu": "300" } })) } });
-        pair.kubectl(&["patch", "deployment", role, "-p", &less.to_string()]).await;
+    /// A pool at zero: an autoscaler makes nodes for pods only that are there.
+    #[tokio::test]
+    async fn where_no_node_has_the_label_the_pods_of_a_segment_are_made_if_that_is_asked_for() {
+        let stage = Stage::new("elastic-racks-zero").await;
+        let _rolegate = launch(&stage).start().await;
+        let mut spec = in_racks(1);
+        spec["coordination"][0]["whenNoFit"] = json!("release");
+        spec["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"]["topologyKey"] = json!(POOL);
+        let pair = Pair::create(stage, "StatefulSet", &spec, &a_third()).await;
+        pair.stage.pods.until("they wait for nodes", |now| now.count_all(Pod::is_released) == 3).await;
+        let mut node = crate::common::group::node("elastic-racks-zero-a", 9, &pair.stage.namespace);
+        node["metadata"]["labels"][POOL] = json!("p");
+        let nodes = Api::<Node>::all(pair.stage.client.clone());
+        nodes.create(&kube::api::PostParams::default(), &crate::common::stage::typed(node)).await.unwrap();
+        pair.until_scaled(1).await;
+        pair.until_told("True AsWanted: 1 segment").await;
     }
-    pair.until_scaled(1).await;
+
+    #[tokio::test]
+    async fn a_segment_that_went_away_comes_back_where_there_is_room_and_a_rack_that_is_gone_makes_the_next_wait() {
+        let stage = Stage::new("elastic-racks-gone").await;
+        add_rack(&stage, "r1", &["a"], 60).await;
+        add_rack(&stage, "r2", &["a"], 60).await;
+        let _rolegate = launch(&stage).start().await;
+        let pair = Pair::create(stage, "StatefulSet", &in_racks(2), &a_third()).await;
+        pair.until_scaled(2).await;
+        pair.want(1).await;
+        pair.until_scaled(1).await;
+        let left = pair.stage.pods.now(|now| now.all().next().unwrap().node.clone().unwrap());
+        let free = if left.ends_with("r1-a") { "elastic-racks-gone-r2-a" } else { "elastic-racks-gone-r1-a" };
+        Api::<Node>::all(pair.stage.client.clone()).delete(free, &DeleteParams::default()).await.unwrap();
+        let before = pair.stage.pods.events().len();
+        pair.want(2).await;
+        pair.until_told("True NoRoom: 1 of 2 segments released").await;
+        pair.want(1).await;
+        pair.until_told("True AsWanted: 1 segment").await;
+        pair.want(2).await;
+        pair.until_told("True NoRoom: 1 of 2 segments released").await;
+        let born =
+            |events: &[crate::common::pods::Event]| events.iter().filter(|event| event.step == Step::Born).count();
+        assert_eq!(born(&pair.stage.pods.events()[before..]), 0);
+        add_rack(&pair.stage, "r3", &["a"], 60).await;
+        pair.until_scaled(2).await;
+        pair.ratio_was_kept();
+    }
+
+    #[tokio::test]
+    async fn deployments_wait_for_a_rack_as_well_and_follow_a_template_that_asks_for_less() {
+        let stage = Stage::new("elastic-racks-less").await;
+        add_rack(&stage, "r1", &["a"], 60).await;
+        let _rolegate = launch(&stage).start().await;
+        let too_much = json!({ "requests": { "cpu": "400" } });
+        let container = |resources: &Value| json!({ "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:1", "resources": resources }] } });
+        let pair = Pair::create(stage, "Deployment", &in_racks(1), &container(&too_much)).await;
+        pair.until_told("True NoRoom: 0 of 1 segment released: no example.com/rack fits segment 1").await;
+        assert_eq!(pair.stage.pods.births().len(), 0);
+        // The prefills last: with theirs alone the segment would fit, and the decode would be rolled beside it without room.
+        for (role, _) in SIZES.into_iter().rev() {
+            let less = json!({ "spec": { "template": container(&json!({ "requests": { "cpu": "300" } })) } });
+            pair.kubectl(&["patch", "deployment", role, "-p", &less.to_string()]).await;
+        }
+        pair.until_scaled(1).await;
+    }
 }

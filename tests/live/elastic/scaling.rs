@@ -55,48 +55,6 @@ async fn two_leader_worker_sets_do_as_well() {
     pair.nobody_waited_for_a_turn();
 }
 
-#[tokio::test]
-async fn marked_pods_have_their_time_before_they_go() {
-    let (stage, _rolegate) = served("elastic-drain", 60).await;
-    let spec = json!({ "segments": 3, "scaleIn": { "drainSeconds": 3 } });
-    let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
-    pair.until_scaled(3).await;
-    pair.want(1).await;
-    let marked = |pod: &crate::common::pods::Pod| pod.labels.contains_key("rolegate.dev/draining");
-    pair.stage.pods.until("six are marked", |now| now.count_all(marked) == 6).await;
-    let began = std::time::Instant::now();
-    assert_eq!(pair.statuses.now().condition("Elastic"), "True ScalingIn: segments 2 to 3 are taken away");
-    pair.stage.pods.now(|now| assert_eq!(now.count_all(|_| true), 9));
-    pair.until_scaled(1).await;
-    assert!(began.elapsed() >= std::time::Duration::from_millis(2_500), "{:?}", began.elapsed());
-    pair.stage.pods.now(|now| assert_eq!(now.count_all(marked), 0));
-    pair.ratio_was_kept();
-}
-
-#[tokio::test]
-async fn no_segments_are_none() {
-    let (stage, _rolegate) = served("elastic-none", 60).await;
-    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
-    pair.until_scaled(2).await;
-    pair.want(0).await;
-    pair.until_scaled(0).await;
-    pair.want(1).await;
-    pair.until_scaled(1).await;
-    pair.ratio_was_kept();
-}
-
-#[tokio::test]
-async fn a_parallel_group_is_scaled_one_segment_at_a_time_as_well() {
-    let (stage, _rolegate) = served("elastic-parallel", 60).await;
-    let spec = json!({ "segments": 6, "coordination": [{
-        "name": "segments",
-        "strategy": { "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 }, "progression": "Parallel" } },
-    }] });
-    let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
-    pair.until_scaled(6).await;
-    pair.ratio_was_kept();
-}
-
 /// Pods that a rollout makes beyond the replicas are held while segments are taken away, and its controller waits for them.
 #[tokio::test]
 async fn a_rollout_of_a_deployment_and_segments_that_are_taken_away_do_not_wait_for_each_other() {
@@ -123,5 +81,51 @@ async fn a_rollout_of_a_deployment_and_segments_that_are_taken_away_do_not_wait_
             .until("all prefill is new", |now| all_new(now) && now.count("prefill", |_| true) == segments as usize * 2)
             .await;
         pair.until_scaled(segments).await;
+    }
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn marked_pods_have_their_time_before_they_go() {
+        let (stage, _rolegate) = served("elastic-drain", 60).await;
+        let spec = json!({ "segments": 3, "scaleIn": { "drainSeconds": 3 } });
+        let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
+        pair.until_scaled(3).await;
+        pair.want(1).await;
+        let marked = |pod: &crate::common::pods::Pod| pod.labels.contains_key("rolegate.dev/draining");
+        pair.stage.pods.until("six are marked", |now| now.count_all(marked) == 6).await;
+        let began = std::time::Instant::now();
+        assert_eq!(pair.statuses.now().condition("Elastic"), "True ScalingIn: segments 2 to 3 are taken away");
+        pair.stage.pods.now(|now| assert_eq!(now.count_all(|_| true), 9));
+        pair.until_scaled(1).await;
+        assert!(began.elapsed() >= std::time::Duration::from_millis(2_500), "{:?}", began.elapsed());
+        pair.stage.pods.now(|now| assert_eq!(now.count_all(marked), 0));
+        pair.ratio_was_kept();
+    }
+
+    #[tokio::test]
+    async fn no_segments_are_none() {
+        let (stage, _rolegate) = served("elastic-none", 60).await;
+        let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
+        pair.until_scaled(2).await;
+        pair.want(0).await;
+        pair.until_scaled(0).await;
+        pair.want(1).await;
+        pair.until_scaled(1).await;
+        pair.ratio_was_kept();
+    }
+
+    #[tokio::test]
+    async fn a_parallel_group_is_scaled_one_segment_at_a_time_as_well() {
+        let (stage, _rolegate) = served("elastic-parallel", 60).await;
+        let spec = json!({ "segments": 6, "coordination": [{
+        "name": "segments",
+        "strategy": { "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 }, "progression": "Parallel" } },
+    }] });
+        let pair = Pair::create(stage, "StatefulSet", &spec, &json!({})).await;
+        pair.until_scaled(6).await;
+        pair.ratio_was_kept();
     }
 }

@@ -132,42 +132,46 @@ async fn two_that_serve_one_namespace_are_found() {
     }
 }
 
-/// One that selects namespaces by their labels watches all of them: what another one holds it leaves alone, and what is nobody's
-/// it lets go.
-#[tokio::test]
-async fn one_that_selects_by_labels_lets_go_of_nothing_that_is_anothers() {
-    let plane = ControlPlane::own(|| ControlPlane::start_with("kwok", &["--audit"])).await;
-    let (first, second) = (Stage::on(plane.clone(), "first").await, Stage::on(plane.clone(), "second").await);
-    let slow = Group::new("slow").role("main", 2, 1).held_back();
-    for stage in [&first, &second] {
-        stage.add_node(&stage.namespace, 20).await;
-    }
-    plane.must(&["label", "namespace", "first", "team=first"], "");
-    // The other one is there first, and holds.
-    let (b, two) = release(&plane, "b", &second, &[]).await;
-    second.deploy(&slow).await;
-    second.pods.until("one is held", |now| now.count_all(Pod::is_held) == 1).await;
-    let labels = r#"namespaceSelector={"matchLabels":{"team":"first"}}"#;
-    let (_a, one) = release_for(&plane, "a", &first, labels, SECOND).await;
-    first.deploy(&slow).await;
-    first.pods.until("one is held", |now| now.count_all(Pod::is_held) == 1).await;
-    one.until_metric(r#"rolegate_namespaces{served="of-other-rolegate"}"#, 1).await;
-    second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
-    assert_eq!(one.metric(r#"rolegate_releases_total{outcome="released"}"#).await, 0, "of all that is held");
-    for (name, other) in [("a-rolegate", "b-rolegate"), ("b-rolegate", "a-rolegate")] {
-        let report = doctor(&plane, name).await;
-        assert_eq!(about_others(&report), [format!("ok the rolegate {other} serves other namespaces than ours")]);
-    }
-    let arguments = ["status", "slow", "-n", "second", "--rolegate", "rolegate-system/a-rolegate"];
-    let shown = ran(&plane.kubeconfig, &arguments).await.out;
-    assert!(shown.contains("another rolegate serves its namespace"), "{shown}");
+mod tier2 {
+    use super::*;
 
-    // Taken out of its hands, nobody's: the group goes.
-    plane.must(&["label", "namespace", "first", "team-"], "");
-    first.pods.until("what is held is let go", |now| now.count_all(Pod::is_released) == 2).await;
-    second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
-    // Its configurations gone, what the other one left behind is nobody's either.
-    drop((b, two));
-    plane.must(&["delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", "b-rolegate"], "");
-    second.pods.until("what is held is let go", |now| now.count_all(Pod::is_released) == 2).await;
+    /// One that selects namespaces by their labels watches all of them: what another one holds it leaves alone, and what is nobody's
+    /// it lets go.
+    #[tokio::test]
+    async fn one_that_selects_by_labels_lets_go_of_nothing_that_is_anothers() {
+        let plane = ControlPlane::own(|| ControlPlane::start_with("kwok", &["--audit"])).await;
+        let (first, second) = (Stage::on(plane.clone(), "first").await, Stage::on(plane.clone(), "second").await);
+        let slow = Group::new("slow").role("main", 2, 1).held_back();
+        for stage in [&first, &second] {
+            stage.add_node(&stage.namespace, 20).await;
+        }
+        plane.must(&["label", "namespace", "first", "team=first"], "");
+        // The other one is there first, and holds.
+        let (b, two) = release(&plane, "b", &second, &[]).await;
+        second.deploy(&slow).await;
+        second.pods.until("one is held", |now| now.count_all(Pod::is_held) == 1).await;
+        let labels = r#"namespaceSelector={"matchLabels":{"team":"first"}}"#;
+        let (_a, one) = release_for(&plane, "a", &first, labels, SECOND).await;
+        first.deploy(&slow).await;
+        first.pods.until("one is held", |now| now.count_all(Pod::is_held) == 1).await;
+        one.until_metric(r#"rolegate_namespaces{served="of-other-rolegate"}"#, 1).await;
+        second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
+        assert_eq!(one.metric(r#"rolegate_releases_total{outcome="released"}"#).await, 0, "of all that is held");
+        for (name, other) in [("a-rolegate", "b-rolegate"), ("b-rolegate", "a-rolegate")] {
+            let report = doctor(&plane, name).await;
+            assert_eq!(about_others(&report), [format!("ok the rolegate {other} serves other namespaces than ours")]);
+        }
+        let arguments = ["status", "slow", "-n", "second", "--rolegate", "rolegate-system/a-rolegate"];
+        let shown = ran(&plane.kubeconfig, &arguments).await.out;
+        assert!(shown.contains("another rolegate serves its namespace"), "{shown}");
+
+        // Taken out of its hands, nobody's: the group goes.
+        plane.must(&["label", "namespace", "first", "team-"], "");
+        first.pods.until("what is held is let go", |now| now.count_all(Pod::is_released) == 2).await;
+        second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
+        // Its configurations gone, what the other one left behind is nobody's either.
+        drop((b, two));
+        plane.must(&["delete", "mutatingwebhookconfiguration,validatingwebhookconfiguration", "b-rolegate"], "");
+        second.pods.until("what is held is let go", |now| now.count_all(Pod::is_released) == 2).await;
+    }
 }

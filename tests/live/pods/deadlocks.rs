@@ -71,13 +71,6 @@ async fn workers_that_are_made_when_their_leader_is_ready() {
     comes_up_leader_by_leader(&stage, &policy, "startupPolicy LeaderReady").await;
 }
 
-#[tokio::test]
-async fn workers_that_are_made_when_their_leader_has_a_node() {
-    let stage = stage("exclusive").await;
-    let exclusive = json!({ "metadata": { "annotations": { EXCLUSIVE: RACK } } });
-    comes_up_leader_by_leader(&stage, &exclusive, "exclusive topology").await;
-}
-
 /// How long the successor of a pod was held.
 fn held_for(stage: &Stage, which: impl Fn(&Pod) -> bool) -> Vec<Duration> {
     let events = stage.pods.events();
@@ -148,43 +141,6 @@ async fn progressing(api: &Api<Deployment>) -> (String, String) {
     (condition.status, condition.reason.unwrap())
 }
 
-#[tokio::test]
-async fn a_pod_of_a_deployment_that_is_made_again_runs_at_once() {
-    let (stage, _rolegate) = stage("deployment-again").await.with_room(12).await.serve().await;
-    let api = deployment(&stage, 3).await;
-    let old: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
-    let name = stage.pods.now(|now| now.all().next().unwrap().name.clone());
-    let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
-    pods.delete(&name, &DeleteParams::default()).await.unwrap();
-    let again = |now: &View| now.named(&name).is_none() && now.count_all(Pod::is_ready) == 3;
-    stage.pods.until("one more", again).await;
-    let held = held_for(&stage, |pod| !old.contains(&pod.uid));
-    println!("held for {held:?}");
-    assert!(held.len() == 1 && held[0] < SOON, "{held:?}");
-    assert_eq!(progressing(&api).await.0, "True");
-}
-
-/// With two replicas a Deployment may take none away (25 % of them): it makes one more, and waits until that is ready.
-#[tokio::test]
-async fn a_rollout_of_a_deployment_is_not_held_up() {
-    let (stage, _rolegate) = stage("deployment-rolls").await.with_room(12).await.serve().await;
-    let api = deployment(&stage, 2).await;
-    let image = json!({ "spec": { "template": { "metadata": { "annotations": { "example.com/turn": "2" } } } } });
-    api.patch("llm-main", &PatchParams::default(), &Patch::Merge(image)).await.unwrap();
-    let new = |pod: &Pod| pod.annotations.contains_key("example.com/turn");
-    let done = |now: &View| now.count_all(|_| true) == 2 && now.count_all(|pod| new(pod) && pod.is_ready()) == 2;
-    stage.pods.until_within(Duration::from_secs(30), "the new ones run", done).await;
-    let held = held_for(&stage, new);
-    println!("held for {held:?}");
-    assert!(held.len() == 2 && held.iter().all(|held| *held < SOON), "{held:?}");
-    eventually(PATIENT, "the rollout is over", async || {
-        let found = progressing(&api).await;
-        let done = found == ("True".to_owned(), "NewReplicaSetAvailable".to_owned());
-        if done { Ok(()) } else { Err(format!("{found:?}")) }
-    })
-    .await;
-}
-
 /// Held leaders use up the quota of their workers: no group is complete, and each waits for the other.
 #[tokio::test]
 async fn groups_of_a_leader_worker_set_that_lock_each_other_by_a_quota() {
@@ -236,32 +192,79 @@ async fn pods_that_an_operator_makes_one_and_one_as_they_get_nodes() {
     assert_eq!(invariants::all_born_held(&stage.pods), 8);
 }
 
-/// RBG makes the workload of a role when those are ready that it depends on.
-#[tokio::test]
-async fn roles_that_depend_on_each_other() {
-    let (stage, _rolegate) = stage("dependencies").await.with_room(12).await.serve().await;
-    let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1).held_back();
-    let mut object = group.object();
-    object["spec"]["roles"][1]["dependencies"] = json!(["prefill"]);
-    let refused = stage.post(GROUPS, "rolebasedgroups", &object).await;
-    let message = refused.body["message"].as_str().unwrap();
-    let why = r#"role "decode" must not depend on "prefill""#;
-    assert!(refused.code == 422 && message.contains(why), "{refused:?}");
+mod tier2 {
+    use super::*;
 
-    let segments = &mut object["spec"]["coordination"][0]["strategy"]["segmentPlacement"];
-    segments["progression"] = json!("Parallel");
-    let made = stage.post(GROUPS, "rolebasedgroups", &object).await;
-    assert_eq!(made.code, 201, "{made:?}");
-    let statuses = stage.statuses(&group);
-    let set = |role| typed::<StatefulSet>(group.set(group.find(role), &stage.namespace));
-    stage.api().create(&PostParams::default(), &set("prefill")).await.unwrap();
-    let told =
-        r#"True Progressing: role "decode" lacks 2 of 2 replicas: its workload is made when role "prefill" is ready"#;
-    statuses.until("it is told", |status| status.progressing() == told).await;
-    stage.let_ready(Pod::is_scheduled).await;
-    stage.pods.until("prefill", |now| now.count("prefill", Pod::is_ready) == 2).await;
-    stage.api().create(&PostParams::default(), &set("decode")).await.unwrap();
-    stage.pods.until("decode", |now| now.count("decode", Pod::is_scheduled) == 2).await;
-    stage.let_ready(Pod::is_scheduled).await;
-    statuses.until("all ready", |status| status.progressing() == "True Complete").await;
+    #[tokio::test]
+    async fn workers_that_are_made_when_their_leader_has_a_node() {
+        let stage = stage("exclusive").await;
+        let exclusive = json!({ "metadata": { "annotations": { EXCLUSIVE: RACK } } });
+        comes_up_leader_by_leader(&stage, &exclusive, "exclusive topology").await;
+    }
+
+    #[tokio::test]
+    async fn a_pod_of_a_deployment_that_is_made_again_runs_at_once() {
+        let (stage, _rolegate) = stage("deployment-again").await.with_room(12).await.serve().await;
+        let api = deployment(&stage, 3).await;
+        let old: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+        let name = stage.pods.now(|now| now.all().next().unwrap().name.clone());
+        let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
+        pods.delete(&name, &DeleteParams::default()).await.unwrap();
+        let again = |now: &View| now.named(&name).is_none() && now.count_all(Pod::is_ready) == 3;
+        stage.pods.until("one more", again).await;
+        let held = held_for(&stage, |pod| !old.contains(&pod.uid));
+        println!("held for {held:?}");
+        assert!(held.len() == 1 && held[0] < SOON, "{held:?}");
+        assert_eq!(progressing(&api).await.0, "True");
+    }
+
+    /// With two replicas a Deployment may take none away (25 % of them): it makes one more, and waits until that is ready.
+    #[tokio::test]
+    async fn a_rollout_of_a_deployment_is_not_held_up() {
+        let (stage, _rolegate) = stage("deployment-rolls").await.with_room(12).await.serve().await;
+        let api = deployment(&stage, 2).await;
+        let image = json!({ "spec": { "template": { "metadata": { "annotations": { "example.com/turn": "2" } } } } });
+        api.patch("llm-main", &PatchParams::default(), &Patch::Merge(image)).await.unwrap();
+        let new = |pod: &Pod| pod.annotations.contains_key("example.com/turn");
+        let done = |now: &View| now.count_all(|_| true) == 2 && now.count_all(|pod| new(pod) && pod.is_ready()) == 2;
+        stage.pods.until_within(Duration::from_secs(30), "the new ones run", done).await;
+        let held = held_for(&stage, new);
+        println!("held for {held:?}");
+        assert!(held.len() == 2 && held.iter().all(|held| *held < SOON), "{held:?}");
+        eventually(PATIENT, "the rollout is over", async || {
+            let found = progressing(&api).await;
+            let done = found == ("True".to_owned(), "NewReplicaSetAvailable".to_owned());
+            if done { Ok(()) } else { Err(format!("{found:?}")) }
+        })
+        .await;
+    }
+
+    /// RBG makes the workload of a role when those are ready that it depends on.
+    #[tokio::test]
+    async fn roles_that_depend_on_each_other() {
+        let (stage, _rolegate) = stage("dependencies").await.with_room(12).await.serve().await;
+        let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1).held_back();
+        let mut object = group.object();
+        object["spec"]["roles"][1]["dependencies"] = json!(["prefill"]);
+        let refused = stage.post(GROUPS, "rolebasedgroups", &object).await;
+        let message = refused.body["message"].as_str().unwrap();
+        let why = r#"role "decode" must not depend on "prefill""#;
+        assert!(refused.code == 422 && message.contains(why), "{refused:?}");
+
+        let segments = &mut object["spec"]["coordination"][0]["strategy"]["segmentPlacement"];
+        segments["progression"] = json!("Parallel");
+        let made = stage.post(GROUPS, "rolebasedgroups", &object).await;
+        assert_eq!(made.code, 201, "{made:?}");
+        let statuses = stage.statuses(&group);
+        let set = |role| typed::<StatefulSet>(group.set(group.find(role), &stage.namespace));
+        stage.api().create(&PostParams::default(), &set("prefill")).await.unwrap();
+        let told = r#"True Progressing: role "decode" lacks 2 of 2 replicas: its workload is made when role "prefill" is ready"#;
+        statuses.until("it is told", |status| status.progressing() == told).await;
+        stage.let_ready(Pod::is_scheduled).await;
+        stage.pods.until("prefill", |now| now.count("prefill", Pod::is_ready) == 2).await;
+        stage.api().create(&PostParams::default(), &set("decode")).await.unwrap();
+        stage.pods.until("decode", |now| now.count("decode", Pod::is_scheduled) == 2).await;
+        stage.let_ready(Pod::is_scheduled).await;
+        statuses.until("all ready", |status| status.progressing() == "True Complete").await;
+    }
 }

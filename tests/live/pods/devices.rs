@@ -107,45 +107,6 @@ async fn two_batches_that_need_the_devices_of_a_whole_rack_have_one_each() {
     }
 }
 
-#[tokio::test]
-async fn a_rack_whose_devices_claims_have_taken_is_left_out_until_they_give_them_back() {
-    let stage = with_devices("devices-taken", &["0taken", "r1"]).await;
-    // What a device plugin would report is as free as ever.
-    let all = json!({ resource(&stage): EIGHT.to_string() });
-    let status = Patch::Merge(json!({ "status": { "allocatable": all, "capacity": all } }));
-    for host in ["a", "b"] {
-        let node = format!("devices-taken-0taken-{host}");
-        let nodes = Api::<Node>::all(stage.client.clone());
-        nodes.patch_status(&node, &PatchParams::default(), &status).await.unwrap();
-    }
-    take(&stage, "a", "devices-taken-0taken-a").await;
-    take(&stage, "b", "devices-taken-0taken-b").await;
-    let _rolegate = stage.launch().start().await;
-    let first = with_claims("llm", 2, 2);
-    deploy(&stage, &first, &one_step(&first)).await;
-    until_all_run(&stage, "llm", 4).await;
-    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r1"), "{now}"));
-
-    let next = with_claims("next", 1, 1);
-    let statuses = stage.statuses(&next);
-    deploy(&stage, &next, &one_step(&next)).await;
-    statuses.until("it waits", |status| status.reason() == "NoRoom").await;
-    let told = stage.said(&["fit", "next"]).await;
-    assert!(told.contains(&format!("short of 8 {}", class(&stage))), "{told}");
-    // Nothing else changes.
-    claims(&stage).delete("b", &DeleteParams::default()).await.unwrap();
-    until_all_run(&stage, "next", 2).await;
-    stage.pods.now(|now| assert_eq!(racks(&stage, now, "next"), only("0taken"), "{now}"));
-
-    let last = with_claims("last", 1, 1);
-    let statuses = stage.statuses(&last);
-    deploy(&stage, &last, &one_step(&last)).await;
-    statuses.until("it waits", |status| status.reason() == "NoRoom").await;
-    let gone = Patch::Merge(json!({ "status": { "allocation": null } }));
-    claims(&stage).patch_status("a", &PatchParams::default(), &gone).await.unwrap();
-    until_all_run(&stage, "last", 2).await;
-}
-
 /// Where it may not look, it lets the scheduler choose the nodes.
 #[tokio::test]
 async fn where_devices_may_not_be_read_batches_go_without_a_look_at_them_and_it_is_told() {
@@ -173,4 +134,47 @@ async fn where_devices_may_not_be_read_batches_go_without_a_look_at_them_and_it_
     }
     let told = rolegate.log();
     assert!(told.contains("may not be read: batches go wherever their devices are"), "{told}");
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_rack_whose_devices_claims_have_taken_is_left_out_until_they_give_them_back() {
+        let stage = with_devices("devices-taken", &["0taken", "r1"]).await;
+        // What a device plugin would report is as free as ever.
+        let all = json!({ resource(&stage): EIGHT.to_string() });
+        let status = Patch::Merge(json!({ "status": { "allocatable": all, "capacity": all } }));
+        for host in ["a", "b"] {
+            let node = format!("devices-taken-0taken-{host}");
+            let nodes = Api::<Node>::all(stage.client.clone());
+            nodes.patch_status(&node, &PatchParams::default(), &status).await.unwrap();
+        }
+        take(&stage, "a", "devices-taken-0taken-a").await;
+        take(&stage, "b", "devices-taken-0taken-b").await;
+        let _rolegate = stage.launch().start().await;
+        let first = with_claims("llm", 2, 2);
+        deploy(&stage, &first, &one_step(&first)).await;
+        until_all_run(&stage, "llm", 4).await;
+        stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r1"), "{now}"));
+
+        let next = with_claims("next", 1, 1);
+        let statuses = stage.statuses(&next);
+        deploy(&stage, &next, &one_step(&next)).await;
+        statuses.until("it waits", |status| status.reason() == "NoRoom").await;
+        let told = stage.said(&["fit", "next"]).await;
+        assert!(told.contains(&format!("short of 8 {}", class(&stage))), "{told}");
+        // Nothing else changes.
+        claims(&stage).delete("b", &DeleteParams::default()).await.unwrap();
+        until_all_run(&stage, "next", 2).await;
+        stage.pods.now(|now| assert_eq!(racks(&stage, now, "next"), only("0taken"), "{now}"));
+
+        let last = with_claims("last", 1, 1);
+        let statuses = stage.statuses(&last);
+        deploy(&stage, &last, &one_step(&last)).await;
+        statuses.until("it waits", |status| status.reason() == "NoRoom").await;
+        let gone = Patch::Merge(json!({ "status": { "allocation": null } }));
+        claims(&stage).patch_status("a", &PatchParams::default(), &gone).await.unwrap();
+        until_all_run(&stage, "last", 2).await;
+    }
 }

@@ -109,14 +109,18 @@ async fn are_left_alone(stage: &Stage, annotation: &str) {
 }
 
 #[tokio::test]
-async fn pods_of_groups_that_did_not_opt_in_are_left_alone() {
-    let (stage, _rolegate) = stage("no-discovery").await.serve().await;
-    are_left_alone(&stage, "disabled").await;
-}
-
-#[tokio::test]
 async fn pods_are_left_alone_where_discovery_is_off_whatever_their_group_says() {
     let stage = stage("discovery-off").await;
     let _rolegate = stage.launch().flag("discovery", "off").start().await;
     are_left_alone(&stage, "enabled").await;
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn pods_of_groups_that_did_not_opt_in_are_left_alone() {
+        let (stage, _rolegate) = stage("no-discovery").await.serve().await;
+        are_left_alone(&stage, "disabled").await;
+    }
 }

@@ -79,89 +79,98 @@ async fn kep_75_story_2_both_roles_serve_on_when_a_rack_is_lost() {
     assert_eq!(unharmed.count(), 0, "the other rack's pods were ready all the time");
 }
 
-#[tokio::test]
-async fn two_groups_with_one_coordination_name_do_not_attract_each_other() {
-    let (stage, _rolegate) = with_rack("one-name", "r1", &["a", "b"], 4).await;
-    for name in ["one", "two"] {
-        let group = Group::new(name).role("prefill", 2, 2).role("decode", 2, 2);
-        let step = json!({ "prefill": 2, "decode": 2 });
-        deploy(&stage, &group, &rolling_deploy("host", "hard", &step)).await;
-    }
-    // Neither node has room for a fifth pod: a group that is drawn to the other's node stays out.
-    stage.pods.until("both run", |now| now.count_all(Pod::is_ready) == 8).await;
-    stage.pods.now(|now| {
-        let of = |group: &str| now.all().filter(|pod| pod.name.starts_with(group)).map(host).collect::<Vec<_>>();
-        let (one, two) = (of("one"), of("two"));
-        assert!(one.iter().all(|node| *node == one[0]) && two.iter().all(|node| *node == two[0]), "{one:?} {two:?}");
-        assert_ne!(one[0], two[0]);
-    });
-}
+mod tier2 {
+    use super::*;
 
-#[tokio::test]
-async fn soft_constraints_give_way_when_they_must() {
-    let (stage, _rolegate) = with_rack("soft", "r1", &["a", "b", "c"], 2).await;
-    let group = Group::new("llm").role("prefill", 4, 4).role("decode", 2, 2);
-    deploy(&stage, &group, &rolling_deploy("host", "soft", &json!({ "prefill": 4, "decode": 2 }))).await;
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
-    let used = stage.pods.now(|now| domains(now, host)["pd-0"].len());
-    assert_eq!(used, 3);
-}
-
-#[tokio::test]
-async fn kep_32_segments_stay_together_and_apart_from_each_other() {
-    let stage = stage("segments-apart").await;
-    for rack in ["r1", "r2", "r3"] {
-        add_rack(&stage, rack, &["a", "b"], 8).await;
+    #[tokio::test]
+    async fn two_groups_with_one_coordination_name_do_not_attract_each_other() {
+        let (stage, _rolegate) = with_rack("one-name", "r1", &["a", "b"], 4).await;
+        for name in ["one", "two"] {
+            let group = Group::new(name).role("prefill", 2, 2).role("decode", 2, 2);
+            let step = json!({ "prefill": 2, "decode": 2 });
+            deploy(&stage, &group, &rolling_deploy("host", "hard", &step)).await;
+        }
+        // Neither node has room for a fifth pod: a group that is drawn to the other's node stays out.
+        stage.pods.until("both run", |now| now.count_all(Pod::is_ready) == 8).await;
+        stage.pods.now(|now| {
+            let of = |group: &str| now.all().filter(|pod| pod.name.starts_with(group)).map(host).collect::<Vec<_>>();
+            let (one, two) = (of("one"), of("two"));
+            assert!(
+                one.iter().all(|node| *node == one[0]) && two.iter().all(|node| *node == two[0]),
+                "{one:?} {two:?}"
+            );
+            assert_ne!(one[0], two[0]);
+        });
     }
-    let _rolegate = stage.launch().start().await;
-    let group = Group::new("llm").role("main", 12, 4).role("side", 3, 1);
-    let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity", "spreadSegments": true });
-    let segments = json!({ "segmentSize": { "main": 4, "side": 1 }, "topologyAffinity": affinity });
-    let coordination = json!({ "name": "segments", "strategy": { "segmentPlacement": segments } });
-    deploy(&stage, &group, &coordination).await;
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 15).await;
-    stage.pods.now(|now| {
-        let domains = domains(now, |pod| rack_of(&stage, pod));
-        assert_eq!(domains.len(), 3);
-        each_batch_alone(&domains);
-    });
-}
 
-#[tokio::test]
-async fn what_the_user_wrote_about_affinity_is_kept_and_obeyed() {
-    let stage = stage("own-affinity").await;
-    for rack in ["r1", "r2"] {
-        add_rack(&stage, rack, &["a", "b"], 8).await;
+    #[tokio::test]
+    async fn soft_constraints_give_way_when_they_must() {
+        let (stage, _rolegate) = with_rack("soft", "r1", &["a", "b", "c"], 2).await;
+        let group = Group::new("llm").role("prefill", 4, 4).role("decode", 2, 2);
+        deploy(&stage, &group, &rolling_deploy("host", "soft", &json!({ "prefill": 4, "decode": 2 }))).await;
+        stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
+        let used = stage.pods.now(|now| domains(now, host)["pd-0"].len());
+        assert_eq!(used, 3);
     }
-    let _rolegate = stage.launch().start().await;
-    let only_r2 = json!({ "key": RACK, "operator": "In", "values": ["r2"] });
-    let selector = json!({ "matchLabels": { "app": "noisy" } });
-    let term = json!({ "labelSelector": selector, "topologyKey": HOST });
-    let own = json!({
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [{ "matchExpressions": [only_r2] }] },
-        },
-        "podAntiAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": [term],
-            "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 7, "podAffinityTerm": term }],
-        },
-    });
-    let group =
-        Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1).template(&json!({ "spec": { "affinity": own } }));
-    deploy(&stage, &group, &rolling_deploy("host", "hard", &json!({ "prefill": 2, "decode": 1 }))).await;
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
-    stage.pods.now(|now| {
-        assert!(now.all().all(|pod| rack_of(&stage, pod).as_deref() == Some("r2")));
-        each_batch_alone(&domains(now, host));
-    });
-    let (required, preferred) =
-        ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution");
-    for pod in stored(&stage).await {
-        let affinity = serde_json::to_value(pod.spec.unwrap().affinity).unwrap();
-        assert_eq!(affinity["nodeAffinity"], own["nodeAffinity"]);
-        assert_eq!(affinity["podAntiAffinity"][required], own["podAntiAffinity"][required]);
-        let preferences = affinity["podAntiAffinity"][preferred].as_array().unwrap();
-        assert_eq!((preferences.len(), &preferences[0]), (2, &own["podAntiAffinity"][preferred][0]), "{affinity}");
-        assert_eq!(affinity["podAffinity"][required].as_array().map(Vec::len), Some(1), "{affinity}");
+
+    #[tokio::test]
+    async fn kep_32_segments_stay_together_and_apart_from_each_other() {
+        let stage = stage("segments-apart").await;
+        for rack in ["r1", "r2", "r3"] {
+            add_rack(&stage, rack, &["a", "b"], 8).await;
+        }
+        let _rolegate = stage.launch().start().await;
+        let group = Group::new("llm").role("main", 12, 4).role("side", 3, 1);
+        let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity", "spreadSegments": true });
+        let segments = json!({ "segmentSize": { "main": 4, "side": 1 }, "topologyAffinity": affinity });
+        let coordination = json!({ "name": "segments", "strategy": { "segmentPlacement": segments } });
+        deploy(&stage, &group, &coordination).await;
+        stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 15).await;
+        stage.pods.now(|now| {
+            let domains = domains(now, |pod| rack_of(&stage, pod));
+            assert_eq!(domains.len(), 3);
+            each_batch_alone(&domains);
+        });
+    }
+
+    #[tokio::test]
+    async fn what_the_user_wrote_about_affinity_is_kept_and_obeyed() {
+        let stage = stage("own-affinity").await;
+        for rack in ["r1", "r2"] {
+            add_rack(&stage, rack, &["a", "b"], 8).await;
+        }
+        let _rolegate = stage.launch().start().await;
+        let only_r2 = json!({ "key": RACK, "operator": "In", "values": ["r2"] });
+        let selector = json!({ "matchLabels": { "app": "noisy" } });
+        let term = json!({ "labelSelector": selector, "topologyKey": HOST });
+        let own = json!({
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [{ "matchExpressions": [only_r2] }] },
+            },
+            "podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [term],
+                "preferredDuringSchedulingIgnoredDuringExecution": [{ "weight": 7, "podAffinityTerm": term }],
+            },
+        });
+        let group = Group::new("llm")
+            .role("prefill", 4, 2)
+            .role("decode", 2, 1)
+            .template(&json!({ "spec": { "affinity": own } }));
+        deploy(&stage, &group, &rolling_deploy("host", "hard", &json!({ "prefill": 2, "decode": 1 }))).await;
+        stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
+        stage.pods.now(|now| {
+            assert!(now.all().all(|pod| rack_of(&stage, pod).as_deref() == Some("r2")));
+            each_batch_alone(&domains(now, host));
+        });
+        let (required, preferred) =
+            ("requiredDuringSchedulingIgnoredDuringExecution", "preferredDuringSchedulingIgnoredDuringExecution");
+        for pod in stored(&stage).await {
+            let affinity = serde_json::to_value(pod.spec.unwrap().affinity).unwrap();
+            assert_eq!(affinity["nodeAffinity"], own["nodeAffinity"]);
+            assert_eq!(affinity["podAntiAffinity"][required], own["podAntiAffinity"][required]);
+            let preferences = affinity["podAntiAffinity"][preferred].as_array().unwrap();
+            assert_eq!((preferences.len(), &preferences[0]), (2, &own["podAntiAffinity"][preferred][0]), "{affinity}");
+            assert_eq!(affinity["podAffinity"][required].as_array().map(Vec::len), Some(1), "{affinity}");
+        }
     }
 }

@@ -80,52 +80,6 @@ async fn pods_of_a_stateful_set_meet_in_one_rendezvous_of_their_role() {
 }
 
 #[tokio::test]
-async fn sidecars_that_are_injected_before_and_after_us_get_the_same_variables_once() {
-    let (stage, rolegate) = stage("engine-sidecars").await.with_room(2).await.serve().await;
-    let sidecar = |name: &str| format!(r#"Object.spec.containers{{ name: "{name}", image: "registry.invalid/x:1" }}"#);
-    let [early, late] = ["early", "late"].map(sidecar);
-    let ours = "has(object.metadata.annotations) && 'rolegate.dev/engine-variables' in object.metadata.annotations";
-    let with = |containers: &str| format!("Object{{ spec: Object.spec{{ containers: [{containers}] }} }}");
-    change_pods(&stage, &format!("{ours} ? {} : {}", with(&format!("{early}, {late}")), with(&early)));
-    let probe = Group::new("probe").pod("main", "probe", &stage.namespace);
-    eventually(PATIENT, "the policy is at work", async || {
-        let made = stage.post(CORE, "pods?dryRun=All", &probe).await;
-        if made.body["spec"]["containers"].as_array().map(Vec::len) == Some(2) {
-            Ok(())
-        } else {
-            Err(format!("{made:?}"))
-        }
-    })
-    .await;
-    let before = verdicts(&rolegate).await;
-    let mut group = group("vllm; procsPerPod=2; scope=role");
-    group.roles[0].replicas = 2;
-    stage.create(group.coordination()).await;
-    let mut set = group.set(&group.roles[0], &stage.namespace);
-    set["spec"]["serviceName"] = json!("llm");
-    stage.create(set).await;
-    stage.pods.until("all pods", |now| now.count_all(|_| true) == 2).await;
-    let [patched, unchanged] = verdicts(&rolegate).await;
-    assert_eq!([patched - before[0], unchanged - before[1]], [4, 0], "each pod comes by again with its last sidecar");
-    for pod in stored(&stage).await {
-        let pod = serde_json::to_value(pod).unwrap();
-        let containers = pod["spec"]["containers"].as_array().unwrap();
-        let names: BTreeSet<_> = containers.iter().map(|container| container["name"].as_str().unwrap()).collect();
-        assert_eq!(names, BTreeSet::from(["early", "late", "main", "side"]));
-        let place = |name: &str| containers.iter().position(|container| container["name"] == name).unwrap();
-        let [early, late, main] = ["early", "late", "main"].map(place);
-        assert_eq!(env(&pod, early), env(&pod, late));
-        assert_eq!(env(&pod, early)["DP_SIZE"], "4");
-        assert_eq!((env(&pod, main)["DP_SIZE"].as_str(), env(&pod, main)["DP_RPC_PORT"].as_str()), ("4", "1234"));
-        for container in containers {
-            let env = container["env"].as_array().unwrap();
-            let once: BTreeSet<_> = env.iter().map(|variable| variable["name"].as_str().unwrap()).collect();
-            assert_eq!(once.len(), env.len(), "{container}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn a_leader_worker_set_of_another_size_makes_its_pods_again_and_all_have_the_numbers_of_the_new_size() {
     let (stage, _rolegate) = stage("engine-resized").await.with_room(8).await.serve().await;
     let group = group("vllm; procsPerPod=2");
@@ -170,13 +124,68 @@ async fn pods_of_a_leader_worker_set_meet_in_their_group_and_the_webhook_of_lws_
     have_numbers(&stage, 3, "llm-decode-0.llm-decode-0", place).await;
 }
 
-#[tokio::test]
-async fn a_pod_with_an_unknown_engine_is_refused_with_the_words_that_are_known() {
-    let (stage, _rolegate) = stage("engine-unknown").await.serve().await;
-    let mut pod = Group::new("llm").pod("decode", "p", &stage.namespace);
-    pod["metadata"]["annotations"] = json!({ "rolegate.dev/engine": "vlm; procsPerPod=8" });
-    let answer = stage.post(CORE, "pods?dryRun=All", &pod).await;
-    let message = answer.body["message"].as_str().unwrap_or_default();
-    assert!(message.contains("metadata.annotations[rolegate.dev/engine]"), "{message}");
-    assert!(message.contains("did you mean \"vllm\"?"), "{message}");
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn sidecars_that_are_injected_before_and_after_us_get_the_same_variables_once() {
+        let (stage, rolegate) = stage("engine-sidecars").await.with_room(2).await.serve().await;
+        let sidecar =
+            |name: &str| format!(r#"Object.spec.containers{{ name: "{name}", image: "registry.invalid/x:1" }}"#);
+        let [early, late] = ["early", "late"].map(sidecar);
+        let ours = "has(object.metadata.annotations) && 'rolegate.dev/engine-variables' in object.metadata.annotations";
+        let with = |containers: &str| format!("Object{{ spec: Object.spec{{ containers: [{containers}] }} }}");
+        change_pods(&stage, &format!("{ours} ? {} : {}", with(&format!("{early}, {late}")), with(&early)));
+        let probe = Group::new("probe").pod("main", "probe", &stage.namespace);
+        eventually(PATIENT, "the policy is at work", async || {
+            let made = stage.post(CORE, "pods?dryRun=All", &probe).await;
+            if made.body["spec"]["containers"].as_array().map(Vec::len) == Some(2) {
+                Ok(())
+            } else {
+                Err(format!("{made:?}"))
+            }
+        })
+        .await;
+        let before = verdicts(&rolegate).await;
+        let mut group = group("vllm; procsPerPod=2; scope=role");
+        group.roles[0].replicas = 2;
+        stage.create(group.coordination()).await;
+        let mut set = group.set(&group.roles[0], &stage.namespace);
+        set["spec"]["serviceName"] = json!("llm");
+        stage.create(set).await;
+        stage.pods.until("all pods", |now| now.count_all(|_| true) == 2).await;
+        let [patched, unchanged] = verdicts(&rolegate).await;
+        assert_eq!(
+            [patched - before[0], unchanged - before[1]],
+            [4, 0],
+            "each pod comes by again with its last sidecar"
+        );
+        for pod in stored(&stage).await {
+            let pod = serde_json::to_value(pod).unwrap();
+            let containers = pod["spec"]["containers"].as_array().unwrap();
+            let names: BTreeSet<_> = containers.iter().map(|container| container["name"].as_str().unwrap()).collect();
+            assert_eq!(names, BTreeSet::from(["early", "late", "main", "side"]));
+            let place = |name: &str| containers.iter().position(|container| container["name"] == name).unwrap();
+            let [early, late, main] = ["early", "late", "main"].map(place);
+            assert_eq!(env(&pod, early), env(&pod, late));
+            assert_eq!(env(&pod, early)["DP_SIZE"], "4");
+            assert_eq!((env(&pod, main)["DP_SIZE"].as_str(), env(&pod, main)["DP_RPC_PORT"].as_str()), ("4", "1234"));
+            for container in containers {
+                let env = container["env"].as_array().unwrap();
+                let once: BTreeSet<_> = env.iter().map(|variable| variable["name"].as_str().unwrap()).collect();
+                assert_eq!(once.len(), env.len(), "{container}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pod_with_an_unknown_engine_is_refused_with_the_words_that_are_known() {
+        let (stage, _rolegate) = stage("engine-unknown").await.serve().await;
+        let mut pod = Group::new("llm").pod("decode", "p", &stage.namespace);
+        pod["metadata"]["annotations"] = json!({ "rolegate.dev/engine": "vlm; procsPerPod=8" });
+        let answer = stage.post(CORE, "pods?dryRun=All", &pod).await;
+        let message = answer.body["message"].as_str().unwrap_or_default();
+        assert!(message.contains("metadata.annotations[rolegate.dev/engine]"), "{message}");
+        assert!(message.contains("did you mean \"vllm\"?"), "{message}");
+    }
 }

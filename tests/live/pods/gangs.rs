@@ -184,85 +184,6 @@ async fn nothing_of_a_pod_group_goes_before_all_of_its_minimum_fits() {
     says(&stage, "no longer so").await;
 }
 
-/// Leaders and workers in racks, those of each role within one block.
-#[tokio::test]
-async fn example_2_racks_lie_within_one_block() {
-    let stage = stage("gang-example-2").await;
-    for (block, rack, room) in [("b1", "r1", 4), ("b1", "r2", 1), ("b2", "r3", 4), ("b2", "r4", 2)] {
-        add(&stage, block, rack, "a", room).await;
-    }
-    let _rolegate = stage.launch().start().await;
-    create_group(&stage, &example(2)).await;
-    for of in ["decode", "prefill"] {
-        create(&stage, &format!("{of}-leaders"), 0, 1).await;
-        create(&stage, &format!("{of}-workers"), 0, 4).await;
-    }
-    let leaves = ["decode-workers", "decode-leaders", "prefill-workers", "prefill-leaders"];
-    let seen = until(&stage, &[(leaves[0], 4), (leaves[1], 1), (leaves[2], 4), (leaves[3], 1)]).await;
-    let block =
-        |leaf: &str| racks(&seen, leaf).iter().map(|rack| u8::from(["r1", "r2"].contains(rack))).collect::<Vec<_>>();
-    for of in ["decode", "prefill"] {
-        assert_eq!(block(&format!("{of}-workers")), block(&format!("{of}-leaders")), "{seen:?}");
-    }
-    assert!(leaves.iter().all(|leaf| racks(&seen, leaf).len() == 1), "{seen:?}");
-}
-
-/// Story 4: two of three replicas are enough to begin, the third comes when there is room.
-#[tokio::test]
-async fn example_3_begins_with_the_least_and_grows_as_it_fits() {
-    let stage = stage("gang-example-3").await;
-    add(&stage, "b1", "r1", "a", 8).await;
-    let _rolegate = stage.launch().start().await;
-    create_group(&stage, &example(3)).await;
-    create(&stage, "replica-1", 0, 3).await;
-    create(&stage, "replica-2", 0, 2).await;
-    until(&stage, &[("held", 5)]).await;
-    create(&stage, "replica-2", 2, 3).await;
-    until(&stage, &[("replica-1", 3), ("replica-2", 3)]).await;
-    create(&stage, "replica-3", 0, 3).await;
-    says(&stage, "the PodGroup does not fit: there is room for 2 of 3 pods").await;
-    until(&stage, &[("replica-1", 3), ("replica-2", 3), ("held", 3)]).await;
-    add(&stage, "b1", "r1", "b", 1).await;
-    until(&stage, &[("replica-1", 3), ("replica-2", 3), ("replica-3", 3)]).await;
-}
-
-/// Story 5: a replica of leaders and workers comes as a whole or not at all.
-#[tokio::test]
-async fn example_4_scales_out_by_whole_replicas() {
-    let stage = stage("gang-example-4").await;
-    add(&stage, "b1", "r1", "a", 20).await;
-    let _rolegate = stage.launch().start().await;
-    create_group(&stage, &example(4)).await;
-    create(&stage, "workers-1", 0, 3).await;
-    until(&stage, &[("held", 3)]).await;
-    create(&stage, "leaders-1", 0, 1).await;
-    let first = [("workers-1", 3), ("leaders-1", 1)];
-    until(&stage, &first).await;
-    create(&stage, "leaders-2", 0, 1).await;
-    create(&stage, "workers-2", 0, 2).await;
-    until(&stage, &[first.as_slice(), &[("held", 3)]].concat()).await;
-    create(&stage, "workers-2", 2, 3).await;
-    until(&stage, &[first.as_slice(), &[("workers-2", 3), ("leaders-2", 1)]].concat()).await;
-}
-
-#[tokio::test]
-async fn a_pod_that_is_made_again_goes_to_its_own_rack() {
-    let stage = stage("gang-again").await;
-    for rack in ["r1", "r2"] {
-        add(&stage, "b1", rack, "a", 6).await;
-    }
-    let _rolegate = stage.launch().start().await;
-    create_group(&stage, &example(1)).await;
-    create(&stage, "decode", 0, 4).await;
-    create(&stage, "prefill", 0, 1).await;
-    let before = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
-    stage.api::<ApiPod>().delete("decode-2", &DeleteParams::default()).await.unwrap();
-    until_found("it is gone", async || seen(&stage).await, |now| count(now, "decode") == 3).await;
-    create(&stage, "decode", 2, 3).await;
-    let after = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
-    assert_eq!(racks(&after, "decode"), racks(&before, "decode"));
-}
-
 #[tokio::test]
 async fn pods_go_when_nobody_asks_for_a_place_any_more() {
     let stage = stage("gang-let-go").await;
@@ -326,4 +247,88 @@ async fn a_leader_that_is_killed_between_commit_and_release_leaves_no_half() {
     let _second = stage.launch().start().await;
     let seen = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
     assert_eq!(racks(&seen, "decode"), ["r1"]);
+}
+
+mod tier2 {
+    use super::*;
+
+    /// Leaders and workers in racks, those of each role within one block.
+    #[tokio::test]
+    async fn example_2_racks_lie_within_one_block() {
+        let stage = stage("gang-example-2").await;
+        for (block, rack, room) in [("b1", "r1", 4), ("b1", "r2", 1), ("b2", "r3", 4), ("b2", "r4", 2)] {
+            add(&stage, block, rack, "a", room).await;
+        }
+        let _rolegate = stage.launch().start().await;
+        create_group(&stage, &example(2)).await;
+        for of in ["decode", "prefill"] {
+            create(&stage, &format!("{of}-leaders"), 0, 1).await;
+            create(&stage, &format!("{of}-workers"), 0, 4).await;
+        }
+        let leaves = ["decode-workers", "decode-leaders", "prefill-workers", "prefill-leaders"];
+        let seen = until(&stage, &[(leaves[0], 4), (leaves[1], 1), (leaves[2], 4), (leaves[3], 1)]).await;
+        let block = |leaf: &str| {
+            racks(&seen, leaf).iter().map(|rack| u8::from(["r1", "r2"].contains(rack))).collect::<Vec<_>>()
+        };
+        for of in ["decode", "prefill"] {
+            assert_eq!(block(&format!("{of}-workers")), block(&format!("{of}-leaders")), "{seen:?}");
+        }
+        assert!(leaves.iter().all(|leaf| racks(&seen, leaf).len() == 1), "{seen:?}");
+    }
+
+    /// Story 4: two of three replicas are enough to begin, the third comes when there is room.
+    #[tokio::test]
+    async fn example_3_begins_with_the_least_and_grows_as_it_fits() {
+        let stage = stage("gang-example-3").await;
+        add(&stage, "b1", "r1", "a", 8).await;
+        let _rolegate = stage.launch().start().await;
+        create_group(&stage, &example(3)).await;
+        create(&stage, "replica-1", 0, 3).await;
+        create(&stage, "replica-2", 0, 2).await;
+        until(&stage, &[("held", 5)]).await;
+        create(&stage, "replica-2", 2, 3).await;
+        until(&stage, &[("replica-1", 3), ("replica-2", 3)]).await;
+        create(&stage, "replica-3", 0, 3).await;
+        says(&stage, "the PodGroup does not fit: there is room for 2 of 3 pods").await;
+        until(&stage, &[("replica-1", 3), ("replica-2", 3), ("held", 3)]).await;
+        add(&stage, "b1", "r1", "b", 1).await;
+        until(&stage, &[("replica-1", 3), ("replica-2", 3), ("replica-3", 3)]).await;
+    }
+
+    /// Story 5: a replica of leaders and workers comes as a whole or not at all.
+    #[tokio::test]
+    async fn example_4_scales_out_by_whole_replicas() {
+        let stage = stage("gang-example-4").await;
+        add(&stage, "b1", "r1", "a", 20).await;
+        let _rolegate = stage.launch().start().await;
+        create_group(&stage, &example(4)).await;
+        create(&stage, "workers-1", 0, 3).await;
+        until(&stage, &[("held", 3)]).await;
+        create(&stage, "leaders-1", 0, 1).await;
+        let first = [("workers-1", 3), ("leaders-1", 1)];
+        until(&stage, &first).await;
+        create(&stage, "leaders-2", 0, 1).await;
+        create(&stage, "workers-2", 0, 2).await;
+        until(&stage, &[first.as_slice(), &[("held", 3)]].concat()).await;
+        create(&stage, "workers-2", 2, 3).await;
+        until(&stage, &[first.as_slice(), &[("workers-2", 3), ("leaders-2", 1)]].concat()).await;
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_is_made_again_goes_to_its_own_rack() {
+        let stage = stage("gang-again").await;
+        for rack in ["r1", "r2"] {
+            add(&stage, "b1", rack, "a", 6).await;
+        }
+        let _rolegate = stage.launch().start().await;
+        create_group(&stage, &example(1)).await;
+        create(&stage, "decode", 0, 4).await;
+        create(&stage, "prefill", 0, 1).await;
+        let before = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
+        stage.api::<ApiPod>().delete("decode-2", &DeleteParams::default()).await.unwrap();
+        until_found("it is gone", async || seen(&stage).await, |now| count(now, "decode") == 3).await;
+        create(&stage, "decode", 2, 3).await;
+        let after = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
+        assert_eq!(racks(&after, "decode"), racks(&before, "decode"));
+    }
 }

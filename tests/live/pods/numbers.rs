@@ -117,24 +117,6 @@ async fn pods_of_a_deployment_say_their_segments_through_rollouts_deletions_and_
 }
 
 #[tokio::test]
-async fn pods_say_their_segments_again_when_their_size_is_edited() {
-    let (stage, _rolegate) = Stage::new("numbers-size").await.with_room(20).await.serve().await;
-    let statuses = coordinate(&stage, ["StatefulSet", "Deployment"]).await;
-    create_set(&stage, PREFILL, true).await;
-    create_deployment(&stage, DECODE).await;
-    all_ready(&statuses).await;
-    for sizes in [(6, 3), (3, 1), (2, 1)] {
-        let sizes_now = json!({ "prefill": sizes.0, "decode": sizes.1 });
-        let coordination =
-            json!([{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes_now } } }]);
-        let patch = Patch::Merge(json!({ "spec": { "coordination": coordination } }));
-        stage.coordinations().patch("pd", &PatchParams::default(), &patch).await.unwrap();
-        until_labelled(&stage, ("prefill", 6, sizes.0)).await;
-        until_labelled(&stage, ("decode", 3, sizes.1)).await;
-    }
-}
-
-#[tokio::test]
 async fn a_copy_of_a_pod_takes_no_replicas_place() {
     let (stage, rolegate) = Stage::new("numbers-copy").await.with_room(20).await.serve().await;
     let statuses = coordinate(&stage, ["StatefulSet", "StatefulSet"]).await;
@@ -170,49 +152,6 @@ async fn a_copy_of_a_pod_takes_no_replicas_place() {
 }
 
 #[tokio::test]
-async fn running_workloads_are_adopted_by_the_labels_of_their_templates() {
-    let (stage, _rolegate) = Stage::new("numbers-adoption").await.with_room(20).await.serve().await;
-    create_set(&stage, PREFILL, false).await;
-    create_set(&stage, DECODE, false).await;
-    stage.pods.until("they run", |now| now.count_all(Pod::is_ready) == 9).await;
-    let statuses = coordinate(&stage, ["StatefulSet", "StatefulSet"]).await;
-    // What runs counts, and says its segment, though it does not name the group.
-    all_ready(&statuses).await;
-    until_labelled(&stage, PREFILL).await;
-    for (name, ..) in [PREFILL, DECODE] {
-        let labels = json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": name });
-        let patch = Patch::Merge(json!({ "spec": { "template": { "metadata": { "labels": labels } } } }));
-        stage.api::<StatefulSet>().patch(name, &PatchParams::default(), &patch).await.unwrap();
-    }
-    let is_adopted = |now: &View| {
-        let names_group = |pod: &Pod| pod.labels.get("rolegate.dev/group").is_some_and(|group| group == "pd");
-        now.count_all(|pod| pod.is_ready() && names_group(pod)) == 9
-    };
-    stage.pods.until("the rollouts are over", is_adopted).await;
-    for role in [PREFILL, DECODE] {
-        until_labelled(&stage, role).await;
-    }
-    all_ready(&statuses).await;
-}
-
-#[tokio::test]
-async fn a_wrong_role_in_a_template_is_corrected_like_any_other_edit() {
-    let (stage, _rolegate) = Stage::new("numbers-typo").await.with_room(20).await.serve().await;
-    let statuses = coordinate(&stage, ["StatefulSet", "StatefulSet"]).await;
-    let mut set = workload(&stage, PREFILL, true);
-    set["spec"]["template"]["metadata"]["labels"]["rolegate.dev/role"] = json!("prefil");
-    stage.create(set).await;
-    create_set(&stage, DECODE, true).await;
-    all_ready(&statuses).await;
-    let labels = json!({ "rolegate.dev/role": "prefill" });
-    let patch = Patch::Merge(json!({ "spec": { "template": { "metadata": { "labels": labels } } } }));
-    stage.api::<StatefulSet>().patch("prefill", &PatchParams::default(), &patch).await.unwrap();
-    stage.pods.until("all say the right one", |now| now.count("prefill", Pod::is_ready) == 6).await;
-    until_labelled(&stage, PREFILL).await;
-    all_ready(&statuses).await;
-}
-
-#[tokio::test]
 async fn a_deployment_whose_own_deadline_ends_while_its_pods_are_held_is_told() {
     let (stage, _rolegate) = Stage::new("numbers-deadline").await.serve().await;
     let statuses = coordinate(&stage, ["Deployment", "StatefulSet"]).await;
@@ -225,4 +164,69 @@ async fn a_deployment_whose_own_deadline_ends_while_its_pods_are_held_is_told() 
     stage.add_node("all", 20).await;
     all_ready(&statuses).await;
     statuses.until("it is over", |status| !status.condition("Progressing").contains("deadline")).await;
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn pods_say_their_segments_again_when_their_size_is_edited() {
+        let (stage, _rolegate) = Stage::new("numbers-size").await.with_room(20).await.serve().await;
+        let statuses = coordinate(&stage, ["StatefulSet", "Deployment"]).await;
+        create_set(&stage, PREFILL, true).await;
+        create_deployment(&stage, DECODE).await;
+        all_ready(&statuses).await;
+        for sizes in [(6, 3), (3, 1), (2, 1)] {
+            let sizes_now = json!({ "prefill": sizes.0, "decode": sizes.1 });
+            let coordination =
+                json!([{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes_now } } }]);
+            let patch = Patch::Merge(json!({ "spec": { "coordination": coordination } }));
+            stage.coordinations().patch("pd", &PatchParams::default(), &patch).await.unwrap();
+            until_labelled(&stage, ("prefill", 6, sizes.0)).await;
+            until_labelled(&stage, ("decode", 3, sizes.1)).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn running_workloads_are_adopted_by_the_labels_of_their_templates() {
+        let (stage, _rolegate) = Stage::new("numbers-adoption").await.with_room(20).await.serve().await;
+        create_set(&stage, PREFILL, false).await;
+        create_set(&stage, DECODE, false).await;
+        stage.pods.until("they run", |now| now.count_all(Pod::is_ready) == 9).await;
+        let statuses = coordinate(&stage, ["StatefulSet", "StatefulSet"]).await;
+        // What runs counts, and says its segment, though it does not name the group.
+        all_ready(&statuses).await;
+        until_labelled(&stage, PREFILL).await;
+        for (name, ..) in [PREFILL, DECODE] {
+            let labels = json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": name });
+            let patch = Patch::Merge(json!({ "spec": { "template": { "metadata": { "labels": labels } } } }));
+            stage.api::<StatefulSet>().patch(name, &PatchParams::default(), &patch).await.unwrap();
+        }
+        let is_adopted = |now: &View| {
+            let names_group = |pod: &Pod| pod.labels.get("rolegate.dev/group").is_some_and(|group| group == "pd");
+            now.count_all(|pod| pod.is_ready() && names_group(pod)) == 9
+        };
+        stage.pods.until("the rollouts are over", is_adopted).await;
+        for role in [PREFILL, DECODE] {
+            until_labelled(&stage, role).await;
+        }
+        all_ready(&statuses).await;
+    }
+
+    #[tokio::test]
+    async fn a_wrong_role_in_a_template_is_corrected_like_any_other_edit() {
+        let (stage, _rolegate) = Stage::new("numbers-typo").await.with_room(20).await.serve().await;
+        let statuses = coordinate(&stage, ["StatefulSet", "StatefulSet"]).await;
+        let mut set = workload(&stage, PREFILL, true);
+        set["spec"]["template"]["metadata"]["labels"]["rolegate.dev/role"] = json!("prefil");
+        stage.create(set).await;
+        create_set(&stage, DECODE, true).await;
+        all_ready(&statuses).await;
+        let labels = json!({ "rolegate.dev/role": "prefill" });
+        let patch = Patch::Merge(json!({ "spec": { "template": { "metadata": { "labels": labels } } } }));
+        stage.api::<StatefulSet>().patch("prefill", &PatchParams::default(), &patch).await.unwrap();
+        stage.pods.until("all say the right one", |now| now.count("prefill", Pod::is_ready) == 6).await;
+        until_labelled(&stage, PREFILL).await;
+        all_ready(&statuses).await;
+    }
 }

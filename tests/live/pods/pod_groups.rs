@@ -164,66 +164,70 @@ async fn named(stage: &Stage) -> BTreeMap<String, String> {
     stored(stage).await.into_iter().filter_map(name).collect()
 }
 
-/// Each replica of a LeaderWorkerSet is a gang, then each segment.
-#[tokio::test]
-async fn gangs_of_replicas_become_gangs_of_segments_in_the_middle() {
-    let stage = stage("gang-levels").await;
-    let of_volcano = loose("scheduling.volcano.sh", "PodGroup", "podgroups", &[("v1beta1", true, &[])]);
-    definitions::install(&stage.plane, &[of_volcano]);
-    stage.add_node("all", 8).await;
-    let _rolegate = stage.launch().start().await;
-    let group = Group::new("llm").role("main", 2, 1).held_back();
-    let at_level = |level: &str| {
-        group.coordination_of(
-            "LeaderWorkerSet",
-            &json!({ "podGroupPolicy": { "volcanoScheduling": { "queue": "q" }, "level": level } }),
-        )
-    };
-    let mut misplaced = at_level("Replica");
-    misplaced["spec"]["coordination"][0]["strategy"]["podGroupPolicy"] = json!({ "volcanoScheduling": {} });
-    let refused = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &misplaced).await;
-    let message = refused.body["message"].as_str().unwrap();
-    let place = "spec.coordination[0].strategy.podGroupPolicy: Forbidden: has no effect here, only directly in";
-    assert!(refused.code == 422 && message.contains(place), "{refused:?}");
+mod tier2 {
+    use super::*;
 
-    stage.create(at_level("Replica")).await;
-    stage.create(group.leader_worker_set("main", 2, &stage.namespace, &json!({}))).await;
-    stage.pods.until("the first segment has nodes", |now| now.count_all(Pod::is_scheduled) == 2).await;
-    stage.pods.until("all pods", |now| now.count_all(|_| true) == 4).await;
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("scheduling.volcano.sh", "v1beta1", "PodGroup"));
-    let made: Api<DynamicObject> = Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind);
-    let all = async || {
-        let list = made.list(&ListParams::default()).await.unwrap().items;
-        let of = |object: DynamicObject| (object.metadata.name.unwrap(), object.data["spec"]["minMember"].clone());
-        list.into_iter().map(of).collect::<BTreeMap<_, _>>()
-    };
-    let first = "llm-segments.main.0".to_owned();
-    assert_eq!(all().await, BTreeMap::from([(first.clone(), json!(2))]));
-    let expected = |names: [&str; 4]| {
-        let pods = ["llm-main-0", "llm-main-0-1", "llm-main-1", "llm-main-1-1"];
-        pods.into_iter().map(str::to_owned).zip(names.map(str::to_owned)).collect::<BTreeMap<_, _>>()
-    };
-    let second = "llm-segments.main.1";
-    assert_eq!(named(&stage).await, expected([&first, &first, second, second]));
+    /// Each replica of a LeaderWorkerSet is a gang, then each segment.
+    #[tokio::test]
+    async fn gangs_of_replicas_become_gangs_of_segments_in_the_middle() {
+        let stage = stage("gang-levels").await;
+        let of_volcano = loose("scheduling.volcano.sh", "PodGroup", "podgroups", &[("v1beta1", true, &[])]);
+        definitions::install(&stage.plane, &[of_volcano]);
+        stage.add_node("all", 8).await;
+        let _rolegate = stage.launch().start().await;
+        let group = Group::new("llm").role("main", 2, 1).held_back();
+        let at_level = |level: &str| {
+            group.coordination_of(
+                "LeaderWorkerSet",
+                &json!({ "podGroupPolicy": { "volcanoScheduling": { "queue": "q" }, "level": level } }),
+            )
+        };
+        let mut misplaced = at_level("Replica");
+        misplaced["spec"]["coordination"][0]["strategy"]["podGroupPolicy"] = json!({ "volcanoScheduling": {} });
+        let refused = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &misplaced).await;
+        let message = refused.body["message"].as_str().unwrap();
+        let place = "spec.coordination[0].strategy.podGroupPolicy: Forbidden: has no effect here, only directly in";
+        assert!(refused.code == 422 && message.contains(place), "{refused:?}");
 
-    let patch = Patch::Merge(json!({ "spec": { "coordination": at_level("Batch")["spec"]["coordination"] } }));
-    stage.coordinations().patch("llm", &PatchParams::default(), &patch).await.unwrap();
-    stage.let_ready(Pod::is_scheduled).await;
-    stage.pods.until("the second segment has nodes", |now| now.count_all(Pod::is_scheduled) == 4).await;
-    let second = "llm-segments-1";
-    assert_eq!(named(&stage).await, expected([&first, &first, second, second]));
-    let names: Vec<_> = all().await.into_keys().collect();
-    assert_eq!(names, [second, &first], "nothing is made that no pod is in");
+        stage.create(at_level("Replica")).await;
+        stage.create(group.leader_worker_set("main", 2, &stage.namespace, &json!({}))).await;
+        stage.pods.until("the first segment has nodes", |now| now.count_all(Pod::is_scheduled) == 2).await;
+        stage.pods.until("all pods", |now| now.count_all(|_| true) == 4).await;
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("scheduling.volcano.sh", "v1beta1", "PodGroup"));
+        let made: Api<DynamicObject> = Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind);
+        let all = async || {
+            let list = made.list(&ListParams::default()).await.unwrap().items;
+            let of = |object: DynamicObject| (object.metadata.name.unwrap(), object.data["spec"]["minMember"].clone());
+            list.into_iter().map(of).collect::<BTreeMap<_, _>>()
+        };
+        let first = "llm-segments.main.0".to_owned();
+        assert_eq!(all().await, BTreeMap::from([(first.clone(), json!(2))]));
+        let expected = |names: [&str; 4]| {
+            let pods = ["llm-main-0", "llm-main-0-1", "llm-main-1", "llm-main-1-1"];
+            pods.into_iter().map(str::to_owned).zip(names.map(str::to_owned)).collect::<BTreeMap<_, _>>()
+        };
+        let second = "llm-segments.main.1";
+        assert_eq!(named(&stage).await, expected([&first, &first, second, second]));
 
-    // Its pods come back as members of the segment, and the old PodGroup goes.
-    let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
-    pods.delete("llm-main-0", &DeleteParams::default()).await.unwrap();
-    eventually(PATIENT, "the PodGroup of the replica goes", async || {
+        let patch = Patch::Merge(json!({ "spec": { "coordination": at_level("Batch")["spec"]["coordination"] } }));
+        stage.coordinations().patch("llm", &PatchParams::default(), &patch).await.unwrap();
+        stage.let_ready(Pod::is_scheduled).await;
+        stage.pods.until("the second segment has nodes", |now| now.count_all(Pod::is_scheduled) == 4).await;
+        let second = "llm-segments-1";
+        assert_eq!(named(&stage).await, expected([&first, &first, second, second]));
         let names: Vec<_> = all().await.into_keys().collect();
-        if names == ["llm-segments-0", second] { Ok(()) } else { Err(format!("{names:?}")) }
-    })
-    .await;
-    stage.pods.until("it runs again", |now| now.count_all(Pod::is_scheduled) == 4).await;
-    let renewed = "llm-segments-0";
-    assert_eq!(named(&stage).await, expected([renewed, renewed, second, second]));
+        assert_eq!(names, [second, &first], "nothing is made that no pod is in");
+
+        // Its pods come back as members of the segment, and the old PodGroup goes.
+        let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
+        pods.delete("llm-main-0", &DeleteParams::default()).await.unwrap();
+        eventually(PATIENT, "the PodGroup of the replica goes", async || {
+            let names: Vec<_> = all().await.into_keys().collect();
+            if names == ["llm-segments-0", second] { Ok(()) } else { Err(format!("{names:?}")) }
+        })
+        .await;
+        stage.pods.until("it runs again", |now| now.count_all(Pod::is_scheduled) == 4).await;
+        let renewed = "llm-segments-0";
+        assert_eq!(named(&stage).await, expected([renewed, renewed, second, second]));
+    }
 }

@@ -47,29 +47,6 @@ async fn a_pod_that_another_changes_meanwhile_is_held_once_and_has_each_term_onc
 }
 
 #[tokio::test]
-async fn a_dry_run_shows_the_pod_as_it_would_be_and_makes_nothing() {
-    let (stage, _rolegate) = stage("as-it-would-be").await.serve().await;
-    let group = Group::new("llm").role("main", 4, 2);
-    deploy(&stage, &group, &rolling_deploy("rack", "hard", &json!({ "main": 2 }))).await;
-    stage.pods.until("all pods", |now| now.count_all(|_| true) == 4).await;
-    let mut pod = group.pod("main", "try-3", &stage.namespace);
-    let owner =
-        json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "try", "uid": "0", "controller": true });
-    pod["metadata"]["ownerReferences"] = json!([owner]);
-    let tried = stage.post(CORE, "pods?dryRun=All", &pod).await;
-    assert_eq!(tried.code, 201, "{tried:?}");
-    assert_eq!(tried.body["metadata"]["labels"][BATCH], "pd-1");
-    assert_eq!(tried.body["spec"]["schedulingGates"], json!([{ "name": GATE }]));
-    let near = &tried.body["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-    assert_eq!(near[0]["topologyKey"], "example.com/rack");
-    always(Duration::from_millis(500), "there are four pods", async || {
-        let found = stage.pods.now(|now| now.count_all(|_| true));
-        if found == 4 { Ok(()) } else { Err(found) }
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn a_container_for_debugging_can_be_added_to_a_held_pod() {
     let (stage, _rolegate) = stage("debugged").await.serve().await;
     let group = Group::new("llm").role("main", 2, 1);
@@ -87,4 +64,31 @@ async fn a_container_for_debugging_can_be_added_to_a_held_pod() {
         assert_eq!(patched["spec"][field], before["spec"][field]);
     }
     assert_eq!(patched["metadata"]["labels"], before["metadata"]["labels"]);
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_dry_run_shows_the_pod_as_it_would_be_and_makes_nothing() {
+        let (stage, _rolegate) = stage("as-it-would-be").await.serve().await;
+        let group = Group::new("llm").role("main", 4, 2);
+        deploy(&stage, &group, &rolling_deploy("rack", "hard", &json!({ "main": 2 }))).await;
+        stage.pods.until("all pods", |now| now.count_all(|_| true) == 4).await;
+        let mut pod = group.pod("main", "try-3", &stage.namespace);
+        let owner =
+            json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "try", "uid": "0", "controller": true });
+        pod["metadata"]["ownerReferences"] = json!([owner]);
+        let tried = stage.post(CORE, "pods?dryRun=All", &pod).await;
+        assert_eq!(tried.code, 201, "{tried:?}");
+        assert_eq!(tried.body["metadata"]["labels"][BATCH], "pd-1");
+        assert_eq!(tried.body["spec"]["schedulingGates"], json!([{ "name": GATE }]));
+        let near = &tried.body["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        assert_eq!(near[0]["topologyKey"], "example.com/rack");
+        always(Duration::from_millis(500), "there are four pods", async || {
+            let found = stage.pods.now(|now| now.count_all(|_| true));
+            if found == 4 { Ok(()) } else { Err(found) }
+        })
+        .await;
+    }
 }

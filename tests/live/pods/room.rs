@@ -139,65 +139,6 @@ async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
     });
 }
 
-#[tokio::test]
-async fn what_others_take_and_give_back_counts() {
-    let stage = stage("room-others").await;
-    add_rack(&stage, "r1", &["a", "b"], 2).await;
-    for pod in ["x", "y"] {
-        another(&stage, pod, &json!({})).await;
-    }
-    stage.pods.until("the others run", |now| now.count_all(Pod::is_scheduled) == 2).await;
-    let _rolegate = stage.launch().start().await;
-    let group = group("llm", 2, 1);
-    let statuses = stage.statuses(&group);
-    deploy(&stage, &group, &one_step(&group)).await;
-    statuses.until("there is no room", |status| status.reason() == "NoRoom").await;
-    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 3, "{now}"));
-    stage.api::<ApiPod>().delete("x", &DeleteParams::default().grace_period(0)).await.unwrap();
-    stage.pods.until("all run", |now| now.count_all(|pod| pod.is_ready() && pod.name != "y") == 3).await;
-}
-
-#[tokio::test]
-async fn a_rack_that_is_cordoned_takes_nobody() {
-    let stage = stage("room-cordon").await;
-    add_rack(&stage, "r1", &["a"], 3).await;
-    let cordon = |on: bool| Patch::Merge(json!({ "spec": { "unschedulable": on } }));
-    let (nodes, name) = (Api::<Node>::all(stage.client.clone()), format!("{}-r1-a", stage.namespace));
-    nodes.patch(&name, &PatchParams::default(), &cordon(true)).await.unwrap();
-    let _rolegate = stage.launch().start().await;
-    let group = group("llm", 2, 1);
-    let statuses = stage.statuses(&group);
-    deploy(&stage, &group, &one_step(&group)).await;
-    statuses.until("there is no room", |status| status.reason() == "NoRoom").await;
-    nodes.patch(&name, &PatchParams::default(), &cordon(false)).await.unwrap();
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 3).await;
-    // What is made again goes where the others are, or waits for it.
-    nodes.patch(&name, &PatchParams::default(), &cordon(true)).await.unwrap();
-    add_rack(&stage, "r2", &["a"], 3).await;
-    stage.api::<ApiPod>().delete("llm-prefill-0", &DeleteParams::default().grace_period(0)).await.unwrap();
-    let again = |now: &View| now.named("llm-prefill-0").is_some_and(|pod| pod.is_released() && !pod.is_scheduled());
-    stage.pods.until("it waits for its rack", again).await;
-    nodes.patch(&name, &PatchParams::default(), &cordon(false)).await.unwrap();
-    stage.pods.until("all run again", |now| now.count_all(Pod::is_ready) == 3).await;
-    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r1"), "{now}"));
-}
-
-#[tokio::test]
-async fn room_that_is_not_used_in_time_is_given_to_others() {
-    let stage = stage("room-not-bound").await;
-    add_rack(&stage, "r1", &["a"], 3).await;
-    let _rolegate = stage.launch().flag("bind-timeout", "2s").start().await;
-    let nobody = group("nobody", 2, 1).template(&json!({ "spec": { "schedulerName": "nobody" } }));
-    let statuses = stage.statuses(&nobody);
-    deploy(&stage, &nobody, &one_step(&nobody)).await;
-    stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
-    let other = group("other", 2, 1);
-    deploy(&stage, &other, &one_step(&other)).await;
-    let status = statuses.until("it is told", |status| status.reason() == "PlacedNotBound").await;
-    stage.pods.until("the others run", |now| now.count_all(Pod::is_ready) == 3).await;
-    assert_eq!(status.reason(), "PlacedNotBound");
-}
-
 /// Takes the gate of somebody else off all pods.
 async fn open_other_gates(stage: &Stage) {
     let api = stage.api::<ApiPod>();
@@ -224,38 +165,6 @@ async fn until_scheduler_refuses(stage: &Stage, node: &str) {
 }
 
 const OTHER_GATE: &str = "example.com/until-opened";
-
-/// The pods are bound to a node that is no more: that is told, and whoever makes them again has them placed anew.
-#[tokio::test]
-async fn a_node_that_dies_between_decision_and_binding() {
-    let stage = stage("room-node-dies").await;
-    add_rack(&stage, "r1", &["a"], 3).await;
-    add_rack(&stage, "r2", &["a"], 6).await;
-    let _rolegate = stage.launch().flag("bind-timeout", "2s").start().await;
-    let group = group("llm", 2, 1).template(&json!({ "spec": { "schedulingGates": [{ "name": OTHER_GATE }] } }));
-    let statuses = stage.statuses(&group);
-    deploy(&stage, &group, &one_step(&group)).await;
-    stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
-    for pod in stored(&stage).await {
-        assert_eq!(pod.spec.unwrap().node_selector.unwrap()[RACK], "r1");
-    }
-    let nodes = Api::<Node>::all(stage.client.clone());
-    nodes.delete("room-node-dies-r1-a", &DeleteParams::default()).await.unwrap();
-    open_other_gates(&stage).await;
-    statuses.until("it is told", |status| status.reason() == "PlacedNotBound").await;
-    let first = stored(&stage).await.swap_remove(0).metadata.name.unwrap();
-    let explain = ["explain", "pod", &first];
-    stage.until_said(&explain, "PlacedNotBound").await;
-    stage.until_said(&explain, &format!("{RACK}=r1")).await;
-    stage.until_said(&["status", "llm"], "PlacedNotBound").await;
-    let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
-    stage.api::<ApiPod>().delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
-    let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_released();
-    stage.pods.until("it goes again", |now| now.count_all(is_new) == 3).await;
-    open_other_gates(&stage).await;
-    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
-    stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
-}
 
 /// The same, where rolegate may delete pods: nobody has to do anything.
 #[tokio::test]
@@ -295,99 +204,6 @@ async fn a_batch_whose_rack_takes_it_no_more_is_made_again_and_goes_elsewhere() 
     assert_eq!(uids(), held_by_others, "none is made once more");
     stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
     stage.until_event("DomainLost", &["goes to r2", "r1"]).await;
-}
-
-/// A kubelet refuses a pod that the scheduler thinks fits: it is not sent there for ever.
-#[tokio::test]
-async fn a_node_that_refuses_a_pod_twice_is_left_out_for_a_while() {
-    let (stage, _rolegate) = with_rack("room-kubelet", "k1", &["a", "b"], 3).await;
-    let group = group("llm", 1, 1).held_back();
-    deploy(&stage, &group, &one_step(&group)).await;
-    stage.pods.until("it runs", |now| now.count_all(Pod::is_scheduled) == 2).await;
-    let api = stage.api::<ApiPod>();
-    let first = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone().unwrap());
-    for _ in 0..2 {
-        let before = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().uid.clone());
-        let node = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone());
-        assert_eq!(node.as_ref(), Some(&first), "once may be chance");
-        let refused = json!({
-            "metadata": { "uid": before },
-            "status": { "phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no devices" },
-        });
-        let again = |now: &View| now.named("llm-prefill-0").is_some_and(|pod| pod.uid != before && pod.is_scheduled());
-        // The fake kubelet may write the phase of a new pod afterwards. No other pod is patched: the uid is a precondition.
-        eventually(PATIENT, "it is made again", async || {
-            _ = api.patch_status("llm-prefill-0", &PatchParams::default(), &Patch::Merge(&refused)).await;
-            if stage.pods.now(again) { Ok(()) } else { Err("it is not") }
-        })
-        .await;
-    }
-    let node = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone());
-    assert_ne!(node, Some(first.clone()), "it goes to the other node of its rack");
-    let words = [&*first, "2 times (UnexpectedAdmissionError)", "is not placed there for 1m"];
-    stage.until_event("NodeRefusesPods", &words).await;
-}
-
-/// A pod of a backup is where it was, as far as it says itself.
-#[tokio::test]
-async fn a_copy_of_a_pod_is_not_bound_to_the_place_of_yesterday() {
-    let (stage, _rolegate) = with_rack("room-restored", "r1", &["a"], 3).await;
-    let group = group("llm", 2, 1).template(&json!({ "spec": { "nodeSelector": { "kubernetes.io/os": "linux" } } }));
-    deploy(&stage, &group, &one_step(&group)).await;
-    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
-    let mut copy = stored(&stage).await.swap_remove(0);
-    let selector = copy.spec.as_ref().unwrap().node_selector.clone().unwrap();
-    assert_eq!(selector[RACK], "r1");
-    let annotations = copy.metadata.annotations.clone().unwrap();
-    copy.metadata = kube::api::ObjectMeta {
-        name: Some("restored".to_owned()),
-        labels: copy.metadata.labels,
-        annotations: Some(annotations),
-        ..kube::api::ObjectMeta::default()
-    };
-    copy.spec.as_mut().unwrap().node_name = None;
-    copy.status = None;
-    let made = stage.api::<ApiPod>().create(&PostParams::default(), &copy).await.unwrap();
-    let selector = made.spec.unwrap().node_selector.unwrap();
-    assert!(selector.contains_key("kubernetes.io/os"), "what its author wrote stays: {selector:?}");
-    assert!(!selector.contains_key(RACK) && !selector.contains_key("kubernetes.io/hostname"), "{selector:?}");
-    assert!(!made.metadata.annotations.unwrap().contains_key("rolegate.dev/pinned"));
-}
-
-/// A rack is given another name while a batch runs in it: a pod that is made again goes to its peers.
-#[tokio::test]
-async fn a_rack_of_another_name_is_still_that_of_the_pods_that_run_there() {
-    let (stage, _rolegate) = with_rack("room-renamed", "before", &["a"], 6).await;
-    let group = group("llm", 2, 1);
-    deploy(&stage, &group, &one_step(&group)).await;
-    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
-    let nodes = Api::<Node>::all(stage.client.clone());
-    let renamed = Patch::Merge(json!({ "metadata": { "labels": { (RACK): "after" } } }));
-    nodes.patch("room-renamed-before-a", &PatchParams::default(), &renamed).await.unwrap();
-    let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
-    let first = stored(&stage).await.swap_remove(0).metadata.name.unwrap();
-    stage.api::<ApiPod>().delete(&first, &DeleteParams::default().grace_period(0)).await.unwrap();
-    let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_ready();
-    stage.pods.until("the new one runs", |now| now.count_all(is_new) == 1).await;
-    stage.until_event("DomainLost", &["goes to after: no node is in before any more"]).await;
-}
-
-#[tokio::test]
-async fn when_nothing_fits_a_batch_goes_all_the_same_where_it_is_asked_for() {
-    let stage = stage("room-release").await;
-    add_rack(&stage, "r1", &["a"], 1).await;
-    add_rack(&stage, "r2", &["a"], 2).await;
-    let _rolegate = stage.launch().start().await;
-    let group = group("llm", 2, 1);
-    let mut coordination = one_step(&group);
-    coordination["whenNoFit"] = json!("release");
-    deploy(&stage, &group, &coordination).await;
-    stage.pods.until("two run", |now| now.count_all(Pod::is_ready) == 2).await;
-    stage.pods.now(|now| {
-        assert_eq!(now.count_all(Pod::is_held), 0, "{now}");
-        let used: BTreeSet<_> = now.all().filter_map(|pod| rack_of(&stage, pod)).collect();
-        assert_eq!(used, ["r2".to_owned()].into());
-    });
 }
 
 /// Pods of a Deployment have no ordinals, and cannot name their batch: they are bound to its domain with their release.
@@ -462,4 +278,194 @@ async fn where_nodes_may_not_be_read_batches_go_by_their_turn_and_it_is_told() {
     deploy(&stage, &group, &one_step(&group)).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
     stage.until_event("RoomUnknown", &["step 1 goes without a place: nodes may not be read"]).await;
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_others_take_and_give_back_counts() {
+        let stage = stage("room-others").await;
+        add_rack(&stage, "r1", &["a", "b"], 2).await;
+        for pod in ["x", "y"] {
+            another(&stage, pod, &json!({})).await;
+        }
+        stage.pods.until("the others run", |now| now.count_all(Pod::is_scheduled) == 2).await;
+        let _rolegate = stage.launch().start().await;
+        let group = group("llm", 2, 1);
+        let statuses = stage.statuses(&group);
+        deploy(&stage, &group, &one_step(&group)).await;
+        statuses.until("there is no room", |status| status.reason() == "NoRoom").await;
+        stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 3, "{now}"));
+        stage.api::<ApiPod>().delete("x", &DeleteParams::default().grace_period(0)).await.unwrap();
+        stage.pods.until("all run", |now| now.count_all(|pod| pod.is_ready() && pod.name != "y") == 3).await;
+    }
+
+    #[tokio::test]
+    async fn a_rack_that_is_cordoned_takes_nobody() {
+        let stage = stage("room-cordon").await;
+        add_rack(&stage, "r1", &["a"], 3).await;
+        let cordon = |on: bool| Patch::Merge(json!({ "spec": { "unschedulable": on } }));
+        let (nodes, name) = (Api::<Node>::all(stage.client.clone()), format!("{}-r1-a", stage.namespace));
+        nodes.patch(&name, &PatchParams::default(), &cordon(true)).await.unwrap();
+        let _rolegate = stage.launch().start().await;
+        let group = group("llm", 2, 1);
+        let statuses = stage.statuses(&group);
+        deploy(&stage, &group, &one_step(&group)).await;
+        statuses.until("there is no room", |status| status.reason() == "NoRoom").await;
+        nodes.patch(&name, &PatchParams::default(), &cordon(false)).await.unwrap();
+        stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 3).await;
+        // What is made again goes where the others are, or waits for it.
+        nodes.patch(&name, &PatchParams::default(), &cordon(true)).await.unwrap();
+        add_rack(&stage, "r2", &["a"], 3).await;
+        stage.api::<ApiPod>().delete("llm-prefill-0", &DeleteParams::default().grace_period(0)).await.unwrap();
+        let again = |now: &View| now.named("llm-prefill-0").is_some_and(|pod| pod.is_released() && !pod.is_scheduled());
+        stage.pods.until("it waits for its rack", again).await;
+        nodes.patch(&name, &PatchParams::default(), &cordon(false)).await.unwrap();
+        stage.pods.until("all run again", |now| now.count_all(Pod::is_ready) == 3).await;
+        stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r1"), "{now}"));
+    }
+
+    #[tokio::test]
+    async fn room_that_is_not_used_in_time_is_given_to_others() {
+        let stage = stage("room-not-bound").await;
+        add_rack(&stage, "r1", &["a"], 3).await;
+        let _rolegate = stage.launch().flag("bind-timeout", "2s").start().await;
+        let nobody = group("nobody", 2, 1).template(&json!({ "spec": { "schedulerName": "nobody" } }));
+        let statuses = stage.statuses(&nobody);
+        deploy(&stage, &nobody, &one_step(&nobody)).await;
+        stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
+        let other = group("other", 2, 1);
+        deploy(&stage, &other, &one_step(&other)).await;
+        let status = statuses.until("it is told", |status| status.reason() == "PlacedNotBound").await;
+        stage.pods.until("the others run", |now| now.count_all(Pod::is_ready) == 3).await;
+        assert_eq!(status.reason(), "PlacedNotBound");
+    }
+
+    /// The pods are bound to a node that is no more: that is told, and whoever makes them again has them placed anew.
+    #[tokio::test]
+    async fn a_node_that_dies_between_decision_and_binding() {
+        let stage = stage("room-node-dies").await;
+        add_rack(&stage, "r1", &["a"], 3).await;
+        add_rack(&stage, "r2", &["a"], 6).await;
+        let _rolegate = stage.launch().flag("bind-timeout", "2s").start().await;
+        let group = group("llm", 2, 1).template(&json!({ "spec": { "schedulingGates": [{ "name": OTHER_GATE }] } }));
+        let statuses = stage.statuses(&group);
+        deploy(&stage, &group, &one_step(&group)).await;
+        stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
+        for pod in stored(&stage).await {
+            assert_eq!(pod.spec.unwrap().node_selector.unwrap()[RACK], "r1");
+        }
+        let nodes = Api::<Node>::all(stage.client.clone());
+        nodes.delete("room-node-dies-r1-a", &DeleteParams::default()).await.unwrap();
+        open_other_gates(&stage).await;
+        statuses.until("it is told", |status| status.reason() == "PlacedNotBound").await;
+        let first = stored(&stage).await.swap_remove(0).metadata.name.unwrap();
+        let explain = ["explain", "pod", &first];
+        stage.until_said(&explain, "PlacedNotBound").await;
+        stage.until_said(&explain, &format!("{RACK}=r1")).await;
+        stage.until_said(&["status", "llm"], "PlacedNotBound").await;
+        let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+        stage.api::<ApiPod>().delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
+        let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_released();
+        stage.pods.until("it goes again", |now| now.count_all(is_new) == 3).await;
+        open_other_gates(&stage).await;
+        stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
+        stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
+    }
+
+    /// A kubelet refuses a pod that the scheduler thinks fits: it is not sent there for ever.
+    #[tokio::test]
+    async fn a_node_that_refuses_a_pod_twice_is_left_out_for_a_while() {
+        let (stage, _rolegate) = with_rack("room-kubelet", "k1", &["a", "b"], 3).await;
+        let group = group("llm", 1, 1).held_back();
+        deploy(&stage, &group, &one_step(&group)).await;
+        stage.pods.until("it runs", |now| now.count_all(Pod::is_scheduled) == 2).await;
+        let api = stage.api::<ApiPod>();
+        let first = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone().unwrap());
+        for _ in 0..2 {
+            let before = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().uid.clone());
+            let node = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone());
+            assert_eq!(node.as_ref(), Some(&first), "once may be chance");
+            let refused = json!({
+                "metadata": { "uid": before },
+                "status": { "phase": "Failed", "reason": "UnexpectedAdmissionError", "message": "no devices" },
+            });
+            let again =
+                |now: &View| now.named("llm-prefill-0").is_some_and(|pod| pod.uid != before && pod.is_scheduled());
+            // The fake kubelet may write the phase of a new pod afterwards. No other pod is patched: the uid is a precondition.
+            eventually(PATIENT, "it is made again", async || {
+                _ = api.patch_status("llm-prefill-0", &PatchParams::default(), &Patch::Merge(&refused)).await;
+                if stage.pods.now(again) { Ok(()) } else { Err("it is not") }
+            })
+            .await;
+        }
+        let node = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone());
+        assert_ne!(node, Some(first.clone()), "it goes to the other node of its rack");
+        let words = [&*first, "2 times (UnexpectedAdmissionError)", "is not placed there for 1m"];
+        stage.until_event("NodeRefusesPods", &words).await;
+    }
+
+    /// A pod of a backup is where it was, as far as it says itself.
+    #[tokio::test]
+    async fn a_copy_of_a_pod_is_not_bound_to_the_place_of_yesterday() {
+        let (stage, _rolegate) = with_rack("room-restored", "r1", &["a"], 3).await;
+        let group =
+            group("llm", 2, 1).template(&json!({ "spec": { "nodeSelector": { "kubernetes.io/os": "linux" } } }));
+        deploy(&stage, &group, &one_step(&group)).await;
+        stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
+        let mut copy = stored(&stage).await.swap_remove(0);
+        let selector = copy.spec.as_ref().unwrap().node_selector.clone().unwrap();
+        assert_eq!(selector[RACK], "r1");
+        let annotations = copy.metadata.annotations.clone().unwrap();
+        copy.metadata = kube::api::ObjectMeta {
+            name: Some("restored".to_owned()),
+            labels: copy.metadata.labels,
+            annotations: Some(annotations),
+            ..kube::api::ObjectMeta::default()
+        };
+        copy.spec.as_mut().unwrap().node_name = None;
+        copy.status = None;
+        let made = stage.api::<ApiPod>().create(&PostParams::default(), &copy).await.unwrap();
+        let selector = made.spec.unwrap().node_selector.unwrap();
+        assert!(selector.contains_key("kubernetes.io/os"), "what its author wrote stays: {selector:?}");
+        assert!(!selector.contains_key(RACK) && !selector.contains_key("kubernetes.io/hostname"), "{selector:?}");
+        assert!(!made.metadata.annotations.unwrap().contains_key("rolegate.dev/pinned"));
+    }
+
+    /// A rack is given another name while a batch runs in it: a pod that is made again goes to its peers.
+    #[tokio::test]
+    async fn a_rack_of_another_name_is_still_that_of_the_pods_that_run_there() {
+        let (stage, _rolegate) = with_rack("room-renamed", "before", &["a"], 6).await;
+        let group = group("llm", 2, 1);
+        deploy(&stage, &group, &one_step(&group)).await;
+        stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
+        let nodes = Api::<Node>::all(stage.client.clone());
+        let renamed = Patch::Merge(json!({ "metadata": { "labels": { (RACK): "after" } } }));
+        nodes.patch("room-renamed-before-a", &PatchParams::default(), &renamed).await.unwrap();
+        let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+        let first = stored(&stage).await.swap_remove(0).metadata.name.unwrap();
+        stage.api::<ApiPod>().delete(&first, &DeleteParams::default().grace_period(0)).await.unwrap();
+        let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_ready();
+        stage.pods.until("the new one runs", |now| now.count_all(is_new) == 1).await;
+        stage.until_event("DomainLost", &["goes to after: no node is in before any more"]).await;
+    }
+
+    #[tokio::test]
+    async fn when_nothing_fits_a_batch_goes_all_the_same_where_it_is_asked_for() {
+        let stage = stage("room-release").await;
+        add_rack(&stage, "r1", &["a"], 1).await;
+        add_rack(&stage, "r2", &["a"], 2).await;
+        let _rolegate = stage.launch().start().await;
+        let group = group("llm", 2, 1);
+        let mut coordination = one_step(&group);
+        coordination["whenNoFit"] = json!("release");
+        deploy(&stage, &group, &coordination).await;
+        stage.pods.until("two run", |now| now.count_all(Pod::is_ready) == 2).await;
+        stage.pods.now(|now| {
+            assert_eq!(now.count_all(Pod::is_held), 0, "{now}");
+            let used: BTreeSet<_> = now.all().filter_map(|pod| rack_of(&stage, pod)).collect();
+            assert_eq!(used, ["r2".to_owned()].into());
+        });
+    }
 }

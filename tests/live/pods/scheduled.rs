@@ -68,146 +68,154 @@ async fn room_that_the_scheduler_keeps_for_a_pod_that_preempts_is_not_given_away
         .await;
 }
 
-#[tokio::test]
-async fn pods_that_never_preempt_wait_for_room_under_preempt_as_well() {
-    let stage = stage("room-never").await;
-    let never = priority_class(&stage, "never", 1000, "Never");
-    add(&stage, "r1", "a", 20, &json!({ "cpu": "4" })).await;
-    another(&stage, "other", 4, &json!({}), &[]).await;
-    stage.pods.until("it runs", |now| now.count_all(Pod::is_scheduled) == 1).await;
-    let _rolegate = stage.launch().start().await;
-    let mut template = asks(&json!({ "cpu": "1" }));
-    template["spec"]["priorityClassName"] = json!(never);
-    let group = group("llm", 1, 1).template(&template);
-    let mut coordination = one_step(&group);
-    coordination["whenNoFit"] = json!("preempt");
-    deploy(&stage, &group, &coordination).await;
-    until_no_room(&stage, &group).await;
-    nobody_goes(&stage, 2).await;
-    let told = stage.said(&["fit", "llm"]).await;
-    assert!(told.contains("no rack fits step 1") && !told.contains("gave way"), "{told}");
-    let why = "pods with preemptionPolicy Never take no other's place";
-    let explained = stage.said(&["explain", "group", "llm"]).await;
-    assert!(explained.contains(why), "{explained}");
-    stage.api::<ApiPod>().delete("other", &DeleteParams::default().grace_period(0)).await.unwrap();
-    stage.pods.until("the batch runs", |now| now.count_all(Pod::is_ready) == 2).await;
-}
+mod tier2 {
+    use super::*;
 
-/// It was asked to shrink, and has not yet; then it is asked to grow beyond its node, which will never be.
-#[tokio::test]
-async fn a_pod_that_is_resized_takes_what_it_has_and_not_what_it_can_never_get() {
-    let stage = stage("room-resized").await;
-    add(&stage, "r1", "a", 20, &json!({ "cpu": "4" })).await;
-    another(&stage, "other", 1, &json!({}), &[]).await;
-    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 1).await;
-    let pods = stage.api::<ApiPod>();
-    let has = async |cpu: u32, conditions: Value| {
-        let mut status = serde_json::to_value(pods.get("other").await.unwrap()).unwrap()["status"].take();
-        let mut all: Vec<_> = status["conditions"].as_array().unwrap().clone();
-        all.retain(|condition| condition["type"] != "PodResizePending");
-        all.extend(conditions.as_array().unwrap().iter().cloned());
-        let container = &mut status["containerStatuses"][0];
-        container["allocatedResources"] = json!({ "cpu": cpu.to_string() });
-        container["resources"] = json!({ "requests": { "cpu": cpu.to_string() } });
-        let status = json!({ "status": { "conditions": all, "containerStatuses": status["containerStatuses"] } });
-        pods.patch_status("other", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
-    };
-    has(3, json!([])).await;
-    let _rolegate = stage.launch().start().await;
-    let first = group("llm", 1, 1).template(&asks(&json!({ "cpu": "1" })));
-    deploy(&stage, &first, &one_step(&first)).await;
-    until_no_room(&stage, &first).await;
-    nobody_goes(&stage, 2).await;
-    // It has shrunk.
-    has(1, json!([])).await;
-    stage
-        .pods
-        .until("the batch runs", |now| now.count_all(|pod| pod.is_ready() && pod.name.starts_with("llm")) == 2)
-        .await;
-    // One processor is left, and that is what it takes for the scheduler, whatever it asks for.
-    let resize = json!({ "spec": { "containers": [{ "name": "main", "resources": { "requests": { "cpu": "3" }, "limits": { "cpu": "3" } } }] } });
-    stage.plane.must(
-        &[
-            "-n",
-            &stage.namespace,
-            "patch",
-            "pod",
-            "other",
-            "--subresource=resize",
-            "--type=strategic",
-            "-p",
-            &resize.to_string(),
-        ],
-        "",
-    );
-    let second = group("next", 1, 0).template(&asks(&json!({ "cpu": "1" })));
-    deploy(&stage, &second, &one_step(&group("next", 1, 1))).await;
-    until_no_room(&stage, &second).await;
-    has(1, json!([{ "type": "PodResizePending", "status": "True", "reason": "Infeasible" }])).await;
-    stage
-        .pods
-        .until("the next runs", |now| now.count_all(|pod| pod.is_ready() && pod.name.starts_with("next")) == 1)
-        .await;
-}
+    #[tokio::test]
+    async fn pods_that_never_preempt_wait_for_room_under_preempt_as_well() {
+        let stage = stage("room-never").await;
+        let never = priority_class(&stage, "never", 1000, "Never");
+        add(&stage, "r1", "a", 20, &json!({ "cpu": "4" })).await;
+        another(&stage, "other", 4, &json!({}), &[]).await;
+        stage.pods.until("it runs", |now| now.count_all(Pod::is_scheduled) == 1).await;
+        let _rolegate = stage.launch().start().await;
+        let mut template = asks(&json!({ "cpu": "1" }));
+        template["spec"]["priorityClassName"] = json!(never);
+        let group = group("llm", 1, 1).template(&template);
+        let mut coordination = one_step(&group);
+        coordination["whenNoFit"] = json!("preempt");
+        deploy(&stage, &group, &coordination).await;
+        until_no_room(&stage, &group).await;
+        nobody_goes(&stage, 2).await;
+        let told = stage.said(&["fit", "llm"]).await;
+        assert!(told.contains("no rack fits step 1") && !told.contains("gave way"), "{told}");
+        let why = "pods with preemptionPolicy Never take no other's place";
+        let explained = stage.said(&["explain", "group", "llm"]).await;
+        assert!(explained.contains(why), "{explained}");
+        stage.api::<ApiPod>().delete("other", &DeleteParams::default().grace_period(0)).await.unwrap();
+        stage.pods.until("the batch runs", |now| now.count_all(Pod::is_ready) == 2).await;
+    }
 
-/// Devices of a class behind an extended resource are in no node's allocatable, and the scheduler finds them all the same.
-#[tokio::test]
-async fn a_resource_that_no_node_has_keeps_no_batch_and_is_told() {
-    let stage = stage("room-unknown").await;
-    let device = "room-unknown.example.com/device";
-    add(&stage, "r1", "a", 1, &json!({})).await;
-    add(&stage, "r2", "a", 2, &json!({})).await;
-    let _rolegate = stage.launch().start().await;
-    let group = group("llm", 1, 1).template(&asks(&json!({ "cpu": "1", (device): "1" })));
-    stage.create(coordinated(&group, &one_step(&group))).await;
-    stage.create_sets(&group).await;
-    stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 2).await;
-    for pod in stored(&stage).await {
-        let selector = pod.spec.unwrap().node_selector.unwrap();
-        assert_eq!((selector[RACK].as_str(), selector.get("kubernetes.io/hostname")), ("r2", None), "{selector:?}");
+    /// It was asked to shrink, and has not yet; then it is asked to grow beyond its node, which will never be.
+    #[tokio::test]
+    async fn a_pod_that_is_resized_takes_what_it_has_and_not_what_it_can_never_get() {
+        let stage = stage("room-resized").await;
+        add(&stage, "r1", "a", 20, &json!({ "cpu": "4" })).await;
+        another(&stage, "other", 1, &json!({}), &[]).await;
+        stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 1).await;
+        let pods = stage.api::<ApiPod>();
+        let has = async |cpu: u32, conditions: Value| {
+            let mut status = serde_json::to_value(pods.get("other").await.unwrap()).unwrap()["status"].take();
+            let mut all: Vec<_> = status["conditions"].as_array().unwrap().clone();
+            all.retain(|condition| condition["type"] != "PodResizePending");
+            all.extend(conditions.as_array().unwrap().iter().cloned());
+            let container = &mut status["containerStatuses"][0];
+            container["allocatedResources"] = json!({ "cpu": cpu.to_string() });
+            container["resources"] = json!({ "requests": { "cpu": cpu.to_string() } });
+            let status = json!({ "status": { "conditions": all, "containerStatuses": status["containerStatuses"] } });
+            pods.patch_status("other", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+        };
+        has(3, json!([])).await;
+        let _rolegate = stage.launch().start().await;
+        let first = group("llm", 1, 1).template(&asks(&json!({ "cpu": "1" })));
+        deploy(&stage, &first, &one_step(&first)).await;
+        until_no_room(&stage, &first).await;
+        nobody_goes(&stage, 2).await;
+        // It has shrunk.
+        has(1, json!([])).await;
+        stage
+            .pods
+            .until("the batch runs", |now| now.count_all(|pod| pod.is_ready() && pod.name.starts_with("llm")) == 2)
+            .await;
+        // One processor is left, and that is what it takes for the scheduler, whatever it asks for.
+        let resize = json!({ "spec": { "containers": [{ "name": "main", "resources": { "requests": { "cpu": "3" }, "limits": { "cpu": "3" } } }] } });
+        stage.plane.must(
+            &[
+                "-n",
+                &stage.namespace,
+                "patch",
+                "pod",
+                "other",
+                "--subresource=resize",
+                "--type=strategic",
+                "-p",
+                &resize.to_string(),
+            ],
+            "",
+        );
+        let second = group("next", 1, 0).template(&asks(&json!({ "cpu": "1" })));
+        deploy(&stage, &second, &one_step(&group("next", 1, 1))).await;
+        until_no_room(&stage, &second).await;
+        has(1, json!([{ "type": "PodResizePending", "status": "True", "reason": "Infeasible" }])).await;
+        stage
+            .pods
+            .until("the next runs", |now| now.count_all(|pod| pod.is_ready() && pod.name.starts_with("next")) == 1)
+            .await;
     }
-    let told = stage.said(&["fit", "llm"]).await;
-    let what = format!(
-        "the scheduler looks at more than this answer: resource {device}, which no node has in its allocatable"
-    );
-    assert!(told.contains(&what) && !told.contains("0 of 0"), "{told}");
-    // Whoever hands it out need tell nobody.
-    let room = json!({ (device): "2" });
-    let status = Patch::Merge(json!({ "status": { "allocatable": room, "capacity": room } }));
-    let nodes = Api::<Node>::all(stage.client.clone());
-    nodes.patch_status(&format!("{}-r2-a", stage.namespace), &PatchParams::default(), &status).await.unwrap();
-    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 2).await;
-}
 
-/// A pool at zero: nobody has the label, and an autoscaler makes nodes for pods only that it can see.
-#[tokio::test]
-async fn where_no_node_has_the_label_a_batch_goes_without_a_domain_and_stays_together() {
-    let stage = stage("room-zero").await;
-    let key = "example.com/pool-at-zero";
-    let _rolegate = stage.launch().start().await;
-    let group = group("llm", 2, 1).template(&asks(&json!({ "cpu": "1" })));
-    let affinity = json!({ "topologyKey": key, "ratios": { "prefill": 2, "decode": 1 }, "batchMode": "Sequential" });
-    let coordination = json!({ "name": "pd", "whenNoFit": "release", "strategy": { "affinityScheduling": affinity } });
-    deploy(&stage, &group, &coordination).await;
-    stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
-    for pod in stored(&stage).await {
-        assert!(!pod.spec.unwrap().node_selector.unwrap_or_default().contains_key(key));
+    /// Devices of a class behind an extended resource are in no node's allocatable, and the scheduler finds them all the same.
+    #[tokio::test]
+    async fn a_resource_that_no_node_has_keeps_no_batch_and_is_told() {
+        let stage = stage("room-unknown").await;
+        let device = "room-unknown.example.com/device";
+        add(&stage, "r1", "a", 1, &json!({})).await;
+        add(&stage, "r2", "a", 2, &json!({})).await;
+        let _rolegate = stage.launch().start().await;
+        let group = group("llm", 1, 1).template(&asks(&json!({ "cpu": "1", (device): "1" })));
+        stage.create(coordinated(&group, &one_step(&group))).await;
+        stage.create_sets(&group).await;
+        stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 2).await;
+        for pod in stored(&stage).await {
+            let selector = pod.spec.unwrap().node_selector.unwrap();
+            assert_eq!((selector[RACK].as_str(), selector.get("kubernetes.io/hostname")), ("r2", None), "{selector:?}");
+        }
+        let told = stage.said(&["fit", "llm"]).await;
+        let what = format!(
+            "the scheduler looks at more than this answer: resource {device}, which no node has in its allocatable"
+        );
+        assert!(told.contains(&what) && !told.contains("0 of 0"), "{told}");
+        // Whoever hands it out need tell nobody.
+        let room = json!({ (device): "2" });
+        let status = Patch::Merge(json!({ "status": { "allocatable": room, "capacity": room } }));
+        let nodes = Api::<Node>::all(stage.client.clone());
+        nodes.patch_status(&format!("{}-r2-a", stage.namespace), &PatchParams::default(), &status).await.unwrap();
+        stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 2).await;
     }
-    stage.until_event("RoomUnknown", &[&format!("batch 1 goes without a place: no node has the label {key}")]).await;
-    let nodes = Api::<Node>::all(stage.client.clone());
-    for (number, room) in [("a", 2), ("b", 3)] {
-        let mut node = node(&format!("{}-{number}", stage.namespace), room, &stage.namespace);
-        node["metadata"]["labels"][key] = json!("pool");
-        nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+
+    /// A pool at zero: nobody has the label, and an autoscaler makes nodes for pods only that it can see.
+    #[tokio::test]
+    async fn where_no_node_has_the_label_a_batch_goes_without_a_domain_and_stays_together() {
+        let stage = stage("room-zero").await;
+        let key = "example.com/pool-at-zero";
+        let _rolegate = stage.launch().start().await;
+        let group = group("llm", 2, 1).template(&asks(&json!({ "cpu": "1" })));
+        let affinity =
+            json!({ "topologyKey": key, "ratios": { "prefill": 2, "decode": 1 }, "batchMode": "Sequential" });
+        let coordination =
+            json!({ "name": "pd", "whenNoFit": "release", "strategy": { "affinityScheduling": affinity } });
+        deploy(&stage, &group, &coordination).await;
+        stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
+        for pod in stored(&stage).await {
+            assert!(!pod.spec.unwrap().node_selector.unwrap_or_default().contains_key(key));
+        }
+        stage
+            .until_event("RoomUnknown", &[&format!("batch 1 goes without a place: no node has the label {key}")])
+            .await;
+        let nodes = Api::<Node>::all(stage.client.clone());
+        for (number, room) in [("a", 2), ("b", 3)] {
+            let mut node = node(&format!("{}-{number}", stage.namespace), room, &stage.namespace);
+            node["metadata"]["labels"][key] = json!("pool");
+            nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+        }
+        stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
+        let racks: BTreeSet<_> = stage.pods.now(|now| now.all().filter_map(|pod| pod.node.clone()).collect());
+        assert!(!racks.is_empty(), "{racks:?}");
+        // One that is made again goes to the domain in which the others are.
+        let first = stage.pods.now(|now| now.named("llm-decode-0").unwrap().uid.clone());
+        stage.api::<ApiPod>().delete("llm-decode-0", &DeleteParams::default().grace_period(0)).await.unwrap();
+        let again = |pod: &Pod| pod.name == "llm-decode-0" && pod.uid != first && pod.is_ready();
+        stage.pods.until("it runs again", |now| now.count_all(again) == 1 && now.count_all(Pod::is_ready) == 3).await;
+        let made = stage.api::<ApiPod>().get("llm-decode-0").await.unwrap();
+        assert_eq!(made.spec.unwrap().node_selector.unwrap()[key], "pool");
     }
-    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
-    let racks: BTreeSet<_> = stage.pods.now(|now| now.all().filter_map(|pod| pod.node.clone()).collect());
-    assert!(!racks.is_empty(), "{racks:?}");
-    // One that is made again goes to the domain in which the others are.
-    let first = stage.pods.now(|now| now.named("llm-decode-0").unwrap().uid.clone());
-    stage.api::<ApiPod>().delete("llm-decode-0", &DeleteParams::default().grace_period(0)).await.unwrap();
-    let again = |pod: &Pod| pod.name == "llm-decode-0" && pod.uid != first && pod.is_ready();
-    stage.pods.until("it runs again", |now| now.count_all(again) == 1 && now.count_all(Pod::is_ready) == 3).await;
-    let made = stage.api::<ApiPod>().get("llm-decode-0").await.unwrap();
-    assert_eq!(made.spec.unwrap().node_selector.unwrap()[key], "pool");
 }

@@ -89,32 +89,36 @@ async fn recorded_pods_are_accepted_with_what_they_are_given_and_given_nothing_t
     assert!(coordinated_pods >= 6, "{coordinated_pods}");
 }
 
-#[tokio::test]
-async fn the_longest_names_make_labels_that_fit() {
-    let (stage, _rolegate) = stage("long-names").await.serve().await;
-    let long = |letter: &str| letter.repeat(63);
-    let (group, role, coordination) = (long("g"), long("r"), long("c"));
-    let affinity = json!({ "topologyKey": HOST, "ratios": { role.as_str(): 2 } });
-    let strategy = json!({ "name": coordination, "strategy": { "affinityScheduling": affinity } });
-    let llm = Group::new(&group).role(&role, 4, 2);
-    stage.create(coordinated(&llm, &strategy)).await;
-    let mut batches = std::collections::BTreeSet::new();
-    for ordinal in 0..4 {
-        let set = "p".repeat(251);
-        let mut pod = llm.pod(&role, &format!("{set}-{ordinal}"), &stage.namespace);
-        let owner =
-            json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": set, "uid": "0", "controller": true });
-        pod["metadata"]["ownerReferences"] = json!([owner]);
-        let made = stage.post(CORE, "pods", &pod).await;
-        assert_eq!(made.code, 201, "{made:?}");
-        let labels = &made.body["metadata"]["labels"];
-        let batch = labels[BATCH].as_str().unwrap();
-        assert!(batch.len() == 63 && batch.starts_with("cccc"), "{batch}");
-        assert_eq!(labels["rolebasedgroup.workloads.x-k8s.io/name"], group);
-        assert_eq!(labels[&format!("coordination.workloads.x-k8s.io/{coordination}")], "member");
-        let near = &made.body["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-        assert!(near[0].to_string().contains(batch), "{near}");
-        batches.insert(batch.to_owned());
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_longest_names_make_labels_that_fit() {
+        let (stage, _rolegate) = stage("long-names").await.serve().await;
+        let long = |letter: &str| letter.repeat(63);
+        let (group, role, coordination) = (long("g"), long("r"), long("c"));
+        let affinity = json!({ "topologyKey": HOST, "ratios": { role.as_str(): 2 } });
+        let strategy = json!({ "name": coordination, "strategy": { "affinityScheduling": affinity } });
+        let llm = Group::new(&group).role(&role, 4, 2);
+        stage.create(coordinated(&llm, &strategy)).await;
+        let mut batches = std::collections::BTreeSet::new();
+        for ordinal in 0..4 {
+            let set = "p".repeat(251);
+            let mut pod = llm.pod(&role, &format!("{set}-{ordinal}"), &stage.namespace);
+            let owner =
+                json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": set, "uid": "0", "controller": true });
+            pod["metadata"]["ownerReferences"] = json!([owner]);
+            let made = stage.post(CORE, "pods", &pod).await;
+            assert_eq!(made.code, 201, "{made:?}");
+            let labels = &made.body["metadata"]["labels"];
+            let batch = labels[BATCH].as_str().unwrap();
+            assert!(batch.len() == 63 && batch.starts_with("cccc"), "{batch}");
+            assert_eq!(labels["rolebasedgroup.workloads.x-k8s.io/name"], group);
+            assert_eq!(labels[&format!("coordination.workloads.x-k8s.io/{coordination}")], "member");
+            let near = &made.body["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+            assert!(near[0].to_string().contains(batch), "{near}");
+            batches.insert(batch.to_owned());
+        }
+        assert_eq!(batches.len(), 2);
     }
-    assert_eq!(batches.len(), 2);
 }

@@ -16,16 +16,6 @@ async fn what_is_installed_works_as_kubernetes_1_34() {
     works_as("1.34").await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_installed_works_as_kubernetes_1_35() {
-    works_as("1.35").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_is_installed_works_as_kubernetes_1_36() {
-    works_as("1.36").await;
-}
-
 async fn works_as(version: &'static str) {
     let plane = ControlPlane::own(move || ControlPlane::emulating(version)).await;
     every_part_is_accepted(&plane, version);
@@ -83,5 +73,19 @@ async fn a_hold_stays_closed(plane: &ControlPlane) {
             }
         })
         .await;
+    }
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_installed_works_as_kubernetes_1_35() {
+        works_as("1.35").await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_is_installed_works_as_kubernetes_1_36() {
+        works_as("1.36").await;
     }
 }

@@ -90,41 +90,6 @@ async fn until_both(scene: &Scene) -> BTreeMap<String, u64> {
     .await
 }
 
-#[tokio::test]
-async fn a_leader_that_dies_between_release_and_binding_leaves_no_buffer_and_the_next_one_makes_none() {
-    let stage = stage("provision-buffers-leader").await;
-    define_buffers(&stage);
-    let first = launch(&stage).start().await;
-    let scene = Scene::gated(stage, racks(&[]), &json!({ "by": "CapacityBuffer" })).await;
-    until_both(&scene).await;
-    for number in 0..3 {
-        add_node(&scene, number).await;
-    }
-    scene.stage.pods.until("the first pod goes", |now| now.count_all(Pod::is_released) > 0).await;
-    first.kill().await;
-    let _second = launch(&scene.stage).start().await;
-    scene.stage.pods.until("all go", |now| now.count_all(Pod::is_released) == 15).await;
-    let buffers = buffers_of(&scene.stage);
-    until_found("no buffer", async || replicas(&buffers).await.unwrap(), BTreeMap::is_empty).await;
-    scene.until_none_is_left().await;
-    scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_scheduled), 0, "{now}"));
-    scene.lift_other_gates().await;
-    scene.until_ready(1).await;
-    assert_eq!((scene.made("capacitybuffers"), scene.made("podtemplates")), (2, 2));
-}
-
-#[tokio::test]
-async fn by_a_kind_that_is_not_served_nothing_is_asked_for_and_that_is_said() {
-    // No other test defines them here.
-    let plane = ControlPlane::own(|| ControlPlane::start_with_groups("kwok", &["--audit"])).await;
-    let stage = Stage::on(plane, "provision-unserved").await;
-    let _rolegate = launch(&stage).start().await;
-    let scene = Scene::new(stage, 1, racks(&[]), &json!({ "by": "CapacityBuffer" })).await;
-    let said = "the API server serves no CapacityBuffer";
-    scene.statuses.until("it is said", |status| status.0.to_string().contains(said)).await;
-    assert_eq!(scene.made("podtemplates"), 0);
-}
-
 async fn add_node(scene: &Scene, number: u32) {
     let namespace = &scene.stage.namespace;
     let mut node = node(&format!("{namespace}-buffered-{number}"), 5, namespace);
@@ -187,4 +152,43 @@ async fn a_stolen_token_asks_for_no_nodes() {
     })
     .await;
     theirs.delete("of-group", &DeleteParams::default()).await.unwrap();
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_leader_that_dies_between_release_and_binding_leaves_no_buffer_and_the_next_one_makes_none() {
+        let stage = stage("provision-buffers-leader").await;
+        define_buffers(&stage);
+        let first = launch(&stage).start().await;
+        let scene = Scene::gated(stage, racks(&[]), &json!({ "by": "CapacityBuffer" })).await;
+        until_both(&scene).await;
+        for number in 0..3 {
+            add_node(&scene, number).await;
+        }
+        scene.stage.pods.until("the first pod goes", |now| now.count_all(Pod::is_released) > 0).await;
+        first.kill().await;
+        let _second = launch(&scene.stage).start().await;
+        scene.stage.pods.until("all go", |now| now.count_all(Pod::is_released) == 15).await;
+        let buffers = buffers_of(&scene.stage);
+        until_found("no buffer", async || replicas(&buffers).await.unwrap(), BTreeMap::is_empty).await;
+        scene.until_none_is_left().await;
+        scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_scheduled), 0, "{now}"));
+        scene.lift_other_gates().await;
+        scene.until_ready(1).await;
+        assert_eq!((scene.made("capacitybuffers"), scene.made("podtemplates")), (2, 2));
+    }
+
+    #[tokio::test]
+    async fn by_a_kind_that_is_not_served_nothing_is_asked_for_and_that_is_said() {
+        // No other test defines them here.
+        let plane = ControlPlane::own(|| ControlPlane::start_with_groups("kwok", &["--audit"])).await;
+        let stage = Stage::on(plane, "provision-unserved").await;
+        let _rolegate = launch(&stage).start().await;
+        let scene = Scene::new(stage, 1, racks(&[]), &json!({ "by": "CapacityBuffer" })).await;
+        let said = "the API server serves no CapacityBuffer";
+        scene.statuses.until("it is said", |status| status.0.to_string().contains(said)).await;
+        assert_eq!(scene.made("podtemplates"), 0);
+    }
 }

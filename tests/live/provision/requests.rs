@@ -33,20 +33,6 @@ async fn nodes_come_for_one_whole_segment_after_the_other_and_nothing_is_left_of
     });
 }
 
-#[tokio::test]
-async fn that_nodes_are_promised_lets_no_pod_go_before_the_last_of_them_is_there() {
-    let stage = stage("provision-late").await;
-    let _rolegate = launch(&stage).start().await;
-    let mut cloud = racks(&["r1"]);
-    cloud.late = Duration::from_secs(4);
-    let scene = Scene::new(stage, 1, cloud, &json!({})).await;
-    scene.autoscaler.until_said("Provisioned=True/CapacityIsProvisioned").await;
-    let is_held = |now: &View| now.count_all(Pod::is_held) == 15;
-    scene.stage.pods.always(Duration::from_secs(2), "all are held", is_held).await;
-    scene.until_ready(1).await;
-    scene.none_went_in_part();
-}
-
 /// A group whose nodes are asked for in vain, and the templates of its request.
 async fn templates(stage: Stage) -> (Scene, Vec<Value>) {
     let mut cloud = racks(&["r1"]);
@@ -56,32 +42,6 @@ async fn templates(stage: Stage) -> (Scene, Vec<Value>) {
     let all = scene.stage.api::<PodTemplate>().list(&ListParams::default()).await.unwrap().items;
     assert_eq!(all.len(), 2);
     (scene, all.into_iter().map(|one| serde_json::to_value(one.template).unwrap()).collect())
-}
-
-#[tokio::test]
-async fn templates_of_a_request_carry_what_is_scheduled_by_and_nothing_that_runs() {
-    let stage = stage("provision-templates").await;
-    let _rolegate = launch(&stage).start().await;
-    let (scene, templates) = templates(stage).await;
-    for spec in templates.iter().map(|template| &template["spec"]) {
-        assert_eq!(spec["nodeSelector"]["rolegate.dev/stage"], scene.stage.namespace, "{spec}");
-        assert!(spec.to_string().contains(RACK), "{spec}");
-        for container in spec["containers"].as_array().unwrap() {
-            let carried: BTreeSet<_> = container.as_object().unwrap().keys().map(String::as_str).collect();
-            let known = [
-                "image",
-                "name",
-                "ports",
-                "resources",
-                "imagePullPolicy",
-                "terminationMessagePath",
-                "terminationMessagePolicy",
-            ];
-            assert!(carried.iter().all(|field| known.contains(field)), "{container}");
-        }
-        let gates = spec["schedulingGates"].as_array().into_iter().flatten().count();
-        assert_eq!(gates, 0, "what is gated is demand nowhere: {spec}");
-    }
 }
 
 #[tokio::test]
@@ -110,70 +70,115 @@ async fn pods_of_a_template_attract_each_other_and_are_not_held_when_an_autoscal
     }
 }
 
-#[tokio::test]
-async fn a_class_that_only_checks_is_told_of_nodes_that_come_from_elsewhere() {
-    let stage = stage("provision-check").await;
-    let _rolegate = launch(&stage).start().await;
-    let scene = Scene::new(stage, 1, racks(&["r1"]), &json!({ "class": CHECK })).await;
-    scene.autoscaler.until_said("Provisioned=False/CapacityIsNotFound").await;
-    for number in 0..3 {
-        let mut node = node(&format!("{}-r1-own{number}", scene.stage.namespace), 5, &scene.stage.namespace);
-        node["metadata"]["labels"][RACK] = json!(label(&scene.stage.namespace, "r1"));
-        scene.stage.create_node(node).await;
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn that_nodes_are_promised_lets_no_pod_go_before_the_last_of_them_is_there() {
+        let stage = stage("provision-late").await;
+        let _rolegate = launch(&stage).start().await;
+        let mut cloud = racks(&["r1"]);
+        cloud.late = Duration::from_secs(4);
+        let scene = Scene::new(stage, 1, cloud, &json!({})).await;
+        scene.autoscaler.until_said("Provisioned=True/CapacityIsProvisioned").await;
+        let is_held = |now: &View| now.count_all(Pod::is_held) == 15;
+        scene.stage.pods.always(Duration::from_secs(2), "all are held", is_held).await;
+        scene.until_ready(1).await;
+        scene.none_went_in_part();
     }
-    scene.until_ready(1).await;
-    scene.until_none_is_left().await;
-}
 
-#[tokio::test]
-async fn nothing_is_asked_for_where_it_is_not_allowed() {
-    let stage = stage("provision-unallowed").await;
-    let _rolegate = stage.launch().start().await;
-    let scene = Scene::new(stage, 1, racks(&["r1"]), &json!({})).await;
-    scene.statuses.until("it waits", |status| status.reason() == "NoRoom").await;
-    always(Duration::from_secs(3), "nothing is asked for", async || {
-        let found = scene.requests().await;
-        if found.is_empty() { Ok(()) } else { Err(format!("{found:?}")) }
-    })
-    .await;
-    let said = "no nodes are requested, since rolegate runs without `--allow provision`";
-    scene.statuses.until("it is said", |status| status.0.to_string().contains(said)).await;
-    let written = Account::of(&scene.stage).counts();
-    let asked = written.keys().filter(|what| what.contains("provisioningrequests") || what.contains("podtemplates"));
-    assert_eq!(asked.count(), 0, "{written:?}");
-}
-
-#[tokio::test]
-async fn whoever_may_not_ask_for_nodes_may_not_have_rolegate_ask_for_them() {
-    use crate::policies::cluster::client_as;
-    let stage = stage("provision-rights").await;
-    let _rolegate = launch(&stage).start().await;
-    let user = "author-without-requests";
-    let role = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-        "metadata": { "name": "author", "namespace": stage.namespace },
-        "rules": [{ "apiGroups": ["rolegate.dev"], "resources": ["rolecoordinations"], "verbs": ["*"] }],
-    });
-    stage.plane.must(&["create", "-f", "-"], &role.to_string());
-    stage.plane.must(
-        &["-n", &stage.namespace, "create", "rolebinding", "author", "--role=author", &format!("--user={user}")],
-        "",
-    );
-    let client = client_as(&stage.plane, user).await;
-    let kind = kube::core::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(
-        "rolegate.dev",
-        "v1alpha1",
-        "RoleCoordination",
-    ));
-    let api: Api<kube::api::DynamicObject> = Api::namespaced_with(client, &stage.namespace, &kind);
-    let group = Group::new("pd").role("prefill", 10, 10).role("decode", 5, 5);
-    let refused = eventually(PATIENT, "an answer of rolegate", async || {
-        match api.create(&PostParams::default(), &typed(coordination(&group, &json!({})))).await {
-            Err(kube::Error::Api(status)) if status.message.contains("rolebindings") => Err(status.message),
-            Err(error) => Ok(error.to_string()),
-            Ok(_) => Ok("taken".to_owned()),
+    #[tokio::test]
+    async fn templates_of_a_request_carry_what_is_scheduled_by_and_nothing_that_runs() {
+        let stage = stage("provision-templates").await;
+        let _rolegate = launch(&stage).start().await;
+        let (scene, templates) = templates(stage).await;
+        for spec in templates.iter().map(|template| &template["spec"]) {
+            assert_eq!(spec["nodeSelector"]["rolegate.dev/stage"], scene.stage.namespace, "{spec}");
+            assert!(spec.to_string().contains(RACK), "{spec}");
+            for container in spec["containers"].as_array().unwrap() {
+                let carried: BTreeSet<_> = container.as_object().unwrap().keys().map(String::as_str).collect();
+                let known = [
+                    "image",
+                    "name",
+                    "ports",
+                    "resources",
+                    "imagePullPolicy",
+                    "terminationMessagePath",
+                    "terminationMessagePolicy",
+                ];
+                assert!(carried.iter().all(|field| known.contains(field)), "{container}");
+            }
+            let gates = spec["schedulingGates"].as_array().into_iter().flatten().count();
+            assert_eq!(gates, 0, "what is gated is demand nowhere: {spec}");
         }
-    })
-    .await;
-    assert!(refused.contains("provisioningrequests"), "{refused}");
+    }
+
+    #[tokio::test]
+    async fn a_class_that_only_checks_is_told_of_nodes_that_come_from_elsewhere() {
+        let stage = stage("provision-check").await;
+        let _rolegate = launch(&stage).start().await;
+        let scene = Scene::new(stage, 1, racks(&["r1"]), &json!({ "class": CHECK })).await;
+        scene.autoscaler.until_said("Provisioned=False/CapacityIsNotFound").await;
+        for number in 0..3 {
+            let mut node = node(&format!("{}-r1-own{number}", scene.stage.namespace), 5, &scene.stage.namespace);
+            node["metadata"]["labels"][RACK] = json!(label(&scene.stage.namespace, "r1"));
+            scene.stage.create_node(node).await;
+        }
+        scene.until_ready(1).await;
+        scene.until_none_is_left().await;
+    }
+
+    #[tokio::test]
+    async fn nothing_is_asked_for_where_it_is_not_allowed() {
+        let stage = stage("provision-unallowed").await;
+        let _rolegate = stage.launch().start().await;
+        let scene = Scene::new(stage, 1, racks(&["r1"]), &json!({})).await;
+        scene.statuses.until("it waits", |status| status.reason() == "NoRoom").await;
+        always(Duration::from_secs(3), "nothing is asked for", async || {
+            let found = scene.requests().await;
+            if found.is_empty() { Ok(()) } else { Err(format!("{found:?}")) }
+        })
+        .await;
+        let said = "no nodes are requested, since rolegate runs without `--allow provision`";
+        scene.statuses.until("it is said", |status| status.0.to_string().contains(said)).await;
+        let written = Account::of(&scene.stage).counts();
+        let asked =
+            written.keys().filter(|what| what.contains("provisioningrequests") || what.contains("podtemplates"));
+        assert_eq!(asked.count(), 0, "{written:?}");
+    }
+
+    #[tokio::test]
+    async fn whoever_may_not_ask_for_nodes_may_not_have_rolegate_ask_for_them() {
+        use crate::policies::cluster::client_as;
+        let stage = stage("provision-rights").await;
+        let _rolegate = launch(&stage).start().await;
+        let user = "author-without-requests";
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": { "name": "author", "namespace": stage.namespace },
+            "rules": [{ "apiGroups": ["rolegate.dev"], "resources": ["rolecoordinations"], "verbs": ["*"] }],
+        });
+        stage.plane.must(&["create", "-f", "-"], &role.to_string());
+        stage.plane.must(
+            &["-n", &stage.namespace, "create", "rolebinding", "author", "--role=author", &format!("--user={user}")],
+            "",
+        );
+        let client = client_as(&stage.plane, user).await;
+        let kind = kube::core::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(
+            "rolegate.dev",
+            "v1alpha1",
+            "RoleCoordination",
+        ));
+        let api: Api<kube::api::DynamicObject> = Api::namespaced_with(client, &stage.namespace, &kind);
+        let group = Group::new("pd").role("prefill", 10, 10).role("decode", 5, 5);
+        let refused = eventually(PATIENT, "an answer of rolegate", async || {
+            match api.create(&PostParams::default(), &typed(coordination(&group, &json!({})))).await {
+                Err(kube::Error::Api(status)) if status.message.contains("rolebindings") => Err(status.message),
+                Err(error) => Ok(error.to_string()),
+                Ok(_) => Ok("taken".to_owned()),
+            }
+        })
+        .await;
+        assert!(refused.contains("provisioningrequests"), "{refused}");
+    }
 }

@@ -52,36 +52,6 @@ async fn while_every_segment_looks_broken_nothing_is_deleted_and_they_come_back_
 }
 
 #[tokio::test]
-async fn a_person_has_the_segments_made_anew_all_the_same_one_after_the_other() {
-    let (_rolegate, scene) = three_segments("recovery-resumed").await;
-    ready(&scene, &DECODES, false).await;
-    scene.statuses.until("it is paused", is_paused).await;
-    let said = scene.stage.said(&["resume", "llm"]).await;
-    assert!(said.contains("/llm goes on (RecoveryPaused)"), "{said}");
-    let status = scene.until_recovered(&[0, 1, 2], 1).await;
-    scene.made_anew(&[0, 1, 2]);
-    assert!(status.condition("RecoveryPaused").is_empty(), "{status}");
-    let two = |status: &Status| {
-        let all = status.0["recoveries"].as_array();
-        let under_way = |entry: &&Value| entry["phase"] == "Recreating" || entry["phase"] == "Releasing";
-        all.is_some_and(|all| all.iter().filter(under_way).count() > 1)
-    };
-    assert!(!scene.statuses.all().iter().any(two), "one at a time");
-    assert_eq!(scene.stage.said(&["resume", "llm"]).await, "no group waits\n");
-}
-
-#[tokio::test]
-async fn two_segments_that_lose_a_pod_are_made_anew_one_after_the_other() {
-    let (_rolegate, scene) = two_segments("recovery-in-turn", &recreate()).await;
-    scene.delete("llm-decode-0").await;
-    scene.delete("llm-decode-1").await;
-    let waits = |status: &Status| status.0["summary"]["message"].to_string().contains("`maxConcurrent: 1`");
-    scene.statuses.until("the second waits", waits).await;
-    scene.until_recovered(&[0, 1], 1).await;
-    scene.made_anew(&[0, 1]);
-}
-
-#[tokio::test]
 async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted() {
     let stage = Stage::new("recovery-silent").await;
     stage.add_node("a", 3).await;
@@ -134,4 +104,38 @@ async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted
     }
     scene.until_recovered(&[0], 1).await;
     scene.made_anew(&[0]);
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_person_has_the_segments_made_anew_all_the_same_one_after_the_other() {
+        let (_rolegate, scene) = three_segments("recovery-resumed").await;
+        ready(&scene, &DECODES, false).await;
+        scene.statuses.until("it is paused", is_paused).await;
+        let said = scene.stage.said(&["resume", "llm"]).await;
+        assert!(said.contains("/llm goes on (RecoveryPaused)"), "{said}");
+        let status = scene.until_recovered(&[0, 1, 2], 1).await;
+        scene.made_anew(&[0, 1, 2]);
+        assert!(status.condition("RecoveryPaused").is_empty(), "{status}");
+        let two = |status: &Status| {
+            let all = status.0["recoveries"].as_array();
+            let under_way = |entry: &&Value| entry["phase"] == "Recreating" || entry["phase"] == "Releasing";
+            all.is_some_and(|all| all.iter().filter(under_way).count() > 1)
+        };
+        assert!(!scene.statuses.all().iter().any(two), "one at a time");
+        assert_eq!(scene.stage.said(&["resume", "llm"]).await, "no group waits\n");
+    }
+
+    #[tokio::test]
+    async fn two_segments_that_lose_a_pod_are_made_anew_one_after_the_other() {
+        let (_rolegate, scene) = two_segments("recovery-in-turn", &recreate()).await;
+        scene.delete("llm-decode-0").await;
+        scene.delete("llm-decode-1").await;
+        let waits = |status: &Status| status.0["summary"]["message"].to_string().contains("`maxConcurrent: 1`");
+        scene.statuses.until("the second waits", waits).await;
+        scene.until_recovered(&[0, 1], 1).await;
+        scene.made_anew(&[0, 1]);
+    }
 }

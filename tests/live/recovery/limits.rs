@@ -34,64 +34,70 @@ async fn a_segment_is_made_anew_so_often_and_then_left_until_all_its_pods_are_re
     rolegate.until_metric(r#"rolegate_recoveries{state="Exhausted"}"#, 0).await;
 }
 
-#[tokio::test]
-async fn a_rollout_takes_its_pods_one_by_one_and_nothing_is_recovered() {
-    let (_rolegate, scene) = two_segments("recovery-rollout", &recreate()).await;
-    let edit = json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "1" } } } } });
-    let sets = scene.stage.api::<StatefulSet>();
-    for role in ["prefill", "decode"] {
-        sets.patch(&scene.group.set_name(role), &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_rollout_takes_its_pods_one_by_one_and_nothing_is_recovered() {
+        let (_rolegate, scene) = two_segments("recovery-rollout", &recreate()).await;
+        let edit = json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "1" } } } } });
+        let sets = scene.stage.api::<StatefulSet>();
+        for role in ["prefill", "decode"] {
+            sets.patch(&scene.group.set_name(role), &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
+        }
+        let renewed = |pod: &Pod| pod.is_ready() && pod.annotations.get("edited").is_some_and(|edited| edited == "1");
+        scene.stage.pods.until("all are new", |now| now.count_all(renewed) == 6).await;
+        let known = |status: &crate::common::status::Status| {
+            status.0["coordinationState"][0]["completeBatches"] == json!("0-1") && status.ready().starts_with("True")
+        };
+        let status = scene.statuses.until("all are complete again", known).await;
+        assert!(status.0["recoveries"].is_null(), "{status}");
+        let born = scene.stage.pods.events().into_iter().skip(scene.from).filter(|event| event.step == Step::Born);
+        assert_eq!(born.count(), 6, "each was made anew once");
     }
-    let renewed = |pod: &Pod| pod.is_ready() && pod.annotations.get("edited").is_some_and(|edited| edited == "1");
-    scene.stage.pods.until("all are new", |now| now.count_all(renewed) == 6).await;
-    let known = |status: &crate::common::status::Status| {
-        status.0["coordinationState"][0]["completeBatches"] == json!("0-1") && status.ready().starts_with("True")
-    };
-    let status = scene.statuses.until("all are complete again", known).await;
-    assert!(status.0["recoveries"].is_null(), "{status}");
-    let born = scene.stage.pods.events().into_iter().skip(scene.from).filter(|event| event.step == Step::Born);
-    assert_eq!(born.count(), 6, "each was made anew once");
-}
 
-#[tokio::test]
-async fn a_scale_in_loses_nothing() {
-    let stage = Stage::new("recovery-scale-in").await.with_room(12).await;
-    let _rolegate = launch(&stage).start().await;
-    let scene = Scene::of(stage, group(6, 3), &recreate()).await;
-    // The workloads first: their pods go before the group says so, and in the middle of the last two segments.
-    scene.stage.scale_set(&scene.group, "prefill", 3).await;
-    scene.stage.pods.until("they are gone", |now| now.count("prefill", |_| true) == 3).await;
-    scene.stage.scale(&group(3, 2)).await;
-    scene.stage.pods.until("those as well", |now| now.count_all(|_| true) == 5).await;
-    always(Duration::from_secs(3), "the others stay", async || {
-        let now = uids(&scene.stage);
-        let is_first = now.iter().all(|(name, uid)| scene.first.get(name) == Some(uid));
-        if is_first { Ok(()) } else { Err(format!("{now:?}")) }
-    })
-    .await;
-    let status =
-        scene.statuses.until("it is ready", |status| status.ready() == "True AllReplicasReady: 5/5 pods ready").await;
-    assert!(status.0["recoveries"].is_null(), "{status}");
-}
+    #[tokio::test]
+    async fn a_scale_in_loses_nothing() {
+        let stage = Stage::new("recovery-scale-in").await.with_room(12).await;
+        let _rolegate = launch(&stage).start().await;
+        let scene = Scene::of(stage, group(6, 3), &recreate()).await;
+        // The workloads first: their pods go before the group says so, and in the middle of the last two segments.
+        scene.stage.scale_set(&scene.group, "prefill", 3).await;
+        scene.stage.pods.until("they are gone", |now| now.count("prefill", |_| true) == 3).await;
+        scene.stage.scale(&group(3, 2)).await;
+        scene.stage.pods.until("those as well", |now| now.count_all(|_| true) == 5).await;
+        always(Duration::from_secs(3), "the others stay", async || {
+            let now = uids(&scene.stage);
+            let is_first = now.iter().all(|(name, uid)| scene.first.get(name) == Some(uid));
+            if is_first { Ok(()) } else { Err(format!("{now:?}")) }
+        })
+        .await;
+        let status = scene
+            .statuses
+            .until("it is ready", |status| status.ready() == "True AllReplicasReady: 5/5 pods ready")
+            .await;
+        assert!(status.0["recoveries"].is_null(), "{status}");
+    }
 
-#[tokio::test]
-async fn a_rolegate_that_may_not_recover_says_so_and_lets_the_pods_come_back_one_by_one() {
-    let (stage, _rolegate) = Stage::new("recovery-off").await.with_room(12).await.serve().await;
-    let group = group(4, 2);
-    let statuses = stage.statuses(&group);
-    let object = super::scene::object(&group, &recreate());
-    stage.groups().create(&kube::api::PostParams::default(), &crate::common::stage::typed(object)).await.unwrap();
-    stage.create_sets(&group).await;
-    let off = "the recovery of coordination \"segments\" has no effect: rolegate runs without `--allow recovery`";
-    statuses.until("it is said", |status| status.progressing().contains(off)).await;
-    let first = uids(&stage);
-    let pods = stage.api::<ApiPod>();
-    pods.delete("llm-decode-0", &kube::api::DeleteParams::default()).await.unwrap();
-    let back = |now: &crate::common::pods::View| {
-        now.named("llm-decode-0").is_some_and(|pod| pod.is_ready() && pod.uid != first["llm-decode-0"])
-    };
-    stage.pods.until("it is back", back).await;
-    let now = uids(&stage);
-    assert_eq!(now.iter().filter(|(name, uid)| first.get(*name) != Some(uid)).count(), 1, "{now:?}");
-    stage.until_event("RecoveryOff", &[]).await;
+    #[tokio::test]
+    async fn a_rolegate_that_may_not_recover_says_so_and_lets_the_pods_come_back_one_by_one() {
+        let (stage, _rolegate) = Stage::new("recovery-off").await.with_room(12).await.serve().await;
+        let group = group(4, 2);
+        let statuses = stage.statuses(&group);
+        let object = crate::recovery::scene::object(&group, &recreate());
+        stage.groups().create(&kube::api::PostParams::default(), &crate::common::stage::typed(object)).await.unwrap();
+        stage.create_sets(&group).await;
+        let off = "the recovery of coordination \"segments\" has no effect: rolegate runs without `--allow recovery`";
+        statuses.until("it is said", |status| status.progressing().contains(off)).await;
+        let first = uids(&stage);
+        let pods = stage.api::<ApiPod>();
+        pods.delete("llm-decode-0", &kube::api::DeleteParams::default()).await.unwrap();
+        let back = |now: &crate::common::pods::View| {
+            now.named("llm-decode-0").is_some_and(|pod| pod.is_ready() && pod.uid != first["llm-decode-0"])
+        };
+        stage.pods.until("it is back", back).await;
+        let now = uids(&stage);
+        assert_eq!(now.iter().filter(|(name, uid)| first.get(*name) != Some(uid)).count(), 1, "{now:?}");
+        stage.until_event("RecoveryOff", &[]).await;
+    }
 }

@@ -31,24 +31,6 @@ async fn a_segment_that_loses_a_pod_is_made_anew_as_a_whole_and_the_others_stay(
     assert!(events.contains(begins) && events.contains("BatchRecovered: segment 1 is complete again"), "{events}");
 }
 
-#[tokio::test]
-async fn what_a_container_said_last_is_kept() {
-    let (_rolegate, scene) = two_segments("recovery-failed", &recreate()).await;
-    let ended = json!({ "exitCode": 137, "reason": "OOMKilled", "message": "lost the peer", "startedAt": null });
-    let container = json!({
-        "name": "main", "image": "x", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": ended },
-    });
-    let failed = json!({ "status": { "phase": "Failed", "containerStatuses": [container] } });
-    let pods = scene.stage.api::<ApiPod>();
-    pods.patch_status("llm-prefill-3", &PatchParams::default(), &Patch::Merge(failed)).await.unwrap();
-    let status = scene.until_recovered(&[1], 1).await;
-    scene.made_anew(&[1]);
-    let entry = recovery(&status, 1).unwrap();
-    let lost = &entry["lost"];
-    assert_eq!((&entry["reason"], &lost["exitCode"]), (&json!("PodFailed"), &json!(137)), "{entry}");
-    assert_eq!((&lost["reason"], &lost["message"]), (&json!("OOMKilled"), &json!("lost the peer")), "{entry}");
-}
-
 /// Two segments, of which the first is on node `a`, for there was no other yet.
 async fn on_two_nodes(namespace: &str) -> (Rolegate, Scene) {
     let stage = Stage::new(namespace).await;
@@ -78,15 +60,6 @@ async fn segments_on_a_node_that_is_gone_come_back_elsewhere() {
 }
 
 #[tokio::test]
-async fn the_segments_of_a_node_that_is_drained_come_back_elsewhere() {
-    let (_rolegate, scene) = on_two_nodes("recovery-drained").await;
-    scene.stage.plane.must(&["drain", "recovery-drained-a", "--timeout=60s"], "");
-    let status = scene.until_recovered(&[0], 1).await;
-    scene.made_anew(&[0]);
-    assert_eq!(recovery(&status, 0).unwrap()["reason"], json!("PodEvicted"));
-}
-
-#[tokio::test]
 async fn a_replica_that_is_not_ready_for_too_long_is_lost_and_no_sooner() {
     let unready_for = json!({ "policy": "Recreate", "unreadyFor": "3s" });
     let (_rolegate, scene) = two_segments("recovery-unready", &unready_for).await;
@@ -112,16 +85,47 @@ async fn a_replica_that_is_not_ready_for_too_long_is_lost_and_no_sooner() {
     assert_eq!(recovery(&status, 1).unwrap()["reason"], json!("NotReady"));
 }
 
-#[tokio::test]
-async fn two_segments_are_made_anew_at_once_also_the_last_which_is_partial() {
-    let stage = Stage::new("recovery-two").await.with_room(12).await;
-    let _rolegate = launch(&stage).flag("max-recoveries", "2").start().await;
-    // The third segment has one prefill and one decode.
-    let at_once = json!({ "policy": "Recreate", "maxConcurrent": 2 });
-    let scene = Scene::of(stage, group(5, 3), &at_once).await;
-    scene.delete("llm-decode-0").await;
-    scene.delete("llm-prefill-4").await;
-    scene.until_recovered(&[0, 2], 1).await;
-    scene.made_anew(&[0, 2]);
-    scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 8, "{now}"));
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_container_said_last_is_kept() {
+        let (_rolegate, scene) = two_segments("recovery-failed", &recreate()).await;
+        let ended = json!({ "exitCode": 137, "reason": "OOMKilled", "message": "lost the peer", "startedAt": null });
+        let container = json!({
+            "name": "main", "image": "x", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": ended },
+        });
+        let failed = json!({ "status": { "phase": "Failed", "containerStatuses": [container] } });
+        let pods = scene.stage.api::<ApiPod>();
+        pods.patch_status("llm-prefill-3", &PatchParams::default(), &Patch::Merge(failed)).await.unwrap();
+        let status = scene.until_recovered(&[1], 1).await;
+        scene.made_anew(&[1]);
+        let entry = recovery(&status, 1).unwrap();
+        let lost = &entry["lost"];
+        assert_eq!((&entry["reason"], &lost["exitCode"]), (&json!("PodFailed"), &json!(137)), "{entry}");
+        assert_eq!((&lost["reason"], &lost["message"]), (&json!("OOMKilled"), &json!("lost the peer")), "{entry}");
+    }
+
+    #[tokio::test]
+    async fn the_segments_of_a_node_that_is_drained_come_back_elsewhere() {
+        let (_rolegate, scene) = on_two_nodes("recovery-drained").await;
+        scene.stage.plane.must(&["drain", "recovery-drained-a", "--timeout=60s"], "");
+        let status = scene.until_recovered(&[0], 1).await;
+        scene.made_anew(&[0]);
+        assert_eq!(recovery(&status, 0).unwrap()["reason"], json!("PodEvicted"));
+    }
+
+    #[tokio::test]
+    async fn two_segments_are_made_anew_at_once_also_the_last_which_is_partial() {
+        let stage = Stage::new("recovery-two").await.with_room(12).await;
+        let _rolegate = launch(&stage).flag("max-recoveries", "2").start().await;
+        // The third segment has one prefill and one decode.
+        let at_once = json!({ "policy": "Recreate", "maxConcurrent": 2 });
+        let scene = Scene::of(stage, group(5, 3), &at_once).await;
+        scene.delete("llm-decode-0").await;
+        scene.delete("llm-prefill-4").await;
+        scene.until_recovered(&[0, 2], 1).await;
+        scene.made_anew(&[0, 2]);
+        scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 8, "{now}"));
+    }
 }

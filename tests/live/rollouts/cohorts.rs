@@ -64,28 +64,6 @@ async fn roles_that_are_rolled_together_get_a_cohort_and_old_pods_keep_theirs() 
     duo.stage.pods.until("the third", |now| now.count_all(|pod| cohort(pod) == "3" && pod.is_ready()) == 12).await;
 }
 
-#[tokio::test]
-async fn a_role_that_is_rolled_alone_keeps_its_cohort() {
-    let flags = [("settle", "2s")];
-    let duo = Duo::serve("cohort-alone", 4, 4, json!({ "maxSkew": "25%" }), &flags).await.ready().await;
-    duo.kubectl(&["rollout", "restart", &duo.target("prefill")], "");
-    let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
-    duo.stage.pods.until("prefill is new", |now| now.count("prefill", new) == 4).await;
-    duo.until_closed("prefill").await;
-    assert!(duo.stage.pods.births().iter().all(|pod| cohort(pod) == "1"), "{:#?}", duo.stage.pods.births());
-}
-
-#[tokio::test]
-async fn a_rollout_id_is_the_cohort() {
-    let duo = Duo::serve("cohort-id", 4, 4, json!({ "maxSkew": "25%" }), &[]).await.ready().await;
-    for role in ["prefill", "decode"] {
-        duo.kubectl(&["annotate", &duo.target(role), "rolegate.dev/rollout=v2"], "");
-        duo.set_image(role, "registry.invalid/x:2");
-    }
-    duo.until_over().await;
-    assert_eq!(cohorts(&duo), each(["1", "v2"], ["1", "v2"]));
-}
-
 /// The webhook that is asked hears one and a half seconds late of what the leader has committed; the status is lost on the way.
 // kubectl is waited for while the proxies go on.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -129,4 +107,30 @@ async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
     assert_eq!(said, each(["1", "2"], ["1", "2"]));
     let pods = duo.stage.pods.now(|now| now.all().cloned().collect::<Vec<_>>());
     duo.statuses.until("what pods say", |_| pods.iter().all(|pod| committed(&duo, pod) == Some("2".to_owned()))).await;
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_role_that_is_rolled_alone_keeps_its_cohort() {
+        let flags = [("settle", "2s")];
+        let duo = Duo::serve("cohort-alone", 4, 4, json!({ "maxSkew": "25%" }), &flags).await.ready().await;
+        duo.kubectl(&["rollout", "restart", &duo.target("prefill")], "");
+        let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
+        duo.stage.pods.until("prefill is new", |now| now.count("prefill", new) == 4).await;
+        duo.until_closed("prefill").await;
+        assert!(duo.stage.pods.births().iter().all(|pod| cohort(pod) == "1"), "{:#?}", duo.stage.pods.births());
+    }
+
+    #[tokio::test]
+    async fn a_rollout_id_is_the_cohort() {
+        let duo = Duo::serve("cohort-id", 4, 4, json!({ "maxSkew": "25%" }), &[]).await.ready().await;
+        for role in ["prefill", "decode"] {
+            duo.kubectl(&["annotate", &duo.target(role), "rolegate.dev/rollout=v2"], "");
+            duo.set_image(role, "registry.invalid/x:2");
+        }
+        duo.until_over().await;
+        assert_eq!(cohorts(&duo), each(["1", "v2"], ["1", "v2"]));
+    }
 }

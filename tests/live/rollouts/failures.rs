@@ -37,87 +37,91 @@ async fn a_broken_decode_stops_prefill_and_both_roll_back() {
     duo.assert_bounds(10, &|_| 2);
 }
 
-/// Half-way, the pods at the revision to go to are the low ordinals.
-#[tokio::test]
-async fn half_way_back_starts_at_the_top() {
-    let bounds = json!({ "maxSkew": "10%", "maxUnavailable": 1 });
-    let duo = Duo::serve("half-way", 8, 4, bounds, &[]).await.ready().await;
-    duo.edit_both_held_back("registry.invalid/x:2");
-    let half = |pod: &Pod| pod.index >= if pod.role == "prefill" { 4 } else { 2 };
-    let ready = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
-    duo.let_ready_until(half, |now| now.count("prefill", ready) == 4 && now.count("decode", ready) == 2).await;
-    for role in ["prefill", "decode"] {
-        duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
-    }
-    for role in ["prefill", "decode"] {
-        duo.until_closed(role).await;
-        assert_eq!(duo.new_ordinals(role), [].into());
-    }
-    duo.statuses.until("it serves again", |status| status.ready().starts_with("True")).await;
-}
+mod tier2 {
+    use super::*;
 
-/// Another edit in the middle of a rollout is an update like any other.
-#[tokio::test]
-async fn a_second_edit_in_the_middle_freezes_again_and_ends() {
-    let bounds = json!({ "maxSkew": "25%", "maxUnavailable": 1 });
-    let duo = Duo::serve("second-edit", 8, 4, bounds, &[]).await.ready().await;
-    duo.edit_both_held_back("registry.invalid/broken:2");
-    duo.stage.pods.until("it has begun", |now| now.count("prefill", |pod| duo.is_new(pod)) == 1).await;
-    for role in ["prefill", "decode"] {
-        duo.edit_good(role, "registry.invalid/x:3");
-    }
-    duo.until_over().await;
-    duo.assert_bounds(25, &|_| 1);
-}
-
-/// A first version that never gets ready can be replaced: nothing is frozen before the group was ready once.
-#[tokio::test]
-async fn a_first_version_that_is_broken_can_be_replaced() {
-    let stage = Stage::new("broken-first").await.with_room(6).await;
-    let group = Group::new("llm").role("prefill", 4, 1).role("decode", 2, 1).held_back();
-    let rolling = json!({ "rollingUpdate": { "maxSkew": "10%" }, "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
-    let both = json!([{ "name": "both", "roles": ["prefill", "decode"], "strategy": rolling }]);
-    let duo = Duo::serve_on(stage, group, &both, &[]).await;
-    duo.stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_scheduled) == 3).await;
-    for role in ["prefill", "decode"] {
-        duo.edit_good(role, "registry.invalid/x:2");
-        assert_eq!(duo.user_partition(role).await, None);
-    }
-    // The StatefulSets wait for their held pods on top before they replace those below: these are deleted by hand.
-    eventually(PATIENT, "all ready", async || {
-        let broken = duo.stage.pods.now(|now| {
-            let old = now.all().filter(|pod| pod.annotations.contains_key("kwok.rolegate.dev/not-ready"));
-            old.map(|pod| pod.name.clone()).collect::<Vec<_>>()
-        });
-        for pod in &broken {
-            duo.kubectl(&["delete", "pod", pod, "--wait=false", "--ignore-not-found"], "");
+    /// Half-way, the pods at the revision to go to are the low ordinals.
+    #[tokio::test]
+    async fn half_way_back_starts_at_the_top() {
+        let bounds = json!({ "maxSkew": "10%", "maxUnavailable": 1 });
+        let duo = Duo::serve("half-way", 8, 4, bounds, &[]).await.ready().await;
+        duo.edit_both_held_back("registry.invalid/x:2");
+        let half = |pod: &Pod| pod.index >= if pod.role == "prefill" { 4 } else { 2 };
+        let ready = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
+        duo.let_ready_until(half, |now| now.count("prefill", ready) == 4 && now.count("decode", ready) == 2).await;
+        for role in ["prefill", "decode"] {
+            duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
         }
-        let status = duo.statuses.now();
-        if status.ready().starts_with("True") { Ok(()) } else { Err(status.to_string()) }
-    })
-    .await;
-}
+        for role in ["prefill", "decode"] {
+            duo.until_closed(role).await;
+            assert_eq!(duo.new_ordinals(role), [].into());
+        }
+        duo.statuses.until("it serves again", |status| status.ready().starts_with("True")).await;
+    }
 
-/// Held replicas on top keep a StatefulSet from rolling those below: that is said, and scaling to what runs is the way out.
-#[tokio::test]
-async fn a_rollout_behind_a_held_batch_is_named_and_has_a_way_out() {
-    let stage = Stage::new("behind-held").await.with_room(6).await;
-    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
-    let strategy = json!({ "rollingUpdate": { "maxSkew": "50%" }, "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
-    let both = json!([{ "name": "both", "roles": ["prefill", "decode"], "strategy": strategy }]);
-    let duo = Duo::serve_on(stage, group.clone(), &both, &[]).await.ready().await;
-    // Two more segments come; there is no room for the first of them, so that the second stays held.
-    let larger = group.clone().role("prefill", 8, 2).role("decode", 4, 1);
-    duo.stage.scale(&larger).await;
-    duo.stage.pods.until("a segment is held", |now| now.count_all(Pod::is_held) == 3).await;
-    duo.set_images("registry.invalid/x:2");
-    duo.stage.until_event("RolloutBehindHeldBatch", &["prefill", "scale it to 6 replicas"]).await;
-    // A held pod that is made anew is away for a moment.
-    let says_so = |status: &Status| {
-        let summary = &status.0["summary"];
-        summary["reason"] == "RolloutBehindHeldBatch" && summary["held"] == 3
-    };
-    duo.statuses.until("it says so", says_so).await;
-    duo.stage.scale(&group).await;
-    duo.until_over().await;
+    /// Another edit in the middle of a rollout is an update like any other.
+    #[tokio::test]
+    async fn a_second_edit_in_the_middle_freezes_again_and_ends() {
+        let bounds = json!({ "maxSkew": "25%", "maxUnavailable": 1 });
+        let duo = Duo::serve("second-edit", 8, 4, bounds, &[]).await.ready().await;
+        duo.edit_both_held_back("registry.invalid/broken:2");
+        duo.stage.pods.until("it has begun", |now| now.count("prefill", |pod| duo.is_new(pod)) == 1).await;
+        for role in ["prefill", "decode"] {
+            duo.edit_good(role, "registry.invalid/x:3");
+        }
+        duo.until_over().await;
+        duo.assert_bounds(25, &|_| 1);
+    }
+
+    /// A first version that never gets ready can be replaced: nothing is frozen before the group was ready once.
+    #[tokio::test]
+    async fn a_first_version_that_is_broken_can_be_replaced() {
+        let stage = Stage::new("broken-first").await.with_room(6).await;
+        let group = Group::new("llm").role("prefill", 4, 1).role("decode", 2, 1).held_back();
+        let rolling = json!({ "rollingUpdate": { "maxSkew": "10%" }, "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
+        let both = json!([{ "name": "both", "roles": ["prefill", "decode"], "strategy": rolling }]);
+        let duo = Duo::serve_on(stage, group, &both, &[]).await;
+        duo.stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_scheduled) == 3).await;
+        for role in ["prefill", "decode"] {
+            duo.edit_good(role, "registry.invalid/x:2");
+            assert_eq!(duo.user_partition(role).await, None);
+        }
+        // The StatefulSets wait for their held pods on top before they replace those below: these are deleted by hand.
+        eventually(PATIENT, "all ready", async || {
+            let broken = duo.stage.pods.now(|now| {
+                let old = now.all().filter(|pod| pod.annotations.contains_key("kwok.rolegate.dev/not-ready"));
+                old.map(|pod| pod.name.clone()).collect::<Vec<_>>()
+            });
+            for pod in &broken {
+                duo.kubectl(&["delete", "pod", pod, "--wait=false", "--ignore-not-found"], "");
+            }
+            let status = duo.statuses.now();
+            if status.ready().starts_with("True") { Ok(()) } else { Err(status.to_string()) }
+        })
+        .await;
+    }
+
+    /// Held replicas on top keep a StatefulSet from rolling those below: that is said, and scaling to what runs is the way out.
+    #[tokio::test]
+    async fn a_rollout_behind_a_held_batch_is_named_and_has_a_way_out() {
+        let stage = Stage::new("behind-held").await.with_room(6).await;
+        let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
+        let strategy = json!({ "rollingUpdate": { "maxSkew": "50%" }, "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
+        let both = json!([{ "name": "both", "roles": ["prefill", "decode"], "strategy": strategy }]);
+        let duo = Duo::serve_on(stage, group.clone(), &both, &[]).await.ready().await;
+        // Two more segments come; there is no room for the first of them, so that the second stays held.
+        let larger = group.clone().role("prefill", 8, 2).role("decode", 4, 1);
+        duo.stage.scale(&larger).await;
+        duo.stage.pods.until("a segment is held", |now| now.count_all(Pod::is_held) == 3).await;
+        duo.set_images("registry.invalid/x:2");
+        duo.stage.until_event("RolloutBehindHeldBatch", &["prefill", "scale it to 6 replicas"]).await;
+        // A held pod that is made anew is away for a moment.
+        let says_so = |status: &Status| {
+            let summary = &status.0["summary"];
+            summary["reason"] == "RolloutBehindHeldBatch" && summary["held"] == 3
+        };
+        duo.statuses.until("it says so", says_so).await;
+        duo.stage.scale(&group).await;
+        duo.until_over().await;
+    }
 }

@@ -35,52 +35,6 @@ async fn prefill_waits_until_decode_has_caught_up() {
     assert_eq!((duo.partition("prefill").await, duo.partition("decode").await), (0, 0));
 }
 
-/// Watched from outside at every event of 150 pods.
-#[tokio::test]
-async fn a_hundred_and_fifty_roll_within_their_bounds() {
-    let bounds = json!({ "maxSkew": "5%", "maxUnavailableRatio": "4%" });
-    let duo = Duo::serve("hundred-fifty", 100, 50, bounds, &[]).await.ready().await;
-    for role in ["decode", "prefill"] {
-        duo.set_image(role, "registry.invalid/x:2");
-    }
-    duo.until_over().await;
-    assert!(duo.assert_bounds(5, &|desired| desired / 25) > 300);
-}
-
-/// Somebody edits decode some seconds after prefill: nothing moves before, and both go together.
-#[tokio::test]
-async fn roles_that_are_edited_one_after_another_go_together() {
-    let bounds = json!({ "maxSkew": "25%", "maxUnavailable": 1 });
-    let duo = Duo::serve("one-after-another", 8, 4, bounds, &[("settle", "40s")]).await.ready().await;
-    duo.set_image("prefill", "registry.invalid/x:2");
-    let status = duo.statuses.until("it waits", |status| status.state("prefill") == "Waiting").await;
-    assert_eq!(status.state("decode"), "Complete");
-    always(std::time::Duration::from_secs(2), "prefill is frozen", async || match duo.partition("prefill").await {
-        FROZEN => Ok(()),
-        other => Err(other),
-    })
-    .await;
-    duo.set_image("decode", "registry.invalid/x:2");
-    duo.until_over().await;
-    duo.assert_bounds(25, &|_| 1);
-}
-
-/// The labels claim a workload, whatever its name.
-#[tokio::test]
-async fn workloads_of_any_name_go_together() {
-    let group = Group::new("llm").role("prefill", 8, 1).role("decode", 4, 1).bare_names();
-    let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
-    let rolling = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }]);
-    let duo = Duo::serve_group("any-name", group, &rolling, &[]).await.ready().await;
-    duo.edit_both_held_back("registry.invalid/x:2");
-    for (role, partition) in [("prefill", 6), ("decode", 3)] {
-        duo.until_partition(role, partition).await;
-    }
-    duo.let_ready_until(|_| true, |now| now.count_all(|pod| duo.is_new(pod) && pod.is_ready()) == 12).await;
-    duo.until_over().await;
-    duo.assert_bounds(25, &|desired| desired / 4);
-}
-
 /// One role alone goes after a while, and at once when all carry the same rollout id.
 #[tokio::test]
 async fn a_restart_of_one_role_goes_alone() {
@@ -106,46 +60,98 @@ async fn one_rollout_id_on_all_roles_needs_no_pause() {
     duo.until_closed("prefill").await;
 }
 
-/// KEP-30's canary: the upper fifth is updated, the rollout pauses, and goes on when the user lowers the share kept old.
-#[tokio::test]
-async fn a_partition_is_a_pause() {
-    let bounds = json!({ "maxSkew": "10%", "maxUnavailable": "20%", "partition": "80%" });
-    let duo = Duo::serve("canary", 20, 10, bounds, &[]).await.ready().await;
-    duo.set_images("registry.invalid/x:2");
-    duo.until_partition("prefill", 16).await;
-    duo.until_partition("decode", 8).await;
-    let paused = |role: &'static str| move |status: &crate::common::status::Status| status.state(role) == "Paused";
-    duo.statuses.until("prefill pauses", paused("prefill")).await;
-    duo.statuses.until("decode pauses", paused("decode")).await;
-    duo.until_new_ordinals("prefill", 16..20).await;
-    duo.until_new_ordinals("decode", 8..10).await;
-    let full = json!({ "maxSkew": "10%", "maxUnavailable": "20%" });
-    let rolling = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": full } }]);
-    duo.stage.patch_group(&duo.group, json!({ "spec": { "coordination": rolling } })).await;
-    duo.until_over().await;
-    duo.assert_bounds(10, &|desired| desired / 5);
-}
+mod tier2 {
+    use super::*;
 
-/// The labels in the pod template hold the pods; those on the workload itself are what claims it.
-#[tokio::test]
-async fn a_role_is_not_coordinated_until_its_workload_is_claimed() {
-    let stage = Stage::new("unclaimed").await.with_room(6).await;
-    let group = Group::new("llm").role("prefill", 4, 1).role("decode", 2, 1);
-    let rolling = json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": { "maxSkew": "25%" } } });
-    let _rolegate = stage.launch().start().await;
-    let statuses = stage.statuses(&group);
-    let mut object = group.object();
-    object["spec"]["coordination"] = json!([rolling]);
-    stage.create(object).await;
-    stage.create_sets(&group).await;
-    let status = statuses.until("it serves", |status| status.ready().starts_with("True")).await;
-    assert_eq!((status.state("prefill"), status.state("decode")), ("NotCoordinated", "NotCoordinated"));
-    assert!(
-        status.progressing().contains(r#"role "decode" is not rolled in lockstep: no workload claims it"#),
-        "{status}"
-    );
-    let claim = ["-n", &stage.namespace, "label", "statefulset/llm-decode", "rolegate.dev/group=llm"];
-    stage.plane.must(&[&claim[..], &["rolegate.dev/role=decode"]].concat(), "");
-    let status = statuses.until("it is claimed", |status| status.state("decode") == "Complete").await;
-    assert_eq!(status.state("prefill"), "NotCoordinated");
+    /// Watched from outside at every event of 150 pods.
+    #[tokio::test]
+    async fn a_hundred_and_fifty_roll_within_their_bounds() {
+        let bounds = json!({ "maxSkew": "5%", "maxUnavailableRatio": "4%" });
+        let duo = Duo::serve("hundred-fifty", 100, 50, bounds, &[]).await.ready().await;
+        for role in ["decode", "prefill"] {
+            duo.set_image(role, "registry.invalid/x:2");
+        }
+        duo.until_over().await;
+        assert!(duo.assert_bounds(5, &|desired| desired / 25) > 300);
+    }
+
+    /// Somebody edits decode some seconds after prefill: nothing moves before, and both go together.
+    #[tokio::test]
+    async fn roles_that_are_edited_one_after_another_go_together() {
+        let bounds = json!({ "maxSkew": "25%", "maxUnavailable": 1 });
+        let duo = Duo::serve("one-after-another", 8, 4, bounds, &[("settle", "40s")]).await.ready().await;
+        duo.set_image("prefill", "registry.invalid/x:2");
+        let status = duo.statuses.until("it waits", |status| status.state("prefill") == "Waiting").await;
+        assert_eq!(status.state("decode"), "Complete");
+        always(std::time::Duration::from_secs(2), "prefill is frozen", async || match duo.partition("prefill").await {
+            FROZEN => Ok(()),
+            other => Err(other),
+        })
+        .await;
+        duo.set_image("decode", "registry.invalid/x:2");
+        duo.until_over().await;
+        duo.assert_bounds(25, &|_| 1);
+    }
+
+    /// The labels claim a workload, whatever its name.
+    #[tokio::test]
+    async fn workloads_of_any_name_go_together() {
+        let group = Group::new("llm").role("prefill", 8, 1).role("decode", 4, 1).bare_names();
+        let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
+        let rolling =
+            json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }]);
+        let duo = Duo::serve_group("any-name", group, &rolling, &[]).await.ready().await;
+        duo.edit_both_held_back("registry.invalid/x:2");
+        for (role, partition) in [("prefill", 6), ("decode", 3)] {
+            duo.until_partition(role, partition).await;
+        }
+        duo.let_ready_until(|_| true, |now| now.count_all(|pod| duo.is_new(pod) && pod.is_ready()) == 12).await;
+        duo.until_over().await;
+        duo.assert_bounds(25, &|desired| desired / 4);
+    }
+
+    /// KEP-30's canary: the upper fifth is updated, the rollout pauses, and goes on when the user lowers the share kept old.
+    #[tokio::test]
+    async fn a_partition_is_a_pause() {
+        let bounds = json!({ "maxSkew": "10%", "maxUnavailable": "20%", "partition": "80%" });
+        let duo = Duo::serve("canary", 20, 10, bounds, &[]).await.ready().await;
+        duo.set_images("registry.invalid/x:2");
+        duo.until_partition("prefill", 16).await;
+        duo.until_partition("decode", 8).await;
+        let paused = |role: &'static str| move |status: &crate::common::status::Status| status.state(role) == "Paused";
+        duo.statuses.until("prefill pauses", paused("prefill")).await;
+        duo.statuses.until("decode pauses", paused("decode")).await;
+        duo.until_new_ordinals("prefill", 16..20).await;
+        duo.until_new_ordinals("decode", 8..10).await;
+        let full = json!({ "maxSkew": "10%", "maxUnavailable": "20%" });
+        let rolling =
+            json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": full } }]);
+        duo.stage.patch_group(&duo.group, json!({ "spec": { "coordination": rolling } })).await;
+        duo.until_over().await;
+        duo.assert_bounds(10, &|desired| desired / 5);
+    }
+
+    /// The labels in the pod template hold the pods; those on the workload itself are what claims it.
+    #[tokio::test]
+    async fn a_role_is_not_coordinated_until_its_workload_is_claimed() {
+        let stage = Stage::new("unclaimed").await.with_room(6).await;
+        let group = Group::new("llm").role("prefill", 4, 1).role("decode", 2, 1);
+        let rolling = json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": { "maxSkew": "25%" } } });
+        let _rolegate = stage.launch().start().await;
+        let statuses = stage.statuses(&group);
+        let mut object = group.object();
+        object["spec"]["coordination"] = json!([rolling]);
+        stage.create(object).await;
+        stage.create_sets(&group).await;
+        let status = statuses.until("it serves", |status| status.ready().starts_with("True")).await;
+        assert_eq!((status.state("prefill"), status.state("decode")), ("NotCoordinated", "NotCoordinated"));
+        assert!(
+            status.progressing().contains(r#"role "decode" is not rolled in lockstep: no workload claims it"#),
+            "{status}"
+        );
+        let claim = ["-n", &stage.namespace, "label", "statefulset/llm-decode", "rolegate.dev/group=llm"];
+        stage.plane.must(&[&claim[..], &["rolegate.dev/role=decode"]].concat(), "");
+        let status = statuses.until("it is claimed", |status| status.state("decode") == "Complete").await;
+        assert_eq!(status.state("prefill"), "NotCoordinated");
+    }
 }

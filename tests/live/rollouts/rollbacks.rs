@@ -78,37 +78,6 @@ async fn a_version_that_does_not_get_ready_goes_back_with_the_other_role_until_t
     nobody_was_alone(&duo);
 }
 
-/// A check judges the canary; the test sets its condition to False during the pause.
-#[tokio::test]
-async fn a_canary_goes_back_by_itself_when_its_object_says_that_it_failed() {
-    let object = json!({ "apiVersion": "v1", "kind": "Pod", "name": "check", "condition": "example.com/Passed" });
-    let steps = json!([{ "prefill": "50%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }]);
-    let bounds =
-        json!({ "onFailure": "Rollback", "failAfter": "3s", "readyWhen": { "object": object }, "steps": steps });
-    let flags = [&FLAGS[..], &[("ready-kinds", "Pod=pods.v1")]].concat();
-    let duo = Duo::serve("rollback-canary", 4, 2, bounds, &flags).await.ready().await;
-    let gates = json!([{ "name": "example.com/never-runs" }]);
-    let containers = json!([{ "name": "main", "image": "registry.invalid/check" }]);
-    let spec = json!({ "schedulingGates": gates, "containers": containers });
-    duo.stage.create(crate::common::group::object("v1", "Pod", "check").spec(spec)).await;
-    let says = async |passed: &str| {
-        let time = "2026-01-01T00:00:00Z";
-        let condition = json!({ "type": "example.com/Passed", "status": passed, "lastTransitionTime": time });
-        let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
-        duo.stage.api::<ApiPod>().patch_status("check", &PatchParams::default(), &patch).await.unwrap();
-    };
-    says("True").await;
-    duo.set_images("registry.invalid/x:2");
-    let paused = |status: &Status| status.condition("RolloutPaused").starts_with("True UntilResumed");
-    duo.statuses.until("it pauses", paused).await;
-    duo.until_new_ordinals("prefill", 2..4).await;
-    says("False").await;
-    let status = duo.statuses.until("it is back", |status| is_back(status, "ObjectNotReady")).await;
-    let told = r#"condition example.com/Passed of Pod "check" is not True"#;
-    assert!(status.condition("RolledBack").contains(told), "{status}");
-    stays_back(&duo).await;
-}
-
 /// Nothing is configured: a person looks at the rollout, and sends it back. Another edit to the same image goes forth.
 #[tokio::test]
 async fn a_person_sends_a_rollout_back() {
@@ -123,19 +92,6 @@ async fn a_person_sends_a_rollout_back() {
     duo.edit_good("prefill", "registry.invalid/x:3");
     duo.until_closed("prefill").await;
     assert_eq!(duo.new_ordinals("prefill"), (0..4).collect());
-}
-
-/// Without the right to delete pods the rollout stands as it is, and that is said.
-#[tokio::test]
-async fn where_rolegate_may_not_delete_pods_a_rollout_that_failed_stays_as_it_is() {
-    let bounds = json!({ "onFailure": "Rollback", "failAfter": "2s" });
-    let duo = Duo::serve("rollback-not-allowed", 4, 2, bounds, &[("settle", "2s")]).await.ready().await;
-    duo.edit_held_back("prefill", "registry.invalid/broken:2");
-    let told = |status: &Status| status.condition("RolledBack").starts_with("False NoWayBack");
-    let status = duo.statuses.until("it says why", told).await;
-    assert!(status.condition("RolledBack").contains("rolegate runs without `--allow recovery`"), "{status}");
-    duo.stage.until_event("RolloutFailed", &["--allow recovery"]).await;
-    duo.until_new_ordinals("prefill", 3..4).await;
 }
 
 fn leader_worker_sets(stage: &Stage) -> Api<DynamicObject> {
@@ -180,4 +136,52 @@ async fn groups_go_back_whole() {
     let over = |status: &Status| status.ready().starts_with("True All") && status.condition("RolledBack").is_empty();
     statuses.until("it is over", over).await;
     stage.pods.now(|now| assert!(all_old(now), "{now}"));
+}
+
+mod tier2 {
+    use super::*;
+
+    /// A check judges the canary; the test sets its condition to False during the pause.
+    #[tokio::test]
+    async fn a_canary_goes_back_by_itself_when_its_object_says_that_it_failed() {
+        let object = json!({ "apiVersion": "v1", "kind": "Pod", "name": "check", "condition": "example.com/Passed" });
+        let steps = json!([{ "prefill": "50%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }]);
+        let bounds =
+            json!({ "onFailure": "Rollback", "failAfter": "3s", "readyWhen": { "object": object }, "steps": steps });
+        let flags = [&FLAGS[..], &[("ready-kinds", "Pod=pods.v1")]].concat();
+        let duo = Duo::serve("rollback-canary", 4, 2, bounds, &flags).await.ready().await;
+        let gates = json!([{ "name": "example.com/never-runs" }]);
+        let containers = json!([{ "name": "main", "image": "registry.invalid/check" }]);
+        let spec = json!({ "schedulingGates": gates, "containers": containers });
+        duo.stage.create(crate::common::group::object("v1", "Pod", "check").spec(spec)).await;
+        let says = async |passed: &str| {
+            let time = "2026-01-01T00:00:00Z";
+            let condition = json!({ "type": "example.com/Passed", "status": passed, "lastTransitionTime": time });
+            let patch = Patch::Strategic(json!({ "status": { "conditions": [condition] } }));
+            duo.stage.api::<ApiPod>().patch_status("check", &PatchParams::default(), &patch).await.unwrap();
+        };
+        says("True").await;
+        duo.set_images("registry.invalid/x:2");
+        let paused = |status: &Status| status.condition("RolloutPaused").starts_with("True UntilResumed");
+        duo.statuses.until("it pauses", paused).await;
+        duo.until_new_ordinals("prefill", 2..4).await;
+        says("False").await;
+        let status = duo.statuses.until("it is back", |status| is_back(status, "ObjectNotReady")).await;
+        let told = r#"condition example.com/Passed of Pod "check" is not True"#;
+        assert!(status.condition("RolledBack").contains(told), "{status}");
+        stays_back(&duo).await;
+    }
+
+    /// Without the right to delete pods the rollout stands as it is, and that is said.
+    #[tokio::test]
+    async fn where_rolegate_may_not_delete_pods_a_rollout_that_failed_stays_as_it_is() {
+        let bounds = json!({ "onFailure": "Rollback", "failAfter": "2s" });
+        let duo = Duo::serve("rollback-not-allowed", 4, 2, bounds, &[("settle", "2s")]).await.ready().await;
+        duo.edit_held_back("prefill", "registry.invalid/broken:2");
+        let told = |status: &Status| status.condition("RolledBack").starts_with("False NoWayBack");
+        let status = duo.statuses.until("it says why", told).await;
+        assert!(status.condition("RolledBack").contains("rolegate runs without `--allow recovery`"), "{status}");
+        duo.stage.until_event("RolloutFailed", &["--allow recovery"]).await;
+        duo.until_new_ordinals("prefill", 3..4).await;
+    }
 }

@@ -46,19 +46,6 @@ async fn a_third_image_for_one_role_waits_for_that_of_the_other() {
 }
 
 #[tokio::test]
-async fn a_rollback_of_one_role_waits_for_that_of_the_other() {
-    let duo = half_way("rollback-in-two").await;
-    duo.kubectl(&["rollout", "undo", &duo.target("prefill")], "");
-    stand_still(&duo, FROZEN, 3).await;
-    duo.kubectl(&["rollout", "undo", &duo.target("decode")], "");
-    for role in ["prefill", "decode"] {
-        duo.until_closed(role).await;
-    }
-    let first = |now: &View| now.count_all(|pod| !duo.is_new(pod) && pod.is_ready()) == 12;
-    duo.stage.pods.until("all are what they were", first).await;
-}
-
-#[tokio::test]
 async fn a_claim_that_is_taken_away_and_given_back_changes_nothing() {
     let duo = half_way("claim-back").await;
     let label =
@@ -83,26 +70,6 @@ async fn a_claim_that_is_taken_away_and_given_back_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_workload_that_is_made_again_around_its_pods_replaces_none_by_itself() {
-    let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
-    let duo = Duo::serve("orphans", 8, 4, bounds, &[("settle", "10m")]).await.ready().await;
-    duo.kubectl(&["delete", &duo.target("prefill"), "--cascade=orphan"], "");
-    let mut set = claimed(&duo.stage, &duo.group, "prefill");
-    set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.invalid/x:2");
-    set["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "partition": 1 } });
-    duo.stage.create(set).await;
-    assert_eq!((duo.partition("prefill").await, duo.user_partition("prefill").await), (FROZEN, Some("1".to_owned())));
-    duo.stage.pods.always(A_WHILE, "no pod is replaced", |now| now.count_all(|pod| duo.is_new(pod)) == 0).await;
-    duo.set_image("decode", "registry.invalid/x:2");
-    let done = |now: &View| {
-        let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
-        now.count("decode", new) == 4 && now.count("prefill", new) == 7
-    };
-    duo.stage.pods.until("all but one are new", done).await;
-    duo.assert_bounds(25, &|desired| desired / 4);
-}
-
-#[tokio::test]
 async fn a_workload_that_is_made_again_as_it_was_is_let_go() {
     let bounds = json!({ "maxSkew": "25%" });
     let duo = Duo::serve("orphans-again", 4, 2, bounds, &[("settle", "1s")]).await.ready().await;
@@ -112,4 +79,44 @@ async fn a_workload_that_is_made_again_as_it_was_is_let_go() {
     duo.until_closed("prefill").await;
     assert_eq!(duo.partition("prefill").await, 0);
     duo.stage.pods.now(|now| assert_eq!(now.count_all(|pod| duo.is_new(pod)), 0, "{now}"));
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_rollback_of_one_role_waits_for_that_of_the_other() {
+        let duo = half_way("rollback-in-two").await;
+        duo.kubectl(&["rollout", "undo", &duo.target("prefill")], "");
+        stand_still(&duo, FROZEN, 3).await;
+        duo.kubectl(&["rollout", "undo", &duo.target("decode")], "");
+        for role in ["prefill", "decode"] {
+            duo.until_closed(role).await;
+        }
+        let first = |now: &View| now.count_all(|pod| !duo.is_new(pod) && pod.is_ready()) == 12;
+        duo.stage.pods.until("all are what they were", first).await;
+    }
+
+    #[tokio::test]
+    async fn a_workload_that_is_made_again_around_its_pods_replaces_none_by_itself() {
+        let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
+        let duo = Duo::serve("orphans", 8, 4, bounds, &[("settle", "10m")]).await.ready().await;
+        duo.kubectl(&["delete", &duo.target("prefill"), "--cascade=orphan"], "");
+        let mut set = claimed(&duo.stage, &duo.group, "prefill");
+        set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.invalid/x:2");
+        set["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "partition": 1 } });
+        duo.stage.create(set).await;
+        assert_eq!(
+            (duo.partition("prefill").await, duo.user_partition("prefill").await),
+            (FROZEN, Some("1".to_owned()))
+        );
+        duo.stage.pods.always(A_WHILE, "no pod is replaced", |now| now.count_all(|pod| duo.is_new(pod)) == 0).await;
+        duo.set_image("decode", "registry.invalid/x:2");
+        let done = |now: &View| {
+            let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
+            now.count("decode", new) == 4 && now.count("prefill", new) == 7
+        };
+        duo.stage.pods.until("all but one are new", done).await;
+        duo.assert_bounds(25, &|desired| desired / 4);
+    }
 }

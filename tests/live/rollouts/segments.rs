@@ -84,52 +84,6 @@ async fn the_pods_of_a_segment_are_replaced_together_and_the_next_segment_follow
     of_sets(&duo, 3);
 }
 
-/// Nothing below the segment is touched, and an edit that is taken back replaces the broken pods first.
-#[tokio::test]
-async fn a_broken_version_stops_at_the_last_segment_and_is_taken_back() {
-    let flags = [&DELETES[..], &[("progress-deadline", "2s")]].concat();
-    let duo = serve("by-segment-broken", 3, &flags).await;
-    duo.edit_both_held_back("registry.invalid/broken:2");
-    duo.until_new_ordinals("prefill", 4..6).await;
-    duo.until_new_ordinals("decode", 2..3).await;
-    duo.stage.until_event("RolloutStalled", &["segment 3"]).await;
-    let new = || (duo.new_ordinals("prefill"), duo.new_ordinals("decode"));
-    let stopped = ([4, 5].into(), [2].into());
-    always(Duration::from_secs(1), "it has stopped", async || match new() {
-        found if found == stopped => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
-    for role in ["prefill", "decode"] {
-        duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
-    }
-    for role in ["prefill", "decode"] {
-        duo.until_closed(role).await;
-    }
-    assert_eq!(new(), ([].into(), [].into()));
-    duo.statuses.until("it serves again", |status| status.ready().starts_with("True")).await;
-}
-
-/// Both ways out are named.
-#[tokio::test]
-async fn a_workload_that_replaces_one_pod_at_a_time_is_refused_where_rolegate_may_not_delete_pods() {
-    let (stage, _rolegate) = Stage::new("by-segment-refused").await.serve().await;
-    let group = group(2);
-    for role in &group.roles {
-        stage.create(claimed(&stage, &group, &role.name)).await;
-    }
-    let mut object = group.object();
-    object["spec"]["coordination"] = by_segment(&json!({}));
-    let answer = stage.post(GROUPS, "rolebasedgroups", &object).await;
-    let message = answer.body["message"].as_str().unwrap();
-    assert_eq!(answer.code, 422, "{message}");
-    for way in
-        ["`maxUnavailable: 2`", "`MaxUnavailableStatefulSet`", "`podManagementPolicy: Parallel`", "`--allow recovery`"]
-    {
-        assert!(message.contains(way), "{way}: {message}");
-    }
-}
-
 fn rack(status: &Status, segment: &str) -> String {
     status.0["coordinationState"][0]["domains"][segment].as_str().unwrap_or_default().to_owned()
 }
@@ -168,51 +122,105 @@ async fn a_segment_that_shares_a_rack_stays_in_its_rack_where_that_has_room() {
     of_sets(&duo, 2);
 }
 
-#[tokio::test]
-async fn a_segment_moves_as_a_whole_where_its_rack_takes_no_pods() {
-    let duo = in_racks("by-segment-moves").await;
-    let [first, last] = ["0", "1"].map(|segment| rack(&duo.statuses.now(), segment));
-    duo.stage.plane.must(&["cordon", &format!("by-segment-moves-{last}-a")], "");
-    duo.set_images("registry.invalid/x:2");
-    duo.until_over().await;
-    stand_in_their_racks(&duo, &[first, "r3".to_owned()]);
-}
-
 fn leader_worker_sets(stage: &Stage) -> Api<DynamicObject> {
     stage.objects("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
 }
 
-/// KEP-32, story 3: groups of two become groups of three, a segment at a time.
-#[tokio::test]
-async fn groups_that_grow_are_replaced_segment_by_segment() {
-    let (stage, _rolegate) = with_leader_worker_sets("lws-by-segment").await.with_room(30).await.serve().await;
-    let group = group(3);
-    for role in &group.roles {
-        let labels = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
-        let update = json!({ "rollingUpdateConfiguration": { "maxUnavailable": 2, "maxSurge": 0 } });
-        let more = json!({ "metadata": { "labels": labels }, "spec": { "rolloutStrategy": update } });
-        stage.create(group.leader_worker_set(&role.name, 2, &stage.namespace, &more)).await;
-    }
-    let mut object = group.coordination_of("LeaderWorkerSet", &json!({}));
-    object["spec"]["coordination"] = by_segment(&json!({}));
-    let statuses = stage.coordination_statuses("llm");
-    stage.create(object).await;
-    statuses.until("it serves", |status| status.ready().starts_with("True")).await;
-    let revision = |role: &str| stage.pods.now(|now| now.of(role).next().unwrap().labels[LWS_REVISION].clone());
-    let first = BTreeMap::from(["prefill", "decode"].map(|role| (role.to_owned(), revision(role))));
-    for role in ["prefill", "decode"] {
-        let patch = Patch::Merge(json!({ "spec": { "leaderWorkerTemplate": { "size": 3 } } }));
-        leader_worker_sets(&stage).patch(&group.set_name(role), &PatchParams::default(), &patch).await.unwrap();
-    }
-    let is_new = |pod: &Pod| first.get(&pod.role).is_some_and(|first| pod.labels[LWS_REVISION] != *first);
-    // A group serves with two ready pods that are old, or three that are new.
-    let serves = |view: &View, role: &str, mut range: std::ops::Range<u32>| {
-        range.all(|index| {
-            let ready = |new: bool| view.count(role, |pod| pod.index == index && pod.is_ready() && is_new(pod) == new);
-            ready(false) == 2 || ready(true) == 3
+mod tier2 {
+    use super::*;
+
+    /// Nothing below the segment is touched, and an edit that is taken back replaces the broken pods first.
+    #[tokio::test]
+    async fn a_broken_version_stops_at_the_last_segment_and_is_taken_back() {
+        let flags = [&DELETES[..], &[("progress-deadline", "2s")]].concat();
+        let duo = serve("by-segment-broken", 3, &flags).await;
+        duo.edit_both_held_back("registry.invalid/broken:2");
+        duo.until_new_ordinals("prefill", 4..6).await;
+        duo.until_new_ordinals("decode", 2..3).await;
+        duo.stage.until_event("RolloutStalled", &["segment 3"]).await;
+        let new = || (duo.new_ordinals("prefill"), duo.new_ordinals("decode"));
+        let stopped = ([4, 5].into(), [2].into());
+        always(Duration::from_secs(1), "it has stopped", async || match new() {
+            found if found == stopped => Ok(()),
+            other => Err(format!("{other:?}")),
         })
-    };
-    let all_new = |now: &View| now.count_all(|pod| is_new(pod) && pod.is_ready()) == 27;
-    stage.pods.until_within(PATIENT * 2, "all groups of three", all_new).await;
-    one_at_a_time((&stage, 3), is_new, serves);
+        .await;
+        for role in ["prefill", "decode"] {
+            duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
+        }
+        for role in ["prefill", "decode"] {
+            duo.until_closed(role).await;
+        }
+        assert_eq!(new(), ([].into(), [].into()));
+        duo.statuses.until("it serves again", |status| status.ready().starts_with("True")).await;
+    }
+
+    /// Both ways out are named.
+    #[tokio::test]
+    async fn a_workload_that_replaces_one_pod_at_a_time_is_refused_where_rolegate_may_not_delete_pods() {
+        let (stage, _rolegate) = Stage::new("by-segment-refused").await.serve().await;
+        let group = group(2);
+        for role in &group.roles {
+            stage.create(claimed(&stage, &group, &role.name)).await;
+        }
+        let mut object = group.object();
+        object["spec"]["coordination"] = by_segment(&json!({}));
+        let answer = stage.post(GROUPS, "rolebasedgroups", &object).await;
+        let message = answer.body["message"].as_str().unwrap();
+        assert_eq!(answer.code, 422, "{message}");
+        for way in [
+            "`maxUnavailable: 2`",
+            "`MaxUnavailableStatefulSet`",
+            "`podManagementPolicy: Parallel`",
+            "`--allow recovery`",
+        ] {
+            assert!(message.contains(way), "{way}: {message}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_segment_moves_as_a_whole_where_its_rack_takes_no_pods() {
+        let duo = in_racks("by-segment-moves").await;
+        let [first, last] = ["0", "1"].map(|segment| rack(&duo.statuses.now(), segment));
+        duo.stage.plane.must(&["cordon", &format!("by-segment-moves-{last}-a")], "");
+        duo.set_images("registry.invalid/x:2");
+        duo.until_over().await;
+        stand_in_their_racks(&duo, &[first, "r3".to_owned()]);
+    }
+
+    /// KEP-32, story 3: groups of two become groups of three, a segment at a time.
+    #[tokio::test]
+    async fn groups_that_grow_are_replaced_segment_by_segment() {
+        let (stage, _rolegate) = with_leader_worker_sets("lws-by-segment").await.with_room(30).await.serve().await;
+        let group = group(3);
+        for role in &group.roles {
+            let labels = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
+            let update = json!({ "rollingUpdateConfiguration": { "maxUnavailable": 2, "maxSurge": 0 } });
+            let more = json!({ "metadata": { "labels": labels }, "spec": { "rolloutStrategy": update } });
+            stage.create(group.leader_worker_set(&role.name, 2, &stage.namespace, &more)).await;
+        }
+        let mut object = group.coordination_of("LeaderWorkerSet", &json!({}));
+        object["spec"]["coordination"] = by_segment(&json!({}));
+        let statuses = stage.coordination_statuses("llm");
+        stage.create(object).await;
+        statuses.until("it serves", |status| status.ready().starts_with("True")).await;
+        let revision = |role: &str| stage.pods.now(|now| now.of(role).next().unwrap().labels[LWS_REVISION].clone());
+        let first = BTreeMap::from(["prefill", "decode"].map(|role| (role.to_owned(), revision(role))));
+        for role in ["prefill", "decode"] {
+            let patch = Patch::Merge(json!({ "spec": { "leaderWorkerTemplate": { "size": 3 } } }));
+            leader_worker_sets(&stage).patch(&group.set_name(role), &PatchParams::default(), &patch).await.unwrap();
+        }
+        let is_new = |pod: &Pod| first.get(&pod.role).is_some_and(|first| pod.labels[LWS_REVISION] != *first);
+        // A group serves with two ready pods that are old, or three that are new.
+        let serves = |view: &View, role: &str, mut range: std::ops::Range<u32>| {
+            range.all(|index| {
+                let ready =
+                    |new: bool| view.count(role, |pod| pod.index == index && pod.is_ready() && is_new(pod) == new);
+                ready(false) == 2 || ready(true) == 3
+            })
+        };
+        let all_new = |now: &View| now.count_all(|pod| is_new(pod) && pod.is_ready()) == 27;
+        stage.pods.until_within(PATIENT * 2, "all groups of three", all_new).await;
+        one_at_a_time((&stage, 3), is_new, serves);
+    }
 }

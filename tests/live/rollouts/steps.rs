@@ -59,50 +59,54 @@ async fn half_a_frontend_then_a_backend_after_a_pause_then_the_rest() {
     duo.statuses.until("no step is left", over).await;
 }
 
-/// The decode of the second step never gets ready: both are taken back, without another pause.
-#[tokio::test]
-async fn a_broken_backend_is_taken_back_step_by_step_and_nobody_is_asked() {
-    let duo = in_steps("steps-back").await;
-    duo.edit_held_back("decode", "registry.invalid/broken:2");
-    duo.set_image("prefill", "registry.invalid/x:2");
-    duo.statuses.until("it pauses", is_paused).await;
-    duo.stage.said(&["resume", "llm"]).await;
-    duo.until_partition("decode", 1).await;
-    duo.until_new_ordinals("decode", 1..2).await;
-    for role in ["prefill", "decode"] {
-        duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
-    }
-    for role in ["prefill", "decode"] {
-        duo.until_closed(role).await;
-        assert_eq!(duo.new_ordinals(role), [].into());
-    }
-    let status = duo.statuses.until("it serves again", |status| status.ready().starts_with("True All")).await;
-    assert!(!is_paused(&status), "{status}");
-}
+mod tier2 {
+    use super::*;
 
-/// A pod stands for the AnalysisRun of a step.
-#[tokio::test]
-async fn a_step_ends_when_its_own_object_is_ready() {
-    let object = json!({ "apiVersion": "v1", "kind": "Pod", "name": "check-$(STEP)" });
-    let steps = json!([{ "prefill": "50%", "decode": 0 }, { "prefill": "100%", "decode": "100%" }]);
-    let bounds = json!({ "maxUnavailable": 1, "steps": steps, "readyWhen": { "object": object } });
-    let flags = [("settle", "2s"), ("ready-kinds", "Pod=pods.v1"), ("progress-deadline", "3s")];
-    let duo = Duo::serve("steps-object", 4, 2, bounds, &flags).await.ready().await;
-    duo.stage.add_node("check", 1).await;
-    duo.set_images("registry.invalid/x:2");
-    duo.until_new_ordinals("prefill", 2..4).await;
-    let told = r#"waits after step 1 of 2: Pod "check-1" is not there"#;
-    duo.stage.until_event("RolloutHeld", &[told]).await;
-    let stalled = |status: &Status| status.progressing().contains(told);
-    duo.statuses.until("it says that it comes late", stalled).await;
-    always(Duration::from_secs(2), "it waits", async || {
-        let found = (duo.partition("prefill").await, duo.partition("decode").await);
-        if found == (2, FROZEN) { Ok(()) } else { Err(format!("{found:?}")) }
-    })
-    .await;
-    let mut check = pod_template(&json!({}), &duo.stage.namespace);
-    let head = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "check-1" } });
-    json_patch::merge(&mut check, &head);
-    duo.stage.create(check).await;
-    duo.until_over().await;
+    /// The decode of the second step never gets ready: both are taken back, without another pause.
+    #[tokio::test]
+    async fn a_broken_backend_is_taken_back_step_by_step_and_nobody_is_asked() {
+        let duo = in_steps("steps-back").await;
+        duo.edit_held_back("decode", "registry.invalid/broken:2");
+        duo.set_image("prefill", "registry.invalid/x:2");
+        duo.statuses.until("it pauses", is_paused).await;
+        duo.stage.said(&["resume", "llm"]).await;
+        duo.until_partition("decode", 1).await;
+        duo.until_new_ordinals("decode", 1..2).await;
+        for role in ["prefill", "decode"] {
+            duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
+        }
+        for role in ["prefill", "decode"] {
+            duo.until_closed(role).await;
+            assert_eq!(duo.new_ordinals(role), [].into());
+        }
+        let status = duo.statuses.until("it serves again", |status| status.ready().starts_with("True All")).await;
+        assert!(!is_paused(&status), "{status}");
+    }
+
+    /// A pod stands for the AnalysisRun of a step.
+    #[tokio::test]
+    async fn a_step_ends_when_its_own_object_is_ready() {
+        let object = json!({ "apiVersion": "v1", "kind": "Pod", "name": "check-$(STEP)" });
+        let steps = json!([{ "prefill": "50%", "decode": 0 }, { "prefill": "100%", "decode": "100%" }]);
+        let bounds = json!({ "maxUnavailable": 1, "steps": steps, "readyWhen": { "object": object } });
+        let flags = [("settle", "2s"), ("ready-kinds", "Pod=pods.v1"), ("progress-deadline", "3s")];
+        let duo = Duo::serve("steps-object", 4, 2, bounds, &flags).await.ready().await;
+        duo.stage.add_node("check", 1).await;
+        duo.set_images("registry.invalid/x:2");
+        duo.until_new_ordinals("prefill", 2..4).await;
+        let told = r#"waits after step 1 of 2: Pod "check-1" is not there"#;
+        duo.stage.until_event("RolloutHeld", &[told]).await;
+        let stalled = |status: &Status| status.progressing().contains(told);
+        duo.statuses.until("it says that it comes late", stalled).await;
+        always(Duration::from_secs(2), "it waits", async || {
+            let found = (duo.partition("prefill").await, duo.partition("decode").await);
+            if found == (2, FROZEN) { Ok(()) } else { Err(format!("{found:?}")) }
+        })
+        .await;
+        let mut check = pod_template(&json!({}), &duo.stage.namespace);
+        let head = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "check-1" } });
+        json_patch::merge(&mut check, &head);
+        duo.stage.create(check).await;
+        duo.until_over().await;
+    }
 }

@@ -36,29 +36,6 @@ async fn without_the_coordination_it_is_thawed() {
     assert!(!events.iter().any(|(_, note)| note.contains("is done")), "{events:#?}");
 }
 
-#[tokio::test]
-async fn without_the_group_it_is_thawed() {
-    let duo = frozen("no-group").await;
-    duo.kubectl(&["delete", "rolebasedgroups.workloads.x-k8s.io", "llm"], "");
-    rolls_by_itself(&duo).await;
-}
-
-#[tokio::test]
-async fn without_its_claim_it_is_thawed() {
-    let duo = frozen_for("no-claim", "2s").await;
-    duo.kubectl(&["label", &duo.target("prefill"), "rolegate.dev/group-"], "");
-    rolls_by_itself(&duo).await;
-}
-
-#[tokio::test]
-async fn in_a_namespace_that_opts_out_it_is_thawed() {
-    let duo = frozen("no-namespace").await;
-    let patch = Patch::Merge(json!({ "metadata": { "labels": { "rolegate.dev/ignore": "" } } }));
-    let namespaces: Api<Namespace> = Api::all(duo.stage.client.clone());
-    namespaces.patch(&duo.stage.namespace, &PatchParams::default(), &patch).await.unwrap();
-    rolls_by_itself(&duo).await;
-}
-
 /// By hand, without rolegate and without its webhook.
 #[tokio::test]
 async fn by_hand_it_is_thawed() {
@@ -71,4 +48,31 @@ async fn by_hand_it_is_thawed() {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(said.contains("thawed by-hand/StatefulSet/llm-prefill"), "{said} {output:?}");
     rolls_by_itself(&duo).await;
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn without_the_group_it_is_thawed() {
+        let duo = frozen("no-group").await;
+        duo.kubectl(&["delete", "rolebasedgroups.workloads.x-k8s.io", "llm"], "");
+        rolls_by_itself(&duo).await;
+    }
+
+    #[tokio::test]
+    async fn without_its_claim_it_is_thawed() {
+        let duo = frozen_for("no-claim", "2s").await;
+        duo.kubectl(&["label", &duo.target("prefill"), "rolegate.dev/group-"], "");
+        rolls_by_itself(&duo).await;
+    }
+
+    #[tokio::test]
+    async fn in_a_namespace_that_opts_out_it_is_thawed() {
+        let duo = frozen("no-namespace").await;
+        let patch = Patch::Merge(json!({ "metadata": { "labels": { "rolegate.dev/ignore": "" } } }));
+        let namespaces: Api<Namespace> = Api::all(duo.stage.client.clone());
+        namespaces.patch(&duo.stage.namespace, &PatchParams::default(), &patch).await.unwrap();
+        rolls_by_itself(&duo).await;
+    }
 }

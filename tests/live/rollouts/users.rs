@@ -34,22 +34,6 @@ async fn goes_on_to_the_end(duo: &Duo) {
 }
 
 #[tokio::test]
-async fn applying_the_same_manifest_again_changes_nothing() {
-    let duo = standing("apply-again").await;
-    for _ in 0..2 {
-        duo.kubectl(&["apply", "-f", "-"], &manifest(&duo, Some(0)).to_string());
-        assert_eq!((duo.partition("prefill").await, duo.user_partition("prefill").await), (7, Some("0".to_owned())));
-    }
-    // Replacing the object without a partition asks for the default, which is 0.
-    let mut whole = serde_json::to_value(duo.set("prefill").await).unwrap();
-    whole["spec"].as_object_mut().unwrap().remove("updateStrategy");
-    duo.kubectl(&["replace", "-f", "-"], &whole.to_string());
-    assert_eq!(duo.partition("prefill").await, 7);
-    goes_on_to_the_end(&duo).await;
-    assert_eq!(duo.partition("prefill").await, 0);
-}
-
-#[tokio::test]
 async fn server_side_apply_conflicts_only_over_the_partition() {
     let duo = standing("server-side").await;
     let apply = |manifest: &Value, more: &[&str]| {
@@ -75,64 +59,6 @@ async fn server_side_apply_conflicts_only_over_the_partition() {
     goes_on_to_the_end(&duo).await;
 }
 
-#[tokio::test]
-async fn a_restart_in_the_middle_freezes_again() {
-    let duo = standing("restart").await;
-    duo.kubectl(&["rollout", "restart", &duo.target("prefill")], "");
-    assert_eq!(duo.user_partition("prefill").await, Some("0".to_owned()));
-    duo.kubectl(&["rollout", "restart", &duo.target("decode")], "");
-    goes_on_to_the_end(&duo).await;
-}
-
-/// Scaling comes as `statefulsets/scale`, of which the webhook is not asked: the partition is not a part of it.
-#[tokio::test]
-async fn scaling_in_the_middle_keeps_the_partition() {
-    let duo = standing("scale").await;
-    let larger = duo.group.clone().role("prefill", 7, 1);
-    duo.stage.patch_group(&duo.group, json!({ "spec": { "roles": larger.object()["spec"]["roles"] } })).await;
-    duo.kubectl(&["scale", &duo.target("prefill"), "--replicas=7"], "");
-    duo.stage.pods.until("the new one went", |now| now.count("prefill", |_| true) == 7).await;
-    duo.until_partition("prefill", 6).await;
-    let ready = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
-    duo.let_ready_until(|_| true, |now| now.count_all(ready) == 11).await;
-    duo.until_over().await;
-}
-
-/// A canary by the workload's own partition: it is a floor, and goes on when its user lowers it.
-#[tokio::test]
-async fn the_partition_of_its_user_is_a_floor() {
-    let bounds = json!({ "maxSkew": "50%", "maxUnavailable": 1 });
-    let duo = Duo::serve("user-floor", 4, 4, bounds, &[]).await.ready().await;
-    for role in ["prefill", "decode"] {
-        let template = json!({ "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:2" }] } });
-        let patch =
-            json!({ "spec": { "template": template, "updateStrategy": { "rollingUpdate": { "partition": 3 } } } });
-        duo.kubectl(&["patch", &duo.target(role), "--type=strategic", "-p", &patch.to_string()], "");
-    }
-    let paused = |role: &'static str| move |status: &crate::common::status::Status| status.state(role) == "Paused";
-    duo.statuses.until("prefill pauses", paused("prefill")).await;
-    duo.statuses.until("decode pauses", paused("decode")).await;
-    duo.until_new_ordinals("prefill", 3..4).await;
-    duo.until_new_ordinals("decode", 3..4).await;
-    for role in ["prefill", "decode"] {
-        let patch = json!({ "spec": { "updateStrategy": { "rollingUpdate": { "partition": 0 } } } }).to_string();
-        duo.kubectl(&["patch", &duo.target(role), "-p", &patch], "");
-    }
-    duo.until_over().await;
-    duo.assert_bounds(50, &|_| 1);
-}
-
-/// What `kubectl rollout status` says: a partition is all that it knows of.
-#[tokio::test]
-async fn rollout_status_takes_a_frozen_workload_for_done() {
-    let bounds = json!({ "maxSkew": "25%" });
-    let duo = Duo::serve("rollout-status", 4, 2, bounds, &[("settle", "1h")]).await.ready().await;
-    duo.set_image("prefill", "registry.invalid/x:2");
-    assert_eq!(duo.partition("prefill").await, FROZEN);
-    let said = duo.kubectl(&["rollout", "status", &duo.target("prefill"), "--timeout=20s"], "");
-    assert!(said.contains("partitioned roll out complete: 0 new pods have been updated"), "{said}");
-}
-
 /// KEP-75, Workload Label Example.
 #[tokio::test]
 async fn a_claimed_workload_is_labelled_when_it_is_made() {
@@ -148,5 +74,86 @@ async fn a_claimed_workload_is_labelled_when_it_is_made() {
         let labels = made.metadata.labels.unwrap();
         let expected = [("name", "llm"), ("role", "theirs"), ("role-subgroup-size", size)];
         assert!(expected.iter().all(|(name, value)| labels[&key(name)] == *value), "{labels:?}");
+    }
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn applying_the_same_manifest_again_changes_nothing() {
+        let duo = standing("apply-again").await;
+        for _ in 0..2 {
+            duo.kubectl(&["apply", "-f", "-"], &manifest(&duo, Some(0)).to_string());
+            assert_eq!(
+                (duo.partition("prefill").await, duo.user_partition("prefill").await),
+                (7, Some("0".to_owned()))
+            );
+        }
+        // Replacing the object without a partition asks for the default, which is 0.
+        let mut whole = serde_json::to_value(duo.set("prefill").await).unwrap();
+        whole["spec"].as_object_mut().unwrap().remove("updateStrategy");
+        duo.kubectl(&["replace", "-f", "-"], &whole.to_string());
+        assert_eq!(duo.partition("prefill").await, 7);
+        goes_on_to_the_end(&duo).await;
+        assert_eq!(duo.partition("prefill").await, 0);
+    }
+
+    #[tokio::test]
+    async fn a_restart_in_the_middle_freezes_again() {
+        let duo = standing("restart").await;
+        duo.kubectl(&["rollout", "restart", &duo.target("prefill")], "");
+        assert_eq!(duo.user_partition("prefill").await, Some("0".to_owned()));
+        duo.kubectl(&["rollout", "restart", &duo.target("decode")], "");
+        goes_on_to_the_end(&duo).await;
+    }
+
+    /// Scaling comes as `statefulsets/scale`, of which the webhook is not asked: the partition is not a part of it.
+    #[tokio::test]
+    async fn scaling_in_the_middle_keeps_the_partition() {
+        let duo = standing("scale").await;
+        let larger = duo.group.clone().role("prefill", 7, 1);
+        duo.stage.patch_group(&duo.group, json!({ "spec": { "roles": larger.object()["spec"]["roles"] } })).await;
+        duo.kubectl(&["scale", &duo.target("prefill"), "--replicas=7"], "");
+        duo.stage.pods.until("the new one went", |now| now.count("prefill", |_| true) == 7).await;
+        duo.until_partition("prefill", 6).await;
+        let ready = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
+        duo.let_ready_until(|_| true, |now| now.count_all(ready) == 11).await;
+        duo.until_over().await;
+    }
+
+    /// A canary by the workload's own partition: it is a floor, and goes on when its user lowers it.
+    #[tokio::test]
+    async fn the_partition_of_its_user_is_a_floor() {
+        let bounds = json!({ "maxSkew": "50%", "maxUnavailable": 1 });
+        let duo = Duo::serve("user-floor", 4, 4, bounds, &[]).await.ready().await;
+        for role in ["prefill", "decode"] {
+            let template = json!({ "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:2" }] } });
+            let patch =
+                json!({ "spec": { "template": template, "updateStrategy": { "rollingUpdate": { "partition": 3 } } } });
+            duo.kubectl(&["patch", &duo.target(role), "--type=strategic", "-p", &patch.to_string()], "");
+        }
+        let paused = |role: &'static str| move |status: &crate::common::status::Status| status.state(role) == "Paused";
+        duo.statuses.until("prefill pauses", paused("prefill")).await;
+        duo.statuses.until("decode pauses", paused("decode")).await;
+        duo.until_new_ordinals("prefill", 3..4).await;
+        duo.until_new_ordinals("decode", 3..4).await;
+        for role in ["prefill", "decode"] {
+            let patch = json!({ "spec": { "updateStrategy": { "rollingUpdate": { "partition": 0 } } } }).to_string();
+            duo.kubectl(&["patch", &duo.target(role), "-p", &patch], "");
+        }
+        duo.until_over().await;
+        duo.assert_bounds(50, &|_| 1);
+    }
+
+    /// What `kubectl rollout status` says: a partition is all that it knows of.
+    #[tokio::test]
+    async fn rollout_status_takes_a_frozen_workload_for_done() {
+        let bounds = json!({ "maxSkew": "25%" });
+        let duo = Duo::serve("rollout-status", 4, 2, bounds, &[("settle", "1h")]).await.ready().await;
+        duo.set_image("prefill", "registry.invalid/x:2");
+        assert_eq!(duo.partition("prefill").await, FROZEN);
+        let said = duo.kubectl(&["rollout", "status", &duo.target("prefill"), "--timeout=20s"], "");
+        assert!(said.contains("partitioned roll out complete: 0 new pods have been updated"), "{said}");
     }
 }

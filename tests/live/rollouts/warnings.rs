@@ -13,23 +13,27 @@ async fn warnings(duo: &Duo) -> Vec<String> {
     ours.map(|event| format!("{}: {}", event.reason.unwrap_or_default(), event.message.unwrap_or_default())).collect()
 }
 
-/// Pods that are made again in a rollout are held until they are seen: nothing is said of that, and nothing else of what lasts a
-/// moment, so that the one that is stuck is heard.
-#[tokio::test]
-async fn three_clean_rollouts_warn_nobody_and_a_stuck_one_is_told() {
-    let group = Group::new("llm").role("prefill", 12, 4).role("decode", 6, 2);
-    let bounds = json!({ "maxSkew": "50%", "maxUnavailable": "50%" });
-    let sizes = json!({ "segmentSize": { "prefill": 4, "decode": 2 } });
-    let strategy = json!({ "rollingUpdate": bounds, "segmentPlacement": sizes });
-    let both = json!([{ "name": "both", "roles": ["prefill", "decode"], "strategy": strategy }]);
-    let flags = [("settle", "2s"), ("progress-deadline", "20s")];
-    let duo = Duo::serve_group("clean-rollouts", group, &both, &flags).await.ready().await;
-    for image in 2..5 {
-        duo.set_images(&format!("registry.invalid/x:{image}"));
-        duo.until_over().await;
-        assert_eq!(warnings(&duo).await, [""; 0], "rollout {image}");
+mod tier2 {
+    use super::*;
+
+    /// Pods that are made again in a rollout are held until they are seen: nothing is said of that, and nothing else of what lasts a
+    /// moment, so that the one that is stuck is heard.
+    #[tokio::test]
+    async fn three_clean_rollouts_warn_nobody_and_a_stuck_one_is_told() {
+        let group = Group::new("llm").role("prefill", 12, 4).role("decode", 6, 2);
+        let bounds = json!({ "maxSkew": "50%", "maxUnavailable": "50%" });
+        let sizes = json!({ "segmentSize": { "prefill": 4, "decode": 2 } });
+        let strategy = json!({ "rollingUpdate": bounds, "segmentPlacement": sizes });
+        let both = json!([{ "name": "both", "roles": ["prefill", "decode"], "strategy": strategy }]);
+        let flags = [("settle", "2s"), ("progress-deadline", "20s")];
+        let duo = Duo::serve_group("clean-rollouts", group, &both, &flags).await.ready().await;
+        for image in 2..5 {
+            duo.set_images(&format!("registry.invalid/x:{image}"));
+            duo.until_over().await;
+            assert_eq!(warnings(&duo).await, [""; 0], "rollout {image}");
+        }
+        duo.edit_held_back("decode", "registry.invalid/broken:5");
+        duo.stage.until_event("RolloutStalled", &["decode-5"]).await;
+        duo.stage.until_event("ProgressDeadlineExceeded", &["decode"]).await;
     }
-    duo.edit_held_back("decode", "registry.invalid/broken:5");
-    duo.stage.until_event("RolloutStalled", &["decode-5"]).await;
-    duo.stage.until_event("ProgressDeadlineExceeded", &["decode"]).await;
 }

@@ -52,97 +52,6 @@ async fn one_that_waits_for_pods_is_listed_by_its_short_name() {
 }
 
 #[tokio::test]
-async fn the_second_to_claim_a_group_is_refused() {
-    let (stage, _rolegate) = stage("claimed").await.serve().await;
-    let group = json!({
-        "apiVersion": "workloads.x-k8s.io/v1alpha1",
-        "kind": "RoleBasedGroup",
-        "metadata": { "name": "llm", "annotations": { "rolegate.dev/group": "first" } },
-        "spec": { "roles": [{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 2 }] },
-    });
-    put(&stage, &group);
-    let claims = |name: &str, sizes: &Value| {
-        coordination(name, &json!({ "groupRef": { "name": "llm" }, "coordination": segments(sizes) }))
-    };
-    put(&stage, &claims("first", &json!({ "decode": 1 })));
-    let again = r#"The RoleCoordination "second" is invalid: spec.groupRef: Forbidden: group "llm" is coordinated by RoleCoordination "first" already; a group has one coordinating object"#;
-    // Whatever roles it names.
-    let shown = apply(&stage, &claims("second", &json!({ "prefill": 2 })));
-    let unmarked = r#"spec.groupRef: RoleBasedGroup "llm" lacks annotation rolegate.dev/group: "second"; pods that are made before both are known are not held"#;
-    assert!(!shown.done, "{shown:?}");
-    assert_eq!(shown.err, format!("Warning: {unmarked}\n{again}\n"));
-    // The group itself is refused when it comes later than one that claims its roles.
-    let mut early = claims("early", &json!({ "decode": 1 }));
-    early["spec"]["groupRef"]["name"] = json!("late");
-    assert!(apply(&stage, &early).done);
-    let mut late = group;
-    late["metadata"] = json!({ "name": "late", "annotations": { "rolegate.dev/group": "early" } });
-    late["spec"]["coordination"] = segments(&json!({ "decode": 1 }));
-    let again = r#"Forbidden: group "late" is coordinated by RoleCoordination "early" already"#;
-    let shown = apply(&stage, &late);
-    assert!(!shown.done && shown.err.contains(again), "{shown:?}");
-}
-
-#[tokio::test]
-async fn a_surge_would_run_ahead_of_the_coordination() {
-    let (stage, _rolegate) = stage("surge").await.serve().await;
-    let set = |surge: i64| {
-        let labels = tied("llm", "prefill");
-        json!({
-            "apiVersion": "leaderworkerset.x-k8s.io/v1",
-            "kind": "LeaderWorkerSet",
-            "metadata": { "name": "prefill", "labels": labels },
-            "spec": {
-                "replicas": 8,
-                "leaderWorkerTemplate": { "size": 2, "workerTemplate": { "metadata": { "labels": labels } } },
-                "rolloutStrategy": { "rollingUpdateConfiguration": { "maxUnavailable": 1, "maxSurge": surge } },
-            },
-        })
-    };
-    let update = coordination(
-        "llm",
-        &json!({
-            "roles": [refers_to("LeaderWorkerSet", "prefill"), { "name": "decode", "replicas": 4 }],
-            "coordination": [{ "name": "update", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": { "maxSkew": "10%" } } }],
-        }),
-    );
-    // What is not there is not judged.
-    let shown = apply(&stage, &update);
-    assert!(shown.done, "{shown:?}");
-    stage.plane.must(&["delete", "rcoord", "llm", "--namespace", "surge"], "");
-    put(&stage, &set(1));
-    refused(
-        &stage,
-        &update,
-        r#"spec.roles[0].workloadRef: Forbidden: LeaderWorkerSet "prefill" must have `maxSurge` 0: with a surge it starts an update before it is coordinated"#,
-    );
-    put(&stage, &set(0));
-    put(&stage, &update);
-}
-
-#[tokio::test]
-async fn a_set_that_makes_one_pod_after_another_cannot_fill_a_batch_that_goes_as_a_whole() {
-    let (stage, _rolegate) = stage("incremental").await.serve().await;
-    put(&stage, &stateful_set("prefill", "OrderedReady", &tied("llm", "prefill")));
-    let roles = json!([refers_to("StatefulSet", "prefill")]);
-    let whole = json!([{ "name": "pd", "strategy": { "affinityScheduling": { "topologyKey": "rack", "ratios": { "prefill": 2 } } } }]);
-    let whole = coordination("llm", &json!({ "roles": roles, "coordination": whole }));
-    refused(
-        &stage,
-        &whole,
-        r#"spec.roles[0].workloadRef: Forbidden: role "prefill" makes its pods one after another (podManagementPolicy OrderedReady), but coordination "pd" releases a batch only when all its pods exist"#,
-    );
-    let plain = coordination("llm", &json!({ "roles": roles, "coordination": segments(&json!({ "prefill": 2 })) }));
-    warned(
-        &stage,
-        &plain,
-        &[
-            r#"spec.roles[0].workloadRef: role "prefill" makes its pods one after another (podManagementPolicy OrderedReady): a batch of coordination "pd" fills up one pod at a time"#,
-        ],
-    );
-}
-
-#[tokio::test]
 async fn pods_that_would_not_be_held_are_told_of() {
     let (stage, _rolegate) = stage("unlabelled").await.serve().await;
     put(&stage, &stateful_set("prefill", "Parallel", &json!({})));
@@ -155,33 +64,6 @@ async fn pods_that_would_not_be_held_are_told_of() {
             r#"spec.roles[0].workloadRef: the pod template of StatefulSet "prefill" lacks labels rolegate.dev/group: "llm" and rolegate.dev/role: "prefill"; its pods are not held"#,
         ],
     );
-}
-
-#[tokio::test]
-async fn a_name_that_leaves_no_room_for_what_its_controller_adds_is_told_of_and_has_no_pods() {
-    let (stage, _rolegate) = stage("long-names").await.serve().await;
-    let set = |name: &str, role: &str| {
-        let mut set = stateful_set(name, "Parallel", &tied("llm", role));
-        set["spec"]["replicas"] = json!(1);
-        set
-    };
-    let (fits, too_long) = ("f".repeat(52), "t".repeat(62));
-    put(&stage, &set(&fits, "decode"));
-    put(&stage, &set(&too_long, "prefill"));
-    let role = |name: &str, set: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": set } });
-    let spec = json!({
-        "roles": [role("decode", &fits), role("prefill", &too_long)],
-        "coordination": segments(&json!({ "decode": 1, "prefill": 1 })),
-    });
-    let warning = format!(
-        "spec.roles[1].workloadRef.name: Too long: makes label controller-revision-hash of {too_long:?}, a hyphen and a hash of \
-         up to 10; pods on which it has more than 63 bytes are not created"
-    );
-    warned(&stage, &coordination("llm", &spec), &[&warning]);
-    let pod = format!("{fits}-0");
-    stage.pods.until("the pod of the name that fits", |now| now.named(&pod).is_some()).await;
-    stage.until_event("FailedCreate", &[&too_long, "must be no more than 63"]).await;
-    stage.pods.now(|now| assert_eq!(now.count_all(|_| true), 1, "{now}"));
 }
 
 #[tokio::test]
@@ -287,4 +169,127 @@ async fn desired_replicas_come_from_a_group_of_the_newer_version() {
     invariants::all_born_held(&stage.pods);
     invariants::released_in_order(&stage.pods, &group);
     assert!(GROUPS.ends_with("v1alpha1"), "the older version is served beside it");
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_second_to_claim_a_group_is_refused() {
+        let (stage, _rolegate) = stage("claimed").await.serve().await;
+        let group = json!({
+            "apiVersion": "workloads.x-k8s.io/v1alpha1",
+            "kind": "RoleBasedGroup",
+            "metadata": { "name": "llm", "annotations": { "rolegate.dev/group": "first" } },
+            "spec": { "roles": [{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 2 }] },
+        });
+        put(&stage, &group);
+        let claims = |name: &str, sizes: &Value| {
+            coordination(name, &json!({ "groupRef": { "name": "llm" }, "coordination": segments(sizes) }))
+        };
+        put(&stage, &claims("first", &json!({ "decode": 1 })));
+        let again = r#"The RoleCoordination "second" is invalid: spec.groupRef: Forbidden: group "llm" is coordinated by RoleCoordination "first" already; a group has one coordinating object"#;
+        // Whatever roles it names.
+        let shown = apply(&stage, &claims("second", &json!({ "prefill": 2 })));
+        let unmarked = r#"spec.groupRef: RoleBasedGroup "llm" lacks annotation rolegate.dev/group: "second"; pods that are made before both are known are not held"#;
+        assert!(!shown.done, "{shown:?}");
+        assert_eq!(shown.err, format!("Warning: {unmarked}\n{again}\n"));
+        // The group itself is refused when it comes later than one that claims its roles.
+        let mut early = claims("early", &json!({ "decode": 1 }));
+        early["spec"]["groupRef"]["name"] = json!("late");
+        assert!(apply(&stage, &early).done);
+        let mut late = group;
+        late["metadata"] = json!({ "name": "late", "annotations": { "rolegate.dev/group": "early" } });
+        late["spec"]["coordination"] = segments(&json!({ "decode": 1 }));
+        let again = r#"Forbidden: group "late" is coordinated by RoleCoordination "early" already"#;
+        let shown = apply(&stage, &late);
+        assert!(!shown.done && shown.err.contains(again), "{shown:?}");
+    }
+
+    #[tokio::test]
+    async fn a_surge_would_run_ahead_of_the_coordination() {
+        let (stage, _rolegate) = stage("surge").await.serve().await;
+        let set = |surge: i64| {
+            let labels = tied("llm", "prefill");
+            json!({
+                "apiVersion": "leaderworkerset.x-k8s.io/v1",
+                "kind": "LeaderWorkerSet",
+                "metadata": { "name": "prefill", "labels": labels },
+                "spec": {
+                    "replicas": 8,
+                    "leaderWorkerTemplate": { "size": 2, "workerTemplate": { "metadata": { "labels": labels } } },
+                    "rolloutStrategy": { "rollingUpdateConfiguration": { "maxUnavailable": 1, "maxSurge": surge } },
+                },
+            })
+        };
+        let update = coordination(
+            "llm",
+            &json!({
+                "roles": [refers_to("LeaderWorkerSet", "prefill"), { "name": "decode", "replicas": 4 }],
+                "coordination": [{ "name": "update", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": { "maxSkew": "10%" } } }],
+            }),
+        );
+        // What is not there is not judged.
+        let shown = apply(&stage, &update);
+        assert!(shown.done, "{shown:?}");
+        stage.plane.must(&["delete", "rcoord", "llm", "--namespace", "surge"], "");
+        put(&stage, &set(1));
+        refused(
+            &stage,
+            &update,
+            r#"spec.roles[0].workloadRef: Forbidden: LeaderWorkerSet "prefill" must have `maxSurge` 0: with a surge it starts an update before it is coordinated"#,
+        );
+        put(&stage, &set(0));
+        put(&stage, &update);
+    }
+
+    #[tokio::test]
+    async fn a_set_that_makes_one_pod_after_another_cannot_fill_a_batch_that_goes_as_a_whole() {
+        let (stage, _rolegate) = stage("incremental").await.serve().await;
+        put(&stage, &stateful_set("prefill", "OrderedReady", &tied("llm", "prefill")));
+        let roles = json!([refers_to("StatefulSet", "prefill")]);
+        let whole = json!([{ "name": "pd", "strategy": { "affinityScheduling": { "topologyKey": "rack", "ratios": { "prefill": 2 } } } }]);
+        let whole = coordination("llm", &json!({ "roles": roles, "coordination": whole }));
+        refused(
+            &stage,
+            &whole,
+            r#"spec.roles[0].workloadRef: Forbidden: role "prefill" makes its pods one after another (podManagementPolicy OrderedReady), but coordination "pd" releases a batch only when all its pods exist"#,
+        );
+        let plain = coordination("llm", &json!({ "roles": roles, "coordination": segments(&json!({ "prefill": 2 })) }));
+        warned(
+            &stage,
+            &plain,
+            &[
+                r#"spec.roles[0].workloadRef: role "prefill" makes its pods one after another (podManagementPolicy OrderedReady): a batch of coordination "pd" fills up one pod at a time"#,
+            ],
+        );
+    }
+
+    #[tokio::test]
+    async fn a_name_that_leaves_no_room_for_what_its_controller_adds_is_told_of_and_has_no_pods() {
+        let (stage, _rolegate) = stage("long-names").await.serve().await;
+        let set = |name: &str, role: &str| {
+            let mut set = stateful_set(name, "Parallel", &tied("llm", role));
+            set["spec"]["replicas"] = json!(1);
+            set
+        };
+        let (fits, too_long) = ("f".repeat(52), "t".repeat(62));
+        put(&stage, &set(&fits, "decode"));
+        put(&stage, &set(&too_long, "prefill"));
+        let role =
+            |name: &str, set: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": set } });
+        let spec = json!({
+            "roles": [role("decode", &fits), role("prefill", &too_long)],
+            "coordination": segments(&json!({ "decode": 1, "prefill": 1 })),
+        });
+        let warning = format!(
+            "spec.roles[1].workloadRef.name: Too long: makes label controller-revision-hash of {too_long:?}, a hyphen and a hash of \
+         up to 10; pods on which it has more than 63 bytes are not created"
+        );
+        warned(&stage, &coordination("llm", &spec), &[&warning]);
+        let pod = format!("{fits}-0");
+        stage.pods.until("the pod of the name that fits", |now| now.named(&pod).is_some()).await;
+        stage.until_event("FailedCreate", &[&too_long, "must be no more than 63"]).await;
+        stage.pods.now(|now| assert_eq!(now.count_all(|_| true), 1, "{now}"));
+    }
 }

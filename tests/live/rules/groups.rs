@@ -55,33 +55,6 @@ async fn one_fault_is_shown_as_the_api_server_shows_one_of_its_own() {
 }
 
 #[tokio::test]
-async fn several_faults_are_shown_together_and_sorted_by_path() {
-    let (stage, _rolegate) = stage("several-faults").await.serve().await;
-    let wrong = group(&json!([
-        segments("a", &json!({ "prefill": 5, "decod": 5 })),
-        segments("b", &json!({ "prefill": 10, "decode": 0 })),
-    ]));
-    let faults = [
-        r#"spec.coordination[0].strategy.segmentPlacement.segmentSize[decod]: Not found: "decod": must name an entry of `spec.roles`; did you mean "decode"?"#,
-        "spec.coordination[1].strategy.segmentPlacement.segmentSize[decode]: Invalid value: 0: must be greater than or equal to 1",
-        CONFLICT,
-    ];
-    let shown = apply(&stage, &wrong);
-    assert!(!shown.done && shown.out.is_empty(), "{shown:?}");
-    let list = faults.map(|fault| format!("* {fault}\n")).concat();
-    assert_eq!(shown.err, format!("The RoleBasedGroup \"llm\" is invalid: \n{list}"));
-
-    let pod = json!({ "metadata": { "labels": { "app": "x" } }, "spec": { "restartPolicy": "Never", "containers": [{ "name": "Main", "image": "registry.invalid/x:1" }] } });
-    let theirs = broken_deployment(&json!({ "selector": { "matchLabels": { "app": "y" } }, "template": pod }));
-    let theirs = apply(&stage, &theirs);
-    assert_eq!(shape(&shown.err), shape(&theirs.err), "{theirs:?}");
-
-    // The same for programs: all of it in the causes, in this order.
-    let answer = stage.post(GROUPS, "rolebasedgroups", &wrong).await;
-    assert_eq!((answer.code, causes(&answer)), (422, faults.map(str::to_owned).to_vec()));
-}
-
-#[tokio::test]
 async fn more_faults_than_a_message_holds_are_all_among_the_causes() {
     let (stage, _rolegate) = stage("many-faults").await.serve().await;
     let sizes = (0..14).map(|number| (format!("role-{number:02}"), json!(0))).collect::<serde_json::Map<_, _>>();
@@ -139,4 +112,35 @@ async fn an_old_fault_warns_and_a_new_one_is_refused() {
     assert_eq!(shown.warnings(), [CONFLICT]);
     // Repaired, it is as good as any.
     put(&stage, &group(&json!([segments("a", &json!({ "prefill": 10, "decode": 5 }))])));
+}
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn several_faults_are_shown_together_and_sorted_by_path() {
+        let (stage, _rolegate) = stage("several-faults").await.serve().await;
+        let wrong = group(&json!([
+            segments("a", &json!({ "prefill": 5, "decod": 5 })),
+            segments("b", &json!({ "prefill": 10, "decode": 0 })),
+        ]));
+        let faults = [
+            r#"spec.coordination[0].strategy.segmentPlacement.segmentSize[decod]: Not found: "decod": must name an entry of `spec.roles`; did you mean "decode"?"#,
+            "spec.coordination[1].strategy.segmentPlacement.segmentSize[decode]: Invalid value: 0: must be greater than or equal to 1",
+            CONFLICT,
+        ];
+        let shown = apply(&stage, &wrong);
+        assert!(!shown.done && shown.out.is_empty(), "{shown:?}");
+        let list = faults.map(|fault| format!("* {fault}\n")).concat();
+        assert_eq!(shown.err, format!("The RoleBasedGroup \"llm\" is invalid: \n{list}"));
+
+        let pod = json!({ "metadata": { "labels": { "app": "x" } }, "spec": { "restartPolicy": "Never", "containers": [{ "name": "Main", "image": "registry.invalid/x:1" }] } });
+        let theirs = broken_deployment(&json!({ "selector": { "matchLabels": { "app": "y" } }, "template": pod }));
+        let theirs = apply(&stage, &theirs);
+        assert_eq!(shape(&shown.err), shape(&theirs.err), "{theirs:?}");
+
+        // The same for programs: all of it in the causes, in this order.
+        let answer = stage.post(GROUPS, "rolebasedgroups", &wrong).await;
+        assert_eq!((answer.code, causes(&answer)), (422, faults.map(str::to_owned).to_vec()));
+    }
 }

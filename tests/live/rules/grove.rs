@@ -16,29 +16,6 @@ fn set(kind: &str, name: &str, cliques: &Value, scaling_groups: &Value) -> Value
 }
 
 #[tokio::test]
-async fn the_designs_examples_pass() {
-    let (stage, _rolegate) = stage("grove-examples").await.serve().await;
-    let accepted: Vec<_> = cases("designs/grove-discovery.yaml")
-        .into_iter()
-        .filter(|case| case["expect"]["check"]["violations"].is_null())
-        .collect();
-    assert!(accepted.len() >= 6, "{}", accepted.len());
-    for (number, case) in accepted.iter().enumerate() {
-        let mut object = case["object"].clone();
-        let kind = object["kind"].as_str().unwrap().to_owned();
-        object["metadata"]["namespace"] = json!("grove-examples");
-        if number > 5 {
-            object["metadata"]["name"] = json!(format!("set-{number}"));
-        }
-        let plural = KINDS.iter().find(|(known, _)| *known == kind).unwrap().1;
-        let answer = stage.post(GROVE, plural, &object).await;
-        assert_eq!(answer.code, 201, "{}: {answer:?}", case["name"]);
-        let warnings = case["expect"]["check"]["warnings"].as_array().map_or(0, Vec::len);
-        assert_eq!(answer.warnings.len(), warnings, "{}: {answer:?}", case["name"]);
-    }
-}
-
-#[tokio::test]
 async fn one_role_twice_in_a_scope_is_refused() {
     let (stage, _rolegate) = stage("grove-duplicate").await.serve().await;
     for (kind, _) in KINDS {
@@ -53,28 +30,6 @@ async fn one_role_twice_in_a_scope_is_refused() {
         let apart = json!([{ "name": "one", "cliqueNames": ["a"] }, { "name": "two", "cliqueNames": ["b"] }]);
         put(&stage, &set(kind, "inf", &cliques, &apart));
     }
-}
-
-#[tokio::test]
-async fn strict_roles_makes_them_unique_in_the_set() {
-    let stage = stage("grove-strict").await;
-    let _rolegate = stage.launch().switch("strict-roles").start().await;
-    let cliques = json!([clique("a", "LEADER", 1), clique("b", "LEADER", 1)]);
-    let apart = json!([{ "name": "one", "cliqueNames": ["a"] }, { "name": "two", "cliqueNames": ["b"] }]);
-    let reason = r#"spec.template.cliques[1].spec.roleName: Duplicate value: "LEADER": must be unique in the set: clique "a" has variable LEADER_ADDR too"#;
-    refused(&stage, &set("PodCliqueSet", "inf", &cliques, &apart), reason);
-}
-
-#[tokio::test]
-async fn a_member_without_a_role_beside_others_is_told_of() {
-    let (stage, _rolegate) = stage("grove-roleless").await.serve().await;
-    let cliques = json!([clique("leader", "LEADER", 1), { "name": "helper", "spec": { "replicas": 1 } }]);
-    let group = json!([{ "name": "engine", "cliqueNames": ["leader", "helper"] }]);
-    let shown = crate::rules::desk::apply(&stage, &set("PodCliqueSet", "inf", &cliques, &group));
-    assert!(shown.done && shown.warnings().len() == 1, "{shown:?}");
-    // A set without any role is nobody's business.
-    let cliques = json!([{ "name": "a", "spec": { "replicas": 1 } }, { "name": "b", "spec": { "replicas": 1 } }]);
-    warned(&stage, &set("PodCliqueSet", "plain", &cliques, &json!([])), &[]);
 }
 
 /// A pod as Grove makes it: generateName, labels, hostname and subdomain.
@@ -152,56 +107,105 @@ async fn pods_find_each_other_by_role() {
     }
 }
 
-#[tokio::test]
-async fn a_gateway_finds_all_roles_of_a_set_that_joins_its_scopes() {
-    let (stage, _rolegate) = stage("grove-joined").await.serve().await;
-    let scope = |word: &str| json!({ "rolegate.dev/discovery-scope": word });
-    let cliques =
-        json!([clique("leader", "LEADER", 1), clique("worker", "WORKER", 4), clique("gateway", "GATEWAY", 1)]);
-    let group = json!([{ "name": "decode", "replicas": 3, "cliqueNames": ["leader", "worker"] }]);
-    let mut joined = set("PodCliqueSet", "set", &cliques, &group);
-    put(&stage, &joined);
-    let gateway = pod("set", "set-0-gateway", 0, None);
-    let host = |clique: &str| format!("set-0-{clique}-0.set-0.grove-joined.svc.cluster.local");
-    let alone = environment(&stage, &gateway, "initContainers").await;
-    assert!(alone.iter().all(|line| !line.starts_with("LEADER")), "isolation is the default: {alone:?}");
+mod tier2 {
+    use super::*;
 
-    joined["metadata"]["annotations"] = scope("Set");
-    let reason = r#"metadata.annotations[rolegate.dev/discovery-scope]: Unsupported value: "Set": supported values: "isolated", "set"; did you mean "set"?"#;
-    refused(&stage, &joined, reason);
-    joined["metadata"]["annotations"] = scope("set");
-    let kept = "metadata.annotations[rolegate.dev/discovery-scope]: existing pods keep the variables that they were created with; only new pods get others";
-    warned(&stage, &joined, &[kept]);
-    // The webhook hears of the edit by its watch.
-    let look = async || environment(&stage, &gateway, "initContainers").await;
-    let found =
-        until_found("a gateway that finds leaders", look, |env| env.iter().any(|line| line.starts_with("LEADER")))
-            .await;
-    let leader = format!("LEADER_ADDR={}", host("decode-0-leader"));
-    let service = "LEADER_HEADLESS=set-0.grove-joined.svc.cluster.local".to_owned();
-    for line in [leader, service, "GROVE_ROLE_LEADER_COUNT=3".to_owned(), "GROVE_ROLE_WORKER_COUNT=12".to_owned()] {
-        assert!(found.contains(&line), "{line} is not in {found:?}");
+    #[tokio::test]
+    async fn the_designs_examples_pass() {
+        let (stage, _rolegate) = stage("grove-examples").await.serve().await;
+        let accepted: Vec<_> = cases("designs/grove-discovery.yaml")
+            .into_iter()
+            .filter(|case| case["expect"]["check"]["violations"].is_null())
+            .collect();
+        assert!(accepted.len() >= 6, "{}", accepted.len());
+        for (number, case) in accepted.iter().enumerate() {
+            let mut object = case["object"].clone();
+            let kind = object["kind"].as_str().unwrap().to_owned();
+            object["metadata"]["namespace"] = json!("grove-examples");
+            if number > 5 {
+                object["metadata"]["name"] = json!(format!("set-{number}"));
+            }
+            let plural = KINDS.iter().find(|(known, _)| *known == kind).unwrap().1;
+            let answer = stage.post(GROVE, plural, &object).await;
+            assert_eq!(answer.code, 201, "{}: {answer:?}", case["name"]);
+            let warnings = case["expect"]["check"]["warnings"].as_array().map_or(0, Vec::len);
+            assert_eq!(answer.warnings.len(), warnings, "{}: {answer:?}", case["name"]);
+        }
     }
-    let member = pod("set", "set-0-decode-0-worker", 3, Some("set-0-decode"));
-    let found = environment(&stage, &member, "initContainers").await;
-    assert!(found.contains(&format!("GATEWAY_ADDR={}", host("gateway"))), "{found:?}");
-    assert!(found.contains(&"GROVE_ROLE_LEADER_COUNT=1".to_owned()), "its own copy: {found:?}");
 
-    // What the gateway would find twice is refused with both places.
-    let cliques = json!([clique("p", "LEADER", 1), clique("d", "LEADER", 1), clique("gateway", "GATEWAY", 1)]);
-    let apart = json!([{ "name": "one", "cliqueNames": ["p"] }, { "name": "two", "cliqueNames": ["d"] }]);
-    let mut twice = set("PodCliqueSet", "twice", &cliques, &apart);
-    twice["metadata"]["annotations"] = scope("set");
-    let reason = r#"spec.template.cliques[1].spec.roleName: Duplicate value: "LEADER": must be unique in the set, as its discovery-scope is `set`: clique "p" has variable LEADER_ADDR too"#;
-    refused(&stage, &twice, reason);
-}
+    #[tokio::test]
+    async fn strict_roles_makes_them_unique_in_the_set() {
+        let stage = stage("grove-strict").await;
+        let _rolegate = stage.launch().switch("strict-roles").start().await;
+        let cliques = json!([clique("a", "LEADER", 1), clique("b", "LEADER", 1)]);
+        let apart = json!([{ "name": "one", "cliqueNames": ["a"] }, { "name": "two", "cliqueNames": ["b"] }]);
+        let reason = r#"spec.template.cliques[1].spec.roleName: Duplicate value: "LEADER": must be unique in the set: clique "a" has variable LEADER_ADDR too"#;
+        refused(&stage, &set("PodCliqueSet", "inf", &cliques, &apart), reason);
+    }
 
-#[tokio::test]
-async fn discovery_can_be_switched_off_on_a_set() {
-    let (stage, _rolegate) = stage("grove-off").await.serve().await;
-    let mut off = set("PodCliqueSet", "off", &json!([clique("leader", "LEADER", 1)]), &json!([]));
-    off["metadata"]["annotations"] = json!({ "rolegate.dev/discovery": "disabled" });
-    put(&stage, &off);
-    let found = environment(&stage, &pod("off", "off-0-leader", 0, None), "containers").await;
-    assert_eq!(found, ["URL=$(LEADER_ADDR):80"]);
+    #[tokio::test]
+    async fn a_member_without_a_role_beside_others_is_told_of() {
+        let (stage, _rolegate) = stage("grove-roleless").await.serve().await;
+        let cliques = json!([clique("leader", "LEADER", 1), { "name": "helper", "spec": { "replicas": 1 } }]);
+        let group = json!([{ "name": "engine", "cliqueNames": ["leader", "helper"] }]);
+        let shown = crate::rules::desk::apply(&stage, &set("PodCliqueSet", "inf", &cliques, &group));
+        assert!(shown.done && shown.warnings().len() == 1, "{shown:?}");
+        // A set without any role is nobody's business.
+        let cliques = json!([{ "name": "a", "spec": { "replicas": 1 } }, { "name": "b", "spec": { "replicas": 1 } }]);
+        warned(&stage, &set("PodCliqueSet", "plain", &cliques, &json!([])), &[]);
+    }
+
+    #[tokio::test]
+    async fn a_gateway_finds_all_roles_of_a_set_that_joins_its_scopes() {
+        let (stage, _rolegate) = stage("grove-joined").await.serve().await;
+        let scope = |word: &str| json!({ "rolegate.dev/discovery-scope": word });
+        let cliques =
+            json!([clique("leader", "LEADER", 1), clique("worker", "WORKER", 4), clique("gateway", "GATEWAY", 1)]);
+        let group = json!([{ "name": "decode", "replicas": 3, "cliqueNames": ["leader", "worker"] }]);
+        let mut joined = set("PodCliqueSet", "set", &cliques, &group);
+        put(&stage, &joined);
+        let gateway = pod("set", "set-0-gateway", 0, None);
+        let host = |clique: &str| format!("set-0-{clique}-0.set-0.grove-joined.svc.cluster.local");
+        let alone = environment(&stage, &gateway, "initContainers").await;
+        assert!(alone.iter().all(|line| !line.starts_with("LEADER")), "isolation is the default: {alone:?}");
+
+        joined["metadata"]["annotations"] = scope("Set");
+        let reason = r#"metadata.annotations[rolegate.dev/discovery-scope]: Unsupported value: "Set": supported values: "isolated", "set"; did you mean "set"?"#;
+        refused(&stage, &joined, reason);
+        joined["metadata"]["annotations"] = scope("set");
+        let kept = "metadata.annotations[rolegate.dev/discovery-scope]: existing pods keep the variables that they were created with; only new pods get others";
+        warned(&stage, &joined, &[kept]);
+        // The webhook hears of the edit by its watch.
+        let look = async || environment(&stage, &gateway, "initContainers").await;
+        let found =
+            until_found("a gateway that finds leaders", look, |env| env.iter().any(|line| line.starts_with("LEADER")))
+                .await;
+        let leader = format!("LEADER_ADDR={}", host("decode-0-leader"));
+        let service = "LEADER_HEADLESS=set-0.grove-joined.svc.cluster.local".to_owned();
+        for line in [leader, service, "GROVE_ROLE_LEADER_COUNT=3".to_owned(), "GROVE_ROLE_WORKER_COUNT=12".to_owned()] {
+            assert!(found.contains(&line), "{line} is not in {found:?}");
+        }
+        let member = pod("set", "set-0-decode-0-worker", 3, Some("set-0-decode"));
+        let found = environment(&stage, &member, "initContainers").await;
+        assert!(found.contains(&format!("GATEWAY_ADDR={}", host("gateway"))), "{found:?}");
+        assert!(found.contains(&"GROVE_ROLE_LEADER_COUNT=1".to_owned()), "its own copy: {found:?}");
+
+        // What the gateway would find twice is refused with both places.
+        let cliques = json!([clique("p", "LEADER", 1), clique("d", "LEADER", 1), clique("gateway", "GATEWAY", 1)]);
+        let apart = json!([{ "name": "one", "cliqueNames": ["p"] }, { "name": "two", "cliqueNames": ["d"] }]);
+        let mut twice = set("PodCliqueSet", "twice", &cliques, &apart);
+        twice["metadata"]["annotations"] = scope("set");
+        let reason = r#"spec.template.cliques[1].spec.roleName: Duplicate value: "LEADER": must be unique in the set, as its discovery-scope is `set`: clique "p" has variable LEADER_ADDR too"#;
+        refused(&stage, &twice, reason);
+    }
+
+    #[tokio::test]
+    async fn discovery_can_be_switched_off_on_a_set() {
+        let (stage, _rolegate) = stage("grove-off").await.serve().await;
+        let mut off = set("PodCliqueSet", "off", &json!([clique("leader", "LEADER", 1)]), &json!([]));
+        off["metadata"]["annotations"] = json!({ "rolegate.dev/discovery": "disabled" });
+        put(&stage, &off);
+        let found = environment(&stage, &pod("off", "off-0-leader", 0, None), "containers").await;
+        assert_eq!(found, ["URL=$(LEADER_ADDR):80"]);
+    }
 }

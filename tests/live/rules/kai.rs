@@ -50,82 +50,9 @@ async fn accepts_the_design(stage: &Stage) {
 }
 
 #[tokio::test]
-async fn the_designs_examples_pass_under_its_dialect() {
-    let stage = stage("kai-proposal").await;
-    let _rolegate = stage.launch().flag("kai-dialect", "proposal").start().await;
-    accepts_the_design(&stage).await;
-}
-
-#[tokio::test]
 async fn the_designs_dialect_is_told_by_the_definition() {
     let turn = Turn::new("kai-auto-proposal").await;
     accepts_the_design(&turn).await;
-}
-
-#[tokio::test]
-async fn todays_dialect_is_told_by_the_definition() {
-    let (stage, rolegate) = stage("kai-auto-upstream").await.serve().await;
-    let middle = |labels: &Value| {
-        let sub_groups =
-            json!([{ "name": "decode", "minMember": 1 }, { "name": "workers", "parent": "decode", "minMember": 4 }]);
-        let mut group = pod_group("pd", &json!({ "minMember": 4, "subGroups": sub_groups }));
-        group["metadata"]["labels"] = labels.clone();
-        group
-    };
-    let reason =
-        "spec.subGroups[0].minMember: Forbidden: may not be set on a subgroup with children; set `minSubGroup`";
-    refused(&stage, &middle(&json!({})), reason);
-    // The root counts pods, as many as there are.
-    put(
-        &stage,
-        &pod_group(
-            "pods",
-            &json!({ "minMember": 32, "subGroups": [{ "name": "a", "minMember": 16 }, { "name": "b", "minMember": 16 }] }),
-        ),
-    );
-    put(
-        &stage,
-        &pod_group(
-            "pd",
-            &json!({ "minSubGroup": 1, "subGroups": [{ "name": "decode", "minSubGroup": 1 }, { "name": "workers", "parent": "decode", "minMember": 4 }] }),
-        ),
-    );
-    // One that is there already may get it, with a warning.
-    let mut update = middle(&json!({}));
-    update["spec"]["minMember"] = Value::Null;
-    update["spec"]["minSubGroup"] = json!(1);
-    update["spec"]["subGroups"][0]["minSubGroup"] = Value::Null;
-    warned(&stage, &update, &[reason]);
-    let updates = r#"rolegate_reviews_total{resource="podgroups",operation="UPDATE",verdict="allowed"}"#;
-    assert!(rolegate.metric(updates).await >= 1);
-}
-
-#[tokio::test]
-async fn releases_that_count_pods_on_every_level_are_told_by_the_definition() {
-    let plane = ControlPlane::own(|| {
-        let plane = ControlPlane::start_with_groups("kwok", &[]);
-        definitions::install(&plane, &[definitions::pod_groups_that_count_pods()]);
-        plane
-    });
-    let (stage, rolegate) = Stage::on(plane.await, "kai-auto-pods").await.serve().await;
-    let sub_groups =
-        json!([{ "name": "decode", "minMember": 16 }, { "name": "workers", "parent": "decode", "minMember": 4 }]);
-    let group = pod_group("pd", &json!({ "minMember": 32, "subGroups": sub_groups }));
-    let answer = stage.post(POD_GROUPS, "podgroups", &group).await;
-    assert!(answer.code == 201 && answer.warnings.is_empty(), "{answer:?}");
-    let reviews = r#"rolegate_reviews_total{resource="podgroups",operation="CREATE",verdict="allowed"}"#;
-    assert!(rolegate.metric(reviews).await >= 1);
-}
-
-#[tokio::test]
-async fn one_without_subgroups_is_left_alone() {
-    let (stage, _rolegate) = stage("kai-flat").await.serve().await;
-    let flat = pod_group("flat", &json!({ "minMember": 1000, "queue": "q", "priorityClassName": "train" }));
-    put(&stage, &flat);
-    let pod = pod("in-flat", "flat", &json!({}));
-    let made = stage.post(CORE, "pods", &pod).await;
-    assert!(made.code == 201 && made.warnings.is_empty(), "{made:?}");
-    assert!(made.body["metadata"]["labels"].is_null(), "{made:?}");
 }
 
 fn pod(name: &str, group: &str, labels: &Value) -> Value {
@@ -183,24 +110,100 @@ async fn a_pod_ends_up_in_exactly_one_leaf() {
     assert_eq!(subgroup(&derived), "prefill");
 }
 
-#[tokio::test]
-async fn an_unknown_podgroup_may_come_later_and_another_namespace_is_never_asked() {
-    let elsewhere = stage("kai-elsewhere").await;
-    put_tree(&elsewhere);
-    let here = stage("kai-here").await;
-    let both = "kai-elsewhere,kai-here";
-    let _rolegate = here.launch().flag("namespaces", both).start().await;
-    // What is asked here is asked there: the rule is in force.
-    until_found(
-        "a refusal where the PodGroup is",
-        async || elsewhere.post(CORE, "pods", &pod("there", "pd", &json!({}))).await,
-        |answer| answer.code == 422,
-    )
-    .await;
-    for (name, labels) in [("unlabelled", json!({})), ("labelled", json!({ LABEL: "whatever" }))] {
-        let answer = here.post(CORE, "pods", &pod(name, "pd", &labels)).await;
-        assert!(answer.code == 201 && answer.warnings.is_empty(), "{answer:?}");
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_designs_examples_pass_under_its_dialect() {
+        let stage = stage("kai-proposal").await;
+        let _rolegate = stage.launch().flag("kai-dialect", "proposal").start().await;
+        accepts_the_design(&stage).await;
     }
-    let derived = here.post(CORE, "pods", &pod("role", "pd", &tied("llm", "prefill"))).await;
-    assert_eq!(subgroup(&derived), &Value::Null);
+
+    #[tokio::test]
+    async fn todays_dialect_is_told_by_the_definition() {
+        let (stage, rolegate) = stage("kai-auto-upstream").await.serve().await;
+        let middle = |labels: &Value| {
+            let sub_groups = json!([{ "name": "decode", "minMember": 1 }, { "name": "workers", "parent": "decode", "minMember": 4 }]);
+            let mut group = pod_group("pd", &json!({ "minMember": 4, "subGroups": sub_groups }));
+            group["metadata"]["labels"] = labels.clone();
+            group
+        };
+        let reason =
+            "spec.subGroups[0].minMember: Forbidden: may not be set on a subgroup with children; set `minSubGroup`";
+        refused(&stage, &middle(&json!({})), reason);
+        // The root counts pods, as many as there are.
+        put(
+            &stage,
+            &pod_group(
+                "pods",
+                &json!({ "minMember": 32, "subGroups": [{ "name": "a", "minMember": 16 }, { "name": "b", "minMember": 16 }] }),
+            ),
+        );
+        put(
+            &stage,
+            &pod_group(
+                "pd",
+                &json!({ "minSubGroup": 1, "subGroups": [{ "name": "decode", "minSubGroup": 1 }, { "name": "workers", "parent": "decode", "minMember": 4 }] }),
+            ),
+        );
+        // One that is there already may get it, with a warning.
+        let mut update = middle(&json!({}));
+        update["spec"]["minMember"] = Value::Null;
+        update["spec"]["minSubGroup"] = json!(1);
+        update["spec"]["subGroups"][0]["minSubGroup"] = Value::Null;
+        warned(&stage, &update, &[reason]);
+        let updates = r#"rolegate_reviews_total{resource="podgroups",operation="UPDATE",verdict="allowed"}"#;
+        assert!(rolegate.metric(updates).await >= 1);
+    }
+
+    #[tokio::test]
+    async fn releases_that_count_pods_on_every_level_are_told_by_the_definition() {
+        let plane = ControlPlane::own(|| {
+            let plane = ControlPlane::start_with_groups("kwok", &[]);
+            definitions::install(&plane, &[definitions::pod_groups_that_count_pods()]);
+            plane
+        });
+        let (stage, rolegate) = Stage::on(plane.await, "kai-auto-pods").await.serve().await;
+        let sub_groups =
+            json!([{ "name": "decode", "minMember": 16 }, { "name": "workers", "parent": "decode", "minMember": 4 }]);
+        let group = pod_group("pd", &json!({ "minMember": 32, "subGroups": sub_groups }));
+        let answer = stage.post(POD_GROUPS, "podgroups", &group).await;
+        assert!(answer.code == 201 && answer.warnings.is_empty(), "{answer:?}");
+        let reviews = r#"rolegate_reviews_total{resource="podgroups",operation="CREATE",verdict="allowed"}"#;
+        assert!(rolegate.metric(reviews).await >= 1);
+    }
+
+    #[tokio::test]
+    async fn one_without_subgroups_is_left_alone() {
+        let (stage, _rolegate) = stage("kai-flat").await.serve().await;
+        let flat = pod_group("flat", &json!({ "minMember": 1000, "queue": "q", "priorityClassName": "train" }));
+        put(&stage, &flat);
+        let pod = pod("in-flat", "flat", &json!({}));
+        let made = stage.post(CORE, "pods", &pod).await;
+        assert!(made.code == 201 && made.warnings.is_empty(), "{made:?}");
+        assert!(made.body["metadata"]["labels"].is_null(), "{made:?}");
+    }
+
+    #[tokio::test]
+    async fn an_unknown_podgroup_may_come_later_and_another_namespace_is_never_asked() {
+        let elsewhere = stage("kai-elsewhere").await;
+        put_tree(&elsewhere);
+        let here = stage("kai-here").await;
+        let both = "kai-elsewhere,kai-here";
+        let _rolegate = here.launch().flag("namespaces", both).start().await;
+        // What is asked here is asked there: the rule is in force.
+        until_found(
+            "a refusal where the PodGroup is",
+            async || elsewhere.post(CORE, "pods", &pod("there", "pd", &json!({}))).await,
+            |answer| answer.code == 422,
+        )
+        .await;
+        for (name, labels) in [("unlabelled", json!({})), ("labelled", json!({ LABEL: "whatever" }))] {
+            let answer = here.post(CORE, "pods", &pod(name, "pd", &labels)).await;
+            assert!(answer.code == 201 && answer.warnings.is_empty(), "{answer:?}");
+        }
+        let derived = here.post(CORE, "pods", &pod("role", "pd", &tied("llm", "prefill"))).await;
+        assert_eq!(subgroup(&derived), &Value::Null);
+    }
 }

@@ -23,9 +23,13 @@ async fn roles_that_the_group_does_not_have_are_refused() {
     }
 }
 
-#[tokio::test]
-async fn one_that_no_group_is_bound_to_has_no_effect() {
-    let (stage, _rolegate) = stage("policy-unbound").await.serve().await;
-    let reason = r#"metadata.name: Not found: "llm": no RoleBasedGroup has this name, and the policy is bound by name: it has no effect"#;
-    warned(&stage, &policy("llm", &json!(["prefill", "decode"])), &[reason]);
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_that_no_group_is_bound_to_has_no_effect() {
+        let (stage, _rolegate) = stage("policy-unbound").await.serve().await;
+        let reason = r#"metadata.name: Not found: "llm": no RoleBasedGroup has this name, and the policy is bound by name: it has no effect"#;
+        warned(&stage, &policy("llm", &json!(["prefill", "decode"])), &[reason]);
+    }
 }

@@ -3,47 +3,6 @@
 use crate::common::prelude::*;
 use crate::rules::turn::{OURS, Turn, group_in, topology};
 
-#[tokio::test]
-async fn two_writers_end_with_what_both_wrote() {
-    let turn = Turn::new("two-writers").await;
-    let path = format!("{OURS}/two-writers");
-    let created = turn.send("POST", OURS, &topology(OURS, "two-writers", &["host", "rack"])).await;
-    assert_eq!(created.code, 201, "{created:?}");
-    // Both start from what they read, and read again after a conflict; rolegate writes the status meanwhile.
-    let conflicts = std::sync::atomic::AtomicU32::new(0);
-    let write = async |label: &str| {
-        eventually(PATIENT, "a write without conflict", async || {
-            let mut object = turn.get(&path).await.unwrap();
-            object["metadata"]["labels"][label] = json!("here");
-            let answer = turn.send("PUT", &path, &object).await;
-            match answer.code {
-                200 => Ok(()),
-                409 => {
-                    conflicts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    Err("a conflict")
-                }
-                _ => panic!("{answer:?}"),
-            }
-        })
-        .await;
-    };
-    let labels: Vec<_> = (0..8).map(|number| format!("writer-{number}")).collect();
-    futures::future::join_all(labels.iter().map(|label| write(label))).await;
-    assert!(conflicts.into_inner() > 0, "they did not meet");
-    eventually(PATIENT, "all that was written, and the status", async || {
-        let found = turn.get(&path).await.unwrap();
-        let all = labels.iter().all(|label| found["metadata"]["labels"][label] == "here");
-        let kept = found["metadata"]["finalizers"] == json!(["rolegate.dev/topology-protection"]);
-        let said = found["status"]["currentTopologyLevel"] == "host < rack";
-        if all && kept && said { Ok(()) } else { Err(format!("{found:#}")) }
-    })
-    .await;
-    // A write from before is refused, and changes nothing.
-    let mut stale = created.body;
-    stale["metadata"]["labels"] = json!({ "late": "x" });
-    assert_eq!(turn.send("PUT", &path, &stale).await.code, 409);
-}
-
 /// Whoever wins: either the topology stays, or the group's author was warned, or the group itself says that it is missing.
 #[tokio::test]
 async fn a_deletion_that_meets_a_new_referrer_is_never_silent() {
@@ -84,26 +43,71 @@ async fn a_deletion_that_meets_a_new_referrer_is_never_silent() {
     }
 }
 
-#[tokio::test]
-async fn a_group_that_refers_to_a_topology_on_its_way_out_is_warned() {
-    let turn = Turn::new("on-its-way").await;
-    let mut object = topology(OURS, "on-its-way", &["rack"]);
-    object["metadata"]["finalizers"] = json!(["example.com/slow"]);
-    assert_eq!(turn.send("POST", OURS, &object).await.code, 201);
-    let path = format!("{OURS}/on-its-way");
-    assert_eq!(turn.delete(&path).await.code, 200);
-    let created = turn.post(GROUPS, "rolebasedgroups", &group_in("late", "on-its-way", "rack")).await;
-    let at = "spec.coordination[0].strategy.rollingDeploy.deployTopologyConstraint.clusterTopologyName";
-    let leaving = format!(
-        r#"{at}: Not found: "on-its-way": this ClusterTopology is being deleted: the batches are held once it is gone"#
-    );
-    assert_eq!((created.code, created.warnings), (201, vec![leaving]));
-    let freed = json!({ "metadata": { "finalizers": null } });
-    assert_eq!(turn.send("PATCH", &path, &freed).await.code, 200);
-    eventually(PATIENT, "the group misses it before it has pods", async || {
-        let group = turn.get(&format!("{GROUPS}/namespaces/on-its-way/rolebasedgroups/late")).await.unwrap();
-        let summary = &group["status"]["summary"];
-        if summary["reason"] == "TopologyMissing" { Ok(()) } else { Err(summary.to_string()) }
-    })
-    .await;
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn two_writers_end_with_what_both_wrote() {
+        let turn = Turn::new("two-writers").await;
+        let path = format!("{OURS}/two-writers");
+        let created = turn.send("POST", OURS, &topology(OURS, "two-writers", &["host", "rack"])).await;
+        assert_eq!(created.code, 201, "{created:?}");
+        // Both start from what they read, and read again after a conflict; rolegate writes the status meanwhile.
+        let conflicts = std::sync::atomic::AtomicU32::new(0);
+        let write = async |label: &str| {
+            eventually(PATIENT, "a write without conflict", async || {
+                let mut object = turn.get(&path).await.unwrap();
+                object["metadata"]["labels"][label] = json!("here");
+                let answer = turn.send("PUT", &path, &object).await;
+                match answer.code {
+                    200 => Ok(()),
+                    409 => {
+                        conflicts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                        Err("a conflict")
+                    }
+                    _ => panic!("{answer:?}"),
+                }
+            })
+            .await;
+        };
+        let labels: Vec<_> = (0..8).map(|number| format!("writer-{number}")).collect();
+        futures::future::join_all(labels.iter().map(|label| write(label))).await;
+        assert!(conflicts.into_inner() > 0, "they did not meet");
+        eventually(PATIENT, "all that was written, and the status", async || {
+            let found = turn.get(&path).await.unwrap();
+            let all = labels.iter().all(|label| found["metadata"]["labels"][label] == "here");
+            let kept = found["metadata"]["finalizers"] == json!(["rolegate.dev/topology-protection"]);
+            let said = found["status"]["currentTopologyLevel"] == "host < rack";
+            if all && kept && said { Ok(()) } else { Err(format!("{found:#}")) }
+        })
+        .await;
+        // A write from before is refused, and changes nothing.
+        let mut stale = created.body;
+        stale["metadata"]["labels"] = json!({ "late": "x" });
+        assert_eq!(turn.send("PUT", &path, &stale).await.code, 409);
+    }
+
+    #[tokio::test]
+    async fn a_group_that_refers_to_a_topology_on_its_way_out_is_warned() {
+        let turn = Turn::new("on-its-way").await;
+        let mut object = topology(OURS, "on-its-way", &["rack"]);
+        object["metadata"]["finalizers"] = json!(["example.com/slow"]);
+        assert_eq!(turn.send("POST", OURS, &object).await.code, 201);
+        let path = format!("{OURS}/on-its-way");
+        assert_eq!(turn.delete(&path).await.code, 200);
+        let created = turn.post(GROUPS, "rolebasedgroups", &group_in("late", "on-its-way", "rack")).await;
+        let at = "spec.coordination[0].strategy.rollingDeploy.deployTopologyConstraint.clusterTopologyName";
+        let leaving = format!(
+            r#"{at}: Not found: "on-its-way": this ClusterTopology is being deleted: the batches are held once it is gone"#
+        );
+        assert_eq!((created.code, created.warnings), (201, vec![leaving]));
+        let freed = json!({ "metadata": { "finalizers": null } });
+        assert_eq!(turn.send("PATCH", &path, &freed).await.code, 200);
+        eventually(PATIENT, "the group misses it before it has pods", async || {
+            let group = turn.get(&format!("{GROUPS}/namespaces/on-its-way/rolebasedgroups/late")).await.unwrap();
+            let summary = &group["status"]["summary"];
+            if summary["reason"] == "TopologyMissing" { Ok(()) } else { Err(summary.to_string()) }
+        })
+        .await;
+    }
 }

@@ -108,65 +108,6 @@ async fn until_all_was_seen(stage: &Stage, name: &str) {
 }
 
 #[tokio::test]
-async fn what_is_not_kept_is_said_once_and_what_is_not_ours_is_never_written_to() {
-    let versions = json!([version("v1alpha1", true, &upstream_coordination())]);
-    let plane = plane(definition(&versions, &json!({ "strategy": "None" }))).await;
-    let (stage, rolegate) = Stage::on(plane, "dropped").await.serve().await;
-    let account = Account::of(&stage);
-    let roles = json!(["prefill", "decode"]);
-    let update = json!({ "maxSkew": "10%" });
-    let theirs = json!({ "name": "c", "roles": roles, "strategy": { "rollingUpdate": update, "scaling": update } });
-    let ours = json!({ "name": "c", "roles": roles, "strategy": { "rollingUpdate": update } });
-    for (name, coordination) in [("none", &Value::Null), ("theirs", &theirs), ("ours", &ours)] {
-        create(&stage, "v1alpha1", name, json!({}), coordination).await;
-    }
-    let events = stage.objects("events.k8s.io", "v1", "Event");
-    let told = async || {
-        let all = events.list(&kube::api::ListParams::default()).await.unwrap();
-        let told = all.items.into_iter().filter(|event| event.data["reason"] == "StatusNotKept");
-        told.map(|event| event.data["regarding"]["name"].clone()).collect::<Vec<_>>()
-    };
-    until_found("the Event", async || told().await, |told| *told == ["ours"]).await;
-    // Each is seen once more, with the same spec.
-    for name in ["none", "theirs", "ours"] {
-        let patch = json!({ "metadata": { "labels": { "touched": "" } } });
-        stage.groups().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    }
-    until_all_was_seen(&stage, "first").await;
-    assert_eq!(writes(&account), BTreeMap::from([("ours".to_owned(), 1)]));
-    for name in ["none", "theirs"] {
-        let found = stage.groups().get(name).await.unwrap();
-        assert!(found.data["status"].is_null(), "{:?}", found.data);
-    }
-
-    // Another spec may be kept.
-    let patch =
-        json!({ "spec": { "roles": [{ "name": "prefill", "replicas": 5 }, { "name": "decode", "replicas": 5 }] } });
-    stage.groups().patch("ours", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    eventually(PATIENT, "a second write", async || match writes(&account).get("ours") {
-        Some(2) => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
-    until_all_was_seen(&stage, "second").await;
-    assert_eq!(writes(&account), BTreeMap::from([("ours".to_owned(), 2)]));
-    assert_eq!(told().await, ["ours"]);
-
-    // And so may another definition.
-    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    let mut versions = versions;
-    versions[0]["schema"]["openAPIV3Schema"]["properties"]["status"] = any;
-    let patch = json!({ "spec": { "versions": versions } }).to_string();
-    stage.plane.must(&["patch", "crd", &format!("rolebasedgroups.{RBG}"), "--type=merge", "-p", &patch], "");
-    eventually(PATIENT, "the status is kept", async || {
-        let found = stage.groups().get("ours").await.map_err(|error| error.to_string())?;
-        let status = &found.data["status"];
-        if status["summary"].is_null() { Err(format!("{status}\n{}", rolegate.log())) } else { Ok(()) }
-    })
-    .await;
-}
-
-#[tokio::test]
 async fn neither_what_a_conversion_drops_nor_that_it_fails_is_ever_noticed() {
     let versions =
         json!([version("v1alpha1", false, &upstream_coordination()), version("v1alpha2", true, &Value::Null)]);
@@ -219,34 +160,98 @@ async fn neither_what_a_conversion_drops_nor_that_it_fails_is_ever_noticed() {
     assert_eq!((read.code, &read.body["metadata"]["annotations"]), (200, &annotations("gang")), "{read:?}");
 }
 
-/// RBG v0.6 writes the status first, and its definition asks for what stands in there.
-#[tokio::test]
-async fn a_status_that_asks_for_fields_of_its_operator_is_tried_again_until_it_has_them() {
-    let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    let mut asks = any.clone();
-    asks["required"] = json!(["roleStatuses"]);
-    let mut versions = json!([version("v1alpha1", true, &any)]);
-    versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = any;
-    versions[0]["schema"]["openAPIV3Schema"]["properties"]["status"] = asks;
-    let (stage, _rolegate) = Stage::on(plane(definition(&versions, &json!({ "strategy": "None" }))).await, "asked-for")
-        .await
-        .with_room(8)
-        .await
-        .serve()
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_not_kept_is_said_once_and_what_is_not_ours_is_never_written_to() {
+        let versions = json!([version("v1alpha1", true, &upstream_coordination())]);
+        let plane = plane(definition(&versions, &json!({ "strategy": "None" }))).await;
+        let (stage, rolegate) = Stage::on(plane, "dropped").await.serve().await;
+        let account = Account::of(&stage);
+        let roles = json!(["prefill", "decode"]);
+        let update = json!({ "maxSkew": "10%" });
+        let theirs = json!({ "name": "c", "roles": roles, "strategy": { "rollingUpdate": update, "scaling": update } });
+        let ours = json!({ "name": "c", "roles": roles, "strategy": { "rollingUpdate": update } });
+        for (name, coordination) in [("none", &Value::Null), ("theirs", &theirs), ("ours", &ours)] {
+            create(&stage, "v1alpha1", name, json!({}), coordination).await;
+        }
+        let events = stage.objects("events.k8s.io", "v1", "Event");
+        let told = async || {
+            let all = events.list(&kube::api::ListParams::default()).await.unwrap();
+            let told = all.items.into_iter().filter(|event| event.data["reason"] == "StatusNotKept");
+            told.map(|event| event.data["regarding"]["name"].clone()).collect::<Vec<_>>()
+        };
+        until_found("the Event", async || told().await, |told| *told == ["ours"]).await;
+        // Each is seen once more, with the same spec.
+        for name in ["none", "theirs", "ours"] {
+            let patch = json!({ "metadata": { "labels": { "touched": "" } } });
+            stage.groups().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        }
+        until_all_was_seen(&stage, "first").await;
+        assert_eq!(writes(&account), BTreeMap::from([("ours".to_owned(), 1)]));
+        for name in ["none", "theirs"] {
+            let found = stage.groups().get(name).await.unwrap();
+            assert!(found.data["status"].is_null(), "{:?}", found.data);
+        }
+
+        // Another spec may be kept.
+        let patch =
+            json!({ "spec": { "roles": [{ "name": "prefill", "replicas": 5 }, { "name": "decode", "replicas": 5 }] } });
+        stage.groups().patch("ours", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        eventually(PATIENT, "a second write", async || match writes(&account).get("ours") {
+            Some(2) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
         .await;
-    let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1);
-    stage.create_group(&group).await;
-    stage.create_sets(&group).await;
-    stage.pods.until("all are there", |now| now.count_all(|_| true) == 4).await;
-    stage.until_event("StatusRefused", &["status.roleStatuses: Required value"]).await;
-    stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 4, "{now}"));
-    let tries = writes(&Account::of(&stage))["llm"];
-    assert!(tries <= 6, "{tries} tries");
-    let path = format!("/apis/{RBG}/v1alpha1/namespaces/{}/rolebasedgroups/llm/status", stage.namespace);
-    let status = json!({ "status": { "roleStatuses": [] } });
-    let answer = stage.send("PATCH", &path, &status).await;
-    assert_eq!(answer.code, 200, "{answer:?}");
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
-    let tries = writes(&Account::of(&stage))["llm"] - tries;
-    assert!(tries <= 10, "{tries} more");
+        until_all_was_seen(&stage, "second").await;
+        assert_eq!(writes(&account), BTreeMap::from([("ours".to_owned(), 2)]));
+        assert_eq!(told().await, ["ours"]);
+
+        // And so may another definition.
+        let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        let mut versions = versions;
+        versions[0]["schema"]["openAPIV3Schema"]["properties"]["status"] = any;
+        let patch = json!({ "spec": { "versions": versions } }).to_string();
+        stage.plane.must(&["patch", "crd", &format!("rolebasedgroups.{RBG}"), "--type=merge", "-p", &patch], "");
+        eventually(PATIENT, "the status is kept", async || {
+            let found = stage.groups().get("ours").await.map_err(|error| error.to_string())?;
+            let status = &found.data["status"];
+            if status["summary"].is_null() { Err(format!("{status}\n{}", rolegate.log())) } else { Ok(()) }
+        })
+        .await;
+    }
+
+    /// RBG v0.6 writes the status first, and its definition asks for what stands in there.
+    #[tokio::test]
+    async fn a_status_that_asks_for_fields_of_its_operator_is_tried_again_until_it_has_them() {
+        let any = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        let mut asks = any.clone();
+        asks["required"] = json!(["roleStatuses"]);
+        let mut versions = json!([version("v1alpha1", true, &any)]);
+        versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = any;
+        versions[0]["schema"]["openAPIV3Schema"]["properties"]["status"] = asks;
+        let (stage, _rolegate) =
+            Stage::on(plane(definition(&versions, &json!({ "strategy": "None" }))).await, "asked-for")
+                .await
+                .with_room(8)
+                .await
+                .serve()
+                .await;
+        let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1);
+        stage.create_group(&group).await;
+        stage.create_sets(&group).await;
+        stage.pods.until("all are there", |now| now.count_all(|_| true) == 4).await;
+        stage.until_event("StatusRefused", &["status.roleStatuses: Required value"]).await;
+        stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 4, "{now}"));
+        let tries = writes(&Account::of(&stage))["llm"];
+        assert!(tries <= 6, "{tries} tries");
+        let path = format!("/apis/{RBG}/v1alpha1/namespaces/{}/rolebasedgroups/llm/status", stage.namespace);
+        let status = json!({ "status": { "roleStatuses": [] } });
+        let answer = stage.send("PATCH", &path, &status).await;
+        assert_eq!(answer.code, 200, "{answer:?}");
+        stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
+        let tries = writes(&Account::of(&stage))["llm"] - tries;
+        assert!(tries <= 10, "{tries} more");
+    }
 }

@@ -58,28 +58,6 @@ async fn an_operator_that_lists_the_gates_that_stay_lifts_its_own_alone() {
     comes_up_in_segments(&stage, &operator).await;
 }
 
-/// Grove's scaled gangs keep Grove's gate until the base gang has nodes, so that not all pods of the segment can go at once.
-#[tokio::test]
-async fn pods_that_keep_a_gate_of_their_operator_until_others_have_nodes() {
-    let (stage, _rolegate) = stage("scaled-gang").await.with_room(12).await.serve().await;
-    let group = Group::new("llm").role("base", 2, 2).role("scaled", 2, 2);
-    stage.create_group(&group).await;
-    let in_gangs = |pod: &mut Value, role: &str, _| {
-        pod["metadata"]["annotations"] = Value::Null;
-        pod["metadata"]["labels"]["grove.io/podgang"] = json!(role);
-        if role == "scaled" {
-            pod["metadata"]["labels"]["grove.io/base-podgang"] = json!("base");
-        }
-        pod["spec"]["schedulingGates"] = json!([{ "name": GATE_OF_GROVE }]);
-    };
-    let wanted = own_pods(&stage, &group, in_gangs);
-    let operator = Operator::start(&stage, "llm", wanted, &[&PODS_MADE, &GATES_LISTED]).await;
-    stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 4).await;
-    assert_eq!(invariants::all_born_held(&stage.pods), 4);
-    until_at_rest(&stage, &operator).await;
-    assert_eq!(writes(&stage)["patch pods"], 4);
-}
-
 /// Grove up to v0.1.0-alpha.11. Nothing of rolegate's can keep it from that: what runs is taken as it is, and said.
 #[tokio::test]
 async fn an_operator_that_clears_all_gates_opens_holds_and_that_is_said() {
@@ -185,4 +163,30 @@ async fn instances_with_a_wrong_index_go_by_their_owner_and_one_that_runs_ahead_
     statuses.until("all ready", |status| status.progressing() == "True Complete").await;
     assert_eq!(invariants::all_born_held(&stage.pods), 4);
     until_at_rest(&stage, &operator).await;
+}
+
+mod tier2 {
+    use super::*;
+
+    /// Grove's scaled gangs keep Grove's gate until the base gang has nodes, so that not all pods of the segment can go at once.
+    #[tokio::test]
+    async fn pods_that_keep_a_gate_of_their_operator_until_others_have_nodes() {
+        let (stage, _rolegate) = stage("scaled-gang").await.with_room(12).await.serve().await;
+        let group = Group::new("llm").role("base", 2, 2).role("scaled", 2, 2);
+        stage.create_group(&group).await;
+        let in_gangs = |pod: &mut Value, role: &str, _| {
+            pod["metadata"]["annotations"] = Value::Null;
+            pod["metadata"]["labels"]["grove.io/podgang"] = json!(role);
+            if role == "scaled" {
+                pod["metadata"]["labels"]["grove.io/base-podgang"] = json!("base");
+            }
+            pod["spec"]["schedulingGates"] = json!([{ "name": GATE_OF_GROVE }]);
+        };
+        let wanted = own_pods(&stage, &group, in_gangs);
+        let operator = Operator::start(&stage, "llm", wanted, &[&PODS_MADE, &GATES_LISTED]).await;
+        stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 4).await;
+        assert_eq!(invariants::all_born_held(&stage.pods), 4);
+        until_at_rest(&stage, &operator).await;
+        assert_eq!(writes(&stage)["patch pods"], 4);
+    }
 }

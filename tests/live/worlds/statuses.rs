@@ -27,18 +27,22 @@ async fn a_ready_that_another_writes_is_left_to_it_and_all_else_goes_on() {
     assert!(operator.done().of(&READY_KEPT) <= 3, "{:?}", operator.done());
 }
 
-/// An operator in Go that writes its type of the status by `Update` drops what that type does not know.
-#[tokio::test]
-async fn a_status_that_another_replaces_is_written_more_and_more_seldom_and_no_pod_goes_early() {
-    let (stage, _rolegate, group, statuses, operator) = beside("their-status", &STATUS_REPLACED).await;
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 8).await;
-    stage.until_event("StatusOverwritten", &["more and more seldom"]).await;
-    let (since, before) = (Instant::now(), writes(&stage)["patch rolebasedgroups/status"]);
-    let told = |status: &Status| status.minimum().starts_with("True AllSegmentsReady");
-    statuses.until("it is written again", told).await;
-    // After 0.2, 0.4, 0.8, ... s.
-    let more = writes(&stage)["patch rolebasedgroups/status"] - before;
-    let most = 2 + tries_in(since.elapsed());
-    assert!(more <= most, "{more} in {:?}: {:?}", since.elapsed(), operator.done());
-    invariants::released_in_order(&stage.pods, &group);
+mod tier2 {
+    use super::*;
+
+    /// An operator in Go that writes its type of the status by `Update` drops what that type does not know.
+    #[tokio::test]
+    async fn a_status_that_another_replaces_is_written_more_and_more_seldom_and_no_pod_goes_early() {
+        let (stage, _rolegate, group, statuses, operator) = beside("their-status", &STATUS_REPLACED).await;
+        stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 8).await;
+        stage.until_event("StatusOverwritten", &["more and more seldom"]).await;
+        let (since, before) = (Instant::now(), writes(&stage)["patch rolebasedgroups/status"]);
+        let told = |status: &Status| status.minimum().starts_with("True AllSegmentsReady");
+        statuses.until("it is written again", told).await;
+        // After 0.2, 0.4, 0.8, ... s.
+        let more = writes(&stage)["patch rolebasedgroups/status"] - before;
+        let most = 2 + tries_in(since.elapsed());
+        assert!(more <= most, "{more} in {:?}: {:?}", since.elapsed(), operator.done());
+        invariants::released_in_order(&stage.pods, &group);
+    }
 }

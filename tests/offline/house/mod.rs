@@ -1,5 +1,6 @@
 //! The architecture of `src`: imports follow the tables, and pure rooms stay pure.
 
+mod areas;
 mod graph;
 pub mod source;
 

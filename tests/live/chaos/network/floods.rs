@@ -118,7 +118,7 @@ async fn large_bodies() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 #[ignore = "minutes: make chaos"]
 async fn requests_without_end() {
-    let target = Target::start("net-endless").await;
+    let target = Target::start("net-without-end").await;
     for (what, begun, again) in endless() {
         let attack = move |one: Attackers, _, until| one.floods(begun.clone(), again, until);
         let attack = Attackers::of(&target).many(50, ATTACK, attack);

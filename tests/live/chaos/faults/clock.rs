@@ -5,15 +5,15 @@ use std::process::Command;
 
 use jiff::Timestamp;
 
+use crate::chaos::faults::story::{Story, tell};
 use crate::common::control_plane::scratch_dir;
 use crate::common::prelude::*;
-use crate::faults::story::{Story, tell};
 
 const HOUR: i64 = 3600;
 
 /// Builds the library.
 fn library() -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/chaos/faults/clock.c");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live/chaos/faults/clock.c");
     let library = scratch_dir().join("clock.so");
     let built =
         Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl").status();

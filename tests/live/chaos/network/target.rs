@@ -25,7 +25,7 @@ const ANEW: Duration = Duration::from_secs(1);
 
 /// A pod's review, as an API server sends it.
 pub fn review() -> Vec<u8> {
-    include_bytes!("../../fixtures/reviews/bare/pod-create-dryrun.json").to_vec()
+    include_bytes!("../../../fixtures/reviews/bare/pod-create-dryrun.json").to_vec()
 }
 
 /// The same of another namespace, and of a group where one is named.

@@ -1,9 +1,9 @@
 //! The replica that leads dies, or stops and comes back, at the worst of moments.
 
+use crate::chaos::faults::story::{RECOVERY, Story, leads, seconds, tell};
 use crate::common::figures::record;
 use crate::common::prelude::*;
 use crate::common::request_proxy::{Fate, Kind, RequestProxy};
-use crate::faults::story::{RECOVERY, Story, leads, seconds, tell};
 
 /// PATCHes of pods: releases.
 const RELEASES: Kind = Kind { method: "PATCH", path: "/pods/" };

@@ -1,7 +1,7 @@
 //! The definitions of groups go with all groups, and come back.
 
+use crate::chaos::faults::story::{RECOVERY, Story, create, tell};
 use crate::common::prelude::*;
-use crate::faults::story::{RECOVERY, Story, create, tell};
 
 #[tokio::test]
 #[ignore = "minutes: make chaos"]

@@ -5,9 +5,9 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use rolegate::tls::authority::{Issued, LeafSpec, new_ca, new_leaf};
 
+use crate::chaos::faults::story::{RECOVERY, Story, tell};
 use crate::common::prelude::*;
 use crate::common::rolegate::client_configs;
-use crate::faults::story::{RECOVERY, Story, tell};
 
 /// How long the first certificate is good for: time for a run to begin.
 const LIFE: Duration = Duration::from_secs(40);

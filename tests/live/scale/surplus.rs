@@ -14,7 +14,7 @@ async fn deploy(stage: &Stage) {
 
 #[tokio::test]
 async fn an_update_by_pods_beyond_the_desired_ones_goes_to_its_end() {
-    let (stage, rolegate) = crate::stage("surge").await.with_room(12).await.serve().await;
+    let (stage, rolegate) = crate::scale::stage("surge").await.with_room(12).await.serve().await;
     let statuses = stage.coordination_statuses("llm");
     deploy(&stage).await;
     statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
@@ -42,7 +42,7 @@ async fn an_update_by_pods_beyond_the_desired_ones_goes_to_its_end() {
 
 #[tokio::test]
 async fn more_replicas_take_their_turn_although_they_could_be_an_update() {
-    let (stage, _rolegate) = crate::stage("no-surge").await.with_room(6).await.serve().await;
+    let (stage, _rolegate) = crate::scale::stage("no-surge").await.with_room(6).await.serve().await;
     let statuses = stage.coordination_statuses("llm");
     deploy(&stage).await;
     statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;

@@ -19,7 +19,7 @@ const KNOWN: &[&str] = &[
 
 #[tokio::test]
 async fn a_thousand_pods_cost_one_patch_each_and_a_status_write_a_segment() {
-    let stage = crate::stage("thousand").await;
+    let stage = crate::scale::stage("thousand").await;
     for node in 0..4 {
         stage.add_node(&node.to_string(), 250).await;
     }

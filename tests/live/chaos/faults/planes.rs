@@ -4,10 +4,10 @@ use base64::Engine as _;
 use http_body_util::{BodyExt, Full};
 use tokio::net::TcpStream;
 
+use crate::chaos::faults::story::{Story, tell};
 use crate::common::http;
 use crate::common::prelude::*;
 use crate::common::proxy::Proxy;
-use crate::faults::story::{Story, tell};
 
 /// How long a component is paused.
 const PAUSE: Duration = Duration::from_secs(20);

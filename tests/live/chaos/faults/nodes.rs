@@ -1,7 +1,7 @@
 //! A node dies with the pods on it.
 
+use crate::chaos::faults::story::{RECOVERY, Story, tell};
 use crate::common::prelude::*;
-use crate::faults::story::{RECOVERY, Story, tell};
 
 #[tokio::test]
 #[ignore = "minutes: make chaos"]

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use k8s_openapi::api::core::v1::Event;
 
+use crate::chaos::faults::story::{Story, seconds, tell};
 use crate::common::figures::record;
 use crate::common::prelude::*;
-use crate::faults::story::{Story, seconds, tell};
 
 /// Notes of the Events of a reason on the group.
 async fn told(stage: &Stage, reason: &str) -> Vec<String> {

@@ -1,8 +1,8 @@
 //! Requests of the loop that are refused, lost or answered by halves.
 
+use crate::chaos::faults::story::{Story, tell};
 use crate::common::prelude::*;
 use crate::common::request_proxy::{Fate, Kind, RequestProxy};
-use crate::faults::story::{Story, tell};
 
 /// How long each fault lasts.
 const STORM: Duration = Duration::from_secs(5);

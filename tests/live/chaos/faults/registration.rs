@@ -2,8 +2,8 @@
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 
+use crate::chaos::faults::story::{RECOVERY, Story, tell};
 use crate::common::prelude::*;
-use crate::faults::story::{RECOVERY, Story, tell};
 
 /// Waits until the API server has a pod held again, and returns how long that took.
 async fn holds_again(story: &Story, since: Instant) -> Duration {

@@ -1,0 +1,42 @@
+//! KEP-32, Story 2: three roles, two coordinations that share one of them, over plain StatefulSets.
+
+use crate::common::prelude::*;
+
+mod tier2 {
+    use super::*;
+
+    #[tokio::test]
+    async fn prefill_decode_and_router_scale_in_lockstep_to_the_end() {
+        let stage = crate::scale::stage("story-2").await;
+        for node in 0..3 {
+            stage.add_node(&node.to_string(), 150).await;
+        }
+        let _rolegate = stage.launch().flag("lease-duration", "15s").start().await;
+        let statuses = stage.coordination_statuses("llm");
+        let first = Group::new("llm").role("prefill", 300, 5).role("decode", 100, 3);
+        let second = Group::new("llm").role("decode", 100, 3).role("router", 50, 2);
+        let roles = ["prefill", "decode", "router"];
+        let role =
+            |name| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": first.set_name(name) } });
+        let segments =
+            |name, sizes| json!({ "name": name, "strategy": { "segmentPlacement": { "segmentSize": sizes } } });
+        let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(json!({
+            "roles": roles.map(role),
+            "coordination": [
+                segments("prefill-decode", json!({ "prefill": 5, "decode": 3 })),
+                segments("decode-router", json!({ "decode": 3, "router": 2 })),
+            ],
+        }));
+        stage.create(coordination).await;
+        stage.create_sets(&first.clone().role("router", 50, 2)).await;
+        let ready = "True AllReplicasReady: 450/450 pods ready";
+        let done = statuses.until_within(4 * PATIENT, "all ready", |status| status.ready() == ready).await;
+        assert_eq!(done.minimum(), "True AllSegmentsReady: 60/60 segments ready (450/450 pods)");
+        for group in [&first, &second] {
+            invariants::released_in_order(&stage.pods, group);
+        }
+        assert_eq!(invariants::all_born_held(&stage.pods), 450);
+        invariants::nobody_was_held_again(&stage.pods);
+        invariants::released_counts_never_fell(&statuses, &first);
+    }
+}
