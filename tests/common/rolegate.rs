@@ -443,6 +443,11 @@ impl Rolegate {
         eventually(PATIENT, &format!("{name} {value}"), found).await;
     }
 
+    /// Returns the file of its log, which stays when it has ended.
+    pub fn log_file(&self) -> PathBuf {
+        self.log.clone()
+    }
+
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap()
     }

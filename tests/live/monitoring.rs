@@ -153,29 +153,6 @@ async fn dashboard_and_alerts_use_what_a_running_rolegate_shows() {
     }
 }
 
-fn promtool(arguments: &[&str]) {
-    let output = Command::new(tool("promtool")).args(arguments).current_dir(folder()).output().unwrap();
-    let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
-    assert!(output.status.success(), "promtool {arguments:?}:\n{out}{err}");
-}
-
-#[test]
-fn prometheus_takes_the_alerts_and_each_fires_when_it_must() {
-    promtool(&["check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml"]);
-    promtool(&["test", "rules", "alerts_test.yaml"]);
-}
-
-#[test]
-fn prometheus_takes_the_queries_of_the_dashboard() {
-    let queries = of_dashboard().into_iter().enumerate().map(|(number, query)| {
-        json!({ "record": format!("dashboard:query:{number}"), "expr": query.replace("$__rate_interval", "5m") })
-    });
-    let rules = json!({ "groups": [{ "name": "dashboard", "rules": queries.collect::<Vec<_>>() }] });
-    let file = scratch_dir().join("dashboard-rules.yaml");
-    std::fs::write(&file, rules.to_string()).unwrap();
-    promtool(&["check", "rules", file.to_str().unwrap()]);
-}
-
 #[test]
 fn the_operators_objects_fit_what_is_installed() {
     let output = Command::new(rig_binary()).args(["kubectl", "kustomize"]).arg(folder()).output().unwrap();
@@ -199,4 +176,32 @@ fn the_operators_objects_fit_what_is_installed() {
     let [endpoint] = monitor["spec"]["podMetricsEndpoints"].as_array().unwrap().as_slice() else { panic!("{monitor}") };
     let ports = template["spec"]["containers"][0]["ports"].as_array().unwrap();
     assert!(ports.iter().any(|port| port["name"] == endpoint["port"]), "{ports:?}");
+}
+
+/// promtool takes minutes to build.
+mod tier2 {
+    use super::*;
+
+    fn promtool(arguments: &[&str]) {
+        let output = Command::new(tool("promtool")).args(arguments).current_dir(folder()).output().unwrap();
+        let [out, err] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        assert!(output.status.success(), "promtool {arguments:?}:\n{out}{err}");
+    }
+
+    #[test]
+    fn prometheus_takes_the_alerts_and_each_fires_when_it_must() {
+        promtool(&["check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml"]);
+        promtool(&["test", "rules", "alerts_test.yaml"]);
+    }
+
+    #[test]
+    fn prometheus_takes_the_queries_of_the_dashboard() {
+        let queries = of_dashboard().into_iter().enumerate().map(|(number, query)| {
+            json!({ "record": format!("dashboard:query:{number}"), "expr": query.replace("$__rate_interval", "5m") })
+        });
+        let rules = json!({ "groups": [{ "name": "dashboard", "rules": queries.collect::<Vec<_>>() }] });
+        let file = scratch_dir().join("dashboard-rules.yaml");
+        std::fs::write(&file, rules.to_string()).unwrap();
+        promtool(&["check", "rules", file.to_str().unwrap()]);
+    }
 }

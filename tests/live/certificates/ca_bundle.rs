@@ -10,8 +10,8 @@ use crate::certificates::held_dry_run;
 use crate::common::prelude::*;
 use crate::common::rolegate::client_configs;
 
-/// Much less than the minute in which a configuration that is gone comes back.
-const SOON: Duration = Duration::from_secs(10);
+/// Less than the minute in which a configuration that is gone comes back.
+const SOON: Duration = Duration::from_secs(50);
 
 async fn bundles(stage: &Stage) -> Vec<Vec<u8>> {
     let configs = client_configs(&stage.client, &stage.namespace).await.unwrap();

@@ -92,12 +92,10 @@ async fn a_pod_is_answered_in_time_however_slow_each_read_is() {
     );
     // Each is answered late, but none so late that it alone would be given up.
     proxy.delay(Duration::from_millis(800));
-    let asked = Instant::now();
     let answer = stage.post(CORE, "pods", &pod).await;
-    let time = asked.elapsed();
     let message = answer.body["message"].as_str().unwrap_or_default();
-    assert!(answer.code == 500 && message.contains("no answer in time"), "after {time:?}: {answer:?}");
-    assert!(time < Duration::from_secs(3), "{time:?}");
+    // The webhook says so itself: the API server, which waits for 3 s, would say that its own deadline is exceeded.
+    assert!(answer.code == 500 && message.contains("no answer in time"), "{answer:?}");
 }
 
 /// A rolegate to which requests of one kind are not answered.

@@ -71,16 +71,13 @@ async fn workers_that_are_made_when_their_leader_is_ready() {
     comes_up_leader_by_leader(&stage, &policy, "startupPolicy LeaderReady").await;
 }
 
-/// How long the successor of a pod was held.
+/// How long the successors of pods were held. What had to wait for others to be ready would wait for ever.
 fn held_for(stage: &Stage, which: impl Fn(&Pod) -> bool) -> Vec<Duration> {
     let events = stage.pods.events();
     let born = events.iter().filter(|event| event.step == Step::Born && which(&event.pod));
     let out = |uid: &str| events.iter().find(|event| event.step == Step::Released && event.pod.uid == uid).unwrap().at;
     born.map(|born| out(&born.pod.uid) - born.at).collect()
 }
-
-/// On a machine that has much else to do; whatever had to wait for others to be ready would wait for ever.
-const SOON: Duration = Duration::from_secs(8);
 
 /// LWS makes the whole group again when it sees one of its pods on its way out; a pod that is gone before LWS looks is
 /// replaced alone. So it stays on its way out until the leader is on its way too.
@@ -118,7 +115,7 @@ async fn a_group_of_a_leader_worker_set_that_is_made_again_runs_at_once() {
     let held = held_for(&stage, |pod| {
         is_new(pod) && stage.pods.now(|now| now.named(&pod.name).is_some_and(|p| p.uid == pod.uid))
     });
-    assert!(held.len() == 3 && held.iter().all(|held| *held < SOON), "{held:?}");
+    assert_eq!(held.len(), 3, "{held:?}");
     println!("held for {held:?}");
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 3, "{now}"));
 }
@@ -214,7 +211,7 @@ mod tier2 {
         stage.pods.until("one more", again).await;
         let held = held_for(&stage, |pod| !old.contains(&pod.uid));
         println!("held for {held:?}");
-        assert!(held.len() == 1 && held[0] < SOON, "{held:?}");
+        assert_eq!(held.len(), 1, "{held:?}");
         assert_eq!(progressing(&api).await.0, "True");
     }
 
@@ -227,10 +224,10 @@ mod tier2 {
         api.patch("llm-main", &PatchParams::default(), &Patch::Merge(image)).await.unwrap();
         let new = |pod: &Pod| pod.annotations.contains_key("example.com/turn");
         let done = |now: &View| now.count_all(|_| true) == 2 && now.count_all(|pod| new(pod) && pod.is_ready()) == 2;
-        stage.pods.until_within(Duration::from_secs(30), "the new ones run", done).await;
+        stage.pods.until("the new ones run", done).await;
         let held = held_for(&stage, new);
         println!("held for {held:?}");
-        assert!(held.len() == 2 && held.iter().all(|held| *held < SOON), "{held:?}");
+        assert_eq!(held.len(), 2, "{held:?}");
         eventually(PATIENT, "the rollout is over", async || {
             let found = progressing(&api).await;
             let done = found == ("True".to_owned(), "NewReplicaSetAvailable".to_owned());
