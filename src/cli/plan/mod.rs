@@ -201,7 +201,7 @@ fn planned<'a>(
     unreadable: &mut Vec<Unreadable>,
 ) -> Vec<Planned<'a>> {
     let is_judged = |document: &Document| document.carrier_kind().is_some();
-    let world = context(options, (files, is_judged), with, unreadable);
+    let world = context(options, (files, is_judged), with, None, unreadable);
     let cluster = FileCluster::with_nodes(files.iter().chain(with), unreadable);
     let carried = carried(files, with, &world);
     if let Some((file, message)) = observed.and_then(|(file, counts)| Some((file, unknown_role(counts, &carried)?))) {
