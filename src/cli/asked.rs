@@ -90,10 +90,8 @@ impl Outcome {
         // The local clock may be behind the leader's.
         let at = Moment(jiff::Timestamp::now().as_second()).max(since);
         let annotations: BTreeSet<_> = requests.iter().map(|request| request.annotation).collect();
-        let written = match self.dry_run {
-            true => Ok(()),
-            false => resumed::resume(&connection.client, group, (&annotations, at)).await,
-        };
+        let written =
+            if self.dry_run { Ok(()) } else { resumed::resume(&connection.client, group, (&annotations, at)).await };
         match written {
             Ok(()) => {
                 let of = requests.into_iter().map(|request| request.of).collect();

@@ -133,6 +133,19 @@ pub fn seen_from<'a>(own: &str, documents: impl Iterator<Item = &'a Document> + 
     documents.enumerate().filter(is_seen).map(|(_, document)| document).collect()
 }
 
+/// The documents of one file, or of all, and those that they see.
+pub type View<'a> = (&'a [Document], Vec<&'a Document>);
+
+/// Returns what each file sees. There is one view for all where no object stands twice.
+pub fn views<'a>(files: &'a [Document], with: &'a [Document]) -> Vec<View<'a>> {
+    let all = || files.iter().chain(with);
+    if repeated(all()).is_empty() {
+        return vec![(files, all().collect())];
+    }
+    let of_file = |own: &'a [Document]| Some((own, seen_from(&own.first()?.source.name, all())));
+    files.chunk_by(|one, other| one.source.name == other.source.name).filter_map(of_file).collect()
+}
+
 /// Returns the documents of objects that stand before, each with the first one of its object.
 pub fn repeated<'a>(documents: impl Iterator<Item = &'a Document>) -> Vec<(&'a Document, &'a Document)> {
     let mut first: HashMap<_, &Document> = HashMap::new();

@@ -67,7 +67,7 @@ pub(super) fn capacity(group: &Group, world: &World, report: &mut Report) {
 
 /// Warns where a workload stands before its group in a file: it is applied first, and its pods lack the variables of the group.
 pub(super) fn order(group: &Group, world: &World, report: &mut Report) {
-    let coordination = GroupKey::new(&*group.key.namespace, &*group.carrier.name);
+    let coordination = GroupKey::new(&group.key.namespace, &group.carrier.name);
     let equipped = group.roles.iter().filter(|role| group.equips_role(role));
     for role in equipped {
         let (kind, name, at) = match (&group.reference, &role.workload.reference) {
