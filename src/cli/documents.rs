@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -30,6 +31,8 @@ pub struct Source {
     /// Name as given on the command line; `-` for standard input.
     pub name: String,
     pub text: String,
+    /// Whether it was found in a folder, and not given by name.
+    pub in_folder: bool,
     /// Offsets of the lines, computed on first use.
     lines: OnceCell<Vec<usize>>,
 }
@@ -73,6 +76,23 @@ impl Document {
         if self.namespace.is_empty() { in_namespace(&self.json).to_string().into() } else { self.json.as_str().into() }
     }
 
+    /// Reports whether it is one object: one with `generateName` is a new one each time.
+    fn is_named(&self) -> bool {
+        !self.name.is_empty() && self.node_name().is_some()
+    }
+
+    fn node_name(&self) -> Option<&str> {
+        if matches!(self.node.kind, Kind::List(_)) {
+            return Some(&self.name);
+        }
+        self.node.get("metadata")?.get("name")?.as_str()
+    }
+
+    /// Returns its file and line: `a.yaml:3`.
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.source.name, self.node.at.line)
+    }
+
     /// Returns the identity of the object: group, kind, namespace and name, without the version.
     pub fn identity(&self) -> (&str, &str, &str, &str) {
         let group = self.api_version.rsplit_once('/').map_or("", |(group, _)| group);
@@ -91,6 +111,52 @@ pub fn in_namespace(json: &str) -> Value {
         }
     }
     object
+}
+
+/// Returns the documents that a file sees: of those of one object, that of the file itself, else of a file that is given by name,
+/// else of a folder; of several, the last.
+pub fn seen_from<'a>(own: &str, documents: impl Iterator<Item = &'a Document> + Clone) -> Vec<&'a Document> {
+    let rank = |document: &Document| match &document.source {
+        source if source.name == own => 0,
+        source => 1 + u8::from(source.in_folder),
+    };
+    let mut best: HashMap<_, (u8, usize)> = HashMap::new();
+    for (index, document) in documents.clone().enumerate().filter(|(_, document)| document.is_named()) {
+        let (rank, known) = (rank(document), best.entry(document.identity()).or_insert((u8::MAX, index)));
+        if rank <= known.0 {
+            *known = (rank, index);
+        }
+    }
+    let is_seen = |(index, document): &(usize, &Document)| {
+        !document.is_named() || best.get(&document.identity()).is_some_and(|(_, seen)| seen == index)
+    };
+    documents.enumerate().filter(is_seen).map(|(_, document)| document).collect()
+}
+
+/// The documents of one file, or of all, and those that they see.
+pub type View<'a> = (&'a [Document], Vec<&'a Document>);
+
+/// Returns what each file sees. There is one view for all where no object stands twice.
+pub fn views<'a>(files: &'a [Document], with: &'a [Document]) -> Vec<View<'a>> {
+    let all = || files.iter().chain(with);
+    if repeated(all()).is_empty() {
+        return vec![(files, all().collect())];
+    }
+    let of_file = |own: &'a [Document]| Some((own, seen_from(&own.first()?.source.name, all())));
+    files.chunk_by(|one, other| one.source.name == other.source.name).filter_map(of_file).collect()
+}
+
+/// Returns the documents of objects that stand before, each with the first one of its object.
+pub fn repeated<'a>(documents: impl Iterator<Item = &'a Document>) -> Vec<(&'a Document, &'a Document)> {
+    let mut first: HashMap<_, &Document> = HashMap::new();
+    let mut repeated = Vec::new();
+    for document in documents.filter(|document| document.is_named()) {
+        match first.get(&document.identity()) {
+            Some(known) => repeated.push((document, *known)),
+            None => _ = first.insert(document.identity(), document),
+        }
+    }
+    repeated
 }
 
 /// A file or object that cannot be read, with the reason.
@@ -173,14 +239,14 @@ impl Documents {
         for path in paths {
             let _progress = Progress::of(&format!("reading {}", path.display()));
             if path.as_os_str() == "-" {
-                self.add("-", read_text(io::stdin().lock(), self.largest()));
+                self.add("-", false, read_text(io::stdin().lock(), self.largest()));
             } else if path.is_dir() {
                 walk(path, &["yaml", "yml", "json"], &mut |path, read| match read {
-                    Ok(()) => self.add_file(path),
+                    Ok(()) => self.add_file(path, true),
                     Err(error) => self.refuse(&path.display().to_string(), None, &error.to_string()),
                 });
             } else {
-                self.add_file(path);
+                self.add_file(path, false);
             }
         }
         self
@@ -192,7 +258,7 @@ impl Documents {
         for object in objects {
             let text = object.to_string();
             match listed(&text) {
-                Ok(listed) => read.add_listed(name, listed),
+                Ok(listed) => read.add_listed(name, false, listed),
                 Err(error) => read.refuse(name, None, &error.to_string()),
             }
         }
@@ -213,12 +279,12 @@ impl Documents {
         if self.at_once { LARGEST_DUMP } else { LARGEST }
     }
 
-    fn add_file(&mut self, path: &Path) {
+    fn add_file(&mut self, path: &Path, in_folder: bool) {
         let text = File::open(path).and_then(|file| read_text(file, self.largest()));
-        self.add(&path.display().to_string(), text);
+        self.add(&path.display().to_string(), in_folder, text);
     }
 
-    fn add(&mut self, name: &str, text: io::Result<String>) {
+    fn add(&mut self, name: &str, in_folder: bool, text: io::Result<String>) {
         let text = match text {
             Ok(text) => text,
             Err(error) => return self.refuse(name, None, &error.to_string()),
@@ -228,9 +294,9 @@ impl Documents {
             && text.trim_start().starts_with('{')
             && let Ok(listed) = listed(&text)
         {
-            return self.add_listed(name, listed);
+            return self.add_listed(name, in_folder, listed);
         }
-        let source = Rc::new(Source { name: name.to_owned(), text, lines: OnceCell::new() });
+        let source = Rc::new(Source { name: name.to_owned(), text, in_folder, lines: OnceCell::new() });
         let parsed = if source.text.trim_start().starts_with(['{', '[']) {
             json_parts(&source.text)
                 .map_or_else(|| parse(&source.text), |parts| parts.into_iter().flat_map(part).collect())
@@ -245,8 +311,8 @@ impl Documents {
         }
     }
 
-    fn add_listed(&mut self, name: &str, listed: Vec<Listed<'_>>) {
-        let source = Rc::new(Source { name: name.to_owned(), text: String::new(), lines: OnceCell::new() });
+    fn add_listed(&mut self, name: &str, in_folder: bool, listed: Vec<Listed<'_>>) {
+        let source = Rc::new(Source { name: name.to_owned(), text: String::new(), in_folder, lines: OnceCell::new() });
         for object in listed {
             self.push(Document {
                 source: Rc::clone(&source),

@@ -159,7 +159,7 @@ pub const EXAMPLES: &[Examples] = &[
     },
     Examples {
         command: "resume",
-        exits: &[(0, "all waiting groups were resumed"), (1, "a group could not be resumed")],
+        exits: &[(0, "all waiting groups were resumed"), (1, "a group could not be resumed, or not confirmed")],
         examples: &[
             (
                 "A group whose rollout, canary or recovery is paused, or whose recovery is exhausted",
@@ -172,11 +172,11 @@ pub const EXAMPLES: &[Examples] = &[
         command: "rollback",
         exits: &[
             (0, "the rollouts are asked to go back, or none is under way"),
-            (1, "the request could not be written"),
+            (1, "the request could not be written, or not confirmed"),
         ],
         examples: &[
             ("A group whose rollout is bad", "rolegate rollback pd -n prod"),
-            ("The coordinations that go back", "rolegate rollback pd -n prod -o json"),
+            ("The coordinations that would go back", "rolegate rollback pd -n prod --dry-run -o json"),
         ],
     },
     Examples {

@@ -79,7 +79,7 @@ enum Command {
     Status(status::StatusArgs),
     /// Explain why a pod or group of a cluster is held, and the remedy.
     Explain(explain::ExplainArgs),
-    /// Make running workloads the roles of a group: label pods, workloads and templates, in that order.
+    /// Make running workloads the roles of a group, and restart their pods: label pods, workloads and templates, in that order.
     Adopt(adopt::AdoptArgs),
     /// Lift the gates of pods by hand.
     Release(release::ReleaseArgs),

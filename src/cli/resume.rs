@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::asked::{Outcome, Request};
+use super::asked::{AskArgs, Outcome, Request};
 use super::connection::{Failure, LiveArgs, block_on};
 use super::live;
 use super::options::Output;
@@ -23,12 +23,14 @@ pub struct ResumeArgs {
     all_recoveries: bool,
     #[command(flatten)]
     live: LiveArgs,
+    #[command(flatten)]
+    ask: AskArgs,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
-/// Resumes groups. The exit code is 0 when all waiting groups are resumed, 1 when one could not be.
+/// Resumes groups. The exit code is 0 when all waiting groups are resumed, 1 when one could not be, or the user declines.
 pub fn run(args: &ResumeArgs) -> ExitCode {
     block_on(resume(args))
 }
@@ -41,11 +43,13 @@ async fn resume(args: &ResumeArgs) -> Result<ExitCode, Failure> {
         Some(name) => vec![live::named(&seen.index, &connection.namespace, name)?],
         None => live::pictures(&seen.index),
     };
-    let mut outcome = Outcome::default();
-    for group in pictures.iter().filter_map(|picture| picture.group()) {
+    let requests = |group: &Group| {
         let asked = Work::ALL.iter().filter(|work| work.is_asked(args));
-        outcome.ask(&connection, group, asked.flat_map(|work| work.waits(group)).collect()).await;
-    }
+        asked.flat_map(|work| work.waits(group)).collect()
+    };
+    let groups = pictures.iter().filter_map(|picture| Some(&**picture.group()?));
+    let all = groups.map(|group| (group, requests(group))).collect();
+    let outcome = Outcome::of(&connection, &args.ask, "Let all that waits there go on?", all).await?;
     Ok(outcome.tell(args.output, "no group waits", |group, of| format!("{group} goes on ({of})")))
 }
 

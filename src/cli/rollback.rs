@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::asked::{Outcome, Request};
+use super::asked::{AskArgs, Outcome, Request};
 use super::connection::{Failure, LiveArgs, block_on};
 use super::live;
 use super::options::Output;
@@ -20,12 +20,15 @@ pub struct RollbackArgs {
     group: String,
     #[command(flatten)]
     live: LiveArgs,
+    #[command(flatten)]
+    ask: AskArgs,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
 }
 
-/// Asks for a rollback. The exit code is 0 when the request is written or no rollout is under way, 1 when it could not be written.
+/// Asks for a rollback. The exit code is 0 when the request is written or no rollout is under way, 1 when it could
+/// not be written, or the user declines.
 pub fn run(args: &RollbackArgs) -> ExitCode {
     block_on(rollback(args))
 }
@@ -34,10 +37,8 @@ async fn rollback(args: &RollbackArgs) -> Result<ExitCode, Failure> {
     let connection = args.live.connect(false).await?;
     let seen = live::list(&connection, Some(connection.namespace.as_str())).await?;
     let picture = live::named(&seen.index, &connection.namespace, &args.group)?;
-    let mut outcome = Outcome::default();
-    if let Some(group) = picture.group() {
-        outcome.ask(&connection, group, under_way(group)).await;
-    }
+    let all = picture.group().map(|group| (&**group, under_way(group))).into_iter().collect();
+    let outcome = Outcome::of(&connection, &args.ask, "Send its rollouts back?", all).await?;
     let none = "nothing to send back: no rollout is under way, or it goes back already";
     Ok(outcome.tell(args.output, none, |group, of| {
         format!("{group} is asked to go back ({of}); its condition RolledBack tells whether it does")

@@ -1,5 +1,9 @@
 //! `rolegate adopt` of workloads that run: nothing stands still, and from then on they are rolled in lockstep.
 
+use std::process::Stdio;
+
+use tokio::io::AsyncWriteExt;
+
 use crate::common::group::pod_template;
 use crate::common::prelude::*;
 
@@ -34,6 +38,18 @@ async fn run(stage: &Stage, command: &[&str]) -> (Option<i32>, String) {
     let output = rolegate_command(&stage.plane.kubeconfig, &command).output().await.unwrap();
     let text = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(text).unwrap())
+}
+
+/// What a command says to a standard input that is no terminal, and ends after this.
+async fn answer(stage: &Stage, command: &[&str], input: &str) -> (Option<i32>, String) {
+    let command = [command, &["-n", &stage.namespace]].concat();
+    let mut command = rolegate_command(&stage.plane.kubeconfig, &command);
+    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = pipes.spawn().unwrap();
+    // A command that has ended reads no more.
+    _ = process.stdin.take().unwrap().write_all(input.as_bytes()).await;
+    let output = process.wait_with_output().await.unwrap();
+    (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
 }
 
 fn role(pod: &Pod) -> &str {
@@ -99,8 +115,15 @@ async fn two_running_stateful_sets_are_adopted_end_to_end_and_then_roll_in_locks
     assert!(stage.coordinations().list(&ListParams::default()).await.unwrap().items.is_empty());
     stage.pods.now(|now| assert_eq!(now.count_all(is_labelled), 0));
 
+    for no in ["", "n\n", "maybe\n"] {
+        let (code, said) = answer(&stage, &adopt, no).await;
+        assert!(code == Some(1) && said.contains("not confirmed"), "{no:?}: {said}");
+    }
+    assert!(stage.coordinations().list(&ListParams::default()).await.unwrap().items.is_empty());
+    stage.pods.now(|now| assert_eq!(now.count_all(is_labelled), 0));
+
     let since = stage.pods.events().len();
-    let (code, said) = run(&stage, &[&adopt[..], &["--yes"]].concat()).await;
+    let (code, said) = answer(&stage, &adopt, "y\n").await;
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("adopted"), "{said}");
     rolls_in_lockstep(&stage, &before, since).await;

@@ -56,6 +56,35 @@ fn a_valid_file_passes() {
 }
 
 #[test]
+fn an_object_that_stands_twice_is_told_and_each_file_is_judged_by_its_own() {
+    let (other, set) = (
+        VALID.replace("{name: llm,", "{name: llm, labels: {a: b},"),
+        "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}}",
+    );
+    let folder = folder(&[("a.yaml", VALID), ("b.yaml", &other), ("c.yaml", VALID), ("d.yaml", set), ("e.yaml", set)]);
+    let output = check(&["a.yaml", "b.yaml"], folder.path(), "");
+    assert_eq!(output.status.code(), Some(0));
+    let told = "this object stands in a.yaml:1 and, with other content, in b.yaml:1";
+    assert!(text(&output).contains(told) && text(&output).contains("1 warning"), "{}", text(&output));
+    for same in [["a.yaml", "c.yaml"], ["d.yaml", "e.yaml"]] {
+        assert!(text(&check(&same, folder.path(), "")).contains("0 warnings"), "{same:?}");
+    }
+    // What the other file says of the object does not matter.
+    let group = "{apiVersion: rolegate.dev/v1alpha1, kind: RoleCoordination, metadata: {name: pd}, spec: {roles: [{name: a, \
+                 workloadRef: {kind: StatefulSet, name: a}}], coordination: [{name: s, strategy: {segmentPlacement: {segmentSize: {a: 2}}}}]}}";
+    let set = |replicas: u32| {
+        format!(
+            "{{apiVersion: apps/v1, kind: StatefulSet, metadata: {{name: a}}, spec: {{replicas: {replicas}, podManagementPolicy: \
+             Parallel, template: {{metadata: {{labels: {{rolegate.dev/group: pd, rolegate.dev/role: a}}}}}}}}}}"
+        )
+    };
+    let folder = crate::answers::folder(&[("a.yaml", &format!("{group}\n---\n{}", set(4))), ("b.yaml", &set(3))]);
+    let output = check(&["-o", "json", "."], folder.path(), "");
+    let warnings = &json(&output)["objects"][0]["warnings"];
+    assert_eq!(warnings.as_array().map(Vec::len), Some(0), "{warnings}");
+}
+
+#[test]
 fn the_dialect_of_the_design_still_goes_by_its_old_name() {
     let group = "{apiVersion: scheduling.run.ai/v2alpha2, kind: PodGroup, metadata: {name: pd}, \
                  spec: {minMember: 3, subGroups: [{name: a, minMember: 1}, {name: b, minMember: 1}]}}";

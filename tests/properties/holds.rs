@@ -70,6 +70,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             held: state == 0,
             gated: false,
             scheduled: state > 1,
+            unschedulable: false,
             ready: state > 2,
             labelled: ordinal.map(|ordinal| LabelledPlace::at(1, ordinal)),
             ready_since: None,
@@ -85,7 +86,8 @@ fn pod() -> impl Strategy<Value = PodFacts> {
                 batch: stamp.map(Into::into),
                 carrier: carried.then_some(ROLE_BASED_GROUP),
                 held: true,
-                meeting: None,
+                engine: (size > 1).then(|| "torch; scope=role".into()),
+                ..Stamp::default()
             },
             job: None,
             seen: 0,
@@ -129,6 +131,12 @@ proptest! {
         prop_assert!(times.values().all(|times| *times == 1), "{times:?}\n{:#?}", seen.decision);
         let held: u32 = seen.decision.held.iter().map(rolegate::plan::Held::count).sum();
         prop_assert_eq!(held as usize + seen.decision.release.len(), times.len());
+        // A pod that is older than its group lacks the variables by which its processes would meet.
+        let lacks = |pod: &PodFacts| {
+            let role = pod.identity.role.as_deref().and_then(|role| seen.view.roles.get(role));
+            pod.stamp.asks_group() && pod.identity.ordinal.is_some() && role.is_some_and(|role| !role.unknown)
+        };
+        prop_assert!(!seen.decision.release.iter().any(|release| lacks(&release.pod)));
         prop_assert_eq!(seen.status.summary.map(|summary| summary.held), group.is_claim().then_some(held));
     }
 

@@ -26,7 +26,7 @@ use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
 use crate::cli::connection::{Connection, Failure, LiveArgs, block_on};
 use crate::cli::duration;
 use crate::cli::options::{Output, parse_subdomain};
-use crate::cli::terminal::{is_asked, print, says_yes, shown};
+use crate::cli::terminal::{print, says_yes, shown};
 use crate::cluster::watch::sources::NAMESPACE;
 use crate::cluster::write::adoption::Adoption;
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
@@ -54,7 +54,7 @@ pub struct AdoptArgs {
     /// Print the changes, and whether they are allowed, without making them.
     #[arg(long)]
     dry_run: bool,
-    /// Do not ask for confirmation, which needs a terminal.
+    /// Do not ask for confirmation.
     #[arg(short, long)]
     yes: bool,
     /// Time-out for the group to become ready.
@@ -88,8 +88,7 @@ async fn adopt(args: &AdoptArgs) -> Result<ExitCode, Failure> {
     if data.is_none() {
         print(&text::before(&plan));
     }
-    let asks = !args.yes && !args.dry_run && is_asked();
-    if asks && !says_yes("Do all this?") {
+    if !args.yes && !args.dry_run && !says_yes("Do all this?") {
         return Err(Failure::Other("nothing was done: not confirmed".to_owned()));
     }
     if !args.dry_run {

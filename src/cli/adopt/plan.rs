@@ -93,6 +93,9 @@ pub fn plan(
     let names = role_names(running, &group, carrier)?;
     let coordination = if carrier.is_some() { None } else { Some(coordination(asked, &group, &names, running)?) };
     let mut refused = asked.without_effect(carrier);
+    if carrier.is_some() && group.len() > names::LABEL_VALUE_MAX {
+        refused.push(format!("RoleCoordination {group:?}: its name is too long for label {} of pods", names::GROUP));
+    }
     let mut world = World::of_manifests(Options::default());
     for (running, role) in running.iter().zip(&names) {
         let mut object = running.object.clone();
@@ -165,10 +168,10 @@ fn group_of<'a>(
     Ok((group, carrier))
 }
 
-/// Returns the common prefix of the workload names, or all names joined.
+/// Returns the common prefix of the workload names, or all names joined, shortened to what a label carries.
 fn default_group(running: &[Running]) -> String {
     let names: Vec<_> = running.iter().map(|running| running.target.name.as_str()).collect();
-    prefix(&names).unwrap_or_else(|| names.join("-"))
+    names::label_value(&prefix(&names).unwrap_or_else(|| names.join("-")))
 }
 
 /// Returns the common leading parts of several names: `llm` for `llm-prefill` and `llm-decode`.

@@ -127,7 +127,11 @@ pub fn after(plan: &Plan, dry_run: bool) -> String {
     if dry_run {
         return "nothing was done: this was a dry run\n".to_owned();
     }
-    let rolls = plan.roles.iter().any(|role| role.rolls != Rolls::Not);
-    let rest = if rolls { "; the rollout goes on by itself" } else { "" };
+    let has = |rolls: Rolls| plan.roles.iter().any(|role| role.rolls == rolls);
+    let rest = match (has(Rolls::InLockstep), has(Rolls::AtOnce)) {
+        (true, _) => "; the rollout goes on by itself",
+        (false, true) => "; the controllers of the workloads replace the pods",
+        (false, false) => "",
+    };
     format!("adopted{rest}: `rolegate status {group} -n {namespace} --watch` shows it\n")
 }

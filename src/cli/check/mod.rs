@@ -5,7 +5,7 @@ pub(in crate::cli) mod json;
 mod sarif;
 mod text;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::cli::context::context;
-use crate::cli::documents::{Document, Documents, Unreadable};
+use crate::cli::documents::{Document, Documents, Unreadable, repeated, seen_from};
 use crate::cli::fit::FileCluster;
 use crate::cli::node::Position;
 use crate::cli::options::{Color, KaiDialectArg};
@@ -24,8 +24,10 @@ use crate::cli::serving::{ModeArgs, StrictArg};
 use crate::cli::terminal::end;
 use crate::cluster::watch::sources::NAMESPACE;
 use crate::fit::shortages;
-use crate::model::{Allowed, Mode, Serving};
-use crate::rules::{DecodeError, Judged, Operation, Options, Violation, World, judge_json, judged_kinds, read_group};
+use crate::model::{Allowed, FieldPath, Mode, Serving};
+use crate::rules::{
+    Cause, DecodeError, Judged, Operation, Options, Severity, Violation, World, judge_json, judged_kinds, read_group,
+};
 
 /// Arguments of `check`.
 #[derive(Args, Debug)]
@@ -146,15 +148,23 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
         mode: Mode::Enforce,
         ..Options::default()
     };
-    let world = world(options, (&read.documents, true), &with.documents, &mut unreadable);
+    let worlds = Worlds::of(options, &read.documents, &with.documents, &mut unreadable);
     let serving = Serving { mode: args.modes.mode.into(), ..Serving::default() };
     let modes = modes(read.documents.iter().chain(&with.documents), &serving);
     let before: HashMap<_, _> = old.documents.iter().map(|document| (document.identity(), document)).collect();
+    let twice: HashMap<_, _> = repeated(read.documents.iter())
+        .into_iter()
+        .filter(|(document, first)| differ(document, first))
+        .map(|(document, first)| (std::ptr::from_ref(document), first))
+        .collect();
     let objects = read.documents.iter().map(|document| {
         let old = before.get(&document.identity()).map(|old| old.stored());
         let operation = if old.is_some() { Operation::Update } else { Operation::Create };
         let mode = modes.get(document.identity().2).copied().unwrap_or(serving.mode);
-        Checked { document, judged: judge(document, operation, old.as_deref(), &world).in_mode(mode) }
+        let mut judged =
+            judge(document, operation, old.as_deref(), worlds.of_file(&document.source.name)).in_mode(mode);
+        judged.warnings.extend(twice.get(&std::ptr::from_ref(document)).map(|first| stands_twice(document, first)));
+        Checked { document, judged }
     });
     let checks = Checks { objects: objects.collect(), unreadable: &unreadable };
     let printed = match args.output {
@@ -174,18 +184,71 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
     }
 }
 
-/// Returns the context of the rules: `with`, and the files themselves if they exist in the cluster. Adds objects with
-/// a wrong shape to `unreadable`.
+/// The contexts of the files: one for all, unless an object stands in several.
+enum Worlds<'a> {
+    One(World),
+    Each(HashMap<&'a str, World>, World),
+}
+
+impl<'a> Worlds<'a> {
+    fn of(options: Options, files: &'a [Document], with: &[Document], unreadable: &mut Vec<Unreadable>) -> Self {
+        let whole = world(options, (files, true), with, None, unreadable);
+        if repeated(files.iter().chain(with)).is_empty() {
+            return Self::One(whole);
+        }
+        let names: BTreeSet<_> = files.iter().map(|document| document.source.name.as_str()).collect();
+        // What is unreadable is told once.
+        let of_file = |name: &'a str| (name, world(options, (files, true), with, Some(name), &mut Vec::new()));
+        Self::Each(names.into_iter().map(of_file).collect(), whole)
+    }
+
+    fn of_file(&self, name: &str) -> &World {
+        match self {
+            Self::One(world) => world,
+            Self::Each(worlds, whole) => worlds.get(name).unwrap_or(whole),
+        }
+    }
+}
+
+/// Reports whether two documents of one object say different things.
+fn differ(one: &Document, other: &Document) -> bool {
+    let read = |document: &Document| serde_json::from_str::<Value>(&document.json).unwrap_or_default();
+    read(one) != read(other)
+}
+
+/// Returns the warning about an object that stands before, with other content.
+fn stands_twice(document: &Document, first: &Document) -> Violation {
+    let detail = format!(
+        "this object stands in {} and, with other content, in {}: of what is applied together, the last counts",
+        first.place(),
+        document.place()
+    );
+    Violation {
+        rule: "object-twice",
+        severity: Severity::Warning,
+        path: FieldPath::new("metadata").child("name"),
+        cause: Cause::Duplicate,
+        value: None,
+        detail,
+        subject: String::new(),
+    }
+}
+
+/// Returns the context of the rules: `with`, and the files themselves if they exist in the cluster; with `own`, as that file sees
+/// them. Adds objects with a wrong shape to `unreadable`.
 pub(in crate::cli) fn world(
     options: Options,
     (files, are_there): (&[Document], bool),
     with: &[Document],
+    own: Option<&str>,
     unreadable: &mut Vec<Unreadable>,
 ) -> World {
     let is_judged = |document: &Document| judged_kinds().any(|kind| document.is(kind));
     let known = if are_there { files } else { &[] };
-    let mut world = context(options, (known, is_judged), with, unreadable);
-    if let Some(cluster) = FileCluster::with_nodes(files.iter().chain(with), unreadable) {
+    let mut world = context(options, (known, is_judged), with, own, unreadable);
+    let all = files.iter().chain(with);
+    let seen = own.map_or_else(|| all.clone().collect(), |own| seen_from(own, all.clone()));
+    if let Some(cluster) = FileCluster::with_nodes(seen.iter().copied(), unreadable) {
         add_shortages(&mut world, files, &cluster);
     }
     world

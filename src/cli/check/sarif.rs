@@ -9,8 +9,11 @@ use crate::cli::node::Position;
 use crate::rules::{Level, catalogue};
 
 /// Rules outside the tables: unreadable files, and objects without the shape of their kind.
-const FRONT_END: &[(&str, &str)] =
-    &[("unreadable", "files are YAML or JSON"), ("schema", "fields have the type of their kind")];
+const FRONT_END: &[(&str, &str)] = &[
+    ("unreadable", "files are YAML or JSON"),
+    ("schema", "fields have the type of their kind"),
+    ("object-twice", "an object stands in one file, or everywhere with the same content"),
+];
 
 pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>) -> io::Result<()> {
     let unreadable = checks.unreadable.iter().map(|unreadable| {

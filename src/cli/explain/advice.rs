@@ -92,8 +92,8 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::StampMismatch,
         Advice {
-            next: "it stays held: the affinity of a pod cannot be changed; with `serve --recreate-mis-stamped` rolegate recreates such pods",
-            you_can: &["delete the pod: its workload recreates it for its present batch"],
+            next: "it stays held: neither the affinity nor the variables of a pod can be changed; with `serve --recreate-mis-stamped` rolegate recreates such pods, and with `--allow recovery` those that are older than their group",
+            you_can: &["delete the pod: its workload recreates it for its present batch, with what its group gives"],
         },
     ),
     (

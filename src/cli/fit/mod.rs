@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::api::Node;
 use crate::api::node::NODE;
 use crate::cli::connection::{LiveArgs, block_on};
-use crate::cli::documents::{Document, Documents};
+use crate::cli::documents::{Document, Documents, views};
 use crate::cli::options::WideOutput;
 use crate::cli::progress::Progress;
 use crate::cli::terminal::end;
@@ -205,24 +205,26 @@ fn of_files(files: &[PathBuf], args: &FitArgs, asked: Asked<'_>, out: &mut impl 
 
 /// Returns the groups of files and what fits of them. Adds errors to `unreadable`.
 fn fitted(files: &[Document], with: &[Document], asked: Asked<'_>, unreadable: &mut Vec<String>) -> Vec<FittedGroup> {
-    let cluster = FileCluster::of(files.iter().chain(with));
-    unreadable.extend(cluster.misshapen.iter().chain(&cluster.unmeasured).map(ToString::to_string));
-    let groups: Vec<_> = groups(files, &cluster)
-        .into_iter()
-        .map(|group| {
+    let (mut fitted, mut told, mut has_nodes) = (Vec::new(), BTreeSet::new(), false);
+    for (own, seen) in views(files, with) {
+        let cluster = FileCluster::of(seen.iter().copied());
+        told.extend(cluster.misshapen.iter().chain(&cluster.unmeasured).map(ToString::to_string));
+        has_nodes |= cluster.cluster.room.nodes().next().is_some();
+        fitted.extend(groups(own, &cluster).into_iter().map(|group| {
             let faults = judge_group(&group, None, &cluster.known.world).errors;
             let layers = cluster.layers(&group);
             FittedGroup::new(group, faults, &layers, &cluster.cluster, asked)
-        })
-        .collect();
-    if groups.is_empty() && unreadable.is_empty() {
+        }));
+    }
+    unreadable.extend(told);
+    if fitted.is_empty() && unreadable.is_empty() {
         unreadable.push("rolegate: no RoleBasedGroup and no RoleCoordination in the files".to_owned());
     }
     let may_have_none = matches!(asked, Asked::Batches(shapes) if !shapes.is_empty());
-    if cluster.cluster.room.nodes().next().is_none() && !may_have_none && unreadable.is_empty() {
+    if !has_nodes && !may_have_none && unreadable.is_empty() {
         unreadable.push("rolegate: no nodes in the files: add them by --with".to_owned());
     }
-    groups
+    fitted
 }
 
 /// Returns the exit code and the JSON output for files.

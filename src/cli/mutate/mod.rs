@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use known::Known;
 use mutated::Mutated;
 
-use crate::cli::documents::{Documents, Unreadable};
+use crate::cli::documents::{Documents, Unreadable, views};
 use crate::cli::options::{Color, PodArgs};
 use crate::cli::terminal;
 
@@ -67,11 +67,21 @@ pub fn run(args: &MutateArgs) -> ExitCode {
     for documents in [&mut files, &mut with, &mut old] {
         unreadable.append(&mut documents.unreadable);
     }
-    let mut misshapen = Vec::new();
-    let known = Known::of(files.documents.iter().chain(&with.documents), &mut misshapen);
-    unreadable.extend(misshapen.iter().map(|(document, error)| document.misshapen(error)));
+    let views = views(&files.documents, &with.documents);
+    let mut misshapen = BTreeMap::new();
+    let known = views.iter().map(|(_, seen)| {
+        let mut found = Vec::new();
+        let known = Known::of(seen.iter().copied(), &mut found);
+        misshapen.extend(found.into_iter().map(|(document, error)| (document.place(), document.misshapen(&error))));
+        known
+    });
+    let known: Vec<_> = known.collect();
+    unreadable.extend(misshapen.into_values());
     let settings = args.pods.settings();
-    let objects = mutated::all(&files.documents, &old.documents, &known, &settings, &mut unreadable);
+    let mut objects = Vec::new();
+    for ((own, _), known) in views.iter().zip(&known) {
+        objects.extend(mutated::all(own, &old.documents, known, &settings, &mut unreadable));
+    }
     let is_read = io::stdout().is_terminal();
     let output = args.output.unwrap_or(if is_read { Output::Diff } else { Output::Yaml });
     let text = match output {

@@ -23,7 +23,7 @@ use crate::api::status::{Condition, GroupStatus};
 use crate::cli::check::judge;
 use crate::cli::context::context;
 use crate::cli::data::Data;
-use crate::cli::documents::{Document, Documents, Unreadable};
+use crate::cli::documents::{Document, Documents, Unreadable, views};
 use crate::cli::fit::FileCluster;
 use crate::cli::progress::Progress;
 use crate::cli::serving::StrictArg;
@@ -192,6 +192,9 @@ const NO_GROUP: &str = "rolegate: no RoleBasedGroup and no RoleCoordination in t
 /// The file name of observed counts, and the counts.
 type State<'a> = (String, &'a ObservedCounts);
 
+/// An object that carries a group, the group, and the number of its view.
+type Found<'a> = (&'a Document, Result<Arc<Group>, NoPlan>, usize);
+
 /// Plans the groups of files.
 fn planned<'a>(
     files: &'a [Document],
@@ -201,19 +204,29 @@ fn planned<'a>(
     unreadable: &mut Vec<Unreadable>,
 ) -> Vec<Planned<'a>> {
     let is_judged = |document: &Document| document.carrier_kind().is_some();
-    let world = context(options, (files, is_judged), with, unreadable);
-    let cluster = FileCluster::with_nodes(files.iter().chain(with), unreadable);
-    let carried = carried(files, with, &world);
-    if let Some((file, message)) = observed.and_then(|(file, counts)| Some((file, unknown_role(counts, &carried)?))) {
+    let views = views(files, with);
+    let mut all = Vec::new();
+    let mut found = Vec::new();
+    for (number, (own, seen)) in views.iter().enumerate() {
+        // What is unreadable is told once.
+        let faults = if number == 0 { &mut *unreadable } else { &mut Vec::new() };
+        let file = own.first().map(|first| first.source.name.as_str()).filter(|_| views.len() > 1);
+        let world = context(options, (files, is_judged), with, file, faults);
+        let cluster = FileCluster::with_nodes(seen.iter().copied(), faults);
+        found.extend(carried(own, seen, &world).into_iter().map(|(document, group)| (document, group, number)));
+        all.push((world, cluster));
+    }
+    if let Some((file, message)) = observed.and_then(|(file, counts)| Some((file, unknown_role(counts, &found)?))) {
         unreadable.push(Unreadable { file: file.clone(), at: None, message });
     }
     let counts = observed.map(|(_, counts)| *counts);
-    let mut planned = |(document, group): (&'a Document, Result<Arc<Group>, NoPlan>)| {
+    let mut planned = |(document, group, view): Found<'a>| {
+        let (world, cluster) = all.get(view)?;
         let given = group.as_ref().ok().map(|group| awaited(group, files.iter().chain(with), unreadable));
         let counts = counts.map(|counts| ObservedCounts { objects: given.unwrap_or_default(), ..counts.clone() });
-        plan(document, group, &world, counts.as_ref(), cluster.as_ref())
+        Some(plan(document, group, world, counts.as_ref(), cluster.as_ref()))
     };
-    carried.into_iter().map(&mut planned).collect()
+    found.into_iter().filter_map(&mut planned).collect()
 }
 
 /// Returns the objects in files that a group waits for.
@@ -270,7 +283,7 @@ pub(in crate::cli) fn data(
 /// object coordinates belongs to that object.
 fn carried<'a>(
     documents: &'a [Document],
-    with: &'a [Document],
+    seen: &[&'a Document],
     world: &World,
 ) -> Vec<(&'a Document, Result<Arc<Group>, NoPlan>)> {
     let read = |document: &'a Document| {
@@ -278,7 +291,9 @@ fn carried<'a>(
         Some((document, group.ok().map(Arc::new)))
     };
     let objects: Vec<_> = documents.iter().filter_map(read).collect();
-    let context = with.iter().filter_map(|document| read(document)?.1);
+    let is_beside = |document: &&Document| !documents.as_ptr_range().contains(&std::ptr::from_ref(*document));
+    let beside = seen.iter().copied().filter(is_beside);
+    let context = beside.filter_map(|document| read(document)?.1);
     let all = objects.iter().filter_map(|(_, group)| group.clone());
     let claims = Claims::by_group(all.chain(context));
     let outcome = |group: Arc<Group>| match claims.get(&group.key) {
@@ -338,8 +353,8 @@ fn read_state(path: &PathBuf) -> Result<ObservedCounts, Unreadable> {
 }
 
 /// Returns an error for a role of the state that no group has: it is misspelt, or the state is of another group.
-fn unknown_role(observed: &ObservedCounts, carried: &[(&Document, Result<Arc<Group>, NoPlan>)]) -> Option<String> {
-    let groups: Vec<_> = carried.iter().filter_map(|(_, group)| group.as_ref().ok()).collect();
+fn unknown_role(observed: &ObservedCounts, carried: &[Found<'_>]) -> Option<String> {
+    let groups: Vec<_> = carried.iter().filter_map(|(_, group, _)| group.as_ref().ok()).collect();
     let known = |role: &str| groups.iter().any(|group| group.role(role).is_some());
     let unknown = observed.roles.keys().find(|role| !known(role))?;
     Some(format!("roles.{unknown}: no group has this role"))

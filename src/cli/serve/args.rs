@@ -88,7 +88,8 @@ pub struct ServeArgs {
     /// same.
     #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
     pub(super) namespace_selector: Option<LabelSelector>,
-    /// Treatment of pods whose group never appears: `release-after=DURATION` or `hold`.
+    /// Treatment of pods whose group never appears: `release-after=DURATION` or `hold`. Pods whose engine gets variables of
+    /// the group are not released.
     #[arg(long, default_value = "release-after=60s", value_parser = parse_missing)]
     pub(super) missing_group: MissingGroup,
     /// Duration until the held pods of a deleted group are released.
@@ -184,6 +185,7 @@ impl ServeArgs {
             bind_timeout: self.bind_timeout,
             max_recoveries: self.max_recoveries,
             frees_unknown_roles: self.pods.settings().frees_unknown_roles,
+            discovery_is_off: !self.pods.settings().discovery,
             recreate_mis_stamped: self.recreate_mis_stamped,
             allowed: allowed(&self.allow),
         }

@@ -14,7 +14,7 @@ use crate::plan::elastic::segments_line;
 use crate::plan::provision::text::requests;
 use crate::plan::recovery::text::recoveries;
 use crate::plan::rollout::rollouts;
-use crate::report::{OutdatedEngine, Picture, Would};
+use crate::report::{InPart, OutdatedEngine, Picture, Would};
 
 /// Maximum number of cells in a bar.
 const WIDTH: usize = 50;
@@ -48,6 +48,9 @@ pub(super) fn render(pictures: &[Picture], detail: Detail, now: Timestamp) -> St
         }
         for outdated in OutdatedEngine::all_of(picture) {
             _ = writeln!(text, "  {}", shown(outdated.sentence()));
+        }
+        for part in InPart::all_of(picture) {
+            _ = writeln!(text, "  {}", shown(part.sentence()));
         }
         for line in picture.group().into_iter().flat_map(|group| requests(group, &group.status.provisioning)) {
             _ = writeln!(text, "  {}", shown(&line));

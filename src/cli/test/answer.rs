@@ -103,7 +103,7 @@ fn verdicts(input: &Input, files: &Files) -> Result<Vec<(String, Judged)>, Vec<S
     }
     let mut unreadable = Vec::new();
     let of_files = input.asks == Asks::Files;
-    let mut world = world(options, (&files.objects, of_files), &files.with, &mut unreadable);
+    let mut world = world(options, (&files.objects, of_files), &files.with, None, &mut unreadable);
     if !unreadable.is_empty() {
         return Err(unreadable.iter().map(ToString::to_string).collect());
     }

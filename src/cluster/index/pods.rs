@@ -247,6 +247,7 @@ fn share(facts: &mut PodFacts, maker: Option<&mut MadeBy>, (last, last_maker): &
         (&mut facts.cohort, &last.cohort),
         (&mut facts.created, &last.created),
         (&mut facts.stamp.batch, &last.stamp.batch),
+        (&mut facts.stamp.engine, &last.stamp.engine),
     ];
     for (text, known) in texts.into_iter().filter(|(text, known)| *text == *known) {
         text.clone_from(known);

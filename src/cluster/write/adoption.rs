@@ -8,7 +8,7 @@ use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::writer::resource;
+use super::writer::{is_other_uid, resource};
 use crate::api::pod::POD;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{ObjectKind, Pod};
@@ -52,12 +52,15 @@ impl Adoption {
         Ok(list.items.into_iter().map(|pod| pod.object).collect())
     }
 
-    /// Labels a pod if its uid matches; returns false when it is gone.
+    /// Labels a pod if its uid matches; returns false when it is gone, or another one has its name.
     pub async fn label_pod(&self, pod: &PodRef, labels: &Value) -> Result<bool, kube::Error> {
         let pods = api::<Pod>(&self.client, POD, Some(&self.namespace));
         let patch = Patch::Merge(json!({ "metadata": { "uid": &*pod.uid, "labels": labels } }));
         let patched = within(self.timeout, pods.patch(&pod.name, &params(false), &patch)).await;
-        Ok(unless(&[404, 409, 422], patched)?.is_some())
+        match patched {
+            Err(kube::Error::Api(status)) if is_other_uid(&status) => Ok(false),
+            patched => Ok(unless(&[404], patched)?.is_some()),
+        }
     }
 
     /// Creates a RoleCoordination, or with `dry_run` only checks whether that is allowed.

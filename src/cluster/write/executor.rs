@@ -55,6 +55,15 @@ impl ActionError {
         matches!(self, Self::Api(error) if namespace_is_gone(error))
     }
 
+    /// Reports whether the API server has not answered in time: the write may have landed, or may still.
+    fn is_late(&self) -> bool {
+        match self {
+            Self::Unfinished(Unfinished::Timeout(_)) => true,
+            Self::Api(kube::Error::Api(status)) => status.code == 504,
+            _ => false,
+        }
+    }
+
     /// Returns the load of the API server, as far as the error shows it.
     fn load(&self) -> Load {
         match self {
@@ -99,7 +108,8 @@ impl Executor {
                 } else {
                     tracing::warn!(group = %key, name, error = text, "failed, will be tried again: {what}");
                 }
-                ("failed", action.ended(Some(&text)))
+                let is_late = error.is_late() && matches!(action, Action::WriteStatus(StatusWrite::Group { .. }));
+                ("failed", if is_late { Some(Ended::StatusLate { why: text }) } else { action.ended(Some(&text)) })
             }
         };
         self.count(&action, outcome);
@@ -173,7 +183,12 @@ impl Executor {
 
     async fn write_status(&self, key: &GroupKey, write: &StatusWrite) -> Result<Done, ActionError> {
         let (group, status, then): (_, _, &[EventNote]) = match write {
-            StatusWrite::Group { group, status, then } => (group, status, then),
+            StatusWrite::Group { group, status, then, reads_first } => {
+                if *reads_first && self.has_moved_on(group).await? {
+                    return Ok(("conflict", Some(Ended::written(write.target(), None))));
+                }
+                (group, status, then)
+            }
             StatusWrite::Conflicted { other, status } => (other, status, &[]),
             StatusWrite::Placement { tree, placement } => {
                 let noted = self.writer.note_placement(tree, placement).await?;
@@ -198,6 +213,13 @@ impl Executor {
             Written::Gone => ("gone", Some("it is gone")),
         };
         Ok((outcome, Some(Ended::written(write.target(), failure))))
+    }
+
+    /// Reports whether a live read shows another version of the carrier.
+    async fn has_moved_on(&self, group: &Group) -> Result<bool, LookupError> {
+        self.lookup.read_live(&group.key).await?;
+        let now = self.index().read().group(&group.key);
+        Ok(now.is_none_or(|now| now.carrier.resource_version != group.carrier.resource_version))
     }
 
     async fn reread(&self, group: &Group) -> Result<(), LookupError> {

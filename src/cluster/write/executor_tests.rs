@@ -92,7 +92,12 @@ fn all() -> Vec<Action> {
             queued: Queued::Not,
             consumes: None,
         },
-        Action::WriteStatus(StatusWrite::Group { group: group.clone(), status: status.clone(), then: Vec::new() }),
+        Action::WriteStatus(StatusWrite::Group {
+            group: group.clone(),
+            status: status.clone(),
+            then: Vec::new(),
+            reads_first: false,
+        }),
         Action::WriteStatus(StatusWrite::Conflicted { other: group.clone(), status }),
         Action::WriteOwned { group: group.clone(), id: id("pd-c0-0"), write: OwnedWrite::Ensure(gang) },
         Action::WriteOwned { group: group.clone(), id: id("pd-c0-0"), write: OwnedWrite::Relax(1) },
@@ -184,7 +189,12 @@ async fn what_is_to_be_said_of_a_written_status_is_not_said_when_somebody_was_fa
             roles: BTreeSet::new(),
         };
         let (group, status) = (group(), Box::default());
-        let action = Action::WriteStatus(StatusWrite::Group { group: group.clone(), status, then: vec![note] });
+        let action = Action::WriteStatus(StatusWrite::Group {
+            group: group.clone(),
+            status,
+            then: vec![note],
+            reads_first: false,
+        });
         assert!(executor.carry_out(&group.key, action).await.is_some());
         tokio::time::sleep(TIMEOUT).await;
         let written = ["written", "failed"].map(|outcome| metrics.events.get_or_create(&Outcome { outcome }).get());

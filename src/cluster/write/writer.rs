@@ -296,7 +296,7 @@ pub(crate) fn params() -> PatchParams {
 }
 
 /// Reports whether a patch was refused because the pod is another one: it would change the immutable uid.
-fn is_other_uid(status: &kube::core::Status) -> bool {
+pub(super) fn is_other_uid(status: &kube::core::Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     status.code == 422 && causes.into_iter().any(|cause| cause.field == "metadata.uid")
 }

@@ -70,6 +70,16 @@ pub struct Container {
     pub env: Option<Vec<EnvVar>>,
     #[serde(deserialize_with = "null_default", skip_serializing)]
     pub resources: Resources,
+    /// `Always` makes an init container a sidecar.
+    #[serde(rename = "restartPolicy", skip_serializing_if = "Option::is_none")]
+    pub restart_policy: Option<String>,
+}
+
+impl Container {
+    /// Reports whether an init container is a sidecar.
+    pub fn is_sidecar(&self) -> bool {
+        self.restart_policy.as_deref() == Some("Always")
+    }
 }
 
 /// Resources of a container.
@@ -242,6 +252,12 @@ impl Pod {
 
     pub fn condition_is_true(&self, kind: &str) -> bool {
         is_true(&self.status.conditions, kind)
+    }
+
+    /// Reports whether the scheduler has found no node for the pod. A gate gives another reason.
+    pub fn is_unschedulable(&self) -> bool {
+        let says = |condition: &PodCondition| condition.r#type == "PodScheduled" && condition.reason == "Unschedulable";
+        self.status.conditions.iter().any(says)
     }
 
     /// Reports whether no count may include the pod: it is being deleted, has failed, or has ended outside a Job.

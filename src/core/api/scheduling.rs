@@ -1,9 +1,10 @@
 //! A pod as the scheduler sees it: resource requests and the nodes that it can run on.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
 
 use super::pod::{PodCondition, SchedulingGate};
 use super::quantity::Quantity;
@@ -144,6 +145,30 @@ pub struct SchedulingContainer {
     pub ports: Vec<ContainerPort>,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<String>,
+    /// Variables whose value is a number, such as that of the processes of an engine. Others are not kept: many pods are read.
+    #[serde(rename = "env", deserialize_with = "numbers")]
+    pub numbers: Vec<(String, u32)>,
+}
+
+impl SchedulingContainer {
+    /// Reports whether an init container is a sidecar.
+    pub fn is_sidecar(&self) -> bool {
+        self.restart_policy.as_deref() == Some("Always")
+    }
+}
+
+fn numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, u32)>, D::Error> {
+    #[derive(Deserialize)]
+    struct Variable<'a> {
+        #[serde(borrow)]
+        name: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        value: Option<Cow<'a, str>>,
+    }
+
+    let written = Option::<Vec<Variable<'de>>>::deserialize(deserializer)?.unwrap_or_default();
+    let number = |variable: Variable<'_>| Some((variable.name?.into_owned(), variable.value?.parse().ok()?));
+    Ok(written.into_iter().filter_map(number).collect())
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::engine::{Devices, EngineFault, read_settings};
+use super::engine::{EngineFault, read_settings};
 use super::moment::Moment;
 use super::pod_groups::PodGroupPolicy;
 use super::role::RoleWorkload;
@@ -363,7 +363,7 @@ impl Role {
                 ordered: known.and_then(|workload| workload.one_by_one).map(|_| reference_at),
                 hosts: known.and_then(|workload| workload.hosts.clone()),
                 engines: known.map(|workload| workload.engines.clone()).unwrap_or_default(),
-                devices: known.map_or_else(Devices::default, |workload| workload.devices),
+                templates: known.map(|workload| workload.templates.clone()).unwrap_or_default(),
                 labels: known.and_then(|workload| workload.template_labels.last().cloned()).unwrap_or_default(),
                 standalone: false,
                 key,

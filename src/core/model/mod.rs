@@ -1,6 +1,7 @@
 //! The model of rolegate: group, role, replica, ordinal, batch, coordination; parsed from `api`, independent of spelling.
 
 mod allowed;
+mod at_birth;
 pub mod batch;
 pub mod batching;
 pub mod claims;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::engine::Devices;
+use super::engine::TemplateEngine;
 use super::hosts::rbg_name;
 use super::names;
 use super::workload::Unlabelled;
@@ -37,8 +37,8 @@ pub struct RoleWorkload {
     pub hosts: Option<Hosts>,
     /// Engines that the pod templates of the workload ask for, as their annotations say.
     pub engines: Vec<String>,
-    /// Where the number of devices of its pods stands.
-    pub devices: Devices,
+    /// What the pod templates of the workload say of the engine in their pods; of two, the first is that of the leader.
+    pub templates: Vec<TemplateEngine>,
     /// Labels that the role's pods are known to carry.
     pub labels: BTreeMap<String, String>,
     /// True when the role says that each of its instances is one pod.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::engine::Devices;
+use super::engine::TemplateEngine;
 use super::names::LABEL_SCHEMES;
 use super::share::Unavailable;
 use super::workload_kind::Surge;
@@ -84,8 +84,8 @@ pub struct Workload {
     pub hosts: Option<Hosts>,
     /// Engines that its pod templates ask for, as their annotations say; each once.
     pub engines: Vec<String>,
-    /// Where the number of devices of its pods stands.
-    pub devices: Devices,
+    /// What its pod templates say of the engine in their pods; of two, the first is that of the leader.
+    pub templates: Vec<TemplateEngine>,
 }
 
 /// Labels that the pods of a workload lack, and the effect.

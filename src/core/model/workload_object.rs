@@ -5,7 +5,7 @@ use std::iter;
 
 use serde::de::DeserializeOwned;
 
-use super::engine::Devices;
+use super::engine::TemplateEngine;
 use super::share::Unavailable;
 use super::workload::{OneByOne, desired};
 use super::{Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, names, queued, rolled, rollout_claim};
@@ -168,6 +168,15 @@ impl WorkloadObject for LeaderWorkerSet {
                 self.metadata.display_name(),
                 spec.network_config.subdomain_policy == "UniquePerReplica",
             )),
+            templates: template
+                .leader_template
+                .iter()
+                .chain(
+                    (template.leader_template.is_none() || desired(template.size) > 1)
+                        .then_some(&template.worker_template),
+                )
+                .map(TemplateEngine::of)
+                .collect(),
             ..plain(self, spec.replicas, template.leader_template.iter().chain([&template.worker_template]))
         }
     }
@@ -286,6 +295,6 @@ fn plain<'a, T: WorkloadObject>(
         asks_kueue: templates.iter().find_map(|template| queued::asks_for_topology(&template.metadata)),
         hosts: None,
         engines: engines(&templates),
-        devices: templates.iter().map(|template| Devices::of_template(&template.spec)).max().unwrap_or_default(),
+        templates: templates.iter().map(|template| TemplateEngine::of(template)).collect(),
     }
 }

@@ -68,6 +68,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         held: true,
         gated: false,
         scheduled: false,
+        unschedulable: false,
         ready: false,
         labelled: Some(LabelledPlace::at(1, ordinal)),
         ready_since: None,

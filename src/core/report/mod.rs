@@ -7,6 +7,7 @@ mod domains;
 mod engines;
 mod fitted;
 mod hold;
+mod in_part;
 mod page;
 mod picture;
 mod pod_group;
@@ -16,6 +17,7 @@ mod would;
 
 pub use engines::OutdatedEngine;
 pub use fitted::coordination;
+pub use in_part::InPart;
 pub use page::{Drawing, Line};
 pub use picture::{Findings, Picture, TreePicture};
 pub use pod_group::{PodGroupStatus, SubGroup, TreeHold};

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::hold::Hold;
-use super::{OutdatedEngine, Picture, Segments, Would, coordination};
+use super::{InPart, OutdatedEngine, Picture, Segments, Would, coordination};
 use crate::api::status::{Condition, ProvisioningState, RecoveryState};
 use crate::model::{Group, LetGo};
 use crate::plan::Batch;
@@ -49,6 +49,9 @@ pub struct Status<'a> {
     /// Pods whose engine counts pods that are no longer as many.
     #[serde(rename = "outdatedEngines", skip_serializing_if = "Vec::is_empty")]
     outdated_engines: Vec<OutdatedEngine<'a>>,
+    /// Released batches of which some pods cannot be scheduled, where batches go in part.
+    #[serde(rename = "inPart", skip_serializing_if = "Vec::is_empty")]
+    in_part: Vec<InPart>,
     /// Requests for nodes, from the status.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     provisioning: &'a [ProvisioningState],
@@ -159,6 +162,7 @@ impl<'a> Status<'a> {
             elastic: picture.group().and_then(|group| Segments::of(group, &picture.seen)),
             recoveries: &status.recoveries,
             outdated_engines: OutdatedEngine::all_of(picture),
+            in_part: InPart::all_of(picture),
             provisioning: &status.provisioning,
             fit: picture.fitted.iter().map(coordination).collect(),
         }

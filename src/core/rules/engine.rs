@@ -3,7 +3,7 @@
 use super::violation::quoted;
 use super::{Cause, Report, Severity, World};
 use crate::api::Pod;
-use crate::model::engine::{Devices, EngineFault, EngineKind, FaultKind, Scope, read_annotation};
+use crate::model::engine::{EngineFault, EngineKind, FaultKind, Scope, half_groups, read_annotation};
 use crate::model::{CliqueSet, Engine, FieldPath, Group, Role, names};
 
 /// Refuses a pod whose engine has faults: it would lack what it was meant to get, and nothing can be added later.
@@ -48,6 +48,11 @@ pub(super) fn of_roles(group: &Group, _: &World, report: &mut Report) {
         if let Some(Ok(engine)) = role.engine.as_ref().filter(|_| role.workload.engines.is_empty()) {
             suits(group, role, engine, &at, report);
         }
+        for detail in
+            half_groups(&role.workload.templates, role.engine.as_ref().and_then(|engine| engine.as_ref().ok()))
+        {
+            report.warn(&role.name, template_at.clone(), Cause::Notice, None, detail);
+        }
         if role.engine.is_some() && !role.workload.engines.is_empty() {
             let detail = "has no effect: the annotation `rolegate.dev/engine` of the pod template takes precedence";
             report.warn(&role.name, at, Cause::Notice, None, detail);
@@ -71,7 +76,10 @@ fn suits(group: &Group, role: &Role, engine: &Engine, at: &FieldPath, report: &m
             ));
         }
     }
-    if role.workload.devices == Devices::Claimed && engine.procs_per_pod.is_none() && engine.counts_processes() {
+    if role.workload.templates.iter().any(|template| template.devices.is_none())
+        && engine.procs_per_pod.is_none()
+        && engine.counts_processes()
+    {
         warn(format!(
             "the devices of role {name:?} are those of resource claims, whose number no pod tells: its pods get no numbers of \
              processes without `procsPerPod`"

@@ -42,6 +42,8 @@ pub struct World {
     roles_with_pods: BTreeSet<(GroupKey, String)>,
     answers: BTreeMap<Need, bool>,
     shortages: BTreeMap<GroupKey, Vec<Shortage>>,
+    /// Kind and name of the objects that stand before a RoleCoordination in its file.
+    before: BTreeMap<GroupKey, BTreeSet<(String, String)>>,
 }
 
 /// A coordination with fewer batches that fit than are wanted.
@@ -140,6 +142,17 @@ impl World {
     /// Adds the shortages of a group.
     pub fn add_shortages(&mut self, group: GroupKey, shortages: Vec<Shortage>) {
         self.shortages.insert(group, shortages);
+    }
+
+    /// Adds the kind and name of an object that stands before the RoleCoordination of this name, in one file.
+    pub fn add_before(&mut self, coordination: GroupKey, (kind, name): (&str, &str)) {
+        self.before.entry(coordination).or_default().insert((kind.to_owned(), name.to_owned()));
+    }
+
+    /// Reports whether an object stands before the RoleCoordination of this name, in one file.
+    pub(super) fn is_before(&self, coordination: &GroupKey, (kind, name): (&str, &str)) -> bool {
+        let before = self.before.get(coordination);
+        before.is_some_and(|before| before.contains(&(kind.to_owned(), name.to_owned())))
     }
 
     /// Returns the shortages of a group, as far as checked.

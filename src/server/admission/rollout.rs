@@ -12,6 +12,7 @@ use crate::api::review::Request;
 use crate::api::{Meta, ObjectKind};
 use crate::cluster::read::lookup::LookupError;
 use crate::cluster::write::writer::MANAGER;
+use crate::model::engine::half_groups;
 use crate::model::wording::not_labelled;
 use crate::model::workload_object::WithType;
 use crate::model::{
@@ -38,7 +39,12 @@ impl Admission {
         }
         let new = value(object);
         let mut verdict = self.frozen(kind, &new, request, deadline).await?;
-        verdict.warnings.extend(unlabelled(kind, &new, request.namespace.as_deref().unwrap_or_default()));
+        let namespace = request.namespace.as_deref().unwrap_or_default();
+        let claim = rollout_claim(&meta(&new), namespace);
+        if let Some((claim, workload)) = claim.zip(kind.with_type(Read(&new))) {
+            verdict.warnings.extend(unlabelled(kind, &workload, &claim));
+            verdict.warnings.extend(self.half_groups(&workload, &claim));
+        }
         Ok(verdict)
     }
 
@@ -84,6 +90,13 @@ impl Admission {
         }
     }
 
+    /// Returns warnings where the pods of one replica would form no process group.
+    fn half_groups(&self, workload: &Workload, claim: &RolloutClaim) -> Vec<String> {
+        let group = self.lookup.index().read().group(&claim.group);
+        let of_role = group.as_ref().and_then(|group| group.role(&claim.role)?.engine.as_ref()?.as_ref().ok());
+        half_groups(&workload.templates, of_role)
+    }
+
     /// Mutates a claimed workload at creation.
     async fn hold_created(
         &self,
@@ -102,9 +115,7 @@ impl Admission {
 }
 
 /// Returns a warning where the pods of a claimed workload lack its labels: they are not held, and no rollout sees them.
-fn unlabelled(kind: WorkloadKind, new: &Value, namespace: &str) -> Option<String> {
-    let claim = rollout_claim(&meta(new), namespace)?;
-    let workload = kind.with_type(Read(new))?;
+fn unlabelled(kind: WorkloadKind, workload: &Workload, claim: &RolloutClaim) -> Option<String> {
     let (group, role) = (&*claim.group.name, claim.role.as_str());
     let lack = workload.unlabelled(group, role)?;
     Some(not_labelled(lack, (kind.as_str(), &workload.key.name), group, role))

@@ -189,3 +189,23 @@ mod tier2 {
         assert!(message.contains("did you mean \"vllm\"?"), "{message}");
     }
 }
+
+/// As Helm installs them: the workload first. Nothing adds variables to a pod, so its pods are made anew before any of them runs.
+#[tokio::test]
+async fn pods_that_are_older_than_their_group_are_recreated_and_none_runs_without_its_numbers() {
+    let stage = stage("engine-early").await.with_room(4).await;
+    let _rolegate = stage.launch().flag("allow", "recovery").start().await;
+    let group = group("vllm; procsPerPod=2; scope=role");
+    let mut set = group.set(&group.roles[0], &stage.namespace);
+    set["spec"]["serviceName"] = json!("llm");
+    stage.create(set).await;
+    stage.pods.until("all are held", |now| now.count_all(Pod::is_held) == 4).await;
+    let early: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    stage.create(group.coordination()).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
+    have_numbers(&stage, 4, "llm-decode-0.llm", |name| (name.rsplit_once('-').unwrap().1.parse().unwrap(), 4)).await;
+    for event in stage.pods.events() {
+        let ran = matches!(event.step, Step::Scheduled) && early.contains(&event.pod.uid);
+        assert!(!ran, "{event:?}");
+    }
+}

@@ -85,6 +85,8 @@ async fn a_person_sends_a_rollout_back() {
     assert!(duo.stage.said(&["rollback", "llm"]).await.contains("no rollout is under way"));
     duo.edit_held_back("prefill", "registry.invalid/broken:2");
     duo.until_new_ordinals("prefill", 3..4).await;
+    let dry = duo.stage.said(&["rollback", "llm", "--dry-run"]).await;
+    assert!(dry.contains("is asked to go back (roll)") && dry.contains("nothing was done"), "{dry}");
     let said = duo.stage.said(&["rollback", "llm"]).await;
     assert!(said.contains("rollback-by-hand/llm is asked to go back (roll)"), "{said}");
     duo.statuses.until("it is back", |status| is_back(status, "Requested")).await;

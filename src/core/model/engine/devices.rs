@@ -22,30 +22,21 @@ const DEVICES: &[&str] = &[
     "deviceclass.resource.kubernetes.io/*",
 ];
 
-/// Returns the devices of the container that has most of them; `None` where they are those of claims, which alone have the number.
+/// Returns the devices of the container that has most of them, sidecars included; `None` where they are those of claims, which
+/// alone have the number.
 pub fn devices_of(pod: &Pod) -> Option<u32> {
-    let resources = || pod.spec.containers.iter().map(|container| &container.resources);
+    let sidecars = || pod.spec.init_containers.iter().filter(|container| container.is_sidecar());
+    let resources = || pod.spec.containers.iter().chain(sidecars()).map(|container| &container.resources);
     let counted = resources().map(|of| most(of.limits.0.iter().map(pair), of.requests.0.iter().map(pair))).max();
     counted.filter(|devices| *devices > 0).or_else(|| (!resources().any(|of| of.has_claims)).then_some(0))
 }
 
-/// Where the number of devices of the pods of a template stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Devices {
-    /// In their containers.
-    #[default]
-    Counted,
-    /// In resource claims alone.
-    Claimed,
-}
-
-impl Devices {
-    pub fn of_template(template: &SchedulingSpec) -> Self {
-        let resources = template.containers.iter().map(|container| &container.resources);
-        let counted = resources.map(|of| most(of.limits.iter(), of.requests.iter())).max();
-        let is_claimed = counted.unwrap_or(0) == 0 && !template.resource_claims.is_empty();
-        if is_claimed { Self::Claimed } else { Self::Counted }
-    }
+/// Returns the same of a pod template.
+pub(super) fn of_template(template: &SchedulingSpec) -> Option<u32> {
+    let sidecars = template.init_containers.iter().filter(|container| container.is_sidecar());
+    let resources = template.containers.iter().chain(sidecars).map(|container| &container.resources);
+    let counted = resources.map(|of| most(of.limits.iter(), of.requests.iter())).max().unwrap_or(0);
+    (counted > 0 || template.resource_claims.is_empty()).then_some(counted)
 }
 
 fn pair((name, amount): &(String, Quantity)) -> (&String, &Quantity) {
@@ -117,11 +108,17 @@ mod tests {
 
     #[test]
     fn a_template_tells_the_same_of_its_pods() {
-        let of = |spec: Value| Devices::of_template(&serde_json::from_value(spec).unwrap());
+        let of = |spec: Value| of_template(&serde_json::from_value(spec).unwrap());
         let claims = json!([{ "name": "gpus", "resourceClaimTemplateName": "eight" }]);
         let counted = limits(&json!({ "nvidia.com/gpu": 8 }));
-        assert_eq!(of(json!({ "resourceClaims": claims, "containers": [{ "name": "main" }] })), Devices::Claimed);
-        assert_eq!(of(json!({ "resourceClaims": claims, "containers": [counted] })), Devices::Counted);
-        assert_eq!(of(json!({ "containers": [{ "name": "main" }] })), Devices::Counted);
+        assert_eq!(of(json!({ "resourceClaims": claims, "containers": [{ "name": "main" }] })), None);
+        assert_eq!(of(json!({ "resourceClaims": claims, "containers": [counted.clone()] })), Some(8));
+        assert_eq!(of(json!({ "containers": [{ "name": "main" }] })), Some(0));
+        let mut sidecar = counted.clone();
+        sidecar["restartPolicy"] = json!("Always");
+        let both = |init: Value| json!({ "initContainers": [init], "containers": [{ "name": "main" }] });
+        assert_eq!([of(both(sidecar.clone())), of(both(counted.clone()))], [Some(8), Some(0)]);
+        let pod = |init: Value| devices_of(&serde_json::from_value(json!({ "spec": both(init) })).unwrap());
+        assert_eq!([pod(sidecar), pod(counted)], [Some(8), Some(0)]);
     }
 }

@@ -8,12 +8,14 @@ mod fact;
 mod facts;
 mod serves;
 mod settings;
+mod template;
 
-pub use devices::{Devices, devices_of};
+pub use devices::devices_of;
 pub use fact::{Computed, Fact, Target};
 pub use facts::FACTS;
 pub use serves::serves_of_role;
 pub use settings::{EngineFault, FaultKind, SETTINGS, Setting, Values, read_annotation, read_settings};
+pub use template::{TemplateEngine, half_groups};
 
 /// An engine, or a router that reads labels of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,10 +119,25 @@ impl Engine {
         self.facts().any(|fact| fact.computed.counts_processes())
     }
 
+    /// Reports whether the processes of several replicas meet.
+    pub fn meets_beyond_replica(&self) -> bool {
+        self.meets() && self.scope != Scope::Replica
+    }
+
+    /// Reports whether pods get the addresses of other replicas.
+    pub fn names_peers(&self) -> bool {
+        self.facts().any(|fact| fact.computed == Computed::Peers)
+    }
+
+    /// Reports whether variables depend on the group, and not on the pod alone.
+    pub fn takes_variables_of_group(&self) -> bool {
+        self.meets_beyond_replica() || self.names_peers()
+    }
+
     /// Reports whether the values depend on the group, and not on the pod alone.
     pub fn needs_group(&self) -> bool {
-        (self.meets() && self.scope != Scope::Replica)
-            || self.facts().any(|fact| matches!(fact.computed, Computed::Peers | Computed::Cohort | Computed::Segment))
+        self.takes_variables_of_group()
+            || self.facts().any(|fact| matches!(fact.computed, Computed::Cohort | Computed::Segment))
     }
 
     /// Returns the port at which the processes meet: the port of the user, else the default of a kind.

@@ -12,8 +12,9 @@ mod tests;
 use std::collections::BTreeMap;
 
 use super::additions::{Additions, Entry};
-use super::env::{EngineVariable, EnvValue};
+use super::env::{EngineVariable, EnvValue, Recorded};
 use crate::api::Pod;
+use crate::api::pod::EnvVar;
 use crate::model::engine::{Computed, EngineFault, Fact, Scope, Target, devices_of, read_annotation};
 use crate::model::{Engine, Group, Meeting, names, revision};
 use crate::mutate::context::{Coordinated, Lookups, MutationContext, PodSettings, Subject};
@@ -149,10 +150,23 @@ fn presets_in(context: &MutationContext<'_>) -> Option<Result<Presets, Vec<Engin
         Err(faults) => return Some(Err(faults)),
     };
     let rendezvous = rendezvous::of(context, &engine);
-    let processes = engine.procs_per_pod.or_else(|| devices_of(context.pod)).map(|processes| processes.max(1));
+    let processes = engine.procs_per_pod.or_else(|| written(context.pod, &engine)).or_else(|| devices_of(context.pod));
+    let processes = processes.map(|processes| processes.max(1));
     let mut presets = Presets { asked_by, engine, rendezvous, processes, given: Vec::new(), warnings: Vec::new() };
     presets.fill(context);
     Some(Ok(presets))
+}
+
+/// Returns the number of processes that a container says itself, by a variable that the engine reads.
+fn written(pod: &Pod, engine: &Engine) -> Option<u32> {
+    let recorded = Recorded::of(pod);
+    let containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
+    let own = containers.flat_map(|container| {
+        let ours = recorded.of_container(&container.name);
+        container.env.iter().flatten().filter(move |variable| !ours.contains(variable.name.as_str()))
+    });
+    let counts = |variable: &&EnvVar| engine.counts_by(&variable.name);
+    own.filter(counts).find_map(|variable| variable.value.as_ref()?.parse().ok())
 }
 
 impl Presets {

@@ -199,7 +199,7 @@ fn pods_that_were_made_for_another_batch_stay_and_the_others_of_their_batch_with
     setup.pods[1].stamp.batch = Some("old-0".into());
     let decision = setup.decide();
     assert!(decision.release.is_empty());
-    assert_eq!(decision.mis_stamped, [setup.pods[1].pod.clone()]);
+    assert_eq!(decision.mis_stamped, [(setup.pods[1].pod.clone(), false)]);
     let message = r#"pod "prefill-1-0" is held: it was made for the domain of old-0 and belongs to the domain of pd-0"#;
     assert_eq!(holds(&decision), [(HoldReason::StampMismatch, Some(0), message, 3)]);
     // Once the batch runs, only the pod with the wrong stamp stays.

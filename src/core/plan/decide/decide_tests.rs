@@ -171,6 +171,15 @@ fn a_pod_that_somebody_let_go_opens_no_other_gate() {
 }
 
 #[test]
+fn a_held_segment_names_the_one_that_it_waits_for_and_not_its_neighbour() {
+    let mut setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(80, 40).store();
+    setup.pods[23].ready = false;
+    let held = setup.decide().held;
+    assert_eq!(held[0].message, "segment 10 is held: segment 3 has 9/10 prefill and 5/5 decode ready");
+    assert_eq!((held[0].batch, held.len()), (Some(9), 1));
+}
+
+#[test]
 fn a_lost_status_is_read_from_the_pods() {
     let setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(20, 10);
     assert_eq!(setup.decide().released["prefill"], 30, "two segments run, so the third may go");
@@ -211,7 +220,7 @@ fn mk_steps(stamped: bool) -> Setup {
     let mut setup = Setup { group, pods: Vec::new() }.held("prefill", 0..4);
     for pod in &mut setup.pods {
         let batch = stamped.then(|| format!("pd-{}", pod.identity.ordinal.unwrap() / 2).into());
-        pod.stamp = Stamp { batch, carrier: Some(crate::api::rbg::ROLE_BASED_GROUP), held: true, meeting: None };
+        pod.stamp = Stamp { batch, carrier: Some(crate::api::rbg::ROLE_BASED_GROUP), held: true, ..Stamp::default() };
     }
     setup
 }

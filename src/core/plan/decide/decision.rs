@@ -43,8 +43,9 @@ pub struct Decision {
     /// Pods to release, lowest ordinal first. They include pods whose release was refused or waits for a PodGroup; these are
     /// tried again.
     pub release: Vec<Release>,
-    /// Held pods that were created for another batch: they stay held until they are recreated.
-    pub mis_stamped: Vec<PodRef>,
+    /// Held pods that were created for another batch or before their group: they stay held until they are recreated. Each says
+    /// whether it lacks the variables of its group.
+    pub mis_stamped: Vec<(PodRef, bool)>,
     /// The reasons why pods are held, including pods whose release was refused or waits for a PodGroup.
     pub held: Vec<Held>,
     /// The reason why the next batch of a coordination waits for its turn, even without pods, by the position of the

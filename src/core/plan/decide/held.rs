@@ -51,7 +51,12 @@ impl Held {
     /// Returns the entry for the held pods of a group that does not exist.
     pub fn of_missing_group(key: &GroupKey, pods: &GroupPods) -> Self {
         let held: Vec<HeldPod> = pods.held().collect();
-        Self::new(HoldReason::GroupMissing, format!("group {:?} is not there", &*key.name), held)
+        let mut message = format!("group {:?} is not there", &*key.name);
+        if let Some(pod) = held.iter().filter(|pod| pod.stamp.asks_group()).min_by(|one, other| one.in_order(other)) {
+            let name = &*pod.pod.name;
+            message = format!("{message}; pod {name:?} waits for it: its engine gets variables of the group");
+        }
+        Self::new(HoldReason::GroupMissing, message, held)
     }
 
     /// Reports whether the entry is worth telling: a missing group without held pods is not.

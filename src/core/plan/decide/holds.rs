@@ -174,9 +174,15 @@ impl Turns<'_> {
         } else if let Some(why) = self.limited_by_another(batching, target) {
             (HoldReason::BlockedByCoordination, why)
         } else {
-            let earlier = format!("{} {batch} has {}", batching.kind.word(), self.counts(batching, batch));
+            // A batch far below may have lost a replica since: the target waits for that one.
+            let lost = target.waits_for.as_ref().and_then(|lost| batching.batch_of(&lost.role, lost.ordinal));
+            let before = lost.or(batch.checked_sub(1));
+            let earlier = match before {
+                Some(before) => format!("{} has {}", batching.batch_name(before), self.counts(batching, before)),
+                None => format!("{} has no predecessor", batching.batch_name(batch)),
+            };
             let reason = requirement_of(self.group, batching).reason;
-            match batch.checked_sub(1).and_then(|before| in_queue(self.view, batching, before)) {
+            match before.and_then(|before| in_queue(self.view, batching, before)) {
                 None => (reason, earlier),
                 Some(InQueue { text, is_deadlock: false }) => (reason, format!("{earlier}; {text}")),
                 Some(InQueue { text, .. }) => (HoldReason::QuotaDeadlock, format!("{earlier}; {text}")),
@@ -202,10 +208,8 @@ impl Turns<'_> {
         limits.min_by_key(|(next, _)| *next).map(|(_, why)| why)
     }
 
-    /// Returns a text such as `8/10 prefill and 5/5 decode ready` for the batch before the held one. Batches are shown from 1,
-    /// so the number of the batch before is the index of the held one.
-    fn counts(&self, batching: &Batching, held_batch: u32) -> String {
-        let Some(before) = held_batch.checked_sub(1) else { return "no predecessor".to_owned() };
+    /// Returns a text such as `8/10 prefill and 5/5 decode ready` for a batch.
+    fn counts(&self, batching: &Batching, before: u32) -> String {
         let requirement = requirement_of(self.group, batching);
         let roles = self.group.roles.iter().filter_map(|role| {
             let name = &role.name;

@@ -1,13 +1,15 @@
-//! Held pods that were created for another batch. Their affinity cannot be changed, so they stay held.
+//! Held pods that were created for another batch, or before their group. Their affinity and their variables cannot be changed, so
+//! they stay held.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use crate::model::{Group, HoldReason};
+use crate::model::{Group, HoldReason, names};
+use crate::plan::decide::DecisionContext;
 use crate::plan::decide::all_or_nothing::is_untouched;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::holds::missing_layer;
-use crate::plan::view::{GroupView, HeldPod, RoleView};
+use crate::plan::view::{GroupView, HeldPod, PodRef, RoleView};
 
 /// Returns the batch that a held pod was created for and the batch it belongs to; `None` if these are the same. A pod that is
 /// older than its group, or has no number of its own, was created for no batch.
@@ -27,6 +29,8 @@ pub fn mismatch(group: &Group, pod: &HeldPod) -> Option<(Option<Arc<str>>, Optio
 pub(in crate::plan) struct MisStamped {
     /// Pods that stay until they are recreated.
     pub(in crate::plan) wrong: Vec<HeldPod>,
+    /// The uids of those that lack the variables of their group.
+    early: HashSet<Arc<str>>,
     /// Pods that recreation would not help: the layer of their batch does not exist.
     layerless: Vec<HeldPod>,
     /// Other pods of batches that are released as a whole.
@@ -35,15 +39,27 @@ pub(in crate::plan) struct MisStamped {
     pub(in crate::plan) uids: HashSet<Arc<str>>,
 }
 
-/// Finds such pods. `missing_layers` lists the coordinations whose layer is missing. A role is skipped without looking at its
-/// pods if none of its batches shares a domain and none of its pods has a stamp.
-pub(in crate::plan) fn find(group: &Group, view: &GroupView, missing_layers: &[usize]) -> MisStamped {
+/// Reports whether a held pod was created before its group, and lacks the variables that the group gives.
+fn is_unequipped(group: &Group, pod: &HeldPod, discovers: bool) -> bool {
+    let numbered = pod.identity.ordinal.is_some();
+    let equips = |role| discovers || group.equips(role, pod.stamp.engine.as_deref(), numbered);
+    pod.stamp.is_early() && group.role(pod.role()).is_some_and(equips)
+}
+
+/// Finds such pods. A role is skipped without looking at its pods if none of its batches shares a domain, none of its pods has a
+/// stamp, and the group gives them no variables.
+pub(in crate::plan) fn find(group: &Group, view: &GroupView, context: DecisionContext<'_>) -> MisStamped {
+    let (missing_layers, discovers) = (context.missing_layers, group.discovery && !context.discovery_is_off);
     let may_differ = |(name, role): &(&String, &RoleView)| {
         let shares_domain = || group.batchings_of(name).any(|(_, batching)| batching.topology.is_some());
-        !role.unknown && (role.replicas.has_stamped() || shares_domain())
+        let equips = || discovers || group.role(name).is_some_and(|role| role.engine.is_some());
+        !role.unknown && (role.replicas.has_stamped() || shares_domain() || equips())
     };
     let candidates = view.roles.iter().filter(may_differ).flat_map(|(_, role)| role.replicas.held(..role.desired));
-    let mut wrong: Vec<_> = candidates.filter(|pod| mismatch(group, pod).is_some()).collect();
+    let (early, others): (Vec<_>, Vec<_>) = candidates.partition(|pod| is_unequipped(group, pod, discovers));
+    let mut wrong: Vec<_> = others.into_iter().filter(|pod| mismatch(group, pod).is_some()).collect();
+    wrong.extend(early.iter().cloned());
+    let early: HashSet<_> = early.into_iter().map(|pod| pod.pod.uid.clone()).collect();
     if wrong.is_empty() {
         return MisStamped::default();
     }
@@ -58,8 +74,9 @@ pub(in crate::plan) fn find(group: &Group, view: &GroupView, missing_layers: &[u
         let batch = group.batch_with_topology(pod.role(), pod.ordinal);
         batch.is_some_and(|batch| missing_layers.contains(&batch.coordination.index))
     };
-    let (layerless, wrong) = wrong.into_iter().partition(lacks_layer);
-    MisStamped { wrong, layerless, beside, uids }
+    let is_early = |pod: &HeldPod| early.contains(&pod.pod.uid);
+    let (layerless, wrong) = wrong.into_iter().partition(|pod| !is_early(pod) && lacks_layer(pod));
+    MisStamped { wrong, early, layerless, beside, uids }
 }
 
 /// Returns the batches of a pod that are released as a whole and of which no pod runs.
@@ -73,6 +90,11 @@ impl MisStamped {
     /// Reports whether the pod stays.
     pub(in crate::plan) fn has(&self, pod: &HeldPod) -> bool {
         self.uids.contains(&pod.pod.uid)
+    }
+
+    /// Returns the pods to recreate, each with whether it lacks the variables of its group.
+    pub(in crate::plan) fn to_recreate(&self) -> Vec<(PodRef, bool)> {
+        self.wrong.iter().map(|pod| (pod.pod.clone(), self.early.contains(&pod.pod.uid))).collect()
     }
 
     /// Reports whether `explain` says that the layer of the coordination of a held batch is missing.
@@ -90,12 +112,46 @@ impl MisStamped {
             let first = pods.first()?;
             let own = group.batches_of(first.role(), first.ordinal).next();
             let place = (own.map(|batch| batch.coordination), own.map(|batch| batch.index));
-            let message = format!("pod {:?} is held: {}", &*first.pod.name, why(group, first, reason)?);
+            let is_early = |pod: &&HeldPod| self.early.contains(&pod.pod.uid);
+            let why = if is_early(&first) {
+                unequipped(group, pods.iter().filter(is_early))
+            } else {
+                why(group, first, reason)?
+            };
+            let message = format!("pod {:?} is held: {why}", &*first.pod.name);
             let pods: Vec<_> = pods.iter().chain(std::mem::take(&mut beside)).cloned().collect();
             Some(Held::of(place, reason, message, pods))
         });
         entries.into_iter().flatten()
     }
+}
+
+/// The most pods that a command names one by one.
+const NAMED: usize = 20;
+
+/// Tells of pods that lack the variables of their group, with the command that has their workloads make them anew. It selects no
+/// pod with a node, and none that was released: these have the label of their segment.
+fn unequipped<'a>(group: &Group, pods: impl Iterator<Item = &'a HeldPod>) -> String {
+    let (ours, others): (Vec<_>, Vec<_>) = pods.partition(|pod| pod.identity.named_by_us);
+    let names: Vec<_> = others.iter().take(NAMED).map(|pod| &*pod.pod.name).collect();
+    let roles: BTreeSet<_> = ours.iter().map(|pod| pod.role()).collect();
+    let roles = roles.into_iter().collect::<Vec<_>>().join(",");
+    let which = if ours.is_empty() {
+        names.join(" ")
+    } else {
+        format!(
+            "-l '{}={},{} in ({roles}),!{}' --field-selector spec.nodeName=",
+            names::GROUP,
+            group.key.name,
+            names::ROLE,
+            names::SEGMENT
+        )
+    };
+    format!(
+        "it was made before its group, and lacks the variables that the group gives: with `--allow recovery` or \
+         `--recreate-mis-stamped` rolegate recreates it; by hand `kubectl delete pod -n {} {which}` does",
+        group.key.namespace
+    )
 }
 
 fn why(group: &Group, pod: &HeldPod, reason: HoldReason) -> Option<String> {
@@ -109,3 +165,7 @@ fn why(group: &Group, pod: &HeldPod, reason: HoldReason) -> Option<String> {
         |batch: Option<&str>| batch.map_or_else(|| "no domain".to_owned(), |batch| format!("the domain of {batch}"));
     Some(format!("it was made for {} and belongs to {}", named(marked.as_deref()), named(batch.as_deref())))
 }
+
+#[cfg(test)]
+#[path = "mis_stamped_tests.rs"]
+mod tests;

@@ -89,6 +89,8 @@ pub struct DecisionContext<'a> {
     pub not_yet_told: &'a [Lacking],
     /// Whether pods of a role that their group does not have are released.
     pub frees_unknown_roles: bool,
+    /// Whether pods get no variables of discovery, whatever their groups say.
+    pub discovery_is_off: bool,
     /// The inputs for a group whose workloads are scaled.
     pub elastic: ElasticContext<'a>,
     /// The inputs for requests for nodes.
@@ -152,7 +154,7 @@ pub(in crate::plan) fn decide(
     lacking::explain(&lacking, &mut held);
     Decision {
         incomplete: incomplete.into_units(),
-        mis_stamped: mis_stamped.wrong.iter().map(|pod| pod.pod.clone()).collect(),
+        mis_stamped: mis_stamped.to_recreate(),
         turns,
         targets,
         released,

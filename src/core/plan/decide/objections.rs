@@ -33,7 +33,7 @@ impl<'a> Objections<'a> {
         context: DecisionContext<'a>,
     ) -> Self {
         Self {
-            mis_stamped: mis_stamped::find(group, view, context.missing_layers),
+            mis_stamped: mis_stamped::find(group, view, context),
             recovering: Recovering::of(group, recovery),
             incomplete: Incomplete::new(group, view, context.overdue),
         }

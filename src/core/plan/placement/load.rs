@@ -26,7 +26,7 @@ impl Load {
         }
         let (mut sidecars, mut starting) = (Amounts::new(), Amounts::new());
         for container in &spec.init_containers {
-            if is_sidecar(container) {
+            if container.is_sidecar() {
                 add(&mut sidecars, &has.container(container)?);
                 most(&mut starting, &sidecars);
             } else {
@@ -94,10 +94,6 @@ impl<'a> Has<'a> {
     }
 }
 
-fn is_sidecar(container: &SchedulingContainer) -> bool {
-    container.restart_policy.as_deref() == Some("Always")
-}
-
 /// Returns the requests; a limit without a request counts as one.
 fn requests(resources: &ResourceRequests) -> Result<Amounts, NoQuantity> {
     let mut asked = amounts(&resources.limits)?;
@@ -106,7 +102,7 @@ fn requests(resources: &ResourceRequests) -> Result<Amounts, NoQuantity> {
 }
 
 fn ports(spec: &SchedulingSpec) -> Vec<HostPort> {
-    let sidecars = spec.init_containers.iter().filter(|container| is_sidecar(container));
+    let sidecars = spec.init_containers.iter().filter(|container| container.is_sidecar());
     let ports = spec.containers.iter().chain(sidecars).flat_map(|container| &container.ports);
     let mut ports: Vec<_> = ports
         .filter_map(|port| {

@@ -80,6 +80,8 @@ pub enum StatusWrite {
         status: Box<GroupStatus>,
         /// Events to publish after the write: they were true of the version that was read.
         then: Vec<EventNote>,
+        /// Whether the group is read before: the last write was never answered, and may have landed.
+        reads_first: bool,
     },
     /// The status of an object whose group another object controls.
     Conflicted {
@@ -188,6 +190,10 @@ pub enum Ended {
         /// The fields that were not stored as written.
         fields: Vec<&'static str>,
     },
+    /// The write of the status of the group was not answered in time: it may have landed, or may still.
+    StatusLate {
+        why: String,
+    },
     Read(Answer),
 }
 
@@ -273,6 +279,7 @@ impl Ended {
                 Target::Object(uid) | Target::Replicas { uid, .. } => Try::Object(uid.clone()),
                 Target::Owned { id, .. } => Try::Owned(id.clone()),
             },
+            Self::StatusLate { .. } => return None,
             Self::Read(answer) => match answer {
                 Answer::Group { .. } => Try::Read(Read::Group),
                 Answer::Pods { .. } => Try::Read(Read::Pods),

@@ -41,11 +41,13 @@ impl Pass<'_> {
             self.memory.presence.carrier.as_ref().map(|(kind, _)| *kind).or_else(|| stamped_carrier(snapshot));
         let returned = snapshot.returned.iter().filter(|(kind, _)| carrier.is_none_or(|carrier| carrier == *kind));
         let returned = returned.map(|(_, ago)| self.now.saturating_sub(*ago)).max().unwrap_or_default();
-        let pods = snapshot.pods.iter().filter(|pod| pod.held).map(|pod| &pod.pod.uid);
+        // What a group that never came would have given a pod, nothing gives it later.
+        let goes = |pod: &PodFacts| pod.held && (carrier.is_some() || !pod.stamp.asks_group());
+        let pods = snapshot.pods.iter().filter(|pod| goes(pod)).map(|pod| &pod.pod.uid);
         let workloads = snapshot.workloads.iter().filter(|workload| workload.is_open()).map(|workload| &workload.uid);
         if self.is_gone(carrier, returned, verified_gone, pods.chain(workloads)) {
-            self.tell_uncoordinated(snapshot, carrier.is_some());
-            self.release_all(snapshot);
+            self.tell_uncoordinated(snapshot, carrier.is_some(), goes);
+            self.release_all(snapshot, goes);
         }
     }
 
@@ -86,11 +88,11 @@ impl Pass<'_> {
 
     /// Publishes an Event on the first pod of each role that is released without its group: nothing else shows a misspelt name.
     /// `was_there` says that the group was deleted.
-    fn tell_uncoordinated(&mut self, snapshot: &Snapshot, was_there: bool) {
+    fn tell_uncoordinated(&mut self, snapshot: &Snapshot, was_there: bool, goes: impl Fn(&PodFacts) -> bool) {
         let mut roles: BTreeMap<&str, (&Arc<PodFacts>, u32)> = BTreeMap::new();
-        let goes =
-            |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&Try::Object(pod.pod.uid.clone()));
-        for pod in snapshot.pods.iter().filter(goes) {
+        let goes_now =
+            |pod: &&Arc<PodFacts>| goes(pod) && !self.memory.tries.is_under_way(&Try::Object(pod.pod.uid.clone()));
+        for pod in snapshot.pods.iter().filter(goes_now) {
             let (first, pods) = roles.entry(pod.identity.role.as_deref().unwrap_or_default()).or_insert((pod, 0));
             *pods += 1;
             if (pod.identity.ordinal, &pod.pod) < (first.identity.ordinal, &first.pod) {
@@ -113,7 +115,7 @@ impl Pass<'_> {
     /// Releases what was held in a namespace that holds nothing, and writes nothing else.
     pub(in crate::plan) fn let_go(&mut self, snapshot: &Snapshot) {
         self.memory.decided = Decided::default();
-        self.release_all(snapshot);
+        self.release_all(snapshot, |pod| pod.held);
         self.drop_requests(snapshot);
         // Pods are no longer taken away, and routers rely on their labels.
         for pod in snapshot.pods.iter().filter(|pod| pod.draining) {
@@ -121,8 +123,8 @@ impl Pass<'_> {
         }
     }
 
-    pub(in crate::plan) fn release_all(&mut self, snapshot: &Snapshot) {
-        for pod in snapshot.pods.iter().filter(|pod| pod.held) {
+    pub(in crate::plan) fn release_all(&mut self, snapshot: &Snapshot, goes: impl Fn(&PodFacts) -> bool) {
+        for pod in snapshot.pods.iter().filter(|pod| goes(pod)) {
             self.release(&pod.pod, Pin::new(), pod.queued);
         }
         snapshot.workloads.iter().filter(|workload| workload.is_open()).for_each(|workload| self.thaw(workload));

@@ -40,6 +40,8 @@ pub struct LoopOptions {
     pub max_recoveries: Option<u32>,
     /// Whether pods of a role that their group does not have are released.
     pub frees_unknown_roles: bool,
+    /// Whether pods get no variables of discovery, whatever their groups say.
+    pub discovery_is_off: bool,
     /// Whether held pods that were created for another batch are deleted, so that they are recreated.
     pub recreate_mis_stamped: bool,
     /// The rights beyond gates, statuses and partitions.
@@ -58,6 +60,7 @@ impl Default for LoopOptions {
             bind_timeout: Duration::from_secs(60),
             max_recoveries: None,
             frees_unknown_roles: false,
+            discovery_is_off: false,
             recreate_mis_stamped: false,
             allowed: Allowed::default(),
         }

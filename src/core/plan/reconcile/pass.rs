@@ -164,6 +164,7 @@ impl Pass<'_> {
             surge: self.memory.surges.proven(),
             not_yet_told: &not_yet_told,
             frees_unknown_roles: self.options.frees_unknown_roles,
+            discovery_is_off: self.options.discovery_is_off,
             provision: &self.requests_of(group, snapshot, &lacking_room, present.as_deref()),
             elastic: ElasticContext {
                 workloads: &snapshot.scaled,
@@ -390,8 +391,9 @@ impl Pass<'_> {
 
     /// Recreates pods with the wrong stamp, and placed pods that got no node.
     fn recreate(&mut self, decision: &Decision) {
-        let remakes = self.options.recreate_mis_stamped;
-        let mis_stamped = decision.mis_stamped.iter().filter(|_| remakes);
+        let (remakes, recovers) = (self.options.recreate_mis_stamped, self.options.allowed.recovery);
+        let is_remade = |(_, is_early): &&(PodRef, bool)| remakes || (recovers && *is_early);
+        let mis_stamped = decision.mis_stamped.iter().filter(is_remade).map(|(pod, _)| pod);
         for pod in mis_stamped.chain(&decision.placed.made_again) {
             self.begin(Action::Delete { pod: pod.clone(), extent: Extent::Unscheduled });
         }
@@ -434,8 +436,8 @@ impl Pass<'_> {
         self.memory.status.overwritten.writes(group, &status, self.now);
         let is_first = self.memory.status.begin(snapshot.seen, self.now);
         let then = behind(group, &seen.view, !is_first).into_iter().collect();
-        let (group, status) = (group.clone(), Box::new(status));
-        self.actions.push(Action::WriteStatus(StatusWrite::Group { group, status, then }));
+        let (group, status, reads_first) = (group.clone(), Box::new(status), self.memory.status.is_late());
+        self.actions.push(Action::WriteStatus(StatusWrite::Group { group, status, then, reads_first }));
     }
 
     /// Reports whether the object has not kept a written status, and would not now.

@@ -236,6 +236,11 @@ impl Reconciler {
                 memory.tree.committed(memory.status.again_after_failure(now));
                 Some(now)
             }
+            Ended::StatusLate { why } => {
+                memory.status.end();
+                memory.status.note_late(why, now);
+                Some(now)
+            }
             Ended::Written { target: Target::Owned { id, members }, failure } => {
                 memory.owned.ended(id, members, failure);
                 // Also after a failure: the waiting pods are told.

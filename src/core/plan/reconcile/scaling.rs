@@ -68,14 +68,26 @@ impl Pass<'_> {
         }
         for (role, scale) in &plan.scales {
             let foreign = self.memory.elastic.is_foreign(role, scale);
+            if foreign && let Some((at, times)) = self.memory.elastic.may_scale_back(role, self.now) {
+                let why = format!(
+                    "somebody else scales it again and again, and it was scaled back {times} times; a pause follows"
+                );
+                let before = self.memory.elastic.failures.insert(role.clone(), why.clone());
+                // The condition is written by the next pass.
+                self.pass_again(if before == Some(why) { at } else { self.now });
+                continue;
+            }
             let then = EventNote::scaled(role, scale, foreign);
-            self.begin(Action::Step(Step::Replicas {
+            let begins = self.begin(Action::Step(Step::Replicas {
                 group: group.clone(),
                 role: role.clone(),
                 workload: Box::new(scale.workload.clone()),
                 replicas: scale.to,
                 then: vec![then],
             }));
+            if begins && foreign {
+                self.memory.elastic.scaled_back(role, self.now);
+            }
         }
     }
 

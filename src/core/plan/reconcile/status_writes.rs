@@ -6,7 +6,7 @@ use crate::model::Group;
 use crate::plan::reconcile::dropped::DroppedStatuses;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::overwritten::Overwritten;
-use crate::plan::reconcile::pauses::pause;
+use crate::plan::reconcile::pauses::{late_pause, pause};
 use crate::plan::reconcile::refused_status::RefusedStatus;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::view::AllSucceeded;
@@ -18,6 +18,8 @@ pub(in crate::plan) struct StatusWrites {
     /// Pods that had been seen at the last write.
     last_seen: Option<u64>,
     pub(in crate::plan) failures: u32,
+    /// Writes in a row that were not answered in time: the API server is busy with them.
+    late: u32,
     refused: RefusedStatus,
     pub(in crate::plan) dropped: DroppedStatuses,
     pub(in crate::plan) overwritten: Overwritten,
@@ -28,8 +30,18 @@ pub(in crate::plan) struct StatusWrites {
 impl StatusWrites {
     /// When the status may be written next; `None` for now.
     pub(in crate::plan) fn due(&self, every: Duration) -> Option<Uptime> {
-        let pause = if self.failures == 0 { every } else { every.max(pause(self.failures)) };
-        self.last.map(|last| last + pause)
+        self.last.map(|last| last + self.pause().map_or(every, |pause| every.max(pause)))
+    }
+
+    /// Returns the pause before the next attempt, after a failure.
+    fn pause(&self) -> Option<Duration> {
+        let late = (self.late > 0).then(|| late_pause(self.late));
+        late.or_else(|| (self.failures > 0).then(|| pause(self.failures)))
+    }
+
+    /// Reports whether the last write was not answered in time: it may have landed.
+    pub(in crate::plan) fn is_late(&self) -> bool {
+        self.late > 0
     }
 
     /// Begins a write; `seen` is the number of pods seen so far. Returns whether it is the first of this process.
@@ -47,11 +59,19 @@ impl StatusWrites {
 
     /// Returns when a write that failed last may be tried again.
     pub(in crate::plan) fn again_after_failure(&self, now: Uptime) -> Option<Uptime> {
-        (self.failures > 0).then(|| now + pause(self.failures))
+        self.pause().map(|pause| now + pause)
+    }
+
+    /// Counts a write that was not answered in time; the pause begins now.
+    pub(in crate::plan) fn note_late(&mut self, why: String, now: Uptime) {
+        let late = self.late + 1;
+        self.note(Some(why));
+        (self.late, self.last) = (late, Some(now));
     }
 
     /// Counts a failure, or forgets those before.
     pub(in crate::plan) fn note(&mut self, failure: Option<String>) {
+        self.late = 0;
         self.failures = if failure.is_some() { self.failures + 1 } else { 0 };
         self.refused.note(failure, self.failures);
     }

@@ -25,6 +25,9 @@ use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 /// The reason of a rollout that has not moved for longer than the progress deadline.
 pub const STALLED: &str = "RolloutStalled";
 
+/// The rule on the size of groups: the status of one that breaks it would cost all users of the API server.
+const TOO_LARGE: &str = "group-bounds";
+
 /// The strategy of KEP-30, as the status spells it.
 const ROLLING: &str = "rollingUpdate";
 
@@ -80,10 +83,25 @@ pub fn status(
         }),
         other: before.other.clone(),
     };
+    if context.faults.iter().any(|fault| fault.rule == TOO_LARGE) {
+        return of_too_large(before, status);
+    }
     if conditions::is_ready(&view.roles) {
         status.last_ready_replicas = view.roles.iter().map(|(role, view)| (role.clone(), view.desired)).collect();
     }
     status
+}
+
+/// Returns the status of a group that is too large to be judged: what is committed stays, and only the fault is told.
+fn of_too_large(before: &GroupStatus, status: GroupStatus) -> GroupStatus {
+    let is_told = |condition: &&Condition| condition.r#type == conditions::PROGRESSING;
+    let kept = before.conditions.iter().filter(|condition| !is_told(condition));
+    GroupStatus {
+        conditions: kept.chain(status.conditions.iter().filter(is_told)).cloned().collect(),
+        observed_generation: status.observed_generation,
+        summary: status.summary,
+        ..before.clone()
+    }
 }
 
 /// Reports whether a rollout is sent back now: it moves, and did not fail to.

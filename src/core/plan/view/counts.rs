@@ -120,6 +120,7 @@ impl ObservedCounts {
                     held: ordinal >= counts.released && group.batch_size(&role.name).is_some(),
                     gated: false,
                     scheduled: ordinal < counts.scheduled,
+                    unschedulable: false,
                     ready: ordinal < counts.ready,
                     labelled: group.batch_size(&role.name).map(|size| LabelledPlace::at(size, ordinal)),
                     ready_since: None,

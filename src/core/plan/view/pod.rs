@@ -20,6 +20,8 @@ pub struct PodFacts {
     /// Whether it has other scheduling gates.
     pub gated: bool,
     pub scheduled: bool,
+    /// Whether the scheduler finds no node for it.
+    pub unschedulable: bool,
     /// Whether its `Ready` condition is true, or it belongs to a Job and has succeeded.
     pub ready: bool,
     /// The place in its batches by its labels; `None` for a pod without batch labels: it is older than its group, or has no
@@ -73,6 +75,7 @@ impl PodFacts {
             held: pod.has_gate(names::GATE) && meta.label(names::PLACED_BY).is_none(),
             gated: pod.spec.scheduling_gates.iter().flatten().any(|gate| gate.name != names::GATE),
             scheduled: pod.has_node(),
+            unschedulable: !pod.has_node() && pod.is_unschedulable(),
             ready: pod.condition_is_true("Ready") || pod.is_completed(),
             labelled: LabelledPlace::of(meta),
             ready_since: ready_since(pod),

@@ -35,7 +35,7 @@ struct Block {
     adopted: u64,
     /// Replicas with a pod that autoscalers count.
     scale_pods: u64,
-    /// Replicas with a held pod whose affinity names a batch.
+    /// Replicas with a held pod whose stamp may be wrong.
     stamped: u64,
     /// The batch size on the labels of all its pods; `None` if they differ, or one has none.
     labelled: Option<u32>,
@@ -189,7 +189,7 @@ impl Replicas {
         self.blocks.iter().any(|(_, block)| block.adopted != 0)
     }
 
-    /// Reports whether the affinity of any held pod names a batch.
+    /// Reports whether the stamp of any held pod may be wrong.
     pub fn has_stamped(&self) -> bool {
         self.blocks.iter().any(|(_, block)| block.stamped != 0)
     }
@@ -310,7 +310,7 @@ impl Block {
             (of_pods(|pod| pod.draining), &mut self.draining),
             (of_pods(|pod| pod.adopted), &mut self.adopted),
             (of_pods(|pod| pod.scale_pod), &mut self.scale_pods),
-            (of_pods(|pod| pod.held && pod.stamp.batch.is_some()), &mut self.stamped),
+            (of_pods(|pod| pod.held && pod.stamp.may_be_wrong()), &mut self.stamped),
         ];
         for (is_so, bits) in now {
             *bits = if is_so { *bits | bit } else { *bits & !bit };

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::IntOrString;
 use crate::api::disruption_budget::PodDisruptionBudget;
+use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::selector::LabelSelector;
 use crate::model::names::{self, LABEL_SCHEMES};
 use crate::model::wording::not_labelled;
-use crate::model::{Batching, Group, Role};
+use crate::model::{Batching, Group, GroupKey, Role};
 use crate::rules::{Cause, Known, Need, Report, World};
 
 /// Returns the roles with batches, their desired replicas and their size.
@@ -61,6 +62,27 @@ pub(super) fn capacity(group: &Group, world: &World, report: &mut Report) {
         let (fits, of, words) = (shortage.fits, shortage.of, batching.kind.words());
         let detail = format!("{fits} of {of} {words} fit into the room that nodes have now: {}", shortage.why);
         report.warn(&coordination.display_name(), batching.sizes_at.clone(), Cause::Notice, None, detail);
+    }
+}
+
+/// Warns where a workload stands before its group in a file: it is applied first, and its pods lack the variables of the group.
+pub(super) fn order(group: &Group, world: &World, report: &mut Report) {
+    let coordination = GroupKey::new(&group.key.namespace, &group.carrier.name);
+    let equipped = group.roles.iter().filter(|role| group.equips_role(role));
+    for role in equipped {
+        let (kind, name, at) = match (&group.reference, &role.workload.reference) {
+            (Some(reference), _) => (ROLE_BASED_GROUP.kind, &reference.name, &reference.at),
+            (None, Some((reference, at))) => (&*reference.kind, &reference.name, at),
+            (None, None) => continue,
+        };
+        if world.is_before(&coordination, (kind, name)) {
+            let detail = format!(
+                "{kind} {name:?} stands before this object in the file: pods of role {:?} that it makes before lack the \
+                 variables that the group gives, and are held until they are recreated",
+                role.name
+            );
+            report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
+        }
     }
 }
 

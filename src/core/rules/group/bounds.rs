@@ -5,6 +5,8 @@ use crate::rules::{Cause, Report, World};
 
 const ROLES: usize = 1024;
 const COORDINATIONS: usize = 256;
+/// Largest number of roles in all coordinations together, each role once in each: the status has an entry for each.
+const ENTRIES: usize = 4096;
 /// Largest sum of the bytes of all names in a group.
 const NAMES: usize = 64 << 10;
 
@@ -21,6 +23,12 @@ pub(super) fn size(group: &Group, _: &World, report: &mut Report) {
             report.error("", path, Cause::TooMany, Some(count.to_string()), detail);
         }
     }
+    let entries = entries(group);
+    if entries > ENTRIES {
+        let coordinations_at = group.coordinations.first().map_or_else(|| spec.clone(), |first| first.at.parent());
+        let detail = format!("all coordinations together must name at most {ENTRIES} roles, each once in each");
+        report.error("", coordinations_at, Cause::TooMany, Some(entries.to_string()), detail);
+    }
     if names(group) > NAMES {
         let detail = format!("all names in it may not be more than {NAMES} bytes together");
         report.error("", spec, Cause::TooLong, None, detail);
@@ -29,7 +37,14 @@ pub(super) fn size(group: &Group, _: &World, report: &mut Report) {
 
 /// Reports whether a group is refused for its size alone: nothing is read for it.
 pub(super) fn is_too_large(group: &Group) -> bool {
-    group.roles.len() > ROLES || group.coordinations.len() > COORDINATIONS || names(group) > NAMES
+    group.roles.len() > ROLES
+        || group.coordinations.len() > COORDINATIONS
+        || entries(group) > ENTRIES
+        || names(group) > NAMES
+}
+
+fn entries(group: &Group) -> usize {
+    group.coordinations.iter().map(|coordination| coordination.role_names().len()).sum()
 }
 
 /// Returns the bytes of all names. An empty one counts as one byte.
@@ -69,6 +84,22 @@ mod tests {
         let beyond = group(ROLES + 1, "r", &json!([]));
         assert_eq!(found(&beyond), ["spec.roles: Too many: 1025: must have at most 1024 items"]);
         assert!(needs_of_group(&beyond).is_empty());
+    }
+
+    #[test]
+    fn the_roles_of_all_coordinations_are_counted_together() {
+        let of = |coordinations: usize, roles: usize| {
+            let sizes: serde_json::Map<_, _> = (0..roles).map(|number| (format!("r{number}"), json!(1))).collect();
+            let entry = |number| json!({ "name": format!("c{number}"), "strategy": { "segmentPlacement": { "segmentSize": sizes } } });
+            let entries: Vec<_> = (0..coordinations).map(entry).collect();
+            let roles: Vec<_> = (0..roles).map(|number| json!({ "name": format!("r{number}") })).collect();
+            let object = json!({ "metadata": { "name": "pd" }, "spec": { "roles": roles, "coordination": entries } });
+            read_group(ROLE_BASED_GROUP, &object.to_string(), &()).unwrap()
+        };
+        assert_eq!(found(&of(16, 256)), Vec::<String>::new());
+        let too_many = "Too many: 4112: all coordinations together must name at most 4096 roles, each once in each";
+        assert_eq!(found(&of(16, 257)), [format!("spec.coordination: {too_many}")]);
+        assert!(needs_of_group(&of(16, 257)).is_empty());
     }
 
     #[test]

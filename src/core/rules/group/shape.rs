@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::model::coordination::BELONGS_TO_BATCHES;
+use crate::model::names::LABEL_VALUE_MAX;
 use crate::model::object_name::{label_fault, subdomain_fault};
 use crate::model::{FieldPath, Group, Role, WorkloadKind, names};
 use crate::rules::violation::{quoted, supported};
@@ -18,6 +20,7 @@ pub(super) fn shape(group: &Group, _: &World, report: &mut Report) {
         let path = FieldPath::annotation(names::GROUP);
         report.error(name, path, Cause::Invalid, quoted(name), fault);
     }
+    length_of_name(group, report);
     if let Some(path) = &group.misplaced_policy {
         report.error("", path.clone(), Cause::Forbidden, None, BELONGS_TO_BATCHES);
     }
@@ -53,6 +56,18 @@ pub(super) fn shape(group: &Group, _: &World, report: &mut Report) {
     shared_workloads(group, report);
 }
 
+/// Requires of a RoleCoordination with roles of its own that its name fits the label of its pods.
+fn length_of_name(group: &Group, report: &mut Report) {
+    let by_label = group.carrier.kind.group == ROLE_COORDINATION.group && group.reference.is_none();
+    let name = &*group.carrier.name;
+    if by_label && name.len() > LABEL_VALUE_MAX {
+        let label = names::GROUP;
+        let detail =
+            format!("must be no more than {LABEL_VALUE_MAX} characters: label {label} of its pods has this value");
+        report.error(name, FieldPath::new("metadata").child("name"), Cause::Invalid, quoted(name), detail);
+    }
+}
+
 fn name<'a>(role: &'a Role, names: &mut BTreeSet<&'a str>, report: &mut Report) {
     let (name, at) = (role.name.as_str(), role.at.child("name"));
     if name.is_empty() {
@@ -85,7 +100,10 @@ fn source(role: &Role, report: &mut Report) {
     let kind = WorkloadKind::parse(&reference.kind);
     match (reference.kind.as_str(), kind) {
         ("", _) => report.error(&role.name, at.child("kind"), Cause::Required, None, kinds),
-        (word, None) => report.error(&role.name, at.child("kind"), Cause::NotSupported, quoted(word), kinds),
+        (word, None) => {
+            let detail = format!("{kinds}; a role of another kind is declared by `replicas`");
+            report.error(&role.name, at.child("kind"), Cause::NotSupported, quoted(word), detail);
+        }
         (_, Some(kind)) => {
             let expected = kind.object_kind().api_version();
             if let Some(written) = reference.api_version.as_deref().filter(|written| **written != *expected) {

@@ -1,0 +1,53 @@
+//! Released segments of which some pods cannot be scheduled: where segments go in part, what would keep them together.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Picture;
+use crate::model::wording::counted;
+
+/// A released batch of which some pods cannot be scheduled.
+#[derive(Debug, Serialize)]
+pub struct InPart {
+    coordination: String,
+    index: u32,
+    /// Pods that the scheduler finds no node for.
+    unschedulable: u32,
+    sentence: String,
+}
+
+impl InPart {
+    /// Returns those of a group, but for batches that go only when all of them fit.
+    pub fn all_of(picture: &Picture) -> Vec<Self> {
+        let Some(group) = picture.group() else { return Vec::new() };
+        let mut all = Vec::new();
+        for (coordination, batching) in group.batched().filter(|(_, batching)| !batching.is_all_or_nothing()) {
+            let mut lacking: BTreeMap<u32, u32> = BTreeMap::new();
+            for name in batching.sizes.keys() {
+                let pods = picture.seen.view.roles.get(name).into_iter().flat_map(|role| role.replicas.pods());
+                for (ordinal, _) in pods.filter(|(_, pod)| pod.unschedulable && !pod.held && !pod.gated) {
+                    if let Some(batch) = batching.batch_of(name, ordinal) {
+                        *lacking.entry(batch).or_default() += 1;
+                    }
+                }
+            }
+            all.extend(lacking.into_iter().map(|(index, unschedulable)| Self {
+                sentence: format!(
+                    "{} is released, and {} of it cannot be scheduled: with `whole: true` it would go only when all of it fits",
+                    batching.batch_name(index),
+                    counted(unschedulable, "pod")
+                ),
+                coordination: coordination.display_name(),
+                index,
+                unschedulable,
+            }));
+        }
+        all
+    }
+
+    /// Returns the sentence for people.
+    pub fn sentence(&self) -> &str {
+        &self.sentence
+    }
+}
