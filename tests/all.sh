@@ -23,7 +23,7 @@ export GOGC="${GOGC:-800}" GOMEMLIMIT="${GOMEMLIMIT:-1500MiB}"
 out=$PWD/target/tests
 passed=$out/passed
 mkdir -p "$passed"
-rm -f "$out"/*.log "$out"/*.tsv
+rm -f "$out"/*.log "$out"/*.tsv "$out"/*.ledger
 began=$(date +%s)
 faults=() notes=()
 
@@ -33,7 +33,7 @@ say() { echo "tests: $*"; }
 measure() {
     local name=$1 status=0 TIMEFORMAT='%R %U %S' real user system orphaned
     shift
-    export ROLEGATE_LEDGER=$out/$name.tsv
+    export ROLEGATE_LEDGER=$out/$name.ledger
     { time "$@" 2>&3; } 3>&2 2>"$out/$name.time" || status=$?
     read -r real user system < <(tail -n 1 "$out/$name.time")
     orphaned=0
@@ -131,7 +131,8 @@ second_tier() {
     done
     left=("${tests[@]:at}")
     notes+=("second tier, areas ${areas[*]}: $((${#tests[@]} - ${#left[@]})) of ${#tests[@]} tests run in $cap minutes")
-    [[ ${#left[@]} -eq 0 ]] || notes+=("left to make test-all: ${left[*]}")
+    [[ ${#left[@]} -eq 0 ]] ||
+        notes+=("left to make test-all: $(printf '%s\n' "${left[@]}" | sed 's/::.*//' | uniq -c | awk '{ printf "%s%d of %s", sep, $1, $2; sep = ", " }')")
 }
 
 # Runs all tests of a suite unless they have passed with the same tree.
@@ -150,7 +151,7 @@ report() {
     local minutes processors
     minutes=$((($(date +%s) - began + 30) / 60))
     echo
-    awk -F'\t' -f tests/ledger.awk "$out"/costs.tsv "$out"/*.log "$out"/*.tsv
+    awk -f tests/ledger.awk "$out"/costs.tsv "$out"/*.log "$out"/*.ledger
     processors=$(awk -F'\t' '{ sum += $3 } END { printf "%.0f", sum / 60 }' "$out/costs.tsv")
     echo "$minutes minutes by the clock, $processors minutes of processors"
     [[ ${#notes[@]} -eq 0 ]] || printf '%s\n' "${notes[@]}"

@@ -6,8 +6,6 @@
 BEGIN { FS = "\t" }
 
 FILENAME ~ /costs\.tsv$/ { order[++suites] = $1; clock[$1] = $2; processors[$1] = $3; next }
-FILENAME ~ /counts\.tsv$/ { next }
-
 FILENAME ~ /\.log$/ {
     if ($0 ~ /^test .* <[0-9.]+s>$/) {
         split($0, words, " ")

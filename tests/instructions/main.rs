@@ -54,7 +54,7 @@ fn main() -> ExitCode {
         CASES.iter().for_each(|case| println!("{}: test", case.name));
         return ExitCode::SUCCESS;
     }
-    let arguments: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let arguments: Vec<_> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         [name, count] => {
             let case = CASES.iter().find(|case| case.name == *name).expect("a case of this name");
