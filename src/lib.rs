@@ -6,6 +6,9 @@
 //!
 //! `docs/architecture.md` describes the flows and the invariants, and has a glossary.
 
+#[cfg(test)]
+#[path = "../tests/common/build.rs"]
+mod build;
 pub mod cli;
 pub mod cluster;
 pub mod server;

@@ -6,6 +6,9 @@
 //! `api` → `model` → `rules` → `mutate` → `plan` → `fit` → `report`
 
 pub mod api;
+#[cfg(test)]
+#[path = "../../tests/common/build.rs"]
+mod build;
 pub mod fit;
 pub mod model;
 pub mod mutate;

@@ -3,7 +3,7 @@
 use std::sync::{LazyLock, Mutex};
 
 use crate::common::prelude::*;
-use crate::gangs::{self, Gangs, stories};
+use crate::gangs::{self, Gangs, gang_stories};
 use crate::program::{Neighbour, Running};
 
 static COSCHEDULING: Neighbour = Neighbour { name: "coscheduling", module: "sigs.k8s.io/scheduler-plugins" };
@@ -60,26 +60,4 @@ async fn stage(name: &str) -> Stage {
     Stage::on(WORLD.plane.clone(), name).await
 }
 
-#[tokio::test]
-#[ignore = "make neighbours builds coscheduling"]
-async fn steps_are_gangs_one_after_another() {
-    stories::steps_are_gangs_one_after_another(&gangs(), &stage("cosched-steps").await).await;
-}
-
-#[tokio::test]
-#[ignore = "make neighbours builds coscheduling"]
-async fn of_two_groups_one_has_the_room() {
-    stories::of_two_groups_one_has_the_room(&gangs(), &stage("cosched-two").await).await;
-}
-
-#[tokio::test]
-#[ignore = "make neighbours builds coscheduling"]
-async fn rollouts_and_recreated_pods_go_one_by_one() {
-    stories::rollouts_and_recreated_pods_go_one_by_one(&gangs(), &stage("cosched-rollout").await).await;
-}
-
-#[tokio::test]
-#[ignore = "make neighbours builds coscheduling"]
-async fn pod_groups_go_with_their_batches() {
-    stories::pod_groups_go_with_their_batches(&gangs(), &stage("cosched-scale").await).await;
-}
+gang_stories!("cosched", gangs(), stage, "make neighbours builds coscheduling");

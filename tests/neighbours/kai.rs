@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use crate::common::prelude::*;
 use crate::common::stage::make_namespace;
-use crate::gangs::{self, Gangs, stories};
+use crate::gangs::{self, Gangs, gang_stories};
 use crate::program::{Neighbour, Running};
 
 static KAI: Neighbour = Neighbour { name: "kai", module: "github.com/NVIDIA/KAI-scheduler" };
@@ -60,23 +60,7 @@ async fn stage(name: &str) -> Stage {
     Stage::on(WORLD.plane.clone(), name).await
 }
 
-#[tokio::test]
-#[ignore = "make neighbours builds kai"]
-async fn steps_are_gangs_one_after_another() {
-    stories::steps_are_gangs_one_after_another(&gangs(), &stage("kai-steps").await).await;
-}
-
-#[tokio::test]
-#[ignore = "make neighbours builds kai"]
-async fn of_two_groups_one_has_the_room() {
-    stories::of_two_groups_one_has_the_room(&gangs(), &stage("kai-two").await).await;
-}
-
-#[tokio::test]
-#[ignore = "make neighbours builds kai"]
-async fn rollouts_and_recreated_pods_go_one_by_one() {
-    stories::rollouts_and_recreated_pods_go_one_by_one(&gangs(), &stage("kai-rollout").await).await;
-}
+gang_stories!("kai", gangs(), stage, "make neighbours builds kai");
 
 /// Prefill and decode of one batch, three pods, and a node for two of them.
 async fn with_room_for_two(stage: &Stage, gangs: &Gangs) -> Group {
@@ -229,9 +213,4 @@ async fn doctor_tells_how_its_definition_counts() {
     drop(rolegate);
     let result = "`doctor` reports it: counts pods";
     KAI.record("dialect of its PodGroup definition", result);
-}
-#[tokio::test]
-#[ignore = "make neighbours builds kai"]
-async fn pod_groups_go_with_their_batches() {
-    stories::pod_groups_go_with_their_batches(&gangs(), &stage("kai-scale").await).await;
 }

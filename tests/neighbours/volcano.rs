@@ -7,7 +7,7 @@ use base64::Engine as _;
 
 use crate::common::prelude::*;
 use crate::common::rolegate::free_port;
-use crate::gangs::{self, Gangs, stories};
+use crate::gangs::{self, Gangs, gang_stories};
 use crate::program::{Neighbour, Running};
 
 static VOLCANO: Neighbour = Neighbour { name: "volcano", module: "volcano.sh/volcano" };
@@ -139,6 +139,8 @@ async fn stage(name: &str) -> Stage {
     stage
 }
 
+gang_stories!("volcano", gangs(&json!({ "queue": "llm" })), stage, "make neighbours builds volcano");
+
 /// Its scheduler counts a pod without requests as started before it has looked for a place.
 #[tokio::test]
 #[ignore = "make neighbours builds volcano"]
@@ -153,31 +155,6 @@ async fn pods_that_request_nothing_are_no_gang() {
     gangs.until_members(&stage, "the gang is of three", &[("llm-pd-0", 3)]).await;
     let result = "does not work: bound one by one";
     VOLCANO.record("pods that request nothing, room for a part", result);
-}
-
-#[tokio::test]
-#[ignore = "make neighbours builds volcano"]
-async fn steps_are_gangs_one_after_another() {
-    stories::steps_are_gangs_one_after_another(&gangs(&json!({ "queue": "llm" })), &stage("volcano-steps").await).await;
-}
-
-#[tokio::test]
-#[ignore = "make neighbours builds volcano"]
-async fn of_two_groups_one_has_the_room() {
-    stories::of_two_groups_one_has_the_room(&gangs(&json!({ "queue": "llm" })), &stage("volcano-two").await).await;
-}
-
-#[tokio::test]
-#[ignore = "make neighbours builds volcano"]
-async fn rollouts_and_recreated_pods_go_one_by_one() {
-    let stage = stage("volcano-rollout").await;
-    stories::rollouts_and_recreated_pods_go_one_by_one(&gangs(&json!({ "queue": "llm" })), &stage).await;
-}
-
-#[tokio::test]
-#[ignore = "make neighbours builds volcano"]
-async fn pod_groups_go_with_their_batches() {
-    stories::pod_groups_go_with_their_batches(&gangs(&json!({ "queue": "llm" })), &stage("volcano-scale").await).await;
 }
 
 /// Its webhook takes no PodGroup for a queue that is not there; and a queue has room for one step only.

@@ -2,13 +2,11 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::answers::folder;
+use crate::answers::{Ran, fed, folder, ran, ran_with};
 
 const VALID: &str = "\
 apiVersion: workloads.x-k8s.io/v1alpha1
@@ -24,35 +22,14 @@ spec:
           segmentSize: {prefill: 10, decode: 5}
 ";
 
-fn check(arguments: &[&str], folder: &Path, input: &str) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_rolegate"))
-        .arg("check")
-        .args(arguments)
-        .current_dir(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    // A command that fails over its arguments does not read its input.
-    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
-    child.wait_with_output().expect("it ends")
-}
-
-fn text(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).expect("JSON")
+fn broken() -> String {
+    VALID.replace("decode: 5", "decode: 0")
 }
 
 #[test]
 fn a_valid_file_passes() {
-    let folder = folder(&[("a.yaml", VALID)]);
-    let output = check(&["a.yaml"], folder.path(), "");
-    assert_eq!(output.status.code(), Some(0));
-    assert_eq!(text(&output), "1 object, 0 refused, 0 errors, 0 warnings\n");
+    let ran = ran(folder(&[("a.yaml", VALID)]), "check a.yaml");
+    assert_eq!((ran.code, &*ran.out), (Some(0), "1 object, 0 refused, 0 errors, 0 warnings\n"));
 }
 
 #[test]
@@ -89,17 +66,15 @@ fn the_dialect_of_the_design_still_goes_by_its_old_name() {
     let group = "{apiVersion: scheduling.run.ai/v2alpha2, kind: PodGroup, metadata: {name: pd}, \
                  spec: {minMember: 3, subGroups: [{name: a, minMember: 1}, {name: b, minMember: 1}]}}";
     let folder = folder(&[("a.yaml", group)]);
-    let run = |dialect| check(&["a.yaml", "--kai-dialect", dialect], folder.path(), "");
+    let run = |dialect: &str| ran(&folder, &format!("check a.yaml --kai-dialect {dialect}"));
     let (new, old) = (run("proposal"), run("seed"));
-    assert_eq!((new.status.code(), run("upstream").status.code()), (Some(1), Some(0)), "{}", text(&new));
-    assert_eq!((text(&old), old.status.code()), (text(&new), Some(1)));
+    assert_eq!((new.code, run("upstream").code), (Some(1), Some(0)), "{}", new.out);
+    assert_eq!((old.out, old.code), (new.out, Some(1)));
 }
 
 #[test]
 fn a_violation_shows_its_line_and_fails() {
-    let folder = folder(&[("a.yaml", &VALID.replace("decode: 5", "decode: 0"))]);
-    let output = check(&["a.yaml"], folder.path(), "");
-    assert_eq!(output.status.code(), Some(1));
+    let ran = ran(folder(&[("a.yaml", &broken())]), "check a.yaml");
     let expected = "\
 a.yaml:11:38: error: spec.coordination[0].strategy.segmentPlacement.segmentSize[decode]: Invalid value: 0: must be \
 greater than or equal to 1 [segment-size] RoleBasedGroup prod/llm
@@ -107,23 +82,20 @@ greater than or equal to 1 [segment-size] RoleBasedGroup prod/llm
      |                                      ^^^^^^
 1 object, 1 refused, 1 error, 0 warnings
 ";
-    assert_eq!(text(&output), expected);
+    assert_eq!((ran.code, &*ran.out), (Some(1), expected));
 }
 
 #[test]
 fn warnings_alone_pass() {
-    let folder = folder(&[("a.yaml", &VALID.replace("replicas: 100", "replicas: 95"))]);
-    let output = check(&["a.yaml"], folder.path(), "");
-    assert_eq!(output.status.code(), Some(0));
-    assert!(text(&output).contains(": warning: "), "{}", text(&output));
+    let ran = ran(folder(&[("a.yaml", &VALID.replace("replicas: 100", "replicas: 95"))]), "check a.yaml");
+    assert!(ran.code == Some(0) && ran.out.contains(": warning: "), "{ran:?}");
 }
 
 #[test]
 fn json_has_the_fields_that_tools_rely_on() {
-    let broken = VALID.replace("decode: 5", "decode: 0");
-    let folder = folder(&[("a.yaml", &broken), ("b.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n")]);
-    let output = check(&["-o", "json", "."], folder.path(), "");
-    let expected = serde_json::json!({"objects": [
+    let other = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n";
+    let ran = ran(folder(&[("a.yaml", &broken()), ("b.yaml", other)]), "check -o json .");
+    let expected = json!({"objects": [
         {
             "file": "./a.yaml",
             "kind": "RoleBasedGroup",
@@ -140,21 +112,19 @@ fn json_has_the_fields_that_tools_rely_on() {
         },
         {"file": "./b.yaml", "kind": "ConfigMap", "namespace": "", "name": "c", "allowed": true, "violations": [], "warnings": []},
     ]});
-    assert_eq!(json(&output), expected);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!((ran.json(), ran.code), (expected, Some(1)));
 }
 
 #[test]
 fn github_and_sarif_name_the_place() {
-    let folder = folder(&[("dir a/a,b.yaml", &VALID.replace("decode: 5", "decode: 0"))]);
-    let output = check(&["-o", "github", "dir a/a,b.yaml"], folder.path(), "");
-    assert!(text(&output).starts_with("::error file=dir a/a%2Cb.yaml,line=11,col=38,title=segment-size::spec."));
-    let output = check(&["-o", "sarif", "dir a/a,b.yaml"], folder.path(), "");
-    let log = json(&output);
+    let folder = folder(&[("dir a/a,b.yaml", &broken())]);
+    let printed = |format: &str| ran_with(&folder, &format!("check -o {format}"), &["dir a/a,b.yaml"]);
+    let github = printed("github").out;
+    assert!(github.starts_with("::error file=dir a/a%2Cb.yaml,line=11,col=38,title=segment-size::spec."), "{github}");
+    let log = printed("sarif").json();
     assert_eq!(log["version"], "2.1.0");
     let result = &log["runs"][0]["results"][0];
-    assert_eq!(result["ruleId"], "segment-size");
-    assert_eq!(result["level"], "error");
+    assert_eq!((&result["ruleId"], &result["level"]), (&json!("segment-size"), &json!("error")));
     let place = &result["locations"][0]["physicalLocation"];
     assert_eq!(place["artifactLocation"]["uri"], "dir%20a/a%2Cb.yaml");
     assert_eq!(place["region"]["startLine"], 11);
@@ -177,14 +147,8 @@ fn what_cannot_be_read_says_where() {
     ];
     for (name, content, expected) in cases {
         let files = if content.is_empty() { Vec::new() } else { vec![(name, content)] };
-        let folder = folder(&files);
-        let output = check(&[name], folder.path(), "");
-        assert_eq!(output.status.code(), Some(2), "{name}");
-        assert!(
-            text(&output).starts_with(expected) && text(&output).contains("unreadable"),
-            "{name}: {}",
-            text(&output)
-        );
+        let Ran { code, out, .. } = ran(folder(&files), &format!("check {name}"));
+        assert!(code == Some(2) && out.starts_with(expected) && out.contains("unreadable"), "{name}: {out}");
     }
 }
 
@@ -204,39 +168,37 @@ fn bombs_are_refused_quickly() {
         // Limits CPU time, not elapsed time, because other tests run at the same time.
         let mut command = Command::new("sh");
         command.args(["-c", "ulimit -t 10; exec \"$0\" check x.yaml", env!("CARGO_BIN_EXE_rolegate")]);
-        let output = command.current_dir(folder.path()).output().expect("it ends");
-        assert_eq!(output.status.code(), Some(2), "{name}: {}", text(&output).chars().take(300).collect::<String>());
+        let ran = Ran::from(command.current_dir(folder.path()).output().expect("it ends"));
+        assert_eq!(ran.code, Some(2), "{name}: {}", ran.out.chars().take(300).collect::<String>());
     }
 }
 
 #[test]
 fn documents_after_a_broken_one_are_judged() {
-    let stream = format!("kind: A\na: 1\na: 2\n---\n{}", VALID.replace("decode: 5", "decode: 0"));
-    let output = check(&["-o", "json", "-"], Path::new("."), &stream);
-    let answer = json(&output);
-    assert_eq!(output.status.code(), Some(2));
-    assert_eq!(answer["unreadable"][0]["line"], 3);
+    let ran = fed("check -o json -", &format!("kind: A\na: 1\na: 2\n---\n{}", broken()));
+    let answer = ran.json();
+    assert_eq!((ran.code, &answer["unreadable"][0]["line"]), (Some(2), &json!(3)));
     assert_eq!(answer["objects"][0]["allowed"], false);
 }
 
 #[test]
 fn streams_lists_and_json_are_taken_apart() {
-    let group = serde_json::json!({
+    let group = json!({
         "apiVersion": "workloads.x-k8s.io/v1alpha1", "kind": "RoleBasedGroup", "metadata": {"name": "a"},
         "spec": {"roles": [{"name": "p", "replicas": -1}]},
     });
     let mut bare = group.clone();
     bare.as_object_mut().expect("an object").retain(|key, _| key != "kind" && key != "apiVersion");
-    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [group, group]});
-    let typed = serde_json::json!({"apiVersion": group["apiVersion"], "kind": "RoleBasedGroupList", "items": [bare]});
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [group, group]});
+    let typed = json!({"apiVersion": group["apiVersion"], "kind": "RoleBasedGroupList", "items": [bare]});
     let json = format!("{group}\n{list:#}{typed}");
     let yaml = format!("---\n# nothing\n---\n{VALID}---\n{group}\n---\n");
     let folder = folder(&[("a.json", &json), ("b/c.yml", &yaml), ("b/readme.md", "a: [")]);
-    let answer = self::json(&check(&["-o", "json", "."], folder.path(), ""));
+    let answer = ran(&folder, "check -o json .").json();
     let allowed: Vec<_> =
         answer["objects"].as_array().expect("a list").iter().map(|object| &object["allowed"]).collect();
     assert_eq!(allowed, [false, false, false, false, true, false]);
-    let output = text(&check(&["a.json"], folder.path(), ""));
+    let output = ran(&folder, "check a.json").out;
     assert!(output.starts_with("a.json:1:122:") && output.contains("\na.json:37:109:"), "{output}");
     assert!(output.contains("\na.json:30:13:"), "the second item of the list has a line of its own: {output}");
 }
@@ -256,13 +218,13 @@ spec: {layers: [{name: rack, key: example.com/rack}]}
 ";
     let broken = topology.replace("key: example.com/rack", "key: 'a b'");
     let folder = folder(&[("g.yaml", &group), ("t.yaml", topology), ("broken.yaml", &broken)]);
-    let absent = text(&check(&["g.yaml"], folder.path(), ""));
+    let absent = ran(&folder, "check g.yaml").out;
     assert!(absent.contains("no ClusterTopology has this name"), "{absent}");
-    for arguments in [["g.yaml", "t.yaml"].as_slice(), &["g.yaml", "--with", "t.yaml"]] {
-        let output = check(arguments, folder.path(), "");
-        assert!(text(&output).ends_with("0 refused, 0 errors, 0 warnings\n"), "{}", text(&output));
+    for line in ["check g.yaml t.yaml", "check g.yaml --with t.yaml"] {
+        let output = ran(&folder, line).out;
+        assert!(output.ends_with("0 refused, 0 errors, 0 warnings\n"), "{output}");
     }
-    let output = text(&check(&["g.yaml", "--with", "broken.yaml"], folder.path(), ""));
+    let output = ran(&folder, "check g.yaml --with broken.yaml").out;
     assert!(output.contains("1 object, 1 refused, 1 error"), "only the group is judged: {output}");
 }
 
@@ -272,24 +234,22 @@ fn an_object_that_is_only_looked_at_is_unreadable_without_the_shape_of_its_kind(
     let folder =
         folder(&[("g.yaml", VALID), ("set.yaml", set), ("group.yaml", &VALID.replace("replicas: ", "replicas: x"))]);
     let said = r#"set.yaml:1:70: unreadable: StatefulSet "x": spec.replicas: must be a whole number, and is "three""#;
-    for arguments in [["set.yaml"].as_slice(), &["g.yaml", "set.yaml"], &["g.yaml", "--with", "set.yaml"]] {
-        let output = check(arguments, folder.path(), "");
-        assert_eq!((output.status.code(), text(&output).contains(said)), (Some(2), true), "{}", text(&output));
+    for line in ["check set.yaml", "check g.yaml set.yaml", "check g.yaml --with set.yaml"] {
+        let ran = ran(&folder, line);
+        assert!(ran.code == Some(2) && ran.out.contains(said), "{ran:?}");
     }
-    let refused = check(&["group.yaml"], folder.path(), "");
-    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
-    let context = check(&["g.yaml", "--with", "group.yaml"], folder.path(), "");
-    assert_eq!(context.status.code(), Some(2), "{}", text(&context));
+    for (line, code) in [("check group.yaml", 1), ("check g.yaml --with group.yaml", 2)] {
+        let ran = ran(&folder, line);
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+    }
 }
 
 #[test]
 fn an_old_object_makes_it_an_update() {
-    let (broken, worse) =
-        (VALID.replace("decode: 5", "decode: 0"), VALID.replace("prefill: 10, decode: 5", "prefill: 0, decode: 0"));
+    let (broken, worse) = (broken(), VALID.replace("prefill: 10, decode: 5", "prefill: 0, decode: 0"));
     let folder = folder(&[("old.yaml", &broken), ("same.yaml", &broken), ("worse.yaml", &worse)]);
-    assert_eq!(check(&["same.yaml"], folder.path(), "").status.code(), Some(1));
-    assert_eq!(check(&["same.yaml", "--old", "old.yaml"], folder.path(), "").status.code(), Some(0));
-    assert_eq!(check(&["worse.yaml", "--old", "old.yaml"], folder.path(), "").status.code(), Some(1));
+    let lines = ["check same.yaml", "check same.yaml --old old.yaml", "check worse.yaml --old old.yaml"];
+    assert_eq!(lines.map(|line| ran(&folder, line).code), [1, 0, 1].map(Some));
 }
 
 #[test]
@@ -306,8 +266,7 @@ spec:
         "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: prefill, namespace: default}, spec: {replicas: 4}}";
     let listed = group.replace("{name: pd}", "{name: pd, namespace: default}");
     let folder = folder(&[("group.yaml", group), ("set.yaml", set), ("listed.yaml", &listed)]);
-    let output =
-        json(&check(&["group.yaml", "--with", "set.yaml", "--old", "listed.yaml", "-o", "json"], folder.path(), ""));
+    let output = ran(&folder, "check group.yaml --with set.yaml --old listed.yaml -o json").json();
     let object = &output["objects"][0];
     assert_eq!((&object["allowed"], &object["namespace"]), (&Value::from(true), &Value::from("")), "{object}");
     let warned: Vec<_> =
@@ -317,57 +276,47 @@ spec:
 
 #[test]
 fn colours_are_for_terminals() {
-    let folder = folder(&[("a.yaml", &VALID.replace("decode: 5", "decode: 0"))]);
-    assert!(!text(&check(&["a.yaml"], folder.path(), "")).contains('\x1b'));
-    assert!(!text(&check(&["a.yaml", "--color", "never"], folder.path(), "")).contains('\x1b'));
-    assert!(text(&check(&["a.yaml", "--color", "always"], folder.path(), "")).contains("\x1b[1;31merror\x1b[0m"));
+    let folder = folder(&[("a.yaml", &broken())]);
+    let out = |more: &str| ran(&folder, &format!("check a.yaml {more}")).out;
+    assert!(!out("").contains('\x1b') && !out("--color never").contains('\x1b'));
+    assert!(out("--color always").contains("\x1b[1;31merror\x1b[0m"));
 }
 
 #[test]
 fn a_file_cannot_drive_the_terminal() {
     let name = VALID.replace("name: decode", "name: \"\\e[31mdecode\"").replace("decode: 5", "\"\\e[31mdecode\": 0");
-    let folder = folder(&[("a.yaml", &name)]);
-    assert!(!text(&check(&["a.yaml"], folder.path(), "")).contains('\x1b'));
+    assert!(!ran(folder(&[("a.yaml", &name)]), "check a.yaml").out.contains('\x1b'));
 }
 
 #[test]
 fn a_field_of_another_type_is_refused_at_its_line() {
-    let folder = folder(&[("a.yaml", &VALID.replace("replicas: 50", "replicas: many"))]);
-    let output = check(&["a.yaml"], folder.path(), "");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text(&output).starts_with("a.yaml:7:22: error: spec.roles[1].replicas: Invalid value: "),
-        "{}",
-        text(&output)
-    );
+    let ran = ran(folder(&[("a.yaml", &VALID.replace("replicas: 50", "replicas: many"))]), "check a.yaml");
+    let expected = "a.yaml:7:22: error: spec.roles[1].replicas: Invalid value: ";
+    assert!(ran.code == Some(1) && ran.out.starts_with(expected), "{ran:?}");
 }
 
 #[test]
 fn no_object_at_all_ends_with_2() {
     let folder = folder(&[("empty.yaml", "# {{ if .Values.off }}\n---\n")]);
     fs::create_dir(folder.path().join("nothing")).expect("a folder");
-    for arguments in [["empty.yaml"].as_slice(), &["-"], &["nothing", "empty.yaml"]] {
-        let output = check(arguments, folder.path(), "");
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", text(&output));
-        let words = format!("{}: unreadable: no object in it\n", arguments.join(", "));
-        assert!(text(&output).starts_with(&words), "{arguments:?}: {}", text(&output));
+    let runs = ["empty.yaml", "nothing empty.yaml"].map(|files| (files, ran(&folder, &format!("check {files}"))));
+    for (files, ran) in runs.into_iter().chain([("-", fed("check -", ""))]) {
+        let words = format!("{}: unreadable: no object in it\n", files.replace(' ', ", "));
+        assert!(ran.code == Some(2) && ran.out.starts_with(&words), "{files}: {ran:?}");
     }
 }
 
 #[test]
 fn warnings_fail_when_they_are_asked_to() {
     let folder = folder(&[("good.yaml", VALID), ("odd.yaml", &VALID.replace("replicas: 50", "replicas: 49"))]);
-    let code = |arguments: &[&str]| check(arguments, folder.path(), "").status.code();
-    assert_eq!(code(&["odd.yaml"]), Some(0));
-    assert_eq!(code(&["odd.yaml", "--fail-on-warning"]), Some(1));
-    assert_eq!(code(&["good.yaml", "--fail-on-warning"]), Some(0));
+    let lines = ["check odd.yaml", "check odd.yaml --fail-on-warning", "check good.yaml --fail-on-warning"];
+    assert_eq!(lines.map(|line| ran(&folder, line).code), [0, 1, 0].map(Some));
 }
 
 #[test]
 fn each_file_of_context_has_its_own_option() {
-    let folder = folder(&[("good.yaml", VALID), ("bad.yaml", &VALID.replace("decode: 5", "decode: 0"))]);
-    let output = check(&["--with", "good.yaml", "bad.yaml"], folder.path(), "");
-    assert_eq!(output.status.code(), Some(1), "the second is judged: {}", text(&output));
+    let ran = ran(folder(&[("good.yaml", VALID), ("bad.yaml", &broken())]), "check --with good.yaml bad.yaml");
+    assert_eq!(ran.code, Some(1), "the second is judged: {ran:?}");
 }
 
 #[test]
@@ -384,16 +333,14 @@ spec:
         segmentPlacement: {segmentSize: {prefill: 5}, progresion: Ordered}
 ";
     let folder = folder(&[("a.yaml", object), ("good.yaml", &object.replace("progresion", "progression"))]);
-    let output = text(&check(&["a.yaml"], folder.path(), ""));
+    let output = ran(&folder, "check a.yaml").out;
     let words = "a.yaml:9:55: warning: spec.coordination[0].strategy.segmentPlacement.progresion: no such field: it has no \
                  effect; did you mean \"progression\"?";
     assert!(output.starts_with(words), "{output}");
-    assert!(text(&check(&["good.yaml"], folder.path(), "")).ends_with("0 refused, 0 errors, 0 warnings\n"));
-    let strict = check(&["a.yaml", "--strict"], folder.path(), "");
-    assert_eq!(strict.status.code(), Some(1), "{}", text(&strict));
-    assert_eq!(check(&["good.yaml", "--strict"], folder.path(), "").status.code(), Some(0));
-    let both = check(&["good.yaml", "--strict", "--rule", "unknown-field=off"], folder.path(), "");
-    assert_eq!(both.status.code(), Some(2), "set twice: {}", text(&both));
+    assert!(ran(&folder, "check good.yaml").out.ends_with("0 refused, 0 errors, 0 warnings\n"));
+    // The last sets it twice.
+    let lines = ["a.yaml --strict", "good.yaml --strict", "good.yaml --strict --rule unknown-field=off"];
+    assert_eq!(lines.map(|line| ran(&folder, &format!("check {line}")).code), [1, 0, 2].map(Some));
 }
 
 #[test]
@@ -418,16 +365,16 @@ spec:
     for (from, to, at, meant) in cases {
         let folder = folder(&[("a.yaml", &group.replace(from, to)), ("b.yaml", foreign), ("c.yaml", chart)]);
         for command in ["check", "plan", "mutate", "fit"] {
-            let output = crate::answers::rolegate(folder.path(), command, &["."]);
-            let said = text(&output) + &String::from_utf8_lossy(&output.stderr);
+            let Ran { code, out, err } = ran(&folder, &format!("{command} ."));
+            let said = out + &err;
             let line = said.lines().find(|line| line.contains("unreadable")).unwrap_or_default();
             assert!(line.starts_with(&format!("./a.yaml:{at}: unreadable: ")), "{command}: {said}");
             assert!(line.ends_with(&format!("did you mean {meant}")), "{command}: {said}");
-            assert_eq!(output.status.code(), Some(2), "{command}: {said}");
+            assert_eq!(code, Some(2), "{command}: {said}");
         }
     }
     let folder = folder(&[("a.yaml", group), ("b.yaml", foreign), ("c.yaml", chart)]);
-    assert_eq!(check(&["."], folder.path(), "").status.code(), Some(0));
+    assert_eq!(ran(&folder, "check .").code, Some(0));
 }
 
 #[test]
@@ -445,12 +392,12 @@ spec:
     - {name: pd, strategy: {segmentPlacement: {segmentSize: {prefill: 2, decode: 0}}}}
 ";
     let folder = folder(&[("a.yaml", group)]);
-    let output = text(&check(&["a.yaml"], folder.path(), ""));
+    let output = ran(&folder, "check a.yaml").out;
     assert!(output.starts_with("a.yaml:10:74: error: "), "{output}");
     for name in ["prefill", "decode"] {
         let lacks = format!("note: not judged without StatefulSet prod/{name} [");
         assert_eq!(output.matches(&lacks).count(), 1, "{output}");
     }
-    let notes = json(&check(&["a.yaml", "-o", "json"], folder.path(), ""));
+    let notes = ran(&folder, "check a.yaml -o json").json();
     assert!(notes["objects"][0]["notes"].as_array().unwrap().len() > 4, "programs read each: {notes}");
 }

@@ -1,42 +1,35 @@
 //! `rolegate fit`, as users run it: unreadable input, and a large cluster.
 
 use std::fs;
-use std::path::Path;
-use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::answers::{folder, rolegate};
+use crate::answers::{Ran, folder, ran};
+use crate::build::{self, with};
 
-fn fit(folder: &Path, arguments: &[&str]) -> Output {
-    rolegate(folder, "fit", arguments)
+/// Returns objects as one file.
+fn file<'a>(objects: impl IntoIterator<Item = &'a Value>) -> String {
+    objects.into_iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n")
 }
 
 fn group(replicas: u32) -> Value {
     let template = json!({ "spec": { "containers": [{ "resources": { "limits": { "nvidia.com/gpu": 1 } } }] } });
     let affinity = json!({ "strategy": "RequireSegmentAffinity", "topologyKey": "rack" });
-    json!({
-        "apiVersion": "workloads.x-k8s.io/v1alpha1",
-        "kind": "RoleBasedGroup",
-        "metadata": { "name": "llm" },
-        "spec": {
-            "roles": [{ "name": "prefill", "replicas": replicas, "template": template }],
-            "coordination": [{ "name": "p", "strategy": { "segmentPlacement": {
-                "segmentSize": { "prefill": 8 }, "topologyAffinity": affinity } } }],
-        },
-    })
+    let segments = build::segments(&[("prefill", 8)], &json!({ "topologyAffinity": affinity }));
+    let mut group = build::group("llm", &[("prefill", replicas)], &json!([build::coordination("p", &segments)]));
+    group["spec"]["roles"][0]["template"] = template;
+    group
 }
 
 fn node(number: u32) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": { "name": format!("node-{number}"), "labels": { "rack": format!("rack-{}", number / 10) } },
-        "status": {
-            "allocatable": { "nvidia.com/gpu": "8", "pods": "110", "cpu": "64", "memory": "512Gi" },
-            "conditions": [{ "type": "Ready", "status": "True" }],
-        },
-    })
+    let room = json!({ "nvidia.com/gpu": "8", "pods": "110", "cpu": "64", "memory": "512Gi" });
+    build::node(&format!("node-{number}"), &json!({ "rack": format!("rack-{}", number / 10) }), &room)
+}
+
+/// What `fit` says of a group on a cluster.
+fn on(group: &Value, cluster: &[Value], more: &str) -> Ran {
+    let folder = folder(&[("group.json", &group.to_string()), ("cluster.yaml", &file(cluster))]);
+    ran(folder, &format!("fit group.json --with cluster.yaml {more}"))
 }
 
 #[test]
@@ -48,32 +41,26 @@ fn what_cannot_be_read_is_named_and_nothing_is_answered() {
         ("broken.json", &broken.to_string()),
         ("half.json", "{\"kind\": \"List\", \"items\": ["),
     ]);
-    let cases: [(&[&str], &str); 5] = [
-        (&["group.json", "--with", "half.json"], "half.json:"),
-        (&["group.json"], "no nodes in the files"),
-        (&["group.json", "--with", "broken.json"], r#"broken.json: unreadable: Node "node-1": "eight" is no quantity"#),
-        (&["broken.json"], "\"eight\" is no quantity"),
-        (&["absent.yaml", "--with", "broken.json"], "absent.yaml"),
+    let cases = [
+        ("group.json --with half.json", "half.json:"),
+        ("group.json", "no nodes in the files"),
+        ("group.json --with broken.json", r#"broken.json: unreadable: Node "node-1": "eight" is no quantity"#),
+        ("broken.json", "\"eight\" is no quantity"),
+        ("absent.yaml --with broken.json", "absent.yaml"),
     ];
-    for (arguments, expected) in cases {
-        let output = fit(folder.path(), arguments);
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
-        assert!(errors.contains(expected), "{arguments:?}: {errors}");
-        assert!(output.stdout.is_empty());
+    for (line, expected) in cases {
+        let ran = ran(&folder, &format!("fit {line}"));
+        assert!(ran.code == Some(2) && ran.err.contains(expected) && ran.out.is_empty(), "{line}: {ran:?}");
     }
 }
 
 /// A partly read cluster gives no answer: all three commands name what they cannot read, once, and exit with 2.
 #[test]
 fn what_gives_or_takes_an_unknown_amount_of_room_is_named_by_every_command() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
+    let folder = folder(&[("group.json", &group(8).to_string())]);
     let write = |name: &str, objects: &[&Value]| {
-        let documents: Vec<_> = objects.iter().map(ToString::to_string).collect();
-        fs::write(path.join(name), documents.join("\n---\n")).unwrap();
+        fs::write(folder.path().join(name), file(objects.iter().copied())).unwrap();
     };
-    write("group.json", &[&group(8)]);
     let mut no_quantity = node(1);
     no_quantity["status"]["allocatable"]["cpu"] = json!("many");
     write("node.yaml", &[&node(2), &no_quantity]);
@@ -93,10 +80,9 @@ fn what_gives_or_takes_an_unknown_amount_of_room_is_named_by_every_command() {
     ];
     for (file, expected) in cases {
         for command in ["fit", "plan", "check"] {
-            let output = rolegate(path, command, &["group.json", "--with", file]);
-            let said = [output.stdout, output.stderr].concat();
-            let said = String::from_utf8(said).unwrap();
-            assert_eq!(output.status.code(), Some(2), "{command} {file}: {said}");
+            let Ran { code, out, err } = ran(&folder, &format!("{command} group.json --with {file}"));
+            let said = out + &err;
+            assert_eq!(code, Some(2), "{command} {file}: {said}");
             let lines: Vec<_> = said.lines().filter(|line| line.starts_with(file)).collect();
             assert!(lines.len() == 1 && lines[0].contains(expected), "{command} {file}: {said}");
         }
@@ -105,12 +91,10 @@ fn what_gives_or_takes_an_unknown_amount_of_room_is_named_by_every_command() {
 
 #[test]
 fn the_text_names_batches_domains_and_what_is_short() {
-    let nodes = [node(1), node(11)].map(|node| node.to_string());
-    let folder = folder(&[("group.json", &group(24).to_string()), ("nodes.yaml", &nodes.join("\n---\n"))]);
-    let output = fit(folder.path(), &["group.json", "--with", "nodes.yaml"]);
-    assert_eq!(output.status.code(), Some(1));
+    let Ran { code, out, .. } = on(&group(24), &[node(1), node(11)], "");
+    assert_eq!(code, Some(1));
     assert_eq!(
-        String::from_utf8(output.stdout).unwrap(),
+        out,
         "default/llm, coordination \"p\": 2 of 3 segments fit\n  \
          nvidia.com/gpu by rack\n    \
          rack-0  [++++++++++++++++++++++++++++++]  8 for segment 1, 0 of 8 free\n    \
@@ -132,22 +116,20 @@ fn domains_and_nodes_are_drawn_with_their_room() {
         "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "other" }, "spec": { "nodeName": "node-3", "containers": asks },
     });
     let outside = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": "no-rack" } });
-    let objects = [node(1), cordoned, node(3), node(11), outside, other].map(|object| object.to_string());
-    let folder = folder(&[("group.json", &group(8).to_string()), ("cluster.yaml", &objects.join("\n---\n"))]);
-    let drawn = |arguments: &[&str]| {
-        let output = fit(folder.path(), &[&["group.json", "--with", "cluster.yaml"], arguments].concat());
-        assert_eq!(output.status.code(), Some(0));
-        let text = String::from_utf8(output.stdout).unwrap();
-        text.split_inclusive('\n').filter(|line| line.starts_with("    ")).collect::<String>()
+    let objects = [node(1), cordoned, node(3), node(11), outside, other];
+    let drawn = |more: &str| {
+        let Ran { code, out, .. } = on(&group(8), &objects, more);
+        assert_eq!(code, Some(0));
+        out.split_inclusive('\n').filter(|line| line.starts_with("    ")).collect::<String>()
     };
     // The smallest rack with enough room is chosen.
     assert_eq!(
-        drawn(&[]),
+        drawn(""),
         "    rack-1  [++++++++++++++++++++++++++++++]  8 for segment 1, 0 of 8 free\n    \
          rack-0  [#####xxxxxxxxxx...............]  12 of 24 free, 8 closed\n"
     );
     assert_eq!(
-        drawn(&["-o", "wide"]),
+        drawn("-o wide"),
         "    rack-1     [++++++++++++++++++++++++++++++]  8 for segment 1, 0 of 8 free\n      \
              node-11  [++++++++++++++++++++++++++++++]  8 for segment 1, 0 of 8 free\n    \
          rack-0     [#####xxxxxxxxxx...............]  12 of 24 free, 8 closed\n      \
@@ -159,17 +141,13 @@ fn domains_and_nodes_are_drawn_with_their_room() {
 
 #[test]
 fn many_domains_are_summed_up() {
-    let nodes: Vec<_> = (0..300).map(|number| node(number).to_string()).collect();
-    let folder = folder(&[("group.json", &group(8).to_string()), ("nodes.yaml", &nodes.join("\n---\n"))]);
-    let lines = |arguments: &[&str]| {
-        let output = fit(folder.path(), &[&["group.json", "--with", "nodes.yaml"], arguments].concat());
-        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let shown = lines(&[]);
+    let nodes: Vec<_> = (0..300).map(node).collect();
+    let lines = |more: &str| on(&group(8), &nodes, more).out.lines().map(str::to_owned).collect::<Vec<_>>();
+    let shown = lines("");
     assert_eq!(shown.iter().filter(|line| line.starts_with("    rack-")).count(), 16);
     let more = "    and 14 more domains with 1120 free: `-o wide` has each".to_owned();
     assert!(shown.contains(&more), "{shown:?}");
-    let wide = lines(&["-o", "wide"]);
+    let wide = lines("-o wide");
     assert_eq!(wide.iter().filter(|line| line.starts_with("      node-")).count(), 300);
 }
 
@@ -187,22 +165,16 @@ fn a_cluster_of_thousands_of_nodes_as_kubectl_prints_it_is_read() {
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": nodes });
     let list = serde_json::to_string_pretty(&list).unwrap();
     let folder = folder(&[("group.json", &group(800).to_string()), ("cluster.json", &list)]);
-    let output = fit(folder.path(), &["group.json", "--with", "cluster.json", "-o", "json"]);
-    let answer: Value = serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let answer = ran(folder, "fit group.json --with cluster.json -o json").json();
     assert_eq!(answer.pointer("/groups/0/coordinations/0/fits").unwrap().as_array().unwrap().len(), 100);
 }
 
 /// Two racks of ten nodes with eight devices each: a segment may have at most eighty replicas.
 #[test]
 fn sizes_are_suggested_that_fill_the_racks() {
-    let nodes: Vec<_> = (0..20).map(|number| node(number).to_string()).collect();
-    let folder = folder(&[("group.json", &group(96).to_string()), ("nodes.yaml", &nodes.join("\n---\n"))]);
-    let suggest = |arguments: &[&str]| {
-        let output = fit(folder.path(), &[&["group.json", "--with", "nodes.yaml", "--suggest"], arguments].concat());
-        (output.status.code(), String::from_utf8(output.stdout).unwrap())
-    };
-    let (code, text) = suggest(&[]);
+    let nodes: Vec<_> = (0..20).map(node).collect();
+    let suggest = |more: &str| on(&group(96), &nodes, &format!("--suggest {more}"));
+    let said = suggest("");
     let expected = "\
 default/llm, coordination \"p\": segments in the ratio of 1 prefill
   160 nvidia.com/gpu free in 2 domains of rack
@@ -220,16 +192,12 @@ default/llm, coordination \"p\": segments in the ratio of 1 prefill
   and 54 more sizes: `-o wide` has each
   not tried: 16 other sizes; at most 64 are, first those that divide the replicas evenly
 ";
-    assert_eq!((code, text.as_str()), (Some(0), expected));
-    assert_eq!(suggest(&["-o", "wide"]).1.lines().count(), 64 + 4);
-    let (code, json) = suggest(&["--domain", "kubernetes.io/hostname", "-o", "json"]);
-    let answer: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(
-        (code, answer.pointer("/groups/0/suggestions/0/error")),
-        (Some(2), Some(&json!("no node with the label kubernetes.io/hostname takes its pods")))
-    );
-    let (_, json) = suggest(&["-o", "json"]);
-    let answer: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((said.code, said.out.as_str()), (Some(0), expected));
+    assert_eq!(suggest("-o wide").out.lines().count(), 64 + 4);
+    let said = suggest("--domain kubernetes.io/hostname -o json");
+    let why = json!("no node with the label kubernetes.io/hostname takes its pods");
+    assert_eq!((said.code, said.json().pointer("/groups/0/suggestions/0/error")), (Some(2), Some(&why)));
+    let answer = suggest("-o json").json();
     let first = json!({ "segmentSize": { "prefill": 16 }, "wanted": 6, "even": true, "fits": 10, "unused": 0 });
     assert_eq!(answer.pointer("/groups/0/suggestions/0/sizes/0"), Some(&first));
     assert_eq!(answer.pointer("/groups/0/suggestions/0/untried"), Some(&json!(16)));
@@ -239,13 +207,9 @@ default/llm, coordination \"p\": segments in the ratio of 1 prefill
 fn a_group_of_which_no_domain_holds_a_segment_gets_no_size() {
     let mut large = group(4);
     large["spec"]["roles"][0]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = json!(9);
-    let folder = folder(&[("group.json", &large.to_string()), ("nodes.yaml", &node(1).to_string())]);
-    let output = fit(folder.path(), &["group.json", "--with", "nodes.yaml", "--suggest"]);
-    assert_eq!(output.status.code(), Some(1));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.ends_with("  no domain holds a segment of 1 prefill\n"), "{text}");
-    let alone = fit(folder.path(), &["group.json", "--with", "nodes.yaml", "--domain", "rack"]);
-    assert_eq!(alone.status.code(), Some(2), "a domain is asked for with --suggest only");
+    let Ran { code, out, .. } = on(&large, &[node(1)], "--suggest");
+    assert!(code == Some(1) && out.ends_with("  no domain holds a segment of 1 prefill\n"), "{out}");
+    assert_eq!(on(&large, &[node(1)], "--domain rack").code, Some(2), "a domain is asked for with --suggest only");
 }
 
 /// Segments of two prefills of one device and a decode of eight, in racks.
@@ -262,30 +226,27 @@ fn pairs(segments: u32) -> Value {
 }
 
 fn shape(name: &str, rack: &str, devices: u32) -> Value {
-    let allocatable = json!({ "nvidia.com/gpu": devices.to_string(), "pods": "110" });
-    let metadata = json!({ "name": name, "labels": { "rack": rack } });
-    json!({ "apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": { "allocatable": allocatable } })
+    let room = json!({ "nvidia.com/gpu": devices.to_string(), "pods": "110" });
+    with(build::node(name, &json!({ "rack": rack }), &room), &json!({ "status": { "conditions": null } }))
 }
 
 #[test]
 fn missing_nodes_are_counted_by_shape_and_by_domain() {
-    let all = |objects: &[Value]| objects.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n---\n");
     let shapes = [shape("small-0", "rack-0", 2), shape("large-0", "rack-0", 8), shape("large-1", "rack-1", 8)];
     let only_small = [shape("small", "rack-0", 2)];
     let folder = folder(&[
         ("group.json", &pairs(3).to_string()),
-        ("nodes.json", &all(&[node(1)])),
+        ("nodes.json", &file(&[node(1)])),
         ("none.json", &json!({ "apiVersion": "v1", "kind": "List", "items": [] }).to_string()),
-        ("shapes.yaml", &all(&shapes)),
-        ("small.yaml", &all(&only_small)),
+        ("shapes.yaml", &file(&shapes)),
+        ("small.yaml", &file(&only_small)),
         ("group-as-shape.yaml", &pairs(3).to_string()),
-        ("broken.yaml", &all(&[node(1)]).replace("\"8\"", "\"eight\"")),
+        ("broken.yaml", &file(&[node(1)]).replace("\"8\"", "\"eight\"")),
     ]);
     let lacks = |nodes: &str, shapes: &str| {
-        let output = fit(folder.path(), &["group.json", "--with", nodes, "--provision", shapes]);
-        let text = String::from_utf8(output.stdout).unwrap();
-        let lines = text.lines().filter(|line| line.contains("lacks") || line.contains("no number"));
-        (output.status.code(), lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>())
+        let Ran { code, out, .. } = ran(&folder, &format!("fit group.json --with {nodes} --provision {shapes}"));
+        let lines = out.lines().filter(|line| line.contains("lacks") || line.contains("no number"));
+        (code, lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>())
     };
     // One node is there with room for the decode of the first segment.
     let expected = ["segment 1 lacks 1 × small-0 in rack-0", "segment 2 lacks 1 × large-0 and 1 × small-0 in rack-0"];
@@ -297,14 +258,11 @@ fn missing_nodes_are_counted_by_shape_and_by_domain() {
     // No number of small nodes takes a decode: what comes after it is not looked at.
     let (_, lines) = lacks("none.json", "small.yaml");
     assert_eq!(lines, ["segment 1 fits with no number of the new nodes"]);
-    let output =
-        fit(folder.path(), &["group.json", "--with", "nodes.json", "--provision", "shapes.yaml", "-o", "json"]);
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let answer = ran(&folder, "fit group.json --with nodes.json --provision shapes.yaml -o json").json();
     let first = json!({ "index": 0, "domain": "rack-0", "nodes": { "small-0": 1 } });
     assert_eq!(answer.pointer("/groups/0/coordinations/0/missing/0"), Some(&first));
     for (file, expected) in [("group-as-shape.yaml", "is no Node"), ("broken.yaml", "\"eight\" is no quantity")] {
-        let output = fit(folder.path(), &["group.json", "--with", "nodes.json", "--provision", file]);
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(2) && errors.contains(expected), "{file}: {errors}");
+        let ran = ran(&folder, &format!("fit group.json --with nodes.json --provision {file}"));
+        assert!(ran.code == Some(2) && ran.err.contains(expected), "{file}: {ran:?}");
     }
 }

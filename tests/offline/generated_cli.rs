@@ -166,15 +166,8 @@ fn every_example_is_a_command_line() {
 }
 
 fn node(number: u32) -> serde_json::Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": { "name": format!("node-{number}"), "labels": { "example.com/rack": format!("rack-{}", number / 3) } },
-        "status": {
-            "allocatable": { "pods": "110", "cpu": "4" },
-            "conditions": [{ "type": "Ready", "status": "True" }],
-        },
-    })
+    let labels = json!({ "example.com/rack": format!("rack-{}", number / 3) });
+    crate::build::node(&format!("node-{number}"), &labels, &json!({ "pods": "110", "cpu": "4" }))
 }
 
 /// Runs the examples that need no cluster in a shell, in a folder with the files that they name.

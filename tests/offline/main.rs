@@ -8,6 +8,8 @@
     reason = "a test fails by panic"
 )]
 
+#[path = "../common/build.rs"]
+mod build;
 #[path = "../golden/mod.rs"]
 mod golden;
 #[path = "../markdown/mod.rs"]

@@ -1,11 +1,8 @@
 //! Modes and weights of rules, without a cluster.
 
-use std::path::Path;
-use std::process::{Command, Output};
-
 use serde_json::Value;
 
-use crate::answers::folder;
+use crate::answers::{folder, ran, ran_with};
 
 /// A group with a partial segment, which is a warning, and two sizes of one role, which is an error.
 const WRONG: &str = "\
@@ -19,25 +16,16 @@ spec:
     - {strategy: {segmentPlacement: {segmentSize: {prefill: 3}}}}
 ";
 
-fn rolegate(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rolegate")).args(arguments).current_dir(folder).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
 /// Returns exit code, errors and warnings of `check`, by rule.
 fn check(files: &[(&str, &str)], arguments: &[&str]) -> (i32, Vec<String>, Vec<String>) {
-    let folder = folder(files);
-    let output = rolegate(folder.path(), &[&["check", "-o", "json", "."], arguments].concat());
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ran = ran_with(folder(files), "check -o json .", arguments);
+    let found = ran.json();
     let rules = |list: &str| {
         let objects = found["objects"].as_array().unwrap().iter();
         let found = objects.flat_map(|object| object[list].as_array().unwrap());
         found.map(|one| one["rule"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    (output.status.code().unwrap(), rules("violations"), rules("warnings"))
+    (ran.code.unwrap(), rules("violations"), rules("warnings"))
 }
 
 fn all(rules: &[&str]) -> Vec<String> {
@@ -81,50 +69,41 @@ fn what_is_no_rule_or_cannot_be_off_ends_it_at_the_start() {
         ("segment-ratio=maybe", "must be ID=deny, ID=warn or ID=off"),
     ] {
         for command in ["serve", "check", "manifests"] {
-            let output = rolegate(folder.path(), &[command, "--rule", rule]);
-            let error = text(&output.stderr);
-            assert!(output.status.code() == Some(2) && error.contains(says), "{command} {rule}: {error}");
+            let ran = ran(&folder, &format!("{command} --rule {rule}"));
+            assert!(ran.code == Some(2) && ran.err.contains(says), "{command} {rule}: {ran:?}");
         }
     }
-    let twice = ["manifests", "--rule", "segment-ratio=off", "--rule", "segment-ratio=warn"];
-    let output = rolegate(folder.path(), &twice);
-    assert!(!output.status.success() && text(&output.stderr).contains("is set twice"), "{output:?}");
+    let twice = ran(&folder, "manifests --rule segment-ratio=off --rule segment-ratio=warn");
+    assert!(twice.code != Some(0) && twice.err.contains("is set twice"), "{twice:?}");
 }
 
 #[test]
 fn what_has_no_effect_says_so() {
     let folder = folder(&[("a.yaml", WRONG)]);
-    let output = rolegate(folder.path(), &["check", "a.yaml", "--mode=warn", "--rule=segment-remainder=deny"]);
-    let said = text(&output.stderr);
+    let said = ran(folder, "check a.yaml --mode=warn --rule=segment-remainder=deny").err;
     assert!(said.contains("deny of --rule has an effect only where a namespace's label says enforce"), "{said}");
 }
 
 #[test]
 fn webhooks_of_who_only_observes_fail_open_and_a_selector_leaves_us_out_all_the_same() {
-    let folder = folder(&[]);
     let print = |arguments: &[&str]| {
-        let output = rolegate(folder.path(), &[&["manifests", "--part", "webhooks"], arguments].concat());
-        let yaml: Vec<Value> = serde_saphyr::from_multiple(&text(&output.stdout)).unwrap();
+        let printed = ran_with(".", "manifests --part webhooks", arguments).out;
+        let yaml: Vec<Value> = serde_saphyr::from_multiple(&printed).unwrap();
         yaml.into_iter().flat_map(|one| one["webhooks"].as_array().unwrap().clone()).collect::<Vec<_>>()
     };
     for (mode, policy) in [("enforce", "Fail"), ("warn", "Fail"), ("observe", "Ignore")] {
         assert!(print(&["--mode", mode]).iter().all(|webhook| webhook["failurePolicy"] == policy), "{mode}");
     }
     for webhook in print(&["--namespace-selector", "team in (a, b),!legacy"]) {
-        let all: Vec<_> = webhook["namespaceSelector"]["matchExpressions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|one| {
-                format!("{} {} {}", one["key"].as_str().unwrap(), one["operator"].as_str().unwrap(), one["values"])
-            })
-            .collect();
+        let expressions = webhook["namespaceSelector"]["matchExpressions"].as_array().unwrap().iter();
+        let word = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();
+        let all = expressions.map(|one| format!("{} {} {}", word(one, "key"), word(one, "operator"), one["values"]));
         let wanted = [
             "kubernetes.io/metadata.name NotIn [\"kube-system\",\"rolegate-system\"]",
             "rolegate.dev/ignore DoesNotExist null",
             "team In [\"a\",\"b\"]",
             "legacy DoesNotExist null",
         ];
-        assert_eq!(all, wanted);
+        assert_eq!(all.collect::<Vec<_>>(), wanted);
     }
 }

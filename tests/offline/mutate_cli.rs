@@ -1,17 +1,8 @@
 //! `rolegate mutate`, as users run it: its formats, and messages about unreadable input.
 
-use std::io::Write as _;
-use std::process::{Command, Output, Stdio};
-
 use serde_json::{Value, json};
 
-fn rolegate(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_rolegate")).args(args).output().expect("rolegate runs")
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("output is text")
-}
+use crate::answers::{fed, ran, ran_with};
 
 const POD: &str = "
 apiVersion: v1
@@ -24,34 +15,25 @@ spec:
   containers: [{name: main, image: x, unknown: {z: 1, a: 2}}]
 ";
 
-fn with_input(args: &[&str], input: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_rolegate"));
-    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("rolegate runs");
-    child.stdin.take().expect("it has an input").write_all(input.as_bytes()).expect("it reads");
-    child.wait_with_output().expect("it ends")
-}
-
 #[test]
 fn yaml_is_the_default_away_from_a_terminal() {
-    let output = with_input(&["mutate", "-"], POD);
-    assert_eq!(output.status.code(), Some(0));
-    let found: Value = serde_saphyr::from_str(&text(&output.stdout)).expect("output is YAML");
+    let output = fed("mutate -", POD);
+    assert_eq!(output.code, Some(0));
+    let found: Value = serde_saphyr::from_str(&output.out).expect("output is YAML");
     let mut expected: Value = serde_saphyr::from_str(POD).expect("it is YAML");
     expected["metadata"]["annotations"] = json!({ "rolegate.dev/born-as": "pd/prefill", "rolegate.dev/held-by": "pd" });
     expected["spec"]["schedulingGates"] = json!([{ "name": "rolegate.dev/hold" }]);
     assert_eq!(found, expected);
-    let two = with_input(&["mutate", "-", "-o", "yaml"], &format!("{POD}---{POD}"));
-    assert_eq!(text(&two.stdout).matches("---\n").count(), 1);
+    let two = fed("mutate - -o yaml", &format!("{POD}---{POD}"));
+    assert_eq!(two.out.matches("---\n").count(), 1);
 }
 
 #[test]
 fn json_is_a_list_and_a_patch_says_whose_it_is() {
-    let list: Value = serde_json::from_slice(&with_input(&["mutate", "-", "-o", "json"], POD).stdout).expect("JSON");
+    let list = fed("mutate - -o json", POD).json();
     assert_eq!((&list["apiVersion"], &list["kind"]), (&json!("v1"), &json!("List")));
     assert_eq!(list["items"].as_array().map(Vec::len), Some(1));
-    let patches = with_input(&["mutate", "-", "-o", "patch"], POD).stdout;
-    let patches: Value = serde_json::from_slice(&patches).expect("JSON");
+    let patches = fed("mutate - -o patch", POD).json();
     let object = &patches["objects"][0];
     assert_eq!(object["patch"][0]["op"], "add");
     let keys: Vec<_> = object.as_object().expect("an object").keys().collect();
@@ -61,13 +43,13 @@ fn json_is_a_list_and_a_patch_says_whose_it_is() {
 
 #[test]
 fn a_diff_shows_what_is_added_in_colour_if_asked() {
-    let plain = text(&with_input(&["mutate", "-", "-o", "diff"], POD).stdout);
+    let plain = fed("mutate - -o diff", POD).out;
     assert!(plain.starts_with("Pod ns/p-0\n"), "{plain}");
     assert!(plain.contains("+   schedulingGates:\n+   - name: rolegate.dev/hold\n"), "{plain}");
     assert!(!plain.contains('\u{1b}'), "{plain}");
-    let coloured = text(&with_input(&["mutate", "-", "-o", "diff", "--color", "always"], POD).stdout);
+    let coloured = fed("mutate - -o diff --color always", POD).out;
     assert!(coloured.contains("\u{1b}[32m+   schedulingGates:\u{1b}[0m"), "{coloured}");
-    let nothing = text(&with_input(&["mutate", "-", "-o", "diff"], &POD.replace("rolegate.dev", "x")).stdout);
+    let nothing = fed("mutate - -o diff", &POD.replace("rolegate.dev", "x")).out;
     assert_eq!(nothing, "1 of 1 objects do not change\n");
 }
 
@@ -86,37 +68,29 @@ fn the_segment_of_a_pod_stands_under_another_label_as_well_and_a_role_that_is_un
         "labels: {",
         "ownerReferences: [{apiVersion: apps/v1, kind: StatefulSet, name: p, uid: u, controller: true}]\n  labels: {",
     );
-    let mutated = |pod: &str, args: &[&str]| {
-        let output = with_input(&[&["mutate", "-", "-o", "json"], args].concat(), &format!("{GROUP}---{pod}"));
-        let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let mutated = |pod: &str, more: &str| {
+        let list = fed(&format!("mutate - -o json {more}"), &format!("{GROUP}---{pod}")).json();
         list["items"].as_array().expect("a list").iter().find(|item| item["kind"] == "Pod").expect("a pod").clone()
     };
-    let labels = mutated(&pod, &["--segment-label", "example.com/segment"])["metadata"]["labels"].clone();
+    let labels = mutated(&pod, "--segment-label example.com/segment")["metadata"]["labels"].clone();
     assert_eq!((&labels["rolegate.dev/segment"], &labels["example.com/segment"]), (&json!("1"), &json!("1")));
-    assert_eq!(mutated(&pod, &[])["metadata"]["labels"]["example.com/segment"], Value::Null);
-    let output = with_input(&["mutate", "-", "--segment-label", "no label"], &pod);
-    assert!(output.status.code() == Some(2) && text(&output.stderr).contains("--segment-label"), "{output:?}");
+    assert_eq!(mutated(&pod, "")["metadata"]["labels"]["example.com/segment"], Value::Null);
+    let output = ran_with(".", "mutate - --segment-label", &["no label"]);
+    assert!(output.code == Some(2) && output.err.contains("--segment-label"), "{output:?}");
     let stranger = pod.replace("role: prefill", "role: other");
-    let gates = |args: &[&str]| mutated(&stranger, args)["spec"]["schedulingGates"].clone();
-    assert_eq!(gates(&[]), json!([{ "name": "rolegate.dev/hold" }]));
-    assert_eq!(gates(&["--unknown-role=pass"]), Value::Null);
+    let gates = |more: &str| mutated(&stranger, more)["spec"]["schedulingGates"].clone();
+    assert_eq!(gates(""), json!([{ "name": "rolegate.dev/hold" }]));
+    assert_eq!(gates("--unknown-role=pass"), Value::Null);
 }
 
 #[test]
 fn what_cannot_be_read_ends_with_2_and_the_rest_is_shown() {
-    assert_eq!(rolegate(&["mutate", "/nowhere.yaml"]).status.code(), Some(2));
-    assert_eq!(rolegate(&["mutate"]).status.code(), Some(2));
-    let broken = with_input(&["mutate", "-", "-o", "json"], &format!("{POD}---\na: [\n"));
-    assert_eq!(broken.status.code(), Some(2));
-    assert!(text(&broken.stderr).starts_with("-:"), "{}", text(&broken.stderr));
-    let shapeless = with_input(
-        &["mutate", "-", "-o", "patch"],
-        &format!("{POD}---\n{}", POD.replace("[{name: main", "[7, {name: main")),
-    );
-    assert_eq!(shapeless.status.code(), Some(2));
-    let (stdout, stderr) = (text(&shapeless.stdout), text(&shapeless.stderr));
-    assert!(stderr.contains("spec.containers[0]"), "{stderr}");
-    assert_eq!(stdout.matches("\"kind\": \"Pod\"").count(), 1, "{stdout}");
+    assert_eq!(["mutate /nowhere.yaml", "mutate"].map(|line| ran(".", line).code), [Some(2); 2]);
+    let broken = fed("mutate - -o json", &format!("{POD}---\na: [\n"));
+    assert!(broken.code == Some(2) && broken.err.starts_with("-:"), "{broken:?}");
+    let shapeless = fed("mutate - -o patch", &format!("{POD}---\n{}", POD.replace("[{name: main", "[7, {name: main")));
+    assert!(shapeless.code == Some(2) && shapeless.err.contains("spec.containers[0]"), "{shapeless:?}");
+    assert_eq!(shapeless.out.matches("\"kind\": \"Pod\"").count(), 1, "{shapeless:?}");
 }
 
 #[test]
@@ -128,11 +102,9 @@ kind: RoleBasedGroup
 metadata: {name: pd, namespace: ns}
 spec: {roles: [{name: decode}]}
 ";
-    let output = with_input(&["mutate", "-", "-o", "patch"], &format!("{pods}---{group}"));
-    let stderr = text(&output.stderr);
+    let output = fed("mutate - -o patch", &format!("{pods}---{group}"));
     let expected = "warning: Pod ns/p-0 and 1 more: role \"prefill\" is not in group \"pd\": the pod is held until the group has it\n";
-    assert_eq!(stderr, expected);
-    assert_eq!(output.status.code(), Some(0));
+    assert_eq!((&*output.err, output.code), (expected, Some(0)));
 }
 
 #[test]
@@ -140,21 +112,19 @@ fn more_pods_than_any_cluster_has_are_not_made() {
     let set = |replicas: &str| {
         format!("apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: s}}\nspec: {{replicas: {replicas}}}\n")
     };
-    let output = with_input(&["mutate", "-", "-o", "json"], &format!("{POD}---\n{}", set("4000000000")));
-    assert_eq!(output.status.code(), Some(2));
+    let output = fed("mutate - -o json", &format!("{POD}---\n{}", set("4000000000")));
     let expected =
         "-:11:1: unreadable: StatefulSet \"s\": spec.replicas: it makes 4000000000 pods, and there is room for 99999\n";
-    assert_eq!(text(&output.stderr), expected);
-    let list: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(list["items"].as_array().map(Vec::len), Some(1), "the rest is shown");
+    assert_eq!((&*output.err, output.code), (expected, Some(2)));
+    assert_eq!(output.json()["items"].as_array().map(Vec::len), Some(1), "the rest is shown");
     let group = "
 apiVersion: leaderworkerset.x-k8s.io/v1
 kind: LeaderWorkerSet
 metadata: {name: l}
 spec: {replicas: 2000, leaderWorkerTemplate: {size: 4000000000}}
 ";
-    let output = with_input(&["mutate", "-"], group);
-    assert!(text(&output.stderr).contains("spec.leaderWorkerTemplate.size: it makes 8000000000000 pods"), "{output:?}");
+    let output = fed("mutate -", group);
+    assert!(output.err.contains("spec.leaderWorkerTemplate.size: it makes 8000000000000 pods"), "{output:?}");
     let cliques = "
 apiVersion: grove.io/v1alpha1
 kind: PodCliqueSet
@@ -165,7 +135,7 @@ spec:
     cliques: [{name: a, spec: {replicas: 2}}, {name: b, spec: {replicas: 2000000}}]
     podCliqueScalingGroups: [{name: s, replicas: 1000, cliqueNames: [b]}]
 ";
-    let output = with_input(&["mutate", "-"], cliques);
+    let output = fed("mutate -", cliques);
     let expected = "spec.template.cliques[1].spec.replicas: it makes 6000000006 pods";
-    assert!(text(&output.stderr).contains(expected), "{output:?}");
+    assert!(output.err.contains(expected), "{output:?}");
 }

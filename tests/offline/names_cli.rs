@@ -1,11 +1,10 @@
 //! Options with names of objects: a name that no object can have is refused before anything is done with it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use rolegate::cli::command;
 
-use crate::answers::rolegate;
+use crate::answers::{Ran, ran, ran_with};
 
 /// Options whose values are names of objects, or of a domain.
 const NAMES: &[&str] = &["namespace", "namespaces", "try-in", "name", "group", "cluster-domain"];
@@ -21,15 +20,11 @@ fn a_name_that_no_object_can_have_is_refused_with_its_flag() {
             }
             flags.insert(flag.to_owned());
             for wrong in ["A b", "", "a/b", "a..b", "-a"] {
-                let output = rolegate(Path::new("."), command.get_name(), &[&format!("--{flag}={wrong}")]);
-                let told = String::from_utf8_lossy(&output.stderr).into_owned();
-                assert_eq!(output.status.code(), Some(2), "{} --{flag}={wrong}: {told}", command.get_name());
-                assert!(
-                    told.contains(&format!("'--{flag} <")) && told.contains("must consist of lower case alphanumeric"),
-                    "{} --{flag}={wrong}: {told}",
-                    command.get_name()
-                );
-                assert!(output.stdout.is_empty(), "{} --{flag}={wrong} prints", command.get_name());
+                let Ran { code, out, err } = ran_with(".", command.get_name(), &[&format!("--{flag}={wrong}")]);
+                assert_eq!((code, &*out), (Some(2), ""), "{} --{flag}={wrong}: {err}", command.get_name());
+                let is_told = err.contains(&format!("'--{flag} <"));
+                let is_why = err.contains("must consist of lower case alphanumeric");
+                assert!(is_told && is_why, "{} --{flag}={wrong}: {err}", command.get_name());
             }
         }
     }
@@ -38,14 +33,10 @@ fn a_name_that_no_object_can_have_is_refused_with_its_flag() {
 
 #[test]
 fn a_namespace_is_one_label_and_a_domain_has_several() {
-    let told = |arguments: &[&str]| {
-        let output = rolegate(Path::new("."), "manifests", arguments);
-        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
-    };
-    let (code, error) = told(&["--namespace", "a.b"]);
-    assert!(code == Some(2) && error.contains("RFC 1123 label"), "{error}");
-    assert_eq!(told(&["--namespaces", "team-a,team-b", "--part", "webhooks"]), (Some(0), String::new()));
-    let output = rolegate(Path::new("."), "mutate", &["--cluster-domain", "cluster.example.com", "absent.yaml"]);
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    let Ran { code, err, .. } = ran(".", "manifests --namespace a.b");
+    assert!(code == Some(2) && err.contains("RFC 1123 label"), "{err}");
+    let Ran { code, err, .. } = ran(".", "manifests --namespaces team-a,team-b --part webhooks");
+    assert_eq!((code, &*err), (Some(0), ""));
+    let error = ran(".", "mutate --cluster-domain cluster.example.com absent.yaml").err;
     assert!(error.contains("absent.yaml") && !error.contains("cluster-domain"), "{error}");
 }

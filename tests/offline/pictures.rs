@@ -1,13 +1,11 @@
 //! The drawings of `rolegate plan`: the chart and the picture.
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 
 use roxmltree::{Document, Node};
 use serde_json::Value;
 
-use crate::answers::{folder, rolegate};
+use crate::answers::{Ran, folder, ran};
 
 /// Returns a group of two roles and a router, released in batches of 2 and 1.
 fn group(name: &str, batches: u32) -> String {
@@ -22,13 +20,10 @@ fn group(name: &str, batches: u32) -> String {
     )
 }
 
-fn plan(folder: &Path, arguments: &[&str]) -> (i32, String) {
-    let output = rolegate(folder, "plan", arguments);
-    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
-}
-
-fn with_group(text: &str) -> tempfile::TempDir {
-    folder(&[("group.yaml", text)])
+/// Returns code and output of `plan` in this format.
+fn plan(group: &str, format: &str) -> (i32, String) {
+    let ran = ran(folder(&[("group.yaml", group)]), &format!("plan group.yaml -o {format}"));
+    (ran.code.unwrap(), ran.out)
 }
 
 /// Returns the text of all elements with this name.
@@ -39,8 +34,7 @@ fn texts(of: Node<'_, '_>, name: &str) -> Vec<String> {
 
 #[test]
 fn a_picture_says_in_words_and_shapes_what_is_released() {
-    let folder = with_group(&group("llm", 4));
-    let (code, svg) = plan(folder.path(), &["group.yaml", "-o", "svg"]);
+    let (code, svg) = plan(&group("llm", 4), "svg");
     assert_eq!(code, 0);
     let document = Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
     let root = document.root_element();
@@ -76,8 +70,7 @@ fn a_picture_says_in_words_and_shapes_what_is_released() {
 
 #[test]
 fn a_picture_of_thousands_of_releases_is_small_and_says_what_a_column_is() {
-    let folder = with_group(&group("llm", 3_000));
-    let (code, svg) = plan(folder.path(), &["group.yaml", "-o", "svg"]);
+    let (code, svg) = plan(&group("llm", 3_000), "svg");
     assert_eq!(code, 0);
     assert!(svg.len() < 40_000, "{} bytes", svg.len());
     let document = Document::parse(&svg).unwrap();
@@ -91,8 +84,7 @@ fn a_picture_of_thousands_of_releases_is_small_and_says_what_a_column_is() {
 #[test]
 fn names_that_are_markup_are_text() {
     let name = "</text><script>alert(1)</script>&\u{1}\"'";
-    let folder = with_group(&group("llm", 1).replace("\"llm\"", &serde_json::to_string(name).unwrap()));
-    let (_, svg) = plan(folder.path(), &["group.yaml", "-o", "svg"]);
+    let (_, svg) = plan(&group("llm", 1).replace("\"llm\"", &serde_json::to_string(name).unwrap()), "svg");
     let document = Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
     let title = &texts(document.root_element(), "title")[0];
     assert_eq!(title, "Releases of RoleBasedGroup prod/</text><script>alert(1)</script>&\u{fffd}\"'");
@@ -101,21 +93,20 @@ fn names_that_are_markup_are_text() {
 
 #[test]
 fn what_cannot_be_read_has_no_picture() {
-    let folder = with_group("roles: [");
-    assert_eq!(plan(folder.path(), &["group.yaml", "-o", "svg"]), (2, String::new()));
+    assert_eq!(plan("roles: [", "svg"), (2, String::new()));
 }
 
 #[test]
 fn what_is_refused_or_stands_still_is_drawn_as_far_as_it_goes() {
     let refused = group("refused", 2).replace("decode: 1", "decode: 0");
-    let folder = with_group(&format!("{refused}---\n{}", group("llm", 2)));
-    let (code, svg) = plan(folder.path(), &["group.yaml", "-o", "svg"]);
+    let both = format!("{refused}---\n{}", group("llm", 2));
+    let (code, svg) = plan(&both, "svg");
     assert_eq!(code, 1);
     let document = Document::parse(&svg).unwrap();
     let shown = texts(document.root_element(), "text");
     assert!(shown.iter().any(|text| text == "refused, 1 error"), "{shown:?}");
     assert!(shown.iter().any(|text| text.contains("must be greater than or equal to 1")), "{shown:?}");
-    let (_, chart) = plan(folder.path(), &["group.yaml", "-o", "chart"]);
+    let (_, chart) = plan(&both, "chart");
     assert!(chart.starts_with("RoleBasedGroup prod/refused: refused, 1 error\n  error: spec."), "{chart}");
 }
 
@@ -124,8 +115,8 @@ fn a_picture_says_where_batches_go_when_there_are_nodes() {
     let node = r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"example.com/rack": "rack-7"}},
         "status": {"allocatable": {"pods": "9", "cpu": "9"}, "conditions": [{"type": "Ready", "status": "True"}]}}"#;
     let folder = folder(&[("group.yaml", include_str!("../../examples/racks.yaml")), ("node.json", node)]);
-    let (code, svg) = plan(folder.path(), &["group.yaml", "--with", "node.json", "-o", "svg"]);
-    assert_eq!(code, 0);
+    let Ran { code, out: svg, .. } = ran(folder, "plan group.yaml --with node.json -o svg");
+    assert_eq!(code, Some(0));
     let shown = texts(Document::parse(&svg).unwrap().root_element(), "text");
     let place = "segment 1 (4 prefill and 2 decode): rack-7 (n × 6)";
     assert!(shown.iter().any(|text| text == place), "{shown:?}");
@@ -133,8 +124,7 @@ fn a_picture_says_where_batches_go_when_there_are_nodes() {
 
 #[test]
 fn a_chart_shows_a_column_for_each_release() {
-    let folder = with_group(&group("llm", 4));
-    let (code, chart) = plan(folder.path(), &["group.yaml", "-o", "chart"]);
+    let (code, chart) = plan(&group("llm", 4), "chart");
     assert_eq!(code, 0);
     let mut expected = "RoleBasedGroup prod/llm: admitted, complete after 4 releases\n".to_owned();
     for (role, replicas) in [("prefill", 8), ("decode", 4)] {
@@ -150,35 +140,28 @@ fn a_chart_shows_a_column_for_each_release() {
 
 #[test]
 fn a_chart_or_picture_is_of_a_whole_run() {
-    let folder = with_group(&group("llm", 4));
-    fs::write(folder.path().join("state.yaml"), "roles: {}").unwrap();
-    for output in ["chart", "svg"] {
-        let output = rolegate(folder.path(), "plan", &["group.yaml", "--state", "state.yaml", "-o", output]);
-        let errors = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{errors}");
-        assert!(errors.contains("a chart or a picture shows a whole run: not with --state"), "{errors}");
+    let folder = folder(&[("group.yaml", &group("llm", 4)), ("state.yaml", "roles: {}")]);
+    for format in ["chart", "svg"] {
+        let ran = ran(&folder, &format!("plan group.yaml --state state.yaml -o {format}"));
+        let why = "a chart or a picture shows a whole run: not with --state";
+        assert!(ran.code == Some(2) && ran.err.contains(why), "{ran:?}");
     }
 }
 
 #[test]
 fn wide_adds_the_shares_of_the_roles() {
-    let folder = with_group(&group("llm", 4));
-    let (_, wide) = plan(folder.path(), &["group.yaml", "-o", "wide"]);
+    let (_, wide) = plan(&group("llm", 4), "wide");
     assert!(wide.contains("  RELEASE  PREFILL  DECODE  REPLICAS  PREFILL SHARE  DECODE SHARE\n"), "{wide}");
     assert!(wide.contains("  3        4-5      2       9/12      75 %           75 %\n"), "{wide}");
 }
 
 #[test]
 fn yaml_has_the_data_of_json() {
-    let folder = with_group(&group("llm", 2));
     let nodes =
         r#"{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"allocatable": {"pods": "9"}}}"#;
-    fs::write(folder.path().join("node.json"), nodes).unwrap();
+    let folder = folder(&[("group.yaml", &group("llm", 2)), ("node.json", nodes)]);
     for command in ["plan", "fit"] {
-        let print = |format: &str| {
-            let output = rolegate(folder.path(), command, &["group.yaml", "--with", "node.json", "-o", format]);
-            String::from_utf8(output.stdout).unwrap()
-        };
+        let print = |format: &str| ran(&folder, &format!("{command} group.yaml --with node.json -o {format}")).out;
         let json: Value = serde_json::from_str(&print("json")).unwrap();
         let yaml: Value = serde_saphyr::from_str(&print("yaml")).unwrap();
         assert!(json["groups"][0]["name"] == "llm" && yaml == json, "{command}: {yaml}\n{json}");

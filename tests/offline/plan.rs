@@ -1,13 +1,6 @@
 //! `rolegate plan`, as users run it: its text, and messages about unreadable input.
 
-use std::path::Path;
-use std::process::Output;
-
-use crate::answers::{folder, rolegate};
-
-fn plan(folder: &Path, arguments: &[&str]) -> Output {
-    rolegate(folder, "plan", arguments)
-}
+use crate::answers::{folder, ran};
 
 const GROUP: &str = "\
 apiVersion: workloads.x-k8s.io/v1alpha1
@@ -20,9 +13,7 @@ spec:
 
 #[test]
 fn people_read_which_replicas_go_in_which_release() {
-    let folder = folder(&[("group.yaml", GROUP)]);
-    let output = plan(folder.path(), &["group.yaml"]);
-    assert_eq!(output.status.code(), Some(0));
+    let ran = ran(folder(&[("group.yaml", GROUP)]), "plan group.yaml");
     let expected = "\
 RoleBasedGroup prod/llm: admitted, complete after 2 releases
   coordination \"pd\": segments of 1 decode and 2 prefill, OrderedReady; each pod is created with the gate rolegate.dev/hold
@@ -34,7 +25,7 @@ RoleBasedGroup prod/llm: admitted, complete after 2 releases
   MinimumSegmentsAvailable  True    AllSegmentsReady  2/2 segments ready (6/6 pods)
   Progressing               True    Complete
 ";
-    assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
+    assert_eq!((ran.code, &*ran.out), (Some(0), expected));
 }
 
 #[test]
@@ -43,19 +34,13 @@ fn a_misspelt_field_is_said_with_what_was_meant_and_refused_where_that_is_asked(
     let folder = folder(&[("group.yaml", &misspelt)]);
     let field = "spec.coordination[0].strategy.segmentPlacement.progresion";
     let why = "no such field: it has no effect; did you mean \"progression\"? [unknown-field]";
-    let output = plan(folder.path(), &["group.yaml"]);
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains(&format!("\n  warning: {field}: {why}\n")), "{text}");
-    let output = plan(folder.path(), &["group.yaml", "-o", "json"]);
-    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(answer["groups"][0]["warnings"][0]["field"], field);
-    let output = plan(folder.path(), &["group.yaml", "--strict"]);
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(output.status.code(), Some(1), "{text}");
-    assert!(
-        text.contains(&format!("\n  error: {field}: Invalid value: {why}\n")) && !text.contains("RELEASE"),
-        "{text}"
-    );
+    let warned = ran(&folder, "plan group.yaml");
+    let is_said = warned.out.contains(&format!("\n  warning: {field}: {why}\n"));
+    assert!(warned.code == Some(0) && is_said, "{warned:?}");
+    assert_eq!(ran(&folder, "plan group.yaml -o json").json()["groups"][0]["warnings"][0]["field"], field);
+    let refused = ran(&folder, "plan group.yaml --strict");
+    let is_said = refused.out.contains(&format!("\n  error: {field}: Invalid value: {why}\n"));
+    assert!(refused.code == Some(1) && is_said && !refused.out.contains("RELEASE"), "{refused:?}");
 }
 
 #[test]
@@ -67,20 +52,18 @@ fn what_cannot_be_read_is_said_and_ends_with_2() {
         ("service.yaml", "{apiVersion: v1, kind: Service, metadata: {name: x}}"),
         ("huge.yaml", &GROUP.replace("replicas: 4", "replicas: 2147483647")),
     ]);
-    let cases: &[(&[&str], &str)] = &[
-        (&["absent.yaml"], "absent.yaml: unreadable: "),
-        (&["group.yaml", "--with", "absent.yaml"], "absent.yaml: unreadable: "),
-        (&["group.yaml", "--state", "absent.yaml"], "absent.yaml: unreadable: "),
-        (&["group.yaml", "--state", "typo.yaml"], "typo.yaml: unreadable: roles.prefill.redy: no such field"),
-        (&["group.yaml", "--state", "role.yaml"], "role.yaml: unreadable: roles.prefil: no group has this role"),
-        (&["service.yaml"], "rolegate: no RoleBasedGroup and no RoleCoordination in the files"),
-        (&["huge.yaml", "-o", "json"], ""),
+    let cases = [
+        ("absent.yaml", "absent.yaml: unreadable: "),
+        ("group.yaml --with absent.yaml", "absent.yaml: unreadable: "),
+        ("group.yaml --state absent.yaml", "absent.yaml: unreadable: "),
+        ("group.yaml --state typo.yaml", "typo.yaml: unreadable: roles.prefill.redy: no such field"),
+        ("group.yaml --state role.yaml", "role.yaml: unreadable: roles.prefil: no group has this role"),
+        ("service.yaml", "rolegate: no RoleBasedGroup and no RoleCoordination in the files"),
+        ("huge.yaml -o json", ""),
     ];
-    for (arguments, message) in cases {
-        let output = plan(folder.path(), arguments);
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
-        assert!(errors.starts_with(message), "{arguments:?}: {errors}");
+    for (line, message) in cases {
+        let ran = ran(&folder, &format!("plan {line}"));
+        assert!(ran.code == Some(2) && ran.err.starts_with(message), "{line}: {ran:?}");
     }
 }
 
@@ -99,8 +82,11 @@ kind: Node
 metadata: {name: a}
 status: {allocatable: {cpu: 5, pods: 9}, conditions: [{type: Ready, status: 'True'}]}
 ";
-    let folder = folder(&[("group.yaml", &group), ("nodes.yaml", nodes)]);
-    let output = plan(folder.path(), &["group.yaml", "--with", "nodes.yaml"]);
+    let plan = |group: &str| {
+        let folder = folder(&[("group.yaml", group), ("nodes.yaml", nodes)]);
+        ran(folder, "plan group.yaml --with nodes.yaml")
+    };
+    let whole = plan(&group);
     let expected = "\
 RoleBasedGroup prod/llm: admitted, not complete after 1 release
   coordination \"pd\": segments of 1 decode and 2 prefill, OrderedReady; each pod is created with the gate rolegate.dev/hold
@@ -115,11 +101,8 @@ RoleBasedGroup prod/llm: admitted, not complete after 1 release
     segment 1 (2 prefill and 1 decode): a × 3
     segment 2 (2 prefill and 1 decode): segment 2 does not fit: there is room for 2 of 3 pods, short of 1 cpu
 ";
-    assert_eq!((output.status.code(), &*String::from_utf8_lossy(&output.stdout)), (Some(1), expected));
-    let plain = group.replace(", whole: true", "");
-    let folder = crate::answers::folder(&[("group.yaml", &plain), ("nodes.yaml", nodes)]);
-    let output = plan(folder.path(), &["group.yaml", "--with", "nodes.yaml"]);
-    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!((whole.code, &*whole.out), (Some(1), expected));
+    let text = plan(&group.replace(", whole: true", "")).out;
     assert!(text.contains("not complete after 2 releases") && text.contains("5/6 pods ready"), "{text}");
     assert!(text.contains("what fits of it goes, unless `whole: true` keeps it back"), "{text}");
 }

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 use std::time::Instant;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::answers::{folder, rolegate};
+use crate::answers::{Ran, folder, ran_with};
 
 const HEAD: &str = "apiVersion: cli.rolegate.dev/v1alpha1\nkind: Test\n";
 
@@ -41,8 +40,8 @@ fn file(cases: &[String]) -> String {
 
 /// Returns exit code, standard output and standard error.
 fn test(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = rolegate(folder, "test", arguments);
-    (status.code(), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    let Ran { code, out, err } = ran_with(folder, "test", arguments);
+    (code, out, err)
 }
 
 const WRONG_SIZE: &str = "prefill: 2, decod: 1";

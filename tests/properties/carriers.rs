@@ -7,6 +7,7 @@ use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::CarrierObject;
 use rolegate::plan::{Answer, MissingGroup, Question, StatusWrite, Target};
 
+use crate::build;
 use crate::prelude::*;
 
 const PODS: u32 = 6;
@@ -73,11 +74,9 @@ impl World {
         reconciler.sync([], Duration::ZERO);
         reconciler.lead(true, [key()], Duration::ZERO);
         let mut index = Index::default();
-        let group = json!({
-            "metadata": { "name": "pd", "namespace": "ns", "uid": "pd", "resourceVersion": "1" },
-            "spec": { "roles": [{ "name": "prefill", "replicas": PODS }] },
-        });
-        index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(group).unwrap()));
+        let more = json!({ "metadata": { "namespace": "ns", "uid": "pd", "resourceVersion": "1" } });
+        let group = build::with(build::group("pd", &[("prefill", PODS)], &json!([])), &more);
+        index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &build::typed(group)));
         let pods = vec![(true, false); PODS as usize];
         let (now, carriers, asked) = (Duration::ZERO, BTreeMap::new(), Vec::new());
         let mut world = Self { index, reconciler, now, version: 1, carriers, pods, asked };
@@ -91,17 +90,15 @@ impl World {
         let (held, ready) = self.pods[ordinal as usize];
         let owner =
             json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "p", "uid": "p", "controller": true });
-        let gates = if held { json!([{ "name": names::GATE }]) } else { json!([]) };
-        let pod = json!({
+        let more = json!({
             "metadata": {
-                "name": format!("p-{ordinal}"), "namespace": "ns", "uid": format!("p-{ordinal}"),
                 "resourceVersion": self.version.to_string(), "ownerReferences": [owner],
-                "labels": { (names::GROUP): "pd", (names::ROLE): "prefill" },
+                "labels": build::labels("pd", "prefill"),
             },
-            "spec": { "schedulingGates": gates },
             "status": { "conditions": [{ "type": "Ready", "status": if ready { "True" } else { "False" } }] },
         });
-        self.index.pod_change(0, Change::Applied(serde_json::from_value(pod).unwrap()));
+        let pod = build::with(build::pod(&format!("p-{ordinal}"), held, &json!({})), &more);
+        self.index.pod_change(0, Change::Applied(build::typed(pod)));
     }
 
     fn object(&self, which: usize) -> CarrierObject {

@@ -3,7 +3,7 @@
 
 use proptest::sample::select;
 use rolegate::api::status::{CoordinationState, RoleProgress};
-use rolegate::model::{Group, HoldReason, PodIdentity, Queued};
+use rolegate::model::{Group, HoldReason, PodIdentity};
 use rolegate::plan::rollout::Edit;
 use rolegate::plan::view::{LabelledPlace, Stamp};
 use rolegate::plan::{DecisionContext, Evaluation, Observation, PodFacts, PodRef, Snapshot, evaluate};
@@ -56,7 +56,6 @@ fn pod() -> impl Strategy<Value = PodFacts> {
     let stamp = prop_oneof![4 => Just(None), 1 => select(vec![Some("c0-0"), Some("c1-1"), Some("old-0")])];
     (role, prop::option::weighted(0.9, 0..11_u32), 0..2_u32, 1..3_u32, 0..4_u8, stamp, any::<bool>()).prop_map(
         |(role, ordinal, member, size, state, stamp, carried)| PodFacts {
-            pod: PodRef { name: "".into(), uid: "".into() },
             identity: PodIdentity {
                 group: GroupKey::new("ns", "pd"),
                 role: (!role.is_empty()).then(|| role.into()),
@@ -64,24 +63,14 @@ fn pod() -> impl Strategy<Value = PodFacts> {
                 member: Some(member),
                 replica_size: size,
                 made_at_once: size > 1,
-                unnumbered: None,
                 named_by_us: true,
+                ..PodIdentity::default()
             },
             held: state == 0,
-            gated: false,
             scheduled: state > 1,
             unschedulable: false,
             ready: state > 2,
             labelled: ordinal.map(|ordinal| LabelledPlace::at(1, ordinal)),
-            ready_since: None,
-            revision: None,
-            cohort: None,
-            adopted: false,
-            draining: false,
-            scale_pod: false,
-            pod_groups: Vec::new(),
-            queued: Queued::Not,
-            created: None,
             stamp: Stamp {
                 batch: stamp.map(Into::into),
                 carrier: carried.then_some(ROLE_BASED_GROUP),
@@ -89,8 +78,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
                 engine: (size > 1).then(|| "torch; scope=role".into()),
                 ..Stamp::default()
             },
-            job: None,
-            seen: 0,
+            ..PodFacts::default()
         },
     )
 }

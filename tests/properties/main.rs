@@ -12,14 +12,15 @@
 )]
 
 mod any_object;
-mod apart;
+#[path = "../common/build.rs"]
+mod build;
 mod carriers;
+mod cluster;
 mod devices;
 mod discovery;
 mod fuzzed;
 mod gangs;
 mod holds;
-mod late_room;
 mod objects;
 mod placement;
 mod placing;
@@ -40,8 +41,6 @@ mod prelude {
     pub use rolegate::model::{GroupKey, ProgressState, names};
     pub use rolegate::plan::{Action, Ended, LoopOptions, Reconciler};
     pub use serde_json::{Value, json};
-
-    pub use crate::late_room::{Told, object_of};
 }
 
 use proptest::prelude::ProptestConfig;

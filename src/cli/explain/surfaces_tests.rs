@@ -11,6 +11,7 @@ use crate::api::Pod;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::status::{CoordinationState, GroupStatus, RolledBack, RolloutState, Summary};
 use crate::api::workload::StatefulSet;
+use crate::build::{self, typed, with};
 use crate::cli::{doctor, status};
 use crate::model::rolling::FROZEN;
 use crate::model::{AwaitedKind, Claims, Group, GroupKey, HoldReason, WorkloadObject as _, identify, names};
@@ -24,30 +25,22 @@ const WHY: &str = "because of this and that";
 /// Returns the pods of a group of two segments.
 fn pods(gated: bool) -> Vec<Pod> {
     let pod = |ordinal: u32| -> Pod {
-        let holds = if gated { json!([{ "name": names::GATE }]) } else { Value::Null };
-        let labels = json!({ names::GROUP: "pd", names::ROLE: "prefill" });
         let owner = json!([{ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "prefill", "uid": "s", "controller": true }]);
-        let name = format!("prefill-{ordinal}");
-        let metadata =
-            json!({ "name": name, "uid": name, "namespace": "ns", "labels": labels, "ownerReferences": owner });
-        let selector = json!({ "example.com/rack": "rack-2", "kubernetes.io/hostname": "n1" });
-        let spec = json!({ "schedulingGates": holds, "nodeSelector": selector });
-        serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap()
+        let more = json!({
+            "metadata": { "labels": build::labels("pd", "prefill"), "ownerReferences": owner },
+            "spec": { "nodeSelector": { "example.com/rack": "rack-2", "kubernetes.io/hostname": "n1" } },
+        });
+        typed(with(build::pod(&format!("prefill-{ordinal}"), gated, &json!({})), &more))
     };
     (0..2).map(pod).collect()
 }
 
 /// Returns a group that holds its pods for this reason, with the status that the loop wrote.
 fn picture(reason: HoldReason, pods: &[Pod]) -> Picture {
-    let strategy = json!({ "segmentPlacement": { "segmentSize": { "prefill": 1 } } });
-    let object = json!({
-        "metadata": { "name": "pd", "namespace": "ns" },
-        "spec": {
-            "roles": [{ "name": "prefill", "replicas": 2 }],
-            "coordination": [{ "name": "pd", "strategy": strategy }],
-        },
-    });
-    let mut group = Group::from_rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap());
+    let coordination = json!([build::coordination("pd", &build::segments(&[("prefill", 1)], &json!({})))]);
+    let object = build::group("pd", &[("prefill", 2)], &coordination);
+    let object = with(object, &json!({ "metadata": { "namespace": "ns" } }));
+    let mut group = Group::from_rbg(ROLE_BASED_GROUP, &typed(object));
     let summary = Summary { held: 2, reason: reason.to_string(), message: WHY.to_owned(), ..Summary::default() };
     let domains = [("0".to_owned(), "rack-2".to_owned())].into();
     let state = CoordinationState { name: "pd".to_owned(), domains, ..CoordinationState::default() };

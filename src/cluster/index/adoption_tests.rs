@@ -1,9 +1,10 @@
 use std::collections::HashSet;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::build::{self, typed, with};
 use crate::plan::{Action, Answer, Ended, LoopOptions, MissingGroup, Question, Reconciler, StatusWrite};
 
 const LIST: u64 = 9;
@@ -16,23 +17,30 @@ pub(super) fn key() -> GroupKey {
 fn with_pods() -> Index {
     let mut index = Index::default();
     index.pod_change(0, Change::Listed((0..4).map(|ordinal| pod(ordinal, 1)).collect()));
-    let segments = json!({ "segmentPlacement": { "segmentSize": { "prefill": 2 } } });
-    let object = json!({
-        "metadata": { "name": "pd", "namespace": "ns", "uid": "new", "resourceVersion": "5" },
-        "spec": { "roles": [{ "name": "prefill", "replicas": 4 }], "coordination": [{ "strategy": segments }] },
-    });
-    index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap()));
+    let segments = build::segments(&[("prefill", 2)], &json!({}));
+    let group = build::group("pd", &[("prefill", 4)], &json!([{ "strategy": segments }]));
+    index.apply_carrier(None, stored(group, "new", 5, &json!({})));
     index
 }
 
-fn pod(ordinal: u32, version: u64) -> Pod {
-    let owner = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "p", "uid": "p", "controller": true });
+/// Returns a group of the namespace as it is stored.
+pub(super) fn stored(group: Value, uid: &str, version: u32, status: &Value) -> CarrierObject {
+    let metadata = json!({ "namespace": "ns", "uid": uid, "resourceVersion": version.to_string() });
+    CarrierObject::rbg(ROLE_BASED_GROUP, &typed(with(group, &json!({ "metadata": metadata, "status": status }))))
+}
+
+/// Returns a running pod of a StatefulSet and a role of the group; `more` is merged into it.
+pub(super) fn running((set, role): (&str, &str), ordinal: u32, (uid, version): (&str, u64), more: &Value) -> Pod {
+    let owner = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": set, "uid": set, "controller": true });
     let metadata = json!({
-        "name": format!("p-{ordinal}"), "namespace": "ns", "uid": format!("{ordinal}-{version}"),
-        "resourceVersion": version.to_string(), "ownerReferences": [owner],
-        "labels": { (names::GROUP): "pd", (names::ROLE): "prefill" },
+        "uid": uid, "resourceVersion": version.to_string(), "ownerReferences": [owner], "labels": build::labels("pd", role),
     });
-    serde_json::from_value(json!({ "metadata": metadata, "spec": { "nodeName": "n" } })).unwrap()
+    let pod = build::pod(&format!("{set}-{ordinal}"), false, &json!({}));
+    typed(with(with(pod, &json!({ "metadata": metadata, "spec": { "nodeName": "n" } })), more))
+}
+
+fn pod(ordinal: u32, version: u64) -> Pod {
+    running(("p", "prefill"), ordinal, (&format!("{ordinal}-{version}"), version), &json!({}))
 }
 
 pub(super) fn leader() -> Reconciler {

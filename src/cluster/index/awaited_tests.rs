@@ -1,9 +1,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::RoleBasedGroup;
-use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::build;
 use crate::cluster::index::CarrierObject;
+use crate::cluster::index::adoption_tests::stored;
 
 const JOB: ObjectKind = ObjectKind { group: "batch", version: "v1", kind: "Job", plural: "jobs", namespaced: true };
 
@@ -17,13 +17,8 @@ fn job(namespace: &str, name: &str, status: &str) -> ConditionedObject {
 fn group(name: &str, waits: bool) -> CarrierObject {
     let object = json!({"object": {"apiVersion": "batch/v1", "kind": "Job", "name": "warm-$(SEGMENT)"}});
     let segments = json!({"segmentSize": {"a": 1}, "readyWhen": if waits { object } else { Value::Null }});
-    let coordination = json!([{"name": "s", "strategy": {"segmentPlacement": segments}}]);
-    let rbg: RoleBasedGroup = serde_json::from_value(json!({
-        "metadata": {"namespace": "ns", "name": name, "uid": name},
-        "spec": {"roles": [{"name": "a", "replicas": 2}], "coordination": coordination},
-    }))
-    .unwrap();
-    CarrierObject::rbg(ROLE_BASED_GROUP, &rbg)
+    let coordination = json!([build::coordination("s", &json!({"segmentPlacement": segments}))]);
+    stored(build::group(name, &[("a", 2)], &coordination), name, if waits { 1 } else { 2 }, &json!({}))
 }
 
 fn index() -> Index {

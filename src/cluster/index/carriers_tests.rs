@@ -2,12 +2,13 @@ use serde_json::json;
 
 use super::*;
 use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::build;
+use crate::cluster::index::adoption_tests::stored;
 
 const WATCH: Option<SourceId> = Some(3);
 
 fn object(uid: &str, version: u32) -> CarrierObject {
-    let metadata = json!({"name": "pd", "namespace": "ns", "uid": uid, "resourceVersion": version.to_string()});
-    CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(json!({ "metadata": metadata })).unwrap())
+    stored(build::group("pd", &[], &json!([])), uid, version, &json!({}))
 }
 
 fn known(carriers: &Carriers) -> Option<(&str, u64)> {

@@ -1,54 +1,39 @@
 use serde_json::json;
 
-use super::adoption_tests::{key, leader};
+use super::adoption_tests::{key, leader, running, stored};
 use super::*;
-use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::status::GroupStatus;
 use crate::api::workload::StatefulSet;
+use crate::build::{self, typed, with};
 use crate::cluster::index::workloads::SeenWorkload;
 use crate::plan::{Action, Reconciler, StatusWrite, Step};
 
 fn with_group(index: &mut Index, version: u32, status: &GroupStatus) {
     let rolling = json!({ "rollingUpdate": { "maxSkew": "50%" } });
-    let object = json!({
-        "metadata": { "name": "pd", "namespace": "ns", "uid": "g", "resourceVersion": version.to_string() },
-        "spec": {
-            "roles": [{ "name": "prefill", "replicas": 2 }, { "name": "decode", "replicas": 2 }],
-            "coordination": [{ "name": "roll", "roles": ["prefill", "decode"], "strategy": rolling }],
-        },
-        "status": status,
-    });
-    index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap()));
+    let roll = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": rolling }]);
+    let group = build::group("pd", &[("prefill", 2), ("decode", 2)], &roll);
+    index.apply_carrier(None, stored(group, "g", version, &json!(status)));
 }
 
 /// Adds a claimed StatefulSet with an open rollout, and its two old pods.
 fn with_open_rollout(index: &mut Index, role: &str) {
-    let labels = json!({ (names::GROUP): "pd", (names::ROLE): role });
-    let set: StatefulSet = serde_json::from_value(json!({
+    let labels = build::labels("pd", role);
+    let template = json!({ "metadata": { "labels": labels } });
+    let more = json!({
         "metadata": {
-            "name": role, "namespace": "ns", "uid": role, "resourceVersion": "7", "generation": 2, "labels": labels,
+            "namespace": "ns", "uid": role, "resourceVersion": "7", "generation": 2, "labels": labels,
             "annotations": { (names::USER_PARTITION): "0" },
         },
-        "spec": {
-            "replicas": 2,
-            "updateStrategy": { "rollingUpdate": { "partition": crate::model::rolling::FROZEN } },
-            "template": { "metadata": { "labels": labels } },
-        },
+        "spec": { "updateStrategy": { "rollingUpdate": { "partition": crate::model::rolling::FROZEN } } },
         "status": { "observedGeneration": 2, "currentRevision": format!("{role}-1"), "updateRevision": format!("{role}-2") },
-    }))
-    .unwrap();
+    });
+    let set: StatefulSet = typed(with(build::stateful_set(role, 2, &template), &more));
     index.apply_workload(None, SeenWorkload::of(&set));
-    let owner =
-        json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": role, "uid": role, "controller": true });
-    let pod = |ordinal: u32| {
-        let mut metadata = json!({
-            "name": format!("{role}-{ordinal}"), "namespace": "ns", "uid": format!("{role}-{ordinal}"),
-            "resourceVersion": "8", "ownerReferences": [owner], "labels": labels,
-        });
-        metadata["labels"]["controller-revision-hash"] = json!(format!("{role}-1"));
-        let ready = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
-        serde_json::from_value(json!({ "metadata": metadata, "spec": { "nodeName": "n" }, "status": ready })).unwrap()
-    };
+    let more = json!({
+        "metadata": { "labels": { "controller-revision-hash": format!("{role}-1") } },
+        "status": { "conditions": [{ "type": "Ready", "status": "True" }] },
+    });
+    let pod = |ordinal: u32| running((role, role), ordinal, (&format!("{role}-{ordinal}"), 8), &more);
     (0..2).for_each(|ordinal| index.pod_change(0, Change::Applied(pod(ordinal))));
 }
 

@@ -1,15 +1,12 @@
 use serde_json::{Value, json};
 
+use super::adoption_tests::{key, stored};
 use super::*;
 use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
-use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::workload::LeaderWorkerSet;
+use crate::build;
 use crate::plan::rollout::Edit;
 use crate::plan::{DecisionContext, Observation, evaluate};
-
-fn key() -> GroupKey {
-    GroupKey::new("ns", "pd")
-}
 
 fn with_group(coordination: &Value) -> Index {
     let mut index = Index::default();
@@ -18,18 +15,9 @@ fn with_group(coordination: &Value) -> Index {
 }
 
 fn carrier(coordination: &Value, version: u32, status: &Value) -> CarrierObject {
-    let object = json!({
-        "metadata": { "name": "pd", "namespace": "ns", "uid": "u", "resourceVersion": version.to_string() },
-        "status": status,
-        "spec": {
-            "roles": [
-                { "name": "prefill", "replicas": 2 },
-                { "name": "decode", "replicas": 2, "workload": { "kind": "LeaderWorkerSet" } },
-            ],
-            "coordination": [coordination],
-        },
-    });
-    CarrierObject::rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap())
+    let mut group = build::group("pd", &[("prefill", 2), ("decode", 2)], &json!([coordination]));
+    group["spec"]["roles"][1]["workload"] = json!({ "kind": "LeaderWorkerSet" });
+    stored(group, "u", version, status)
 }
 
 /// Returns the rules that the group breaks, and the reason of its condition.

@@ -1,18 +1,12 @@
 use serde_json::json;
 
-use super::adoption_tests::key;
+use super::adoption_tests::{key, running};
 use super::*;
 use crate::plan::LossKind;
 
 /// Returns a running pod at a resource version; `more` is merged into its metadata.
 fn pod(uid: &str, version: u64, more: &serde_json::Value, status: &serde_json::Value) -> Pod {
-    let owner = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "p", "uid": "p", "controller": true });
-    let mut metadata = json!({
-        "name": "p-0", "namespace": "ns", "uid": uid, "resourceVersion": version.to_string(), "ownerReferences": [owner],
-        "labels": { (names::GROUP): "pd", (names::ROLE): "prefill" },
-    });
-    json_patch::merge(&mut metadata, more);
-    serde_json::from_value(json!({ "metadata": metadata, "spec": { "nodeName": "n" }, "status": status })).unwrap()
+    running(("p", "prefill"), 0, (uid, version), &json!({ "metadata": more, "status": status }))
 }
 
 fn leaving(index: &Index) -> Vec<String> {

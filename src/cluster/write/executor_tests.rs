@@ -16,6 +16,7 @@ use crate::api::pod_group::KUBE_POD_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::GroupStatus;
 use crate::api::workload::StatefulSet;
+use crate::build::{self, typed, with};
 use crate::cluster::write::write_limit::FIRST;
 use crate::model::WorkloadObject as _;
 use crate::model::{PodGroupPolicy, Queued, RolledWorkload};
@@ -41,13 +42,12 @@ fn executor(client: Client, metrics: &LoopMetrics) -> Executor {
 }
 
 fn group() -> Arc<Group> {
-    let role = json!({ "name": "prefill", "workloadRef": { "kind": "StatefulSet", "name": "prefill" } });
-    let metadata = json!({ "name": "pd", "namespace": "ns", "uid": "group", "resourceVersion": "1" });
     let constraint = json!({ "podGroupPolicy": { "kubeScheduling": {} } });
     let deploy = json!({ "roleDeployStep": { "prefill": 4 }, "deployTopologyConstraint": constraint });
-    let coordination = json!([{ "name": "c0", "strategy": { "rollingDeploy": deploy } }]);
-    let object = json!({ "metadata": metadata, "spec": { "roles": [role], "coordination": coordination } });
-    let object: RoleCoordination = serde_json::from_value(object).unwrap();
+    let coordination = json!([build::coordination("c0", &json!({ "rollingDeploy": deploy }))]);
+    let object = build::role_coordination("pd", "StatefulSet", &["prefill"], &coordination);
+    let metadata = json!({ "namespace": "ns", "uid": "group", "resourceVersion": "1" });
+    let object: RoleCoordination = typed(with(object, &json!({ "metadata": metadata })));
     Arc::new(Group::from_role_coordination(ROLE_COORDINATION, &object, &()))
 }
 
@@ -60,6 +60,16 @@ fn workload() -> RolledWorkload {
     let metadata = json!({ "name": "prefill", "namespace": "ns", "uid": "set", "labels": labels });
     let set = json!({ "metadata": metadata, "spec": { "replicas": 4 } });
     serde_json::from_value::<StatefulSet>(set).unwrap().rolled().unwrap()
+}
+
+fn release(name: &str) -> Action {
+    let (pod_groups, pin) = (Vec::new(), BTreeMap::new());
+    Action::Release { pod: pod(name), labels: None, pod_groups, pin, queued: Queued::Not, consumes: None }
+}
+
+fn note(reason: &str, note: &str, warning: bool) -> EventNote {
+    let (reason, note) = (reason.to_owned(), note.to_owned());
+    EventNote { reason, subject: String::new(), note, warning, roles: BTreeSet::new() }
 }
 
 /// Returns one action of each kind.
@@ -84,14 +94,7 @@ fn all() -> Vec<Action> {
     let status = Box::<GroupStatus>::default();
     let id = |name: &str| OwnedId { owner: "group".to_owned(), kind: KUBE_POD_GROUP, name: name.to_owned() };
     vec![
-        Action::Release {
-            pod: pod("prefill-0"),
-            labels: None,
-            pod_groups: Vec::new(),
-            pin: BTreeMap::new(),
-            queued: Queued::Not,
-            consumes: None,
-        },
+        release("prefill-0"),
         Action::WriteStatus(StatusWrite::Group {
             group: group.clone(),
             status: status.clone(),
@@ -135,14 +138,7 @@ async fn releases_without_answers_leave_room_for_the_next() {
     let (key, metrics) = (group().key.clone(), LoopMetrics::register(&mut Registry::default()));
     let executor = executor(silent(), &metrics);
     let begun = Instant::now();
-    let releases = (0..2 * FIRST).map(|n| Action::Release {
-        pod: pod(&n.to_string()),
-        labels: None,
-        pod_groups: Vec::new(),
-        pin: BTreeMap::new(),
-        queued: Queued::Not,
-        consumes: None,
-    });
+    let releases = (0..2 * FIRST).map(|n| release(&n.to_string()));
     let ended = join_all(releases.map(|action| executor.carry_out(&key, action))).await;
     assert_eq!((ended.len(), begun.elapsed()), (2 * FIRST, 2 * TIMEOUT));
 }
@@ -151,13 +147,7 @@ async fn releases_without_answers_leave_room_for_the_next() {
 async fn an_event_without_an_answer_makes_way_for_the_next() {
     let metrics = LoopMetrics::register(&mut Registry::default());
     let executor = executor(silent(), &metrics);
-    let note = EventNote {
-        reason: "Released".to_owned(),
-        subject: String::new(),
-        note: "segment 1 is released".to_owned(),
-        warning: false,
-        roles: BTreeSet::new(),
-    };
+    let note = note("Released", "segment 1 is released", false);
     let action = Action::Publish { about: About::Group(group()), events: vec![note.clone(), note] };
     assert!(executor.carry_out(&group().key, action).await.is_none());
     tokio::time::sleep(2 * TIMEOUT + Duration::from_millis(1)).await;
@@ -181,13 +171,7 @@ async fn what_is_to_be_said_of_a_written_status_is_not_said_when_somebody_was_fa
         };
         let metrics = LoopMetrics::register(&mut Registry::default());
         let executor = executor(Client::new(tower::service_fn(answer), "ns"), &metrics);
-        let note = EventNote {
-            reason: "StatusBehindPods".to_owned(),
-            subject: String::new(),
-            note: "what runs counts as released".to_owned(),
-            warning: true,
-            roles: BTreeSet::new(),
-        };
+        let note = note("StatusBehindPods", "what runs counts as released", true);
         let (group, status) = (group(), Box::default());
         let action = Action::WriteStatus(StatusWrite::Group {
             group: group.clone(),

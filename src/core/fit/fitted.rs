@@ -274,12 +274,9 @@ mod tests {
             |kind: ObjectKind, object: Value| cluster.add(&kind.api_version(), kind.kind, &object, &()).unwrap();
         add(ROLE_BASED_GROUP, object);
         for (rack, cpu) in racks.iter().enumerate() {
-            let status = json!({
-                "allocatable": { "cpu": cpu.to_string(), "pods": "110" },
-                "conditions": [{ "type": "Ready", "status": "True" }],
-            });
             let name = format!("n{rack}");
-            add(NODE, json!({ "metadata": { "name": name, "labels": { "rack": name } }, "status": status }));
+            let room = json!({ "cpu": cpu.to_string(), "pods": "110" });
+            add(NODE, crate::build::node(&name, &json!({ "rack": name }), &room));
         }
         (group, cluster)
     }

@@ -382,16 +382,9 @@ mod tests {
         add(ROLE_BASED_GROUP, object);
         for (rack, nodes) in racks.iter().enumerate() {
             for node in 0..*nodes {
-                add(
-                    NODE,
-                    json!({
-                        "metadata": { "name": format!("{rack}-{node}"), "labels": { "rack": format!("r{rack}") } },
-                        "status": {
-                            "allocatable": { "nvidia.com/gpu": "8", "pods": "110" },
-                            "conditions": [{ "type": "Ready", "status": "True" }],
-                        },
-                    }),
-                );
+                let labels = json!({ "rack": format!("r{rack}") });
+                let room = json!({ "nvidia.com/gpu": "8", "pods": "110" });
+                add(NODE, crate::build::node(&format!("{rack}-{node}"), &labels, &room));
             }
         }
         suggest(&group, &domain_keys(&group, |_, _| None), &cluster, by)

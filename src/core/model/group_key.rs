@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupKey {
     /// Namespace of the group and of all its pods; a name never refers to another namespace.
     pub namespace: Arc<str>,

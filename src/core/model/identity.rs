@@ -7,7 +7,7 @@ use crate::api::meta::OwnerReference;
 use crate::api::{Meta, Pod};
 
 /// Identity of a pod in a group.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodIdentity {
     pub group: GroupKey,
     /// `None` when only the group is named.

@@ -26,9 +26,8 @@ fn mk_pod() -> PodIdentity {
         ordinal: Some(7),
         member: Some(0),
         replica_size: 1,
-        made_at_once: false,
-        unnumbered: None,
         named_by_us: true,
+        ..PodIdentity::default()
     }
 }
 

@@ -1,21 +1,109 @@
 //! Builders for the tests of `plan`.
 
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::model::{Group, GroupKey, PodIdentity, Queued, RolledWorkload, RolloutClaim, WorkloadKey, WorkloadKind};
+use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::workload::StatefulSet;
+use crate::build::{self, typed, with};
+use crate::model::workload_object::WorkloadObject;
+use crate::model::{
+    Group, GroupKey, HoldReason, PodIdentity, RolledWorkload, RolloutClaim, Sources, Workload, WorkloadKey,
+    WorkloadKind, names,
+};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
+use crate::plan::placement::capacity::HOSTNAME;
+use crate::plan::placement::{Capacity, Line, Placer, Sight};
 use crate::plan::view::{GroupPods, GroupView, HeldPod, LabelledPlace, PodFacts, PodRef, Replicas, RoleView, Stamp};
 
 pub fn mk_group(roles: &[(&str, u32)], coordination: &Value) -> Group {
-    let roles: Vec<_> = roles.iter().map(|(name, replicas)| json!({"name": name, "replicas": replicas})).collect();
-    let object =
-        json!({"metadata": {"name": "pd", "namespace": "ns"}, "spec": {"roles": roles, "coordination": coordination}});
-    let rbg: RoleBasedGroup = serde_json::from_value(object).unwrap();
-    Group::from_rbg(ROLE_BASED_GROUP, &rbg)
+    let group = with(build::group("pd", roles, coordination), &json!({ "metadata": { "namespace": "ns" } }));
+    Group::from_rbg(ROLE_BASED_GROUP, &typed(group))
+}
+
+/// Returns a StatefulSet with the labels of a role of a group, at itself and at the template of these pods.
+pub fn mk_set(name: &str, replicas: u32, labels: &Value, pods: &Value) -> StatefulSet {
+    let template = json!({ "metadata": { "labels": labels }, "spec": pods });
+    let more = json!({ "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": labels });
+    typed(with(build::stateful_set(name, replicas, &template), &json!({ "metadata": more })))
+}
+
+/// The workloads that a group finds.
+#[derive(Default)]
+pub struct Workloads(pub BTreeMap<WorkloadKey, Workload>);
+
+impl Workloads {
+    pub fn of(sets: &[StatefulSet]) -> Self {
+        Self(sets.iter().map(WorkloadObject::workload).map(|workload| (workload.key.clone(), workload)).collect())
+    }
+
+    /// Returns the group of a RoleCoordination of prefill and decode, whose StatefulSets have the names of their roles after this
+    /// prefix; `more` is merged into it.
+    pub fn group(&self, name: &str, prefix: &str, strategy: &Value, more: &Value) -> Group {
+        let coordination = json!([build::coordination("s", strategy)]);
+        let mut object = build::role_coordination(name, "StatefulSet", &["prefill", "decode"], &coordination);
+        for role in object["spec"]["roles"].as_array_mut().unwrap() {
+            role["workloadRef"]["name"] = json!(format!("{prefix}{}", role["name"].as_str().unwrap()));
+        }
+        let object = with(with(object, &json!({ "metadata": { "namespace": "ns", "uid": name } })), more);
+        Group::from_role_coordination(ROLE_COORDINATION, &typed(object), self)
+    }
+}
+
+impl Sources for Workloads {
+    fn role_based_group(&self, _: &GroupKey) -> Option<&Group> {
+        None
+    }
+
+    fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
+        self.0.get(key)
+    }
+}
+
+/// Adds a node of a rack, with room for a hundred pods; `more` is merged into it.
+pub fn add_node(capacity: &mut Capacity, (name, rack, cpu): (&str, &str, u32), more: &Value) {
+    let labels = json!({ "rack": rack, HOSTNAME: name });
+    let node = build::node(name, &labels, &json!({ "cpu": cpu.to_string(), "pods": "100" }));
+    capacity.apply_node(&typed(with(node, more))).unwrap();
+}
+
+/// Shows a pod of the group with one processor to the watch of room; `more` is merged into its spec.
+pub fn show(capacity: &mut Capacity, uid: &str, held: bool, more: &Value) {
+    let more = json!({ "metadata": { "labels": { (names::GROUP): "pd" } }, "spec": more });
+    capacity.apply_pod(&typed(with(build::pod(uid, held, &json!({ "cpu": 1 })), &more))).unwrap();
+}
+
+/// Returns all pods of a group of two prefills and a decode in each batch, held.
+pub fn mk_batches(batches: u32) -> Vec<PodFacts> {
+    let replicas = [("prefill", 2 * batches), ("decode", batches)];
+    let all = replicas.iter().flat_map(|(role, count)| (0..*count).map(move |ordinal| (role, ordinal)));
+    all.map(|(role, ordinal)| mk_pod(&format!("{role}-{ordinal}"), role, ordinal)).collect()
+}
+
+/// Returns the evaluation of what these nodes have room for.
+pub fn mk_placed(
+    group: &Group,
+    pods: &[PodFacts],
+    (line, sight): (&mut Line, Sight<'_>),
+    context: DecisionContext<'_>,
+) -> Evaluation {
+    let observation = Observation { view: GroupView::build(group, &shared(pods)), ..Observation::default() };
+    let mut placer = Placer::new(group.key.clone(), sight, line, false, Duration::ZERO);
+    let seen = evaluate(group, observation, context, Some(&mut placer));
+    let held: HashSet<Arc<str>> = pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.uid.clone()).collect();
+    placer.finish(|| held.clone());
+    seen
+}
+
+/// Returns reason, number of pods and message of what is held.
+pub fn held_of(seen: &Evaluation) -> Vec<(HoldReason, u32, &str)> {
+    seen.decision.held.iter().map(|held| (held.reason, held.count(), held.message.as_str())).collect()
 }
 
 pub fn mk_segments(name: &str, progression: &str, sizes: &[(&str, u32)]) -> Value {
@@ -61,28 +149,13 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
             ordinal: Some(ordinal),
             member: Some(0),
             replica_size: 1,
-            made_at_once: false,
-            unnumbered: None,
             named_by_us: true,
+            ..PodIdentity::default()
         },
         held: true,
-        gated: false,
-        scheduled: false,
-        unschedulable: false,
-        ready: false,
         labelled: Some(LabelledPlace::at(1, ordinal)),
-        ready_since: None,
-        revision: None,
-        cohort: None,
-        adopted: false,
-        draining: false,
-        scale_pod: false,
-        pod_groups: Vec::new(),
-        queued: Queued::Not,
-        created: None,
         stamp: Stamp { held: true, ..Stamp::default() },
-        job: None,
-        seen: 0,
+        ..PodFacts::default()
     }
 }
 

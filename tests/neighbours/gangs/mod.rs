@@ -21,6 +21,24 @@ pub struct Gangs {
     pub policy: Value,
 }
 
+/// The stories with one neighbour, each in a namespace of its own whose name begins with this: its gangs, and its stage.
+macro_rules! gang_stories {
+    ($prefix:literal, $gangs:expr, $stage:path, $reason:literal) => {
+        $crate::gangs::gang_stories! { $prefix, $gangs, $stage, $reason,
+            steps_are_gangs_one_after_another "steps", of_two_groups_one_has_the_room "two",
+            rollouts_and_recreated_pods_go_one_by_one "rollout", pod_groups_go_with_their_batches "scale" }
+    };
+    ($prefix:literal, $gangs:expr, $stage:path, $reason:literal, $($story:ident $end:literal),*) => {$(
+        #[tokio::test]
+        #[ignore = $reason]
+        async fn $story() {
+            $crate::gangs::stories::$story(&$gangs, &$stage(concat!($prefix, "-", $end)).await).await;
+        }
+    )*};
+}
+
+pub(crate) use gang_stories;
+
 /// Starts what the tests of one neighbour share, from a thread that stays: its programs end with the thread that starts them.
 pub fn start<T: Send + Sync + 'static>(begin: impl FnOnce() -> T + Send + 'static) -> Arc<T> {
     let (tell, told) = mpsc::channel();

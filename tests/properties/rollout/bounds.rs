@@ -149,6 +149,27 @@ fn segments_within_bounds(world: &mut World) {
     );
 }
 
+fn ends(world: &mut World) {
+    let plan = world.settle();
+    assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
+}
+
+/// A world of one coordination, which is changed, in which a revision is broken and what happens is followed.
+fn runs(
+    mut world: World,
+    events: &[Event],
+    change: impl FnOnce(&mut RollingBounds, &[String]),
+    follow: fn(&mut World, &Event),
+) {
+    let names = world.names();
+    world.bounds.truncate(1);
+    change(&mut world.bounds[0], &names);
+    world.broken.insert(3);
+    events.iter().for_each(|event| follow(&mut world, event));
+    take_broken_back(&mut world);
+    ends(&mut world);
+}
+
 /// Edits the roles that are updated to the broken revision.
 fn take_broken_back(world: &mut World) {
     for name in world.names() {
@@ -170,8 +191,7 @@ proptest! {
                 prop_assert!(role.unavailable() <= world.budget(name), "{name}: {} unavailable", role.unavailable());
             }
         }
-        let plan = world.settle();
-        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?}");
+        ends(&mut world);
     }
 
     /// One role's pods never get ready: it stops within its bound, the others with it, and both can be rolled back.
@@ -195,8 +215,7 @@ proptest! {
                 world.edit(&name, if back == 2 { 2 } else { 0 });
             }
         }
-        let plan = world.settle();
-        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?}");
+        ends(&mut world);
     }
 
     /// Pods fail, templates are edited in mid-rollout, forth and back: no plan breaks a bound, and it ends when pods get
@@ -204,12 +223,9 @@ proptest! {
     #[test]
     fn edits_and_failures_break_no_bound(mut world in world(Just(0)), events in events(true)) {
         world.broken.insert(3);
-        for event in &events {
-            happen(&mut world, event);
-        }
+        events.iter().for_each(|event| happen(&mut world, event));
         take_broken_back(&mut world);
-        let plan = world.settle();
-        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
+        ends(&mut world);
     }
 
     /// In steps: the order of the shares holds at every plan, whatever is slow or fails, and the rollout ends.
@@ -228,49 +244,33 @@ proptest! {
                 one_after_another(&world);
             }
         }
-        let plan = world.settle();
-        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
+        ends(&mut world);
     }
 
     /// In steps, after edits forth and back and pods that fail: it ends when pods get ready.
     #[test]
     fn steps_lead_to_the_end(
-        mut world in world(Just(0)),
+        world in world(Just(0)),
         shares in proptest::collection::vec(proptest::collection::vec(0..=100_u32, NAMES.len()), 0..4),
         events in events(true),
     ) {
-        let names = world.names();
-        world.bounds.truncate(1);
-        world.bounds[0].steps = rising(&names, shares);
-        world.broken.insert(3);
-        for event in &events {
-            happen(&mut world, event);
-        }
-        take_broken_back(&mut world);
-        let plan = world.settle();
-        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
+        runs(world, &events, |bounds, names| bounds.steps = rising(names, shares), happen);
     }
 
     /// By segment: no plan takes a segment that serves while as many as may be are unavailable, and the rollout ends.
     #[test]
     fn segments_go_one_after_another(
-        mut world in world(Just(0)),
+        world in world(Just(0)),
         sizes in proptest::collection::vec(1..5_u32, NAMES.len()),
         events in events(true),
     ) {
-        let names = world.names();
-        world.bounds.truncate(1);
-        world.bounds[0].segments = Some(names.iter().cloned().zip(sizes).collect());
-        world.broken.insert(3);
-        for event in &events {
-            match event {
-                Event::Plan => segments_within_bounds(&mut world),
-                _ => happen(&mut world, event),
-            }
-        }
-        take_broken_back(&mut world);
-        let plan = world.settle();
-        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?} {world:?}");
+        let segments = |bounds: &mut RollingBounds, names: &[String]| {
+            bounds.segments = Some(names.iter().cloned().zip(sizes).collect());
+        };
+        runs(world, &events, segments, |world, event| match event {
+            Event::Plan => segments_within_bounds(world),
+            _ => happen(world, event),
+        });
     }
 
     /// What stays old stays old; the rest is updated, and the rollout pauses there.
@@ -291,8 +291,7 @@ proptest! {
         }
         // The user lowers it to nothing.
         world.bounds.iter_mut().for_each(|bounds| bounds.partition = 0);
-        let plan = world.settle();
-        prop_assert!(world.all_are(&plan, ProgressState::Complete), "{plan:?}");
+        ends(&mut world);
         prop_assert!(world.roles.values().all(|role| role.partition < FROZEN));
     }
 }

@@ -65,6 +65,15 @@ fn definition(facts: &mut Facts, name: &str) -> Option<Value> {
     facts.definitions.as_mut().unwrap().remove(name)
 }
 
+/// Adds the definition of RoleBasedGroups, changed.
+fn with_groups(facts: &mut Facts, change: fn(&mut Value)) {
+    let mut files = crd::files(true).into_iter();
+    let groups = files.find(|(name, _)| name.starts_with("rolebasedgroups.workloads.x-k8s.io")).unwrap();
+    let (name, mut groups) = established(&groups.1);
+    change(&mut groups);
+    facts.definitions.as_mut().unwrap().insert(name, groups);
+}
+
 /// Returns the findings at this level or worse, one line each.
 fn found(facts: &Facts, level: Level) -> Vec<String> {
     let found = judge(facts).into_iter().filter(|finding| finding.level >= level);
@@ -78,13 +87,13 @@ fn nothing_is_wrong_with_a_healthy_installation() {
     assert_eq!(ids.len(), CHECKS.len(), "an id twice");
 }
 
-/// A change that breaks the facts, and the resulting findings above ok.
-type Case = (fn(&mut Facts), &'static [&'static str]);
+/// A change that breaks the facts, and the resulting findings above ok, one a line.
+type Case = (fn(&mut Facts), &'static str);
 
 const CASES: &[Case] = &[
     (
         |facts| served(facts, Mode::Warn, &[]),
-        &["Warning mode: objects that break a rule pass with a warning (--mode warn)"],
+        "Warning mode: objects that break a rule pass with a warning (--mode warn)",
     ),
     (
         |facts| {
@@ -92,57 +101,45 @@ const CASES: &[Case] = &[
             served(facts, Mode::Enforce, &[("web", out)]);
             facts.served.as_mut().unwrap().groups.insert("web".to_owned(), 1);
         },
-        &["Warning selection: 1 group in namespace web, which is not selected: neither judged nor held"],
+        "Warning selection: 1 group in namespace web, which is not selected: neither judged nor held",
     ),
     (
         |facts| facts.version = (1, 27),
-        &["Error api-server: Kubernetes 1.27 has no matchConditions of webhooks: every pod would wait for rolegate"],
+        "Error api-server: Kubernetes 1.27 has no matchConditions of webhooks: every pod would wait for rolegate",
     ),
     (
         |facts| facts.version = (1, 29),
-        &["Warning api-server: Kubernetes 1.29 has matchConditions and scheduling gates as beta only"],
+        "Warning api-server: Kubernetes 1.29 has matchConditions and scheduling gates as beta only",
     ),
-    (|facts| facts.version = (1, 38), &["Info api-server: Kubernetes 1.38 is newer than the tested version, 1.37"]),
+    (|facts| facts.version = (1, 38), "Info api-server: Kubernetes 1.38 is newer than the tested version, 1.37"),
     (
         |facts| _ = definition(facts, "rolecoordinations.rolegate.dev"),
-        &["Error definitions: no kind that carries coordinations is installed"],
+        "Error definitions: no kind that carries coordinations is installed",
     ),
     (
         |facts| {
-            let groups =
-                crd::files(true).into_iter().find(|(name, _)| name.starts_with("rolebasedgroups.workloads.x-k8s.io"));
-            let (name, groups) = established(&groups.unwrap().1);
-            facts.definitions.as_mut().unwrap().insert(name, groups);
+            with_groups(facts, |_| ());
             definition(facts, "rolecoordinations.rolegate.dev");
         },
-        &["Info definitions: rolecoordinations.rolegate.dev is not there"],
+        "Info definitions: rolecoordinations.rolegate.dev is not there",
     ),
     (
         |facts| {
-            let groups =
-                crd::files(true).into_iter().find(|(name, _)| name.starts_with("rolebasedgroups.workloads.x-k8s.io"));
-            let (name, mut groups) = established(&groups.unwrap().1);
-            let spec =
-                groups.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties").unwrap();
-            spec.as_object_mut().unwrap().remove("coordination");
-            groups
-                .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec")
-                .unwrap()
-                .as_object_mut()
-                .unwrap()
-                .remove("x-kubernetes-preserve-unknown-fields");
-            facts.definitions.as_mut().unwrap().insert(name, groups);
+            with_groups(facts, |groups| {
+                let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+                let spec = groups.pointer_mut(spec).unwrap().as_object_mut().unwrap();
+                spec["properties"].as_object_mut().unwrap().remove("coordination");
+                spec.remove("x-kubernetes-preserve-unknown-fields");
+            });
         },
-        &[
-            "Warning definitions: rolebasedgroups.workloads.x-k8s.io (v1alpha1) drops spec.coordination, without a warning to its author",
-        ],
+        "Warning definitions: rolebasedgroups.workloads.x-k8s.io (v1alpha1) drops spec.coordination, without a warning to its author",
     ),
     (
         |facts| {
             let ours = facts.definitions.as_mut().unwrap().get_mut("rolecoordinations.rolegate.dev").unwrap();
             ours["status"] = Value::Null;
         },
-        &["Error definitions: rolecoordinations.rolegate.dev is not established"],
+        "Error definitions: rolecoordinations.rolegate.dev is not established",
     ),
     (
         |facts| {
@@ -150,9 +147,7 @@ const CASES: &[Case] = &[
             let spec = ours.pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties").unwrap();
             spec.as_object_mut().unwrap().remove("groupRef");
         },
-        &[
-            "Warning definitions-current: rolecoordinations.rolegate.dev is older than this version: it drops spec.groupRef, and 0 more",
-        ],
+        "Warning definitions-current: rolecoordinations.rolegate.dev is older than this version: it drops spec.groupRef, and 0 more",
     ),
     (
         |facts| {
@@ -161,13 +156,11 @@ const CASES: &[Case] = &[
             } } }] } });
             facts.definitions.as_mut().unwrap().insert("podgroups.scheduling.run.ai".to_owned(), groups);
         },
-        &["Info neighbours: KAI is there (v2alpha2): counts as in KAI v0.15 and later"],
+        "Info neighbours: KAI is there (v2alpha2): counts as in KAI v0.15 and later",
     ),
     (
         |facts| facts.opt_ins = Ok(vec![opt_in(Allow::Scale, &["prod/pd", "prod/chat"], Some(false))]),
-        &[
-            "Warning opt-ins: group prod/pd and 1 other ask for scale, and rolegate runs without `--allow scale`: it has no effect",
-        ],
+        "Warning opt-ins: group prod/pd and 1 other ask for scale, and rolegate runs without `--allow scale`: it has no effect",
     ),
     (
         |facts| {
@@ -177,98 +170,78 @@ const CASES: &[Case] = &[
             on.rights.missing = vec![missing("apps", "statefulsets/scale"), missing("grove.io", "podcliquesets/scale")];
             facts.opt_ins = Ok(vec![asked, on]);
         },
-        &[
-            "Error opt-ins: group prod/pd asks for recovery, and rolegate may not patch pods: It must.",
-            "Error opt-ins: `--allow scale` is on, and rolegate may not patch statefulsets/scale.apps: It must.",
-        ],
+        "Error opt-ins: group prod/pd asks for recovery, and rolegate may not patch pods: It must.\n\
+         Error opt-ins: `--allow scale` is on, and rolegate may not patch statefulsets/scale.apps: It must.",
     ),
-    (|facts| facts.opt_ins = Ok(vec![opt_in(Allow::Scale, &["prod/pd"], Some(true))]), &[]),
+    (|facts| facts.opt_ins = Ok(vec![opt_in(Allow::Scale, &["prod/pd"], Some(true))]), ""),
     (
         |facts| {
             facts.rights.as_mut().unwrap().missing = vec![missing("", "pods"), missing("grove.io", "podcliquesets")];
         },
-        &[
-            "Error rights: system:serviceaccount:rolegate-system:rolegate may not patch pods: It must.",
-            "Info rights: system:serviceaccount:rolegate-system:rolegate may not patch podcliquesets.grove.io; it is not installed",
-        ],
+        "Error rights: system:serviceaccount:rolegate-system:rolegate may not patch pods: It must.\n\
+         Info rights: system:serviceaccount:rolegate-system:rolegate may not patch podcliquesets.grove.io; it is not installed",
     ),
     (
         |facts| facts.mutating = Ok(Vec::new()),
-        &["Error webhooks: there is no mutating webhook configuration rolegate: no pod is held"],
+        "Error webhooks: there is no mutating webhook configuration rolegate: no pod is held",
     ),
     (
         |facts| facts.validating = Err("you may not".to_owned()),
-        &["Info webhooks: not checked: validating webhook configurations cannot be read: you may not"],
+        "Info webhooks: not checked: validating webhook configurations cannot be read: you may not",
     ),
     (
         |facts| mutating(facts).webhooks.as_mut().unwrap()[0].object_selector = None,
-        &[
-            "Warning webhooks-current: mutating webhook pods.rolegate.dev has other conditions than this version: the objects that it lacks are neither judged nor held",
-        ],
+        "Warning webhooks-current: mutating webhook pods.rolegate.dev has other conditions than this version: the objects that it lacks are neither judged nor held",
     ),
     (
         |facts| validating(facts).webhooks.as_mut().unwrap()[1].rules.as_mut().unwrap().truncate(1),
-        &[
-            "Warning webhooks-current: validating webhook objects.rolegate.dev has other rules than this version: the objects that it lacks are neither judged nor held",
-        ],
+        "Warning webhooks-current: validating webhook objects.rolegate.dev has other rules than this version: the objects that it lacks are neither judged nor held",
     ),
     (
         |facts| _ = validating(facts).webhooks.as_mut().unwrap().remove(0),
-        &["Info webhooks-current: webhooks for pods which name a PodGroup of KAI are left out, and there is no KAI"],
+        "Info webhooks-current: webhooks for pods which name a PodGroup of KAI are left out, and there is no KAI",
     ),
     (
         |facts| {
             _ = validating(facts).webhooks.as_mut().unwrap().remove(0);
             facts.definitions.as_mut().unwrap().insert(POD_GROUP.crd_name(), json!({}));
         },
-        &[
-            "Info neighbours: KAI is there (): its counts are not known: set --kai-dialect",
-            "Warning webhooks-current: KAI is there, and webhooks for pods which name its PodGroups are left out",
-        ],
+        "Info neighbours: KAI is there (): its counts are not known: set --kai-dialect\n\
+         Warning webhooks-current: KAI is there, and webhooks for pods which name its PodGroups are left out",
     ),
     (
         |facts| facts.device_classes = Ok(Some([("gpu".to_owned(), vec!["partitionable devices".to_owned()])].into())),
-        &["Info devices: devices of class gpu are not counted: partitionable devices"],
+        "Info devices: devices of class gpu are not counted: partitionable devices",
     ),
     (
         |facts| facts.not_made = Ok(Some("FailedCreate: pods \"r\" is forbidden: insufficient quota".to_owned())),
-        &[
-            "Error replicas: the pods of Deployment rolegate are not made: FailedCreate: pods \"r\" is forbidden: insufficient quota",
-        ],
+        "Error replicas: the pods of Deployment rolegate are not made: FailedCreate: pods \"r\" is forbidden: insufficient quota",
     ),
     (
         |facts| mutating(facts).webhooks.as_mut().unwrap()[0].failure_policy = Some("Ignore".to_owned()),
-        &[
-            "Warning failure-policy: mutating webhook pods.rolegate.dev is ignored while rolegate is away: pods pass without a hold",
-        ],
+        "Warning failure-policy: mutating webhook pods.rolegate.dev is ignored while rolegate is away: pods pass without a hold",
     ),
     (
         |facts| mutating(facts).webhooks.as_mut().unwrap()[0].namespace_selector = None,
-        &[
-            "Error exclusions: mutating webhook pods.rolegate.dev is for namespace kube-system too: the cluster may not start without rolegate",
-            "Error exclusions: mutating webhook pods.rolegate.dev is for namespace rolegate-system too: the cluster may not start without rolegate",
-        ],
+        "Error exclusions: mutating webhook pods.rolegate.dev is for namespace kube-system too: the cluster may not start without rolegate\n\
+         Error exclusions: mutating webhook pods.rolegate.dev is for namespace rolegate-system too: the cluster may not start without rolegate",
     ),
     (
         |facts| facts.services = Ok([(("rolegate-system".to_owned(), "rolegate".to_owned()), None)].into()),
-        &[
-            "Error endpoint: mutating webhook pods.rolegate.dev leads to Service rolegate-system/rolegate, which is not there",
-        ],
+        "Error endpoint: mutating webhook pods.rolegate.dev leads to Service rolegate-system/rolegate, which is not there",
     ),
     (
         |facts| facts.services.as_mut().unwrap().values_mut().flatten().for_each(|(_, ready)| *ready = 0),
-        &["Error endpoint: Service rolegate-system/rolegate has no endpoint that is ready"],
+        "Error endpoint: Service rolegate-system/rolegate has no endpoint that is ready",
     ),
     (
         |facts| facts.services.as_mut().unwrap().values_mut().flatten().for_each(|(service, _)| service.spec = None),
-        &["Error endpoint: Service rolegate-system/rolegate has no port 443"],
+        "Error endpoint: Service rolegate-system/rolegate has no port 443",
     ),
     (
         |facts| facts.now += SignedDuration::from_mins(27 * 24 * 60 + 30),
-        &[
-            "Warning certificate: the serving certificate expires in 2d23h and was not renewed",
-            "Error leader: rolegate-0 led and has been silent for 27d: held pods are not released",
-        ],
+        "Warning certificate: the serving certificate expires in 2d23h and was not renewed\n\
+         Error leader: rolegate-0 led and has been silent for 27d: held pods are not released",
     ),
     (
         |facts| {
@@ -283,104 +256,89 @@ const CASES: &[Case] = &[
             }
             facts.certificates = Ok(Some(Served { stored: expired, self_managed: false }));
         },
-        &["Error certificate: the serving certificate expired 1d ago"],
+        "Error certificate: the serving certificate expired 1d ago",
     ),
     (
         |facts| facts.certificates.as_mut().unwrap().as_mut().unwrap().stored.leaf.cert_pem.clear(),
-        &[
-            "Error certificate: the serving certificate cannot be read: no certificate in the PEM text",
-            "Error ca-bundle: caBundle of mutating webhooks pods.rolegate.dev, rbg.pods.rolegate.dev, kep75.pods.rolegate.dev, grove.pods.rolegate.dev, kai.pods.rolegate.dev, workloads.rolegate.dev, objects.rolegate.dev does not hold the CA of the serving certificate",
-            "Error ca-bundle: caBundle of validating webhooks kai.pods.rolegate.dev, objects.rolegate.dev does not hold the CA of the serving certificate",
-        ],
+        "Error certificate: the serving certificate cannot be read: no certificate in the PEM text\n\
+         Error ca-bundle: caBundle of mutating webhooks pods.rolegate.dev, rbg.pods.rolegate.dev, kep75.pods.rolegate.dev, grove.pods.rolegate.dev, kai.pods.rolegate.dev, workloads.rolegate.dev, objects.rolegate.dev does not hold the CA of the serving certificate\n\
+         Error ca-bundle: caBundle of validating webhooks kai.pods.rolegate.dev, objects.rolegate.dev does not hold the CA of the serving certificate",
     ),
     (
         |facts| facts.certificates = Ok(None),
-        &[
-            "Info certificate: the Secret of certificates does not exist: another program provides them, or none has yet",
-        ],
+        "Info certificate: the Secret of certificates does not exist: another program provides them, or none has yet",
     ),
     (
         |facts| mutating(facts).webhooks.as_mut().unwrap()[0].client_config.ca_bundle = None,
-        &["Error ca-bundle: caBundle of mutating webhook pods.rolegate.dev is empty"],
+        "Error ca-bundle: caBundle of mutating webhook pods.rolegate.dev is empty",
     ),
     (
         |facts| {
             let bundle = Some(ByteString(b"nonsense".to_vec()));
             mutating(facts).webhooks.as_mut().unwrap()[0].client_config.ca_bundle = bundle;
         },
-        &["Error ca-bundle: caBundle of mutating webhook pods.rolegate.dev holds no certificate"],
+        "Error ca-bundle: caBundle of mutating webhook pods.rolegate.dev holds no certificate",
     ),
     (
         |facts| {
             let next = new_ca(facts.now).unwrap();
             facts.certificates.as_mut().unwrap().as_mut().unwrap().stored.ca = next;
         },
-        &[
-            "Warning ca-bundle: caBundle of mutating webhooks pods.rolegate.dev, rbg.pods.rolegate.dev, kep75.pods.rolegate.dev, grove.pods.rolegate.dev, kai.pods.rolegate.dev, workloads.rolegate.dev, objects.rolegate.dev does not hold the next CA yet",
-            "Warning ca-bundle: caBundle of validating webhooks kai.pods.rolegate.dev, objects.rolegate.dev does not hold the next CA yet",
-        ],
+        "Warning ca-bundle: caBundle of mutating webhooks pods.rolegate.dev, rbg.pods.rolegate.dev, kep75.pods.rolegate.dev, grove.pods.rolegate.dev, kai.pods.rolegate.dev, workloads.rolegate.dev, objects.rolegate.dev does not hold the next CA yet\n\
+         Warning ca-bundle: caBundle of validating webhooks kai.pods.rolegate.dev, objects.rolegate.dev does not hold the next CA yet",
     ),
-    (
-        |facts| facts.probe = Ok(Probe::NotHeld),
-        &["Error admission: a pod of a group, created as a dry run, is not held"],
-    ),
+    (|facts| facts.probe = Ok(Probe::NotHeld), "Error admission: a pod of a group, created as a dry run, is not held"),
     (
         |facts| facts.probe = Ok(Probe::Refused("x509: expired".to_owned())),
-        &["Error admission: a pod of a group, created as a dry run, is refused: x509: expired"],
+        "Error admission: a pod of a group, created as a dry run, is refused: x509: expired",
     ),
     (
         |facts| facts.mutating.as_mut().unwrap().push(other("zz-injector", &["pods"], "/")),
-        &[
-            "Info other-webhooks: mutating webhook zz-injector sees pods after ours",
-            "Warning our-namespace: webhook hook.example.com of zz-injector judges pods in our namespace and refuses them while it is away",
-        ],
+        "Info other-webhooks: mutating webhook zz-injector sees pods after ours\n\
+         Warning our-namespace: webhook hook.example.com of zz-injector judges pods in our namespace and refuses them while it is away",
     ),
     (
         |facts| facts.validating.as_mut().unwrap().push(other("aa-guard", &["secrets"], "/")),
-        &[
-            "Warning our-namespace: webhook hook.example.com of aa-guard judges secrets in our namespace and refuses them while it is away",
-        ],
+        "Warning our-namespace: webhook hook.example.com of aa-guard judges secrets in our namespace and refuses them while it is away",
     ),
     (
         |facts| _ = facts.namespaces.as_mut().unwrap().remove("rolegate-system"),
-        &["Error our-namespace: namespace rolegate-system is not there"],
+        "Error our-namespace: namespace rolegate-system is not there",
     ),
     (
         |facts| facts.validating.as_mut().unwrap().push(other("grove", &["x"], "/webhooks/authorizer-webhook")),
-        &["Warning grove-authorizer: Grove's authorizer is on: it refuses to let others lift gates of its pods"],
+        "Warning grove-authorizer: Grove's authorizer is on: it refuses to let others lift gates of its pods",
     ),
     (
         |facts| {
             facts.others =
                 Ok(vec![Other { name: "b".to_owned(), shared: ["a", "b", "c", "d"].map(str::to_owned).into() }]);
         },
-        &["Error other-rolegates: the rolegate b serves 4 namespaces that ours serves too: a, b, c and 1 more"],
+        "Error other-rolegates: the rolegate b serves 4 namespaces that ours serves too: a, b, c and 1 more",
     ),
-    (|facts| facts.lease = Ok(None), &["Error leader: no replica has ever led: held pods are not released"]),
+    (|facts| facts.lease = Ok(None), "Error leader: no replica has ever led: held pods are not released"),
     (
         |facts| {
             facts.lease.as_mut().unwrap().as_mut().unwrap().spec.as_mut().unwrap().holder_identity =
                 Some(String::new());
         },
-        &["Error leader: no replica leads, the last one gave up its Lease: held pods are not released"],
+        "Error leader: no replica leads, the last one gave up its Lease: held pods are not released",
     ),
     (
         |facts| {
             let orphan = |number| Orphans { group: format!("ml/gone-{number}"), pods: 3 };
             facts.orphans = Ok((0..7).map(orphan).collect());
         },
-        &[
-            "Warning orphans: 3 pods held for group ml/gone-0, which is not there",
-            "Warning orphans: 3 pods held for group ml/gone-1, which is not there",
-            "Warning orphans: 3 pods held for group ml/gone-2, which is not there",
-            "Warning orphans: 3 pods held for group ml/gone-3, which is not there",
-            "Warning orphans: 3 pods held for group ml/gone-4, which is not there",
-            "Warning orphans: 2 groups more with held pods are missing",
-        ],
+        "Warning orphans: 3 pods held for group ml/gone-0, which is not there\n\
+         Warning orphans: 3 pods held for group ml/gone-1, which is not there\n\
+         Warning orphans: 3 pods held for group ml/gone-2, which is not there\n\
+         Warning orphans: 3 pods held for group ml/gone-3, which is not there\n\
+         Warning orphans: 3 pods held for group ml/gone-4, which is not there\n\
+         Warning orphans: 2 groups more with held pods are missing",
     ),
     (
         |facts| facts.nobodys = Ok(vec!["ml/debug".to_owned()]),
-        &["Warning nobodys: pod ml/debug has the gate of rolegate and names no group: it is never released"],
+        "Warning nobodys: pod ml/debug has the gate of rolegate and names no group: it is never released",
     ),
     (
         |facts| {
@@ -390,38 +348,34 @@ const CASES: &[Case] = &[
             };
             facts.held = Ok(vec![held(HoldReason::PreviousSegmentNotReady, 3), held(HoldReason::PlacedNotBound, 0)]);
         },
-        &[
-            "Warning held: group ml/llm: PlacedNotBound: segment 2 is held: why",
-            "Info held: group ml/llm: PreviousSegmentNotReady: segment 2 is held: why (3 pods held)",
-        ],
+        "Warning held: group ml/llm: PlacedNotBound: segment 2 is held: why\n\
+         Info held: group ml/llm: PreviousSegmentNotReady: segment 2 is held: why (3 pods held)",
     ),
     (
         |facts| {
             let one = |group: &str, was_there| Uncoordinated { group: group.to_owned(), pods: 4, was_there };
             facts.uncoordinated = Ok(vec![one("ml/lmm", false), one("ml/old", true)]);
         },
-        &[
-            "Warning uncoordinated: 4 pods of group ml/lmm run, and it is not there: nothing coordinates them",
-            "Info uncoordinated: 4 pods of group ml/old run, and it is not there: nothing coordinates them",
-        ],
+        "Warning uncoordinated: 4 pods of group ml/lmm run, and it is not there: nothing coordinates them\n\
+         Info uncoordinated: 4 pods of group ml/old run, and it is not there: nothing coordinates them",
     ),
     (
         |facts| {
             facts.strangers = Ok(vec![Strangers { group: "ml/llm".to_owned(), role: "decoder".to_owned(), pods: 16 }]);
         },
-        &[r#"Warning unknown-roles: 16 pods of role "decoder", which group ml/llm does not have"#],
+        r#"Warning unknown-roles: 16 pods of role "decoder", which group ml/llm does not have"#,
     ),
     (
         |facts| {
             facts.rivals = Ok(vec![warned("two scale it")]);
         },
-        &["Warning autoscalers: group ml/llm: two scale it"],
+        "Warning autoscalers: group ml/llm: two scale it",
     ),
     (
         |facts| {
             facts.policies.as_mut().unwrap().policies.remove("rolegate-pods");
         },
-        &[r#"Warning containment: ValidatingAdmissionPolicy "rolegate-pods" is missing"#],
+        r#"Warning containment: ValidatingAdmissionPolicy "rolegate-pods" is missing"#,
     ),
     (
         |facts| {
@@ -431,27 +385,23 @@ const CASES: &[Case] = &[
             policy(facts, "rolegate-statefulsets")["spec"]["variables"][0]["expression"] = json!("[]");
             facts.policies.as_mut().unwrap().bindings.remove("rolegate-pod-deletions");
         },
-        &[
-            "Warning containment: ValidatingAdmissionPolicy \"rolegate-pods\" fails its type check, so that it may refuse everything or \
-             nothing: spec.variables[1].expression: undeclared reference to 'distinct'",
-            "Warning containment: ValidatingAdmissionPolicy \"rolegate-statefulsets\" is not the one of this version: /spec/variables \
-             differs",
-            "Warning containment: ValidatingAdmissionPolicy \"rolegate-pod-deletions\" has no binding that denies: it refuses nothing",
-        ],
+        "Warning containment: ValidatingAdmissionPolicy \"rolegate-pods\" fails its type check, so that it may refuse everything or \
+             nothing: spec.variables[1].expression: undeclared reference to 'distinct'\n\
+         Warning containment: ValidatingAdmissionPolicy \"rolegate-statefulsets\" is not the one of this version: /spec/variables \
+             differs\n\
+         Warning containment: ValidatingAdmissionPolicy \"rolegate-pod-deletions\" has no binding that denies: it refuses nothing",
     ),
     (
         |facts| facts.addresses = Ok(vec![warned("Service \"decode\" is not there")]),
-        &[r#"Warning addresses: group ml/llm: Service "decode" is not there"#],
+        r#"Warning addresses: group ml/llm: Service "decode" is not there"#,
     ),
     (
         |facts| {
             let gang = |group: &str| Gang { group: group.to_owned(), kind: KUBE_POD_GROUP };
             facts.gangs = Ok(vec![gang("ml/llm"), gang("ml/llm"), gang("prod/llm")]);
         },
-        &[
-            "Warning pod-groups: podgroups.scheduling.x-k8s.io are not served as v1alpha1, and batches of 2 groups wait for \
+        "Warning pod-groups: podgroups.scheduling.x-k8s.io are not served as v1alpha1, and batches of 2 groups wait for \
            them, first ml/llm",
-        ],
     ),
     (
         |facts| {
@@ -464,11 +414,9 @@ const CASES: &[Case] = &[
             facts.definitions.as_mut().unwrap().insert(POD_GROUP.crd_name(), definition);
             facts.gangs = Ok(vec![Gang { group: "ml/llm".to_owned(), kind: POD_GROUP }]);
         },
-        &[
-            "Info neighbours: KAI is there (v2alpha2): counts pods, as KAI v0.10 to v0.14 does",
-            "Info pod-groups: KAI before v0.15 is there: its podgrouper puts pods into PodGroups of their workloads, over \
+        "Info neighbours: KAI is there (v2alpha2): counts pods, as KAI v0.10 to v0.14 does\n\
+         Info pod-groups: KAI before v0.15 is there: its podgrouper puts pods into PodGroups of their workloads, over \
              those of their batches",
-        ],
     ),
 ];
 
@@ -490,7 +438,7 @@ fn each_fault_is_found_and_nothing_else() {
         let mut facts = healthy();
         break_it(&mut facts);
         let found = found(&facts, Level::Info);
-        if found != *expected {
+        if found != expected.lines().collect::<Vec<_>>() {
             wrong.push(format!("case {number}:\n  found    {found:#?}\n  expected {expected:#?}"));
         }
     }
@@ -499,7 +447,7 @@ fn each_fault_is_found_and_nothing_else() {
 
 #[test]
 fn each_check_has_a_case() {
-    let lines = CASES.iter().flat_map(|(_, expected)| *expected);
+    let lines = CASES.iter().flat_map(|(_, expected)| expected.lines());
     let tried: BTreeSet<_> = lines.filter_map(|line| line.split_once(' ')?.1.split(':').next()).collect();
     let untried: Vec<_> = CHECKS.iter().map(|(id, _)| *id).filter(|id| !tried.contains(id)).collect();
     assert_eq!(untried, [""; 0]);
@@ -604,11 +552,9 @@ fn groups_where_nothing_is_served_and_configurations_that_select_others_are_foun
     let differs = "Warning selection: mutating webhook pods.rolegate.dev selects other namespaces than the replica that leads serves (--namespace-selector)";
     let left = "Warning selection: 2 groups in namespace web, which is not selected: neither judged nor held";
     assert_eq!(found(&facts, Level::Warning), [differs, left]);
-    for webhook in mutating(&mut facts).webhooks.iter_mut().flatten() {
-        webhook.namespace_selector.as_mut().unwrap().match_labels = Some(selector.match_labels.clone());
-    }
-    for webhook in validating(&mut facts).webhooks.iter_mut().flatten() {
-        webhook.namespace_selector.as_mut().unwrap().match_labels = Some(selector.match_labels.clone());
-    }
+    let own = mutating(&mut facts).webhooks.iter_mut().flatten().map(|hook| hook.namespace_selector.as_mut());
+    own.for_each(|own| own.unwrap().match_labels = Some(selector.match_labels.clone()));
+    let own = validating(&mut facts).webhooks.iter_mut().flatten().map(|hook| hook.namespace_selector.as_mut());
+    own.for_each(|own| own.unwrap().match_labels = Some(selector.match_labels.clone()));
     assert_eq!(found(&facts, Level::Warning), [left]);
 }

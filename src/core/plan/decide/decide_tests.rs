@@ -19,6 +19,11 @@ impl Setup {
         Self { group: mk_group(&[("prefill", prefill), ("decode", decode)], &coordination), pods: Vec::new() }
     }
 
+    /// All pods are there, held.
+    fn full(prefill: u32, decode: u32) -> Self {
+        Self::of(prefill, decode).held("prefill", 0..prefill).held("decode", 0..decode)
+    }
+
     /// Adds held pods of a role.
     fn held(mut self, role: &str, ordinals: std::ops::Range<u32>) -> Self {
         self.pods.extend(ordinals.map(|ordinal| mk_pod(&format!("{role}-{ordinal}"), role, ordinal)));
@@ -68,7 +73,7 @@ fn expected(status: &str, reason: &str, message: &str) -> (String, String, Strin
 
 #[test]
 fn the_first_segment_is_committed_before_it_is_released() {
-    let setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50);
+    let setup = Setup::full(100, 50);
     let seen = setup.evaluate();
     assert!(seen.needs_commit(&setup.group));
     let first = seen.decision;
@@ -83,8 +88,7 @@ fn the_first_segment_is_committed_before_it_is_released() {
 
 #[test]
 fn the_conditions_of_a_deployment_are_those_of_kep_32() {
-    let setup =
-        |ready: (u32, u32)| Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(ready.0, ready.1);
+    let setup = |ready: (u32, u32)| Setup::full(100, 50).run(ready.0, ready.1);
     let none = setup((0, 0)).evaluate();
     assert_eq!(condition(&none, "Ready"), expected("False", "DeploymentInProgress", "0/150 pods ready"));
     assert_eq!(
@@ -108,7 +112,7 @@ fn the_conditions_of_a_deployment_are_those_of_kep_32() {
 
 #[test]
 fn story_1_with_room_for_140_serves_with_nine_segments() {
-    let setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(95, 45);
+    let setup = Setup::full(100, 50).run(95, 45);
     let decision = setup.evaluate();
     assert_eq!(condition(&decision, "Ready").2, "140/150 pods ready");
     assert_eq!(condition(&decision, "MinimumSegmentsAvailable").2, "9/10 segments ready (135/150 pods)");
@@ -116,7 +120,7 @@ fn story_1_with_room_for_140_serves_with_nine_segments() {
 
 #[test]
 fn growth_after_the_first_ready_is_scaling_and_loss_is_not() {
-    let mut grown = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(100, 50).store();
+    let mut grown = Setup::full(100, 50).run(100, 50).store();
     let loss = {
         grown.pods[3].ready = false;
         grown.evaluate()
@@ -136,7 +140,7 @@ fn growth_after_the_first_ready_is_scaling_and_loss_is_not() {
 
 #[test]
 fn scale_down_passes_at_once_and_makes_no_condition_false() {
-    let ready = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(100, 50).store();
+    let ready = Setup::full(100, 50).run(100, 50).store();
     let mut less = Setup { pods: ready.pods, ..Setup::of(50, 25) };
     less.group.status = ready.group.status;
     let decision = less.evaluate();
@@ -146,7 +150,7 @@ fn scale_down_passes_at_once_and_makes_no_condition_false() {
 
 #[test]
 fn a_recreated_pod_of_a_released_segment_goes_at_once() {
-    let mut setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(20, 10);
+    let mut setup = Setup::full(100, 50).run(20, 10);
     setup.pods[19].ready = false;
     let mut setup = setup.store();
     (setup.pods[3].held, setup.pods[3].ready, setup.pods[3].scheduled) = (true, false, false);
@@ -157,7 +161,7 @@ fn a_recreated_pod_of_a_released_segment_goes_at_once() {
 
 #[test]
 fn a_pod_that_somebody_let_go_opens_no_other_gate() {
-    let mut setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(10, 5);
+    let mut setup = Setup::full(100, 50).run(10, 5);
     setup.pods[9].ready = false;
     let mut setup = setup.store();
     for stray in [57, 58, 59] {
@@ -181,13 +185,13 @@ fn a_held_segment_names_the_one_that_it_waits_for_and_not_its_neighbour() {
 
 #[test]
 fn a_lost_status_is_read_from_the_pods() {
-    let setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(20, 10);
+    let setup = Setup::full(100, 50).run(20, 10);
     assert_eq!(setup.decide().released["prefill"], 30, "two segments run, so the third may go");
 }
 
 #[test]
 fn a_broken_group_releases_no_new_batch_and_still_replaces_what_ran() {
-    let mut setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(10, 5).store();
+    let mut setup = Setup::full(100, 50).run(10, 5).store();
     setup.group.status.coordination_state[0].progress.values_mut().for_each(|progress| {
         progress.released = progress.released.map(|released| released / 2);
     });
@@ -290,7 +294,7 @@ fn a_role_without_batches_is_not_held() {
 
 #[test]
 fn a_decision_repeated_on_its_own_result_changes_nothing() {
-    let setup = Setup::of(100, 50).held("prefill", 0..100).held("decode", 0..50).run(10, 5).store();
+    let setup = Setup::full(100, 50).run(10, 5).store();
     let setup = setup.run(20, 5).store();
     let stored = setup.group.status.clone();
     let again = setup.store();
@@ -299,7 +303,7 @@ fn a_decision_repeated_on_its_own_result_changes_nothing() {
 
 #[test]
 fn the_hold_of_the_next_segment_says_what_it_waits_for() {
-    let mut setup = Setup::of(30, 15).held("prefill", 0..30).held("decode", 0..15).run(10, 5);
+    let mut setup = Setup::full(30, 15).run(10, 5);
     setup.pods[9].ready = false;
     let decision = setup.decide();
     assert_eq!(decision.held[0].message, "segment 2 is held: segment 1 has 9/10 prefill and 5/5 decode ready");

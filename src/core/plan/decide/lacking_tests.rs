@@ -1,51 +1,28 @@
-use std::collections::BTreeMap;
-
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::RoleCoordination;
-use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::status::Condition;
 use crate::api::workload::StatefulSet;
-use crate::model::{GroupKey, Sources, Workload, WorkloadKey, WorkloadObject};
+use crate::build;
 use crate::plan::decide::DecisionContext;
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
 use crate::plan::rollout::Edit;
+use crate::plan::test_support::{Workloads, mk_set};
 use crate::plan::view::Snapshot;
 
 #[derive(Default)]
-struct Known(BTreeMap<WorkloadKey, Workload>);
-
-impl Sources for Known {
-    fn role_based_group(&self, _: &GroupKey) -> Option<&Group> {
-        None
-    }
-
-    fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
-        self.0.get(key)
-    }
-}
+struct Known(Vec<StatefulSet>);
 
 impl Known {
     fn with(mut self, name: &str, replicas: u32, labels: &Value) -> Self {
-        let set: StatefulSet = serde_json::from_value(json!({
-            "metadata": { "name": name, "namespace": "ns" },
-            "spec": { "replicas": replicas, "template": { "metadata": { "labels": labels } } },
-        }))
-        .unwrap();
-        self.0.insert(set.workload().key, set.workload());
+        self.0.push(mk_set(name, replicas, labels, &json!({})));
+        self.0.iter_mut().for_each(|set| set.metadata.labels.clear());
         self
     }
 
     fn group(&self) -> Group {
-        let role = |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": name } });
-        let sizes = json!({ "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
-        let carrier: RoleCoordination = serde_json::from_value(json!({
-            "metadata": { "name": "pd", "namespace": "ns" },
-            "spec": { "roles": [role("prefill"), role("decode")], "coordination": [{ "name": "s", "strategy": sizes }] },
-        }))
-        .unwrap();
-        Group::from_role_coordination(ROLE_COORDINATION, &carrier, self)
+        let sizes = build::segments(&[("prefill", 2), ("decode", 1)], &json!({}));
+        Workloads::of(&self.0).group("pd", "", &sizes, &json!({}))
     }
 
     fn decide(&self, not_yet_told: &[Lacking]) -> Evaluation {
@@ -56,7 +33,7 @@ impl Known {
 }
 
 fn labels(role: &str) -> Value {
-    json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": role })
+    build::labels("pd", role)
 }
 
 fn told<'a>(seen: &'a Evaluation, kind: &str) -> (&'a str, &'a str) {

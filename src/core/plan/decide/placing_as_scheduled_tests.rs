@@ -3,23 +3,24 @@
 use serde_json::{Value, json};
 
 use super::tests::{RACK, Scene, domains, going, held};
+use crate::build::{self, typed, with};
 use crate::model::{HoldReason, names};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::placed::Awaits;
 use crate::plan::placement::VolumeSight;
+use crate::plan::test_support;
 
 /// A pod without a node that the scheduler has nominated to `node`; with or without a group.
 fn nominated(uid: &str, node: Option<&str>, (cpu, priority): (u32, i32), of_group: bool) -> Value {
     let labels = if of_group { json!({ (names::GROUP): "pd" }) } else { json!({}) };
-    json!({
-        "metadata": { "uid": uid, "namespace": "ns", "labels": labels },
-        "spec": { "priority": priority, "containers": [{ "resources": { "requests": { "cpu": cpu } } }] },
-        "status": { "nominatedNodeName": node },
-    })
+    let more = json!({
+        "metadata": { "labels": labels }, "spec": { "priority": priority }, "status": { "nominatedNodeName": node },
+    });
+    with(build::pod(uid, false, &json!({ "cpu": cpu })), &more)
 }
 
 fn show(scene: &mut Scene, pod: Value) {
-    scene.capacity.apply_pod(&serde_json::from_value(pod).unwrap()).unwrap();
+    scene.capacity.apply_pod(&typed(pod)).unwrap();
 }
 
 fn free(scene: &Scene, node: &str) -> i64 {
@@ -69,7 +70,6 @@ fn a_pod_that_has_shrunk_leaves_room_that_is_worth_another_look() {
     let mut runs = |cpu: u32| {
         let mut pod = nominated("x", None, (1, 9), false);
         pod["spec"]["nodeName"] = json!("a");
-        pod["spec"]["containers"][0]["name"] = json!("main");
         pod["status"] =
             json!({ "containerStatuses": [{ "name": "main", "resources": { "requests": { "cpu": cpu } } }] });
         show(&mut scene, pod);
@@ -117,16 +117,13 @@ fn what_asks_for_a_resource_that_no_node_has_goes_by_its_domain() {
     assert!(going(&seen).iter().all(|(_, now, pin)| *now && *pin == ["r2"]), "{:?}", going(&seen));
     assert_eq!(going(&seen).len(), 3);
     // One node reports the resource: then it is known that there is too little.
-    let mut node = json!({
-        "metadata": { "name": "c", "labels": { RACK: "r3" } },
-        "status": { "allocatable": { "cpu": "3", "pods": "9", "example.com/gpu": "0" }, "conditions": [{ "type": "Ready", "status": "True" }] },
-    });
+    let node = |gpus: &str, labels: &Value| {
+        build::node("c", labels, &json!({ "cpu": "3", "pods": "9", "example.com/gpu": gpus }))
+    };
     let mut scene = Scene::new(1, "hold").asking(&asks).node("b", "r2", 3, false);
-    scene.capacity.apply_node(&serde_json::from_value(node.clone()).unwrap()).unwrap();
+    scene.capacity.apply_node(&typed(node("0", &json!({ RACK: "r3" })))).unwrap();
     assert_eq!(held(&scene.decide(DecisionContext::default()))[0].0, HoldReason::NoRoom);
-    node["status"]["allocatable"]["example.com/gpu"] = json!("3");
-    node["metadata"]["labels"] = json!({ RACK: "r3", "kubernetes.io/hostname": "c" });
-    scene.capacity.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
+    scene.capacity.apply_node(&typed(node("3", &json!({ RACK: "r3", "kubernetes.io/hostname": "c" })))).unwrap();
     let seen = scene.decide(DecisionContext::default());
     assert!(going(&seen).iter().all(|(_, _, pin)| *pin == ["r3", "c"]), "{:?}", going(&seen));
 }
@@ -169,29 +166,19 @@ fn without_an_affinity_or_with_another_word_it_waits_for_a_node_with_the_label()
 
 /// Shows a pod of the batch with its gate and a claim of its own.
 fn claims(scene: &mut Scene, uid: &str) {
-    show(
-        scene,
-        json!({
-            "metadata": { "name": uid, "uid": uid, "namespace": "ns", "labels": { (names::GROUP): "pd" } },
-            "spec": {
-                "priority": 5, "schedulingGates": [{ "name": names::GATE }],
-                "containers": [{ "resources": { "requests": { "cpu": 1 } } }],
-                "volumes": [{ "name": "data", "persistentVolumeClaim": { "claimName": format!("data-{uid}") } }, { "name": "scratch", "ephemeral": {} }],
-            },
-        }),
-    );
+    let data = json!({ "name": "data", "persistentVolumeClaim": { "claimName": format!("data-{uid}") } });
+    let volumes = json!([data, { "name": "scratch", "ephemeral": {} }]);
+    test_support::show(&mut scene.capacity, uid, true, &json!({ "priority": 5, "volumes": volumes }));
 }
 
 fn volumes(scene: &mut Scene, what: &str, object: &Value) {
-    fn of<T: serde::de::DeserializeOwned>(object: &Value) -> T {
-        serde_json::from_value(object.clone()).unwrap()
-    }
+    let object = object.clone();
     scene.capacity.change_volumes(|volumes| match what {
-        "claim" => volumes.apply_claim(&of(object)),
-        "volume" => volumes.apply_volume(&of(object)),
-        "class" => volumes.apply_class(&of(object)),
+        "claim" => volumes.apply_claim(&typed(object)),
+        "volume" => volumes.apply_volume(&typed(object)),
+        "class" => volumes.apply_class(&typed(object)),
         _ => {
-            volumes.sight = serde_json::from_value(object.clone()).map_or(VolumeSight::Known, |why: Option<String>| {
+            volumes.sight = serde_json::from_value(object).map_or(VolumeSight::Known, |why: Option<String>| {
                 why.map_or(VolumeSight::Awaited, |why| VolumeSight::Refused(why.into()))
             });
             true

@@ -1,20 +1,21 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::model::{Batching, Coordination, Group, HoldReason, Queued, names};
+use crate::build::{self, typed, with};
+use crate::model::{Batching, Coordination, Group, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::placed::{Awaits, GivenUp, Placed};
-use crate::plan::evaluate::{Evaluation, Observation, evaluate};
+use crate::plan::evaluate::Evaluation;
 use crate::plan::placement::capacity::HOSTNAME;
-use crate::plan::placement::{Capacity, Line, Placer, Sight};
+use crate::plan::placement::{Capacity, Line, Sight};
 use crate::plan::recovery::RecoveryContext;
 use crate::plan::status::transition_times;
-use crate::plan::test_support::{mk_group, mk_pod, shared};
-use crate::plan::view::{GroupView, PodFacts, PodRef};
+pub(super) use crate::plan::test_support::held_of as held;
+use crate::plan::test_support::{add_node, mk_batches, mk_group, mk_placed, mk_pod, show};
+use crate::plan::view::{PodFacts, PodRef};
 
 pub(super) const RACK: &str = "rack";
 
@@ -36,38 +37,22 @@ impl Scene {
     pub(super) fn of(batches: u32, when_no_fit: &str, strategy: &Value) -> Self {
         let coordination = json!([{ "name": "pair", "whenNoFit": when_no_fit, "strategy": strategy }]);
         let group = mk_group(&[("prefill", 2 * batches), ("decode", batches)], &coordination);
-        let mut scene =
-            Self { group, pods: Vec::new(), capacity: Capacity::default(), line: Line::default(), spec: json!({}) };
-        for (role, count) in [("prefill", 2 * batches), ("decode", batches)] {
-            for ordinal in 0..count {
-                scene.pods.push(mk_pod(&format!("{role}-{ordinal}"), role, ordinal));
-            }
-        }
+        let (pods, capacity) = (mk_batches(batches), Capacity::default());
+        let mut scene = Self { group, pods, capacity, line: Line::default(), spec: json!({ "priority": 5 }) };
         (0..scene.pods.len()).for_each(|at| scene.show(at, None));
         scene
     }
 
     pub(super) fn node(mut self, name: &str, rack: &str, cpu: u32, cordoned: bool) -> Self {
-        let node = json!({
-            "metadata": { "name": name, "labels": { RACK: rack, HOSTNAME: name } },
-            "spec": { "unschedulable": cordoned },
-            "status": {
-                "allocatable": { "cpu": cpu.to_string(), "pods": "100" },
-                "conditions": [{ "type": "Ready", "status": "True" }],
-            },
-        });
-        self.capacity.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
+        add_node(&mut self.capacity, (name, rack, cpu), &json!({ "spec": { "unschedulable": cordoned } }));
         self
     }
 
     /// Adds a pod without a group on a node.
     pub(super) fn other(mut self, node: &str, cpu: u32, priority: i32) -> Self {
-        let containers = json!([{ "resources": { "requests": { "cpu": cpu } } }]);
-        let pod = json!({
-            "metadata": { "uid": format!("other-{node}") },
-            "spec": { "nodeName": node, "priority": priority, "containers": containers },
-        });
-        self.capacity.apply_pod(&serde_json::from_value(pod).unwrap()).unwrap();
+        let more = json!({ "nodeName": node, "priority": priority });
+        let pod = with(build::pod(&format!("other-{node}"), false, &json!({ "cpu": cpu })), &json!({ "spec": more }));
+        self.capacity.apply_pod(&typed(pod)).unwrap();
         self
     }
 
@@ -84,15 +69,8 @@ impl Scene {
 
     /// Shows a pod to the watch of room.
     fn show(&mut self, at: usize, node: Option<&str>) {
-        let pod = &self.pods[at];
-        let gates = if pod.held { json!([{ "name": names::GATE }]) } else { json!([]) };
-        let containers = json!([{ "resources": { "requests": { "cpu": 1 } } }]);
-        let mut shown = json!({
-            "metadata": { "uid": &*pod.pod.uid, "namespace": "ns", "labels": { (names::GROUP): "pd" } },
-            "spec": { "nodeName": node, "priority": 5, "schedulingGates": gates, "containers": containers },
-        });
-        json_patch::merge(&mut shown["spec"], &self.spec);
-        self.capacity.apply_pod(&serde_json::from_value(shown).unwrap()).unwrap();
+        let more = with(json!({ "nodeName": node }), &self.spec);
+        show(&mut self.capacity, &self.pods[at].pod.uid, self.pods[at].held, &more);
     }
 
     /// Makes a pod a released one, bound to a node or not.
@@ -134,27 +112,16 @@ impl Scene {
 
     pub(super) fn decide(&mut self, context: DecisionContext<'_>) -> Evaluation {
         let sight = Sight::Known(&mut self.capacity);
-        decide(&self.group, &self.pods, &mut self.line, sight, context)
+        decide(&self.group, &self.pods, (&mut self.line, sight), context)
     }
 }
 
-fn decide(
-    group: &Group,
-    pods: &[PodFacts],
-    line: &mut Line,
-    sight: Sight<'_>,
-    context: DecisionContext<'_>,
-) -> Evaluation {
+fn decide(group: &Group, pods: &[PodFacts], line: (&mut Line, Sight<'_>), context: DecisionContext<'_>) -> Evaluation {
     let key = |(coordination, batching): (&Coordination, &Batching)| {
         Some((coordination.index, batching.placed_in()?.key(|_, _| None)?))
     };
     let keys: Vec<_> = group.batched().filter_map(key).collect();
-    let observation = Observation { view: GroupView::build(group, &shared(pods)), ..Observation::default() };
-    let mut placer = Placer::new(group.key.clone(), sight, line, false, Duration::ZERO);
-    let seen = evaluate(group, observation, DecisionContext { domain_keys: &keys, ..context }, Some(&mut placer));
-    let held: HashSet<Arc<str>> = pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.uid.clone()).collect();
-    placer.finish(|| held.clone());
-    seen
+    mk_placed(group, pods, line, DecisionContext { domain_keys: &keys, ..context })
 }
 
 pub(super) fn domains(seen: &Evaluation) -> BTreeMap<String, String> {
@@ -169,10 +136,6 @@ pub(super) fn going(seen: &Evaluation) -> Vec<(&str, bool, Vec<&str>)> {
 fn one_going(release: &Release) -> (&str, bool, Vec<&str>) {
     let pin = [RACK, HOSTNAME].into_iter().filter_map(|key| release.pin.get(key)).map(String::as_str);
     (&*release.pod.pod.name, release.at_once, pin.collect())
-}
-
-pub(super) fn held(seen: &Evaluation) -> Vec<(HoldReason, u32, &str)> {
-    seen.decision.held.iter().map(|held| (held.reason, held.count(), held.message.as_str())).collect()
 }
 
 #[test]
@@ -362,14 +325,9 @@ fn a_pod_is_where_its_release_bound_it_whatever_was_assumed_since() {
     let seen = scene.decide(DecisionContext::default());
     let other = |host: &str| if host == "a" { "b" } else { "a" };
     for release in seen.decision.release {
-        let uid = &release.pod.pod.uid;
-        let node = other(&release.pin[HOSTNAME]).to_owned();
-        let pod = json!({
-            "metadata": { "uid": &**uid, "namespace": "ns", "labels": { (names::GROUP): "pd" } },
-            "spec": { "nodeSelector": { HOSTNAME: node }, "containers": [{ "resources": { "requests": { "cpu": 1 } } }] },
-        });
-        scene.capacity.apply_pod(&serde_json::from_value(pod).unwrap()).unwrap();
-        assert_eq!(scene.capacity.assumed(uid).map(|node| &**node), Some(node.as_str()));
+        let (uid, node) = (&release.pod.pod.uid, other(&release.pin[HOSTNAME]));
+        show(&mut scene.capacity, uid, false, &json!({ "nodeSelector": { HOSTNAME: node } }));
+        assert_eq!(scene.capacity.assumed(uid).map(|node| &**node), Some(node));
     }
 }
 
@@ -508,10 +466,11 @@ fn a_domain_of_another_name_is_that_of_the_nodes_on_which_the_batch_runs() {
 #[test]
 fn without_a_look_at_nodes_batches_wait_or_go_as_they_are() {
     let Scene { group, pods, mut line, .. } = Scene::new(1, "hold").committed(&[]);
-    let seen = decide(&group, &pods, &mut line, Sight::NotYet, DecisionContext::default());
+    let seen = decide(&group, &pods, (&mut line, Sight::NotYet), DecisionContext::default());
     let why = "batch 1 is held: what room there is, is not known yet";
     assert_eq!((going(&seen), held(&seen)), (vec![], vec![(HoldReason::RoomUnknown, 3, why)]));
-    let seen = decide(&group, &pods, &mut line, Sight::Refused("nodes may not be read"), DecisionContext::default());
+    let sight = Sight::Refused("nodes may not be read");
+    let seen = decide(&group, &pods, (&mut line, sight), DecisionContext::default());
     assert_eq!(held(&seen), [(HoldReason::RoomUnknown, 0, "batch 1 goes without a place: nodes may not be read")]);
     assert!(going(&seen).iter().all(|(_, now, pin)| *now && pin.is_empty()));
 }

@@ -1,37 +1,21 @@
-use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::api::RoleCoordination;
-use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::api::workload::StatefulSet;
+use crate::build;
 use crate::model::workload_object::WorkloadObject;
-use crate::model::{Group, GroupKey, HoldReason, ScaledWorkload, Sources, Workload, WorkloadKey};
+use crate::model::{Group, HoldReason, ScaledWorkload};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::placed::Awaits;
 use crate::plan::elastic::ElasticContext;
-use crate::plan::evaluate::{Evaluation, Observation, evaluate};
-use crate::plan::placement::capacity::HOSTNAME;
+use crate::plan::evaluate::Evaluation;
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
 use crate::plan::status::transition_times;
-use crate::plan::test_support::{mk_pod, shared};
-use crate::plan::view::{GroupView, PodFacts};
+use crate::plan::test_support::{Workloads, add_node, held_of as held, mk_batches, mk_placed, mk_set, show};
+use crate::plan::view::PodFacts;
 
 const RACK: &str = "rack";
-
-struct Sets(BTreeMap<WorkloadKey, Workload>);
-
-impl Sources for Sets {
-    fn role_based_group(&self, _: &GroupKey) -> Option<&Group> {
-        None
-    }
-
-    fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
-        self.0.get(key)
-    }
-}
 
 /// An elastic group with two prefills and a decode in each segment, which share a rack, each pod with one processor; no pod
 /// exists.
@@ -45,29 +29,13 @@ struct Scene {
 impl Scene {
     fn new(name: &str, spec: &Value) -> Self {
         let containers = json!([{ "resources": { "requests": { "cpu": 1 } } }]);
-        let set = |role: &str| -> StatefulSet {
-            let labels = json!({ "rolegate.dev/group": name, "rolegate.dev/role": role });
-            let metadata =
-                json!({ "name": format!("{name}-{role}"), "namespace": "ns", "uid": role, "labels": labels });
-            let spec = json!({ "containers": containers, "nodeSelector": { "pool": "gpu" } });
-            let template = json!({ "metadata": { "labels": labels }, "spec": spec });
-            serde_json::from_value(json!({ "metadata": metadata, "spec": { "replicas": 0, "template": template } }))
-                .unwrap()
-        };
-        let sets = [set("prefill"), set("decode")];
-        let workloads = sets.iter().map(WorkloadObject::workload).map(|workload| (workload.key.clone(), workload));
-        let role = |role: &str| json!({ "name": role, "workloadRef": { "kind": "StatefulSet", "name": format!("{name}-{role}") } });
+        let pods = json!({ "containers": containers, "nodeSelector": { "pool": "gpu" } });
+        let set = |role: &str| mk_set(&format!("{name}-{role}"), 0, &build::labels(name, role), &pods);
+        let sets = ["prefill", "decode"].map(set);
         let affinity = json!({ "strategy": "RequireSegmentAffinity", "topologyKey": RACK });
-        let segments = json!({ "segmentSize": { "prefill": 2, "decode": 1 }, "topologyAffinity": affinity });
-        let coordination = json!([{ "name": "s", "strategy": { "segmentPlacement": segments } }]);
-        let mut object = json!({
-            "metadata": { "name": name, "namespace": "ns", "uid": name },
-            "spec": { "roles": [role("prefill"), role("decode")], "coordination": coordination },
-        });
-        json_patch::merge(&mut object, &json!({ "spec": spec }));
-        let object: RoleCoordination = serde_json::from_value(object).unwrap();
+        let segments = build::segments(&[("prefill", 2), ("decode", 1)], &json!({ "topologyAffinity": affinity }));
         Self {
-            group: Group::from_role_coordination(ROLE_COORDINATION, &object, &Sets(workloads.collect())),
+            group: Workloads::of(&sets).group(name, &format!("{name}-"), &segments, &json!({ "spec": spec })),
             scaled: sets.iter().filter_map(WorkloadObject::scaled).collect(),
             capacity: Capacity::default(),
             line: Line::default(),
@@ -75,14 +43,7 @@ impl Scene {
     }
 
     fn node(&mut self, name: &str, rack: &str, cpu: u32, pool: &str) {
-        let node = json!({
-            "metadata": { "name": name, "labels": { RACK: rack, HOSTNAME: name, "pool": pool } },
-            "status": {
-                "allocatable": { "cpu": cpu.to_string(), "pods": "100" },
-                "conditions": [{ "type": "Ready", "status": "True" }],
-            },
-        });
-        self.capacity.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
+        add_node(&mut self.capacity, (name, rack, cpu), &json!({ "metadata": { "labels": { "pool": pool } } }));
     }
 
     fn decide(&mut self, pods: &[PodFacts], context: DecisionContext<'_>) -> Evaluation {
@@ -102,28 +63,18 @@ impl Scene {
 
 fn decide(
     group: &Group,
-    scaled: &[ScaledWorkload],
+    workloads: &[ScaledWorkload],
     pods: &[PodFacts],
-    (line, sight): (&mut Line, Sight<'_>),
+    line: (&mut Line, Sight<'_>),
     context: DecisionContext<'_>,
 ) -> Evaluation {
     let keys = [(0, RACK.to_owned())];
-    let elastic = ElasticContext { workloads: scaled, ..ElasticContext::default() };
-    let observation = Observation { view: GroupView::build(group, &shared(pods)), ..Observation::default() };
-    let mut placer = Placer::new(group.key.clone(), sight, line, false, Duration::ZERO);
-    let context = DecisionContext { domain_keys: &keys, elastic, ..context };
-    let seen = evaluate(group, observation, context, Some(&mut placer));
-    let held: HashSet<Arc<str>> = pods.iter().filter(|pod| pod.held).map(|pod| pod.pod.uid.clone()).collect();
-    placer.finish(|| held.clone());
-    seen
+    let elastic = ElasticContext { workloads, ..ElasticContext::default() };
+    mk_placed(group, pods, line, DecisionContext { domain_keys: &keys, elastic, ..context })
 }
 
 fn released(seen: &Evaluation) -> [u32; 2] {
     ["prefill", "decode"].map(|role| seen.decision.released[role])
-}
-
-fn held(seen: &Evaluation) -> Vec<(HoldReason, u32, &str)> {
-    seen.decision.held.iter().map(|held| (held.reason, held.count(), held.message.as_str())).collect()
 }
 
 #[test]
@@ -153,17 +104,10 @@ fn its_room_is_kept_until_its_pods_are_there_and_then_it_is_theirs() {
     scene.store(&seen);
     assert_eq!(scene.free(), 1);
     let mut pods = Vec::new();
-    for (role, ordinal) in [("prefill", 0), ("prefill", 1), ("decode", 0)] {
+    for pod in mk_batches(1) {
         let seen = scene.decide(&pods, DecisionContext::default());
         assert_eq!((scene.free(), seen.decision.release.len()), (1, 0), "{} pods are there", pods.len());
-        let pod = mk_pod(&format!("{role}-{ordinal}"), role, ordinal);
-        let spec = json!({
-            "containers": [{ "resources": { "requests": { "cpu": 1 } } }],
-            "schedulingGates": [{ "name": "rolegate.dev/hold" }],
-        });
-        let labels = json!({ "rolegate.dev/group": "pd" });
-        let shown = json!({ "metadata": { "uid": &*pod.pod.uid, "namespace": "ns", "labels": labels }, "spec": spec });
-        scene.capacity.apply_pod(&serde_json::from_value(shown).unwrap()).unwrap();
+        show(&mut scene.capacity, &pod.pod.uid, true, &json!({}));
         pods.push(pod);
     }
     let seen = scene.decide(&pods, DecisionContext::default());

@@ -1,63 +1,29 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::api::workload::StatefulSet;
-use crate::api::{RoleCoordination, status::GroupStatus};
+use crate::build;
+use crate::model::Standing;
 use crate::model::workload_object::WorkloadObject;
-use crate::model::{GroupKey, Sources, Standing, Workload, WorkloadKey};
-use crate::plan::test_support::mk_role;
+use crate::plan::test_support::{Workloads, mk_role, mk_set};
 
 /// Workloads of two roles: prefill in segments of 2 and decode in segments of 1.
-struct Pair(BTreeMap<WorkloadKey, Workload>, Vec<ScaledWorkload>);
-
-impl Sources for Pair {
-    fn role_based_group(&self, _: &GroupKey) -> Option<&Group> {
-        None
-    }
-
-    fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
-        self.0.get(key)
-    }
-}
-
-fn mk_set(name: &str, replicas: u32, labels: &Value) -> StatefulSet {
-    let metadata = json!({ "name": name, "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": labels });
-    serde_json::from_value(json!({ "metadata": metadata, "spec": { "replicas": replicas } })).unwrap()
-}
+struct Pair(Workloads, Vec<ScaledWorkload>);
 
 fn mk_pair(replicas: [u32; 2]) -> Pair {
-    let of = |role: &str, replicas| {
-        mk_set(role, replicas, &json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": role }))
-    };
+    let of = |role: &str, replicas| mk_set(role, replicas, &build::labels("pd", role), &json!({}));
     let sets = [of("prefill", replicas[0]), of("decode", replicas[1])];
-    let workloads = sets.iter().map(WorkloadObject::workload).map(|workload| (workload.key.clone(), workload));
-    Pair(workloads.collect(), sets.iter().filter_map(WorkloadObject::scaled).collect())
+    Pair(Workloads::of(&sets), sets.iter().filter_map(WorkloadObject::scaled).collect())
 }
 
-fn mk_group(pair: &Pair, segments: u32, status: GroupStatus) -> Group {
-    let role = |name: &str| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": name } });
-    let sizes = json!({ "segmentSize": { "prefill": 2, "decode": 1 } });
-    let object = json!({
-        "metadata": { "name": "pd", "namespace": "ns", "uid": "u" },
-        "spec": {
-            "segments": segments,
-            "roles": [role("prefill"), role("decode")],
-            "coordination": [{ "name": "s", "strategy": { "segmentPlacement": sizes } }],
-        },
-    });
-    let mut object: RoleCoordination = serde_json::from_value(object).unwrap();
-    object.status = status;
-    Group::from_role_coordination(ROLE_COORDINATION, &object, pair)
+fn mk_group(pair: &Pair, segments: u32, status: &Value) -> Group {
+    let sizes = build::segments(&[("prefill", 2), ("decode", 1)], &json!({}));
+    pair.0.group("pd", "", &sizes, &json!({ "spec": { "segments": segments }, "status": status }))
 }
 
-fn mk_status(released: [u32; 2], draining: Option<(u32, u32)>) -> GroupStatus {
+fn mk_status(released: [u32; 2], draining: Option<(u32, u32)>) -> Value {
     let draining = draining.map(|(from, to)| json!({ "from": from, "to": to }));
     let progress = json!({ "prefill": { "released": released[0] }, "decode": { "released": released[1] } });
-    serde_json::from_value(
-        json!({ "coordinationState": [{ "name": "s", "progress": progress }], "draining": draining }),
-    )
-    .unwrap()
+    json!({ "coordinationState": [{ "name": "s", "progress": progress }], "draining": draining })
 }
 
 /// The replicas of each role: committed, of its workload, and with pods.
@@ -85,7 +51,7 @@ impl Scene {
         context: ElasticContext<'_>,
     ) -> ElasticPlan {
         let pair = mk_pair(self.workloads);
-        let group = mk_group(&pair, segments, mk_status(self.committed, draining));
+        let group = mk_group(&pair, segments, &mk_status(self.committed, draining));
         let names = ["prefill", "decode"];
         let view = |index: usize| {
             let desired = group.role(names[index]).unwrap().desired;
@@ -154,8 +120,8 @@ fn nothing_is_taken_away_while_something_else_replaces_pods() {
 
 #[test]
 fn as_many_replicas_are_desired_as_are_wanted_and_those_that_are_not_taken_away_yet() {
-    let desired = |segments, status| {
-        let group = mk_group(&mk_pair([10, 5]), segments, status);
+    let desired = |segments, status: Value| {
+        let group = mk_group(&mk_pair([10, 5]), segments, &status);
         ["prefill", "decode"].map(|role| group.role(role).unwrap().desired)
     };
     assert_eq!(desired(7, mk_status([10, 5], None)), [14, 7]);
@@ -163,15 +129,15 @@ fn as_many_replicas_are_desired_as_are_wanted_and_those_that_are_not_taken_away_
     assert_eq!(desired(2, mk_status([10, 5], Some((2, 5)))), [4, 2]);
     assert_eq!(desired(3, mk_status([4, 2], Some((2, 5)))), [6, 3]);
     // Before the first commit all running replicas stay desired.
-    assert_eq!(desired(2, GroupStatus::default()), [10, 5]);
+    assert_eq!(desired(2, json!({})), [10, 5]);
 }
 
 #[test]
 fn a_workload_that_does_not_say_so_is_nobodys_to_scale() {
     let mut pair = mk_pair([10, 5]);
-    let decode = mk_set("decode", 5, &json!({ "rolegate.dev/group": "other", "rolegate.dev/role": "decode" }));
-    pair.0.insert(decode.workload().key, decode.workload());
-    let group = mk_group(&pair, 2, mk_status([10, 5], None));
+    let decode = mk_set("decode", 5, &build::labels("other", "decode"), &json!({}));
+    pair.0.0.insert(decode.workload().key, decode.workload());
+    let group = mk_group(&pair, 2, &mk_status([10, 5], None));
     let elastic = group.elastic.clone().unwrap();
     assert_eq!(elastic.standing, Standing::Unclaimed("decode".to_owned()));
     assert_eq!((group.role("prefill").unwrap().desired, group.scaled().is_none()), (10, true));

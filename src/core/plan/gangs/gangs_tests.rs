@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, PodGroup};
+use crate::build::{self, typed, with};
 use crate::model::{Dialect, GangTree, GroupKey, HoldReason, Placement};
 use crate::plan::placement::Capacity;
 use crate::plan::view::PodRef;
@@ -36,34 +37,15 @@ impl World {
 
     fn node(&mut self, name: &str, block: &str, rack: &str, gpus: u32) {
         let labels = json!({ "block": block, "rack": rack, "kubernetes.io/hostname": name });
-        let node: Node = serde_json::from_value(json!({
-            "metadata": { "name": name, "labels": labels },
-            "status": {
-                "allocatable": { "pods": "110", GPU: gpus.to_string() },
-                "conditions": [{ "type": "Ready", "status": "True" }],
-            },
-        }))
-        .unwrap();
+        let node: Node = typed(build::node(name, &labels, &json!({ "pods": "110", GPU: gpus.to_string() })));
         self.capacity.apply_node(&node).unwrap();
     }
 
     fn object(name: &str, node: Option<&str>) -> SchedulingPod {
-        let mut pod: SchedulingPod = serde_json::from_value(json!({
-            "metadata": {
-                "name": name, "uid": name, "namespace": "ns",
-                "labels": { "rolegate.dev/pod-group": "job" }, "annotations": { "pod-group-name": "job" },
-            },
-            "spec": {
-                "containers": [{ "resources": { "requests": { GPU: "1" } } }],
-                "schedulingGates": [{ "name": "rolegate.dev/hold" }],
-            },
-        }))
-        .unwrap();
-        if let Some(node) = node {
-            pod.spec.scheduling_gates.clear();
-            pod.spec.node_name = Some(node.to_owned());
-        }
-        pod
+        let labels = json!({ "rolegate.dev/pod-group": "job" });
+        let metadata = json!({ "labels": labels, "annotations": { "pod-group-name": "job" } });
+        let more = json!({ "metadata": metadata, "spec": { "nodeName": node } });
+        typed(with(build::pod(name, node.is_none(), &json!({ GPU: "1" })), &more))
     }
 
     fn make(&mut self, leaf: &str, from: u32, to: u32) {

@@ -7,31 +7,20 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::scheduling::SchedulingPod;
+use crate::build::{self, typed as read, with};
 use crate::plan::devices::DeviceObject;
-
-fn read<T: serde::de::DeserializeOwned>(object: Value) -> T {
-    serde_json::from_value(object).unwrap()
-}
 
 /// A node of a rack; `allocatable` beside 110 pods.
 fn node(name: &str, rack: &str, allocatable: &Value) -> crate::api::Node {
-    let mut all = json!({ "pods": 110, "cpu": 64 });
-    all.as_object_mut().unwrap().extend(allocatable.as_object().unwrap().clone());
-    let ready = json!([{ "type": "Ready", "status": "True" }]);
     let labels = json!({ "rack": rack, "kubernetes.io/hostname": name });
-    read(
-        json!({ "metadata": { "name": name, "labels": labels }, "status": { "allocatable": all, "conditions": ready } }),
-    )
+    read(build::node(name, &labels, &with(json!({ "pods": 110, "cpu": 64 }), allocatable)))
 }
 
 /// A slice with the only devices of a node, or of the nodes that `nodes` selects.
-fn slice(pool: &str, nodes: &Value, devices: &Value) -> DeviceObject {
-    let mut spec = json!({
-        "driver": "gpu.example.com", "devices": devices,
-        "pool": { "name": pool, "generation": 1, "resourceSliceCount": 1 },
-    });
-    spec.as_object_mut().unwrap().extend(nodes.as_object().unwrap().clone());
-    DeviceObject::Slice(read(json!({ "metadata": { "name": pool }, "spec": spec })))
+fn slice(pool_name: &str, nodes: &Value, devices: &Value) -> DeviceObject {
+    let pool = json!({ "name": pool_name, "generation": 1, "resourceSliceCount": 1 });
+    let spec = with(json!({ "driver": "gpu.example.com", "devices": devices, "pool": pool }), nodes);
+    DeviceObject::Slice(read(json!({ "metadata": { "name": pool_name }, "spec": spec })))
 }
 
 fn on(node: &str, devices: &Value) -> DeviceObject {

@@ -8,6 +8,7 @@ use super::peers::Peer;
 use super::*;
 use crate::api::Node;
 use crate::api::scheduling::SchedulingPod;
+use crate::build::{self, typed};
 use crate::model::names;
 
 const RACK: &str = "example.com/rack";
@@ -28,14 +29,8 @@ fn gpus(count: u32) -> Arc<Needs> {
 }
 
 fn node(name: &str, rack: &str, gpus: u32) -> Node {
-    serde_json::from_value(json!({
-        "metadata": { "name": name, "labels": { RACK: rack } },
-        "status": {
-            "allocatable": { "cpu": "64", "memory": "256Gi", "pods": "110", GPU: gpus.to_string() },
-            "conditions": [{ "type": "Ready", "status": "True" }],
-        },
-    }))
-    .unwrap()
+    let room = json!({ "cpu": "64", "memory": "256Gi", "pods": "110", GPU: gpus.to_string() });
+    typed(build::node(name, &json!({ RACK: rack }), &room))
 }
 
 fn room(nodes: &[(&str, &str, u32)]) -> Room {

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::api::Node;
 use crate::api::scheduling::SchedulingPod;
+use crate::build::{self, typed};
 
 const BLOCK: &str = "block";
 const RACK: &str = "rack";
@@ -20,14 +21,8 @@ fn gpus(count: u32) -> Arc<Needs> {
 fn room(nodes: &[(&str, &str, &str, u32)]) -> Room {
     let mut room = Room::default();
     for (name, block, rack, gpus) in nodes {
-        let node: Node = serde_json::from_value(json!({
-            "metadata": { "name": name, "labels": { BLOCK: block, RACK: rack } },
-            "status": {
-                "allocatable": { "pods": "110", GPU: gpus.to_string() },
-                "conditions": [{ "type": "Ready", "status": "True" }],
-            },
-        }))
-        .unwrap();
+        let labels = json!({ BLOCK: block, RACK: rack });
+        let node: Node = typed(build::node(name, &labels, &json!({ "pods": "110", GPU: gpus.to_string() })));
         room.apply_node(&node).unwrap();
     }
     room

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::ConditionedObject;
 use crate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
+use crate::build::with;
 use crate::model::moment::Moment;
-use crate::model::{Allowed, AwaitedKind, Claims, GroupKey, Queued, names};
+use crate::model::{Allowed, AwaitedKind, Claims, GroupKey, Queued};
 use crate::plan::Reconciler;
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Capacity, Sight};
@@ -15,7 +16,7 @@ use crate::plan::provision::entry::{Content, RequestObject};
 use crate::plan::reconcile::action::{Answer, Ended, StatusWrite};
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::owned_memory::FoundOwned;
-use crate::plan::test_support::{mk_group, mk_pod};
+use crate::plan::test_support::{add_node, mk_batches, mk_group, show};
 use crate::plan::view::{AwaitedObjects, PodFacts, SeenKind, SeenObject};
 
 const RACK: &str = "rack";
@@ -58,7 +59,7 @@ impl Scene {
     fn new(batches: u32, provision: &Value) -> Self {
         let mut scene = Self {
             group: Arc::new(group(batches, &coordination("provision", provision))),
-            pods: Vec::new(),
+            pods: mk_batches(batches),
             capacity: Capacity::default(),
             reconciler: Reconciler::default(),
             now: Duration::ZERO,
@@ -68,12 +69,16 @@ impl Scene {
             conditions: Vec::new(),
         };
         scene.led_anew();
-        for (role, count) in [("prefill", 2 * batches), ("decode", batches)] {
-            for ordinal in 0..count {
-                scene.pods.push(mk_pod(&format!("{role}-{ordinal}"), role, ordinal));
-            }
-        }
         (0..scene.pods.len()).for_each(|at| scene.show(at, None));
+        scene
+    }
+
+    /// A batch for which nodes are requested beside a rack that is too small; what the request of it is like beside its time.
+    fn requested(provision: &Value) -> Self {
+        let mut scene = Self::new(1, &with(json!({ "after": "1s" }), provision));
+        scene.node("a", "r1", 2);
+        scene.after(0);
+        scene.after(1);
         scene
     }
 
@@ -86,23 +91,11 @@ impl Scene {
     }
 
     fn show(&mut self, at: usize, node: Option<&str>) {
-        let pod = &self.pods[at];
-        let gates = if pod.held { json!([{ "name": names::GATE }]) } else { json!([]) };
-        let containers = json!([{ "resources": { "requests": { "cpu": 1 } } }]);
-        let shown = json!({
-            "metadata": { "uid": &*pod.pod.uid, "namespace": "ns", "labels": { (names::GROUP): "pd" } },
-            "spec": { "nodeName": node, "schedulingGates": gates, "containers": containers },
-        });
-        self.capacity.apply_pod(&serde_json::from_value(shown).unwrap()).unwrap();
+        show(&mut self.capacity, &self.pods[at].pod.uid, self.pods[at].held, &json!({ "nodeName": node }));
     }
 
     fn node(&mut self, name: &str, rack: &str, cpu: u32) {
-        let status = json!({
-            "allocatable": { "cpu": cpu.to_string(), "pods": "100" },
-            "conditions": [{ "type": "Ready", "status": "True" }],
-        });
-        let node = json!({ "metadata": { "name": name, "labels": { RACK: rack, HOSTNAME: name } }, "status": status });
-        self.capacity.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
+        add_node(&mut self.capacity, (name, rack, cpu), &json!({}));
         self.reconciler.capacity_changed(self.capacity.freed(), self.now);
     }
 
@@ -325,10 +318,7 @@ fn of_kueue_and_the_loop_one_requests_nodes_and_that_is_told() {
 
 #[test]
 fn a_name_does_not_recur_when_attempts_are_counted_anew() {
-    let mut scene = Scene::new(1, &json!({ "after": "1s" }));
-    scene.node("a", "r1", 2);
-    scene.after(0);
-    scene.after(1);
+    let mut scene = Scene::requested(&json!({}));
     let first: BTreeSet<_> = scene.objects.keys().cloned().collect();
     scene.edit(&coordination("hold", &Value::Null));
     scene.after(0);
@@ -341,10 +331,7 @@ fn a_name_does_not_recur_when_attempts_are_counted_anew() {
 #[test]
 fn another_leader_takes_away_what_the_spec_asks_for_no_longer() {
     for passes in 0..6 {
-        let mut scene = Scene::new(1, &json!({ "after": "1s" }));
-        scene.node("a", "r1", 2);
-        scene.after(0);
-        scene.after(1);
+        let mut scene = Scene::requested(&json!({}));
         scene.edit(&coordination("hold", &Value::Null));
         (0..passes).for_each(|_| _ = scene.pass());
         scene.led_anew();
@@ -381,10 +368,6 @@ fn a_request_that_is_in_vain_is_given_up_and_made_again_elsewhere_after_growing_
 
 #[test]
 fn another_leader_goes_on_at_each_step() {
-    let mut scene = Scene::new(1, &json!({ "after": "1s", "deadline": "2m" }));
-    scene.node("a", "r1", 2);
-    scene.after(0);
-    scene.after(1);
     for passes in 0..6 {
         let mut scene = Scene::new(1, &json!({ "after": "1s", "deadline": "2m" }));
         scene.node("a", "r1", 2);
@@ -412,10 +395,7 @@ fn another_leader_goes_on_at_each_step() {
 
 #[test]
 fn an_edit_in_the_middle_takes_the_request_away_or_makes_another() {
-    let mut scene = Scene::new(1, &json!({ "after": "1s" }));
-    scene.node("a", "r1", 2);
-    scene.after(0);
-    scene.after(1);
+    let mut scene = Scene::requested(&json!({}));
     scene.edit(&coordination("provision", &json!({ "after": "1s", "by": "ProvisioningRequest", "class": "c" })));
     let done = scene.after(0);
     assert!(removed(0, 1).iter().all(|one| done.contains(one)), "{done:?}");
@@ -446,10 +426,7 @@ fn nodes_are_requested_for_as_many_batches_as_asked_for_and_no_more() {
 
 #[test]
 fn a_provisioning_request_is_consumed_and_goes_when_its_pods_have_nodes() {
-    let mut scene = Scene::new(1, &json!({ "after": "1s", "by": "ProvisioningRequest" }));
-    scene.node("a", "r1", 2);
-    scene.after(0);
-    scene.after(1);
+    let mut scene = Scene::requested(&json!({ "by": "ProvisioningRequest" }));
     scene.named("ProvisioningRequest", "pd-pair-0-1");
     scene.node("b", "r2", 3);
     let done = scene.after(0);
@@ -460,10 +437,7 @@ fn a_provisioning_request_is_consumed_and_goes_when_its_pods_have_nodes() {
 
 #[test]
 fn a_request_that_the_autoscaler_refuses_is_given_up_at_once() {
-    let mut scene = Scene::new(1, &json!({ "after": "1s", "by": "ProvisioningRequest" }));
-    scene.node("a", "r1", 2);
-    scene.after(0);
-    scene.after(1);
+    let mut scene = Scene::requested(&json!({ "by": "ProvisioningRequest" }));
     let condition = json!({ "type": "Failed", "status": "True", "reason": "OutOfResources", "message": "no more" });
     let name = scene.named("ProvisioningRequest", "pd-pair-0-1");
     scene.conditions = vec![json!({ "metadata": { "name": name }, "status": { "conditions": [condition] } })];
@@ -474,10 +448,7 @@ fn a_request_that_the_autoscaler_refuses_is_given_up_at_once() {
 
 #[test]
 fn a_buffer_that_karpenter_cannot_place_is_given_up_when_that_lasts() {
-    let mut scene = Scene::new(1, &json!({ "after": "1s" }));
-    scene.node("a", "r1", 2);
-    scene.after(0);
-    scene.after(1);
+    let mut scene = Scene::requested(&json!({}));
     let name = scene.named("CapacityBuffer", "pd-pair-0-1-prefill");
     let buffer = |message: &str| {
         let condition =

@@ -1,6 +1,7 @@
+use serde_json::json;
+
 use super::*;
-use crate::model::rolling::Unavailable;
-use crate::model::{GroupKey, RolloutClaim, WorkloadKind};
+use crate::plan::test_support::{mk_group, mk_workload};
 
 fn at(seconds: u64) -> Uptime {
     Duration::from_secs(seconds)
@@ -9,37 +10,19 @@ fn at(seconds: u64) -> Uptime {
 const SETTLE: Duration = Duration::from_secs(10);
 
 fn together(roles: &[&str]) -> RollingBounds {
-    RollingBounds {
-        index: 0,
-        name: "roll".to_owned(),
-        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
-        max_skew: 10,
-        max_unavailable: Unavailable::Count(1),
-        partition: 0,
-        steps: Vec::new(),
-        segments: None,
-        object: None,
-        fail_after: None,
-    }
+    let strategy = json!({ "rollingUpdate": { "maxSkew": "10%" } });
+    let roll = json!([{ "name": "roll", "roles": roles, "strategy": strategy }]);
+    let desired: Vec<_> = roles.iter().map(|role| (*role, 4)).collect();
+    RollingBounds::all_of(&mk_group(&desired, &roll)).remove(0)
 }
 
 fn open(role: &str, revision: &str, id: Option<&str>) -> RolledWorkload {
-    let claim = RolloutClaim { group: GroupKey::new("ns", "pd"), role: role.to_owned() };
     RolledWorkload {
-        key: WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: role.to_owned() },
-        uid: role.into(),
-        resource_version: String::new(),
-        generation: None,
-        claim,
-        desired: 4,
-        observed: true,
         partition: 4,
         user_partition: Some(0),
         rollout_id: id.map(str::to_owned),
-        update_revision: Some(revision.to_owned()),
         current_revision: None,
-        unclaimed: false,
-        at_once: None,
+        ..mk_workload(role, revision)
     }
 }
 

@@ -8,12 +8,14 @@ use serde_json::json;
 use super::*;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::{Node, PodGroup};
+use crate::build::{self, typed, with};
 use crate::model::{GroupKey, Out};
 use crate::plan::gangs::TreePod;
 use crate::plan::reconcile::action::{Answer, Ended, Question, Target};
 use crate::plan::{LoopOptions, PodRef, Reconciler};
 
 const SECOND: Duration = Duration::from_secs(1);
+const NOTHING: [&str; 0] = [];
 
 /// Two pods of a PodGroup, and a node with room for both.
 struct World {
@@ -35,21 +37,12 @@ impl World {
         }))
         .unwrap();
         let mut capacity = Capacity::default();
-        let node: Node = serde_json::from_value(json!({
-            "metadata": { "name": "n", "labels": { "kubernetes.io/hostname": "n" } },
-            "status": { "allocatable": { "pods": "2" }, "conditions": [{ "type": "Ready", "status": "True" }] },
-        }))
-        .unwrap();
+        let node: Node = typed(build::node("n", &json!({ "kubernetes.io/hostname": "n" }), &json!({ "pods": "2" })));
         capacity.apply_node(&node).unwrap();
         let pod = |name: &str| {
-            let object: SchedulingPod = serde_json::from_value(json!({
-                "metadata": {
-                    "name": name, "uid": name, "namespace": "ns", "labels": { "rolegate.dev/pod-group": "job" },
-                    "annotations": { "pod-group-name": "job" },
-                },
-                "spec": { "schedulingGates": [{ "name": "rolegate.dev/hold" }] },
-            }))
-            .unwrap();
+            let labels = json!({ "rolegate.dev/pod-group": "job" });
+            let more = json!({ "metadata": { "labels": labels, "annotations": { "pod-group-name": "job" } } });
+            let object: SchedulingPod = typed(with(build::pod(name, true, &json!({})), &more));
             capacity.apply_pod(&object).unwrap();
             TreePod { pod: PodRef { name: name.into(), uid: name.into() }, leaf: None, held: true, scheduled: false }
         };
@@ -108,7 +101,7 @@ fn nothing_goes_before_it_is_noted_and_a_note_that_fails_again_and_again_is_told
     let mut world = World::new();
     for _ in 0..3 {
         assert_eq!(world.pass(100), ["commit", "tell"]);
-        assert_eq!(world.pass(1), Vec::<&str>::new(), "it is on its way");
+        assert_eq!(world.pass(1), NOTHING, "it is on its way");
         world.ended(placed(false));
         assert!(!world.pass(0).contains(&"release"));
     }
@@ -116,7 +109,7 @@ fn nothing_goes_before_it_is_noted_and_a_note_that_fails_again_and_again_is_told
     assert_eq!(world.pass(100)[0], "commit");
     world.ended(placed(true));
     assert_eq!(world.pass(1), ["release", "release", "tell"]);
-    assert_eq!(world.pass(1), Vec::<&str>::new());
+    assert_eq!(world.pass(1), NOTHING);
 }
 
 #[test]
@@ -128,7 +121,7 @@ fn a_release_that_fails_is_tried_again_and_told() {
     for pod in ["a", "b"] {
         world.ended(Ended::Written { target: Target::Object(pod.into()), failure: Some("no".to_owned()) });
     }
-    assert_eq!(world.pass(0), Vec::<&str>::new(), "it may be a moment's");
+    assert_eq!(world.pass(0), NOTHING, "it may be a moment's");
     assert_eq!(world.held(), [(HoldReason::PatchFailed, 2)]);
     assert_eq!(world.pass(60), ["release", "release", "tell", "tell a pod"]);
 }
@@ -153,11 +146,11 @@ fn pods_of_a_pod_group_that_is_gone_go_when_that_is_certain() {
     world.capacity.remove_node("n");
     world.pass(1);
     world.snapshot.tree = None;
-    assert_eq!(world.pass(1), Vec::<&str>::new());
+    assert_eq!(world.pass(1), NOTHING);
     assert_eq!(world.held(), [(HoldReason::GroupMissing, 2)]);
     assert_eq!(world.pass(40), ["verify"]);
     world.ended(Ended::Read(Answer::Gone(false)));
-    assert_eq!(world.pass(1), Vec::<&str>::new(), "its time begins again");
+    assert_eq!(world.pass(1), NOTHING, "its time begins again");
     assert_eq!(world.pass(40), ["verify"]);
     world.ended(Ended::Read(Answer::Gone(true)));
     assert_eq!(world.pass(0), ["release", "release"]);
@@ -179,7 +172,7 @@ fn that_a_pod_group_is_gone_is_verified_again_after_a_pass_over_something_else()
         world.released();
         interruption(&mut world.snapshot);
         world.ended(Ended::Read(Answer::Gone(true)));
-        assert_eq!(world.pass(0), Vec::<&str>::new());
+        assert_eq!(world.pass(0), NOTHING);
         world.snapshot = missing;
         assert_eq!(world.pass(40), ["verify"], "nobody has looked since these pods came");
     }
@@ -192,10 +185,10 @@ fn a_definition_that_is_gone_opens_no_hold() {
     world.pass(1);
     (world.snapshot.tree, world.snapshot.served) = (None, false);
     for _ in 0..5 {
-        assert_eq!(world.pass(100), Vec::<&str>::new());
+        assert_eq!(world.pass(100), NOTHING);
     }
     world.snapshot.served = true;
-    assert_eq!(world.pass(1), Vec::<&str>::new(), "whoever brings the PodGroups needs a moment");
+    assert_eq!(world.pass(1), NOTHING, "whoever brings the PodGroups needs a moment");
     assert_eq!(world.pass(40), ["verify"]);
 }
 
@@ -203,7 +196,7 @@ fn a_definition_that_is_gone_opens_no_hold() {
 fn a_namespace_that_opts_out_has_its_pods_back_and_who_does_not_lead_does_nothing() {
     let mut world = World::new();
     world.reconciler.lead(false, [], world.now);
-    assert_eq!(world.pass(1), Vec::<&str>::new());
+    assert_eq!(world.pass(1), NOTHING);
     world.reconciler.lead(true, [], world.now);
     world.snapshot.stance.mode = crate::model::Mode::Observe;
     assert_eq!(world.pass(1), ["release", "release"]);

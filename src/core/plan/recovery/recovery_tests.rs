@@ -49,7 +49,7 @@ impl Case {
         all.into_iter().for_each(|(role, ordinal)| case.make(role, ordinal, false));
         case.all_ready();
         case.commit();
-        assert_eq!(case.group.status.coordination_state[0].complete_batches, "0-1");
+        assert_eq!(case.complete(), "0-1");
         case
     }
 
@@ -95,6 +95,16 @@ impl Case {
         let words = LastWords { pod: "p-1".to_owned(), kind: LossKind::PodFailed, ..LastWords::default() };
         self.judged = vec![Judged { id: suspect.id, loss: suspect.loss, verdict: Verdict::Lost(words) }];
         self.commit()
+    }
+
+    /// The batches that were complete.
+    fn complete(&self) -> &str {
+        &self.group.status.coordination_state[0].complete_batches
+    }
+
+    /// A pod is not ready any more.
+    fn fails(&mut self, pod: &str) {
+        self.pods.get_mut(pod).unwrap().ready = false;
     }
 
     fn phases(&self) -> Vec<(u32, &str, u32)> {
@@ -143,7 +153,7 @@ fn a_batch_that_loses_a_replica_is_looked_at_committed_deleted_awaited_and_let_g
         entry.lost,
         Some(LostPod { role: "p".to_owned(), ordinal: 1, pod: "p-1".to_owned(), ..LostPod::default() })
     );
-    assert_eq!(case.group.status.coordination_state[0].complete_batches, "1");
+    assert_eq!(case.complete(), "1");
     assert_eq!(deleted(&seen), ["d-0-5", "p-0-1"], "none that is held, and none of the other batch");
     case.pods.remove("d-0");
     case.make("p", 0, true);
@@ -168,7 +178,7 @@ fn a_batch_that_loses_a_replica_is_looked_at_committed_deleted_awaited_and_let_g
     case.all_ready();
     case.commit();
     assert_eq!(case.phases(), [(0, "Complete", 1)]);
-    assert_eq!(case.group.status.coordination_state[0].complete_batches, "0-1");
+    assert_eq!(case.complete(), "0-1");
 }
 
 #[test]
@@ -188,12 +198,12 @@ fn what_is_not_lost_comes_back_at_once_and_its_batch_has_to_be_complete_again() 
     case.judged = vec![Judged { id: suspect.id, loss: suspect.loss, verdict: Verdict::NotLost }];
     let seen = case.commit();
     assert_eq!(released(&seen), [("p-1".to_owned(), true)]);
-    assert_eq!(case.group.status.coordination_state[0].complete_batches, "1");
+    assert_eq!(case.complete(), "1");
     case.pods.get_mut("p-1").unwrap().held = false;
     case.all_ready();
     case.judged.clear();
     case.commit();
-    assert_eq!((case.group.status.coordination_state[0].complete_batches.as_str(), case.phases()), ("0-1", vec![]));
+    assert_eq!((case.complete(), case.phases()), ("0-1", vec![]));
 }
 
 #[test]
@@ -235,7 +245,7 @@ fn the_second_recovery_waits_and_beyond_the_limit_the_batch_is_left_until_all_ar
 #[test]
 fn a_replica_that_is_not_ready_for_too_long_is_lost_and_a_recovery_that_waits_ends_when_it_is_ready_again() {
     let mut case = Case::new(&json!({ "policy": "Recreate", "unreadyFor": "60s" }));
-    case.pods.get_mut("d-1").unwrap().ready = false;
+    case.fails("d-1");
     let seen = case.evaluate();
     assert_eq!(seen.decision.recovery.unready, [((0, 1), Duration::from_secs(60))]);
     assert!(seen.decision.recovery.suspects.is_empty());
@@ -243,7 +253,7 @@ fn a_replica_that_is_not_ready_for_too_long_is_lost_and_a_recovery_that_waits_en
     let seen = case.lost();
     assert_eq!((case.phases(), deleted(&seen)), (vec![(1, "Recreating", 1)], vec!["d-1-6", "p-2-3", "p-3-4"]));
     let mut case = Case::new(&json!({ "policy": "Recreate" }));
-    case.pods.get_mut("d-1").unwrap().ready = false;
+    case.fails("d-1");
     assert!(case.evaluate().decision.recovery.unready.is_empty(), "by default none is lost for that");
     case.group.status.recoveries = vec![RecoveryState {
         coordination: "pd".to_owned(),
@@ -409,7 +419,7 @@ fn while_many_batches_look_broken_none_is_made_anew_until_fewer_do_or_a_person_s
         });
     };
     let mut case = Case::new(&json!({ "policy": "Recreate", "unreadyFor": "30s" }));
-    case.pods.get_mut("d-1").unwrap().ready = false;
+    case.fails("d-1");
     case.unready = vec![(0, 1)];
     case.brake = BrakeContext { others: Tally { batches: 7, unready: 2, under_way: 0 }, ..BrakeContext::default() };
     assert_eq!(case.evaluate().decision.recovery.suspects.len(), 1, "three of nine are a third, and not more");
@@ -419,10 +429,7 @@ fn while_many_batches_look_broken_none_is_made_anew_until_fewer_do_or_a_person_s
     let message = "3 of 8 batches look broken at once, which one cause is likely to do: none is made anew until fewer do; \
                    `rolegate resume pd -n ns` has them made anew all the same";
     assert_eq!(told(&case), Some(("True".to_owned(), message.to_owned())));
-    assert_eq!(
-        case.group.status.coordination_state[0].complete_batches, "0-1",
-        "it is not forgotten that it was complete"
-    );
+    assert_eq!(case.complete(), "0-1", "it is not forgotten that it was complete");
     let paused = case.group.clone();
     case.brake.others.unready = 1;
     assert_eq!(case.commit().decision.recovery.suspects.len(), 1);
@@ -450,7 +457,7 @@ fn while_many_batches_look_broken_none_is_made_anew_until_fewer_do_or_a_person_s
 #[test]
 fn a_batch_on_a_node_that_does_not_answer_is_kept_and_looked_at_again() {
     let mut case = Case::new(&json!({ "policy": "Recreate", "unreadyFor": "30s" }));
-    case.pods.get_mut("d-1").unwrap().ready = false;
+    case.fails("d-1");
     case.unready = vec![(0, 1)];
     let suspect = case.evaluate().decision.recovery.suspects[0].clone();
     let verdict = Verdict::Unknown { pod: "d-1".to_owned(), node: "n1".to_owned() };
@@ -459,7 +466,7 @@ fn a_batch_on_a_node_that_does_not_answer_is_kept_and_looked_at_again() {
     let told = "segment 2 is not made anew: node n1 of pod d-1 does not answer, and the pod is not deleted";
     assert_eq!(seen.decision.recovery.unknown[&(0, 1)], told);
     assert_eq!((case.phases(), deleted(&seen), seen.decision.recovery.suspects.len()), (vec![], vec![], 0));
-    assert_eq!(case.group.status.coordination_state[0].complete_batches, "0-1");
+    assert_eq!(case.complete(), "0-1");
     let paused = seen.status.conditions.iter().find(|told| told.r#type == "RecoveryPaused").unwrap();
     assert_eq!((&*paused.status, &*paused.reason), ("True", "NodeNotReady"), "{paused:?}");
     let mut resumed = case.group.clone();

@@ -151,6 +151,23 @@ impl Story {
 
 /// A role whose rollout is over, and closed.
 const OVER: u32 = u32::MAX;
+const PAUSED: &str = r#""roll" pauses after step 1 of 2 until it is resumed"#;
+
+/// A part of both roles, a pause, the rest.
+fn in_halves(pause: &Value) -> Value {
+    json!([{ "prefill": "30%", "decode": "50%" }, { "pause": pause }, { "prefill": "100%", "decode": "100%" }])
+}
+
+/// The objects of a kind that are there, each with whether its condition is true since a moment.
+fn seen(group: &str, kind: &str, condition: &str, all: &[(&str, bool)], since: Option<Moment>) -> AwaitedObjects {
+    let object = |(name, is_true): &(&str, bool)| {
+        let (kind, reason, message) = (condition.into(), "".into(), "".into());
+        let conditions = vec![SeenCondition { kind, is_true: *is_true, reason, message, since }];
+        ((*name).into(), Arc::new(SeenObject { created: None, conditions }))
+    };
+    let known = SeenKind::Known(Arc::new(all.iter().map(object).collect()));
+    AwaitedObjects::Seen([(AwaitedKind { group: group.to_owned(), kind: kind.to_owned() }, known)].into())
+}
 
 /// KEP-30: a frontend in part, then a backend completely, then the rest of the frontend.
 #[test]
@@ -225,7 +242,7 @@ fn a_pause_lasts_until_somebody_resumes_the_rollout() {
 
 #[test]
 fn a_pause_with_a_duration_ends_by_itself_or_when_it_is_resumed() {
-    let steps = json!([{ "prefill": "30%", "decode": "50%" }, { "pause": { "duration": "10m" } }, { "prefill": "100%", "decode": "100%" }]);
+    let steps = in_halves(&json!({ "duration": "10m" }));
     let mut story = Story::new(&steps);
     let paused = r#""roll" pauses after step 1 of 2 until 1970-01-01T00:26:40Z, or until it is resumed"#;
     assert_eq!(story.go_on().1, paused);
@@ -237,16 +254,14 @@ fn a_pause_with_a_duration_ends_by_itself_or_when_it_is_resumed() {
     // A shorter duration counts from the same time.
     let mut story = Story::new(&steps);
     story.go_on();
-    story.spell(&json!({ "steps": [{ "prefill": "30%", "decode": "50%" }, { "pause": { "duration": "1m" } }, { "prefill": "100%", "decode": "100%" }] }));
+    story.spell(&json!({ "steps": in_halves(&json!({ "duration": "1m" })) }));
     assert_eq!(story.at(1060).go_on().1, "nothing");
 }
 
 /// Without the time of the loop, as in files, no pause ends.
 #[test]
 fn without_a_clock_a_pause_is_told_by_its_duration() {
-    let mut story = Story::new(
-        &json!([{ "prefill": "30%", "decode": "50%" }, { "pause": { "duration": "10m" } }, { "prefill": "100%", "decode": "100%" }]),
-    );
+    let mut story = Story::new(&in_halves(&json!({ "duration": "10m" })));
     story.pauses.now = None;
     assert_eq!(story.go_on().1, r#""roll" pauses after step 1 of 2 for 10m, or until it is resumed"#);
 }
@@ -254,9 +269,7 @@ fn without_a_clock_a_pause_is_told_by_its_duration() {
 /// The status is all that another leader knows.
 #[test]
 fn another_edit_begins_at_the_first_step_and_pauses_again() {
-    let steps =
-        json!([{ "prefill": "30%", "decode": "50%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }]);
-    let mut story = Story::new(&steps);
+    let mut story = Story::new(&in_halves(&json!({})));
     story.go_on();
     story.at(2000).resume();
     let (stage, _) = story.plan();
@@ -268,13 +281,10 @@ fn another_edit_begins_at_the_first_step_and_pauses_again() {
     story.edit("prefill", 10, "v3");
     story.edit("decode", 4, "v3");
     assert_eq!(story.stage().number.step, 1);
-    assert_eq!(story.at(2100).go_on().1, r#""roll" pauses after step 1 of 2 until it is resumed"#);
+    assert_eq!(story.at(2100).go_on().1, PAUSED);
     // Only decode is edited once more: nothing goes on unasked.
     story.edit("decode", 4, "v4");
-    assert_eq!(
-        story.go_on(),
-        (vec![[3, 1], [3, 2]], r#""roll" pauses after step 1 of 2 until it is resumed"#.to_owned())
-    );
+    assert_eq!(story.go_on(), (vec![[3, 1], [3, 2]], PAUSED.to_owned()));
 }
 
 #[test]
@@ -310,27 +320,20 @@ fn a_role_that_is_taken_back_alone_waits_for_no_step() {
 
 #[test]
 fn a_scale_out_ends_no_pause() {
-    let mut story = Story::new(
-        &json!([{ "prefill": "30%", "decode": "50%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }]),
-    );
+    let mut story = Story::new(&in_halves(&json!({})));
     story.go_on();
     // Above the partition, new replicas are created at the new revision.
     story.role("prefill").ordinals.extend([NEW; 10]);
-    assert_eq!(story.go_on(), (vec![[13, 2]], r#""roll" pauses after step 1 of 2 until it is resumed"#.to_owned()));
+    assert_eq!(story.go_on(), (vec![[13, 2]], PAUSED.to_owned()));
     // A scale-in may take the updated replicas away: the step is done again, and the pause is the same.
     story.role("prefill").ordinals.truncate(7);
-    assert_eq!(
-        story.go_on(),
-        (vec![[1, 2], [2, 2]], r#""roll" pauses after step 1 of 2 until it is resumed"#.to_owned())
-    );
+    assert_eq!(story.go_on(), (vec![[1, 2], [2, 2]], PAUSED.to_owned()));
     assert_eq!(story.at(2000).resume().go_on().1, "nothing");
 }
 
 #[test]
 fn steps_may_change_in_the_middle() {
-    let mut story = Story::new(
-        &json!([{ "prefill": "30%", "decode": "50%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }]),
-    );
+    let mut story = Story::new(&in_halves(&json!({})));
     story.go_on();
     story.at(2000).resume();
     story.decide();
@@ -360,10 +363,7 @@ fn a_role_that_does_not_take_part_holds_nothing_back() {
 fn a_pause_after_a_complete_role_is_a_pause() {
     let mut story = Story::new(&json!([{ "prefill": "100%" }, { "pause": {} }, { "decode": "100%" }]));
     let (way, end) = story.go_on();
-    assert_eq!(
-        (way.last(), end.as_str()),
-        (Some(&[OVER, 0]), r#""roll" pauses after step 1 of 2 until it is resumed"#)
-    );
+    assert_eq!((way.last(), end.as_str()), (Some(&[OVER, 0]), PAUSED));
     story.edit("decode", 4, "v3");
     assert_eq!(story.go_on().1, end, "an edit of the rest is not let go unasked");
 }
@@ -381,9 +381,7 @@ fn what_partition_keeps_old_no_step_updates() {
 
 #[test]
 fn before_the_controllers_have_seen_the_edits_nothing_is_known() {
-    let mut story = Story::new(
-        &json!([{ "prefill": "30%", "decode": "50%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }]),
-    );
+    let mut story = Story::new(&in_halves(&json!({})));
     story.role("decode").judged = false;
     assert_eq!(stages(&story.bounds, &story.roles, &story.pauses), []);
     story.role("decode").judged = true;
@@ -401,22 +399,8 @@ fn a_step_ends_when_its_object_has_the_condition() {
         "readyWhen": { "object": object },
         "steps": [{ "prefill": "30%" }, { "pause": {} }, { "decode": "100%" }, { "prefill": "100%" }],
     }));
-    let jobs = |names: &[&str]| {
-        let job = |name: &&str| {
-            let complete = SeenCondition {
-                kind: "Complete".into(),
-                is_true: true,
-                reason: "".into(),
-                message: "".into(),
-                since: None,
-            };
-            ((*name).into(), Arc::new(SeenObject { created: None, conditions: vec![complete] }))
-        };
-        let kind = AwaitedKind { group: "batch".to_owned(), kind: "Job".to_owned() };
-        let known = SeenKind::Known(Arc::new(names.iter().map(job).collect()));
-        AwaitedObjects::Seen(BTreeMap::from([(kind, known)]))
-    };
-    story.pauses.objects = jobs(&["check-2"]);
+    let jobs = |name: &str| seen("batch", "Job", "Complete", &[(name, true)], None);
+    story.pauses.objects = jobs("check-2");
     let (way, end) = story.go_on();
     assert_eq!(
         (way.last(), end.as_str()),
@@ -428,11 +412,11 @@ fn a_step_ends_when_its_object_has_the_condition() {
         (wait.reason, plan["prefill"].state),
         (WaitReason::Object(story.stage().number), ProgressState::Waiting)
     );
-    story.pauses.objects = jobs(&["check-1"]);
+    story.pauses.objects = jobs("check-1");
     assert_eq!(story.go_on().1, r#""roll" pauses after step 1 of 3 until it is resumed"#);
     story.at(2000).resume();
     assert_eq!(story.go_on().1, r#""roll" waits after step 2 of 3: Job "check-2" is not there"#);
-    story.pauses.objects = jobs(&["check-2"]);
+    story.pauses.objects = jobs("check-2");
     assert_eq!(story.go_on().1, "nothing", "no Job is waited for after the last step, or once more");
 }
 
@@ -589,26 +573,15 @@ fn an_object_that_does_not_get_its_condition_fails_the_rollout() {
         "steps": [{ "prefill": "30%" }, { "pause": {} }, { "prefill": "100%", "decode": "100%" }],
     }));
     let check = |is_true: Option<bool>| {
-        let passed = |is_true| SeenCondition {
-            kind: "Passed".into(),
-            is_true,
-            reason: "".into(),
-            message: "".into(),
-            since: Some(Moment(7)),
-        };
-        let known = is_true.map(|is_true| {
-            let object = SeenObject { created: None, conditions: vec![passed(is_true)] };
-            ("canary".into(), Arc::new(object))
-        });
-        let kind = AwaitedKind { group: "example.com".to_owned(), kind: "Check".to_owned() };
-        AwaitedObjects::Seen(BTreeMap::from([(kind, SeenKind::Known(Arc::new(known.into_iter().collect())))]))
+        let all: Vec<_> = is_true.map(|is_true| ("canary", is_true)).into_iter().collect();
+        seen("example.com", "Check", "Passed", &all, Some(Moment(7)))
     };
     // Before the check is there, nobody has judged the canary.
     story.pauses.objects = check(None);
     story.go_on();
     assert_eq!(story.stage().late, []);
     story.pauses.objects = check(Some(true));
-    assert_eq!(story.go_on().1, r#""roll" pauses after step 1 of 2 until it is resumed"#);
+    assert_eq!(story.go_on().1, PAUSED);
     // It fails during the pause.
     story.pauses.objects = check(Some(false));
     let late = Late { index: 0, since: Some(Moment(1000).text()), what: LateWhat::Object { step: 1 } };

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::build::{self, typed};
 use crate::model::HoldReason;
 use crate::plan::decide::batches::{BatchState, states};
 use crate::plan::placement::{Needs, Room};
@@ -131,14 +132,8 @@ fn a_role_that_another_coordination_limits_says_which() {
 fn mk_site(group: &Group, nodes: &[(&str, &str, u32)]) -> Site {
     let mut room = Room::default();
     for (name, rack, cpu) in nodes {
-        let node = json!({
-            "metadata": { "name": name, "labels": { "rack": rack } },
-            "status": {
-                "allocatable": { "cpu": cpu.to_string(), "pods": "100" },
-                "conditions": [{ "type": "Ready", "status": "True" }],
-            },
-        });
-        room.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
+        let node = build::node(name, &json!({ "rack": rack }), &json!({ "cpu": cpu.to_string(), "pods": "100" }));
+        room.apply_node(&typed(node)).unwrap();
     }
     let replicas = group.roles.iter().flat_map(|role| (0..role.desired).map(|ordinal| (role.name.clone(), ordinal)));
     let pods = replicas.map(|replica| (replica, vec![SitePod::Asks(mk_needs(&json!({})))])).collect();

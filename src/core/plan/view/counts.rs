@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use crate::api::status::{CoordinationState, RecoveryState};
-use crate::model::{Batching, Coordination, Group, PodIdentity, Queued};
-use crate::plan::view::{AwaitedObjects, GroupPods, GroupView, LabelledPlace, PodFacts, PodRef, Stamp};
+use crate::model::{Batching, Coordination, Group, PodIdentity};
+use crate::plan::view::{AwaitedObjects, GroupPods, GroupView, LabelledPlace, PodFacts, PodRef};
 
 /// The observed state of a group in a state file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -118,23 +118,11 @@ impl ObservedCounts {
                         named_by_us: true,
                     },
                     held: ordinal >= counts.released && group.batch_size(&role.name).is_some(),
-                    gated: false,
                     scheduled: ordinal < counts.scheduled,
                     unschedulable: false,
                     ready: ordinal < counts.ready,
                     labelled: group.batch_size(&role.name).map(|size| LabelledPlace::at(size, ordinal)),
-                    ready_since: None,
-                    revision: None,
-                    cohort: None,
-                    adopted: false,
-                    draining: false,
-                    scale_pod: false,
-                    pod_groups: Vec::new(),
-                    queued: Queued::Not,
-                    created: None,
-                    stamp: Stamp::default(),
-                    job: None,
-                    seen: 0,
+                    ..PodFacts::default()
                 }));
             }
         }

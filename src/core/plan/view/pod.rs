@@ -9,7 +9,7 @@ use crate::model::{MEMBER_KEYS, Maker, MemberKey, PodIdentity, Queued, names, re
 use crate::plan::view::{JobOf, Stamp};
 
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of a pod, not states of one machine")]
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PodFacts {
     /// Name and uid.
     pub pod: PodRef,
@@ -52,7 +52,7 @@ pub struct PodFacts {
 }
 
 /// A reference to one pod, which does not match a successor of the same name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PodRef {
     pub name: Arc<str>,
     pub uid: Arc<str>,

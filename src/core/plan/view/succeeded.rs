@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::api::status::Succeeded;
-use crate::model::{Group, PodIdentity, Queued};
+use crate::model::{Group, PodIdentity};
 use crate::plan::view::Numbers;
-use crate::plan::view::{JobOf, LabelledPlace, PodFacts, PodRef, Replica, RoleView, Stamp};
+use crate::plan::view::{JobOf, LabelledPlace, PodFacts, PodRef, Replica, RoleView};
 
 /// Succeeded replicas by role.
 pub type AllSucceeded = BTreeMap<String, Vec<Succeeded>>;
@@ -81,24 +81,12 @@ fn gone(group: &Group, (role, job): (&str, &str), (ordinal, member, size): (u32,
             unnumbered: None,
             named_by_us: true,
         },
-        held: false,
-        gated: false,
         scheduled: true,
         unschedulable: false,
         ready: true,
-        ready_since: None,
         labelled: group.batch_size(role).map(|size| LabelledPlace::at(size, ordinal)),
-        scale_pod: false,
-        adopted: false,
-        revision: None,
-        cohort: None,
-        draining: false,
-        pod_groups: Vec::new(),
-        queued: Queued::Not,
-        created: None,
-        stamp: Stamp::default(),
         job: Some(Arc::new(JobOf { uid: job.into(), is_one_of_many: true, is_done: true })),
-        seen: 0,
+        ..PodFacts::default()
     }
 }
 
