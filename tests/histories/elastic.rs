@@ -24,13 +24,7 @@ impl Setup {
         self.rolling = (are_sets && random.percent(30)).then(|| Rolling::random(random));
         let progression = random.pick(&[Progression::OrderedReady, Progression::Ordered, Progression::Parallel]);
         let sizes = [1 + random.below(2), 1 + random.below(2), 0];
-        self.wish = Wish::All(vec![Coordination {
-            progression,
-            sizes,
-            pod_groups: None,
-            recovers: false,
-            placed: Placed::Nowhere,
-        }]);
+        self.wish = Wish::All(vec![Coordination::of(progression, sizes)]);
         self
     }
 }
@@ -293,13 +287,7 @@ fn autoscalers_count_segments(server: &Server, sizes: [u32; ROLES.len()], segmen
 /// written, and no other pod gets that number.
 #[test]
 fn a_pod_that_moves_keeps_its_new_number_while_it_is_being_written() {
-    let one = |sizes, pod_groups| Coordination {
-        progression: Progression::OrderedReady,
-        sizes,
-        pod_groups,
-        recovers: false,
-        placed: Placed::Nowhere,
-    };
+    let one = |sizes, pod_groups| Coordination { pod_groups, ..Coordination::of(Progression::OrderedReady, sizes) };
     let setup = Setup {
         refers: true,
         makers: [Maker::Leaders { size: 2, late: false }, Maker::Alike, Maker::Set { start: 0 }],

@@ -3,6 +3,7 @@
 use rolegate::api::pod_group::KUBE_POD_GROUP;
 use rolegate::model::{HoldReason, MemberKey};
 use rolegate::plan::MemberEdit;
+use rolegate::plan::reconcile::owned_memory::OwnedId;
 
 use crate::elastic;
 use crate::lockstep;
@@ -109,12 +110,14 @@ pub fn pass(
     hold!(requests.is_empty() || replica.leads, "a follower acts: {requests:?}");
     hold!(requests.is_empty() || replica.is_synced(), "S6: something is done before all was listed: {requests:?}");
     let group = snapshot.claims.as_ref().map(|claims| &*claims.group);
-    let stored = group.and_then(|group| server.history.get(&group.carrier.resource_version.parse().unwrap()));
+    let version = |group: &Group| server.history.get(&group.carrier.resource_version.parse().unwrap());
+    let stored = group.and_then(version);
+    let known = stored.map(Arc::as_ref);
     if replica.leads && replica.is_synced() {
-        replica.edits.note(snapshot, stored.map(|stored| &**stored));
+        replica.edits.note(snapshot, known);
     }
     let places = places(replica, snapshot, requests, server);
-    racks::note_unbound(replica, (snapshot, &places), stored.map(|stored| &**stored), now);
+    racks::note_unbound(replica, (snapshot, &places), known, now);
     if snapshot.lets_go().is_some() {
         let gives_back = |request: &Request| match request {
             Request::SetPartition { ends, .. } => *ends,
@@ -125,6 +128,10 @@ pub fn pass(
         let more = requests.iter().find(|request| !gives_back(request));
         hold!(more.is_none(), "where nothing is held more is done than to let go: {more:?}");
     }
+    let naming = |id: &OwnedId| {
+        let name = id.name.clone();
+        snapshot.pods.iter().filter(move |pod| pod.pod_groups.iter().any(|(_, named)| **named == *name))
+    };
     for request in requests {
         match request {
             Request::Release { pod, pin, pod_groups, .. } => {
@@ -134,8 +141,7 @@ pub fn pass(
                 joins(pod, pod_groups, (snapshot, &places), stored)?;
             }
             Request::Write { group, status } => {
-                let stored = server.history.get(&group.carrier.resource_version.parse().unwrap());
-                let stored = stored.ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
+                let stored = version(group).ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
                 commit(replica, (group, status), stored, (snapshot, &places), server, now)?;
                 crate::requests::is_bounded(status)?;
                 tells_of_all(replica, status, stored, (snapshot, &places))?;
@@ -148,41 +154,35 @@ pub fn pass(
                 hold!(is_present, "PodGroup {} is made for {}, which carries nothing", id.name, id.owner);
             }
             Request::SetPartition { workload, partition, ends, .. } => {
-                let stored = stored.map(|stored| &**stored);
-                lockstep::decided(replica, (workload, *partition, *ends), snapshot, stored, server)?;
+                lockstep::decided(replica, (workload, *partition, *ends), snapshot, known, server)?;
             }
             Request::Scale { group, workload, replicas, .. } => {
-                let stored = server.history.get(&group.carrier.resource_version.parse().unwrap());
-                elastic::decided((workload, *replicas), group, stored.map(|stored| &**stored), snapshot)?;
+                elastic::decided((workload, *replicas), group, version(group).map(Arc::as_ref), snapshot)?;
             }
             Request::Mark(mark) => {
-                let known = snapshot.pods.iter().find(|pod| pod.pod == mark.pod);
+                let marked = snapshot.pods.iter().find(|pod| pod.pod == mark.pod);
                 let is_new = |pod: &Arc<PodFacts>| {
                     let leaves = mark.says(names::DRAINING).is_none_or(|says| pod.draining != says);
                     let is_alone = mark.labels.len() == 1;
                     let stands = mark.says(names::SCALE_POD).filter(|_| is_alone);
                     leaves && stands.is_none_or(|says| pod.scale_pod != says && !(says && pod.held))
                 };
-                hold!(known.is_some_and(is_new), "{mark:?} says nothing new");
+                hold!(marked.is_some_and(is_new), "{mark:?} says nothing new");
             }
             Request::Delete { pod, .. } => recoveries::deletes(pod, (snapshot, &places), stored)?,
-            Request::Renew(pod) => segments::deletes(pod, snapshot, stored.map(|stored| &**stored))?,
-            Request::Undo(pod) => rollbacks::deletes(replica, pod, (snapshot, requests), stored.map(Arc::as_ref))?,
-            Request::Recreate(pod) => {
-                racks::is_made_again(replica, pod, (snapshot, &places), stored.map(|stored| &**stored), now)?;
-            }
+            Request::Renew(pod) => segments::deletes(pod, snapshot, known)?,
+            Request::Undo(pod) => rollbacks::deletes(replica, pod, (snapshot, requests), known)?,
+            Request::Recreate(pod) => racks::is_made_again(replica, pod, (snapshot, &places), known, now)?,
             Request::Create(id) => crate::requests::is_created(replica, id, group)?,
             Request::RemoveOwned(id) if id.kind != KUBE_POD_GROUP => {
                 crate::requests::is_removed(replica, id, group.filter(|_| snapshot.lets_go().is_none()))?;
             }
             Request::RemoveOwned(id) => {
-                let names_it = |pod: &&Arc<PodFacts>| pod.pod_groups.iter().any(|(_, name)| **name == *id.name);
-                let named = snapshot.pods.iter().find(names_it);
+                let named = naming(id).next();
                 hold!(named.is_none(), "PodGroup {} is removed, and a pod names it: {named:?}", id.name);
             }
             Request::RelaxPodGroup(id, members) => {
-                let names_it = |pod: &&Arc<PodFacts>| pod.pod_groups.iter().any(|(_, name)| **name == *id.name);
-                let named = snapshot.pods.iter().filter(names_it).count();
+                let named = naming(id).count();
                 hold!(named == *members as usize, "PodGroup {} waits for {members} pods, and {named} name it", id.name);
             }
             Request::LookAtLosses(_)

@@ -378,25 +378,9 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
 /// waits for the highest replica, which the group has given up meanwhile.
 #[test]
 fn a_group_with_an_old_pod_is_not_ready_though_no_rollout_is_open() {
-    let mut segments = Wish::Wrong.coordinations().remove(0);
-    segments.sizes = [1, 3, 0];
-    let setup = Setup {
-        refers: false,
-        makers: [Maker::Set { start: 0 }; 3],
-        replicas: [3, 4, 0],
-        wish: Wish::All(vec![segments]),
-        rolling: Some(Rolling {
-            skew: 0,
-            unavailable: 5,
-            partition: 0,
-            steps: Steps::None,
-            by_segment: false,
-            back: false,
-        }),
-        two: false,
-        operator: false,
-        ..Setup::random(&mut Random::new(0))
-    };
+    let wish = Wish::All(vec![Coordination::of(Progression::OrderedReady, [1, 3, 0])]);
+    let rolling = Some(Rolling { unavailable: 5, ..Rolling::default() });
+    let setup = Setup { wish, rolling, ..Setup::plain([3, 4, 0]) };
     let mut world = World::new(&setup, None);
     let (edited, scaled) = (Step::Set(1, SetStep::Image(3)), Step::Scale { role: 1, replicas: 3 });
     let taken_back = Step::Set(1, SetStep::Image(0));

@@ -2,6 +2,7 @@
 
 use rolegate::api::Node;
 
+use crate::build;
 use crate::prelude::*;
 use crate::server::MACHINES;
 
@@ -73,15 +74,8 @@ impl Setup {
 impl Machine {
     pub fn node(&self) -> Node {
         let labels = json!({ RACK: self.label, HOST: self.name });
-        serde_json::from_value(json!({
-            "metadata": { "name": self.name, "labels": labels },
-            "spec": { "unschedulable": !self.open },
-            "status": {
-                "allocatable": { "cpu": self.room.to_string(), "pods": "100" },
-                "conditions": [{ "type": "Ready", "status": "True" }],
-            },
-        }))
-        .unwrap()
+        let node = build::node(&self.name, &labels, &json!({ "cpu": self.room.to_string(), "pods": "100" }));
+        build::typed(build::with(node, &json!({ "spec": { "unschedulable": !self.open } })))
     }
 }
 

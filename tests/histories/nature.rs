@@ -121,30 +121,25 @@ impl Server {
                 place_labels(size, ordinal).iter().for_each(|(key, value)| label(key, value));
             }
             of_set.iter().for_each(|(key, value)| label(key, value));
-            match maker {
+            let owner = |kind: &str, name: String| OwnerReference {
+                kind: kind.to_owned(),
+                name,
+                controller: true,
+                ..Default::default()
+            };
+            meta.owner_references.push(match maker {
                 Maker::Set { start } => {
                     label(names::POD_INDEX, &(start + ordinal).to_string());
-                    let name = ROLES[role].to_owned();
-                    let owner =
-                        OwnerReference { kind: "StatefulSet".to_owned(), name, controller: true, ..Default::default() };
-                    meta.owner_references.push(owner);
+                    owner("StatefulSet", ROLES[role].to_owned())
                 }
                 Maker::Leaders { size, .. } => {
                     label(names::LWS_NAME, ROLES[role]);
-                    let of_workers = format!("{}-{ordinal}", ROLES[role]);
-                    let name = if member == 0 { ROLES[role].to_owned() } else { of_workers };
-                    let owner =
-                        OwnerReference { kind: "StatefulSet".to_owned(), name, controller: true, ..Default::default() };
-                    meta.owner_references.push(owner);
                     meta.annotations.insert(names::LWS_SIZE.to_owned(), size.to_string());
+                    let of_workers = format!("{}-{ordinal}", ROLES[role]);
+                    owner("StatefulSet", if member == 0 { ROLES[role].to_owned() } else { of_workers })
                 }
-                Maker::Alike => {
-                    let name = format!("{}-5d4f", ROLES[role]);
-                    let owner =
-                        OwnerReference { kind: "ReplicaSet".to_owned(), name, controller: true, ..Default::default() };
-                    meta.owner_references.push(owner);
-                }
-            }
+                Maker::Alike => owner("ReplicaSet", format!("{}-5d4f", ROLES[role])),
+            });
             if gated {
                 pod.spec.scheduling_gates = Some(vec![SchedulingGate { name: names::GATE.to_owned() }]);
             }

@@ -157,6 +157,7 @@ pub struct MissingPods {
     pub carried: bool,
 }
 
+#[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 pub struct Replica {
     pub reconciler: Reconciler,
@@ -230,39 +231,8 @@ impl Replica {
             allowed: Allowed::ALL,
             ..LoopOptions::default()
         };
-        let mut replica = Self {
-            reconciler: Reconciler::new(options),
-            index: Index::default(),
-            leads,
-            born: now,
-            cursors: [None; WATCHES],
-            requests: Vec::new(),
-            answers: Vec::new(),
-            asked: BTreeMap::new(),
-            moved: BTreeMap::new(),
-            refused: BTreeSet::new(),
-            failed: BTreeMap::new(),
-            without_pod_group: BTreeSet::new(),
-            removing: BTreeSet::new(),
-            unscaled: BTreeSet::new(),
-            frozen: BTreeSet::new(),
-            edits: Edits::default(),
-            undeleted: BTreeSet::new(),
-            deleted: BTreeSet::new(),
-            look_failed: false,
-            write_failed: false,
-            confirm_failed: false,
-            confirm_pods_failed: false,
-            seen: Seen::default(),
-            absence: MissingPods::default(),
-            room: Room::default(),
-            unbound: BTreeMap::new(),
-            refusals: Refusals::new(),
-            sees_objects: None,
-            said: BTreeSet::new(),
-            warned: Vec::new(),
-            sabotage,
-        };
+        let reconciler = Reconciler::new(options);
+        let mut replica = Self { reconciler, leads, born: now, sabotage, ..Self::default() };
         replica.index.allow_scale(true);
         replica.index.await_kind(JOB, None);
         (0..WATCHES).for_each(|watch| replica.index.expect(watch));

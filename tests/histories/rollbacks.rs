@@ -254,19 +254,8 @@ pub fn judge(server: &Server, role: usize) -> Result<(), Broken> {
 
 #[test]
 fn what_does_not_get_ready_goes_back_with_the_other_role_and_the_next_edit_takes_both_forth() {
-    let rolling =
-        Rolling { skew: 100, unavailable: 1, partition: 0, steps: Steps::None, by_segment: false, back: true };
-    let setup = Setup {
-        refers: false,
-        makers: [Maker::Set { start: 0 }; 3],
-        replicas: [3, 2, 0],
-        wish: Wish::Nothing,
-        rolling: Some(rolling),
-        two: false,
-        operator: false,
-        broken: true,
-        ..Setup::random(&mut Random::new(0))
-    };
+    let rolling = Some(Rolling { skew: 100, unavailable: 1, back: true, ..Rolling::default() });
+    let setup = Setup { rolling, broken: true, ..Setup::plain([3, 2, 0]) };
     let mut world = World::new(&setup, None);
     let edit = |role: usize, image: u32| Step::Set(role, SetStep::Image(image));
     let steps = [Step::Flow(15), edit(0, BROKEN), edit(1, 1), Step::Flow(15), Step::Wait(FAIL_AFTER), Step::Flow(40)];

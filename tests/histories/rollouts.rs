@@ -8,7 +8,7 @@ use crate::rollbacks::FAIL_AFTER;
 pub const ROLLED: usize = 2;
 
 /// The bounds of a coordinated rollout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rolling {
     /// Maximum skew, in percent.
     pub skew: u32,
@@ -100,13 +100,9 @@ impl Wish {
         let mut size = || 1 + random.below(3);
         let sizes = [size(), size(), 0];
         let gangs = random.percent(60);
-        Self::All(vec![Coordination {
-            progression,
-            sizes,
-            pod_groups: level(random).filter(|_| gangs),
-            recovers: random.percent(40),
-            placed: Placed::Nowhere,
-        }])
+        let pod_groups = level(random).filter(|_| gangs);
+        let recovers = random.percent(40);
+        Self::All(vec![Coordination { pod_groups, recovers, ..Coordination::of(progression, sizes) }])
     }
 }
 

@@ -3,7 +3,7 @@
 use rolegate::api::pod_group::KUBE_POD_GROUP;
 use rolegate::api::status::RecoveryState;
 use rolegate::model::batching::Choice;
-use rolegate::model::{RolledWorkload, RollingBounds};
+use rolegate::model::{self, RolledWorkload, RollingBounds};
 use rolegate::plan::AwaitedObjects;
 use rolegate::plan::reconcile::owned_memory::OwnedId;
 
@@ -25,31 +25,10 @@ fn far_from(pod: &PodRef, snapshot: &Snapshot) -> Option<PodRef> {
     Some(other.pod.clone())
 }
 
-/// Returns the view of a pass in which no rollout has steps.
-fn without_steps(snapshot: &Snapshot) -> Option<Snapshot> {
+/// Returns the view of a pass in which the coordinations are changed.
+fn with_changed(snapshot: &Snapshot, change: impl FnMut(&mut model::Coordination)) -> Option<Snapshot> {
     let mut snapshot = snapshot.clone();
-    let group = Arc::make_mut(&mut snapshot.claims.as_mut()?.group);
-    let updates = group.coordinations.iter_mut().filter_map(|coordination| coordination.rolling_update.as_mut());
-    updates.for_each(|(update, _)| update.steps = None);
-    Some(snapshot)
-}
-
-/// Returns the view of a pass in which no rollout goes back when it fails.
-fn without_rollback(snapshot: &Snapshot) -> Option<Snapshot> {
-    let mut snapshot = snapshot.clone();
-    let group = Arc::make_mut(&mut snapshot.claims.as_mut()?.group);
-    let updates = group.coordinations.iter_mut().filter_map(|coordination| coordination.rolling_update.as_mut());
-    updates.for_each(|(update, _)| update.on_failure = None);
-    Some(snapshot)
-}
-
-/// Returns the view of a pass in which canaries are ordered segments.
-fn without_canaries(snapshot: &Snapshot) -> Option<Snapshot> {
-    let mut snapshot = snapshot.clone();
-    let group = Arc::make_mut(&mut snapshot.claims.as_mut()?.group);
-    let batchings = group.coordinations.iter_mut().flat_map(|coordination| &mut coordination.batchings);
-    let canaries = batchings.filter(|batching| batching.is_canary());
-    canaries.for_each(|batching| batching.progression = Choice::Known(Progression::OrderedReady));
+    Arc::make_mut(&mut snapshot.claims.as_mut()?.group).coordinations.iter_mut().for_each(change);
     Some(snapshot)
 }
 
@@ -57,15 +36,6 @@ fn without_canaries(snapshot: &Snapshot) -> Option<Snapshot> {
 fn has_checks(snapshot: &Snapshot) -> bool {
     let all = snapshot.claims.iter().flat_map(|claims| &claims.group.coordinations);
     all.filter_map(|coordination| coordination.rolling_ready_when.as_ref()).any(|when| when.object.is_some())
-}
-
-/// Returns the view of a pass in which pods count as soon as they are ready.
-fn without_times(snapshot: &Snapshot) -> Option<Snapshot> {
-    let mut snapshot = snapshot.clone();
-    let group = Arc::make_mut(&mut snapshot.claims.as_mut()?.group);
-    let batchings = group.coordinations.iter_mut().flat_map(|coordination| &mut coordination.batchings);
-    batchings.filter_map(|batching| batching.ready_when.as_mut()).for_each(|when| when.min_ready_seconds = 0);
-    Some(snapshot)
 }
 
 /// Returns the partition below the next segment, if segments are updated as a whole.
@@ -84,9 +54,21 @@ fn let_go(pod: &PodFacts) -> Request {
     Request::Release { pod: pod.pod.clone(), labels: Vec::new(), pod_groups: Vec::new(), pin: Pin::new() }
 }
 
-/// The fault of a loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sabotage {
+/// Declares the faults, some with the seed of a history that found one last, where a search that begins at 0 takes long.
+macro_rules! sabotages {
+    ($($(#[$doc:meta])* $name:ident $(= $seed:literal)?,)*) => {
+        /// The fault of a loop.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Sabotage { $($(#[$doc])* $name,)* }
+
+        impl Sabotage {
+            /// All faults, each with the seed to begin with.
+            pub const ALL: &[(Self, u64)] = &[$((Self::$name, 0 $(+ $seed)?),)*];
+        }
+    };
+}
+
+sabotages! {
     /// Releases before the commit.
     ReleasesUncommitted,
     /// Commits one replica more than decided.
@@ -102,7 +84,7 @@ pub enum Sabotage {
     /// Decides before all lists have arrived.
     ActsUnsynced,
     /// Reports the group as gone without a live read.
-    DoesNotLook,
+    DoesNotLook = 1900,
     /// Takes a failed write for a successful one.
     ForgetsFailures,
     /// Loses every release.
@@ -114,7 +96,7 @@ pub enum Sabotage {
     /// Releases pods into the PodGroups that they were made for.
     KeepsOldPodGroups,
     /// Lets PodGroups that are left over wait for pods that were lost.
-    LosesRelaxations,
+    LosesRelaxations = 2530,
     /// Lowers a partition by two replicas more than decided.
     LowersTooFar,
     /// Lowers a partition by one replica more than decided, but not below the final partition.
@@ -136,25 +118,25 @@ pub enum Sabotage {
     /// Scales before the commit.
     ScalesUncommitted,
     /// Scales by the wanted segments of the last pass, without a live read.
-    ScalesUnread,
+    ScalesUnread = 147,
     /// Loses every scale.
     LosesScales,
     /// Loses every mark.
     LosesMarks,
     /// Marks the pods of a Deployment without the deletion cost.
-    MarksWithoutCost,
+    MarksWithoutCost = 1072,
     /// Deletes a pod of another batch in a recovery.
-    DeletesOthers,
+    DeletesOthers = 69,
     /// Deletes the pods of a batch before its recovery is committed.
     DeletesUncommitted,
     /// Restarts a recovery that is under way.
     RecoversTwice,
     /// Starts all waiting recoveries at once.
-    RecoversAll,
+    RecoversAll = 69,
     /// Starts a recovery while recoveries are paused.
     RecoversPaused,
     /// Releases the pods of a recovering batch before it is committed that all exist.
-    ReleasesSingly,
+    ReleasesSingly = 65,
     /// Loses every deletion.
     LosesDeletions,
     /// Forgets a recovery that is under way.
@@ -166,9 +148,9 @@ pub enum Sabotage {
     /// Commits another rack than the decided one.
     CommitsElsewhere,
     /// Releases a pod to a node that refuses it.
-    SendsToRefusing,
+    SendsToRefusing = 203,
     /// Deletes pods for a new placement without checking that they have no node.
-    RemakesBound,
+    RemakesBound = 463,
     /// Deletes pods without a node before the timeout.
     RemakesEarly,
     /// Ignores gates of others on a pod.
@@ -178,7 +160,7 @@ pub enum Sabotage {
     /// Loses every deletion of a request for nodes.
     KeepsRequests,
     /// Loses every deletion for a new placement.
-    LosesRemakes,
+    LosesRemakes = 343,
     /// Releases only one pod of what goes at once.
     GoesInPart,
     /// Reports each role as complete.
@@ -194,7 +176,7 @@ pub enum Sabotage {
     /// Takes an object that is not there, or has not its condition, for one that has.
     IgnoresObjects,
     /// The same, only for steps of rollouts.
-    IgnoresChecks,
+    IgnoresChecks = 196,
     /// Counts pods as soon as they are ready.
     CountsAtOnce,
     /// Takes back what was accepted.
@@ -202,107 +184,20 @@ pub enum Sabotage {
     /// Opens one segment more than decided.
     TakesMoreSegments,
     /// Deletes old pods of segments that are not open.
-    RenewsBelow,
+    RenewsBelow = 291,
     /// Deletes only one old pod of what is open.
-    RenewsInPart,
+    RenewsInPart = 291,
     /// Forgets that a rollout went back.
-    ForgetsRollbacks,
+    ForgetsRollbacks = 236,
     /// Deletes updated pods before the rollback is committed.
-    UndoesUncommitted,
+    UndoesUncommitted = 236,
     /// Loses every deletion of an updated pod.
-    LosesUndos,
+    LosesUndos = 307,
     /// Replaces the last old replica of a role at once.
-    TakesLastOld,
+    TakesLastOld = 206,
 }
 
 impl Sabotage {
-    pub const ALL: &[Self] = &[
-        Self::ReleasesUncommitted,
-        Self::CommitsTooMuch,
-        Self::CommitsTooLittle,
-        Self::IgnoresUid,
-        Self::IgnoresVersion,
-        Self::TakesAllGates,
-        Self::ActsUnsynced,
-        Self::DoesNotLook,
-        Self::ForgetsFailures,
-        Self::LosesReleases,
-        Self::ConfirmsUnread,
-        Self::TakesOldPodGroups,
-        Self::KeepsOldPodGroups,
-        Self::LosesRelaxations,
-        Self::LowersTooFar,
-        Self::LowersAhead,
-        Self::LowersUncommitted,
-        Self::IgnoresWorkloadVersion,
-        Self::GivesBackEarly,
-        Self::LosesPartitions,
-        Self::ScalesTooFar,
-        Self::ScalesTooLow,
-        Self::ScalesAtOnce,
-        Self::ScalesUncommitted,
-        Self::ScalesUnread,
-        Self::LosesScales,
-        Self::LosesMarks,
-        Self::MarksWithoutCost,
-        Self::DeletesOthers,
-        Self::DeletesUncommitted,
-        Self::RecoversTwice,
-        Self::RecoversAll,
-        Self::RecoversPaused,
-        Self::ReleasesSingly,
-        Self::LosesDeletions,
-        Self::ForgetsRecoveries,
-        Self::SaysReady,
-        Self::SendsElsewhere,
-        Self::CommitsElsewhere,
-        Self::SendsToRefusing,
-        Self::RemakesBound,
-        Self::RemakesEarly,
-        Self::ForgetsOthers,
-        Self::RequestsUncommitted,
-        Self::KeepsRequests,
-        Self::LosesRemakes,
-        Self::GoesInPart,
-        Self::SaysComplete,
-        Self::ForgetsSteps,
-        Self::EndsPauses,
-        Self::SkipsCanaries,
-        Self::AcceptsCanaries,
-        Self::IgnoresObjects,
-        Self::IgnoresChecks,
-        Self::CountsAtOnce,
-        Self::ForgetsAcceptance,
-        Self::TakesMoreSegments,
-        Self::RenewsBelow,
-        Self::RenewsInPart,
-        Self::ForgetsRollbacks,
-        Self::UndoesUncommitted,
-        Self::LosesUndos,
-        Self::TakesLastOld,
-    ];
-
-    /// Returns the seed of a history that found the fault last, where a search that begins at 0 takes long.
-    pub fn last_found(self) -> u64 {
-        match self {
-            Self::LosesRelaxations => 2530,
-            Self::DoesNotLook => 1900,
-            Self::MarksWithoutCost => 1072,
-            Self::RemakesBound => 463,
-            Self::LosesRemakes => 343,
-            Self::LosesUndos => 307,
-            Self::RenewsBelow | Self::RenewsInPart => 291,
-            Self::ForgetsRollbacks | Self::UndoesUncommitted => 236,
-            Self::TakesLastOld => 206,
-            Self::SendsToRefusing => 203,
-            Self::IgnoresChecks => 196,
-            Self::ScalesUnread => 147,
-            Self::RecoversAll | Self::DeletesOthers => 69,
-            Self::ReleasesSingly => 65,
-            _ => 0,
-        }
-    }
-
     pub fn of_requests(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
         let mut hasty = Vec::new();
         for request in requests.iter_mut() {
@@ -366,13 +261,6 @@ impl Sabotage {
                     }));
                 }
             }
-            Self::SaysReady
-            | Self::ForgetsRecoveries
-            | Self::RecoversTwice
-            | Self::RecoversAll
-            | Self::RecoversPaused => {
-                self.of_words(status);
-            }
             Self::EndsPauses => {
                 let rollouts = status.coordination_state.iter_mut().filter_map(|state| state.rollout.as_mut());
                 for rollout in rollouts.filter(|rollout| rollout.paused_since.is_some()) {
@@ -410,10 +298,7 @@ impl Sabotage {
                     let count = pod.identity.role.as_deref().and_then(|role| released(status, role));
                     pod.held && pod.identity.ordinal < count
                 };
-                let pods = snapshot.pods.iter().filter(may).map(|pod| pod.pod.clone());
-                let release =
-                    |pod| Request::Release { pod, labels: Vec::new(), pod_groups: Vec::new(), pin: Pin::new() };
-                hasty.extend(pods.map(release));
+                hasty.extend(snapshot.pods.iter().filter(may).map(|pod| let_go(pod)));
             }
             Self::ScalesUncommitted if group.scaled().is_some() => {
                 let scale = |workload: &rolegate::model::ScaledWorkload| {
@@ -438,7 +323,7 @@ impl Sabotage {
                     *count = if self == Self::CommitsTooMuch { *count + 1 } else { count.saturating_sub(1) };
                 }
             }
-            _ => {}
+            _ => self.of_words(status),
         }
     }
 
@@ -468,37 +353,40 @@ impl Sabotage {
         let pods = || snapshot.pods.iter().map(|pod| PodFacts { gated: false, ..PodFacts::clone(pod) }).collect();
         match self {
             Self::ForgetsOthers => Some(Snapshot { pods: pods(), ..snapshot.clone() }),
-            Self::ForgetsSteps => without_steps(snapshot),
-            Self::SkipsCanaries => without_canaries(snapshot),
-            Self::TakesLastOld => without_rollback(snapshot),
+            Self::ForgetsSteps => with_changed(snapshot, |one| {
+                one.rolling_update.iter_mut().for_each(|(update, _)| update.steps = None);
+            }),
+            Self::SkipsCanaries => with_changed(snapshot, |one| {
+                let canaries = one.batchings.iter_mut().filter(|batching| batching.is_canary());
+                canaries.for_each(|batching| batching.progression = Choice::Known(Progression::OrderedReady));
+            }),
+            Self::TakesLastOld => with_changed(snapshot, |one| {
+                one.rolling_update.iter_mut().for_each(|(update, _)| update.on_failure = None);
+            }),
             Self::IgnoresObjects => Some(Snapshot { objects: AwaitedObjects::AllHold, ..snapshot.clone() }),
             Self::IgnoresChecks if has_checks(snapshot) => Self::IgnoresObjects.of_sight(snapshot),
-            Self::CountsAtOnce => without_times(snapshot),
+            Self::CountsAtOnce => with_changed(snapshot, |one| {
+                let whens = one.batchings.iter_mut().filter_map(|batching| batching.ready_when.as_mut());
+                whens.for_each(|when| when.min_ready_seconds = 0);
+            }),
             _ => None,
         }
     }
 
     fn of_placed(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
-        let pins = requests.iter_mut().filter_map(|request| match request {
-            Request::Release { pin, .. } => Some(pin),
-            _ => None,
-        });
-        pins.for_each(|pin| self.of_pin(pin, snapshot));
-        for request in requests.iter_mut().filter(|_| self == Self::KeepsOldPodGroups) {
-            if let Request::Release { pod_groups, .. } = request {
+        for request in requests.iter_mut() {
+            let Request::Release { pin, pod_groups, .. } = request else { continue };
+            self.of_pin(pin, snapshot);
+            if self == Self::KeepsOldPodGroups {
                 pod_groups.clear();
             }
         }
-        if self == Self::GoesInPart {
-            let mut is_first = true;
-            requests.retain(|request| {
-                !matches!(request, Request::Release { .. }) || std::mem::replace(&mut is_first, false)
-            });
-        }
-        if self == Self::RenewsInPart {
-            let mut is_first = true;
-            requests.retain(|request| !matches!(request, Request::Renew(_)) || std::mem::replace(&mut is_first, false));
-        }
+        let mut is_first = true;
+        requests.retain(|request| match request {
+            Request::Release { .. } if self == Self::GoesInPart => std::mem::take(&mut is_first),
+            Request::Renew(_) if self == Self::RenewsInPart => std::mem::take(&mut is_first),
+            _ => true,
+        });
         if self == Self::RemakesEarly {
             let waits = snapshot.pods.iter().filter(|pod| !pod.held && !pod.scheduled);
             requests.extend(waits.map(|pod| Request::Recreate(pod.pod.clone())));
@@ -535,19 +423,19 @@ impl Sabotage {
                 let begun = json!({ "coordination": "c0", "batch": 0, "phase": "Recreating" });
                 status.recoveries.push(serde_json::from_value(begun).unwrap());
             }
-            Self::RecoversPaused => {}
             Self::RecoversAll => {
                 for entry in status.recoveries.iter_mut().filter(in_phase("Waiting")) {
                     "Recreating".clone_into(&mut entry.phase);
                     entry.attempts.extend(entry.since.clone());
                 }
             }
-            _ => {
+            Self::SaysReady => {
                 for told in status.conditions.iter_mut().filter(|told| told.reason == "RolloutInProgress") {
                     "True".clone_into(&mut told.status);
                     "AllReplicasReady".clone_into(&mut told.reason);
                 }
             }
+            _ => {}
         }
     }
 

@@ -45,6 +45,7 @@ pub const MACHINES: usize = 6;
 /// Index of the log of the objects that groups wait for.
 pub const OBJECTS: usize = 7;
 
+#[derive(Default)]
 pub struct Server {
     pub setup: Setup,
     pub version: u64,
@@ -92,33 +93,8 @@ pub struct Server {
 
 impl Server {
     pub fn new(setup: &Setup) -> Self {
-        let mut server = Self {
-            setup: setup.clone(),
-            version: 100,
-            uids: 0,
-            group: None,
-            pods: BTreeMap::new(),
-            pod_groups: BTreeMap::new(),
-            members: BTreeMap::new(),
-            made: BTreeSet::new(),
-            requests: BTreeMap::new(),
-            workloads: setup.replicas,
-            sets: Vec::new(),
-            taken: Vec::new(),
-            old: BTreeMap::new(),
-            ledger: Ledger::default(),
-            tried: BTreeMap::new(),
-            ignored: false,
-            was_ignored: false,
-            ignores: 0,
-            uncounted: false,
-            machines: setup.machines(),
-            objects: BTreeMap::new(),
-            now: Duration::ZERO,
-            log: [const { Vec::new() }; WATCHES + 2],
-            born: HashMap::new(),
-            history: HashMap::new(),
-        };
+        let (workloads, machines) = (setup.replicas, setup.machines());
+        let mut server = Self { setup: setup.clone(), version: 100, workloads, machines, ..Self::default() };
         server.make_sets();
         server
     }
@@ -147,19 +123,8 @@ impl Server {
             ..Meta::default()
         };
         let Setup { refers, makers, rolling, segments, readiness, .. } = self.setup;
-        self.store_group(Stored {
-            meta,
-            wish,
-            rolling,
-            segments,
-            replicas,
-            status: GroupStatus::default(),
-            refers,
-            makers,
-            readiness,
-            object: OnceLock::new(),
-            group: OnceLock::new(),
-        });
+        let stored = Stored { meta, wish, rolling, segments, replicas, refers, makers, readiness, ..Stored::default() };
+        self.store_group(stored);
     }
 
     fn store_group(&mut self, stored: Stored) -> Arc<Stored> {

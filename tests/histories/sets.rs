@@ -29,28 +29,12 @@ pub struct Set {
 impl Set {
     fn new(role: usize, maker: Maker, (replicas, at_once): (u32, u32)) -> Self {
         let labels = claim(role);
-        let template = json!({
-            "metadata": { "labels": labels },
-            "spec": { "containers": [{ "name": "main", "image": 0 }] },
-        });
+        let pods = json!({ "containers": [{ "name": "main", "image": 0 }] });
         let revision = revision(role, 0);
-        let (kind, spec) = match maker {
-            Maker::Set { start } => (
-                WorkloadKind::StatefulSet,
-                json!({
-                    "replicas": replicas,
-                    "ordinals": { "start": start },
-                    "podManagementPolicy": "Parallel",
-                    "updateStrategy": { "rollingUpdate": { "partition": 0, "maxUnavailable": at_once } },
-                    "template": template,
-                }),
-            ),
-            Maker::Leaders { size, .. } => {
-                let template = json!({ "size": size, "workerTemplate": template });
-                (WorkloadKind::LeaderWorkerSet, json!({ "replicas": replicas, "leaderWorkerTemplate": template }))
-            }
-            Maker::Alike => (WorkloadKind::Deployment, json!({ "replicas": replicas, "template": template })),
-        };
+        let (kind, mut spec) = spec_of(maker, replicas, &json!({ "metadata": { "labels": labels }, "spec": pods }));
+        if kind == WorkloadKind::StatefulSet {
+            spec["updateStrategy"] = json!({ "rollingUpdate": { "partition": 0, "maxUnavailable": at_once } });
+        }
         let object = json!({
             "metadata": {
                 "name": ROLES[role], "namespace": NAMESPACE, "uid": format!("set-{role}"), "resourceVersion": "1",
@@ -120,8 +104,28 @@ impl Set {
     }
 }
 
+/// Returns the kind and the spec of the workload of a role.
+pub fn spec_of(maker: Maker, replicas: u32, template: &Value) -> (WorkloadKind, Value) {
+    let (kind, more) = match maker {
+        Maker::Set { start } => {
+            let start = json!({ "start": start });
+            let more = json!({ "ordinals": start, "podManagementPolicy": "Parallel", "template": template });
+            (WorkloadKind::StatefulSet, more)
+        }
+        Maker::Leaders { size, late } => {
+            let policy = if late { "LeaderReady" } else { "LeaderCreated" };
+            let template = json!({ "size": size, "workerTemplate": template });
+            (WorkloadKind::LeaderWorkerSet, json!({ "startupPolicy": policy, "leaderWorkerTemplate": template }))
+        }
+        Maker::Alike => (WorkloadKind::Deployment, json!({ "template": template })),
+    };
+    let mut spec = json!({ "replicas": replicas });
+    json_patch::merge(&mut spec, &more);
+    (kind, spec)
+}
+
 /// Parses an object as its kind.
-struct Read<'a>(&'a Value);
+pub struct Read<'a>(pub &'a Value);
 
 impl WithType for Read<'_> {
     type Output = SeenWorkload;

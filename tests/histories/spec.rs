@@ -18,13 +18,14 @@ pub const GROUP: &str = "pd";
 pub const ROLES: [&str; 3] = ["prefill", "decode", "router"];
 
 /// The workload that creates the pods of a role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Maker {
     /// A StatefulSet that counts from `start`.
     Set { start: u32 },
     /// A LeaderWorkerSet with `size` pods per replica; with `late`, workers are created when their leader is ready.
     Leaders { size: u32, late: bool },
     /// A Deployment: its pods are interchangeable, and rolegate numbers them.
+    #[default]
     Alike,
 }
 
@@ -39,7 +40,7 @@ impl Maker {
 }
 
 /// The initial state of a history.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 pub struct Setup {
     /// Whether the carrier is a RoleCoordination that refers to workloads, and not a RoleBasedGroup.
@@ -92,6 +93,11 @@ pub struct Coordination {
 }
 
 impl Coordination {
+    /// Returns batches of these sizes, and no more.
+    pub fn of(progression: Progression, sizes: [u32; 3]) -> Self {
+        Self { progression, sizes, pod_groups: None, recovers: false, placed: Placed::Nowhere }
+    }
+
     /// Returns the level of the PodGroups. Interchangeable pods do not know their PodGroup, and late workers would wait for the
     /// batch, which waits for them. A PodGroup for each replica needs replicas of several pods.
     pub fn gangs(&self, makers: &[Maker; 3]) -> Option<GangLevel> {
@@ -118,8 +124,9 @@ impl Coordination {
 }
 
 /// The `coordination` field as written by a user.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Wish {
+    #[default]
     Nothing,
     /// Valid coordinations.
     All(Vec<Coordination>),
@@ -141,17 +148,16 @@ impl Setup {
             makers: [maker(random), maker(random), Maker::Set { start: 0 }],
             replicas: [random.below(6), random.below(5), random.below(3)],
             wish: Wish::random(random),
-            rolling: None,
-            segments: None,
             two: random.percent(60),
             operator: random.percent(85),
-            racks: false,
-            gated_by_others: false,
             at_once: 1,
-            broken: false,
-            readiness: None,
-            never: false,
+            ..Self::default()
         }
+    }
+
+    /// Returns a RoleBasedGroup with these replicas, on StatefulSets.
+    pub fn plain(replicas: [u32; 3]) -> Self {
+        Self { makers: [Maker::Set { start: 0 }; 3], replicas, at_once: 1, ..Self::default() }
     }
 
     /// Adds roles that are rolled in lockstep.
@@ -189,19 +195,13 @@ impl Wish {
         let recovers = random.percent(50);
         let mut size = || 1 + random.below(3);
         let (prefill, decode, router) = (size(), size(), size());
-        let one = |sizes| Coordination { progression, sizes, pod_groups, recovers, placed: Placed::Nowhere };
+        let one = |sizes| Coordination { pod_groups, recovers, ..Coordination::of(progression, sizes) };
         let all = match random.below(4) {
             0 => vec![one([prefill, 0, 0])],
             1 => vec![
                 one([prefill, decode, 0]),
                 // A role has at most one PodGroup.
-                Coordination {
-                    progression,
-                    sizes: [prefill, 0, router],
-                    pod_groups: None,
-                    recovers: random.percent(50),
-                    placed: Placed::Nowhere,
-                },
+                Coordination { recovers: random.percent(50), ..Coordination::of(progression, [prefill, 0, router]) },
             ],
             _ => vec![one([prefill, decode, 0])],
         };
@@ -209,13 +209,7 @@ impl Wish {
     }
 
     pub fn coordinations(&self) -> Vec<Coordination> {
-        let segments = |sizes| Coordination {
-            progression: Progression::OrderedReady,
-            sizes,
-            pod_groups: None,
-            recovers: false,
-            placed: Placed::Nowhere,
-        };
+        let segments = |sizes| Coordination::of(Progression::OrderedReady, sizes);
         match self {
             Self::Nothing => Vec::new(),
             Self::All(all) => all.clone(),
@@ -276,7 +270,7 @@ impl Wish {
 }
 
 /// A stored version of the group.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Stored {
     pub meta: Meta,
     pub wish: Wish,

@@ -7,8 +7,9 @@ use crate::lockstep::{Ordinal, count, ordinals};
 use crate::prelude::*;
 
 /// The steps of a rollout of the first two roles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Steps {
+    #[default]
     None,
     /// One role in part, the other one completely, the rest of the first.
     InTurn,

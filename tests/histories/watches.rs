@@ -3,14 +3,13 @@
 use rolegate::api::Object;
 use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
-use rolegate::api::workload::{Deployment, LeaderWorkerSet, StatefulSet};
 use rolegate::cluster::index::Change;
 use rolegate::model::WorkloadKind;
 
 use crate::prelude::*;
 use crate::room::note_refusal;
 use crate::server::NAMESPACES;
-use crate::sets::claim;
+use crate::sets::{Read, claim, spec_of};
 
 /// The namespace, as the watch of namespaces delivers it.
 #[derive(Clone)]
@@ -102,30 +101,7 @@ fn namespace(ignored: bool, observes: bool) -> Namespace {
 
 /// Returns a role's workload as its watch delivers it.
 fn workload(setup: &Setup, role: usize, replicas: u32) -> SeenWorkload {
-    let metadata = json!({ "name": ROLES[role], "namespace": NAMESPACE });
-    let template = json!({ "metadata": { "labels": claim(role) } });
-    match setup.makers[role] {
-        Maker::Set { start } => {
-            let spec = json!({
-                "replicas": replicas,
-                "ordinals": { "start": start },
-                "podManagementPolicy": "Parallel",
-                "template": template,
-            });
-            let set: StatefulSet = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
-            SeenWorkload::of(&set)
-        }
-        Maker::Leaders { size, late } => {
-            let policy = if late { "LeaderReady" } else { "LeaderCreated" };
-            let template = json!({ "size": size, "workerTemplate": template });
-            let spec = json!({ "replicas": replicas, "startupPolicy": policy, "leaderWorkerTemplate": template });
-            let set: LeaderWorkerSet = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
-            SeenWorkload::of(&set)
-        }
-        Maker::Alike => {
-            let spec = json!({ "replicas": replicas, "template": template });
-            let deployment: Deployment = serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap();
-            SeenWorkload::of(&deployment)
-        }
-    }
+    let (kind, spec) = spec_of(setup.makers[role], replicas, &json!({ "metadata": { "labels": claim(role) } }));
+    let object = json!({ "metadata": { "name": ROLES[role], "namespace": NAMESPACE }, "spec": spec });
+    kind.with_type(Read(&object))
 }

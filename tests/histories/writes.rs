@@ -85,17 +85,11 @@ impl Replica {
             }
             Request::Look(found) => Answer::Looked(found),
             Request::Delete { pod, with_dependents } => {
-                let done = answered(fault, || {
-                    server.delete_by_uid(&pod, with_dependents);
-                    Ok(Ok(()))
-                })?;
+                let done = done(fault, || server.delete_by_uid(&pod, with_dependents))?;
                 Answer::Deleted(pod, done)
             }
             Request::Renew(pod) | Request::Undo(pod) => {
-                let done = answered(fault, || {
-                    server.delete_by_uid(&pod, false);
-                    Ok(Ok(()))
-                })?;
+                let done = done(fault, || server.delete_by_uid(&pod, false))?;
                 Answer::Deleted(pod, done)
             }
             Request::Recreate(pod) => {
@@ -141,13 +135,8 @@ impl Replica {
             }
             Answer::PartitionSet(object, answer) => {
                 let failed = answer.is_err();
-                if let Ok(seen) = answer {
-                    self.index.apply_workload(None, *seen);
-                    self.frozen.remove(&object.uid);
-                } else {
-                    self.frozen.insert(object.uid.clone());
-                }
-                Ended::Written { target: Target::Object(object.uid), failure: failed.then(String::new) }
+                answer.into_iter().for_each(|seen| self.index.apply_workload(None, *seen));
+                written_to(object.uid, failed, &mut self.frozen)
             }
             Answer::Scaled { role, workload, replicas, answer, read } => {
                 self.take_read(&read);
@@ -157,28 +146,20 @@ impl Replica {
             Answer::Ensured(id, gang, made) => {
                 let failed = made.map_or(true, |made| !made && self.sabotage != Some(Sabotage::TakesOldPodGroups));
                 let named = (id.owner.clone(), id.name.clone());
-                if failed {
-                    self.without_pod_group.insert(named)
-                } else {
-                    self.without_pod_group.remove(&named)
-                };
+                note(&mut self.without_pod_group, named, failed);
                 let target = Target::Owned { id, members: Some(gang.min_member) };
                 Ended::Written { target, failure: failed.then(|| "refused".to_owned()) }
             }
             Answer::FoundOwned(owner, found) => Ended::Read(Found::Owned { owner, found: found.ok() }),
             Answer::PodGroupRelaxed(id, members, done) => {
-                let target = Target::Owned { id, members: Some(members) };
-                Ended::Written { target, failure: done.is_err().then(String::new) }
+                ended(Target::Owned { id, members: Some(members) }, done.is_err())
             }
             Answer::Created(id, made) => {
                 let failed = made.map_or(true, |made| !made);
                 let target = Target::Owned { id, members: Some(1) };
                 Ended::Written { target, failure: failed.then(|| "refused".to_owned()) }
             }
-            Answer::OwnedRemoved(id, done) => {
-                let target = Target::Owned { id, members: None };
-                Ended::Written { target, failure: done.is_err().then(String::new) }
-            }
+            Answer::OwnedRemoved(id, done) => ended(Target::Owned { id, members: None }, done.is_err()),
             Answer::Reread(read) => status_written(!self.take_read(&read)),
             Answer::Confirmed(read) => {
                 let failed = !self.take_read(&read);
@@ -229,22 +210,14 @@ impl Replica {
                 self.sabotage != Some(Sabotage::ForgetsFailures)
             }
         };
-        if failed {
-            self.refused.insert(object.uid.clone())
-        } else {
-            self.refused.remove(&object.uid)
-        };
-        Ended::Written { target: Target::Object(object.uid), failure: failed.then(String::new) }
+        written_to(object.uid, failed, &mut self.refused)
     }
 
     fn deleted(&mut self, object: PodRef, failed: bool) -> Ended {
-        if failed {
-            self.undeleted.insert(object.uid.clone());
-        } else {
-            self.undeleted.remove(&object.uid);
+        if !failed {
             self.deleted.insert(object.uid.clone());
         }
-        Ended::Written { target: Target::Object(object.uid), failure: failed.then(String::new) }
+        written_to(object.uid, failed, &mut self.undeleted)
     }
 
     fn scaled(
@@ -263,11 +236,7 @@ impl Replica {
             Some(Err(status)) if [404, 409].contains(&status.code) => Some(String::new()),
             Some(Err(status)) => Some(status.code.to_string()),
         };
-        if failure.is_none() {
-            self.unscaled.remove(&workload.uid)
-        } else {
-            self.unscaled.insert(workload.uid.clone())
-        };
+        note(&mut self.unscaled, workload.uid.clone(), failure.is_some());
         Ended::Written { target: Target::Replicas { role, uid: workload.uid.clone(), replicas }, failure }
     }
 
@@ -277,12 +246,7 @@ impl Replica {
             self.seen.written_pod(&pod);
             self.index.pod_written(&pod);
         }
-        if failed {
-            self.unscaled.insert(object.uid.clone())
-        } else {
-            self.unscaled.remove(&object.uid)
-        };
-        Ended::Written { target: Target::Object(object.uid), failure: failed.then(String::new) }
+        written_to(object.uid, failed, &mut self.unscaled)
     }
 
     /// Judges which replicas are lost, from the workloads.
@@ -334,8 +298,26 @@ impl Replica {
     }
 }
 
+fn ended(target: Target, failed: bool) -> Ended {
+    Ended::Written { target, failure: failed.then(String::new) }
+}
+
 fn status_written(failed: bool) -> Ended {
-    Ended::Written { target: Target::Status, failure: failed.then(String::new) }
+    ended(Target::Status, failed)
+}
+
+/// Notes of an object whether its last write failed.
+fn note<T: Ord>(failures: &mut BTreeSet<T>, object: T, failed: bool) {
+    if failed {
+        failures.insert(object)
+    } else {
+        failures.remove(&object)
+    };
+}
+
+fn written_to(uid: Arc<str>, failed: bool, failures: &mut BTreeSet<Arc<str>>) -> Ended {
+    note(failures, uid.clone(), failed);
+    ended(Target::Object(uid), failed)
 }
 
 /// Returns the answer to a request under a fault.
@@ -347,6 +329,14 @@ fn answered<T>(fault: Fault, act: impl FnOnce() -> Result<Answered<T>, Broken>) 
             _ = act()?;
             Err(refusal(504, ""))
         }
+    })
+}
+
+/// The same, of what cannot fail but by the fault.
+fn done(fault: Fault, act: impl FnOnce()) -> Result<Answered<()>, Broken> {
+    answered(fault, || {
+        act();
+        Ok(Ok(()))
     })
 }
 
@@ -369,10 +359,7 @@ fn of_owned(request: Request, fault: Fault, server: &mut Server) -> Result<Answe
             Answer::FoundOwned(owner, found)
         }
         Request::RelaxPodGroup(id, members) => {
-            let done = answered(fault, || {
-                server.relax_pod_group(&id.owner, &id.name, members);
-                Ok(Ok(()))
-            })?;
+            let done = done(fault, || server.relax_pod_group(&id.owner, &id.name, members))?;
             Answer::PodGroupRelaxed(id, members, done)
         }
         Request::Create(id) => {
@@ -380,13 +367,11 @@ fn of_owned(request: Request, fault: Fault, server: &mut Server) -> Result<Answe
             Answer::Created(id, made)
         }
         Request::RemoveOwned(id) => {
-            let done = answered(fault, || {
+            let done = done(fault, || {
                 if id.kind == KUBE_POD_GROUP {
-                    server.remove_pod_group(&id.owner, &id.name);
-                } else {
-                    server.remove_request(&id.owner, &(id.kind, id.name.clone()));
+                    return server.remove_pod_group(&id.owner, &id.name);
                 }
-                Ok(Ok(()))
+                server.remove_request(&id.owner, &(id.kind, id.name.clone()));
             })?;
             Answer::OwnedRemoved(id, done)
         }
