@@ -39,12 +39,12 @@ fn an_object_that_stands_twice_is_told_and_each_file_is_judged_by_its_own() {
         "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: a}}",
     );
     let folder = folder(&[("a.yaml", VALID), ("b.yaml", &other), ("c.yaml", VALID), ("d.yaml", set), ("e.yaml", set)]);
-    let output = check(&["a.yaml", "b.yaml"], folder.path(), "");
-    assert_eq!(output.status.code(), Some(0));
+    let twice = ran(&folder, "check a.yaml b.yaml");
+    assert_eq!(twice.code, Some(0));
     let told = "this object stands in a.yaml:1 and, with other content, in b.yaml:1";
-    assert!(text(&output).contains(told) && text(&output).contains("1 warning"), "{}", text(&output));
-    for same in [["a.yaml", "c.yaml"], ["d.yaml", "e.yaml"]] {
-        assert!(text(&check(&same, folder.path(), "")).contains("0 warnings"), "{same:?}");
+    assert!(twice.out.contains(told) && twice.out.contains("1 warning"), "{twice:?}");
+    for same in ["a.yaml c.yaml", "d.yaml e.yaml"] {
+        assert!(ran(&folder, &format!("check {same}")).out.contains("0 warnings"), "{same}");
     }
     // What the other file says of the object does not matter.
     let group = "{apiVersion: rolegate.dev/v1alpha1, kind: RoleCoordination, metadata: {name: pd}, spec: {roles: [{name: a, \
@@ -56,8 +56,7 @@ fn an_object_that_stands_twice_is_told_and_each_file_is_judged_by_its_own() {
         )
     };
     let folder = crate::answers::folder(&[("a.yaml", &format!("{group}\n---\n{}", set(4))), ("b.yaml", &set(3))]);
-    let output = check(&["-o", "json", "."], folder.path(), "");
-    let warnings = &json(&output)["objects"][0]["warnings"];
+    let warnings = &ran(&folder, "check -o json .").json()["objects"][0]["warnings"];
     assert_eq!(warnings.as_array().map(Vec::len), Some(0), "{warnings}");
 }
 
