@@ -119,10 +119,12 @@ proptest! {
         prop_assert!(times.values().all(|times| *times == 1), "{times:?}\n{:#?}", seen.decision);
         let held: u32 = seen.decision.held.iter().map(rolegate::plan::Held::count).sum();
         prop_assert_eq!(held as usize + seen.decision.release.len(), times.len());
-        // A pod that is older than its group lacks the variables by which its processes would meet.
+        // A pod that is older than its group lacks the variables by which its processes would meet; a replica beyond the wanted
+        // ones gets none.
         let lacks = |pod: &PodFacts| {
             let role = pod.identity.role.as_deref().and_then(|role| seen.view.roles.get(role));
-            pod.stamp.asks_group() && pod.identity.ordinal.is_some() && role.is_some_and(|role| !role.unknown)
+            let is_wanted = role.is_some_and(|role| !role.unknown && pod.identity.ordinal < Some(role.desired));
+            pod.stamp.asks_group() && pod.identity.ordinal.is_some() && is_wanted
         };
         prop_assert!(!seen.decision.release.iter().any(|release| lacks(&release.pod)));
         prop_assert_eq!(seen.status.summary.map(|summary| summary.held), group.is_claim().then_some(held));
