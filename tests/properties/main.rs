@@ -13,6 +13,7 @@
 
 mod any_object;
 mod apart;
+mod authors;
 mod carriers;
 mod devices;
 mod discovery;
