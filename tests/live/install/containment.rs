@@ -446,9 +446,9 @@ async fn asks_authors(plane: Arc<ControlPlane>) {
             agree(Answer::of(created), asked(None))
         };
         if eventually(PATIENT, "the API server agrees with the rules", create).await {
-            refused_ones += 1
+            refused_ones += 1;
         } else {
-            let_in += 1
+            let_in += 1;
         }
         let mut next: DynamicObject = typed(new.clone());
         let stored = admin.create(&PostParams::default(), &typed(old.clone())).await.unwrap();
