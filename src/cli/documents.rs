@@ -25,6 +25,17 @@ const LARGEST: u64 = 64 << 20;
 /// Maximum size of a cluster dump, in bytes: about 50,000 pods.
 const LARGEST_DUMP: u64 = 256 << 20;
 
+/// Most objects, and bytes of all files together, of one command. A dump may hold more objects.
+const MOST_OBJECTS: usize = 10_000;
+const MOST_BYTES: u64 = 256 << 20;
+
+/// Returns the name of a file for messages: whoever names files controls neither the user's terminal nor the log of a CI system,
+/// which reads a line that begins with `::` as a command.
+pub fn name_of(path: &Path) -> String {
+    let name = shown(&path.display().to_string());
+    if name.starts_with("::") { format!("./{name}") } else { name }
+}
+
 /// A file and its text, for messages.
 #[derive(Debug)]
 pub struct Source {
@@ -186,6 +197,10 @@ pub struct Documents {
     pub unreadable: Vec<Unreadable>,
     /// Whether JSON is parsed without positions.
     at_once: bool,
+    /// Bytes of the files so far.
+    bytes: u64,
+    /// Whether a bound was reached: nothing more is read.
+    full: bool,
 }
 
 impl Document {
@@ -237,13 +252,13 @@ impl Documents {
 
     fn and<'a>(mut self, paths: impl IntoIterator<Item = &'a PathBuf>) -> Self {
         for path in paths {
-            let _progress = Progress::of(&format!("reading {}", path.display()));
+            let _progress = Progress::of(&format!("reading {}", name_of(path)));
             if path.as_os_str() == "-" {
                 self.add("-", false, read_text(io::stdin().lock(), self.largest()));
             } else if path.is_dir() {
                 walk(path, &["yaml", "yml", "json"], &mut |path, read| match read {
                     Ok(()) => self.add_file(path, true),
-                    Err(error) => self.refuse(&path.display().to_string(), None, &error.to_string()),
+                    Err(error) => self.refuse(&name_of(path), None, &error.to_string()),
                 });
             } else {
                 self.add_file(path, false);
@@ -269,7 +284,7 @@ impl Documents {
     pub fn read_some(paths: &[PathBuf]) -> Self {
         let mut read = Self::read(paths);
         if read.documents.is_empty() && read.unreadable.is_empty() {
-            let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+            let names: Vec<_> = paths.iter().map(|path| name_of(path)).collect();
             read.refuse(&names.join(", "), None, "no object in it");
         }
         read
@@ -280,8 +295,11 @@ impl Documents {
     }
 
     fn add_file(&mut self, path: &Path, in_folder: bool) {
+        if self.full {
+            return;
+        }
         let text = File::open(path).and_then(|file| read_text(file, self.largest()));
-        self.add(&path.display().to_string(), in_folder, text);
+        self.add(&name_of(path), in_folder, text);
     }
 
     fn add(&mut self, name: &str, in_folder: bool, text: io::Result<String>) {
@@ -289,6 +307,10 @@ impl Documents {
             Ok(text) => text,
             Err(error) => return self.refuse(name, None, &error.to_string()),
         };
+        self.bytes = self.bytes.saturating_add(text.len() as u64);
+        if self.bytes > MOST_BYTES {
+            return self.stop(name, &format!("more than {} MiB in all files together", MOST_BYTES >> 20));
+        }
         // Text that is not JSON may be YAML that begins like it.
         if self.at_once
             && text.trim_start().starts_with('{')
@@ -366,10 +388,21 @@ impl Documents {
     }
 
     fn push(&mut self, document: Document) {
+        if !self.at_once && self.documents.len() >= MOST_OBJECTS {
+            return self
+                .stop(&document.source.name, &format!("more than {MOST_OBJECTS} objects in all files together"));
+        }
         if let Some(fault) = document.almost_ours() {
             return self.unreadable.push(fault);
         }
         self.documents.push(document);
+    }
+
+    /// Refuses the rest, once.
+    fn stop(&mut self, name: &str, why: &str) {
+        if !std::mem::replace(&mut self.full, true) {
+            self.refuse(name, None, why);
+        }
     }
 
     fn refuse(&mut self, file: &str, at: Option<Position>, message: &str) {
@@ -377,8 +410,16 @@ impl Documents {
     }
 }
 
-/// Visits the files of a folder with these extensions, sorted, and the folders that cannot be read.
+/// Visits the files of a folder with these extensions, sorted, and what cannot be read. Links are followed to files within the folder,
+/// as in a mounted ConfigMap, and not out of it.
 pub fn walk(folder: &Path, extensions: &[&str], visit: &mut impl FnMut(&Path, io::Result<()>)) {
+    match folder.canonicalize() {
+        Ok(root) => walk_in(&root, folder, extensions, visit),
+        Err(error) => visit(folder, Err(error)),
+    }
+}
+
+fn walk_in(root: &Path, folder: &Path, extensions: &[&str], visit: &mut impl FnMut(&Path, io::Result<()>)) {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut paths: Vec<_> = match entries {
         Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
@@ -387,11 +428,14 @@ pub fn walk(folder: &Path, extensions: &[&str], visit: &mut impl FnMut(&Path, io
     paths.sort();
     for path in paths {
         let is_wanted = || path.extension().is_some_and(|found| extensions.iter().any(|wanted| found == *wanted));
+        let leads_out = || path.is_symlink() && path.canonicalize().is_ok_and(|target| !target.starts_with(root));
         // Symbolic links to folders are skipped: they may form a cycle.
         if path.is_dir() && !path.is_symlink() {
-            walk(&path, extensions, visit);
+            walk_in(root, &path, extensions, visit);
         } else if path.is_file() && is_wanted() {
-            visit(&path, Ok(()));
+            let read =
+                if leads_out() { Err(io::Error::other("is a link that leads out of the folder")) } else { Ok(()) };
+            visit(&path, read);
         }
     }
 }

@@ -79,16 +79,9 @@ pub const RIGHTS: &[Right] = &[
     Right {
         groups: &["coordination.k8s.io"],
         resources: &["leases"],
-        verbs: &["create"],
-        scope: Scope::Own,
-        why: "The first Lease; a right to create cannot name it.",
-    },
-    Right {
-        groups: &["coordination.k8s.io"],
-        resources: &["leases"],
-        verbs: &["get", "update"],
+        verbs: &["get", "create", "update"],
         scope: Scope::OwnLease,
-        why: "Leader election.",
+        why: "Leader election. The first Lease is made by PUT: a right to create by POST cannot name it.",
     },
 ];
 
@@ -97,16 +90,10 @@ pub const OF_CERTIFICATES: &[Right] = &[
     Right {
         groups: &[""],
         resources: &["secrets"],
-        verbs: &["create"],
-        scope: Scope::Own,
-        why: "The first Secret of certificates; a right to create cannot name it.",
-    },
-    Right {
-        groups: &[""],
-        resources: &["secrets"],
-        verbs: &["list", "watch", "update"],
+        verbs: &["list", "watch", "create", "patch", "update"],
         scope: Scope::OwnSecret,
-        why: "Certificates shared by the replicas. No other Secret can be read.",
+        why: "Certificates shared by the replicas. The first Secret is made by server-side apply: a right to create by POST cannot \
+              name it. No other Secret can be read.",
     },
     Right {
         groups: &["admissionregistration.k8s.io"],

@@ -18,7 +18,7 @@ pub enum ModeArg {
     Enforce,
     /// Admit objects that break a rule, with a warning; hold pods.
     Warn,
-    /// Change and refuse nothing; report verdicts in audit annotations, metrics and log.
+    /// Change nothing, and refuse a missing right of the author only; report verdicts in audit annotations, metrics and log.
     Observe,
 }
 

@@ -192,7 +192,17 @@ impl Election {
             let next = self.lease(Some((&lease.metadata, &record)));
             self.api.replace(&self.options.name, &PostParams::default(), &next).await
         } else {
-            self.api.create(&PostParams::default(), &self.lease(None)).await
+            // By PUT: the right to create it by POST could not name it, and would be one to make any Lease.
+            let made = self.api.replace(&self.options.name, &PostParams::default(), &self.lease(None)).await;
+            match made {
+                // A Lease that another replica made meanwhile is not replaced without its version.
+                Err(kube::Error::Api(status))
+                    if status.code == 422 && self.api.get_opt(&self.options.name).await?.is_some() =>
+                {
+                    return Ok(Attempt::Lost);
+                }
+                made => made,
+            }
         };
         // With 409 another replica was faster, which is no error.
         Ok(match unless(&[409], written)? {

@@ -71,20 +71,28 @@ async fn create(client: &Client, object: Value) {
     api.create(&PostParams::default(), &typed(object)).await.unwrap();
 }
 
-/// Returns the shipped policies on webhook configurations. They allow only bundles to change, so accounts with
-/// `--webhooks all`, as in the tests, go without them.
+/// Returns the shipped policies on webhook configurations, and the one on authors. The former allow only bundles to change, so
+/// accounts with `--webhooks all`, as in the tests, go without them; the latter answers before the webhook does.
 pub fn webhook_policies(name: &str) -> String {
     let [_, policies] = apart(&manifests(&["--part", "containment", "--namespace", SYSTEM, "--name", name]));
     assert!(policies.contains("ValidatingAdmissionPolicy"));
     policies
 }
 
-/// Splits printed manifests into all but the policies on webhook configurations, and these policies.
+/// Returns the shipped policy on authors.
+pub fn policy_on_authors(name: &str, more: &[&str]) -> String {
+    let printed = manifests(&[&["--part", "containment", "--namespace", SYSTEM, "--name", name], more].concat());
+    let on_authors = printed.split("---\n").filter(|document| document.contains("-authors\n"));
+    on_authors.collect::<Vec<_>>().join("---\n")
+}
+
+/// Splits printed manifests into all but the policies on webhook configurations and on authors, and these policies.
 fn apart(printed: &str) -> [String; 2] {
-    let is_over_webhooks = |document: &&str| {
-        document.contains("kind: ValidatingAdmissionPolicy") && document.contains("webhookconfigurations\n")
+    let is_apart = |document: &&str| {
+        document.contains("kind: ValidatingAdmissionPolicy")
+            && (document.contains("webhookconfigurations\n") || document.contains("-authors\n"))
     };
-    let (policies, others): (Vec<_>, Vec<_>) = printed.split("---\n").partition(is_over_webhooks);
+    let (policies, others): (Vec<_>, Vec<_>) = printed.split("---\n").partition(is_apart);
     [others, policies].map(|documents| documents.join("---\n"))
 }
 

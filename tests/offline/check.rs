@@ -400,3 +400,47 @@ spec:
     let notes = ran(&folder, "check a.yaml -o json").json();
     assert!(notes["objects"][0]["notes"].as_array().unwrap().len() > 4, "programs read each: {notes}");
 }
+
+/// Whoever names a file commands neither a terminal nor the log of a CI system.
+#[test]
+fn what_a_file_is_called_is_only_shown() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = folder(&[("::error::first.yaml", "{"), ("a.yaml", VALID)]);
+    let name = std::ffi::OsStr::from_bytes(b"b\n::error::mine\x1b[31m.yaml");
+    fs::write(folder.path().join(name), "{").unwrap();
+    for format in ["text", "github", "json", "sarif"] {
+        let output = check(&["-o", format, "::error::first.yaml", name.to_str().unwrap(), "."], folder.path(), "");
+        let all = text(&output) + &String::from_utf8_lossy(&output.stderr);
+        let commands = all.lines().filter(|line| line.starts_with("::") && !line.starts_with("::error file="));
+        assert_eq!(commands.count(), 0, "{format}: {all}");
+        assert!(!all.contains('\u{1b}'), "{format}: {all}");
+    }
+}
+
+#[test]
+fn links_are_followed_within_a_folder_and_not_out_of_it() {
+    use std::os::unix::fs::symlink;
+    let folder = folder(&[("secret.yaml", VALID), ("in/..data_1/group.yaml", VALID)]);
+    let inside = folder.path().join("in");
+    symlink("..data_1", inside.join("..data")).unwrap();
+    symlink("..data/group.yaml", inside.join("group.yaml")).unwrap();
+    let output = check(&["in"], folder.path(), "");
+    assert!(text(&output).contains("2 objects, 0 refused"), "{}", text(&output));
+    symlink("../secret.yaml", inside.join("out.yaml")).unwrap();
+    let output = check(&["in"], folder.path(), "");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(
+        text(&output).contains("in/out.yaml: unreadable: is a link that leads out of the folder"),
+        "{}",
+        text(&output)
+    );
+}
+
+#[test]
+fn what_is_read_at_once_is_bounded() {
+    let many = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n".repeat(10_001);
+    let folder = folder(&[("many.yaml", &many)]);
+    let output = check(&["many.yaml"], folder.path(), "");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
+    assert!(text(&output).contains("more than 10000 objects in all files together"), "{}", text(&output));
+}

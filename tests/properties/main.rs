@@ -12,6 +12,7 @@
 )]
 
 mod any_object;
+mod authors;
 #[path = "../common/build.rs"]
 mod build;
 mod carriers;

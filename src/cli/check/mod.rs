@@ -32,7 +32,8 @@ use crate::rules::{
 /// Arguments of `check`.
 #[derive(Args, Debug)]
 pub struct CheckArgs {
-    /// Files, directories of *.yaml, *.yml and *.json, or - for standard input.
+    /// Files, directories of *.yaml, *.yml and *.json, or - for standard input. At most 10,000 objects and 256 MiB; links that
+    /// lead out of a directory are refused.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The same objects before an update.

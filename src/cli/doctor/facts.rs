@@ -174,6 +174,8 @@ pub struct Served {
     pub stored: Stored,
     /// True when `rolegate serve` keeps the certificates itself.
     pub self_managed: bool,
+    /// Why the Secret is not rolegate's, although it has its name.
+    pub foreign: Option<&'static str>,
 }
 
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;
 use crate::cli::manifests::serving_secret;
-use crate::cluster::certificates::read_secret;
+use crate::cluster::certificates::{foreign, read_secret};
 use crate::cluster::leader_flags;
 use crate::cluster::read::devices::devices;
 use crate::cluster::read::installations::installations;
@@ -233,7 +233,8 @@ impl Reader<'_> {
         let name = &self.target.name;
         for (secret, self_managed) in [(format!("{name}-certificates"), true), (serving_secret(name), false)] {
             if let Some(secret) = secrets.get_opt(&secret).await.map_err(|error| self.why(&error))? {
-                return Ok(Some(Served { stored: read_secret(&secret), self_managed }));
+                let foreign = foreign(&secret).filter(|_| self_managed);
+                return Ok(Some(Served { stored: read_secret(&secret), self_managed, foreign }));
             }
         }
         Ok(None)

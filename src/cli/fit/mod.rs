@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::api::Node;
 use crate::api::node::NODE;
 use crate::cli::connection::{LiveArgs, block_on};
-use crate::cli::documents::{Document, Documents, views};
+use crate::cli::documents::{Document, Documents, name_of, views};
 use crate::cli::options::WideOutput;
 use crate::cli::progress::Progress;
 use crate::cli::terminal::end;
@@ -185,7 +185,7 @@ fn shapes(file: Option<&Path>) -> Result<Vec<Node>, Vec<String>> {
         }
     }
     if shapes.is_empty() && unreadable.is_empty() {
-        unreadable.push(format!("{}: no Node in it", file.display()));
+        unreadable.push(format!("{}: no Node in it", name_of(file)));
     }
     if unreadable.is_empty() { Ok(shapes) } else { Err(unreadable) }
 }

@@ -70,7 +70,8 @@ const SHAPES: &[(&str, Shape)] = &[
     ("rules", || json!({ "type": "array", "items": { "type": "string", "pattern": "^[a-z0-9-]+=(deny|warn|off)$" } })),
     ("readyKinds", || {
         let kind = r"^[A-Z][A-Za-z0-9]*=[a-z0-9-]+\.[a-z0-9-]+(\.[a-z0-9.-]+)?$";
-        json!({ "type": "array", "items": { "type": "string", "pattern": kind } })
+        let most = super::authors::MOST_READY_KINDS;
+        json!({ "type": "array", "maxItems": most, "items": { "type": "string", "pattern": kind } })
     }),
     ("namespaceSelector", selector),
     ("resources", || closed(&["limits", "requests", "claims"], &json!({ "type": ["object", "array"] }))),

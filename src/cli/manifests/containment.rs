@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 
 use super::settings::Settings;
 use crate::api::ObjectKind;
+use crate::api::cluster_topology::{CLUSTER_TOPOLOGIES, CLUSTER_TOPOLOGY};
 use crate::api::pod::POD;
+use crate::api::pod_group::{POD_GROUP, POD_GROUPS};
 use crate::api::provisioning::{CAPACITY_BUFFER, REQUESTS};
+use crate::cluster::write::writer::MANAGER;
 use crate::model::{CARRIERS, WorkloadKind, names};
 
 /// Prefix of our labels and annotations.
@@ -23,8 +26,8 @@ const OF_PODS: &[&str] = &[
     names::KUBE_POD_GROUP,
     names::VOLCANO_POD_GROUP,
     names::KAI_POD_GROUP,
+    names::KAI_SKIP_PODGROUPER,
     names::KAI_SUBGROUP,
-    names::KUEUE_GATED_BY,
 ];
 
 /// Annotations of pods that rolegate writes where scaling is allowed.
@@ -38,6 +41,12 @@ const WEBHOOKS: [ObjectKind; 2] = [
     webhook_kind("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
 ];
 
+const SECRET: ObjectKind = ObjectKind { group: "", version: "v1", kind: "Secret", plural: "secrets", namespaced: true };
+const LEASE: ObjectKind =
+    ObjectKind { group: "coordination.k8s.io", version: "v1", kind: "Lease", plural: "leases", namespaced: true };
+const EVENT: ObjectKind =
+    ObjectKind { group: "events.k8s.io", version: "v1", kind: "Event", plural: "events", namespaced: true };
+
 const fn webhook_kind(kind: &'static str, plural: &'static str) -> ObjectKind {
     ObjectKind { group: "admissionregistration.k8s.io", version: "v1", kind, plural, namespaced: false }
 }
@@ -48,18 +57,93 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
     const NO_CODE: &str = "a stolen token runs no code";
     const NO_NODES: &str = "a stolen token asks for no more nodes by them";
     const NOT_ELSEWHERE: &str = "a stolen token sends no admission elsewhere";
+    const NO_TOKEN: &str = "a stolen token becomes no other token";
+    const NO_MORE: &str = "a stolen token does no more with them than rolegate";
     let workloads = WorkloadKind::with_partition().map(|kind| (kind.object_kind(), of_workload(kind), NO_CODE, None));
     let webhooks = WEBHOOKS.map(|kind| (kind, of_webhooks(), NOT_ELSEWHERE, Some("self-managed")));
-    let buffers = [(CAPACITY_BUFFER, of_buffers(), NO_NODES, Some("provision"))];
+    let others = [
+        (SECRET, of_secrets(), NO_TOKEN, Some("self-managed")),
+        (LEASE, of_leases(), NO_MORE, None),
+        (CLUSTER_TOPOLOGY, of_topologies(), NO_MORE, None),
+        (POD_GROUP, of_pod_groups(), NO_MORE, None),
+        (CAPACITY_BUFFER, of_buffers(), NO_NODES, Some("provision")),
+    ];
     [(POD, of_pods(), NO_CODE, None)]
         .into_iter()
         .chain(workloads)
         .chain(webhooks)
-        .chain(buffers)
+        .chain(others)
         .flat_map(|(kind, changed, so, when)| policy(settings, kind, &changed, so, when))
         .chain(deletions(settings))
-        .chain(REQUESTS.iter().flat_map(|kind| requests(settings, *kind)))
+        .chain(own(settings))
+        .chain(events(settings))
+        .chain(owned(settings, POD_GROUP, None))
+        .chain(REQUESTS.iter().flat_map(|kind| owned(settings, *kind, Some("provision"))))
+        .chain(super::authors::objects(settings))
         .collect()
+}
+
+/// Returns the API groups whose objects of this resource are treated alike.
+fn groups_of(kind: ObjectKind) -> Vec<&'static str> {
+    let all = match kind {
+        CLUSTER_TOPOLOGY => CLUSTER_TOPOLOGIES,
+        POD_GROUP => POD_GROUPS,
+        kind => return vec![kind.group],
+    };
+    all.iter().map(|kind| kind.group).collect()
+}
+
+/// Returns expressions for forbidden changes of our Secret: all but its data. Its type decides what the API server does with it.
+fn of_secrets() -> Vec<String> {
+    vec![
+        differing(&["metadata", "labels"], Compared::All, "false"),
+        differing(&["metadata", "annotations"], Compared::All, "false"),
+        "['immutable', 'type'].filter(key, dyn(oldObject)[?key] != dyn(object)[?key])".to_owned(),
+    ]
+}
+
+/// Returns expressions for forbidden changes of our Lease: all but its spec, and our annotations.
+fn of_leases() -> Vec<String> {
+    vec![
+        differing(&["metadata", "labels"], Compared::All, "false"),
+        differing(&["metadata", "annotations"], Compared::All, &format!("key.startsWith('{PREFIX}')")),
+    ]
+}
+
+/// Returns expressions for forbidden changes of a ClusterTopology: all but our finalizer.
+fn of_topologies() -> Vec<String> {
+    vec![
+        differing(&["metadata", "labels"], Compared::All, "false"),
+        differing(&["metadata", "annotations"], Compared::All, "false"),
+        differing(&["spec"], Compared::All, "false"),
+    ]
+}
+
+/// Returns expressions for forbidden changes of a PodGroup: all but the number of members of one that a group controls, and the
+/// placement annotation of others.
+fn of_pod_groups() -> Vec<String> {
+    let controlled = controlled("oldObject");
+    vec![
+        differing(&["metadata", "labels"], Compared::All, "false"),
+        differing(
+            &["metadata", "annotations"],
+            Compared::All,
+            &format!("key == '{}' && !({controlled})", names::PLACEMENT),
+        ),
+        differing(&["spec"], Compared::All, &format!("key == 'minMember' && {controlled}")),
+    ]
+}
+
+/// Returns an expression for whether a group controls an object.
+fn controlled(object: &str) -> String {
+    let carriers = CARRIERS.iter().map(|carrier| format!("'{}/{}'", carrier.group, carrier.kind));
+    // Whatever the version.
+    let carriers: Vec<_> = carriers.collect::<BTreeSet<_>>().into_iter().collect();
+    format!(
+        "dyn({object}).?metadata.?ownerReferences.orValue([]).exists(owner, owner.?controller.orValue(false) && \
+         owner.apiVersion.split('/')[0] + '/' + owner.kind in [{}])",
+        carriers.join(", ")
+    )
 }
 
 /// Returns expressions for forbidden changes of a webhook configuration: all but the bundles. The API server keeps
@@ -98,13 +182,38 @@ fn of_pods() -> Vec<String> {
         |object: &str| format!("{}.map(gate, gate.name).filter(name, name != '{}')", gates(object), names::GATE);
     let held = |object: &str| format!("{}.exists(gate, gate.name == '{}')", gates(object), names::GATE);
     let released = format!("{} && !{}", held("oldObject"), held("object"));
-    let late = format!("key in ['{}', '{}'] && {released}", names::KEP75_GROUP, names::KEP75_ROLE);
+    // The group label decides which pods may be deleted: a late one says what the pod says of itself.
+    let label = |object: &str, key: &str| format!("dyn({object}).?metadata.?labels.orValue({{}})[?{key}]");
+    let said = names::LABEL_SCHEMES.iter().filter(|(group, _)| *group != names::KEP75_GROUP);
+    let said = said.map(|(group, _)| format!("'{group}'")).collect::<Vec<_>>().join(", ");
+    let same = format!(
+        "{}.hasValue() && {} == {}",
+        label("oldObject", "known"),
+        label("oldObject", "known"),
+        label("object", "key")
+    );
+    let late = format!(
+        "{released} && (key == '{}' || (key == '{}' && [{said}].exists(known, {same})))",
+        names::KEP75_ROLE,
+        names::KEP75_GROUP
+    );
+    let annotation = |object: &str| format!("dyn({object}).?metadata.?annotations.orValue({{}})[?key]");
+    // Kueue's list of whom it waits for: only what says that it waits for us may go.
+    let ours_of_kueue = format!(
+        "key == '{}' && {}.orValue('') == '{}' && !{}.hasValue()",
+        names::KUEUE_GATED_BY,
+        annotation("oldObject"),
+        names::GATE,
+        annotation("object")
+    );
     vec![
         differing(&["metadata", "labels"], Compared::All, &format!("{ours} || ({late})")),
         differing(
             &["metadata", "annotations"],
             Compared::All,
-            &format!("{ours} || key in variables.more || (key in variables.atRelease && {released})"),
+            &format!(
+                "{ours} || ({ours_of_kueue}) || key in variables.more || (key in variables.atRelease && {released})"
+            ),
         ),
         differing(
             &["spec"],
@@ -176,65 +285,86 @@ fn deletions(settings: &Settings) -> [Value; 2] {
         let variable = |expression: &str| json!({ "name": name, "expression": expression });
         [json!({ "=": variable(expression), "?": when }), json!({ "=": variable("false"), "?": format!("not {when}") })]
     };
-    let of_pods = Judged {
-        name: format!("{}-pod-deletions", settings.name),
-        so: "Which pods our own account may delete.".to_owned(),
-        kind: POD,
-        operation: "DELETE",
-        variables: [variable("held", &held, "recreate-mis-stamped"), variable("grouped", &grouped, "recovery")]
-            .concat(),
-        validation: json!({
-            "expression": "variables.held || variables.grouped",
-            "message": "rolegate itself may not delete this pod",
-            "reason": "Forbidden",
-        }),
-    };
-    of_pods.policy(settings, &settings.name, None)
+    let named = (format!("{}-pod-deletions", settings.name), "Which pods our own account may delete.".to_owned());
+    let validation = json!({
+        "expression": "variables.held || variables.grouped",
+        "message": "rolegate itself may not delete this pod",
+        "reason": "Forbidden",
+    });
+    let variables =
+        [variable("held", &held, "recreate-mis-stamped"), variable("grouped", &grouped, "recovery")].concat();
+    let of_pods = Judged { variables, ..Judged::of(POD, named, &["DELETE"], validation) };
+    of_pods.policy(settings, Some(&settings.name), None)
 }
 
-/// Returns the policies for requests for nodes: our own account makes and deletes those of groups only.
-fn requests(settings: &Settings, kind: ObjectKind) -> Vec<Value> {
-    let carriers = CARRIERS.iter().map(|carrier| format!("'{}/{}'", carrier.group, carrier.kind));
-    // Whatever the version.
-    let carriers: Vec<_> = carriers.collect::<BTreeSet<_>>().into_iter().collect();
-    let policy = |(operation, object, suffix): (&'static str, &str, &str)| {
-        let owners = format!("dyn({object}).?metadata.?ownerReferences.orValue([])");
-        let expression = format!(
-            "{owners}.exists(owner, owner.?controller.orValue(false) && owner.apiVersion.split('/')[0] + '/' + owner.kind in [{}])",
-            carriers.join(", ")
-        );
-        let judged = Judged {
-            name: format!("{}-{}-{suffix}", settings.name, kind.plural),
-            so: format!("Which {} our own account may {suffix}: those of groups.", kind.plural),
-            kind,
-            operation,
-            variables: Vec::new(),
-            validation: json!({
-                "expression": expression,
-                "message": format!("rolegate itself may not {suffix} this {}", kind.kind),
-                "reason": "Forbidden",
-            }),
-        };
-        judged.policy(settings, &settings.name, Some("provision"))
+/// Returns the policies for objects that groups own: our own account makes and deletes those of groups only.
+fn owned(settings: &Settings, kind: ObjectKind, when: Option<&'static str>) -> Vec<Value> {
+    let policy = |(operations, object, suffix): (&'static [&'static str], &str, &str)| {
+        let so = format!("Which {} our own account may {suffix}: those of groups.", kind.plural);
+        let validation = json!({
+            "expression": controlled(object),
+            "message": format!("rolegate itself may not {suffix} this {}", kind.kind),
+            "reason": "Forbidden",
+        });
+        let named = (format!("{}-{}-{suffix}", settings.name, kind.plural), so);
+        Judged::of(kind, named, operations, validation).policy(settings, Some(&settings.name), when)
     };
-    [("CREATE", "object", "create"), ("DELETE", "oldObject", "delete")].into_iter().flat_map(policy).collect()
+    [(&["CREATE"][..], "object", "create"), (&["DELETE"], "oldObject", "delete")].into_iter().flat_map(policy).collect()
+}
+
+/// Returns the policies for the creation of our own Secret and Lease: of our names, and with nothing that makes the API server act.
+fn own(settings: &Settings) -> Vec<Value> {
+    let without = |fields: &[&str]| {
+        let fields = fields.iter().map(|field| format!("'{field}'")).collect::<Vec<_>>().join(", ");
+        format!("[{fields}].all(key, !dyn(object.metadata)[?key].hasValue())")
+    };
+    let named = |name: &str| format!("dyn(object.metadata).?name.orValue('') == '{name}'");
+    let secret = format!(
+        "{} && dyn(object).?type.orValue('') == 'kubernetes.io/tls' && dyn(object).?immutable.orValue(false) == false && \
+         dyn(object.metadata).?labels.orValue({{}}) == {{'app.kubernetes.io/managed-by': 'rolegate'}} && {}",
+        named(&format!("{}-certificates", settings.name)),
+        without(&["annotations", "finalizers", "generateName", "ownerReferences"])
+    );
+    let lease = format!(
+        "{} && dyn(object.metadata).?annotations.orValue({{}}).all(key, key.startsWith('{PREFIX}')) && {}",
+        named(&settings.name),
+        without(&["labels", "finalizers", "generateName", "ownerReferences"])
+    );
+    let policy = |(kind, expression, when): (ObjectKind, String, Option<&str>)| {
+        let so = format!("Which {} our own account may create: its own.", kind.plural);
+        let validation = json!({
+            "expression": expression,
+            "message": format!("rolegate itself may not create this {}", kind.kind),
+            "reason": "Forbidden",
+        });
+        let named = (format!("{}-{}-create", settings.name, kind.plural), so);
+        Judged::of(kind, named, &["CREATE"], validation).policy(settings, Some(&settings.name), when)
+    };
+    [(SECRET, secret, Some("self-managed")), (LEASE, lease, None)].into_iter().flat_map(policy).collect()
+}
+
+/// Returns the policy for Events: our own account writes its own.
+fn events(settings: &Settings) -> [Value; 2] {
+    let ours = |object: &str| format!("dyn({object}).?reportingController.orValue('') == '{MANAGER}'");
+    let validation = json!({
+        "expression": format!("{} && (request.operation == 'CREATE' || {})", ours("object"), ours("oldObject")),
+        "message": "rolegate itself may not write this Event",
+        "reason": "Forbidden",
+    });
+    let named =
+        (format!("{}-{}", settings.name, EVENT.plural), "Which Events our own account may write: its own.".to_owned());
+    Judged::of(EVENT, named, &["CREATE", "UPDATE"], validation).policy(settings, Some(&settings.name), None)
 }
 
 /// Returns the policy for the account of `doctor`: it may create pods as a dry run only.
 pub fn tries(settings: &Settings, account: &str, annotations: &Value) -> [Value; 2] {
-    let of_pods = Judged {
-        name: account.to_owned(),
-        so: "The account of `rolegate doctor` tries pods and makes none.".to_owned(),
-        kind: POD,
-        operation: "CREATE",
-        variables: Vec::new(),
-        validation: json!({
-            "expression": "has(request.dryRun) && request.dryRun",
-            "message": "rolegate doctor may create this pod as a dry run only",
-            "reason": "Forbidden",
-        }),
-    };
-    let mut both = of_pods.policy(settings, account, Some("test"));
+    let validation = json!({
+        "expression": "has(request.dryRun) && request.dryRun",
+        "message": "rolegate doctor may create this pod as a dry run only",
+        "reason": "Forbidden",
+    });
+    let named = (account.to_owned(), "The account of `rolegate doctor` tries pods and makes none.".to_owned());
+    let mut both = Judged::of(POD, named, &["CREATE"], validation).policy(settings, Some(account), Some("test"));
     for metadata in both.iter_mut().filter_map(|object| object.get_mut("metadata")?.as_object_mut()) {
         metadata.insert("annotations".to_owned(), annotations.clone());
     }
@@ -242,8 +372,21 @@ pub fn tries(settings: &Settings, account: &str, annotations: &Value) -> [Value;
 }
 
 fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, when: Option<&str>) -> [Value; 2] {
-    let of_metadata = "['finalizers', 'ownerReferences'].filter(key, dyn(oldObject.metadata)[?key] != \
-                       dyn(object.metadata)[?key]).map(key, 'metadata.' + key)";
+    let of_metadata = if kind == CLUSTER_TOPOLOGY {
+        let others = |object: &str| {
+            let all = format!("dyn({object}.metadata).?finalizers.orValue([])");
+            format!("{all}.filter(finalizer, finalizer != '{}')", names::TOPOLOGY_FINALIZER)
+        };
+        let (old, new) = (others("oldObject"), others("object"));
+        format!(
+            "({old} == {new} ? [] : ['metadata.finalizers']) + ['ownerReferences'].filter(key, dyn(oldObject.metadata)[?key] != \
+             dyn(object.metadata)[?key]).map(key, 'metadata.' + key)"
+        )
+    } else {
+        "['finalizers', 'ownerReferences'].filter(key, dyn(oldObject.metadata)[?key] != dyn(object.metadata)[?key]).map(key, \
+         'metadata.' + key)"
+            .to_owned()
+    };
     let more = [
         ("more", "scale", OF_SCALED_PODS),
         ("more", "not scale", &[]),
@@ -253,7 +396,7 @@ fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, w
     .map(|(name, when, keys)| {
         json!({ "=": { "name": name, "expression": format!("{keys:?}").replace('"', "'") }, "?": when })
     });
-    let parts = changed.iter().map(String::as_str).chain([of_metadata]).enumerate();
+    let parts = changed.iter().map(String::as_str).chain([of_metadata.as_str()]).enumerate();
     let mut variables: Vec<_> =
         parts.map(|(index, part)| json!({ "name": format!("part{index}"), "expression": part })).collect();
     let all: Vec<_> = (0..variables.len()).map(|index| format!("variables.part{index}")).collect();
@@ -261,36 +404,57 @@ fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, w
         variables.splice(0..0, more);
     }
     variables.push(json!({ "name": "changed", "expression": all.join(" + ") }));
-    let judged = Judged {
-        name: format!("{}-{}", settings.name, kind.plural),
-        so: format!("What our own account may change of {}: {so}.", kind.plural),
-        kind,
-        operation: "UPDATE",
-        variables,
-        validation: json!({
-            "expression": "variables.changed.size() == 0",
-            "messageExpression": "'rolegate itself may not change ' + variables.changed.join(', ')",
-            "message": "rolegate itself may not change this",
-            "reason": "Forbidden",
-        }),
-    };
-    judged.policy(settings, &settings.name, when)
+    let validation = json!({
+        "expression": "variables.changed.size() == 0",
+        "messageExpression": "'rolegate itself may not change ' + variables.changed.join(', ')",
+        "message": "rolegate itself may not change this",
+        "reason": "Forbidden",
+    });
+    let named = (
+        format!("{}-{}", settings.name, kind.plural),
+        format!("What our own account may change of {}: {so}.", kind.plural),
+    );
+    let judged = Judged { variables, ..Judged::of(kind, named, &["UPDATE"], validation) };
+    judged.policy(settings, Some(&settings.name), when)
 }
 
-/// The requests of our own account that a policy judges, and the expressions.
-struct Judged {
-    name: String,
-    so: String,
-    kind: ObjectKind,
-    operation: &'static str,
-    variables: Vec<Value>,
-    validation: Value,
+/// The requests that a policy judges, and the expressions.
+pub(super) struct Judged {
+    pub(super) name: String,
+    pub(super) so: String,
+    pub(super) groups: Vec<&'static str>,
+    pub(super) resources: Vec<&'static str>,
+    pub(super) operations: &'static [&'static str],
+    /// Whether it judges objects of our own namespace only.
+    pub(super) own: bool,
+    pub(super) variables: Vec<Value>,
+    pub(super) validations: Vec<Value>,
 }
 
 impl Judged {
-    /// Returns the policy for an account of ours, and its binding.
-    fn policy(self, settings: &Settings, account: &str, when: Option<&str>) -> [Value; 2] {
-        let user = format!("system:serviceaccount:{}:{account}", settings.namespace);
+    fn of(
+        kind: ObjectKind,
+        (name, so): (String, String),
+        operations: &'static [&'static str],
+        validation: Value,
+    ) -> Self {
+        // Nothing is asked for other Secrets, and for the Leases of nodes.
+        let own = [SECRET, LEASE].contains(&kind);
+        let (groups, resources) = (groups_of(kind), vec![kind.plural]);
+        Self { name, so, groups, resources, operations, own, variables: Vec::new(), validations: vec![validation] }
+    }
+
+    /// Returns the policy for an account of ours, or for everybody, and its binding.
+    pub(super) fn policy(self, settings: &Settings, account: Option<&str>, when: Option<&str>) -> [Value; 2] {
+        let by_us = account.map(|account| {
+            let user = format!("system:serviceaccount:{}:{account}", settings.namespace);
+            json!([{ "name": "by-rolegate", "expression": format!("request.userInfo.username == '{user}'") }])
+        });
+        let namespaces = if self.own {
+            json!({ "matchLabels": { "kubernetes.io/metadata.name": settings.namespace } })
+        } else {
+            json!({})
+        };
         let metadata = json!({ "name": self.name, "labels": super::labels(settings) });
         let policy = json!({
             "?": when,
@@ -303,21 +467,18 @@ impl Judged {
                 "matchConstraints": {
                     // The API server's defaults: without them a second apply changes the object.
                     "matchPolicy": "Equivalent",
-                    "namespaceSelector": {},
+                    "namespaceSelector": namespaces,
                     "objectSelector": {},
                     "resourceRules": [{
-                    "apiGroups": [self.kind.group],
+                    "apiGroups": self.groups,
                     "apiVersions": ["*"],
-                    "operations": [self.operation],
-                    "resources": [self.kind.plural],
+                    "operations": self.operations,
+                    "resources": self.resources,
                     "scope": "*",
                 }] },
-                "matchConditions": [{
-                    "name": "by-rolegate",
-                    "expression": format!("request.userInfo.username == '{user}'"),
-                }],
+                "matchConditions": by_us,
                 "variables": (!self.variables.is_empty()).then_some(self.variables),
-                "validations": [self.validation],
+                "validations": self.validations,
             },
         });
         let binding = json!({

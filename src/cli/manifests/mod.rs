@@ -1,6 +1,7 @@
 //! `rolegate manifests`: prints the installation. It also writes the files in `deploy/` and `certs/`, and the
 //! templates of the Helm chart.
 
+pub mod authors;
 mod certificates;
 mod chart;
 mod choices;
@@ -222,6 +223,11 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         eprintln!(
             "rolegate: {argument}: the manifests give this flag themselves; see --listen-address, --webhook-port, --name"
         );
+        return ExitCode::from(2);
+    }
+    if args.ready_kinds.len() > authors::MOST_READY_KINDS {
+        let most = authors::MOST_READY_KINDS;
+        eprintln!("rolegate: --ready-kinds: at most {most} kinds: the policy on authors asks for a right to each");
         return ExitCode::from(2);
     }
     args.modes.without_effect().into_iter().for_each(|what| eprintln!("rolegate: {what}"));

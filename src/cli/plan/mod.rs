@@ -23,7 +23,7 @@ use crate::api::status::{Condition, GroupStatus};
 use crate::cli::check::judge;
 use crate::cli::context::context;
 use crate::cli::data::Data;
-use crate::cli::documents::{Document, Documents, Unreadable, views};
+use crate::cli::documents::{Document, Documents, Unreadable, name_of, views};
 use crate::cli::fit::FileCluster;
 use crate::cli::progress::Progress;
 use crate::cli::serving::StrictArg;
@@ -160,8 +160,7 @@ pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
         read.unreadable.push(fault);
         None
     });
-    let observed =
-        args.state.as_ref().zip(observed.as_ref()).map(|(path, counts)| (path.display().to_string(), counts));
+    let observed = args.state.as_ref().zip(observed.as_ref()).map(|(path, counts)| (name_of(path), counts));
     let progress = Progress::of("planning");
     let options = Options { rules: together(args.strict.setting()).unwrap_or_default(), ..Options::default() };
     let planned = planned(&read.documents, &with.documents, observed.as_ref(), options, &mut read.unreadable);
@@ -345,7 +344,7 @@ fn read_state(path: &PathBuf) -> Result<ObservedCounts, Unreadable> {
     if let Some(fault) = read.unreadable.pop() {
         return Err(fault);
     }
-    let fault = |message: String| Unreadable { file: path.display().to_string(), at: None, message };
+    let fault = |message: String| Unreadable { file: name_of(path), at: None, message };
     let [state] = read.documents.as_slice() else {
         return Err(fault(format!("must be one document, and is {}", read.documents.len())));
     };

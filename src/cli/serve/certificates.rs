@@ -5,13 +5,16 @@ use std::net::SocketAddr;
 use jiff::SignedDuration;
 use kube::Client;
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{ReachArg, ServeArgs, WebhooksArg};
 use super::{Parts, ServeError};
-use crate::cluster::certificates::{Certificates, Policy};
+use crate::cluster::certificates::{Certificates, Policy, Standing};
 use crate::cluster::registration::webhooks::{Keep, Webhooks};
 use crate::cluster::registration::{Reach, Registration};
+use crate::server::http::admin::Check;
 use crate::server::http::self_dial::SelfIdentity;
 use crate::tls::acceptor::{CertStore, ClientAuth, ClientCas};
 use crate::tls::authority::LeafSpec;
@@ -33,20 +36,24 @@ pub(super) async fn callers(
     Ok((Some(callers), Some(own)))
 }
 
-/// Starts to keep the certificates and the webhook configurations.
+/// Who keeps the certificates: the address of the webhook port, and the name of the replica.
+pub(super) type Keeper<'a> = (SocketAddr, &'a str);
+
+/// Starts to keep the certificates and the webhook configurations. Returns the standing of the Secret, if there is one.
 pub(super) async fn start(
     args: &ServeArgs,
     client: &Client,
     store: &CertStore,
-    (address, repairs): (SocketAddr, Counter),
+    (keeper, repairs): (Keeper<'_>, Counter),
     parts: &mut Parts,
     stop: &CancellationToken,
-) -> Result<(), ServeError> {
+) -> Result<Option<watch::Receiver<Standing>>, ServeError> {
+    let (address, identity) = keeper;
     if let (Some(cert), Some(key)) = (&args.cert_file, &args.key_file) {
         let mut files = cert_files(cert, key, store.clone());
         files.load().await?;
         parts.add("certificate files", files.run(stop.clone()));
-        return Ok(());
+        return Ok(None);
     }
     let of_url = |url: String| {
         let mut leaf = LeafSpec::for_service("rolegate", &args.namespace);
@@ -70,12 +77,13 @@ pub(super) async fn start(
     let settle = SignedDuration::try_from(args.ca_settle).unwrap_or(SignedDuration::MAX);
     let policy = Policy { settle, ..Policy::for_leaf(leaf) };
     let (certificates, publication) =
-        Certificates::new(client.clone(), &args.namespace, &secret, policy, store.clone());
+        Certificates::new(client.clone(), (&args.namespace, &secret), identity, policy, store.clone());
+    let standing = certificates.standing();
     parts.add("certificates", certificates.run(stop.clone()));
     let keep = match args.webhooks {
         WebhooksArg::All => Keep::All,
         WebhooksArg::CaBundle => Keep::CaBundle,
-        WebhooksArg::Off => return Ok(()),
+        WebhooksArg::Off => return Ok(Some(standing)),
     };
     let registration = Registration {
         name: args.name.clone(),
@@ -90,5 +98,21 @@ pub(super) async fn start(
         "webhook configurations",
         Webhooks::new(client, registration, keep, repairs).run(publication, stop.clone()),
     );
-    Ok(())
+    Ok(Some(standing))
+}
+
+/// Tells of a Secret that is not ours: without a certificate to serve, the replica is not ready.
+pub(super) async fn follow(mut standing: watch::Receiver<Standing>, check: Check, foreign: Gauge) {
+    loop {
+        let now = *standing.borrow_and_update();
+        foreign.set(now.foreign.is_some().into());
+        let why = now.foreign.map_or_else(
+            || "no certificate yet".to_owned(),
+            |why| format!("the Secret of the certificates is not rolegate's: {why}; delete it"),
+        );
+        check.set(now.serves, why);
+        if standing.changed().await.is_err() {
+            return;
+        }
+    }
 }

@@ -124,7 +124,13 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let store = CertStore::empty();
     parts.add("certificate metrics", server_metrics.clone().follow_certificate(store.changes()));
     let repairs = admission_metrics.webhook_repairs.clone();
-    certificates::start(&args, &client, &store, (webhook.address, repairs), &mut parts, &stop).await?;
+    let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
+    let keeper = (webhook.address, identity.as_str());
+    let standing = certificates::start(&args, &client, &store, (keeper, repairs), &mut parts, &stop).await?;
+    if let Some(standing) = standing {
+        let foreign = server_metrics.foreign_secret.clone();
+        parts.add("Secret", certificates::follow(standing, readiness.register("certificates"), foreign));
+    }
     let (callers, own) = certificates::callers(&args, &mut parts, &stop).await?;
     let tls = server_config(args.tls_min.into(), &store, callers);
     let tls = tls.map_err(|error| ServeError::Tls(error.to_string()))?;
@@ -140,7 +146,6 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
 
     let options = options(&args, rules);
     let lookup = Lookup::new(client.clone(), index.clone(), options);
-    let identity = args.identity.clone().unwrap_or_else(|| format!("{}-{}", args.name, std::process::id()));
     let writer = Writer::new(client.clone(), args.write_timeout);
     let events = Events::new(writer.clone(), &identity, loop_metrics.clone());
     let (election, leader) = Election::new(&client, lease_options(&args, &identity, &serving));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::case::{Asked, Asks, Expected, Input};
 use crate::api::ObjectKind;
-use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP};
+use crate::api::pod_group::POD_GROUPS;
 use crate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
 use crate::cli::check::{judge, world};
 use crate::cli::documents::{Document, Documents};
@@ -18,7 +18,6 @@ use crate::model::{AwaitedKind, WorkloadKey, WorkloadKind};
 use crate::rules::{Judged, KaiDialect, Need, Operation, Options, Violation, World, judged_kinds, needs};
 
 /// PodGroups that an author may create.
-const POD_GROUPS: [ObjectKind; 3] = [KUBE_POD_GROUP, VOLCANO_POD_GROUP, POD_GROUP];
 /// Requests for nodes that an author may create.
 const REQUESTS: [ObjectKind; 2] = [CAPACITY_BUFFER, PROVISIONING_REQUEST];
 
@@ -134,7 +133,7 @@ fn allow(world: &mut World, input: &Input, document: &Document) {
     let stored: Value = serde_json::from_str(&document.stored()).unwrap_or_default();
     let namespace = stored.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
     let author = input.author;
-    let creations = [(&POD_GROUPS[..], author.may_create_pod_groups), (&REQUESTS, author.may_request_nodes)];
+    let creations = [(POD_GROUPS, author.may_create_pod_groups), (&REQUESTS, author.may_request_nodes)];
     for (kinds, may) in creations.into_iter().filter_map(|(kinds, may)| Some((kinds, may?))) {
         for kind in kinds.iter().copied() {
             world.answer(Need::MayCreate { namespace: namespace.to_owned(), kind }, may);

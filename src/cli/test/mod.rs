@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 
 use crate::cli::data::Data;
-use crate::cli::documents::Unreadable;
+use crate::cli::documents::{Unreadable, name_of};
 use crate::cli::options::Color;
 use crate::cli::progress::Progress;
 use crate::cli::terminal::end;
@@ -129,7 +129,7 @@ pub fn write(args: &TestArgs, out: &mut impl Write) -> ExitCode {
     let is_readable = unreadable.is_empty();
     let is_chosen = |case: &&Case| args.name.is_empty() || args.name.iter().any(|text| case.title().contains(text));
     let chosen: Vec<_> = suite.cases.iter().filter(is_chosen).collect();
-    let names: Vec<_> = args.dirs.iter().map(|dir| dir.display().to_string()).collect();
+    let names: Vec<_> = args.dirs.iter().map(|dir| name_of(dir)).collect();
     let mut nothing = |message: String| {
         unreadable.push(Unreadable { file: names.join(", "), at: None, message });
     };
@@ -152,7 +152,7 @@ pub fn write(args: &TestArgs, out: &mut impl Write) -> ExitCode {
     if let Some(path) = &args.junit
         && let Err(error) = fs::write(path, junit::text(&report))
     {
-        report.unreadable.push(Unreadable { file: path.display().to_string(), at: None, message: error.to_string() });
+        report.unreadable.push(Unreadable { file: name_of(path), at: None, message: error.to_string() });
     }
     let printed = match args.output {
         Output::Text => text::print(out, &report, false, args.color.is_used()),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::case::{API_VERSION, Asked, Case, Expect, Expected, Input, KIND, TestFile, WrittenCase};
-use crate::cli::documents::{Documents, Unreadable, walk};
+use crate::cli::documents::{Documents, Unreadable, name_of, walk};
 use crate::cli::node::{Node, Position};
 use crate::cli::parse::parse;
 use crate::cli::terminal::in_words;
@@ -128,7 +128,7 @@ impl Reader {
 
     /// Returns the names of the file's cases so far, with their lines.
     fn names_of(&self, path: &Path) -> HashMap<String, u64> {
-        let file = path.display().to_string();
+        let file = name_of(path);
         let of_file = self.suite.cases.iter().filter(|case| case.file == file);
         of_file.map(|case| (case.name.clone(), case.line)).collect()
     }
@@ -177,7 +177,7 @@ impl Reader {
             options,
             state: written.state,
         };
-        let file = path.display().to_string();
+        let file = name_of(path);
         Ok(Case { file, line: 0, place: (0, 0), name: written.name, input, expected })
     }
 
@@ -203,7 +203,7 @@ impl Reader {
     }
 
     fn refuse(&mut self, path: &Path, at: Option<Position>, message: &str) {
-        let file = path.display().to_string();
+        let file = name_of(path);
         self.suite.faults.push(Unreadable { file, at, message: in_words(message) });
     }
 }
@@ -236,7 +236,7 @@ fn objects_of(path: &Path) -> Result<Vec<Value>, String> {
         return Err(unreadable.to_string());
     }
     let objects = read.documents.iter().map(|document| serde_json::from_str(&document.json));
-    objects.collect::<Result<_, _>>().map_err(|error| format!("{}: {error}", path.display()))
+    objects.collect::<Result<_, _>>().map_err(|error| format!("{}: {error}", name_of(path)))
 }
 
 /// Returns the object in a recorded AdmissionReview; other objects are returned as they are.

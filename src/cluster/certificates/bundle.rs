@@ -16,8 +16,16 @@ const MOST_CAS: usize = 8;
 impl CaBundle {
     /// Returns `ca`, then the CAs of `known` that have not expired.
     pub(super) fn of(ca: &Issued, known: Option<&Self>, now: Timestamp) -> Self {
-        let mut pems = vec![ca.cert_pem.clone()];
-        for pem in known.map(Self::certificates).unwrap_or_default() {
+        Self::joined(vec![ca.cert_pem.clone()], known.map(Self::certificates).unwrap_or_default(), now)
+    }
+
+    /// Returns these CAs, then those of `others` that have not expired.
+    pub(super) fn and(&self, others: &Self, now: Timestamp) -> Self {
+        Self::joined(self.certificates(), others.certificates(), now)
+    }
+
+    fn joined(mut pems: Vec<String>, more: Vec<String>, now: Timestamp) -> Self {
+        for pem in more {
             if leaf_info(&pem).is_ok_and(|info| now < info.not_after) && !pems.iter().any(|have| same(have, &pem)) {
                 pems.push(pem);
             }

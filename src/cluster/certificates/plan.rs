@@ -105,7 +105,7 @@ pub fn plan_certificates(
     let Some(ca) = valid(&stored.ca, now) else { return replace_ca("the CA is broken or has expired") };
     let ca_due = renewal_time(&ca, policy.renew_at);
     if now >= ca_due {
-        return replace_ca("the CA is due for renewal");
+        return replace_ca(CA_DUE);
     }
     if !stored.bundle.contains(&stored.ca.cert_pem) {
         return CertificateAction::AddToBundle;
@@ -118,7 +118,7 @@ pub fn plan_certificates(
             None => CertificateAction::WaitForBundle(Some(leaf.not_after)),
             Some(published) => match published.since.saturating_add(policy.settle) {
                 Ok(settled) if now < settled => CertificateAction::WaitForBundle(Some(settled.min(leaf.not_after))),
-                _ => CertificateAction::IssueLeaf("the CA is new"),
+                _ => CertificateAction::IssueLeaf(CA_IS_NEW),
             },
         };
     }
@@ -127,7 +127,7 @@ pub fn plan_certificates(
     }
     let leaf_due = renewal_time(&leaf, policy.renew_at);
     if now >= leaf_due {
-        return CertificateAction::IssueLeaf("the leaf is due for renewal");
+        return CertificateAction::IssueLeaf(LEAF_DUE);
     }
     if stored.bundle.certificates().len() > 1 {
         let issued = leaf.not_before.saturating_add(BACKDATE).unwrap_or(leaf.not_before);
@@ -175,8 +175,69 @@ pub fn carry_out(
     Ok(Some(next))
 }
 
+/// Returns when the stored leaf may be served in place of the served one; `None` for now. Until then callers are not known to
+/// trust it.
+pub(super) fn exchanged_at(
+    served: Option<&Stored>,
+    stored: &Stored,
+    published: Option<&Published>,
+    policy: &Policy,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let served = served.filter(|served| served.leaf != stored.leaf)?;
+    let end = serviceable(served, now)?.not_after;
+    let leaf = &stored.leaf.cert_pem;
+    let is_of_both = |pem: &String| issued_by(&served.leaf.cert_pem, pem) && issued_by(leaf, pem);
+    if served.bundle.certificates().iter().any(is_of_both) {
+        return None;
+    }
+    let Some(published) = published.filter(|published| issued_by(leaf, &published.bundle.0)) else { return Some(end) };
+    let settled = published.since.saturating_add(policy.settle).unwrap_or(end);
+    (now < settled).then_some(settled.min(end))
+}
+
+/// Bounds renewals that no date asks for: somebody else writes the Secret. The first happens at once.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    last: Option<Timestamp>,
+    pause: SignedDuration,
+}
+
+impl Pace {
+    /// Returns the time before which no other one may happen.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        self.last.map(|last| last.saturating_add(self.pause).unwrap_or(last))
+    }
+
+    /// Counts a renewal. The shortest pause after it is the time in which a CA settles, the longest thirty times that: from a minute
+    /// to half an hour.
+    pub(super) fn count(&mut self, policy: &Policy, now: Timestamp) {
+        let (shortest, longest) = (policy.settle, policy.settle.saturating_mul(30));
+        // After a time of rest it begins anew.
+        let goes_on = self.last.is_some_and(|last| now.duration_since(last) < longest.saturating_mul(2));
+        self.pause = if goes_on { self.pause.saturating_mul(2).clamp(shortest, longest) } else { shortest };
+        self.last = Some(now);
+    }
+}
+
+impl CertificateAction {
+    /// Reports whether a date, or the step before it, asks for the step. Others are due when somebody else wrote the Secret.
+    pub(super) fn is_dated(self) -> bool {
+        match self {
+            Self::RotateCa(why) | Self::IssueLeaf(why) => [CA_DUE, LEAF_DUE, CA_IS_NEW].contains(&why),
+            Self::CreateAll(_) | Self::AddToBundle => false,
+            Self::PruneBundle | Self::WaitForBundle(_) | Self::Nothing(_) => true,
+        }
+    }
+}
+
+/// Reasons of steps that a date asks for.
+const CA_DUE: &str = "the CA is due for renewal";
+const LEAF_DUE: &str = "the leaf is due for renewal";
+const CA_IS_NEW: &str = "the CA is new";
+
 /// Returns the leaf, if a caller with the stored bundle would accept it.
-fn serviceable(stored: &Stored, now: Timestamp) -> Option<CertInfo> {
+pub(super) fn serviceable(stored: &Stored, now: Timestamp) -> Option<CertInfo> {
     valid(&stored.leaf, now).filter(|_| issued_by(&stored.leaf.cert_pem, &stored.bundle.0))
 }
 
@@ -274,6 +335,44 @@ mod tests {
             }),
             CertificateAction::CreateAll(_)
         ));
+    }
+
+    #[test]
+    fn a_leaf_of_another_ca_is_served_once_callers_have_its_ca_unless_the_old_one_is_of_no_use() {
+        let (served, other) = (fresh(start()), fresh(start()));
+        let at = |stored: &Stored, published: Option<&Published>, now| {
+            exchanged_at(Some(&served), stored, published, &policy(), now)
+        };
+        let end = valid(&served.leaf, start()).unwrap().not_after;
+        let again = carry_out(CertificateAction::IssueLeaf(""), Some(&served), &policy(), start()).unwrap().unwrap();
+        assert_eq!((at(&served, None, start()), at(&again, None, start())), (None, None));
+        assert_eq!(exchanged_at(None, &other, None, &policy(), start()), None);
+        assert_eq!(at(&other, None, start()), Some(end));
+        let old = Published { bundle: served.bundle.clone(), since: start() };
+        assert_eq!(at(&other, Some(&old), start() + days(1)), Some(end));
+        let both = Published { bundle: other.bundle.and(&served.bundle, start()), since: start() };
+        assert_eq!(at(&other, Some(&both), start()), Some(start() + policy().settle));
+        assert_eq!(at(&other, Some(&both), start() + policy().settle), None);
+        assert_eq!(at(&other, None, end), None);
+    }
+
+    #[test]
+    fn renewals_that_no_date_asks_for_are_bounded() {
+        let mut pace = Pace::default();
+        let mut done = |from: i64, to: i64| {
+            let mut done = Vec::new();
+            for second in from..to {
+                let now = start() + SignedDuration::from_secs(second);
+                if pace.due().is_none_or(|due| now >= due) {
+                    pace.count(&policy(), now);
+                    done.push(second);
+                }
+            }
+            done
+        };
+        // Somebody writes it anew each second, for two hours.
+        assert_eq!(done(0, 7200), [0, 60, 180, 420, 900, 1860, 3660, 5460]);
+        assert_eq!(done(12_000, 12_100), [12_000, 12_060], "after a time of rest");
     }
 
     #[test]

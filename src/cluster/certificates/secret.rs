@@ -24,6 +24,28 @@ pub fn read(secret: &Secret) -> Stored {
     }
 }
 
+/// Annotation of a Secret with the token of a ServiceAccount.
+const OF_ACCOUNT: &str = "kubernetes.io/service-account.name";
+/// Types of a Secret that may hold certificates.
+const TYPES: &[&str] = &["kubernetes.io/tls", "Opaque"];
+
+/// Returns why a Secret of our name is not ours: who made it may read what is written to it, or it is deleted with its owner.
+pub fn foreign(secret: &Secret) -> Option<&'static str> {
+    let meta = &secret.metadata;
+    let is_listed = |all: &Vec<_>| !all.is_empty();
+    if secret.type_.as_deref().is_some_and(|written| !TYPES.contains(&written)) {
+        Some("it is neither of type kubernetes.io/tls nor Opaque")
+    } else if secret.immutable == Some(true) {
+        Some("it is immutable")
+    } else if meta.owner_references.as_ref().is_some_and(is_listed) {
+        Some("it has an owner, with which it would be deleted")
+    } else if meta.annotations.as_ref().is_some_and(|all| all.contains_key(OF_ACCOUNT)) {
+        Some("it names a ServiceAccount")
+    } else {
+        None
+    }
+}
+
 /// Returns the Secret to write in place of `known`: with its resourceVersion, so that a write based on a stale read is
 /// refused, and with its labels and other data, which belong to others.
 pub(crate) fn write(known: Option<&Secret>, name: &str, stored: &Stored) -> Secret {
@@ -52,6 +74,8 @@ pub(crate) fn write(known: Option<&Secret>, name: &str, stored: &Stored) -> Secr
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
     use super::*;
 
     fn stored() -> Stored {
@@ -74,6 +98,21 @@ mod tests {
         known.data.get_or_insert_default().insert("theirs".to_owned(), ByteString(vec![0xff]));
         let written = write(Some(&known), "certificates", &stored());
         assert_eq!(written, known);
+    }
+
+    #[test]
+    fn a_secret_of_our_name_may_be_anothers() {
+        let ours = write(None, "certificates", &stored());
+        let opaque = Secret { type_: Some("Opaque".to_owned()), immutable: Some(false), ..ours.clone() };
+        assert_eq!([&ours, &opaque, &Secret::default()].map(foreign), [None; 3]);
+        let of_account = Secret { type_: Some("kubernetes.io/service-account-token".to_owned()), ..ours.clone() };
+        let fixed = Secret { immutable: Some(true), ..ours.clone() };
+        let (mut owned, mut named) = (ours.clone(), ours);
+        owned.metadata.owner_references = Some(vec![OwnerReference::default()]);
+        named.metadata.annotations = Some(BTreeMap::from([(OF_ACCOUNT.to_owned(), "default".to_owned())]));
+        for theirs in [of_account, fixed, owned, named] {
+            assert!(foreign(&theirs).is_some(), "{theirs:?}");
+        }
     }
 
     #[test]

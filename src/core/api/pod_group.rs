@@ -22,6 +22,9 @@ pub const KUBE_POD_GROUP: ObjectKind = ObjectKind { group: "scheduling.x-k8s.io"
 pub const VOLCANO_POD_GROUP: ObjectKind =
     ObjectKind { group: "scheduling.volcano.sh", version: "v1beta1", ..POD_GROUP };
 
+/// PodGroups of all schedulers.
+pub const POD_GROUPS: &[ObjectKind] = &[KUBE_POD_GROUP, VOLCANO_POD_GROUP, POD_GROUP];
+
 /// The kind whose levels topology constraints name.
 pub const TOPOLOGY: ObjectKind = ObjectKind {
     group: "kai.scheduler",

@@ -242,7 +242,8 @@ pub fn claims() -> Vec<&'static str> {
 pub const NOTES_OF_WORKLOADS: &[&str] = &[ROLLOUT, USER_PARTITION, USER_PARTITION_IN_RBG, UNCLAIMED, UNCLAIMED_IN_RBG];
 
 /// Annotations of groups, PodGroups and Grove sets that rules read. Rules read no labels of these objects.
-pub const NOTES_OF_OBJECTS: &[&str] = &[GROUP, DISCOVERY, DISCOVERY_SCOPE, PLACE, PLACEMENT, RBG_GANG, ROLLED_BACK_AT];
+pub const NOTES_OF_OBJECTS: &[&str] =
+    &[GROUP, DISCOVERY, DISCOVERY_SCOPE, PLACE, PLACEMENT, RBG_GANG, ROLLED_BACK_AT, RESUMED_AT, ROLLOUT_RESUMED_AT];
 
 /// Labels of a pod that was created before its group and names none: the loop found the role by the workload that created the
 /// pod.

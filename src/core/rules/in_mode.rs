@@ -4,31 +4,29 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::settings::why_fixed;
-use super::{Cause, Judged, Violation};
+use super::{Judged, Violation};
 use crate::model::Mode;
 
 /// Suffix of an error that mode `warn` turns into a warning.
 const WOULD: &str = " (refused once rolegate enforces)";
 
 impl Judged {
-    /// Returns the findings in a mode. `warn` turns errors into warnings, except for missing rights of the author, whom
-    /// rolegate would act for. `observe` turns all findings into notes.
+    /// Returns the findings in a mode. `warn` turns errors into warnings, `observe` all findings into notes, except for missing
+    /// rights of the author, whom rolegate would act for: what is stored counts as soon as the mode is another one.
     #[must_use]
     pub fn in_mode(mut self, mode: Mode) -> Self {
-        match mode {
-            Mode::Enforce => {}
-            Mode::Warn => {
-                let (refused, mut let_in): (Vec<_>, Vec<_>) =
-                    self.errors.into_iter().partition(|found| found.cause == Cause::NoRight);
-                let_in.iter_mut().for_each(|violation| violation.detail.push_str(WOULD));
-                self.errors = refused;
-                self.warnings.extend(let_in);
-                self.warnings.sort_by(|a, b| a.path.cmp(&b.path));
-            }
-            Mode::Observe => {
-                self.notes.extend(self.errors.drain(..).chain(self.warnings.drain(..)));
-                self.notes.sort_by(|a, b| a.path.cmp(&b.path));
-            }
+        if mode == Mode::Enforce {
+            return self;
+        }
+        let (refused, mut let_in): (Vec<_>, Vec<_>) = self.errors.into_iter().partition(Violation::is_missing_right);
+        self.errors = refused;
+        if mode == Mode::Warn {
+            let_in.iter_mut().for_each(|violation| violation.detail.push_str(WOULD));
+            self.warnings.extend(let_in);
+            self.warnings.sort_by(|a, b| a.path.cmp(&b.path));
+        } else {
+            self.notes.extend(let_in.into_iter().chain(self.warnings.drain(..)));
+            self.notes.sort_by(|a, b| a.path.cmp(&b.path));
         }
         self
     }
@@ -54,7 +52,7 @@ pub fn faults_in_mode(faults: Arc<[Violation]>, mode: Mode) -> Arc<[Violation]> 
 mod tests {
     use super::*;
     use crate::model::FieldPath;
-    use crate::rules::Severity;
+    use crate::rules::{Cause, Severity};
 
     fn found(rule: &'static str, severity: Severity, cause: Cause) -> Violation {
         let (path, detail, subject) = (FieldPath::new("spec"), "must".to_owned(), String::new());
@@ -84,11 +82,11 @@ mod tests {
     }
 
     #[test]
-    fn observe_says_nothing_and_forgets_nothing() {
+    fn observe_refuses_a_missing_right_and_says_nothing_else_and_forgets_nothing() {
         assert_eq!(judged().rules(), ["segment-size", "recovery", "rollout-by", "segment-ratio"]);
         let observed = judged().in_mode(Mode::Observe);
-        assert_eq!((observed.errors.len(), observed.warnings.len(), observed.notes.len()), (0, 0, 5));
-        assert!(observed.is_allowed());
+        assert_eq!((observed.errors.len(), observed.warnings.len(), observed.notes.len()), (2, 0, 3));
+        assert!(observed.errors.iter().all(Violation::is_missing_right));
     }
 
     #[test]

@@ -37,6 +37,11 @@ pub(super) trait JudgedObject: Sized + 'static {
         Vec::new()
     }
 
+    /// Reports whether what a missing right guards is as in the old object.
+    fn keeps(&self, _old: &Self, _missing: &Violation) -> bool {
+        false
+    }
+
     /// Adjusts the severity of the findings to the object.
     fn weigh(&self, found: Vec<Violation>) -> Vec<Violation> {
         found
@@ -69,7 +74,8 @@ pub(super) fn judge_read<T: JudgedObject>(object: &T, old: Option<&T>, world: &W
         Some(old) => {
             let changes = weighed(run_changes(T::CHANGE_RULES, &Change { old, new: object }, world), world);
             // A fault with a lower severity in the old object is an old fault too.
-            judged.forgive(&weighed(run(T::RULES, old, world), world)).and(changes)
+            let judged = judged.forgive(&weighed(run(T::RULES, old, world), world));
+            judged.forgive_rights(|missing| object.keeps(old, missing)).and(changes)
         }
         None => judged,
     }

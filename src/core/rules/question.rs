@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Cause, Severity, Violation};
+use super::{Severity, Violation};
 use crate::api::ObjectKind;
 
 /// The operation on the object.
@@ -84,13 +84,22 @@ impl Judged {
     }
 
     /// Turns errors of an update that the old object has as well (same rule, same role or coordination) into warnings: an old
-    /// fault must not block other changes.
-    pub(super) fn forgive(mut self, old: &[Violation]) -> Self {
-        let old = old.iter().filter(|violation| violation.severity == Severity::Error);
+    /// fault must not block other changes. A missing right is the author's, not the object's: it is no old fault, and excuses none.
+    pub(super) fn forgive(self, old: &[Violation]) -> Self {
+        let old = old.iter().filter(|violation| violation.severity == Severity::Error && !violation.is_missing_right());
         let known: HashSet<_> = old.map(|violation| (violation.rule, violation.subject.as_str())).collect();
-        let (kept, new) = self.errors.into_iter().partition(|v| known.contains(&(v.rule, v.subject.as_str())));
-        self.errors = new;
-        self.warnings.extend(Vec::from_iter(kept as Vec<Violation>));
+        self.let_in(|v| !v.is_missing_right() && known.contains(&(v.rule, v.subject.as_str())))
+    }
+
+    /// Turns missing rights into warnings where the update keeps what they guard.
+    pub(super) fn forgive_rights(self, keeps: impl Fn(&Violation) -> bool) -> Self {
+        self.let_in(|violation| violation.is_missing_right() && keeps(violation))
+    }
+
+    fn let_in(mut self, is_forgiven: impl Fn(&Violation) -> bool) -> Self {
+        let (forgiven, refused): (Vec<_>, Vec<_>) = self.errors.into_iter().partition(is_forgiven);
+        self.errors = refused;
+        self.warnings.extend(forgiven);
         self.warnings.sort_by(|a, b| a.path.cmp(&b.path));
         self
     }
@@ -98,5 +107,5 @@ impl Judged {
 
 /// Reports whether a fault has its cause outside the object.
 fn is_of_outside(error: &Violation) -> bool {
-    error.cause == Cause::NoRight || error.rule == "topology-in-use"
+    error.is_missing_right() || error.rule == "topology-in-use"
 }

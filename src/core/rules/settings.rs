@@ -37,6 +37,7 @@ const FIXED: &[(&str, &str)] = &[
     ("recovery", "it keeps authors from what only rolegate may do"),
     ("rollback-right", "it keeps authors from what only rolegate may do"),
     ("rollback-by-hand", "it keeps authors from what only rolegate may do"),
+    ("resume-by-hand", "it keeps authors from what only rolegate may do"),
     ("segments-scale", "it keeps authors from what only rolegate may do"),
     ("pod-names", "names become part of requests"),
 ];

@@ -88,6 +88,11 @@ pub struct Violation {
 }
 
 impl Violation {
+    /// Reports whether the author has no right to what rolegate would do.
+    pub fn is_missing_right(&self) -> bool {
+        self.cause == Cause::NoRight
+    }
+
     /// Returns the text without the path.
     pub fn message(&self) -> String {
         let value = self.value.as_deref().filter(|_| !matches!(self.cause, Cause::Required | Cause::Forbidden));

@@ -8,7 +8,7 @@ use prometheus_client::registry::Registry;
 use crate::api::review::Request;
 use crate::cluster::registration::table::Row;
 use crate::model::Mode;
-use crate::rules::Judged;
+use crate::rules::{Judged, Violation};
 use crate::server::http::body::BodyError;
 
 /// Label for requests without a row.
@@ -76,7 +76,9 @@ impl AdmissionMetrics {
             Mode::Warn => ("would-deny", "warned"),
             Mode::Observe => ("would-deny", "would-warn"),
         };
-        let errors = judged.errors.iter().map(|violation| (violation.rule, denied));
+        // A missing right refuses in every mode.
+        let effect = |violation: &Violation| if violation.is_missing_right() { "denied" } else { denied };
+        let errors = judged.errors.iter().map(|violation| (violation.rule, effect(violation)));
         for (rule, verdict) in errors.chain(judged.warnings.iter().map(|violation| (violation.rule, warned))) {
             self.findings.get_or_create(&Found { rule, verdict }).inc();
         }

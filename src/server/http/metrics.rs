@@ -97,6 +97,8 @@ pub struct ServerMetrics {
     in_flight: Gauge,
     duration: Family<PathLabels, Histogram, fn() -> Histogram>,
     certificate_expiry: Gauge<f64, AtomicU64>,
+    /// Whether the Secret of the certificates is somebody else's.
+    pub foreign_secret: Gauge,
 }
 
 impl Default for ServerMetrics {
@@ -111,6 +113,7 @@ impl Default for ServerMetrics {
             in_flight: Gauge::default(),
             duration: Family::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
             certificate_expiry: Gauge::default(),
+            foreign_secret: Gauge::default(),
         }
     }
 }
@@ -151,6 +154,11 @@ pub fn register(registry: &mut Registry) -> ServerMetrics {
         "When the served certificate expires, as Unix time; 0 if none is loaded",
         Unit::Seconds,
         metrics.certificate_expiry.clone(),
+    );
+    registry.register(
+        "foreign_secret",
+        "1 while the Secret of the certificates is not rolegate's, and is neither read nor written",
+        metrics.foreign_secret.clone(),
     );
     metrics
 }

@@ -4,9 +4,10 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
-use rolegate::cluster::certificates::{CaBundle, Certificates, Policy, Publication};
+use rolegate::cluster::certificates::{CaBundle, Certificates, Policy, Publication, Standing};
 use rolegate::tls::acceptor::CertStore;
 use rolegate::tls::authority::{LeafSpec, issued_by};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -17,15 +18,17 @@ use crate::common::prelude::*;
 struct Replica {
     store: CertStore,
     publication: Publication,
+    standing: watch::Receiver<Standing>,
     running: JoinHandle<()>,
 }
 
 impl Replica {
-    fn start(client: &Client, policy: Policy, stop: &CancellationToken) -> Self {
+    fn start(client: &Client, identity: &str, policy: Policy, stop: &CancellationToken) -> Self {
         let store = CertStore::empty();
         let (certificates, publication) =
-            Certificates::new(client.clone(), "default", "rolegate-tls", policy, store.clone());
-        Self { store, publication, running: tokio::spawn(certificates.run(stop.clone())) }
+            Certificates::new(client.clone(), ("default", "rolegate-tls"), identity, policy, store.clone());
+        let standing = certificates.standing();
+        Self { store, publication, standing, running: tokio::spawn(certificates.run(stop.clone())) }
     }
 
     fn serves(&self) -> Option<String> {
@@ -54,7 +57,7 @@ async fn three_replicas_share_one_secret_through_its_life() {
     let stop = CancellationToken::new();
     let mut policy = Policy::for_leaf(LeafSpec::for_service("rolegate", "default"));
     policy.settle = SignedDuration::ZERO;
-    let replicas: Vec<_> = (0..3).map(|_| Replica::start(&client, policy.clone(), &stop)).collect();
+    let replicas: Vec<_> = ["a", "b", "c"].map(|name| Replica::start(&client, name, policy.clone(), &stop)).into();
     let agree = async || {
         let Ok(secret) = secrets.get("rolegate-tls").await else { return false };
         let served = rolegate::tls::acceptor::check_pair(
@@ -85,9 +88,11 @@ async fn three_replicas_share_one_secret_through_its_life() {
     assert_eq!(text(&second, "tls.crt"), text(&first, "tls.crt"));
     assert!(!issued_by(&text(&second, "tls.crt"), &text(&second, "ca.crt")));
 
-    // Published, as the replica says that writes the webhook configurations: only now comes the leaf of the new CA.
-    let publisher = &replicas.first().unwrap().publication;
-    publisher.confirmation.published(&CaBundle(text(&second, "ca-bundle.crt")), Timestamp::now());
+    // Published, as each replica sees in the webhook configurations: only now comes the leaf of the new CA.
+    for replica in &replicas {
+        let bundle = CaBundle(text(&second, "ca-bundle.crt"));
+        replica.publication.confirmation.published(&bundle, Timestamp::now());
+    }
     until("a leaf of the new CA, served by all", async || {
         agree().await
             && secrets
@@ -109,6 +114,22 @@ async fn three_replicas_share_one_secret_through_its_life() {
     })
     .await;
     assert_eq!(text(&secrets.get("rolegate-tls").await.unwrap(), "note"), "mine");
+
+    // Somebody else's: it is neither read nor written, whatever is in it, and deleting it makes another one.
+    let served = replicas.first().unwrap().serves();
+    let theirs = json!({ "immutable": true, "data": { "tls.key": ByteString(b"oops".to_vec()) } });
+    let theirs = secrets.patch("rolegate-tls", &PatchParams::default(), &Patch::Merge(theirs)).await.unwrap();
+    until("all say that it is not theirs", async || {
+        replicas.iter().all(|one| *one.standing.borrow() == Standing { serves: true, foreign: Some("it is immutable") })
+    })
+    .await;
+    assert!(replicas.iter().all(|one| one.serves() == served));
+    assert_eq!(secrets.get("rolegate-tls").await.unwrap().metadata.resource_version, theirs.metadata.resource_version);
+    secrets.delete("rolegate-tls", &DeleteParams::default()).await.unwrap();
+    until("a Secret of theirs, with the leaf from before", async || {
+        agree().await && replicas.iter().all(|one| one.serves() == served && one.standing.borrow().foreign.is_none())
+    })
+    .await;
 
     stop.cancel();
     for replica in replicas {

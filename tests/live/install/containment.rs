@@ -2,15 +2,27 @@
 //! admission elsewhere.
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::api::DynamicObject;
+use proptest::strategy::{Strategy as _, ValueTree as _};
+use proptest::test_runner::TestRunner;
+use rolegate::api::ObjectKind;
+use rolegate::api::rbg::ROLE_BASED_GROUP;
+use rolegate::api::role_coordination::ROLE_COORDINATION;
+use rolegate::model::Mode;
 
-use crate::common::account::{account, manifests, webhook_policies};
+use crate::common::account::{account, manifests, policy_on_authors, webhook_policies};
 use crate::common::control_plane::{EMULATED, client_of, kubernetes};
 use crate::common::policies::policies_fit_the_types;
 use crate::common::prelude::*;
-use crate::policies::cluster::{Answer, api_of, define, loose_definition};
+use crate::install::made::{Author, refused as refused_rights, update};
+use crate::policies::cluster::{Answer, api_of, client_as, define, loose_definition, may_create};
 use crate::rules::desk::stateful_set;
+
+const LEASE: ObjectKind =
+    ObjectKind { group: "coordination.k8s.io", version: "v1", kind: "Lease", plural: "leases", namespaced: true };
+const EVENT: ObjectKind =
+    ObjectKind { group: "events.k8s.io", version: "v1", kind: "Event", plural: "events", namespaced: true };
 
 fn held_pod() -> Value {
     json!({
@@ -47,6 +59,19 @@ fn thefts_of_a_pod() -> Vec<(Value, &'static str)> {
             "rbg.workloads.x-k8s.io/group-name",
         ),
         (json!({ "metadata": { "annotations": { "cni": "theirs" } } }), "metadata.annotations[cni]"),
+        // What Kueue waits for of others.
+        (
+            json!({ "metadata": { "annotations": { "kueue.x-k8s.io/admission-gated-by": "other" } } }),
+            "metadata.annotations[kueue.x-k8s.io/admission-gated-by]",
+        ),
+        // Of a pod that named no group: it would be one that may be deleted.
+        (
+            json!({
+                "metadata": { "labels": { "rolebasedgroup.workloads.x-k8s.io/name": "llm" } },
+                "spec": { "schedulingGates": [{ "name": "rolegate.dev/hold", "$patch": "delete" }] },
+            }),
+            "metadata.labels[rolebasedgroup.workloads.x-k8s.io/name]",
+        ),
         (json!({ "metadata": { "finalizers": ["example.com/for-ever"] } }), "metadata.finalizers"),
     ]
 }
@@ -107,6 +132,9 @@ async fn a_stolen_token_does_no_more_than_rolegate_does() {
         let start = move || version.map_or_else(ControlPlane::start, ControlPlane::emulating);
         let plane = ControlPlane::own(start).await;
         runs_no_code(plane.clone()).await;
+        becomes_no_other_token(plane.clone()).await;
+        does_no_more_with_others(plane.clone()).await;
+        asks_authors(plane.clone()).await;
         allows_no_more(plane.clone()).await;
         // Last: its webhooks lead nowhere.
         sends_nothing_elsewhere(plane).await;
@@ -119,7 +147,7 @@ async fn runs_no_code(plane: Arc<ControlPlane>) {
     define(&plane, &loose_definition(kind, &json!({})).to_string());
     let stage = Stage::on(plane.clone(), "contained").await;
     let thief = client_of(&account(&plane, &stage.client, "rolegate", &[]).await).await;
-    policies_fit_the_types(&stage.client, 4).await;
+    policies_fit_the_types(&stage.client, 13).await;
 
     let pods: Api<Pod> = Api::namespaced(thief.clone(), &stage.namespace);
     stage.create(held_pod()).await;
@@ -131,7 +159,6 @@ async fn runs_no_code(plane: Arc<ControlPlane>) {
             "labels": {
                 "rolegate.dev/x": "y",
                 "rolebasedgroup.workloads.x-k8s.io/role-instance-index": "3",
-                "rolebasedgroup.workloads.x-k8s.io/name": "llm",
             },
             "annotations": { "rolegate.dev/held-by": null },
         },
@@ -173,11 +200,327 @@ async fn runs_no_code(plane: Arc<ControlPlane>) {
     assert_eq!(patch(&sets, "l", &Patch::Merge(&rolled)).await, Answer::Admitted);
 }
 
+/// A right to create a Secret is one to any token of its namespace: only the own Secret and Lease can be made, with nothing by which
+/// the API server acts.
+async fn becomes_no_other_token(plane: Arc<ControlPlane>) {
+    let stage = Stage::on(plane.clone(), "own").await;
+    let thief = client_of(&account(&plane, &stage.client, "rolegate", &[]).await).await;
+    let (secrets, name) = (Api::<Secret>::namespaced(thief.clone(), SYSTEM), "rolegate-certificates");
+    let secret = |change: Value| {
+        let mut secret = json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": { "name": name, "labels": { "app.kubernetes.io/managed-by": "rolegate" } },
+            "type": "kubernetes.io/tls",
+            "data": { "tls.crt": "", "tls.key": "" },
+        });
+        json_patch::merge(&mut secret, &change);
+        secret
+    };
+    let apply = async |manager: &str, change: Value| {
+        let object = secret(change);
+        let of = object["metadata"]["name"].as_str().unwrap().to_owned();
+        secrets.patch(&of, &PatchParams::apply(manager), &Patch::Apply(&object)).await
+    };
+    // By POST, and by other names: not even a policy is asked.
+    let names = [json!({}), json!({ "metadata": { "name": null, "generateName": "rolegate-certificates" } })];
+    for change in names {
+        let made = secrets.create(&PostParams::default(), &typed(secret(change))).await;
+        assert!(matches!(Answer::of(made), Answer::Invalid(text) if text.contains("cannot create resource")));
+    }
+    let other = apply("a", json!({ "metadata": { "name": "sh.helm.release.v1.x" } })).await;
+    assert!(matches!(Answer::of(other), Answer::Invalid(text) if text.contains("is forbidden")));
+    let owner = json!([{ "apiVersion": "v1", "kind": "Pod", "name": "none", "uid": "u" }]);
+    let of_account = json!({
+        "type": "kubernetes.io/service-account-token",
+        "metadata": { "annotations": { "kubernetes.io/service-account.name": "default" } },
+        "data": null,
+    });
+    for change in [
+        of_account,
+        json!({ "type": "Opaque" }),
+        json!({ "immutable": true }),
+        json!({ "metadata": { "ownerReferences": owner } }),
+        json!({ "metadata": { "finalizers": ["example.com/for-ever"] } }),
+        json!({ "metadata": { "labels": { "owner": "helm" } } }),
+        json!({ "metadata": { "annotations": { "a": "b" } } }),
+    ] {
+        eventually(PATIENT, "the policy is in force", async || {
+            let object = secret(change.clone());
+            let dry_run = PatchParams { dry_run: true, ..PatchParams::apply("a") };
+            match Answer::of(secrets.patch(name, &dry_run, &Patch::Apply(&object)).await) {
+                Answer::Refused(text) if text == "rolegate itself may not create this Secret" => Ok(()),
+                answer => Err(format!("{change}: {answer:?}")),
+            }
+        })
+        .await;
+    }
+    // Of two that make it at once, the second is refused.
+    apply("a", json!({})).await.unwrap();
+    let second = apply("b", json!({ "data": { "tls.crt": "eA==" } })).await;
+    assert!(matches!(&second, Err(kube::Error::Api(status)) if status.code == 409), "{second:?}");
+    let changes = [
+        (json!({ "metadata": { "ownerReferences": owner } }), "metadata.ownerReferences"),
+        (json!({ "metadata": { "finalizers": ["example.com/for-ever"] } }), "metadata.finalizers"),
+        (json!({ "metadata": { "labels": { "owner": "helm" } } }), "metadata.labels[owner]"),
+        (json!({ "metadata": { "annotations": { "a": "b" } } }), "metadata.annotations[a]"),
+        (json!({ "immutable": true }), "immutable"),
+    ];
+    refused(&secrets, name, &changes.each_ref().map(|(change, words)| (Patch::Merge(change), *words))).await;
+    let data = json!({ "data": { "tls.crt": "eA==" } });
+    assert_eq!(patch(&secrets, name, &Patch::Merge(&data)).await, Answer::Admitted);
+
+    let (leases, name) = (api_of(&thief, LEASE, SYSTEM), "rolegate");
+    let lease = |name: &str, metadata: Value| {
+        let mut lease = object("coordination.k8s.io/v1", "Lease", name).spec(json!({ "holderIdentity": "a" }));
+        json_patch::merge(&mut lease, &json!({ "metadata": metadata }));
+        typed::<DynamicObject>(lease)
+    };
+    let put = async |lease: DynamicObject| {
+        let name = lease.metadata.name.clone().unwrap();
+        Answer::of(leases.replace(&name, &PostParams::default(), &lease).await)
+    };
+    let made = Answer::of(leases.create(&PostParams::default(), &lease(name, json!({}))).await);
+    assert!(matches!(made, Answer::Invalid(text) if text.contains("cannot create resource")));
+    assert!(matches!(put(lease("other", json!({}))).await, Answer::Invalid(text) if text.contains("is forbidden")));
+    for metadata in [
+        json!({ "labels": { "a": "b" } }),
+        json!({ "annotations": { "a": "b" } }),
+        json!({ "finalizers": ["example.com/for-ever"] }),
+        json!({ "ownerReferences": owner }),
+    ] {
+        let answer = put(lease(name, metadata)).await;
+        assert_eq!(answer, Answer::Refused("rolegate itself may not create this Lease".to_owned()));
+    }
+    assert_eq!(put(lease(name, json!({ "annotations": { "rolegate.dev/mode": "enforce" } }))).await, Answer::Admitted);
+    let mut now = leases.get(name).await.unwrap();
+    now.data["spec"]["holderIdentity"] = json!("b");
+    assert_eq!(put(now).await, Answer::Admitted);
+    let mut owned = leases.get(name).await.unwrap();
+    owned.metadata.finalizers = Some(vec!["example.com/for-ever".to_owned()]);
+    assert_eq!(put(owned).await, Answer::Refused("rolegate itself may not change metadata.finalizers".to_owned()));
+}
+
+/// ClusterTopologies, PodGroups and Events are those of others as well.
+async fn does_no_more_with_others(plane: Arc<ControlPlane>) {
+    let kind = ("scheduling.run.ai", &["v2alpha2"][..], "PodGroup", "podgroups", "Namespaced");
+    define(&plane, &loose_definition(kind, &json!({})).to_string());
+    let stage = Stage::on(plane.clone(), "others").await;
+    let thief = client_of(&account(&plane, &stage.client, "rolegate", &[]).await).await;
+    let owner = json!([{ "apiVersion": "v1", "kind": "Pod", "name": "none", "uid": "u" }]);
+
+    let kind = rolegate::api::cluster_topology::CLUSTER_TOPOLOGY;
+    let layers = json!([{ "name": "host", "key": "kubernetes.io/hostname" }]);
+    let topology = object(&kind.api_version(), kind.kind, "t").spec(json!({ "layers": layers }));
+    api_of(&stage.client, kind, "").create(&PostParams::default(), &typed(topology)).await.unwrap();
+    let changes = [
+        (json!({ "metadata": { "ownerReferences": owner } }), "metadata.ownerReferences"),
+        (json!({ "metadata": { "labels": { "a": "b" } } }), "metadata.labels[a]"),
+        (json!({ "metadata": { "finalizers": ["example.com/for-ever"] } }), "metadata.finalizers"),
+    ];
+    let topologies = api_of(&thief, kind, "");
+    refused(&topologies, "t", &changes.each_ref().map(|(change, words)| (Patch::Merge(change), *words))).await;
+    let ours = json!({ "metadata": { "finalizers": ["rolegate.dev/topology-protection"] } });
+    assert_eq!(patch(&topologies, "t", &Patch::Merge(&ours)).await, Answer::Admitted);
+    let free = json!({ "metadata": { "finalizers": null } });
+    assert_eq!(patch(&topologies, "t", &Patch::Merge(&free)).await, Answer::Admitted);
+
+    let kind = rolegate::api::pod_group::POD_GROUP;
+    let pod_group = |name: &str, metadata: Value| {
+        let mut group = object(&kind.api_version(), kind.kind, name).spec(json!({ "minMember": 2, "queue": "q" }));
+        json_patch::merge(&mut group, &json!({ "metadata": metadata }));
+        typed::<DynamicObject>(group)
+    };
+    let (theirs, groups) = (api_of(&stage.client, kind, &stage.namespace), api_of(&thief, kind, &stage.namespace));
+    theirs.create(&PostParams::default(), &pod_group("theirs", json!({}))).await.unwrap();
+    eventually(PATIENT, "the policy is in force", async || {
+        match Answer::of(groups.create(&PostParams::default(), &pod_group("mine", json!({}))).await) {
+            Answer::Refused(text) if text == "rolegate itself may not create this PodGroup" => Ok(()),
+            answer => Err(format!("{answer:?}")),
+        }
+    })
+    .await;
+    let carrier = json!([{ "apiVersion": "rolegate.dev/v1alpha1", "kind": "RoleCoordination", "name": "pd", "uid": "u", "controller": true }]);
+    let of_group = pod_group("of-group", json!({ "ownerReferences": carrier }));
+    groups.create(&PostParams::default(), &of_group).await.unwrap();
+    let (fewer, queue) = (json!({ "spec": { "minMember": 1 } }), json!({ "spec": { "queue": "other" } }));
+    let placed = json!({ "metadata": { "annotations": { "rolegate.dev/placement": "x" } } });
+    let labels = json!({ "metadata": { "labels": { "a": "b" } } });
+    assert_eq!(patch(&groups, "of-group", &Patch::Merge(&fewer)).await, Answer::Admitted);
+    assert_eq!(patch(&groups, "theirs", &Patch::Merge(&placed)).await, Answer::Admitted);
+    let of_ours = [(Patch::Merge(&queue), "spec[queue]"), (Patch::Merge(&labels), "metadata.labels[a]")];
+    refused(&groups, "of-group", &of_ours).await;
+    let of_theirs = [
+        (Patch::Merge(&fewer), "spec[minMember]"),
+        (Patch::Merge(&queue), "spec[queue]"),
+        (Patch::Merge(&labels), "metadata.labels[a]"),
+    ];
+    refused(&groups, "theirs", &of_theirs).await;
+    let deleted = groups.delete("theirs", &DeleteParams::default()).await;
+    assert_eq!(Answer::of(deleted), Answer::Refused("rolegate itself may not delete this PodGroup".to_owned()));
+    groups.delete("of-group", &DeleteParams::default()).await.unwrap();
+
+    let event = |name: &str, controller: &str| -> DynamicObject {
+        typed(json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": { "name": name },
+            "eventTime": "2026-01-01T00:00:00.000000Z",
+            "reason": "Said",
+            "action": "Say",
+            "type": "Normal",
+            "regarding": { "kind": "Pod", "name": "a", "namespace": stage.namespace },
+            "reportingController": controller,
+            "reportingInstance": "a",
+        }))
+    };
+    let (theirs, events) = (api_of(&stage.client, EVENT, &stage.namespace), api_of(&thief, EVENT, &stage.namespace));
+    theirs.create(&PostParams::default(), &event("theirs", "kubelet")).await.unwrap();
+    events.create(&PostParams::default(), &event("ours", "rolegate")).await.unwrap();
+    let may_not = Answer::Refused("rolegate itself may not write this Event".to_owned());
+    assert_eq!(Answer::of(events.create(&PostParams::default(), &event("forged", "kubelet")).await), may_not);
+    let again = json!({ "series": { "count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z" } });
+    assert_eq!(patch(&events, "theirs", &Patch::Merge(&again)).await, may_not);
+    assert_eq!(patch(&events, "ours", &Patch::Merge(&again)).await, Answer::Admitted);
+}
+
+/// Objects and changes of them that are tried.
+const TRIED: usize = 60;
+
+/// The API server asks for the rights of authors as the rules do, without the webhook.
+async fn asks_authors(plane: Arc<ControlPlane>) {
+    let stage = Stage::on(plane.clone(), "authors").await;
+    let policy = policy_on_authors("asking", &["--ready-kinds", "Job=jobs.v1.batch"]);
+    plane.must(&["create", "-f", "-"], &policy);
+    let authors: Vec<Author> =
+        (0..7).map(|one| std::array::from_fn(|right| one == 6 || one > 0 && right + 1 == one)).collect();
+    let rights = [
+        ("", "pods", "delete"),
+        ("apps", "statefulsets/scale", "patch"),
+        ("scheduling.run.ai", "podgroups", "create"),
+        ("autoscaling.x-k8s.io", "capacitybuffers", "create"),
+        ("batch", "jobs", "get"),
+    ];
+    let carriers = json!({
+        "apiGroups": ["rolegate.dev", "workloads.x-k8s.io"],
+        "resources": ["rolecoordinations", "rolebasedgroups"],
+        "verbs": ["*"],
+    });
+    let mut clients = Vec::new();
+    for (number, author) in authors.iter().enumerate() {
+        let user = format!("author-{number}");
+        let has = rights.iter().zip(author).filter(|(_, has)| **has);
+        let has = has.map(|((group, of, verb), _)| json!({ "apiGroups": [group], "resources": [of], "verbs": [verb] }));
+        let rules: Vec<_> = [carriers.clone()].into_iter().chain(has).collect();
+        let rbac = "rbac.authorization.k8s.io";
+        let head = |kind: &str| json!({ "apiVersion": format!("{rbac}/v1"), "kind": kind, "metadata": { "name": user, "namespace": stage.namespace } });
+        let (mut role, mut binding) = (head("Role"), head("RoleBinding"));
+        role["rules"] = json!(rules);
+        binding["roleRef"] = json!({ "apiGroup": rbac, "kind": "Role", "name": user });
+        binding["subjects"] = json!([{ "apiGroup": rbac, "kind": "User", "name": user }]);
+        plane.must(&["create", "-f", "-"], &format!("{role}\n---\n{binding}"));
+        clients.push(api_of(&client_as(&plane, &user).await, ROLE_COORDINATION, &stage.namespace));
+    }
+    let admin: Api<DynamicObject> = api_of(&stage.client, ROLE_COORDINATION, &stage.namespace);
+    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+    let mut runner = TestRunner::deterministic();
+    let (mut refused_ones, mut let_in) = (0, 0);
+    for tried in 0..TRIED {
+        let (was, is) = update().new_tree(&mut runner).unwrap().current();
+        let (author, words) =
+            (tried % authors.len(), [tried, tried * 7].map(|words| u8::try_from(words % 256).unwrap()));
+        let name = format!("o{tried}");
+        let (old, new) = (was.object(&name, &stage.namespace, words[0]), is.object(&name, &stage.namespace, words[1]));
+        let asked = |old: Option<&Value>| refused_rights((old, &new), authors[author], Mode::Enforce);
+        let agree = |answer: Answer, missing: BTreeSet<(&'static str, String)>| {
+            let is_refused = matches!(answer, Answer::Refused(_));
+            let is_judged = !matches!(answer, Answer::Invalid(_));
+            if is_judged && is_refused != missing.is_empty() {
+                Ok(is_refused)
+            } else {
+                Err(format!("{was:?} to {is:?} by {:?}: {answer:?}, {missing:?}", authors[author]))
+            }
+        };
+        let create = async || {
+            let created = clients[author].create(&dry_run, &typed(new.clone())).await;
+            agree(Answer::of(created), asked(None))
+        };
+        if eventually(PATIENT, "the API server agrees with the rules", create).await {
+            refused_ones += 1;
+        } else {
+            let_in += 1;
+        }
+        let mut next: DynamicObject = typed(new.clone());
+        let stored = admin.create(&PostParams::default(), &typed(old.clone())).await.unwrap();
+        next.metadata.resource_version = stored.metadata.resource_version;
+        let answer = Answer::of(clients[author].replace(&name, &dry_run, &next).await);
+        if agree(answer, asked(Some(&old))).unwrap() { refused_ones += 1 } else { let_in += 1 }
+    }
+    assert!(refused_ones > TRIED / 2 && let_in > TRIED / 2, "{refused_ones} refused, {let_in} let in");
+    of_any_size_and_shape(&plane, &stage, &clients).await;
+}
+
+/// The largest objects are judged within the limits of an expression, and what a foreign definition keeps refuses nothing by its shape.
+async fn of_any_size_and_shape(plane: &ControlPlane, stage: &Stage, clients: &[Api<DynamicObject>]) {
+    let (without, deletes) = (&clients[0], &clients[1]);
+    let roles: Vec<_> = (0..1024).map(|role| json!({ "name": format!("r{role}"), "replicas": 1 })).collect();
+    let coordination = |at: usize, limit: u32| {
+        let sizes: Value =
+            (0..4).map(|role| (format!("r{}", at * 4 + role), json!(1))).collect::<serde_json::Map<_, _>>().into();
+        let recovery = json!({ "policy": "Recreate", "limit": limit });
+        json!({ "name": format!("c{at}"), "strategy": { "segmentPlacement": { "segmentSize": sizes, "recovery": recovery } } })
+    };
+    let large = |last: u32, team: &str| {
+        let all: Vec<_> = (0..256).map(|at| coordination(at, if at == 255 { last } else { 2 })).collect();
+        let mut large = object("rolegate.dev/v1alpha1", "RoleCoordination", "large")
+            .spec(json!({ "roles": roles, "coordination": all }));
+        large["metadata"]["labels"] = json!({ "team": team });
+        large
+    };
+    stage.create(large(2, "a")).await;
+    let now = without.get("large").await.unwrap().metadata.resource_version;
+    let put = async |by: &Api<DynamicObject>, large: Value| {
+        let mut large: DynamicObject = typed(large);
+        large.metadata.resource_version.clone_from(&now);
+        Answer::of(by.replace("large", &PostParams { dry_run: true, ..PostParams::default() }, &large).await)
+    };
+    assert_eq!(put(without, large(2, "b")).await, Answer::Admitted);
+    assert_eq!(put(deletes, large(5, "b")).await, Answer::Admitted);
+    let answer = put(without, large(5, "b")).await;
+    assert!(matches!(&answer, Answer::Refused(text) if text.contains("must be allowed to delete pods")), "{answer:?}");
+
+    let kind = ("workloads.x-k8s.io", &["v1alpha1", "v1alpha2"][..], "RoleBasedGroup", "rolebasedgroups", "Namespaced");
+    define(plane, &loose_definition(kind, &json!({})).to_string());
+    let groups = api_of(&client_as(plane, "author-0").await, ROLE_BASED_GROUP, &stage.namespace);
+    let group = |spec: Value| object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", "odd").spec(spec);
+    let entry = |strategy: Value| json!({ "coordination": [{ "name": "c", "strategy": strategy }] });
+    for odd in [
+        json!({ "coordination": "one" }),
+        json!({ "coordination": [1, null, "two", {}], "roles": 3 }),
+        json!({ "coordination": null, "roles": [1, { "name": 7, "workloadRef": 3 }] }),
+        entry(json!(5)),
+        entry(
+            json!({ "segmentPlacement": { "segmentSize": 3, "recovery": "Recreate", "readyWhen": [], "podGroupPolicy": "kai" } }),
+        ),
+        entry(json!({ "rollingUpdate": [], "rollingDeploy": 1, "affinityScheduling": "x", "by": 3 })),
+        entry(json!({ "rollingDeploy": { "recovery": 2, "whole": 1, "a": 1.5 }, "deployTopologyConstraint": [] })),
+    ] {
+        assert_eq!(may_create(&groups, &group(odd.clone())).await, Answer::Admitted, "{odd}");
+    }
+    for asks in [
+        entry(json!({ "segmentPlacement": { "segmentSize": { "a": 1 }, "recovery": { "policy": "Recreate" } } })),
+        json!({ "coordination": null, "coordinationRequirements": [{ "strategy": { "by": "Segment" } }] }),
+    ] {
+        let answer = may_create(&groups, &group(asks.clone())).await;
+        assert!(matches!(answer, Answer::Refused(_)), "{asks}: {answer:?}");
+    }
+}
+
 /// What is allowed by a word is not refused, and nothing more.
 async fn allows_no_more(plane: Arc<ControlPlane>) {
     let stage = Stage::on(plane.clone(), "allowed").await;
     let thief = client_of(&account(&plane, &stage.client, "wider", &["--allow", "scale,recovery"]).await).await;
-    policies_fit_the_types(&stage.client, 8).await;
+    policies_fit_the_types(&stage.client, 27).await;
     let (theirs, ours) = (stage.api::<Pod>(), Api::<Pod>::namespaced(thief.clone(), &stage.namespace));
     let mut grouped = held_pod();
     grouped["metadata"]["labels"]["rolegate.dev/group"] = json!("llm");
@@ -289,7 +632,7 @@ async fn sends_nothing_elsewhere(plane: Arc<ControlPlane>) {
     plane.must(&["create", "-f", "-"], &webhook_policies("rolegate"));
     let printed = manifests(&["--part", "webhooks", "--namespace", SYSTEM]);
     plane.must(&["create", "-f", "-"], &printed);
-    policies_fit_the_types(&client, 10).await;
+    policies_fit_the_types(&client, 30).await;
     let text = std::fs::read_to_string(&kubeconfig).unwrap();
     let bundle = text.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: ")).unwrap();
     let thief = client_of(&kubeconfig).await;

@@ -7,6 +7,9 @@ mod containment;
 mod deadlock;
 mod gitops;
 mod ipv6;
+#[path = "../../properties/authors/made.rs"]
+#[allow(dead_code, reason = "what differs is what the rules say here")]
+mod made;
 mod people;
 mod pods;
 mod releases;

@@ -44,6 +44,10 @@ pub fn used(plane: &ControlPlane, account: &str) -> (Uses, Uses) {
         let object = &event["objectRef"];
         let resource = [text(&object["resource"]), text(&object["subresource"])].join("/");
         let what = name_use(text(&event["verb"]), text(&object["apiGroup"]), resource.trim_end_matches('/'));
+        // What a PUT or an apply makes is asked for as a creation as well.
+        if event["responseStatus"]["code"] == 201 {
+            used.insert(what.split_once(' ').map(|(_, resource)| format!("create {resource}")).unwrap());
+        }
         if event["responseStatus"]["code"] == 403 {
             refused.insert(format!("{what} in {:?}", text(&object["namespace"])));
         }

@@ -18,16 +18,23 @@ use crate::tls::cert_info::CertInfo;
 const LATE: f64 = 0.8;
 /// Hint for self-managed certificates.
 const RENEW: &str = "a running `rolegate serve` renews it; to start afresh, delete the Secret";
+/// Hint for a Secret of our name that another program made.
+const FOREIGN: &str =
+    "rolegate neither reads nor writes it, and serves what it remembers: find who made it, and delete it";
 /// Hint for certificates of cert-manager.
 const RENEW_ELSEWHERE: &str = "cert-manager renews it: see `kubectl describe certificate`";
 
 /// Checks that the serving certificate is valid for a while.
 pub fn served(facts: &Facts, found: &mut Findings) {
     let Some(stored) = found.known(&facts.certificates, "the Secret of the certificates") else { return };
-    let Some(Served { stored, self_managed }) = stored else {
+    let Some(Served { stored, self_managed, foreign }) = stored else {
         found.info("the Secret of certificates does not exist: another program provides them, or none has yet");
         return;
     };
+    if let Some(why) = foreign {
+        found.error(format!("the Secret of the certificates is not rolegate's: {why}"), FOREIGN);
+        return;
+    }
     let renew = if *self_managed { RENEW } else { RENEW_ELSEWHERE };
     for (what, pem) in [("the serving certificate", &stored.leaf.cert_pem), ("its CA", &stored.ca.cert_pem)] {
         let info = match leaf_info(pem) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::doctor::facts::{Facts, Policies, Target};
 use crate::cli::doctor::finding::Findings;
-use crate::cli::manifests::{Settings, containment};
+use crate::cli::manifests::{Settings, authors, containment};
 
 const MEND: &str = "`rolegate manifests --part containment`, with the options of the installation, prints them; until then whoever has \
                     the token of rolegate can do all that its rights allow";
@@ -42,7 +42,9 @@ fn fault(expected: &Value, there: &Policies) -> Option<String> {
     };
     let denies = |binding: &Value| {
         let actions = binding.pointer("/spec/validationActions").and_then(Value::as_array);
-        actions.is_some_and(|actions| actions.contains(&json!("Deny")))
+        // A binding that selects objects or namespaces refuses nothing of others.
+        let selects = binding.pointer("/spec/matchResources").is_some_and(|selects| !selects.is_null());
+        !selects && actions.is_some_and(|actions| actions.contains(&json!("Deny")))
     };
     let why = if let Some(text) = type_check(policy) {
         format!("fails its type check, so that it may refuse everything or nothing: {text}")
@@ -65,9 +67,15 @@ fn type_check(policy: &Value) -> Option<String> {
 
 /// Returns the first part that differs.
 fn differs(expected: &Value, found: &Value) -> Option<&'static str> {
-    const PARTS: &[&str] =
-        &["/spec/failurePolicy", "/spec/matchConditions", "/spec/matchConstraints/resourceRules", "/spec/validations"];
-    let unlike = PARTS.iter().find(|path| expected.pointer(path) != found.pointer(path));
+    const PARTS: &[&str] = &[
+        "/spec/failurePolicy",
+        "/spec/matchConditions",
+        "/spec/matchConstraints/namespaceSelector",
+        "/spec/matchConstraints/resourceRules",
+        "/spec/validations",
+    ];
+    let part = |object: &Value, path: &str| object.pointer(path).filter(|part| !part.is_null()).cloned();
+    let unlike = PARTS.iter().find(|path| part(expected, path) != part(found, path));
     let (known, there) = (variables(expected), variables(found));
     let is_one_of = |(name, expressions): (&String, &BTreeSet<&str>)| {
         known.get(name).is_some_and(|known| expressions.is_subset(known))
@@ -82,6 +90,8 @@ fn variables(policy: &Value) -> BTreeMap<String, BTreeSet<&str>> {
     for variable in policy.pointer("/spec/variables").and_then(Value::as_array).into_iter().flatten() {
         let variable = variable.get("=").unwrap_or(variable);
         if let (Some(name), Some(expression)) = (text(variable, "/name"), text(variable, "/expression")) {
+            // What is watched is an option of the installation.
+            let expression = if name == authors::READY_KINDS { "" } else { expression };
             known.entry(name.to_owned()).or_default().insert(expression);
         }
     }

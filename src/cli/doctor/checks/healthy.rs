@@ -75,7 +75,7 @@ fn make_healthy() -> Facts {
         validating: Ok(vec![registration.validating(Some(&stored.bundle.0))]),
         namespaces: Ok(namespaces.into()),
         services: Ok(services.into()),
-        certificates: Ok(Some(Served { stored, self_managed: true })),
+        certificates: Ok(Some(Served { stored, self_managed: true, foreign: None })),
         lease: Ok(Some(lease)),
         probe: Ok(Probe::Held),
         not_made: Ok(None),

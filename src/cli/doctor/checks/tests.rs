@@ -254,7 +254,7 @@ const CASES: &[Case] = &[
             for hook in validating(facts).webhooks.as_mut().unwrap() {
                 hook.client_config.ca_bundle.clone_from(&ca);
             }
-            facts.certificates = Ok(Some(Served { stored: expired, self_managed: false }));
+            facts.certificates = Ok(Some(Served { stored: expired, self_managed: false, foreign: None }));
         },
         "Error certificate: the serving certificate expired 1d ago",
     ),

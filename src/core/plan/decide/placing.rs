@@ -181,7 +181,7 @@ impl<'a> Placing<'a, '_> {
             }
             Answer::NoRoom { why, closed } => {
                 *is_full = Some(index);
-                let why = no_room(self.batching, self.key, index, &why, closed.as_ref());
+                let why = no_room(self.batching, self.key, index, &why, (closed.as_ref(), self.namespace));
                 if others.is_empty() {
                     self.lacks_room(index, &why);
                 }
@@ -465,15 +465,27 @@ pub(super) fn used(batching: &Batching, domains: &Domains, index: u32) -> BTreeM
     used
 }
 
-/// Returns the text on why a batch has no room.
-pub(super) fn no_room(batching: &Batching, key: &str, index: u32, why: &NoFit, closed: Option<&Closed>) -> String {
+/// Returns the text on why a batch has no room. A domain may be kept for a group, which only its own namespace is told the name of.
+pub(super) fn no_room(
+    batching: &Batching,
+    key: &str,
+    index: u32,
+    why: &NoFit,
+    (closed, namespace): (Option<&Closed>, &str),
+) -> String {
     let word = match batching.placed_in() {
         Some(PlacedIn::Cluster) => None,
         Some(PlacedIn::Domain(Domain::Layer { layer, .. })) => Some(layer.as_str()),
         Some(PlacedIn::Domain(Domain::Key(_))) | None => Some(key),
     };
-    let kept = closed
-        .map(|closed| format!("; {} is kept for group {:?}, which waits longer", closed.domain, &*closed.group.name));
+    let kept = closed.map(|Closed { domain, group, .. }| {
+        let of = if &*group.namespace == namespace {
+            format!("group {:?}", &*group.name)
+        } else {
+            "a group of another namespace".to_owned()
+        };
+        format!("; {domain} is kept for {of}, which waits longer")
+    });
     format!("{}{}", why.describe(word, &batching.batch_name(index)), kept.unwrap_or_default())
 }
 

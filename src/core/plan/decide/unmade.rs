@@ -103,7 +103,8 @@ impl<'a> Unmade<'a> {
                 Some(Answer::Anywhere | Answer::WithoutDomain) | None => {}
                 Some(_) if !is_new => {}
                 Some(Answer::NoRoom { why, closed }) => {
-                    let why = no_room(self.batching, self.key, batch, &why, closed.as_ref());
+                    let why =
+                        no_room(self.batching, self.key, batch, &why, (closed.as_ref(), &self.group.key.namespace));
                     if self.coordination.requests_nodes() {
                         given.no_room.extend(self.lack_room(batch, &why, placer));
                     }

@@ -2,6 +2,7 @@
 
 mod advice;
 mod bounds;
+mod by_hand;
 mod change;
 mod claims;
 mod conflicts;
@@ -9,6 +10,7 @@ mod deadlocks;
 mod discovery;
 mod elastic;
 mod form;
+mod guarded;
 mod needs;
 mod on_failure;
 mod placement;
@@ -27,7 +29,7 @@ use super::decode::DecodeError;
 use super::judged::JudgedObject;
 use super::question::Question;
 use super::rule::{ChangeRule, Rule};
-use super::{Need, World, engine};
+use super::{Need, Violation, World, engine};
 use crate::model::Group;
 
 pub use needs::needs_of_group;
@@ -104,6 +106,8 @@ const RULES: &[Rule<Group>] = &[
         on_failure::on_failure,
     ),
     Rule::error("rollback-right", "the author of a rollout that goes back may delete pods", on_failure::rights),
+    Rule::error("rollback-by-hand", "whoever asks for a rollback by hand may delete pods", by_hand::rollback),
+    Rule::error("resume-by-hand", "whoever ends a wait by hand may delete pods", by_hand::resume),
     Rule::error("role-update-strategy", "a coordinated role has no update strategy of its own", rollout::own_strategy),
     Rule::warning("rollout-kind", "a coordinated role is of a kind with a partition", rollout::kind),
     Rule::warning("rollout-unclaimed", "a coordinated workload says that it is", rollout::claimed),
@@ -150,10 +154,8 @@ const RULES: &[Rule<Group>] = &[
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];
 
-const CHANGE_RULES: &[ChangeRule<Group>] = &[
-    ChangeRule::error("batch-change", "batches with topology do not change while they have pods", change::batches),
-    ChangeRule::error("rollback-by-hand", "whoever asks for a rollback by hand may delete pods", on_failure::by_hand),
-];
+const CHANGE_RULES: &[ChangeRule<Group>] =
+    &[ChangeRule::error("batch-change", "batches with topology do not change while they have pods", change::batches)];
 
 impl JudgedObject for Group {
     const TITLE: &'static str = "group";
@@ -171,13 +173,14 @@ impl JudgedObject for Group {
 
     fn needs(&self, old: Option<&Self>, world: &World) -> Vec<Need> {
         let mut needs = needs::needs(self, old);
-        if world.options.allowed.recovery && rollout_by::is_by_segment(self) {
-            needs.push(Need::MayDeletePods { namespace: self.key.namespace.to_string() });
-        }
         // Without this right the autoscalers may not be listed, and they do not matter.
         if world.options.allowed.scale && self.elastic.is_some() {
             needs.push(Need::Autoscalers { namespace: self.key.namespace.to_string() });
         }
         needs
+    }
+
+    fn keeps(&self, old: &Self, missing: &Violation) -> bool {
+        guarded::is_kept(old, self, missing)
     }
 }

@@ -1,7 +1,7 @@
 //! Other objects needed to judge a group.
 
 use super::bounds::is_too_large;
-use super::{discovery, on_failure, provision};
+use super::{by_hand, discovery, on_failure, provision, rollout_by};
 use crate::model::{Coordination, Group};
 use crate::rules::Need;
 
@@ -54,7 +54,7 @@ pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
         let kind = provision.by.kind();
         needs.extend([Need::Served(kind), Need::MayCreate { namespace: namespace.clone(), kind }]);
     }
-    if on_failure::needs_right(group, old) {
+    if on_failure::goes_back(group) || rollout_by::is_by_segment(group) || by_hand::is_asked(group) {
         needs.push(Need::MayDeletePods { namespace: namespace.clone() });
     }
     let awaited = group.coordinations.iter().flat_map(Coordination::ready_when).filter_map(|when| when.object.as_ref());

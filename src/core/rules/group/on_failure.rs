@@ -6,10 +6,10 @@ use crate::api::coordination::RollingUpdate;
 use crate::model::recovery::MUST_BE_A_TIME;
 use crate::model::rolling::{ON_FAILURE, ROLLBACK};
 use crate::model::rollout_step::read_duration;
-use crate::model::{Coordination, FieldPath, Group, names};
+use crate::model::{Coordination, FieldPath, Group};
 use crate::rules::group::rollout_steps::shared;
 use crate::rules::violation::{quoted, supported};
-use crate::rules::{Cause, Change, Need, Report, World};
+use crate::rules::{Cause, Need, Report, World};
 
 /// Returns the rolling updates that go back, each with its path.
 fn that_go_back(group: &Group) -> impl Iterator<Item = (&Coordination, &RollingUpdate, &FieldPath)> {
@@ -70,19 +70,6 @@ pub(super) fn rights(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
-/// Requires that whoever asks for a rollback by hand may delete pods.
-pub(super) fn by_hand(change: &Change<'_, Group>, world: &World, report: &mut Report) {
-    if is_asked(change.old, change.new) {
-        let at = FieldPath::new("metadata").child("annotations").key(names::ROLLED_BACK_AT);
-        right(change.new, (names::ROLLED_BACK_AT, at), world, report);
-    }
-}
-
-/// Reports whether an update asks for a rollback.
-fn is_asked(old: &Group, new: &Group) -> bool {
-    new.carrier.rolled_back.is_some() && new.carrier.rolled_back != old.carrier.rolled_back
-}
-
 /// Requires that the author may delete pods: rolegate lends no rights.
 fn right(group: &Group, (subject, at): (&str, FieldPath), world: &World, report: &mut Report) {
     let namespace = &*group.key.namespace;
@@ -94,7 +81,7 @@ fn right(group: &Group, (subject, at): (&str, FieldPath), world: &World, report:
     world.right(&need, (subject, at), detail, report);
 }
 
-/// Reports whether rolegate may delete pods because of the group, or of a change of it.
-pub(super) fn needs_right(group: &Group, old: Option<&Group>) -> bool {
-    that_go_back(group).next().is_some() || old.is_some_and(|old| is_asked(old, group))
+/// Reports whether a rollout of the group goes back.
+pub(super) fn goes_back(group: &Group) -> bool {
+    that_go_back(group).next().is_some()
 }

@@ -26,7 +26,7 @@ fn format(coordination: &Coordination, when: &ReadyWhen, report: &mut Report) {
 
 /// Requires that rolegate may watch the object, and that the author may get it: its conditions become visible in the status.
 fn right(group: &Group, coordination: &Coordination, when: &ReadyWhen, world: &World, report: &mut Report) {
-    let Some(object) = when.object.as_ref().filter(|_| when.malformed.is_empty()) else { return };
+    let Some(object) = when.object.as_ref() else { return };
     let (subject, path) = (coordination.display_name(), object.at.clone());
     let need = Need::MayGet { namespace: group.key.namespace.to_string(), kind: object.kind.clone() };
     let (kind, namespace) = (&object.kind, &*group.key.namespace);

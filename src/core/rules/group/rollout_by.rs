@@ -2,11 +2,11 @@
 
 use crate::api::coordination::RollingUpdate;
 use crate::model::rolling::{SEGMENT, UNITS};
-use crate::model::{Coordination, FieldPath, Group, Role, WorkloadKey};
+use crate::model::{Coordination, FieldPath, Group};
 use crate::rules::group::rollout::{has_partition, workload, workload_at};
 use crate::rules::group::rollout_steps::shared;
 use crate::rules::violation::{quoted, supported};
-use crate::rules::{Cause, Known, Need, Report, World};
+use crate::rules::{Cause, Need, Report, World};
 
 /// Requires a known unit, and of segments that all roles are in them and that controllers update their replicas at once.
 pub(super) fn by(group: &Group, world: &World, report: &mut Report) {
@@ -19,6 +19,7 @@ pub(super) fn by(group: &Group, world: &World, report: &mut Report) {
             report.error(&coordination.display_name(), path, Cause::NotSupported, quoted(unit), detail);
         } else if unit == SEGMENT {
             alone(group, coordination, (update, at), report);
+            rights(group, coordination, path.clone(), world, report);
             if in_segments(group, coordination, path, report) {
                 at_once(group, coordination, world, report);
             }
@@ -63,20 +64,13 @@ fn at_once(group: &Group, coordination: &Coordination, world: &World, report: &m
         let Some(key) = role.workload.key.as_ref().filter(|key| has_partition(key)) else { continue };
         let gate = key.kind.row().rollout.and_then(|fields| fields.at_once_gate);
         let at = workload_at(coordination, role);
-        let Some(workload) = workload(coordination, role, has_partition, world, report) else {
-            // The right is asked for now: a workload is not judged when it is created.
-            if gate.is_some() && world.workload(key) == Known::Absent && may_delete(world) {
-                rights(group, (role, key), at, world, report);
-            }
-            continue;
-        };
+        let Some(workload) = workload(coordination, role, has_partition, world, report) else { continue };
         let most = workload.updated_at_once();
         if most >= size {
             continue;
         }
         let (kind, name) = (key.kind.as_str(), &key.name);
         if workload.is_remade() && may_delete(world) {
-            rights(group, (role, key), at.clone(), world, report);
             if world.manifests {
                 let detail = format!(
                     "rolegate must run with `--allow recovery`: it deletes the old pods of {kind} {name:?}, which updates {most} at \
@@ -107,15 +101,16 @@ fn may_delete(world: &World) -> bool {
     world.manifests || world.options.allowed.recovery
 }
 
-/// Requires that the author may delete pods: rolegate lends no rights.
-fn rights(group: &Group, (role, key): (&Role, &WorkloadKey), at: FieldPath, world: &World, report: &mut Report) {
-    let (kind, name, namespace) = (key.kind.as_str(), &key.name, &*group.key.namespace);
+/// Requires that the author may delete pods: rolegate lends no rights. It is asked whatever the workloads update at once, and
+/// whether or not rolegate may delete pods now: both may change while the group stays as it is.
+fn rights(group: &Group, coordination: &Coordination, at: FieldPath, world: &World, report: &mut Report) {
+    let namespace = &*group.key.namespace;
     let need = Need::MayDeletePods { namespace: namespace.to_owned() };
     let detail = format!(
-        "whoever sets `by: Segment` must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the old pods of \
-         {kind} {name:?}"
+        "whoever sets `by: Segment` must be allowed to delete pods in namespace {namespace:?}: rolegate deletes old pods that a \
+         controller would replace one after another"
     );
-    world.right(&need, (&role.name, at), detail, report);
+    world.right(&need, (&coordination.display_name(), at), detail, report);
 }
 
 /// Reports whether segments of the group are updated as a whole: rolegate may have to delete old pods.
