@@ -409,8 +409,9 @@ fn what_a_file_is_called_is_only_shown() {
     let name = std::ffi::OsStr::from_bytes(b"b\n::error::mine\x1b[31m.yaml");
     fs::write(folder.path().join(name), "{").unwrap();
     for format in ["text", "github", "json", "sarif"] {
-        let output = check(&["-o", format, "::error::first.yaml", name.to_str().unwrap(), "."], folder.path(), "");
-        let all = text(&output) + &String::from_utf8_lossy(&output.stderr);
+        let files = ["::error::first.yaml", name.to_str().unwrap(), "."];
+        let ran = ran_with(&folder, &format!("check -o {format}"), &files);
+        let all = ran.out + &ran.err;
         let commands = all.lines().filter(|line| line.starts_with("::") && !line.starts_with("::error file="));
         assert_eq!(commands.count(), 0, "{format}: {all}");
         assert!(!all.contains('\u{1b}'), "{format}: {all}");
@@ -424,23 +425,19 @@ fn links_are_followed_within_a_folder_and_not_out_of_it() {
     let inside = folder.path().join("in");
     symlink("..data_1", inside.join("..data")).unwrap();
     symlink("..data/group.yaml", inside.join("group.yaml")).unwrap();
-    let output = check(&["in"], folder.path(), "");
-    assert!(text(&output).contains("2 objects, 0 refused"), "{}", text(&output));
+    let within = ran(&folder, "check in");
+    assert!(within.out.contains("2 objects, 0 refused"), "{within:?}");
     symlink("../secret.yaml", inside.join("out.yaml")).unwrap();
-    let output = check(&["in"], folder.path(), "");
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-    assert!(
-        text(&output).contains("in/out.yaml: unreadable: is a link that leads out of the folder"),
-        "{}",
-        text(&output)
-    );
+    let out = ran(&folder, "check in");
+    assert_eq!(out.code, Some(2), "{out:?}");
+    assert!(out.out.contains("in/out.yaml: unreadable: is a link that leads out of the folder"), "{out:?}");
 }
 
 #[test]
 fn what_is_read_at_once_is_bounded() {
     let many = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n".repeat(10_001);
     let folder = folder(&[("many.yaml", &many)]);
-    let output = check(&["many.yaml"], folder.path(), "");
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output));
-    assert!(text(&output).contains("more than 10000 objects in all files together"), "{}", text(&output));
+    let ran = ran(folder, "check many.yaml");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.out.contains("more than 10000 objects in all files together"), "{ran:?}");
 }
