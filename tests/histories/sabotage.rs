@@ -113,6 +113,8 @@ pub enum Sabotage {
     TakesOldPodGroups,
     /// Releases pods into the PodGroups that they were made for.
     KeepsOldPodGroups,
+    /// Makes PodGroups for one pod.
+    MakesSmallPodGroups,
     /// Lets PodGroups that are left over wait for pods that were lost.
     LosesRelaxations,
     /// Lowers a partition by two replicas more than decided.
@@ -173,6 +175,8 @@ pub enum Sabotage {
     RemakesEarly,
     /// Ignores gates of others on a pod.
     ForgetsOthers,
+    /// Releases batches of which other controllers gate pods.
+    OvertakesOthers,
     /// Requests nodes before the commit.
     RequestsUncommitted,
     /// Loses every deletion of a request for nodes.
@@ -230,6 +234,7 @@ impl Sabotage {
         Self::ConfirmsUnread,
         Self::TakesOldPodGroups,
         Self::KeepsOldPodGroups,
+        Self::MakesSmallPodGroups,
         Self::LosesRelaxations,
         Self::LowersTooFar,
         Self::LowersAhead,
@@ -260,6 +265,7 @@ impl Sabotage {
         Self::RemakesBound,
         Self::RemakesEarly,
         Self::ForgetsOthers,
+        Self::OvertakesOthers,
         Self::RequestsUncommitted,
         Self::KeepsRequests,
         Self::LosesRemakes,
@@ -468,6 +474,10 @@ impl Sabotage {
         let pods = || snapshot.pods.iter().map(|pod| PodFacts { gated: false, ..PodFacts::clone(pod) }).collect();
         match self {
             Self::ForgetsOthers => Some(Snapshot { pods: pods(), ..snapshot.clone() }),
+            Self::OvertakesOthers => {
+                let free = |pod: &Arc<PodFacts>| PodFacts { foreign_gate: None, ..PodFacts::clone(pod) };
+                Some(Snapshot { pods: snapshot.pods.iter().map(free).collect(), ..snapshot.clone() })
+            }
             Self::ForgetsSteps => without_steps(snapshot),
             Self::SkipsCanaries => without_canaries(snapshot),
             Self::TakesLastOld => without_rollback(snapshot),
@@ -484,6 +494,11 @@ impl Sabotage {
             _ => None,
         });
         pins.for_each(|pin| self.of_pin(pin, snapshot));
+        for request in requests.iter_mut().filter(|_| self == Self::MakesSmallPodGroups) {
+            if let Request::Ensure { gang, .. } = request {
+                gang.min_member = 1;
+            }
+        }
         for request in requests.iter_mut().filter(|_| self == Self::KeepsOldPodGroups) {
             if let Request::Release { pod_groups, .. } = request {
                 pod_groups.clear();

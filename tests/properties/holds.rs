@@ -69,6 +69,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             },
             held: state == 0,
             gated: false,
+            foreign_gate: None,
             scheduled: state > 1,
             ready: state > 2,
             labelled: ordinal.map(|ordinal| LabelledPlace::at(1, ordinal)),

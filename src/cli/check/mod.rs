@@ -19,7 +19,7 @@ use crate::cli::context::context;
 use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::fit::FileCluster;
 use crate::cli::node::Position;
-use crate::cli::options::{Color, KaiDialectArg};
+use crate::cli::options::{Color, KaiDialectArg, RoomArgs};
 use crate::cli::serving::{ModeArgs, StrictArg};
 use crate::cli::terminal::end;
 use crate::cluster::watch::sources::NAMESPACE;
@@ -55,6 +55,8 @@ pub struct CheckArgs {
     strict: StrictArg,
     #[command(flatten)]
     modes: ModeArgs,
+    #[command(flatten)]
+    room: RoomArgs,
     /// Exit with 1 for warnings.
     #[arg(long)]
     fail_on_warning: bool,
@@ -144,6 +146,7 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
         rules,
         // Each object is judged in the mode of its namespace.
         mode: Mode::Enforce,
+        ignored_resources: args.room.ignored(),
         ..Options::default()
     };
     let world = world(options, (&read.documents, true), &with.documents, &mut unreadable);
@@ -185,7 +188,7 @@ pub(in crate::cli) fn world(
     let is_judged = |document: &Document| judged_kinds().any(|kind| document.is(kind));
     let known = if are_there { files } else { &[] };
     let mut world = context(options, (known, is_judged), with, unreadable);
-    if let Some(cluster) = FileCluster::with_nodes(files.iter().chain(with), unreadable) {
+    if let Some(cluster) = FileCluster::with_nodes(files.iter().chain(with), options.ignored_resources, unreadable) {
         add_shortages(&mut world, files, &cluster);
     }
     world

@@ -25,6 +25,7 @@ use crate::cli::context::context;
 use crate::cli::data::Data;
 use crate::cli::documents::{Document, Documents, Unreadable};
 use crate::cli::fit::FileCluster;
+use crate::cli::options::RoomArgs;
 use crate::cli::progress::Progress;
 use crate::cli::serving::StrictArg;
 use crate::cli::terminal::end;
@@ -54,6 +55,8 @@ pub struct PlanArgs {
     state: Option<PathBuf>,
     #[command(flatten)]
     strict: StrictArg,
+    #[command(flatten)]
+    room: RoomArgs,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -163,7 +166,8 @@ pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
     let observed =
         args.state.as_ref().zip(observed.as_ref()).map(|(path, counts)| (path.display().to_string(), counts));
     let progress = Progress::of("planning");
-    let options = Options { rules: together(args.strict.setting()).unwrap_or_default(), ..Options::default() };
+    let rules = together(args.strict.setting()).unwrap_or_default();
+    let options = Options { rules, ignored_resources: args.room.ignored(), ..Options::default() };
     let planned = planned(&read.documents, &with.documents, observed.as_ref(), options, &mut read.unreadable);
     drop(progress);
     if planned.is_empty() && read.unreadable.is_empty() {
@@ -202,7 +206,7 @@ fn planned<'a>(
 ) -> Vec<Planned<'a>> {
     let is_judged = |document: &Document| document.carrier_kind().is_some();
     let world = context(options, (files, is_judged), with, unreadable);
-    let cluster = FileCluster::with_nodes(files.iter().chain(with), unreadable);
+    let cluster = FileCluster::with_nodes(files.iter().chain(with), options.ignored_resources, unreadable);
     let carried = carried(files, with, &world);
     if let Some((file, message)) = observed.and_then(|(file, counts)| Some((file, unknown_role(counts, &carried)?))) {
         unreadable.push(Unreadable { file: file.clone(), at: None, message });
@@ -253,10 +257,11 @@ pub(in crate::cli) fn data(
     files: &[Document],
     with: &[Document],
     observed: Option<&State<'_>>,
+    options: Options,
     unreadable: &mut Vec<String>,
 ) -> (u8, Value) {
     let mut faults = Vec::new();
-    let planned = planned(files, with, observed, Options::default(), &mut faults);
+    let planned = planned(files, with, observed, options, &mut faults);
     unreadable.extend(faults.iter().map(ToString::to_string));
     if planned.is_empty() && unreadable.is_empty() {
         unreadable.push(NO_GROUP.to_owned());

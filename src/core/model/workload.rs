@@ -86,6 +86,8 @@ pub struct Workload {
     pub engines: Vec<String>,
     /// Where the number of devices of its pods stands.
     pub devices: Devices,
+    /// The first gate of another controller in its pod templates.
+    pub foreign_gate: Option<String>,
 }
 
 /// Labels that the pods of a workload lack, and the effect.

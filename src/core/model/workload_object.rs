@@ -8,7 +8,9 @@ use serde::de::DeserializeOwned;
 use super::engine::Devices;
 use super::share::Unavailable;
 use super::workload::{OneByOne, desired};
-use super::{Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, names, queued, rolled, rollout_claim};
+use super::{
+    Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, foreign_gate, names, queued, rolled, rollout_claim,
+};
 use crate::api::status::Condition;
 use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
 use crate::api::{Meta, Object};
@@ -287,5 +289,9 @@ fn plain<'a, T: WorkloadObject>(
         hosts: None,
         engines: engines(&templates),
         devices: templates.iter().map(|template| Devices::of_template(&template.spec)).max().unwrap_or_default(),
+        foreign_gate: templates.iter().find_map(|template| {
+            let gates = template.spec.scheduling_gates.iter().map(|gate| gate.name.as_str());
+            foreign_gate(gates).map(str::to_owned)
+        }),
     }
 }

@@ -67,6 +67,7 @@ pub fn mk_pod(name: &str, role: &str, ordinal: u32) -> PodFacts {
         },
         held: true,
         gated: false,
+        foreign_gate: None,
         scheduled: false,
         ready: false,
         labelled: Some(LabelledPlace::at(1, ordinal)),

@@ -16,6 +16,7 @@ use crate::model::wording::not_labelled;
 use crate::model::workload_object::WithType;
 use crate::model::{
     Group, GroupKey, RolloutClaim, Workload, WorkloadKind, WorkloadObject, former_claim, rollout_claim,
+    template_has_gate,
 };
 use crate::mutate::rollout::{hold_created, hold_rollout, let_go};
 
@@ -38,7 +39,7 @@ impl Admission {
         }
         let new = value(object);
         let mut verdict = self.frozen(kind, &new, request, deadline).await?;
-        verdict.warnings.extend(unlabelled(kind, &new, request.namespace.as_deref().unwrap_or_default()));
+        verdict.warnings.extend(of_template(kind, &new, request.namespace.as_deref().unwrap_or_default()));
         Ok(verdict)
     }
 
@@ -101,13 +102,16 @@ impl Admission {
     }
 }
 
-/// Returns a warning where the pods of a claimed workload lack its labels: they are not held, and no rollout sees them.
-fn unlabelled(kind: WorkloadKind, new: &Value, namespace: &str) -> Option<String> {
-    let claim = rollout_claim(&meta(new), namespace)?;
-    let workload = kind.with_type(Read(new))?;
+/// Returns warnings where the pods of a claimed workload lack its labels, so that they are not held and no rollout sees them, and
+/// where other controllers gate them.
+fn of_template(kind: WorkloadKind, new: &Value, namespace: &str) -> Vec<String> {
+    let known = || rollout_claim(&meta(new), namespace).zip(kind.with_type(Read(new)));
+    let Some((claim, workload)) = known() else { return Vec::new() };
     let (group, role) = (&*claim.group.name, claim.role.as_str());
-    let lack = workload.unlabelled(group, role)?;
-    Some(not_labelled(lack, (kind.as_str(), &workload.key.name), group, role))
+    let lack = workload.unlabelled(group, role);
+    let unlabelled = lack.map(|lack| not_labelled(lack, (kind.as_str(), &workload.key.name), group, role));
+    let gated = workload.foreign_gate.as_ref().map(|gate| template_has_gate(gate, role, "batch"));
+    unlabelled.into_iter().chain(gated).collect()
 }
 
 /// Reads the part of a workload that rules read.

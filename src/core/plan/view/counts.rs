@@ -119,6 +119,7 @@ impl ObservedCounts {
                     },
                     held: ordinal >= counts.released && group.batch_size(&role.name).is_some(),
                     gated: false,
+                    foreign_gate: None,
                     scheduled: ordinal < counts.scheduled,
                     ready: ordinal < counts.ready,
                     labelled: group.batch_size(&role.name).map(|size| LabelledPlace::at(size, ordinal)),
