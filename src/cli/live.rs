@@ -19,7 +19,7 @@ use crate::cluster::read::templates::{add_templates, templates};
 use crate::cluster::read::{missing_pods, pod_groups};
 use crate::cluster::watch::watched::api;
 use crate::fit::{Cluster, MOST_PODS};
-use crate::model::{Group, GroupKey};
+use crate::model::{Group, GroupKey, IgnoredResources};
 use crate::plan::Snapshot;
 use crate::plan::devices::DeviceSight;
 use crate::plan::gangs::TreeSnapshot;
@@ -33,7 +33,7 @@ pub struct Rooms(OnceCell<Result<Capacity, String>>);
 impl Rooms {
     /// Returns the capacity, and reads it on first use.
     pub async fn get(&self, connection: &Connection) -> &Result<Capacity, String> {
-        self.0.get_or_init(|| room(connection)).await
+        self.0.get_or_init(|| room(connection, IgnoredResources::default())).await
     }
 }
 
@@ -133,22 +133,22 @@ pub async fn cluster(
     Ok(cluster)
 }
 
-/// Reads the capacity of the cluster, or returns why it cannot be read.
-pub async fn room(connection: &Connection) -> Result<Capacity, String> {
+/// Reads the capacity of the cluster, or returns why it cannot be read. Resources that need not be on a node are these, or those
+/// of the leader.
+pub async fn room(connection: &Connection, ignored: IgnoredResources) -> Result<Capacity, String> {
     let (all, client) = (ListParams::default(), &connection.client);
     let (nodes, pods) = (api::<Node>(client, NODE, None), api::<SchedulingPod>(client, POD, None));
-    let (nodes, pods) = tokio::join!(nodes.list(&all), pods.list(&all));
+    let (nodes, pods, serving) = tokio::join!(nodes.list(&all), pods.list(&all), connection.serving());
     let why = |error: kube::Error| connection.failure(&error).to_string();
-    let mut capacity = Capacity::default();
+    let mut capacity = Capacity::ignoring(ignored.or(serving.ignored_resources));
     // Unparsable nodes and pods are ignored, as in the loop.
     nodes.map_err(why)?.items.iter().for_each(|node| _ = capacity.apply_node(&node.object));
     pods.map_err(why)?.items.iter().for_each(|pod| _ = capacity.apply_pod(&pod.object));
     if capacity.has_claims() {
         Box::pin(see_volumes(client, &mut capacity)).await;
     }
-    if capacity.asks_for_devices() {
-        Box::pin(see_devices(client, &mut capacity)).await;
-    }
+    // Pods that do not exist yet may ask for some as well.
+    Box::pin(see_devices(client, &mut capacity)).await;
     Ok(capacity)
 }
 

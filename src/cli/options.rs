@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::data::Data;
 use crate::model::object_name::{label_fault, subdomain_fault};
+use crate::model::{IgnoredResources, ignored_resources};
 use crate::mutate::PodSettings;
 use crate::rules::{KaiDialect, label_key_fault};
 
@@ -143,6 +144,21 @@ impl PodArgs {
             cohort_label: self.cohort_label.clone(),
             ..PodSettings::default()
         }
+    }
+}
+
+/// How room is counted.
+#[derive(Args, Clone, Debug)]
+pub struct RoomArgs {
+    /// Extended resources that keep no pod back where no node has them, as example.com/device or example.com/*: an extender of
+    /// the scheduler gives them.
+    #[arg(long, value_delimiter = ',', value_name = "NAME|PREFIX/*", value_parser = ignored_resources::parse)]
+    ignore_resources: Vec<String>,
+}
+
+impl RoomArgs {
+    pub fn ignored(&self) -> IgnoredResources {
+        IgnoredResources::of(self.ignore_resources.clone())
     }
 }
 

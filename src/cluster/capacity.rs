@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
+use crate::model::IgnoredResources;
 use crate::plan::Sight;
 use crate::plan::placement::Capacity;
 
@@ -41,12 +42,22 @@ pub struct Known {
 }
 
 impl Known {
+    /// Returns a state in which nothing is known, where these resources need not be on a node.
+    pub fn ignoring(ignored: IgnoredResources) -> Self {
+        Self { capacity: Capacity::ignoring(ignored), ..Self::default() }
+    }
+
     fn is_listed(&self) -> bool {
         self.nodes_listed && self.pods_listed
     }
 }
 
 impl SharedCapacity {
+    /// Returns a capacity of which nothing is known, where these resources need not be on a node.
+    pub fn ignoring(ignored: IgnoredResources) -> Self {
+        Self { known: Arc::new(Mutex::new(Known::ignoring(ignored))), ..Self::default() }
+    }
+
     /// Passes the current sight of the capacity to `look`, which may take room in it.
     pub fn look<R>(&self, look: impl FnOnce(Sight<'_>) -> R) -> R {
         let known = &mut *self.lock();

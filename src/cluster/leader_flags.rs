@@ -9,13 +9,18 @@ use crate::api::selector::LabelSelector;
 use crate::cluster::lease::leases;
 use crate::cluster::read::installations;
 use crate::model::ready_kind::{list, parse_list};
-use crate::model::{Mode, Others, Serving, names};
+use crate::model::{IgnoredResources, Mode, Others, Serving, names};
 
-/// Returns the annotations with the mode, the namespace selector, and the kinds whose objects groups may wait for.
+/// Returns the annotations with the mode, the namespace selector, the resources that need not be on a node, and the kinds whose
+/// objects groups may wait for.
 pub fn annotations(serving: &Serving) -> BTreeMap<String, String> {
     let selector = serde_json::to_string(&serving.selector).unwrap_or_default();
     let kinds = serving.ready_kinds.as_ref().map(|kinds| (names::READY_KINDS, list(kinds)));
-    let all = [(names::MODE, serving.mode.as_str().to_owned()), (names::NAMESPACE_SELECTOR, selector)];
+    let all = [
+        (names::MODE, serving.mode.as_str().to_owned()),
+        (names::NAMESPACE_SELECTOR, selector),
+        (names::IGNORED_RESOURCES, serving.ignored_resources.list()),
+    ];
     all.into_iter().chain(kinds).map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
@@ -38,7 +43,14 @@ pub fn serving(lease: &DynamicObject) -> Option<Serving> {
     let selector =
         annotations.get(names::NAMESPACE_SELECTOR).and_then(|text| serde_json::from_str::<LabelSelector>(text).ok());
     let ready_kinds = annotations.get(names::READY_KINDS).map(|text| parse_list(text));
-    Some(Serving { mode, selector: selector.unwrap_or_default(), ready_kinds, ..Serving::default() })
+    let ignored = annotations.get(names::IGNORED_RESOURCES).map(|text| IgnoredResources::parse_list(text));
+    Some(Serving {
+        mode,
+        selector: selector.unwrap_or_default(),
+        ready_kinds,
+        ignored_resources: ignored.unwrap_or_default(),
+        ..Serving::default()
+    })
 }
 
 #[cfg(test)]
@@ -54,11 +66,16 @@ mod tests {
             serving(&serde_json::from_value(lease).unwrap()).unwrap()
         };
         for kinds in ["Job=jobs.v1.batch,Pod=pods.v1", ""] {
-            let told = Serving { mode: Mode::Warn, ready_kinds: Some(parse_list(kinds)), ..Serving::default() };
+            let told = Serving {
+                mode: Mode::Warn,
+                ready_kinds: Some(parse_list(kinds)),
+                ignored_resources: IgnoredResources::parse_list("example.com/device,gpu.io/*"),
+                ..Serving::default()
+            };
             assert_eq!(read(&annotations(&told)), told);
         }
         let mut of_earlier_release = annotations(&Serving { ready_kinds: Some(Vec::new()), ..Serving::default() });
-        of_earlier_release.remove(names::READY_KINDS);
+        of_earlier_release.retain(|key, _| ![names::READY_KINDS, names::IGNORED_RESOURCES].contains(&&**key));
         assert_eq!(read(&of_earlier_release), Serving::default());
     }
 }

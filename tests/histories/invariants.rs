@@ -7,7 +7,7 @@ use rolegate::plan::reconcile::owned_memory::OwnedId;
 
 use crate::elastic;
 use crate::lockstep;
-use crate::places::{Places, Standing, role_of};
+use crate::places::{Place, Places, Standing, role_of};
 use crate::prelude::*;
 use crate::racks;
 use crate::recoveries;
@@ -36,6 +36,7 @@ pub fn release(server: &mut Server, pod: &PodRef, patch: &Value) -> Result<Answe
         racks::goes(server, after)?;
         no_more_run_than_may(server, role_of(&pod.name))?;
         none_has_the_number_of(server, after)?;
+        server.begun.extend(MemberKey::Label(names::KUBE_POD_GROUP).read(&after.metadata).map(str::to_owned));
     }
     Ok(done)
 }
@@ -138,7 +139,7 @@ pub fn pass(
                 let failed = replica.failed.get(&pod.uid).filter(|failed| now < **failed + PAUSE);
                 hold!(failed.is_none(), "S9: {} is released at {now:?}, which failed at {failed:?}", pod.name);
                 may_be_released(replica, (pod, pin), (snapshot, &places), stored, server, now)?;
-                joins(pod, pod_groups, (snapshot, &places), stored)?;
+                joins(pod, pod_groups, (snapshot, &places), (stored, server))?;
             }
             Request::Write { group, status } => {
                 let stored = version(group).ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
@@ -262,6 +263,7 @@ fn may_be_released(
             let made = server.made.contains(&(stored.uid().to_owned(), name.clone()));
             hold!(made, "{} is released before PodGroup {name} of {} was made", pod.name, stored.uid());
         }
+        racks::begins_ungated(pod, place, (snapshot, places), stored)?;
         racks::is_pinned(replica, (pod, pin), place, stored, (places, server))?;
         return Ok(());
     }
@@ -276,12 +278,13 @@ fn may_be_released(
     Ok(())
 }
 
-/// G2: checks that a pod is released into the PodGroup that it has in the version of the decision.
+/// G2: checks that a pod is released into the PodGroup that it has in the version of the decision. G3: checks that a PodGroup waits
+/// for all its pods when the first of them is released.
 fn joins(
     pod: &PodRef,
     edits: &[MemberEdit],
     (snapshot, places): (&Snapshot, &Places),
-    stored: Option<&Arc<Stored>>,
+    (stored, server): (Option<&Arc<Stored>>, &Server),
 ) -> Result<(), Broken> {
     let Some(stored) = stored.filter(|_| snapshot.lets_go().is_none()) else { return Ok(()) };
     let key = MemberKey::Label(names::KUBE_POD_GROUP);
@@ -291,6 +294,17 @@ fn joins(
     let named = edited.map_or(named, |(_, name)| name.clone());
     let place = places[&*pod.name];
     let wanted = stored.pod_group_of(place.role, place.ordinal);
+    if let Some(name) = wanted.as_ref().filter(|name| !server.begun.contains(*name)) {
+        let group = snapshot.claims.as_ref().map(|claims| &claims.group);
+        let of_gang = |other: &&Arc<PodFacts>| {
+            let Place { role, ordinal, .. } = places[&*other.pod.name];
+            let desired = group.and_then(|group| group.role(ROLES[role])).map_or(0, |role| role.desired);
+            ordinal < desired && stored.pod_group_of(role, ordinal).as_ref() == Some(name)
+        };
+        let (pods, members) = (snapshot.pods.iter().filter(of_gang).count(), server.members.get(name));
+        let waits = members.is_some_and(|members| *members as usize >= pods);
+        hold!(waits, "G3: {} is released, and PodGroup {name} waits for {members:?} of {pods} pods", pod.name);
+    }
     let own = stored.wish.coordinations().into_iter().enumerate().filter(|(_, one)| one.sizes[place.role] > 0);
     let prefixes: Vec<_> = own.map(|(index, _)| format!("{GROUP}-c{index}")).collect();
     let is_ours = named.as_ref().is_some_and(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)));

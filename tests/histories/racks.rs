@@ -3,7 +3,8 @@
 //! P1: a pod goes to the rack that is committed for its batch. P2: running pods of a batch are in one rack. P3: a pod
 //! is deleted to be placed again only if it has no node, and its batch has lacked nodes for the timeout, with no gate
 //! of others on its pods. P4: no pod of a batch goes to a node that refused one of its pods twice within a minute. P5:
-//! at rest every released pod has a node. P6: a batch that goes whole begins with all of its pods.
+//! at rest every released pod has a node. P6: a batch that goes whole begins with all of its pods. P7: no batch begins while
+//! another controller gates one of its pods.
 
 use rolegate::model::batching::CLUSTER;
 
@@ -62,6 +63,34 @@ impl Stored {
     fn goes_whole(&self) -> bool {
         self.wish.coordinations().iter().any(|one| one.placed == Placed::InCluster)
     }
+}
+
+/// P7: checks that the batch of a released pod has begun, or that no other controller gates one of its pods.
+pub fn begins_ungated(
+    pod: &PodRef,
+    place: Place,
+    (snapshot, places): (&Snapshot, &Places),
+    stored: &Stored,
+) -> Result<(), Broken> {
+    let Some((batch, _)) = stored.rack_of(place) else { return Ok(()) };
+    let group = snapshot.claims.as_ref().map(|claims| &claims.group);
+    let is_desired = |place: Place| {
+        group.and_then(|group| group.role(ROLES[place.role])).is_some_and(|role| place.ordinal < role.desired)
+    };
+    let of_batch = |other: &&Arc<PodFacts>| {
+        let place = places[&*other.pod.name];
+        is_desired(place) && stored.rack_of(place).is_some_and(|(other, _)| other == batch)
+    };
+    let pods: Vec<_> = snapshot.pods.iter().filter(of_batch).collect();
+    let has_begun = pods.iter().any(|other| !other.held) || !is_desired(place);
+    let gated = pods.iter().find(|other| other.foreign_gate.is_some() && !has_begun);
+    hold!(
+        gated.is_none(),
+        "P7: {} goes, and another controller gates {:?}",
+        pod.name,
+        gated.map(|gated| &gated.pod.name)
+    );
+    Ok(())
 }
 
 /// P1, P4: checks the node selector of a released pod.

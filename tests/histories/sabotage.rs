@@ -95,6 +95,8 @@ sabotages! {
     TakesOldPodGroups,
     /// Releases pods into the PodGroups that they were made for.
     KeepsOldPodGroups,
+    /// Makes PodGroups for one pod.
+    MakesSmallPodGroups,
     /// Lets PodGroups that are left over wait for pods that were lost.
     LosesRelaxations = 2530,
     /// Lowers a partition by two replicas more than decided.
@@ -155,6 +157,8 @@ sabotages! {
     RemakesEarly,
     /// Ignores gates of others on a pod.
     ForgetsOthers,
+    /// Releases batches of which other controllers gate pods.
+    OvertakesOthers,
     /// Requests nodes before the commit.
     RequestsUncommitted,
     /// Loses every deletion of a request for nodes.
@@ -353,6 +357,10 @@ impl Sabotage {
         let pods = || snapshot.pods.iter().map(|pod| PodFacts { gated: false, ..PodFacts::clone(pod) }).collect();
         match self {
             Self::ForgetsOthers => Some(Snapshot { pods: pods(), ..snapshot.clone() }),
+            Self::OvertakesOthers => {
+                let free = |pod: &Arc<PodFacts>| PodFacts { foreign_gate: None, ..PodFacts::clone(pod) };
+                Some(Snapshot { pods: snapshot.pods.iter().map(free).collect(), ..snapshot.clone() })
+            }
             Self::ForgetsSteps => with_changed(snapshot, |one| {
                 one.rolling_update.iter_mut().for_each(|(update, _)| update.steps = None);
             }),
@@ -375,6 +383,10 @@ impl Sabotage {
 
     fn of_placed(self, requests: &mut Vec<Request>, snapshot: &Snapshot) {
         for request in requests.iter_mut() {
+            match request {
+                Request::Ensure { gang, .. } if self == Self::MakesSmallPodGroups => gang.min_member = 1,
+                _ => {}
+            }
             let Request::Release { pin, pod_groups, .. } = request else { continue };
             self.of_pin(pin, snapshot);
             if self == Self::KeepsOldPodGroups {

@@ -55,6 +55,8 @@ pub struct Server {
     pub pod_groups: BTreeMap<String, ObjectMeta>,
     /// The minimum of members of each PodGroup.
     pub members: BTreeMap<String, u32>,
+    /// The PodGroups of which a pod was ever released.
+    pub begun: BTreeSet<String>,
     /// Owner and name of every PodGroup that ever existed.
     pub made: BTreeSet<(String, String)>,
     /// The owner of each object of a request for nodes.

@@ -67,6 +67,8 @@ fn pod() -> impl Strategy<Value = PodFacts> {
                 ..PodIdentity::default()
             },
             held: state == 0,
+            gated: false,
+            foreign_gate: None,
             scheduled: state > 1,
             unschedulable: false,
             ready: state > 2,

@@ -19,7 +19,7 @@ use crate::cli::context::context;
 use crate::cli::documents::{Document, Documents, Unreadable, repeated, seen_from};
 use crate::cli::fit::FileCluster;
 use crate::cli::node::Position;
-use crate::cli::options::{Color, KaiDialectArg};
+use crate::cli::options::{Color, KaiDialectArg, RoomArgs};
 use crate::cli::serving::{ModeArgs, StrictArg};
 use crate::cli::terminal::end;
 use crate::cluster::watch::sources::NAMESPACE;
@@ -58,6 +58,8 @@ pub struct CheckArgs {
     strict: StrictArg,
     #[command(flatten)]
     modes: ModeArgs,
+    #[command(flatten)]
+    room: RoomArgs,
     /// Exit with 1 for warnings.
     #[arg(long)]
     fail_on_warning: bool,
@@ -147,6 +149,7 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
         rules,
         // Each object is judged in the mode of its namespace.
         mode: Mode::Enforce,
+        ignored_resources: args.room.ignored(),
         ..Options::default()
     };
     let worlds = Worlds::of(options, &read.documents, &with.documents, &mut unreadable);
@@ -249,7 +252,7 @@ pub(in crate::cli) fn world(
     let mut world = context(options, (known, is_judged), with, own, unreadable);
     let all = files.iter().chain(with);
     let seen = own.map_or_else(|| all.clone().collect(), |own| seen_from(own, all.clone()));
-    if let Some(cluster) = FileCluster::with_nodes(seen.iter().copied(), unreadable) {
+    if let Some(cluster) = FileCluster::with_nodes(seen.iter().copied(), options.ignored_resources, unreadable) {
         add_shortages(&mut world, files, &cluster);
     }
     world

@@ -120,8 +120,11 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::GatedByOthers,
         Advice {
-            next: "it is placed when Kueue has released the last of these pods",
-            you_can: &["see the state of their workloads: `kubectl get workloads.kueue.x-k8s.io -n NAMESPACE`"],
+            next: "it goes as a whole when the last of these gates is lifted",
+            you_can: &[
+                "see what the controller of the gate waits for; of Kueue: `kubectl get workloads.kueue.x-k8s.io -n NAMESPACE`",
+                "remove the gate from the pod template, if its controller waits for rolegate in turn",
+            ],
         },
     ),
     (

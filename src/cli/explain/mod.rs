@@ -114,7 +114,7 @@ async fn group(args: &ExplainArgs, show: Show, connection: &Connection) -> Resul
     let tell = async |named: Named| {
         Ok(match named {
             Named::Group(picture) => {
-                let picture = live::diagnose_alone(*picture, connection).await;
+                let picture = Box::pin(live::diagnose_alone(*picture, connection)).await;
                 show.data.map_or_else(|| group::text(&picture), |data| data.text(&group::answer(&picture)))
             }
             Named::PodGroup(tree) => {

@@ -104,7 +104,7 @@ impl Story {
                 story.take_tree(pod, &tree);
             }
             Whose::Group(identity, picture) => {
-                let picture = live::diagnose(*picture, connection, &Rooms::default()).await;
+                let picture = Box::pin(live::diagnose(*picture, connection, &Rooms::default())).await;
                 story.take_group(pod, &identity, &picture);
                 let ordinal = story.place.as_ref().and_then(|place| place.ordinal);
                 strayed = picture.group().and_then(|group| strays(pod, group, &identity, ordinal));

@@ -7,7 +7,7 @@ use crate::api::pod::POD;
 use crate::cli::documents::{Document, Unreadable, in_namespace};
 use crate::cli::mutate::known::Known;
 use crate::fit::{Cluster, DomainKeys, Fitted, MOST_PODS, domain_keys, fit};
-use crate::model::Group;
+use crate::model::{Group, IgnoredResources};
 use crate::plan::simulate::Site;
 use crate::rules::read_group;
 
@@ -21,13 +21,14 @@ pub struct FileCluster {
 }
 
 impl FileCluster {
-    /// Builds the cluster from all objects.
-    pub fn of<'a>(documents: impl Iterator<Item = &'a Document> + Clone) -> Self {
+    /// Builds the cluster from all objects; some resources need not be on a node.
+    pub fn of<'a>(documents: impl Iterator<Item = &'a Document> + Clone, ignored: IgnoredResources) -> Self {
         // Nodes and pods may be very many, and say nothing of groups.
         let says_of_groups = |document: &&Document| !document.is(NODE) && !document.is(POD);
         let mut misshapen = Vec::new();
         let known = Known::of(documents.clone().filter(says_of_groups), &mut misshapen);
         let mut cluster = Cluster::new(MOST_PODS);
+        cluster.room.ignored = ignored;
         let mut unmeasured = Vec::new();
         let told: HashSet<_> = misshapen.iter().map(|(document, _)| std::ptr::from_ref(*document)).collect();
         for document in documents.filter(|document| !told.contains(&std::ptr::from_ref(*document))) {
@@ -43,9 +44,10 @@ impl FileCluster {
     /// reports wrong shapes.
     pub fn with_nodes<'a>(
         documents: impl Iterator<Item = &'a Document> + Clone,
+        ignored: IgnoredResources,
         unreadable: &mut Vec<Unreadable>,
     ) -> Option<Self> {
-        let mut cluster = documents.clone().any(|document| document.is(NODE)).then(|| Self::of(documents))?;
+        let mut cluster = documents.clone().any(|document| document.is(NODE)).then(|| Self::of(documents, ignored))?;
         unreadable.append(&mut cluster.unmeasured);
         Some(cluster)
     }

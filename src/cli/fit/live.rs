@@ -5,16 +5,18 @@ use crate::cli::connection::{Connection, Failure};
 use crate::cli::live;
 use crate::cli::progress::Progress;
 use crate::fit::domain_keys;
+use crate::model::IgnoredResources;
 
 /// Returns what fits of groups by name; reads nodes, pods, and the groups' workloads.
 pub(super) async fn read(
     connection: &Connection,
     names: &[String],
     asked: Asked<'_>,
+    ignored: IgnoredResources,
 ) -> Result<Vec<FittedGroup>, Failure> {
     let _progress = Progress::of("listing nodes and pods");
     let seen = live::list(connection, Some(&connection.namespace)).await?;
-    let room = live::room(connection).await.map_err(Failure::Other)?;
+    let room = live::room(connection, ignored).await.map_err(Failure::Other)?;
     let mut groups = Vec::new();
     for name in names {
         let picture = live::named(&seen.index, &connection.namespace, name)?;

@@ -24,11 +24,11 @@ use crate::api::Node;
 use crate::api::node::NODE;
 use crate::cli::connection::{LiveArgs, block_on};
 use crate::cli::documents::{Document, Documents, name_of, views};
-use crate::cli::options::WideOutput;
+use crate::cli::options::{RoomArgs, WideOutput};
 use crate::cli::progress::Progress;
 use crate::cli::terminal::end;
 use crate::fit::{Cluster, DomainKeys, Fitted, Missing, Rooms, Suggestion, fit, missing, shape, suggest};
-use crate::model::Group;
+use crate::model::{Group, IgnoredResources};
 use crate::rules::{Violation, judge_group};
 
 /// Arguments of `fit`.
@@ -49,6 +49,8 @@ pub struct FitArgs {
     /// Node label of the domains that `--suggest` fills, such as a rack; by default that of the coordination.
     #[arg(long, value_name = "LABEL", requires = "suggest")]
     domain: Option<String>,
+    #[command(flatten)]
+    room: RoomArgs,
     #[command(flatten)]
     live: LiveArgs,
     /// Output format; `wide` adds a bar for each node, and every domain or size.
@@ -147,7 +149,8 @@ pub fn write(args: &FitArgs, out: &mut impl Write) -> ExitCode {
     match files.len() {
         0 if args.with.is_empty() => block_on(async {
             let connection = args.live.connect(false).await?;
-            Ok(answer(&live::read(&connection, &args.groups, asked).await?, args.output, out))
+            let groups = live::read(&connection, &args.groups, asked, args.room.ignored()).await?;
+            Ok(answer(&groups, args.output, out))
         }),
         count if count == args.groups.len() && !args.live.is_given() => of_files(&files, args, asked, out),
         _ => {
@@ -194,7 +197,8 @@ fn of_files(files: &[PathBuf], args: &FitArgs, asked: Asked<'_>, out: &mut impl 
     let (files, with) = (Documents::read_some(files), Documents::read_dump(&args.with));
     let progress = Progress::of("looking for room");
     let mut unreadable: Vec<_> = files.unreadable.iter().chain(&with.unreadable).map(ToString::to_string).collect();
-    let groups = fitted(&files.documents, &with.documents, asked, &mut unreadable);
+    let ignored = args.room.ignored();
+    let groups = fitted((&files.documents, &with.documents), ignored, asked, &mut unreadable);
     drop(progress);
     if unreadable.is_empty() {
         return answer(&groups, args.output, out);
@@ -204,10 +208,15 @@ fn of_files(files: &[PathBuf], args: &FitArgs, asked: Asked<'_>, out: &mut impl 
 }
 
 /// Returns the groups of files and what fits of them. Adds errors to `unreadable`.
-fn fitted(files: &[Document], with: &[Document], asked: Asked<'_>, unreadable: &mut Vec<String>) -> Vec<FittedGroup> {
+fn fitted(
+    (files, with): (&[Document], &[Document]),
+    ignored: IgnoredResources,
+    asked: Asked<'_>,
+    unreadable: &mut Vec<String>,
+) -> Vec<FittedGroup> {
     let (mut fitted, mut told, mut has_nodes) = (Vec::new(), BTreeSet::new(), false);
     for (own, seen) in views(files, with) {
-        let cluster = FileCluster::of(seen.iter().copied());
+        let cluster = FileCluster::of(seen.iter().copied(), ignored);
         told.extend(cluster.misshapen.iter().chain(&cluster.unmeasured).map(ToString::to_string));
         has_nodes |= cluster.cluster.room.nodes().next().is_some();
         fitted.extend(groups(own, &cluster).into_iter().map(|group| {
@@ -228,8 +237,12 @@ fn fitted(files: &[Document], with: &[Document], asked: Asked<'_>, unreadable: &
 }
 
 /// Returns the exit code and the JSON output for files.
-pub(in crate::cli) fn data(files: &[Document], with: &[Document], unreadable: &mut Vec<String>) -> (u8, Value) {
-    let groups = fitted(files, with, Asked::Batches(&[]), unreadable);
+pub(in crate::cli) fn data(
+    all: (&[Document], &[Document]),
+    ignored: IgnoredResources,
+    unreadable: &mut Vec<String>,
+) -> (u8, Value) {
+    let groups = fitted(all, ignored, Asked::Batches(&[]), unreadable);
     (verdict(&groups), json::answer(&groups))
 }
 

@@ -73,6 +73,10 @@ const SHAPES: &[(&str, Shape)] = &[
         let most = super::authors::MOST_READY_KINDS;
         json!({ "type": "array", "maxItems": most, "items": { "type": "string", "pattern": kind } })
     }),
+    ("ignoreResources", || {
+        let resource = r"^(hugepages-[A-Za-z0-9._-]+|[a-z0-9][a-z0-9.-]*/(\*|[A-Za-z0-9._-]+))$";
+        json!({ "type": "array", "items": { "type": "string", "pattern": resource } })
+    }),
     ("namespaceSelector", selector),
     ("resources", || closed(&["limits", "requests", "claims"], &json!({ "type": ["object", "array"] }))),
     ("webhookPort", port),

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use super::kubernetes::Minor;
 use super::settings::Certificates;
 use crate::api::ObjectKind;
-use crate::model::{Allowed, Mode};
+use crate::model::{Allowed, IgnoredResources, Mode};
 
 /// Choices that decide which objects and fields exist.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +20,8 @@ pub struct Choices {
     pub allowed: Allowed,
     /// Kinds whose objects groups may wait for.
     pub ready_kinds: Vec<ObjectKind>,
+    /// Resources that need not be on a node.
+    pub ignored_resources: IgnoredResources,
     /// Mode of rolegate.
     pub mode: Mode,
     /// Runs the pods on the network of their node.
@@ -87,6 +89,11 @@ const CONDITIONS: &[Condition] = &[
     },
     Condition { name: "allow", helm: ".Values.allow", holds: |choices| choices.allowed != Allowed::default() },
     Condition { name: "ready-kinds", helm: ".Values.readyKinds", holds: |choices| !choices.ready_kinds.is_empty() },
+    Condition {
+        name: "ignore-resources",
+        helm: ".Values.ignoreResources",
+        holds: |choices| choices.ignored_resources != IgnoredResources::default(),
+    },
     Condition { name: "mode", helm: r#"ne .Values.mode "enforce""#, holds: |choices| choices.mode != Mode::Enforce },
     Condition { name: "rules", helm: ".Values.rules", holds: |_| true },
     Condition { name: "selector", helm: ".Values.namespaceSelector", holds: |_| true },

@@ -38,7 +38,7 @@ pub use crate::cli::manifests::settings::{Certificates, Settings};
 use crate::cli::manifests::settings::{PodValues, Spread, socket_host, when_unsatisfiable};
 use crate::cli::manifests::yaml::{Target, documents};
 use crate::cli::numbers::{parse_address, whole};
-use crate::cli::options::parse_dns_label;
+use crate::cli::options::{RoomArgs, parse_dns_label};
 use crate::cli::ready_kinds;
 use crate::cli::serve::LogFormat;
 use crate::cli::serving::{ModeArgs, parse_selector, selector_text};
@@ -157,6 +157,8 @@ pub struct ManifestsArgs {
     /// Kinds whose objects `readyWhen` may name, as Job=jobs.v1.batch, and the right to watch them.
     #[arg(long, value_delimiter = ',', value_name = "KIND=RESOURCE", value_parser = ready_kinds::parse)]
     ready_kinds: Vec<ObjectKind>,
+    #[command(flatten)]
+    room: RoomArgs,
     /// Namespaces to serve; all by default.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE", value_parser = parse_dns_label)]
     namespaces: Vec<String>,
@@ -248,6 +250,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         rules,
         allow: args.allow.iter().map(|allow| allow.word()).collect::<Vec<_>>().join(","),
         ready_kinds: args.ready_kinds.iter().map(|kind| ready_kinds::text(*kind)).collect::<Vec<_>>().join(","),
+        ignored_resources: args.room.ignored().list(),
         ready_rules: rights::to_watch(&args.ready_kinds),
         arguments: json!(args.arguments),
         common_labels: json!(labels),
@@ -271,6 +274,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         recreate_mis_stamped: args.recreate_mis_stamped,
         allowed: allowed(&args.allow),
         ready_kinds: args.ready_kinds.clone(),
+        ignored_resources: args.room.ignored(),
         mode,
         host_network: args.host_network,
         without,

@@ -58,6 +58,8 @@ pub struct Settings {
     pub allow: String,
     /// Kinds whose objects groups may wait for, as `serve --ready-kinds` takes them.
     pub ready_kinds: String,
+    /// Resources that need not be on a node, as `serve --ignore-resources` takes them.
+    pub ignored_resources: String,
     /// The rules of the role that watches them.
     pub ready_rules: Value,
     /// Further arguments of `rolegate serve`.
@@ -144,6 +146,7 @@ impl Default for Settings {
             rules: String::new(),
             allow: String::new(),
             ready_kinds: String::new(),
+            ignored_resources: String::new(),
             ready_rules: Value::Null,
             arguments: Value::Null,
             resources: resources(),
@@ -208,6 +211,7 @@ impl Settings {
             rules: r#"{{ join "," .Values.rules }}"#.to_owned(),
             allow: r#"{{ join "," .Values.allow }}"#.to_owned(),
             ready_kinds: r#"{{ join "," .Values.readyKinds }}"#.to_owned(),
+            ignored_resources: r#"{{ join "," .Values.ignoreResources }}"#.to_owned(),
             ready_rules: json!(r#"{{with (include "rolegate.readyRules" . | fromYamlArray)}}"#),
             arguments: with("extraArguments"),
             resources: with("resources"),

@@ -38,6 +38,9 @@ pub fn chart_values() -> Map<String, Value> {
         "allow": [],
         "#readyKinds": "Kinds whose objects readyWhen may name, as Job=jobs.v1.batch, and the right to watch them.",
         "readyKinds": [],
+        "#ignoreResources": "Extended resources that keep no pod back where no node has them, as example.com/device or \
+                             example.com/*.",
+        "ignoreResources": [],
         "#extraArguments": "Arguments of `rolegate serve`, as --strict.",
         "extraArguments": [],
         "#resources": "Requests and limits; processor time has no limit.",

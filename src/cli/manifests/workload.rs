@@ -205,6 +205,7 @@ fn container(settings: &Settings) -> Value {
             { "=": settings.selector_argument, "?": "selector" },
             { "=": format!("--allow={}", settings.allow), "?": "allow" },
             { "=": format!("--ready-kinds={}", settings.ready_kinds), "?": "ready-kinds" },
+            { "=": format!("--ignore-resources={}", settings.ignored_resources), "?": "ignore-resources" },
             { "=": "--kai-pods=off", "?": "not kai-pods" },
             settings.arguments,
         ],

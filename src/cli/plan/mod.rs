@@ -25,6 +25,7 @@ use crate::cli::context::context;
 use crate::cli::data::Data;
 use crate::cli::documents::{Document, Documents, Unreadable, name_of, views};
 use crate::cli::fit::FileCluster;
+use crate::cli::options::RoomArgs;
 use crate::cli::progress::Progress;
 use crate::cli::serving::StrictArg;
 use crate::cli::terminal::end;
@@ -54,6 +55,8 @@ pub struct PlanArgs {
     state: Option<PathBuf>,
     #[command(flatten)]
     strict: StrictArg,
+    #[command(flatten)]
+    room: RoomArgs,
     /// Output format.
     #[arg(short, long, value_enum, default_value_t = Output::Text)]
     output: Output,
@@ -162,7 +165,8 @@ pub fn write(args: &PlanArgs, out: &mut impl Write) -> ExitCode {
     });
     let observed = args.state.as_ref().zip(observed.as_ref()).map(|(path, counts)| (name_of(path), counts));
     let progress = Progress::of("planning");
-    let options = Options { rules: together(args.strict.setting()).unwrap_or_default(), ..Options::default() };
+    let rules = together(args.strict.setting()).unwrap_or_default();
+    let options = Options { rules, ignored_resources: args.room.ignored(), ..Options::default() };
     let planned = planned(&read.documents, &with.documents, observed.as_ref(), options, &mut read.unreadable);
     drop(progress);
     if planned.is_empty() && read.unreadable.is_empty() {
@@ -211,7 +215,7 @@ fn planned<'a>(
         let faults = if number == 0 { &mut *unreadable } else { &mut Vec::new() };
         let file = own.first().map(|first| first.source.name.as_str()).filter(|_| views.len() > 1);
         let world = context(options, (files, is_judged), with, file, faults);
-        let cluster = FileCluster::with_nodes(seen.iter().copied(), faults);
+        let cluster = FileCluster::with_nodes(seen.iter().copied(), options.ignored_resources, faults);
         found.extend(carried(own, seen, &world).into_iter().map(|(document, group)| (document, group, number)));
         all.push((world, cluster));
     }
@@ -265,10 +269,11 @@ pub(in crate::cli) fn data(
     files: &[Document],
     with: &[Document],
     observed: Option<&State<'_>>,
+    options: Options,
     unreadable: &mut Vec<String>,
 ) -> (u8, Value) {
     let mut faults = Vec::new();
-    let planned = planned(files, with, observed, Options::default(), &mut faults);
+    let planned = planned(files, with, observed, options, &mut faults);
     unreadable.extend(faults.iter().map(ToString::to_string));
     if planned.is_empty() && unreadable.is_empty() {
         unreadable.push(NO_GROUP.to_owned());

@@ -13,7 +13,7 @@ use crate::cli::bytes;
 use crate::cli::connection::ConnectionArgs;
 use crate::cli::duration;
 use crate::cli::numbers::{parse_socket, whole};
-use crate::cli::options::{KaiDialectArg, PodArgs, parse_dns_label, parse_subdomain};
+use crate::cli::options::{KaiDialectArg, PodArgs, RoomArgs, parse_dns_label, parse_subdomain};
 use crate::cli::ready_kinds;
 use crate::cli::serving::{ModeArgs, parse_selector, serving};
 use crate::cluster::registration::SERVICE_PORT;
@@ -107,6 +107,8 @@ pub struct ServeArgs {
     /// Release a batch that must share a domain when a domain has room for all of it, and bind it to that domain.
     #[arg(long, value_enum, default_value = "on")]
     pub(super) placement: Switch,
+    #[command(flatten)]
+    pub(super) room: RoomArgs,
     /// Duration until placed pods without a node lose their room.
     #[arg(long, default_value = "60s", value_parser = duration::parse)]
     pub(super) bind_timeout: Duration,
@@ -159,7 +161,9 @@ impl ServeArgs {
     pub(super) fn serving(&self) -> Serving {
         let others = if self.namespace_selector.is_some() { Others::Unknown } else { Others::NotAsked };
         let ready_kinds = Some(self.watched_kinds());
-        Serving { others, ready_kinds, ..serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref()) }
+        let ignored_resources = self.room.ignored();
+        let serving = serving(Mode::from(self.modes.mode), self.namespace_selector.as_ref());
+        Serving { others, ready_kinds, ignored_resources, ..serving }
     }
 
     /// Returns the kinds whose objects groups may wait for and by which nodes may be requested; they live as long as the process.

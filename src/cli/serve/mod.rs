@@ -157,7 +157,8 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let pods = PodSettings { places: args.placement.is_on(), ..args.pods.settings() };
     lookup.index().write(|index| index.choose_dialect(options.kai_dialect.chosen()));
     let executor = Executor::new(writer, lookup.clone(), events, loop_metrics.clone());
-    let capacity = (args.placement.is_on()).then(SharedCapacity::default);
+    let ignored = serving.ignored_resources;
+    let capacity = (args.placement.is_on()).then(|| SharedCapacity::ignoring(ignored));
     if let Some(capacity) = capacity.clone() {
         parts.add("nodes and pods", capacity::keep(client.clone(), ages, capacity));
     }

@@ -74,8 +74,8 @@ fn pictures(args: &StatusArgs, connection: &Connection, index: &Index) -> Result
 async fn render(args: &StatusArgs, data: Option<Data>, connection: &Connection, seen: Seen) -> String {
     let rooms = Rooms::default();
     let groups = join_all(seen.groups.into_iter().map(async |picture| match &args.group {
-        Some(_) => live::diagnose_alone(picture, connection).await,
-        None => live::diagnose(picture, connection, &rooms).await,
+        Some(_) => Box::pin(live::diagnose_alone(picture, connection)).await,
+        None => Box::pin(live::diagnose(picture, connection, &rooms)).await,
     }))
     .await;
     let trees = join_all(seen.trees.into_iter().map(|tree| live::tree(tree, connection, &rooms))).await;

@@ -58,14 +58,16 @@ impl Files {
 pub(super) fn answer(input: &Input, expected: &Expected) -> Result<Map<String, Value>, Vec<String>> {
     let files = Files::of(input)?;
     let mut unreadable = Vec::new();
+    let ignored = input.options.ignore_resources;
     let answer = match expected.asked {
         Asked::Check => checked(&verdicts(input, &files)?),
         Asked::Mutate => mutated(input, &files, expected.written.as_ref(), &mut unreadable),
         Asked::Plan => {
             let state = input.state.as_ref().map(|counts| ("state".to_owned(), counts));
-            with_exit(plan::data(&files.objects, &files.with, state.as_ref(), &mut unreadable))
+            let options = Options { ignored_resources: ignored, ..Options::default() };
+            with_exit(plan::data(&files.objects, &files.with, state.as_ref(), options, &mut unreadable))
         }
-        Asked::Fit => with_exit(fit::data(&files.objects, &files.with, &mut unreadable)),
+        Asked::Fit => with_exit(fit::data((&files.objects, &files.with), ignored, &mut unreadable)),
     };
     if unreadable.is_empty() { Ok(answer) } else { Err(unreadable) }
 }
@@ -95,6 +97,7 @@ fn verdicts(input: &Input, files: &Files) -> Result<Vec<(String, Judged)>, Vec<S
         mode: input.options.mode.unwrap_or_default(),
         allowed: input.options.allow.unwrap_or_default(),
         ready_kinds: input.options.ready_kinds.unwrap_or_default(),
+        ignored_resources: input.options.ignore_resources,
     };
     let is_judged = |document: &Document| judged_kinds().any(|kind| document.is(kind));
     if !files.objects.iter().any(is_judged) {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::api::ObjectKind;
 use crate::cli::ready_kinds;
-use crate::model::{Allowed, Mode};
+use crate::model::{Allowed, IgnoredResources, Mode, ignored_resources};
 use crate::mutate::PodSettings;
 use crate::plan::ObservedCounts;
 use crate::rules::rule_setting::together;
@@ -128,6 +128,9 @@ pub struct CaseOptions {
     /// `serve --ready-kinds`.
     #[serde(default, deserialize_with = "kinds")]
     pub ready_kinds: Option<&'static [ObjectKind]>,
+    /// `check --ignore-resources`, and that of `fit` and `plan`.
+    #[serde(default, deserialize_with = "resources")]
+    pub ignore_resources: IgnoredResources,
     /// `mutate --cluster-domain`.
     pub cluster_domain: Option<String>,
     /// `mutate --discovery`: false is `off`.
@@ -145,6 +148,13 @@ fn kinds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'static [
     let written = Vec::<String>::deserialize(deserializer)?;
     let kinds: Result<Vec<_>, _> = written.iter().map(|kind| ready_kinds::parse(kind)).collect();
     Ok(Some(kinds.map_err(de::Error::custom)?.leak()))
+}
+
+/// Parses the resources that need not be on a node.
+fn resources<'de, D: Deserializer<'de>>(deserializer: D) -> Result<IgnoredResources, D::Error> {
+    let written = Vec::<String>::deserialize(deserializer)?;
+    let read: Result<Vec<_>, _> = written.iter().map(|one| ignored_resources::parse(one)).collect();
+    read.map(IgnoredResources::of).map_err(de::Error::custom)
 }
 
 /// Parses the settings of rules; unknown rules and settings are errors.
@@ -177,6 +187,11 @@ impl CaseOptions {
         let words = self.kai_dialect.is_some() || self.mode.is_some();
         let rules = self.strict_roles.is_some() || self.rules.is_some();
         words || rules || self.allow.is_some() || self.ready_kinds.is_some()
+    }
+
+    /// Reports whether an option of commands that look at nodes is set.
+    pub(super) fn of_room(&self) -> bool {
+        self.ignore_resources != IgnoredResources::default()
     }
 
     /// Reports whether an option of `mutate` is set.

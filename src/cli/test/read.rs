@@ -161,6 +161,7 @@ impl Reader {
             ("author", written.author.is_some(), "check", asks(Asked::Check)),
             ("options", options.of_check(), "check", asks(Asked::Check)),
             ("options", options.of_mutate(), "mutate", asks(Asked::Mutate)),
+            ("options", options.of_room(), "check, fit and plan", !asks(Asked::Mutate) || expected.len() > 1),
             ("old", !old.is_empty(), "check and mutate", asks(Asked::Check) || asks(Asked::Mutate)),
             ("state", written.state.is_some(), "plan", asks(Asked::Plan)),
         ];

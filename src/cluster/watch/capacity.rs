@@ -33,7 +33,7 @@ pub async fn keep(client: Client, ages: CacheAges, capacity: SharedCapacity) {
             () = no_longer(&mut wishes, &mut asked) => {}
         }
         tracing::info!("nodes and pods are watched no longer: there is nothing to place");
-        capacity.write(|known| *known = Known::default());
+        capacity.write(|known| *known = Known::ignoring(known.capacity.room().ignored));
         let kinds = [NODE, POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS];
         kinds.into_iter().chain(devices::kinds()).for_each(|kind| ages.stopped(kind));
     }

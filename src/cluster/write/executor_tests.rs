@@ -79,6 +79,7 @@ fn all() -> Vec<Action> {
         name: "pd-c0-0".to_owned(),
         policy: PodGroupPolicy::KubeScheduling { schedule_timeout_seconds: None },
         renewed: false,
+        is_sized: true,
         min_member: 4,
     };
     let absent = MissingPods {

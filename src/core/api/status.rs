@@ -349,6 +349,9 @@ pub struct ProvisioningState {
     /// Requested pods, each sort once.
     #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
     pub pod_sets: Vec<RequestedPods>,
+    /// Extended resources and huge pages that count for the batch as long as its request lasts, whether a node has them or not.
+    #[serde(deserialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
     /// Time of the request, or at which it was given up.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub since: Option<String>,

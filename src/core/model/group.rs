@@ -364,6 +364,7 @@ impl Role {
                 hosts: known.and_then(|workload| workload.hosts.clone()),
                 engines: known.map(|workload| workload.engines.clone()).unwrap_or_default(),
                 templates: known.map(|workload| workload.templates.clone()).unwrap_or_default(),
+                foreign_gate: known.and_then(|workload| workload.foreign_gate.clone()),
                 labels: known.and_then(|workload| workload.template_labels.last().cloned()).unwrap_or_default(),
                 standalone: false,
                 key,

@@ -24,6 +24,8 @@ pub const MODE: &str = "rolegate.dev/mode";
 pub const NAMESPACE_SELECTOR: &str = "rolegate.dev/namespace-selector";
 /// Annotation of rolegate's own Lease: the kinds whose objects `readyWhen` may name.
 pub const READY_KINDS: &str = "rolegate.dev/ready-kinds";
+/// Annotation of rolegate's own Lease: the resources that need not be on a node.
+pub const IGNORED_RESOURCES: &str = "rolegate.dev/ignored-resources";
 /// Label of pods in a rollingUpdate coordination: the revision that they were created at, under any controller (KEP-30,
 /// Router).
 pub const REVISION: &str = "rolegate.dev/revision";

@@ -8,7 +8,7 @@ use super::engine::TemplateEngine;
 use super::hosts::rbg_name;
 use super::names;
 use super::workload::Unlabelled;
-use super::{FieldPath, GroupKey, Hosts, WorkloadKey, WorkloadKind};
+use super::{FieldPath, GroupKey, Hosts, WorkloadKey, WorkloadKind, foreign_gate};
 use crate::api;
 use crate::api::role_coordination::WorkloadRef;
 
@@ -39,6 +39,8 @@ pub struct RoleWorkload {
     pub engines: Vec<String>,
     /// What the pod templates of the workload say of the engine in their pods; of two, the first is that of the leader.
     pub templates: Vec<TemplateEngine>,
+    /// The first gate of another controller in its pod templates.
+    pub foreign_gate: Option<String>,
     /// Labels that the role's pods are known to carry.
     pub labels: BTreeMap<String, String>,
     /// True when the role says that each of its instances is one pod.
@@ -79,6 +81,7 @@ impl RoleWorkload {
                 .then(|| at.child("podManagementPolicy")),
             labels: template_labels(role),
             engines: template_engine(role).into_iter().collect(),
+            foreign_gate: template_gate(role),
             standalone: role.standalone_pattern.is_some(),
             ..Self::default()
         }
@@ -121,6 +124,11 @@ fn instances(role: &api::rbg::Role) -> Instances {
 
 fn annotation<'a>(role: &'a api::rbg::Role, key: &str) -> Option<&'a str> {
     role.annotations.as_ref()?.get(key)?.as_str()
+}
+
+fn template_gate(role: &api::rbg::Role) -> Option<String> {
+    let gates = role.template.as_ref()?.pointer("/spec/schedulingGates")?.as_array()?;
+    foreign_gate(gates.iter().filter_map(|gate| gate.get("name")?.as_str())).map(str::to_owned)
 }
 
 fn template_labels(role: &api::rbg::Role) -> BTreeMap<String, String> {

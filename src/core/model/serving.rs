@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::api::ObjectKind;
 use crate::api::selector::LabelSelector;
-use crate::model::{Mode, Others, names};
+use crate::model::{IgnoredResources, Mode, Others, names};
 
 /// Settings of the flags for all namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Serving {
     pub others: Others,
     /// Kinds whose objects groups may wait for; `None` where that is not known, as of an earlier release.
     pub ready_kinds: Option<Vec<ObjectKind>>,
+    /// Resources that need not be on a node.
+    pub ignored_resources: IgnoredResources,
 }
 
 /// Treatment of one namespace.

@@ -86,6 +86,8 @@ pub struct Workload {
     pub engines: Vec<String>,
     /// What its pod templates say of the engine in their pods; of two, the first is that of the leader.
     pub templates: Vec<TemplateEngine>,
+    /// The first gate of another controller in its pod templates.
+    pub foreign_gate: Option<String>,
 }
 
 /// Labels that the pods of a workload lack, and the effect.

@@ -8,7 +8,9 @@ use serde::de::DeserializeOwned;
 use super::engine::TemplateEngine;
 use super::share::Unavailable;
 use super::workload::{OneByOne, desired};
-use super::{Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, names, queued, rolled, rollout_claim};
+use super::{
+    Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, foreign_gate, names, queued, rolled, rollout_claim,
+};
 use crate::api::status::Condition;
 use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
 use crate::api::{Meta, Object};
@@ -296,5 +298,9 @@ fn plain<'a, T: WorkloadObject>(
         hosts: None,
         engines: engines(&templates),
         templates: templates.iter().map(|template| TemplateEngine::of(template)).collect(),
+        foreign_gate: templates.iter().find_map(|template| {
+            let gates = template.spec.scheduling_gates.iter().map(|gate| gate.name.as_str());
+            foreign_gate(gates).map(str::to_owned)
+        }),
     }
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::RuleSettings;
 use crate::api::ObjectKind;
-use crate::model::{Allowed, Mode};
+use crate::model::{Allowed, IgnoredResources, Mode};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -15,6 +15,8 @@ pub struct Options {
     pub allowed: Allowed,
     /// Kinds whose objects `readyWhen` may name.
     pub ready_kinds: &'static [ObjectKind],
+    /// Resources that need not be on a node.
+    pub ignored_resources: IgnoredResources,
     /// Severities set for single rules.
     pub rules: RuleSettings,
     /// The mode for all judged objects. A caller with several modes calls `Judged::in_mode` instead.

@@ -17,6 +17,7 @@ use crate::model::wording::not_labelled;
 use crate::model::workload_object::WithType;
 use crate::model::{
     Group, GroupKey, RolloutClaim, Workload, WorkloadKind, WorkloadObject, former_claim, rollout_claim,
+    template_has_gate,
 };
 use crate::mutate::rollout::{hold_created, hold_rollout, let_go};
 
@@ -42,7 +43,7 @@ impl Admission {
         let namespace = request.namespace.as_deref().unwrap_or_default();
         let claim = rollout_claim(&meta(&new), namespace);
         if let Some((claim, workload)) = claim.zip(kind.with_type(Read(&new))) {
-            verdict.warnings.extend(unlabelled(kind, &workload, &claim));
+            verdict.warnings.extend(of_template(kind, &workload, &claim));
             verdict.warnings.extend(self.half_groups(&workload, &claim));
         }
         Ok(verdict)
@@ -114,11 +115,14 @@ impl Admission {
     }
 }
 
-/// Returns a warning where the pods of a claimed workload lack its labels: they are not held, and no rollout sees them.
-fn unlabelled(kind: WorkloadKind, workload: &Workload, claim: &RolloutClaim) -> Option<String> {
+/// Returns warnings where the pods of a claimed workload lack its labels, so that they are not held and no rollout sees them, and
+/// where other controllers gate them.
+fn of_template(kind: WorkloadKind, workload: &Workload, claim: &RolloutClaim) -> Vec<String> {
     let (group, role) = (&*claim.group.name, claim.role.as_str());
-    let lack = workload.unlabelled(group, role)?;
-    Some(not_labelled(lack, (kind.as_str(), &workload.key.name), group, role))
+    let lack = workload.unlabelled(group, role);
+    let unlabelled = lack.map(|lack| not_labelled(lack, (kind.as_str(), &workload.key.name), group, role));
+    let gated = workload.foreign_gate.as_ref().map(|gate| template_has_gate(gate, role, "batch"));
+    unlabelled.into_iter().chain(gated).collect()
 }
 
 /// Reads the part of a workload that rules read.

@@ -143,6 +143,12 @@ fn of_containers() -> Vec<Effect> {
             "--ready-kinds=Job=jobs.v1.batch",
         ),
         argument(
+            "ignoreResources",
+            json!(["example.com/device", "gpu.io/*"]),
+            "/spec/template/spec/containers/0/args/7",
+            "--ignore-resources=example.com/device,gpu.io/*",
+        ),
+        argument(
             "recreateMisStamped",
             json!(true),
             "/spec/template/spec/containers/0/args/7",

@@ -164,7 +164,15 @@ async fn until_scheduler_refuses(stage: &Stage, node: &str) {
     stage.pods.until("the probe is gone", |now| now.named("probe").is_none()).await;
 }
 
-const OTHER_GATE: &str = "example.com/until-opened";
+/// A gate of Kueue, of which the pods say that it waits for rolegate: they go, and are bound once it is lifted.
+const OTHER_GATE: &str = "kueue.x-k8s.io/admission";
+
+fn gated() -> Value {
+    json!({
+        "metadata": { "annotations": { "kueue.x-k8s.io/admission-gated-by": "rolegate.dev/hold" } },
+        "spec": { "schedulingGates": [{ "name": OTHER_GATE }] },
+    })
+}
 
 /// The same, where rolegate may delete pods: nobody has to do anything.
 #[tokio::test]
@@ -174,7 +182,7 @@ async fn a_batch_whose_rack_takes_it_no_more_is_made_again_and_goes_elsewhere() 
     add_rack(&stage, "r2", &["a"], 6).await;
     // Longer than the scheduler of a busy machine takes for three pods.
     let _rolegate = stage.launch().flag("bind-timeout", "8s").flag("allow", "recovery").start().await;
-    let group = group("llm", 2, 1).template(&json!({ "spec": { "schedulingGates": [{ "name": OTHER_GATE }] } }));
+    let group = group("llm", 2, 1).template(&gated());
     deploy(&stage, &group, &one_step(&group)).await;
     stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
     let first = stored(&stage).await;
@@ -349,7 +357,7 @@ mod tier2 {
         add_rack(&stage, "r1", &["a"], 3).await;
         add_rack(&stage, "r2", &["a"], 6).await;
         let _rolegate = stage.launch().flag("bind-timeout", "2s").start().await;
-        let group = group("llm", 2, 1).template(&json!({ "spec": { "schedulingGates": [{ "name": OTHER_GATE }] } }));
+        let group = group("llm", 2, 1).template(&gated());
         let statuses = stage.statuses(&group);
         deploy(&stage, &group, &one_step(&group)).await;
         stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;

@@ -61,9 +61,12 @@ impl Scene {
         Self::of(Group::new("pd"), stage, segments, cloud, provision).await
     }
 
-    /// One segment whose pods have a gate of somebody else as well: they wait between release and binding.
+    /// One segment whose pods also have a gate of Kueue, which waits for rolegate: they wait between release and binding.
     async fn gated(stage: Stage, cloud: Cloud, provision: &Value) -> Self {
-        let gates = json!({ "spec": { "schedulingGates": [{ "name": "example.com/other" }] } });
+        let gates = json!({
+            "metadata": { "annotations": { "kueue.x-k8s.io/admission-gated-by": "rolegate.dev/hold" } },
+            "spec": { "schedulingGates": [{ "name": "kueue.x-k8s.io/admission" }] },
+        });
         Self::of(Group::new("pd").template(&gates), stage, 1, cloud, provision).await
     }
 

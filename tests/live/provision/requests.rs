@@ -70,6 +70,38 @@ async fn pods_of_a_template_attract_each_other_and_are_not_held_when_an_autoscal
     }
 }
 
+/// A pool of devices at zero beside processors in plenty, and nodes whose device plugin registers after they are ready.
+#[tokio::test]
+async fn devices_that_no_node_has_yet_are_asked_for_and_nodes_without_them_are_no_room() {
+    let stage = stage("provision-devices").await;
+    let _rolegate = launch(&stage).start().await;
+    let device = "provision-devices.example.com/gpu";
+    let main = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": { "limits": { (device): "1" } } });
+    let group = Group::new("pd").template(&json!({ "spec": { "containers": [main] } }));
+    let rack = |name: &str| {
+        let mut node = node(&format!("{}-{name}-a", stage.namespace), 20, &stage.namespace);
+        node["metadata"]["labels"][RACK] = json!(label(&stage.namespace, name));
+        node
+    };
+    let (first, second, third) = (rack("r1"), rack("r2"), rack("r3"));
+    stage.create_node(first).await;
+    stage.create_node(second).await;
+    let scene = Scene::of(group, stage, 1, racks(&[]), &json!({ "class": CHECK })).await;
+    scene.until_requested().await;
+    let said = format!("short of 15 {device}, which no node has in its allocatable");
+    scene.statuses.until("it is said", |status| status.0.to_string().contains(&said)).await;
+    scene.stage.create_node(third).await;
+    let is_held = |now: &View| now.count_all(Pod::is_held) == 15;
+    scene.stage.pods.always(Duration::from_secs(3), "all are held", is_held).await;
+    let room = json!({ (device): "15" });
+    let status = Patch::Merge(json!({ "status": { "allocatable": room, "capacity": room } }));
+    let nodes = Api::<Node>::all(scene.stage.client.clone());
+    nodes.patch_status("provision-devices-r3-a", &PatchParams::default(), &status).await.unwrap();
+    scene.until_ready(1).await;
+    scene.none_went_in_part();
+    scene.until_none_is_left().await;
+}
+
 mod tier2 {
     use super::*;
 

@@ -80,7 +80,16 @@ fn is_installed(facts: &Facts, asked: &AskedRight) -> bool {
 
 /// Tells which device classes placement counts.
 pub fn devices(facts: &Facts, found: &mut Findings) {
-    let Some(classes) = found.known(&facts.device_classes, "DeviceClasses") else { return };
+    let told = facts.served.as_ref().ok().and_then(|served| served.told.as_ref());
+    let ignored = told.map(|told| told.ignored_resources.list()).filter(|list| !list.is_empty());
+    if let Some(ignored) = ignored {
+        found.info(format!("these resources keep no pod back where no node has them (--ignore-resources): {ignored}"));
+    }
+    let Some(classes) = found.known(&facts.device_classes, "DeviceClasses") else {
+        let what =
+            "an extended resource that no node has keeps no pod back: whether a DeviceClass names it is not known";
+        return found.info(what);
+    };
     let Some(classes) = classes else { return found.ok("the API server has no devices of DRA") };
     let counted: Vec<_> = classes.iter().filter(|(_, whys)| whys.is_empty()).map(|(name, _)| name.as_str()).collect();
     found.ok(match counted.as_slice() {

@@ -18,7 +18,7 @@ use crate::cli::doctor::facts::{
     Uncoordinated, Warned,
 };
 use crate::cli::doctor::finding::Level;
-use crate::model::{HoldReason, Mode, Out, Serving, Stance};
+use crate::model::{HoldReason, IgnoredResources, Mode, Out, Serving, Stance};
 use crate::tls::authority::new_ca;
 
 fn mutating(facts: &mut Facts) -> &mut MutatingWebhookConfiguration {
@@ -212,6 +212,16 @@ const CASES: &[Case] = &[
     (
         |facts| facts.device_classes = Ok(Some([("gpu".to_owned(), vec!["partitionable devices".to_owned()])].into())),
         "Info devices: devices of class gpu are not counted: partitionable devices",
+    ),
+    (
+        |facts| {
+            let told = facts.served.as_mut().unwrap().told.as_mut().unwrap();
+            told.ignored_resources = IgnoredResources::parse_list("example.com/device,gpu.io/*");
+            facts.device_classes = Err("forbidden".to_owned());
+        },
+        "Info devices: these resources keep no pod back where no node has them (--ignore-resources): example.com/device,gpu.io/*\n\
+         Info devices: not checked: DeviceClasses cannot be read: forbidden\n\
+         Info devices: an extended resource that no node has keeps no pod back: whether a DeviceClass names it is not known",
     ),
     (
         |facts| facts.not_made = Ok(Some("FailedCreate: pods \"r\" is forbidden: insufficient quota".to_owned())),

@@ -3,7 +3,7 @@
 //!
 //! `progression` how far each role may go, and `acceptance` what it waits for beyond replicas;
 //! `objections` exceptions for single pods: `mis_stamped`, `recovering`,
-//! `all_or_nothing`; `surplus` pods beyond the desired replicas;
+//! `all_or_nothing`, `gated`; `surplus` pods beyond the desired replicas;
 //! `placing` domains of released batches; `unmade` batches that are created only when they have room; `holds`, `missing_pods`,
 //! `lacking` reasons why pods are held or do not appear; `batches`, `waits`, `pod_groups` views of a decision.
 
@@ -11,6 +11,7 @@ pub mod acceptance;
 pub mod all_or_nothing;
 pub mod batches;
 pub mod decision;
+mod gated;
 pub mod held;
 pub mod held_pods;
 mod holds;
@@ -118,13 +119,14 @@ pub(in crate::plan) fn decide(
 
     let place = (context, &objections.recovering.plan);
     let (mut domains, mut without_place) = placing::place(group, view, &mut release, place, placer.as_deref_mut());
+    let Objections { mis_stamped, mut recovering, incomplete, gated } = objections;
+    without_place.extend(gated.explain());
     let mut room_wait = unmade
         .zip(placer)
         .and_then(|(unmade, placer)| unmade.ask(&mut released, (&mut domains, &without_place), placer));
     let provision = provision(group, view, &domains, rollouts, context);
     let grows = group.batched().next().map(|(coordination, _)| coordination.index).zip(room_wait.as_mut());
     tell_of_requests(&provision, &mut without_place, grows);
-    let Objections { mis_stamped, mut recovering, incomplete } = objections;
     recovering.go_together(view, &mut release, &without_place);
     let allowed = released.clone();
     placing::keep_back(group, view, &mut released, (&release, &without_place));

@@ -3,6 +3,7 @@
 use crate::model::Group;
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::all_or_nothing::Incomplete;
+use crate::plan::decide::gated::Gated;
 use crate::plan::decide::mis_stamped::{self, MisStamped};
 use crate::plan::decide::recovering::Recovering;
 use crate::plan::recovery::RecoveryPlan;
@@ -13,6 +14,7 @@ pub(super) struct Objections<'a> {
     pub(super) mis_stamped: MisStamped,
     pub(super) recovering: Recovering<'a>,
     pub(super) incomplete: Incomplete<'a>,
+    pub(super) gated: Gated<'a>,
 }
 
 /// Reports whether the pod stays.
@@ -23,6 +25,7 @@ const OBJECTIONS: &[Objection] = &[
     |objections, pod| objections.mis_stamped.has(pod),
     |objections, pod| objections.recovering.holds(pod),
     |objections, pod| objections.incomplete.holds(pod),
+    |objections, pod| objections.gated.holds(pod),
 ];
 
 impl<'a> Objections<'a> {
@@ -36,6 +39,7 @@ impl<'a> Objections<'a> {
             mis_stamped: mis_stamped::find(group, view, context),
             recovering: Recovering::of(group, recovery),
             incomplete: Incomplete::new(group, view, context.overdue),
+            gated: Gated::of(group, view, context),
         }
     }
 

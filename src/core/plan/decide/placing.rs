@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use crate::api::status::CoordinationState;
+use crate::api::status::{CoordinationState, ProvisioningState};
 use crate::model::batching::{CLUSTER_KEY, PlacedIn};
 use crate::model::{Batching, Coordination, Domain, Group, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
@@ -16,7 +16,7 @@ use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::line::Closed;
 use crate::plan::placement::{Answer, NoFit, Placer, Request};
 use crate::plan::provision::NoRoom;
-use crate::plan::provision::entry::{Sample, Sorts};
+use crate::plan::provision::entry::{Sample, Sorts, awaited_resources};
 use crate::plan::recovery::RecoveryPlan;
 use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, ReplicaIs};
 
@@ -42,6 +42,7 @@ pub(super) fn place(
         let (Some((_, key)), Some(placer)) = (key, placer.as_deref_mut()) else { continue };
         let mut placing = Placing {
             namespace: &group.key.namespace,
+            requests: &group.status.provisioning,
             view,
             coordination,
             batching,
@@ -86,6 +87,8 @@ const GIVEN_UP: u32 = 1 << 16;
 /// One coordination whose batches are placed.
 struct Placing<'a, 'b> {
     namespace: &'a str,
+    /// The committed requests for nodes.
+    requests: &'a [ProvisioningState],
     view: &'a GroupView,
     coordination: &'a Coordination,
     batching: &'a Batching,
@@ -152,6 +155,7 @@ impl<'a> Placing<'a, '_> {
             committed: committed.as_deref().filter(|_| given_up.is_none()),
             used: &used,
             refused_by: &self.refused_by(index),
+            awaits: awaited_resources(self.requests, self.coordination, index),
             when_no_fit: self.coordination.when_no_fit(),
         });
         match answer {

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::tests::{RACK, Scene, domains, going, held};
 use crate::build::{self, typed, with};
-use crate::model::{HoldReason, names};
+use crate::model::{HoldReason, IgnoredResources, names};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::placed::Awaits;
-use crate::plan::placement::VolumeSight;
+use crate::plan::placement::{Capacity, VolumeSight};
 use crate::plan::test_support;
 
 /// A pod without a node that the scheduler has nominated to `node`; with or without a group.
@@ -110,9 +110,11 @@ fn pods_that_never_preempt_are_not_let_go_onto_a_full_rack() {
 }
 
 #[test]
-fn what_asks_for_a_resource_that_no_node_has_goes_by_its_domain() {
+fn what_asks_for_a_resource_of_an_extender_goes_by_its_domain() {
     let asks = json!({ "containers": [{ "resources": { "requests": { "cpu": 1, "example.com/gpu": 1 } } }] });
-    let mut scene = Scene::new(1, "hold").asking(&asks).node("a", "r1", 2, false).node("b", "r2", 3, false).store();
+    let mut scene = Scene::new(1, "hold");
+    scene.capacity = Capacity::ignoring(IgnoredResources::parse_list("example.com/gpu"));
+    let mut scene = scene.asking(&asks).node("a", "r1", 2, false).node("b", "r2", 3, false).store();
     let seen = scene.decide(DecisionContext::default());
     assert!(going(&seen).iter().all(|(_, now, pin)| *now && *pin == ["r2"]), "{:?}", going(&seen));
     assert_eq!(going(&seen).len(), 3);

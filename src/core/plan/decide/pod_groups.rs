@@ -23,9 +23,11 @@ pub struct BatchPodGroup {
     /// The number of pods that start together: all its pods, or those of its smallest replica once they were scheduled. Pods
     /// that were released without it, as before an edit of the policy, do not count.
     pub min_member: u32,
-    /// Whether a lowered `minMember` rises: the batch is being recreated, or the PodGroup is that of one replica, which always
-    /// starts together.
+    /// Whether a lower `minMember` rises: the batch is being recreated, or all its pods exist and none was released, or the
+    /// PodGroup is that of one replica, which always starts together.
     pub renewed: bool,
+    /// Whether each of its roles has a pod, which tells the number of pods in a replica.
+    pub is_sized: bool,
 }
 
 /// The replicas of a batch that share a PodGroup.
@@ -102,8 +104,9 @@ impl Gang<'_> {
         let without = sum(&|view, ordinals| count(view.replicas.let_go(ordinals).filter(names_another).count()));
         let held = sum(&|view, ordinals| view.replicas.pods_in(ordinals).held);
         let own = Some(pods.saturating_sub(without).max(held.min(1))).filter(|own| *own > 0)?;
-        let is_scheduled =
-            self.replicas.iter().all(|(view, ordinals)| view.all_in(ordinals.clone(), ReplicaIs::Scheduled));
+        let all_are = |what| self.replicas.iter().all(|(view, ordinals)| view.all_in(ordinals.clone(), what));
+        let is_scheduled = all_are(ReplicaIs::Scheduled);
+        let starts = all_are(ReplicaIs::Complete) && all_are(ReplicaIs::Untouched);
         let smallest = self.replicas.iter().map(|(view, _)| view.replica_size()).min().unwrap_or(1);
         let Batch { group, coordination, index, .. } = self.batch;
         let recovery = of_batch(&group.status.recoveries, coordination, index);
@@ -112,7 +115,8 @@ impl Gang<'_> {
             name,
             policy: self.gangs.policy.clone(),
             min_member: if is_scheduled && !is_replica { smallest.min(own) } else { own },
-            renewed: is_replica || is_made_anew && !is_scheduled,
+            renewed: is_replica || starts || is_made_anew && !is_scheduled,
+            is_sized: self.replicas.iter().all(|(view, _)| view.replicas.largest().is_some()),
         })
     }
 }

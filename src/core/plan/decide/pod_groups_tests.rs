@@ -209,6 +209,29 @@ fn a_batch_that_is_made_anew_starts_together_again() {
 }
 
 #[test]
+fn the_size_of_a_gang_is_known_by_the_first_pod_of_each_role_and_grows_until_it_starts() {
+    let (group, mut view) = (group(), view(0, false));
+    let released = [("prefill".to_owned(), 4), ("decode".to_owned(), 2)].into();
+    let first = |view: &GroupView| {
+        let gang = batch_pod_groups(&group, view, &released).remove(0);
+        (gang.min_member, gang.is_sized, gang.renewed)
+    };
+    assert_eq!(first(&view), (6, true, true), "all are there, and none went");
+    let decode = view.roles.get_mut("decode").unwrap();
+    *decode = RoleView { desired: 4, committed: Some(2), ..RoleView::default() };
+    assert_eq!(first(&view), (6, false, false), "a decode may have one pod or more");
+    in_twos(&mut view, "decode", 4, 0, &|_| None);
+    assert_eq!(first(&view), (8, true, true));
+    let decode = view.roles.get_mut("decode").unwrap();
+    let workers: Vec<_> = decode.replicas.pods().filter(|(_, pod)| pod.identity.member == Some(1)).collect();
+    let workers: Vec<_> = workers.into_iter().map(|(ordinal, pod)| (ordinal, pod.pod.clone())).collect();
+    workers.iter().for_each(|(ordinal, pod)| _ = decode.replicas.remove(pod, *ordinal));
+    assert_eq!(first(&view), (8, true, false), "leaders come before workers");
+    in_twos(&mut view, "decode", 4, 1, &|ordinal| Some(format!("pd-pd-{ordinal}")));
+    assert!(!first(&view).2, "a pod went: what is lost comes back one by one");
+}
+
+#[test]
 fn those_of_desired_replicas_last_whether_they_were_made_or_not() {
     let mut view = view(4, false);
     let last = |level: &str, view: &GroupView| -> Vec<_> {

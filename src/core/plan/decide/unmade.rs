@@ -15,7 +15,7 @@ use crate::plan::decide::placing::{no_room, used};
 use crate::plan::elastic::RoomWait;
 use crate::plan::placement::{Answer, Needs, Placer, Request, unmade};
 use crate::plan::provision::NoRoom;
-use crate::plan::provision::entry::{Sample, Sorts};
+use crate::plan::provision::entry::{Sample, Sorts, awaited_resources};
 use crate::plan::recovery::BatchId;
 use crate::plan::view::GroupView;
 
@@ -142,6 +142,7 @@ impl<'a> Unmade<'a> {
             committed: None,
             used: &used(self.batching, domains, batch),
             refused_by: &[],
+            awaits: awaited_resources(&self.group.status.provisioning, self.coordination, batch),
             when_no_fit: self.coordination.when_no_fit(),
         }))
     }

@@ -36,12 +36,11 @@ impl Asked<'_> {
     }
 }
 
-/// Returns the resources that any pod asks for and some node has. Where other resources are is not known.
+/// Returns the resources by which the pods are placed. Where other resources are is not known.
 pub(super) fn resources(asked: &[Asked<'_>], room: &Room) -> Vec<Arc<str>> {
-    let mut all: Vec<_> = asked.iter().flat_map(|asked| asked.needs.load.amounts.keys().cloned()).collect();
+    let mut all: Vec<_> = asked.iter().flat_map(|asked| room.counted(asked.needs)).cloned().collect();
     all.sort();
     all.dedup();
-    all.retain(|resource| room.has(resource));
     all
 }
 

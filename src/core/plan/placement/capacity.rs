@@ -12,7 +12,7 @@ use super::volumes::{VolumeSight, Volumes, claims_of};
 use crate::api::Node;
 use crate::api::scheduling::SchedulingPod;
 use crate::model::quantity::NoQuantity;
-use crate::model::{GroupKey, names, placed_by};
+use crate::model::{GroupKey, IgnoredResources, names, placed_by};
 use crate::plan::devices::Devices;
 use crate::plan::once::Once;
 
@@ -53,6 +53,11 @@ impl Capacity {
     /// Returns the free room of the nodes beside bound and assumed pods.
     pub fn room(&self) -> &Room {
         &self.room
+    }
+
+    /// Returns a capacity of which nothing is known, where these resources need not be on a node.
+    pub fn ignoring(ignored: IgnoredResources) -> Self {
+        Self::of(Room::ignoring(ignored))
     }
 
     /// Returns the capacity of a room, without pods that ask for some of it.

@@ -247,6 +247,19 @@ fn what_is_not_modelled_is_said_and_its_pods_are_bound_to_no_node() {
     assert_eq!(said, [NotModelled::Devices("resource claims".into())]);
 }
 
+/// What cannot be judged keeps no pod back.
+#[test]
+fn an_extended_resource_of_a_class_that_is_not_modelled_is_left_out() {
+    let odd =
+        json!([{ "name": "gpu-0", "attributes": { "type": { "string": "gpu" } }, "allowMultipleAllocations": true }]);
+    let room = room(&[class("gpu", "nvidia.com/gpu"), on("a1", &odd)]);
+    let pod = asks("nvidia.com/gpu", 4);
+    let said = not_modelled(std::slice::from_ref(&pod), &room);
+    assert_eq!(said.iter().map(NotModelled::describe).collect::<Vec<_>>(), ["devices with consumable capacity"]);
+    assert!(!is_held(&goes(&room, &[pod.clone()])));
+    assert!(!room.may_name_node_of(&pod));
+}
+
 /// A pool of channels that the nodes of a rack reach.
 fn channels(rack: &str, count: u32) -> DeviceObject {
     let devices = (0..count)

@@ -72,6 +72,8 @@ pub struct Needs {
     pub reach: Vec<Reach>,
     /// Nodes whose kubelets have refused pods of its batch.
     pub refused_by: Vec<Arc<str>>,
+    /// Resources with which nodes are requested for its batch: they count although no node has them.
+    pub awaits: Vec<Arc<str>>,
     /// Whether the pod has an affinity to its own batch, which keeps the batch together without a domain.
     pub keeps_together: bool,
     /// Constraints that only the scheduler checks.
@@ -95,7 +97,7 @@ pub enum NotModelled {
     TopologySpread,
     /// Another scheduler, with rules of its own.
     Scheduler(String),
-    /// A resource that no node has: it comes from a device class, or from an extender of the scheduler.
+    /// A resource that no node has, and that another scheduler, an extender, or a device class that may not be read gives.
     Resource(Arc<str>),
 }
 
@@ -154,6 +156,7 @@ impl Needs {
             spread,
             reach: Vec::new(),
             refused_by: Vec::new(),
+            awaits: Vec::new(),
             keeps_together: spec.affinity.pod_affinity.terms.iter().any(is_own_batch),
             not_modelled: not_modelled(spec, also),
         })
@@ -194,6 +197,11 @@ impl Needs {
     pub(super) fn may_name_its_node(&self) -> bool {
         let needs_several = |spread: &Spread| spread.min_domains > 1 && !spread.any_node;
         self.not_modelled.is_empty() && !self.spread.iter().any(needs_several)
+    }
+
+    /// Reports whether another scheduler than the default one binds the pod.
+    pub(super) fn has_other_scheduler(&self) -> bool {
+        self.not_modelled.iter().any(|what| matches!(what, NotModelled::Scheduler(_)))
     }
 
     /// Returns the key of interchangeable pods.

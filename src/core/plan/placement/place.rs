@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::apart::Constraints;
 use super::asked::{Asked, total as total_of};
 use super::filter::{NodeFacts, Refusal};
-use super::needs::{Needs, NotModelled, kinds, total, written};
+use super::needs::{Needs, NotModelled, kinds, written};
 use super::pack::{Bin, Packing, STEPS, may_fit, pack};
 use super::room::{NodeRoom, Room};
 use super::sharing::{FirstPod, open_claims};
@@ -77,6 +77,8 @@ pub struct Miss {
     pub of: u32,
     /// The total shortage by resource: thousandths of processors, bytes, or pieces.
     pub short: BTreeMap<Arc<str>, i64>,
+    /// The resources of these that no node has.
+    pub nowhere: Vec<Arc<str>>,
     /// A resource that is sufficient in total, but on no single node for one more pod: the amount the pod asks for, and the
     /// largest free amount of a node.
     pub split: Option<(Arc<str>, i64, i64)>,
@@ -149,8 +151,9 @@ fn place_as_is(room: &Room, question: &Question<'_>) -> Fit {
         bounded |= packing.bounded;
         let fits = count(question.pods.len()).saturating_sub(packing.left_out());
         if best.as_ref().is_none_or(|best| fits > best.fits) {
-            best =
-                Some(Miss { apart: !constraints.is_empty(), ..miss(&candidate, &asked, resources, &packing, &bins) });
+            let miss = miss(&candidate, &asked, resources, &packing, &bins);
+            let nowhere = miss.short.keys().filter(|resource| !supply.is_anywhere(resource, room)).cloned().collect();
+            best = Some(Miss { apart: !constraints.is_empty(), nowhere, ..miss });
         }
     }
     Fit::Not(NoFit { best, bounded, ..NoFit::default() })
@@ -303,7 +306,7 @@ fn miss(
     let split = split.into_iter().find(|_| short.is_empty());
     let (domain, fits) = (candidate.domain.map(str::to_owned), of - packing.left_out());
     let placed = places_of(asked, packing, |bin| Some(candidate.nodes.get(bin)?.0));
-    Miss { domain, fits, of, short, split, refused, claim, apart: false, placed }
+    Miss { domain, fits, of, short, nowhere: Vec::new(), split, refused, claim, apart: false, placed }
 }
 
 impl Fit {
@@ -345,8 +348,11 @@ impl Miss {
 
     /// Returns what the domain lacks, as text.
     fn why(&self) -> String {
-        let mut why: Vec<_> =
-            self.short.iter().map(|(name, amount)| format!("short of {} {name}", written(name, *amount))).collect();
+        let short = |(name, amount): (&Arc<str>, &i64)| {
+            let short = format!("short of {} {name}", written(name, *amount));
+            if self.nowhere.contains(name) { format!("{short}, which {}", nowhere(name)) } else { short }
+        };
+        let mut why: Vec<_> = self.short.iter().map(short).collect();
         why.extend(self.split.iter().map(|(name, asked, largest)| {
             format!(
                 "a pod asks for {} {name} and no node has more than {}",
@@ -377,11 +383,19 @@ impl Miss {
     }
 }
 
+/// Returns what is said of a resource that no node has.
+pub fn nowhere(resource: &str) -> String {
+    format!(
+        "no node has in its allocatable and no DeviceClass names (if an extender of the scheduler gives it: `serve \
+         --ignore-resources={resource}`)"
+    )
+}
+
 /// Returns the constraints on these pods that only the scheduler checks.
 pub fn not_modelled(pods: &[Arc<Needs>], room: &Room) -> Vec<NotModelled> {
     let mut all: Vec<_> = pods.iter().flat_map(|needs| needs.not_modelled.iter().cloned()).collect();
-    let unknown = total(pods).into_keys().filter(|resource| !room.has(resource));
-    all.extend(unknown.map(NotModelled::Resource));
+    let left_out = |needs: &'_ Arc<Needs>| room.left_out(needs).cloned().collect::<Vec<_>>();
+    all.extend(kinds(pods).flat_map(left_out).map(NotModelled::Resource));
     all.extend(kinds(pods).flat_map(|needs| room.devices().not_modelled(needs.load.ask())).map(NotModelled::Devices));
     all.sort();
     all.dedup();

@@ -9,7 +9,8 @@ use super::*;
 use crate::api::Node;
 use crate::api::scheduling::SchedulingPod;
 use crate::build::{self, typed};
-use crate::model::names;
+use crate::model::{IgnoredResources, names};
+use crate::plan::devices::DeviceSight;
 
 const RACK: &str = "example.com/rack";
 const GPU: &str = "nvidia.com/gpu";
@@ -218,9 +219,64 @@ fn what_the_scheduler_looks_at_beside_is_said() {
     let device =
         pod(&json!({ "containers": [{ "resources": { "requests": { "cpu": 1, "example.com/device": 1 } } }] }));
     let said = |room: &Room| not_modelled(std::slice::from_ref(&device), room);
-    let nodes = room(&[("a", "r", 8)]);
+    let mut nodes = room(&[("a", "r", 8)]);
+    nodes.ignored = IgnoredResources::parse_list("example.com/*");
     assert_eq!(said(&nodes), [NotModelled::Resource("example.com/device".into())]);
     assert!(asked(&nodes, std::slice::from_ref(&device)).placement().is_some());
+}
+
+/// Processors in r1, and a pool of devices that is at zero.
+#[test]
+fn a_resource_that_no_node_has_is_lacking_unless_someone_else_may_give_it() {
+    let asks = |resource: &str, more: Value| {
+        let mut spec = json!({ "containers": [{ "resources": { "limits": { "cpu": 1, resource: 1 } } }] });
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        pod(&spec)
+    };
+    let (device, page, cpu) = ("example.com/device", "hugepages-2Mi", "ephemeral-storage");
+    let fits = |room: &Room, pod: &Arc<Needs>| asked(room, std::slice::from_ref(pod)).placement().is_some();
+    let said = |room: &Room, pod: &Arc<Needs>| not_modelled(std::slice::from_ref(pod), room).len();
+    let mut nodes = room(&[("a", "r1", 8)]);
+    for (resource, is_lacking) in [(device, true), (page, true), (cpu, false), ("kubernetes.io/odd", false)] {
+        let pod = asks(resource, json!({}));
+        assert_eq!((fits(&nodes, &pod), said(&nodes, &pod)), (!is_lacking, usize::from(!is_lacking)), "{resource}");
+        assert!(!nodes.may_name_node_of(&pod));
+    }
+    let of_default = asks(device, json!({ "schedulerName": "default-scheduler" }));
+    assert_eq!(
+        says(&asked(&nodes, &[of_default.clone(), of_default.clone()])),
+        "no rack fits step 3: best r1 fits 0 of 2 pods, short of 2 example.com/device, which no node has in its allocatable and \
+         no DeviceClass names (if an extender of the scheduler gives it: `serve --ignore-resources=example.com/device`)"
+    );
+    // Another scheduler has rules of its own, unless nodes are requested with the resource.
+    let of_another = asks(device, json!({ "schedulerName": "volcano" }));
+    assert_eq!((fits(&nodes, &of_another), said(&nodes, &of_another)), (true, 2));
+    let requested = Arc::new(Needs { awaits: vec![device.into()], ..(*of_another).clone() });
+    assert_eq!((fits(&nodes, &requested), said(&nodes, &requested)), (false, 1));
+    // Whether a class gives it is not known.
+    for sight in [DeviceSight::Awaited, DeviceSight::Refused("forbidden".into())] {
+        nodes.devices_mut().sight = sight;
+        assert_eq!((fits(&nodes, &of_default), said(&nodes, &of_default)), (true, 1));
+        assert!(!fits(&nodes, &requested) && !fits(&nodes, &asks(page, json!({}))));
+    }
+    assert_eq!(
+        nodes.blind_to(&of_default).unwrap(),
+        "resource example.com/device, which no node has: whether a DeviceClass names it is not known (forbidden)"
+    );
+    assert_eq!(nodes.blind_to(&of_another), None);
+    nodes.devices_mut().sight = DeviceSight::Known;
+    assert!(!fits(&nodes, &of_default) && nodes.blind_to(&of_default).is_none());
+    nodes.ignored = IgnoredResources::parse_list(device);
+    assert!(fits(&nodes, &of_default) && fits(&nodes, &requested), "an extender of the scheduler gives it");
+    // A node that has it counts, ignored or not, and in a part of the nodes as in all.
+    let mut with = serde_json::to_value(node("b", "r2", 8)).unwrap();
+    with["status"]["allocatable"][device] = json!("1");
+    nodes.apply_node(&serde_json::from_value(with).unwrap()).unwrap();
+    assert_eq!(domain(&asked(&nodes, std::slice::from_ref(&of_default))), Some("r2"));
+    assert!(asked(&nodes, &[of_default.clone(), of_default]).placement().is_none());
+    nodes.ignored = IgnoredResources::default();
+    let of_default = asks(device, json!({}));
+    assert!(!fits(&nodes.of_nodes([&Arc::from("a")]), &of_default));
 }
 
 /// Returns a pod of an app that must not share a node, or a rack, with pods of another app.

@@ -9,6 +9,7 @@ use super::filter::Refusal;
 use super::line::{Closed, Line, Turn};
 use super::needs::{Load, Needs, kinds};
 use super::place::{Fit, NoFit, Placement, Question, place, preempted};
+use super::room::may_lack;
 use super::supply::Counted;
 use crate::model::batching::{CLUSTER, CLUSTER_KEY};
 use crate::model::{GroupKey, WhenNoFit};
@@ -57,6 +58,8 @@ pub struct Request<'a> {
     pub used: &'a BTreeMap<String, u32>,
     /// Nodes whose kubelets have refused pods of the batch: it does not go there.
     pub refused_by: &'a [Arc<str>],
+    /// Resources with which nodes are requested for the batch.
+    pub awaits: &'a [String],
     /// The action if the batch fits nowhere.
     pub when_no_fit: WhenNoFit,
 }
@@ -189,6 +192,7 @@ impl<'a> Placer<'a> {
             committed: Some(domain),
             used: &used,
             refused_by: &[],
+            awaits: &[],
             when_no_fit: WhenNoFit::Hold,
         };
         let mut batch = Batch { group: &self.group, capacity, request: &request };
@@ -226,6 +230,13 @@ impl<'a> Placer<'a> {
         found
     }
 
+    /// Returns the extended resources and huge pages by which pods with these needs are placed.
+    pub fn counted(&self, pods: &[Arc<Needs>]) -> BTreeSet<String> {
+        let Sight::Known(capacity) = &self.sight else { return BTreeSet::new() };
+        let counted = pods.iter().flat_map(|needs| capacity.room().counted(needs));
+        counted.filter(|resource| may_lack(resource)).map(ToString::to_string).collect()
+    }
+
     /// Returns the load of an existing pod, as far as observed.
     pub fn load_of(&self, uid: &str) -> Option<&Load> {
         let Sight::Known(capacity) = &self.sight else { return None };
@@ -241,7 +252,8 @@ impl<'a> Placer<'a> {
         let needs: Vec<_> = pods.iter().filter_map(|uid| capacity.needs(uid).cloned()).collect();
         let devices = capacity.room().devices();
         let why = kinds(&needs).find_map(|needs| devices.not_modelled(needs.load.ask()).into_iter().next());
-        why.map(|why| format!("the devices of its pods: {why}"))
+        let why = why.map(|why| format!("the devices of its pods: {why}"));
+        why.or_else(|| kinds(&needs).find_map(|needs| capacity.room().blind_to(needs)))
     }
 
     /// Frees the places of pods that were not bound in time.
@@ -288,17 +300,22 @@ struct Batch<'a, 'b> {
 
 impl Batch<'_, '_> {
     fn needs(&mut self) -> Option<Vec<Arc<Needs>>> {
-        if let Some(needs) = self.request.needs {
-            self.capacity.asks_for_devices_of(needs);
-            return needs.iter().map(|needs| self.capacity.room().reached(needs.clone())).collect();
-        }
-        let needs: Option<Vec<_>> = self.request.pods.iter().map(|uid| self.capacity.asked(uid)).collect();
-        if self.request.refused_by.is_empty() {
+        let needs: Option<Vec<_>> = match self.request.needs {
+            Some(needs) => {
+                self.capacity.asks_for_devices_of(needs);
+                needs.iter().map(|needs| self.capacity.room().reached(needs.clone())).collect()
+            }
+            None => self.request.pods.iter().map(|uid| self.capacity.asked(uid)).collect(),
+        };
+        if self.request.refused_by.is_empty() && self.request.awaits.is_empty() {
             return needs;
         }
         let refused_by = self.request.refused_by.to_vec();
-        let without = |needs: Arc<Needs>| Arc::new(Needs { refused_by: refused_by.clone(), ..(*needs).clone() });
-        needs.map(|needs| needs.into_iter().map(without).collect())
+        let awaits: Vec<Arc<str>> = self.request.awaits.iter().map(|resource| resource.as_str().into()).collect();
+        let of_batch = |needs: Arc<Needs>| {
+            Arc::new(Needs { refused_by: refused_by.clone(), awaits: awaits.clone(), ..(*needs).clone() })
+        };
+        needs.map(|needs| needs.into_iter().map(of_batch).collect())
     }
 
     /// Returns the domain in which other pods of the batch run, for a batch without a committed domain.

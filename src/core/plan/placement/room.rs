@@ -9,8 +9,10 @@ use super::needs::{Amounts, HostPort, Load, Needs, amounts};
 use super::peers::Peer;
 use super::reach::Reach;
 use crate::api::node::Node;
+use crate::model::IgnoredResources;
+use crate::model::ignored_resources::HUGE_PAGES;
 use crate::model::quantity::NoQuantity;
-use crate::plan::devices::{Ask, ClaimRef, Demand, DeviceSight, Devices};
+use crate::plan::devices::{Ask, ClaimRef, Demand, DeviceSight, Devices, is_extended};
 use crate::plan::once::Once;
 
 /// The resource of which each pod takes one.
@@ -31,6 +33,8 @@ pub struct Room {
     devices: Arc<Devices>,
     /// The uids of pods that may take devices.
     users: HashSet<Arc<str>>,
+    /// Resources that need not be on a node.
+    pub ignored: IgnoredResources,
 }
 
 /// One node: its properties, its resources, and what its pods take.
@@ -57,6 +61,11 @@ struct Taken {
 }
 
 impl Room {
+    /// Returns an empty room; some resources need not be on a node.
+    pub fn ignoring(ignored: IgnoredResources) -> Self {
+        Self { ignored, ..Self::default() }
+    }
+
     /// Adds or updates a node; returns whether anything changed that matters for placement.
     ///
     /// # Errors
@@ -265,13 +274,50 @@ impl Room {
     pub fn of_nodes<'a>(&self, names: impl IntoIterator<Item = &'a Arc<str>>) -> Self {
         let node = |name: &Arc<str>| Some((name.clone(), self.nodes.get(name)?.clone()));
         let nodes = names.into_iter().filter_map(node).collect();
-        Self { nodes, devices: self.devices.clone(), ..Self::default() }
+        Self { nodes, devices: self.devices.clone(), ignored: self.ignored, ..Self::default() }
     }
 
     /// Reports whether any node has the resource, even if its amount is 0, or a class gives devices for it.
     pub fn has(&self, resource: &str) -> bool {
-        self.devices.class_of(resource).is_some()
-            || self.nodes.values().any(|node| node.facts.is_some() && node.allocatable.contains_key(resource))
+        self.devices.class_of(resource).is_some() || self.is_on_a_node(resource)
+    }
+
+    fn is_on_a_node(&self, resource: &str) -> bool {
+        self.nodes.values().any(|node| node.facts.is_some() && node.allocatable.contains_key(resource))
+    }
+
+    /// Iterates over the resources that decide where a pod goes: some node has them, or they are lacking.
+    pub(super) fn counted<'a>(&'a self, needs: &'a Needs) -> impl Iterator<Item = &'a Arc<str>> {
+        needs.load.amounts.keys().filter(move |resource| self.counts(needs, resource))
+    }
+
+    /// Iterates over the resources that do not decide where a pod goes, since it is not known who has them.
+    pub fn left_out<'a>(&'a self, needs: &'a Needs) -> impl Iterator<Item = &'a Arc<str>> {
+        let is_of_none = |resource: &&Arc<str>| self.devices.class_of(resource).is_none();
+        needs.load.amounts.keys().filter(move |resource| !self.counts(needs, resource)).filter(is_of_none)
+    }
+
+    /// Reports whether a resource decides where a pod goes. One that no node has is lacking, unless classes, which may give devices
+    /// for it, are not known, or another scheduler than the default one has rules of its own for it.
+    fn counts(&self, needs: &Needs, resource: &Arc<str>) -> bool {
+        if self.is_on_a_node(resource) {
+            return true;
+        }
+        if self.devices.class_of(resource).is_some() {
+            let amounts = Amounts::from([(resource.clone(), 1)]);
+            return self.devices.not_modelled(Ask { claims: &[], amounts: &amounts }).is_empty();
+        }
+        let is_known = matches!(self.devices.sight, DeviceSight::Known | DeviceSight::Unseen) || !is_extended(resource);
+        let is_lacking = is_known && may_lack(resource) && !needs.has_other_scheduler();
+        (is_lacking || needs.awaits.contains(resource)) && !self.ignored.covers(resource)
+    }
+
+    /// Returns what pods are placed without a look at, since classes may not be read.
+    pub(super) fn blind_to(&self, needs: &Needs) -> Option<String> {
+        let DeviceSight::Refused(why) = &self.devices.sight else { return None };
+        let is_of_class = |resource: &&Arc<str>| is_extended(resource) && !self.ignored.covers(resource);
+        let resource = self.left_out(needs).find(is_of_class).filter(|_| !needs.has_other_scheduler())?;
+        Some(format!("resource {resource}, which no node has: whether a DeviceClass names it is not known ({why})"))
     }
 
     /// Reports whether a pod can be bound to its chosen node: all its constraints are modelled, and some node has each of its
@@ -302,6 +348,11 @@ impl Room {
             self.nodes.remove(name);
         }
     }
+}
+
+/// Reports whether pods wait for a resource that no node has: an extended one, or huge pages.
+pub(super) fn may_lack(resource: &str) -> bool {
+    is_extended(resource) || resource.starts_with(HUGE_PAGES)
 }
 
 impl PartialEq for Room {

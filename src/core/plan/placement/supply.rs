@@ -73,7 +73,7 @@ impl<'a> Counted<'a> {
 
     /// Reports whether nodes have the resource, or devices for it.
     pub fn is_known(&self, name: &str, room: &Room) -> bool {
-        room.has(name) || self.supply.demand.dimensions().any(|known| **known == *name)
+        self.supply.is_anywhere(name, room)
     }
 
     /// Reports whether any pod asks for devices.
@@ -92,6 +92,11 @@ impl<'a> Supply<'a> {
         let supply = Self { dimensions, demand, reserved };
         supply.complete(asked);
         supply
+    }
+
+    /// Reports whether nodes have the resource, or devices for it.
+    pub(super) fn is_anywhere(&self, name: &str, room: &Room) -> bool {
+        room.has(name) || self.demand.dimensions().any(|known| **known == *name)
     }
 
     /// Completes sorts of the same pods with the devices that they ask for.

@@ -44,6 +44,16 @@ pub(in crate::plan) fn of_batch<'a>(
     Some((Phase::of(entry)?, entry))
 }
 
+/// Returns the resources with which nodes are requested for a batch.
+pub(in crate::plan) fn awaited_resources<'a>(
+    entries: &'a [ProvisioningState],
+    coordination: &Coordination,
+    batch: u32,
+) -> &'a [String] {
+    let entry = of_batch(entries, coordination, batch).filter(|(phase, _)| *phase != Phase::Withdrawn);
+    entry.map_or(&[], |(_, entry)| &entry.resources)
+}
+
 /// Interchangeable pods of a batch without room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodSet {

@@ -69,6 +69,8 @@ pub struct NoRoom {
     /// Domains with room for some of its pods. An autoscaler fills them first, and then keeps to them, whether they can grow or
     /// not.
     pub partial: BTreeSet<String>,
+    /// Resources that its pods lack, or may lack while the request lasts.
+    pub counted: BTreeSet<String>,
     /// Whether an admission check of Kueue has requested nodes for some of its pods.
     pub by_kueue: bool,
     pub why: String,
@@ -79,7 +81,8 @@ impl NoRoom {
     pub(in crate::plan) fn of(sorts: Option<Sorts>, key: &str, placer: &Placer<'_>, why: &str) -> Self {
         let shared = sorts.as_ref().filter(|_| key != CLUSTER_KEY);
         let partial = shared.map(|sorts| placer.some_room(key, sorts.needs())).unwrap_or_default();
-        Self { sets: sorts.map(Sorts::end), partial, by_kueue: false, why: why.to_owned() }
+        let counted = sorts.as_ref().map(|sorts| placer.counted(sorts.needs())).unwrap_or_default();
+        Self { sets: sorts.map(Sorts::end), partial, counted, by_kueue: false, why: why.to_owned() }
     }
 }
 
@@ -328,6 +331,8 @@ impl One<'_> {
         now: Moment,
     ) -> Option<ProvisioningState> {
         let sets = lacks.sets.as_ref().filter(|sets| !sets.is_empty())?;
+        let before = self.known.map_or(&[][..], |(_, known)| &known.resources);
+        let resources: BTreeSet<_> = lacks.counted.iter().chain(before).cloned().collect();
         Some(ProvisioningState {
             coordination: self.coordination.display_name(),
             batch: self.batch,
@@ -336,6 +341,7 @@ impl One<'_> {
             by: self.provision.by.kind().kind.to_owned(),
             class: self.class().to_owned(),
             pod_sets: sets.iter().map(|set| set.requested.clone()).collect(),
+            resources: resources.into_iter().collect(),
             since: Some(now.text()),
             avoided: avoided.map_or_else(|| lacks.partial.iter().cloned().collect(), <[String]>::to_vec),
             ..ProvisioningState::default()

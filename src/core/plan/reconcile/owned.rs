@@ -8,8 +8,8 @@ use crate::api::ObjectKind;
 use crate::api::provisioning::{POD_TEMPLATE, REQUESTS};
 use crate::model::Group;
 use crate::model::batch::PodGroupOf;
-use crate::plan::decide::pod_groups::{batch_pod_groups, lasting_pod_groups};
-use crate::plan::provision::ProvisionPlan;
+use crate::plan::decide::decision::Decision;
+use crate::plan::decide::pod_groups::{awaited, batch_pod_groups, lasting_pod_groups};
 use crate::plan::reconcile::action::{Action, OwnedWrite, Question};
 use crate::plan::reconcile::owned_memory::OwnedId;
 use crate::plan::reconcile::pass::Pass;
@@ -24,12 +24,15 @@ impl Pass<'_> {
         group: &Arc<Group>,
         view: &GroupView,
         snapshot: &Snapshot,
-        provision: &ProvisionPlan,
+        Decision { provision, release, .. }: &Decision,
     ) {
         self.look_at_owned(group, snapshot);
         let committed =
             view.roles.iter().map(|(role, view)| (role.clone(), view.committed.unwrap_or(0).min(view.desired)));
-        let gangs = batch_pod_groups(group, view, &committed.collect());
+        let mut gangs = batch_pod_groups(group, view, &committed.collect());
+        // The first pod of a role tells its size, unless pods go without those that are missing.
+        let awaited = awaited(group, view, release);
+        gangs.retain(|gang| gang.is_sized || awaited.contains_key(&gang.name));
         let wanted = gangs.len() + provision.keeps.len();
         let may_be_left = self.memory.owned.made.len() > wanted || !self.memory.owned.going.is_empty();
         for mut gang in gangs {

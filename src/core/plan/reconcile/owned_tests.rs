@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::api::pod_group::KUBE_POD_GROUP;
-use crate::model::{Claims, GroupKey, MemberKey, names};
+use crate::model::{Claims, GroupKey, MemberKey, PodIdentity, names};
 use crate::plan::Reconciler;
 use crate::plan::reconcile::action::{Answer, Ended};
 use crate::plan::reconcile::options::LoopOptions;
@@ -34,6 +34,8 @@ struct Scene {
     group: Arc<Group>,
     reconciler: Reconciler,
     now: Duration,
+    /// Whether the carrier owns nothing yet.
+    is_new: bool,
 }
 
 impl Scene {
@@ -42,7 +44,7 @@ impl Scene {
         let mut reconciler = Reconciler::new(LoopOptions::default());
         reconciler.lead(true, [], Duration::ZERO);
         reconciler.sync([GroupKey::new("ns", "pd")], Duration::ZERO);
-        Self { group: group(policy), reconciler, now: Duration::ZERO }
+        Self { group: group(policy), reconciler, now: Duration::ZERO, is_new: false }
     }
 
     /// Runs passes until nothing more is done, with all that is done successful; returns releases and writes of PodGroups.
@@ -59,7 +61,8 @@ impl Scene {
                     Action::Read(Question::Owned { kinds, .. }) => {
                         assert_eq!(*kinds, BTreeSet::from([KUBE_POD_GROUP]));
                         let old = FoundOwned { kind: KUBE_POD_GROUP, name: "pd-pd-0".to_owned(), min_member: 2 };
-                        Some(Ended::Read(Answer::Owned { owner: "uid".to_owned(), found: Some(vec![old]) }))
+                        let found = if self.is_new { Vec::new() } else { vec![old] };
+                        Some(Ended::Read(Answer::Owned { owner: "uid".to_owned(), found: Some(found) }))
                     }
                     action => action.ended(None),
                 };
@@ -94,6 +97,26 @@ fn an_edit_of_the_level_in_the_middle_leaves_no_pod_waiting() {
     assert_eq!(acts, ["relax pd-pd-0 to 1"]);
     let acts = scene.acts(&[pod(0, true, "pd-pd-0.prefill"), pod(1, false, "pd-pd-0.prefill")]);
     assert_eq!(acts, ["remove pd-pd-0", "release prefill-0: []"]);
+}
+
+/// A group that is applied before its workload, whose replicas turn out to have two pods.
+#[test]
+fn a_pod_group_waits_for_the_size_of_its_replicas_and_grows_with_it() {
+    let member = |replica: u32, member: u32, size: u32| {
+        let pod = mk_pod(&format!("prefill-{replica}-{member}"), "prefill", replica);
+        let identity = PodIdentity { member: Some(member), replica_size: size, ..pod.identity.clone() };
+        PodFacts { identity, pod_groups: vec![(KUBE, "pd-pd-0".into())], ..pod }
+    };
+    let mut scene = Scene { is_new: true, ..Scene::of(&json!({ "kubeScheduling": {} })) };
+    assert_eq!(scene.acts(&[]), [""; 0], "nothing tells how many pods a replica has");
+    assert_eq!(scene.acts(&[member(0, 0, 2)]), ["ensure pd-pd-0 of 4"]);
+    // The workload was edited before the last pod was there.
+    let pods: Vec<_> = (0..6).map(|at| member(at / 3, at % 3, 3)).collect();
+    assert_eq!(scene.acts(&pods[..5]), [""; 0]);
+    let acts = scene.acts(&pods);
+    assert_eq!(acts[0], "ensure pd-pd-0 of 6");
+    assert!(acts[1..].iter().all(|act| act.starts_with("release ")), "{acts:?}");
+    assert_eq!(acts[1..].iter().collect::<BTreeSet<_>>().len(), 6, "{acts:?}");
 }
 
 #[test]

@@ -210,7 +210,7 @@ impl Pass<'_> {
         self.renew(rollouts, &decision.rollout, view);
         self.scale(group, view, decision, snapshot);
         self.label_places(group, view);
-        self.owned(group, view, snapshot, &decision.provision);
+        self.owned(group, view, snapshot, decision);
         self.recreate(decision);
         self.recover(group, &decision.recovery, snapshot);
         self.release_those_that_go(group, view, decision, snapshot);

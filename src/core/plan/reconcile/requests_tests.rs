@@ -8,6 +8,7 @@ use crate::api::ConditionedObject;
 use crate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
 use crate::build::with;
 use crate::model::moment::Moment;
+use crate::model::names;
 use crate::model::{Allowed, AwaitedKind, Claims, GroupKey, Queued};
 use crate::plan::Reconciler;
 use crate::plan::placement::capacity::HOSTNAME;
@@ -16,7 +17,7 @@ use crate::plan::provision::entry::{Content, RequestObject};
 use crate::plan::reconcile::action::{Answer, Ended, StatusWrite};
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::owned_memory::FoundOwned;
-use crate::plan::test_support::{add_node, mk_batches, mk_group, show};
+use crate::plan::test_support::{mk_batches, mk_group};
 use crate::plan::view::{AwaitedObjects, PodFacts, SeenKind, SeenObject};
 
 const RACK: &str = "rack";
@@ -35,6 +36,8 @@ struct Scene {
     are_served: bool,
     objects: BTreeMap<(&'static str, String), RequestObject>,
     conditions: Vec<Value>,
+    /// What each pod asks for, and its scheduler.
+    asks: (Value, &'static str),
 }
 
 /// Returns the name of an object without the time of its request.
@@ -67,6 +70,7 @@ impl Scene {
             are_served: true,
             objects: BTreeMap::new(),
             conditions: Vec::new(),
+            asks: (json!({ "cpu": 1 }), ""),
         };
         scene.led_anew();
         (0..scene.pods.len()).for_each(|at| scene.show(at, None));
@@ -91,11 +95,25 @@ impl Scene {
     }
 
     fn show(&mut self, at: usize, node: Option<&str>) {
-        show(&mut self.capacity, &self.pods[at].pod.uid, self.pods[at].held, &json!({ "nodeName": node }));
+        let pod = &self.pods[at];
+        let gates = if pod.held { json!([{ "name": names::GATE }]) } else { json!([]) };
+        let (requests, scheduler) = &self.asks;
+        let containers = json!([{ "resources": { "requests": requests } }]);
+        let shown = json!({
+            "metadata": { "uid": &*pod.pod.uid, "namespace": "ns", "labels": { (names::GROUP): "pd" } },
+            "spec": { "nodeName": node, "schedulingGates": gates, "containers": containers, "schedulerName": scheduler },
+        });
+        self.capacity.apply_pod(&serde_json::from_value(shown).unwrap()).unwrap();
     }
 
     fn node(&mut self, name: &str, rack: &str, cpu: u32) {
-        add_node(&mut self.capacity, (name, rack, cpu), &json!({}));
+        self.node_of(name, rack, &json!({ "cpu": cpu.to_string(), "pods": "100" }));
+    }
+
+    fn node_of(&mut self, name: &str, rack: &str, allocatable: &Value) {
+        let status = json!({ "allocatable": allocatable, "conditions": [{ "type": "Ready", "status": "True" }] });
+        let node = json!({ "metadata": { "name": name, "labels": { RACK: rack, HOSTNAME: name } }, "status": status });
+        self.capacity.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
         self.reconciler.capacity_changed(self.capacity.freed(), self.now);
     }
 
@@ -268,6 +286,65 @@ fn nodes_are_requested_once_after_the_time_and_the_batch_goes_whole_when_they_ar
     );
     assert_eq!(later, &removed(0, 1)[2..], "{done:?}");
     assert_eq!((scene.entries(), scene.objects.len()), (vec![], 0));
+}
+
+const GPU: &str = "nvidia.com/gpu";
+
+/// A scene with processors in plenty, whose pods ask for a GPU each.
+fn of_gpus(scheduler: &'static str) -> Scene {
+    let mut scene = Scene::new(1, &json!({ "after": "1s" }));
+    scene.asks = (json!({ "cpu": 1, (GPU): 1 }), scheduler);
+    (0..scene.pods.len()).for_each(|at| scene.show(at, None));
+    scene.node("a", "r1", 9);
+    scene.node("b", "r2", 9);
+    scene
+}
+
+#[test]
+fn a_pool_at_zero_is_requested_and_a_node_whose_devices_are_not_registered_yet_is_no_room() {
+    let mut scene = of_gpus("");
+    scene.after(0);
+    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+    let told = scene.message();
+    let lacks = "no rack fits batch 1: best r1 fits 0 of 3 pods, short of 3 nvidia.com/gpu, which no node has in its allocatable";
+    assert!(told.starts_with(lacks) && told.contains("`serve --ignore-resources=nvidia.com/gpu`"), "{told}");
+    let entry = &scene.group.status.provisioning[0];
+    assert_eq!((&entry.resources, entry.avoided.len()), (&vec![GPU.to_owned()], 0), "no rack has room for a part");
+    scene.node("c", "r3", 9);
+    scene.node("d", "r3", 9);
+    assert_eq!(scene.after(1), [""; 0], "the nodes are there, and not their devices");
+    scene.node_of("c", "r3", &json!({ "cpu": 9, "pods": 9, (GPU): 2 }));
+    assert_eq!(scene.after(1), [""; 0]);
+    scene.led_anew();
+    assert_eq!(scene.after(1), [""; 0], "nor for a new leader");
+    scene.node_of("d", "r3", &json!({ "cpu": 9, "pods": 9, (GPU): 1 }));
+    let done = scene.after(1);
+    assert_eq!(done.iter().filter(|one| one.starts_with("release ")).count(), 3, "{done:?}");
+}
+
+/// Another scheduler may give a resource that no node has; but what was requested is waited for.
+#[test]
+fn what_was_requested_counts_as_long_as_the_request_lasts() {
+    let mut scene = of_gpus("volcano");
+    scene.node_of("c", "r3", &json!({ "cpu": 9, "pods": 9, (GPU): 1 }));
+    scene.after(0);
+    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+    // The only node with the resource goes away.
+    scene.capacity.remove_node("c");
+    scene.reconciler.capacity_changed(scene.capacity.freed() + 1, scene.now);
+    assert_eq!(scene.after(1), [""; 0]);
+    assert_eq!(scene.reason(), "NodesRequested");
+    scene.led_anew();
+    assert_eq!(scene.after(1), [""; 0]);
+    // The request is given up, and made again.
+    scene.after(900);
+    scene.after(60);
+    assert_eq!((scene.entries()[0].2, scene.reason().as_str()), (2, "NodesRequested"));
+    assert_eq!(scene.group.status.provisioning[0].resources, [GPU.to_owned()]);
+    // Without a request, the scheduler knows where the resource is.
+    let mut scene = of_gpus("volcano");
+    let done = scene.after(0);
+    assert_eq!(done.iter().filter(|one| one.starts_with("release ")).count(), 3, "{done:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::api::{Meta, Pod};
 use crate::model::moment::Moment;
-use crate::model::{MEMBER_KEYS, Maker, MemberKey, PodIdentity, Queued, names, revision};
+use crate::model::{MEMBER_KEYS, Maker, MemberKey, PodIdentity, Queued, foreign_gate, names, revision};
 use crate::plan::view::{JobOf, Stamp};
 
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of a pod, not states of one machine")]
@@ -19,6 +19,8 @@ pub struct PodFacts {
     pub held: bool,
     /// Whether it has other scheduling gates.
     pub gated: bool,
+    /// The first of these that is not Kueue's.
+    pub foreign_gate: Option<Arc<str>>,
     pub scheduled: bool,
     /// Whether the scheduler finds no node for it.
     pub unschedulable: bool,
@@ -74,6 +76,8 @@ impl PodFacts {
             // A scheduler that places the pod by its PodGroup lifts the gate.
             held: pod.has_gate(names::GATE) && meta.label(names::PLACED_BY).is_none(),
             gated: pod.spec.scheduling_gates.iter().flatten().any(|gate| gate.name != names::GATE),
+            foreign_gate: foreign_gate(pod.spec.scheduling_gates.iter().flatten().map(|gate| gate.name.as_str()))
+                .map(Into::into),
             scheduled: pod.has_node(),
             unschedulable: !pod.has_node() && pod.is_unschedulable(),
             ready: pod.condition_is_true("Ready") || pod.is_completed(),

@@ -9,7 +9,7 @@ use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::selector::LabelSelector;
 use crate::model::names::{self, LABEL_SCHEMES};
 use crate::model::wording::not_labelled;
-use crate::model::{Batching, Group, GroupKey, Role};
+use crate::model::{Batching, Group, GroupKey, Role, template_has_gate};
 use crate::rules::{Cause, Known, Need, Report, World};
 
 /// Returns the roles with batches, their desired replicas and their size.
@@ -31,6 +31,18 @@ pub(super) fn remainder(group: &Group, _: &World, report: &mut Report) {
                 let path = batching.sizes_at.key(&role.name);
                 report.warn(&role.name, path, Cause::Notice, Some(size.to_string()), detail);
             }
+        }
+    }
+}
+
+/// Warns where pods of batches that go as a whole are made with gates of others.
+pub(super) fn foreign_gates(group: &Group, _: &World, report: &mut Report) {
+    for (_, batching) in group.batched().filter(|(_, batching)| batching.is_all_or_nothing()) {
+        for role in batching.sizes.keys().filter_map(|name| group.role(name)) {
+            let Some(gate) = &role.workload.foreign_gate else { continue };
+            let path = role.workload.reference.as_ref().map_or(&role.at, |(_, path)| path).clone();
+            let detail = template_has_gate(gate, &role.name, batching.kind.word());
+            report.warn(&role.name, path, Cause::Notice, None, detail);
         }
     }
 }

@@ -151,6 +151,7 @@ const RULES: &[Rule<Group>] = &[
     Rule::warning("discovery-scope", "discovery-scope stands where it has an effect", discovery::scope),
     Rule::warning("group-order", "a group stands before the workloads whose pods get variables of it", advice::order),
     Rule::warning("capacity", "the batches fit into the room that nodes have left", advice::capacity),
+    Rule::warning("foreign-gate", "no other controller gates pods that go as a whole", advice::foreign_gates),
     Rule::warning("workload-not-labelled", "pods say which group and role they are of", advice::labelled),
 ];
 
