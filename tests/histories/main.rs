@@ -10,6 +10,7 @@
 mod broken;
 mod canaries;
 mod elastic;
+mod growth;
 mod history;
 mod invariants;
 mod lockstep;

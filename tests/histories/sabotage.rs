@@ -213,6 +213,10 @@ pub enum Sabotage {
     LosesUndos,
     /// Replaces the last old replica of a role at once.
     TakesLastOld,
+    /// Does not wait for the roles of a batch to grow.
+    GoesCut,
+    /// Begins recoveries that wait while one slow cause breaks many batches.
+    RecoversSlowCause,
 }
 
 impl Sabotage {
@@ -280,6 +284,8 @@ impl Sabotage {
         Self::UndoesUncommitted,
         Self::LosesUndos,
         Self::TakesLastOld,
+        Self::GoesCut,
+        Self::RecoversSlowCause,
     ];
 
     /// Returns the seed of a history that found the fault last, where a search that begins at 0 takes long.
@@ -370,6 +376,7 @@ impl Sabotage {
             | Self::ForgetsRecoveries
             | Self::RecoversTwice
             | Self::RecoversAll
+            | Self::RecoversSlowCause
             | Self::RecoversPaused => {
                 self.of_words(status);
             }
@@ -536,7 +543,9 @@ impl Sabotage {
                 status.recoveries.push(serde_json::from_value(begun).unwrap());
             }
             Self::RecoversPaused => {}
-            Self::RecoversAll => {
+            Self::RecoversSlowCause if !says_paused(status) => {}
+            Self::RecoversAll | Self::RecoversSlowCause => {
+                status.conditions.retain(|told| self == Self::RecoversAll || told.r#type != "RecoveryPaused");
                 for entry in status.recoveries.iter_mut().filter(in_phase("Waiting")) {
                     "Recreating".clone_into(&mut entry.phase);
                     entry.attempts.extend(entry.since.clone());

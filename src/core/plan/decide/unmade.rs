@@ -140,6 +140,7 @@ impl<'a> Unmade<'a> {
             key: self.key,
             committed: None,
             used: &used(self.batching, domains, batch),
+            grown: &[],
             refused_by: &[],
             when_no_fit: self.coordination.when_no_fit(),
         }))
