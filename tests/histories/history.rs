@@ -57,6 +57,8 @@ pub enum Step {
     RollBack,
     /// An object that groups wait for changes.
     Object(usize, ObjectStep),
+    /// Pods stop being ready one after another, more slowly than each is lost, and none gets ready meanwhile.
+    Fade,
     /// A replica receives events of such objects.
     SeeObjects {
         replica: usize,
@@ -211,6 +213,7 @@ impl Step {
             (Theme::Groups, _) if n.is_multiple_of(4) => Self::CollectGarbage,
             (Theme::Groups, _) => Self::Deliver { replica, watch: n % 2, most: 10, duplicate: false },
             (Theme::Pods, 1) if n.is_multiple_of(4) => Self::Outage(random.percent(70)),
+            (Theme::Pods, 1) if n % 8 == 1 => Self::Fade,
             (Theme::Pods, _) => {
                 Self::Pod(random.pick(&[Fate::Ready, Fate::Unready, Fate::Failed, Fate::Evicted, Fate::Removed]), n)
             }
@@ -284,6 +287,7 @@ impl Step {
             }
             85..=94 => Self::Answer { replica, n },
             95 if n.is_multiple_of(4) => Self::CollectGarbage,
+            95 if n % 4 == 1 => Self::Fade,
             95 => Self::Outage(random.percent(70)),
             96..=97 => Self::Lead { replica, leads: random.percent(70) },
             _ => Self::Restart { replica, done: random.percent(50) },

@@ -6,6 +6,7 @@ use rolegate::plan::MemberEdit;
 use rolegate::plan::reconcile::owned_memory::OwnedId;
 
 use crate::elastic;
+use crate::growth;
 use crate::lockstep;
 use crate::places::{Place, Places, Standing, role_of};
 use crate::prelude::*;
@@ -116,6 +117,7 @@ pub fn pass(
     let known = stored.map(Arc::as_ref);
     if replica.leads && replica.is_synced() {
         replica.edits.note(snapshot, known);
+        growth::note(replica, group.zip(known), now);
     }
     let places = places(replica, snapshot, requests, server);
     racks::note_unbound(replica, (snapshot, &places), known, now);
@@ -144,6 +146,7 @@ pub fn pass(
             Request::Write { group, status } => {
                 let stored = version(group).ok_or_else(|| Broken("a status of no version that ever was".to_owned()))?;
                 commit(replica, (group, status), stored, (snapshot, &places), server, now)?;
+                recoveries::is_braked((group, status), stored, (snapshot, &places), server, now)?;
                 crate::requests::is_bounded(status)?;
                 tells_of_all(replica, status, stored, (snapshot, &places))?;
                 lockstep::says(status, group, snapshot, stored)?;
@@ -371,10 +374,20 @@ fn commit(
         hold!(new >= old, "S2: {} falls from {old} to {new}, desired are {}", ROLES[role], desired(role));
         hold!(new <= desired(role), "{} of {} {} are to be released", new, desired(role), ROLES[role]);
         hold!(new == old || stored.wish != Wish::Wrong, "a group that breaks a rule goes on");
-        for (ordinal, coordination) in
-            (old..new).flat_map(|ordinal| stored.wish.of_role(role).into_iter().map(move |c| (ordinal, c)))
+        let all = stored.wish.coordinations();
+        let own: Vec<_> = all.into_iter().enumerate().filter(|(_, one)| one.sizes[role] > 0).collect();
+        for (ordinal, (index, coordination)) in (old..new).flat_map(|ordinal| own.iter().map(move |one| (ordinal, one)))
         {
             let segment = ordinal / coordination.sizes[role];
+            let is_new = |other: &usize| {
+                let size = coordination.sizes[*other];
+                let ordinals = segment * size..((segment + 1) * size).min(desired(*other));
+                let runs = |ordinal: u32| view.get(&(*other, ordinal)).is_some_and(|seen| seen.held < seen.pods);
+                ordinals.is_empty() || count(*other) <= ordinals.start && !ordinals.clone().any(runs)
+            };
+            if (0..ROLES.len()).filter(|role| coordination.sizes[*role] > 0).all(|role| is_new(&role)) {
+                growth::commits(replica, (*index, segment), &format!("{} {ordinal}", ROLES[role]), now)?;
+            }
             if group.scaled().is_some() {
                 let is_there = |role, ordinal| {
                     let seen = view.get(&(role, ordinal));
@@ -382,7 +395,7 @@ fn commit(
                 };
                 elastic::goes_on(stored, segment, |role, ordinal| is_there(role, ordinal) || ordinal < count(role))?;
             }
-            if let Some(missing) = first_failing(&coordination, segment, desired, count, &view, server) {
+            if let Some(missing) = first_failing(coordination, segment, desired, count, &view, server) {
                 return Err(Broken(format!(
                     "S1: {} {ordinal} (segment {segment}) is to be released, but {missing} of an earlier segment is not {:?}",
                     ROLES[role], coordination.progression

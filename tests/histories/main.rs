@@ -12,6 +12,7 @@ mod broken;
 mod build;
 mod canaries;
 mod elastic;
+mod growth;
 mod history;
 mod invariants;
 mod lockstep;

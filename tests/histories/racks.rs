@@ -39,7 +39,12 @@ impl Setup {
         }
         // The scheduler of a gang of the whole batch would place it.
         let pod_groups = level(random).filter(|level| *level != GangLevel::Batch);
-        self.wish = Wish::All(vec![Coordination { progression, sizes, pod_groups, recovers, placed }]);
+        let mut all = vec![Coordination { progression, sizes, pod_groups, recovers, placed }];
+        if placed == Placed::InCluster && random.percent(50) {
+            let sizes = [sizes[0], 0, 1 + random.below(2)];
+            all.push(Coordination { progression, sizes, pod_groups: None, recovers: false, placed });
+        }
+        self.wish = Wish::All(all);
         self
     }
 }
@@ -180,9 +185,14 @@ pub fn begin_whole(
         let desired = group.role(ROLES[place.role]).map_or(0, |role| role.desired);
         Some(place.ordinal) < stored.committed(place.role).map(|count| count.min(desired))
     };
+    let desired = |role: usize| group.role(ROLES[role]).map_or(0, |role| role.desired);
+    // Batches of two coordinations go together where they share replicas.
     let batch = |pod: &PodRef| {
         let place = places[&*pod.name];
-        stored.rack_of(place).filter(|_| may(place)).map(|(batch, _)| batch)
+        let (batch, _) = stored.rack_of(place).filter(|_| may(place))?;
+        let own = stored.wish.coordinations().iter().position(|one| one.sizes[place.role] > 0)?;
+        let shares = stored.wish.of_role(0).first().is_some_and(|one| batch * one.sizes[0] < desired(0));
+        Some((batch, own * usize::from(!shares)))
     };
     let going: BTreeSet<_> = requests
         .iter()

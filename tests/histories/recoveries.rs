@@ -2,7 +2,8 @@
 //!
 //! R1: no pod of another batch is deleted. R2: a batch never has two recoveries at once. R3: each recovery ends
 //! complete or exhausted. R4: at most one recovery per group is under way, not counting those longer than ten minutes.
-//! R5: no recovery begins while the group reports that recoveries are paused.
+//! R5: no recovery begins while the group reports that recoveries are paused. R6: nor while at least three batches, and more than a
+//! third of all, are broken by pods that are not ready, wait for a recovery with such pods, or are being recreated.
 
 use rolegate::api::status::RecoveryState;
 use rolegate::model::moment::Moment;
@@ -137,6 +138,60 @@ pub fn goes_on(server: &mut Server, before: &Stored, after: &Stored) -> Result<(
         let is_there = after.status.recoveries.iter().any(|entry| key(entry) == key(was));
         hold!(is_there || !is_left, "R3: a recovery is forgotten: {was:?}");
     }
+    Ok(())
+}
+
+/// R6: checks that a status begins no recovery while one cause, however slow, is likely.
+pub fn is_braked(
+    (group, status): (&Group, &GroupStatus),
+    stored: &Stored,
+    (snapshot, places): (&Snapshot, &Places),
+    server: &Server,
+    now: Duration,
+) -> Result<(), Broken> {
+    let is_resumed = status.condition("RecoveryPaused").is_some_and(|told| told.reason == "Resumed");
+    let begins = |entry: &&RecoveryState| {
+        let is_same = |known: &RecoveryState| {
+            (known.batch, &known.coordination, &*known.phase) == (entry.batch, &entry.coordination, "Recreating")
+        };
+        entry.phase == "Recreating" && !stored.status.recoveries.iter().any(is_same)
+    };
+    let Some(begun) = status.recoveries.iter().find(begins).filter(|_| !is_resumed) else { return Ok(()) };
+    let (mut all, mut broken) = (0, 0);
+    let desired = |role: usize| group.role(ROLES[role]).map_or(0, |role| role.desired);
+    for (index, one) in stored.wish.coordinations().iter().enumerate().filter(|(_, one)| one.recovers(&stored.makers)) {
+        let sized = || (0..ROLES.len()).filter(|role| one.sizes[*role] > 0);
+        let total = sized().map(|role| desired(role).div_ceil(one.sizes[role])).max().unwrap_or(0);
+        all += total;
+        for batch in 0..total {
+            let ordinals = |role: usize| {
+                let size = one.sizes[role];
+                (batch * size).min(desired(role))..((batch + 1) * size).min(desired(role))
+            };
+            let is_of_it = |pod: &&Arc<PodFacts>| {
+                places.get(&*pod.pod.name).is_some_and(|place| ordinals(place.role).contains(&place.ordinal))
+            };
+            let wanted: u32 = sized()
+                .map(|role| server.setup.replica_size(role) * u32::try_from(ordinals(role).len()).unwrap())
+                .sum();
+            let pods: Vec<_> = snapshot.pods.iter().filter(is_of_it).filter(|pod| !pod.held).collect();
+            let may_come_back = pods.len() == wanted as usize && pods.iter().any(|pod| !pod.ready);
+            let Some(first) = sized().find(|role| !ordinals(*role).is_empty()) else { continue };
+            let name = format!("c{index}");
+            let of_it = stored.recoveries_of(first, ordinals(first).start);
+            let known = stored.status.recoveries.iter().find(|one| one.batch == batch && one.coordination == name);
+            let last_attempt = known.and_then(|entry| Moment::parse(entry.attempts.last()?));
+            let is_late = last_attempt.is_none_or(|at| crate::steps::now(now) >= at.after(Duration::from_secs(600)));
+            let is_broken = match known.map(|entry| entry.phase.as_str()) {
+                Some("Recreating") => !is_late,
+                Some("Releasing") => !is_late && pods.iter().any(|pod| !pod.ready),
+                Some("Waiting") => may_come_back,
+                _ => may_come_back && of_it.iter().any(|(entry, was_complete)| *was_complete && *entry == known),
+            };
+            broken += u32::from(is_broken);
+        }
+    }
+    hold!(broken < 3 || broken * 3 <= all, "R6: {begun:?} begins, and {broken} of {all} batches are broken");
     Ok(())
 }
 

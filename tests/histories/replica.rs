@@ -204,6 +204,8 @@ pub struct Replica {
     pub room: Room,
     /// Since when batches lack nodes for released pods.
     pub unbound: BTreeMap<u32, Option<Duration>>,
+    /// Since when batches that go as a whole are cut.
+    pub cut: BTreeMap<crate::growth::BatchId, Duration>,
     /// Delivered refusals of pods by kubelets.
     pub refusals: Refusals,
     /// Position of the watch of the objects that groups wait for; `None` before its list.
@@ -228,6 +230,7 @@ impl Replica {
         let options = LoopOptions {
             missing_group: MissingGroup::ReleaseAfter(MISSING),
             vanished_grace: GRACE,
+            settle: if sabotage == Some(Sabotage::GoesCut) { Duration::ZERO } else { crate::growth::SETTLE },
             allowed: Allowed::ALL,
             ..LoopOptions::default()
         };
@@ -268,6 +271,7 @@ impl Replica {
     pub fn lead(&mut self, leads: bool, now: Duration) {
         self.leads = leads;
         self.failed.clear();
+        self.cut.clear();
         let keys = self.index.keys();
         self.reconciler.lead(leads, keys, self.clock(now));
     }

@@ -199,6 +199,10 @@ sabotages! {
     LosesUndos = 307,
     /// Replaces the last old replica of a role at once.
     TakesLastOld = 206,
+    /// Does not wait for the roles of a batch to grow.
+    GoesCut,
+    /// Begins recoveries that wait while one slow cause breaks many batches.
+    RecoversSlowCause,
 }
 
 impl Sabotage {
@@ -435,7 +439,9 @@ impl Sabotage {
                 let begun = json!({ "coordination": "c0", "batch": 0, "phase": "Recreating" });
                 status.recoveries.push(serde_json::from_value(begun).unwrap());
             }
-            Self::RecoversAll => {
+            Self::RecoversSlowCause if !says_paused(status) => {}
+            Self::RecoversAll | Self::RecoversSlowCause => {
+                status.conditions.retain(|told| self == Self::RecoversAll || told.r#type != "RecoveryPaused");
                 for entry in status.recoveries.iter_mut().filter(in_phase("Waiting")) {
                     "Recreating".clone_into(&mut entry.phase);
                     entry.attempts.extend(entry.since.clone());

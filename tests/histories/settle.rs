@@ -100,7 +100,7 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
     let places = server.places();
     let waits =
         crate::recoveries::are_under_way(group) || crate::racks::lacks_nodes(server) || crate::canaries::pauses(group);
-    let waits = waits || crate::readiness::waits(server, group);
+    let waits = waits || crate::readiness::waits(server, group) || crate::growth::waits(world);
     for pod in server.pods_that(is_held) {
         let place = places[&pod];
         hold!(!group.wish.of_role(place.role).is_empty(), "S7: nothing batches {pod}, and it is held");

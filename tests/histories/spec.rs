@@ -111,7 +111,7 @@ impl Coordination {
     }
 
     /// Reports whether batches are released as a whole.
-    fn is_whole(&self, makers: &[Maker; 3]) -> bool {
+    pub fn is_whole(&self, makers: &[Maker; 3]) -> bool {
         let starts_together = matches!(self.gangs(makers), Some(GangLevel::Batch | GangLevel::Role));
         self.placed != Placed::Nowhere || starts_together
     }
@@ -365,25 +365,48 @@ impl Stored {
         size: impl Fn(usize) -> u32,
         pods: impl Fn(usize, u32) -> (u32, u32),
     ) -> bool {
-        let is_whole = |one: &Coordination| one.is_whole(&self.makers);
-        let found = self.wish.coordinations().into_iter().find(|one| is_whole(one) && one.sizes[role] > 0);
-        let Some(Coordination { sizes, .. }) = found else { return false };
-        let batch = ordinal / sizes[role];
-        let (mut runs, mut lacks) = (false, false);
-        for role in (0..ROLES.len()).filter(|role| sizes[*role] > 0) {
-            for ordinal in batch * sizes[role]..((batch + 1) * sizes[role]).min(desired(role)) {
+        let all: Vec<_> = self.wish.coordinations().into_iter().filter(|one| one.is_whole(&self.makers)).collect();
+        let Some(first) = all.iter().position(|one| one.sizes[role] > 0) else { return false };
+        let batch = ordinal / all[first].sizes[role];
+        let ordinals = |one: &Coordination, role: usize| {
+            let size = one.sizes[role];
+            (batch * size).min(desired(role))..((batch + 1) * size).min(desired(role))
+        };
+        let state = |one: &Coordination| {
+            let (mut runs, mut lacks) = (false, false);
+            for (role, ordinal) in (0..ROLES.len()).flat_map(|role| ordinals(one, role).map(move |at| (role, at))) {
                 let (there, held) = pods(role, ordinal);
                 runs |= held < there;
                 lacks |= there < size(role);
             }
+            (runs, lacks)
+        };
+        // Batches that share replicas, directly or through others, wait for each other if none of their pods runs.
+        let mut together = vec![first];
+        let mut next = 0;
+        while let Some(at) = together.get(next).copied().filter(|at| !state(&all[*at]).0) {
+            let shares = |other: &Coordination| {
+                (0..ROLES.len()).any(|role| other.sizes[role] > 0 && !ordinals(&all[at], role).is_empty())
+            };
+            let more = (0..all.len()).filter(|other| !together.contains(other) && shares(&all[*other]));
+            together.extend(more.filter(|other| !state(&all[*other]).0).collect::<Vec<_>>());
+            next += 1;
         }
-        lacks && !runs
+        // A replica of two batches waits for each of them.
+        let own = (0..all.len()).filter(|at| all[*at].sizes[role] > 0);
+        own.chain(together).any(|at| state(&all[at]) == (false, true))
     }
 
     /// Returns the recoveries of the replica's batches in the status, and whether each batch was complete.
     pub fn recoveries_of(&self, role: usize, ordinal: u32) -> Vec<(Option<&RecoveryState>, bool)> {
         let all = self.wish.coordinations().into_iter().enumerate();
-        let own = all.filter(|(_, one)| one.sizes[role] > 0 && one.recovers(&self.makers));
+        let entry = |(index, one): &(usize, Coordination)| {
+            let (name, batch) = (format!("c{index}"), ordinal / one.sizes[role]);
+            self.status.recoveries.iter().find(|entry| entry.coordination == name && entry.batch == batch)
+        };
+        // Without a policy, batches are recreated to move.
+        let own = all.filter(|(_, one)| one.sizes[role] > 0);
+        let own = own.filter(|one| one.1.recovers(&self.makers) || entry(one).is_some());
         own.map(|(index, one)| {
             let (name, batch) = (format!("c{index}"), ordinal / one.sizes[role]);
             let entry = self.status.recoveries.iter().find(|entry| entry.coordination == name && entry.batch == batch);

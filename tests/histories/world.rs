@@ -80,6 +80,7 @@ impl World {
                     self.flow()?;
                 }
             }
+            Step::Fade => self.fade()?,
             Step::Scale { role, replicas } => {
                 server.edit_group(|group| group.replicas[role] = replicas);
                 if server.setup.operator || server.setup.refers {
@@ -132,6 +133,20 @@ impl World {
                 self.server.set_ready(&pod, false);
             }
         }
+    }
+
+    /// Lets a slow cause break one batch after another, and ends it.
+    fn fade(&mut self) -> Result<(), Broken> {
+        self.outage = true;
+        for _ in 0..5 {
+            let Some(pod) = self.server.pods_that(nature::is_ready).into_iter().last() else { break };
+            self.server.set_ready(&pod, false);
+            self.flow()?;
+            self.now += UNREADY_FOR;
+            (0..3).try_for_each(|_| self.flow().map(|_| ()))?;
+        }
+        self.outage = false;
+        (0..4).try_for_each(|_| self.flow().map(|_| ()))
     }
 
     /// Recreates the group and its pods, and delivers only the pods to a replica.

@@ -92,6 +92,7 @@ fn reasons_that_alerts_name_are_those_that_hold_pods() {
         "Recovering",
         "RoomUnknown",
         "ScaleInDeferred",
+        "SegmentGrowing",
         "SegmentNotAccepted",
     ];
     let rest: Vec<_> = known.into_iter().filter(|reason| !named.contains(*reason)).collect();

@@ -195,6 +195,16 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::SegmentGrowing,
+        Advice {
+            next: "it goes at once when its roles have all replicas that it takes, and as it is after `serve --settle`",
+            you_can: &[
+                "scale its other roles as well: the message says how many replicas of each there are",
+                "scale all roles by one number: `segments`, or the roles of a RoleBasedGroup",
+            ],
+        },
+    ),
+    (
         HoldReason::BlockedByCoordination,
         Advice {
             next: "it continues when the other coordination does",

@@ -98,7 +98,7 @@ pub struct ServeArgs {
     /// Duration without progress until a group reports ProgressDeadlineExceeded.
     #[arg(long, default_value = "10m", value_parser = duration::parse)]
     pub(super) progress_deadline: Duration,
-    /// Duration for which an edited role of a coordinated rollout waits for edits of the others.
+    /// Duration for which an edited role of a coordinated rollout waits for edits of the others, and a whole segment for the other roles to be scaled.
     #[arg(long, default_value = "10s", value_parser = duration::parse)]
     pub(super) settle: Duration,
     /// Treatment of batches that are released as a whole and lack pods: `wait` or `release-after=DURATION`.

@@ -271,7 +271,7 @@ pub struct RecoveryState {
     #[serde(deserialize_with = "readable")]
     #[schemars(range(min = 0, max = 2_147_483_647))]
     pub attempt: u32,
-    /// Cause: PodDeleted, PodFailed, PodEvicted, NodeGone or NotReady.
+    /// Cause: PodDeleted, PodFailed, PodEvicted, NodeGone, NotReady or NoRoom.
     #[serde(deserialize_with = "readable")]
     pub reason: String,
     /// Time of the loss.

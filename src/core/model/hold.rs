@@ -51,6 +51,8 @@ pub enum HoldReason {
     SegmentNotAccepted,
     /// The first segment is a canary, and a pause follows it.
     CanaryPaused,
+    /// A role has fewer replicas than the batch takes: the roles may be scaled one after another, and the batch waits for that.
+    SegmentGrowing,
     /// Another coordination that shares a role waits.
     BlockedByCoordination,
     /// Replicas of an earlier segment are missing or not ready.
@@ -76,6 +78,7 @@ impl HoldReason {
                 | Self::PlacedNotBound
                 | Self::RoomUnknown
                 | Self::Recovering
+                | Self::SegmentGrowing
         )
     }
 

@@ -87,6 +87,11 @@ impl Fields<'_> {
 }
 
 impl Recovery {
+    /// Returns the limits that hold without a block.
+    pub fn usual() -> Self {
+        Self::parse(&api::coordination::Recovery::default(), FieldPath::default())
+    }
+
     /// Reads the block at `at`.
     pub(super) fn parse(written: &api::coordination::Recovery, at: FieldPath) -> Self {
         let mut fields = Fields { at: &at, malformed: Vec::new() };

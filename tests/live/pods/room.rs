@@ -288,6 +288,37 @@ async fn where_nodes_may_not_be_read_batches_go_by_their_turn_and_it_is_told() {
     stage.until_event("RoomUnknown", &["step 1 goes without a place: nodes may not be read"]).await;
 }
 
+/// Two segments of two prefills and a decode: the second one would fit in part into the small rack.
+#[tokio::test]
+async fn a_segment_whose_roles_are_scaled_one_after_the_other_goes_whole_into_one_rack() {
+    const GPU: &str = "example.com/gpu";
+    let stage = stage("room-growth").await;
+    for (rack, gpus) in [("first", 12), ("small", 8), ("large", 16)] {
+        add(&stage, rack, "a", 9, &json!({ "cpu": "64", GPU: gpus.to_string() })).await;
+    }
+    until_nodes_take_pods(&stage).await;
+    // Time does not decide.
+    let rolegate = stage.launch().flag("settle", "30m").start().await;
+    let group = Group::new("llm").role("prefill", 2, 2).role("decode", 1, 1).template(&asks(&json!({ GPU: "4" })));
+    let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
+    let statuses = stage.coordination_statuses("llm");
+    stage.create(group.coordination_of("StatefulSet", &json!({ "topologyAffinity": affinity }))).await;
+    stage.create_sets(&group).await;
+    stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_ready) == 3).await;
+    stage.scale_set(&group, "prefill", 4).await;
+    statuses.until("the second one waits for its decode", |status| status.reason() == "SegmentGrowing").await;
+    rolegate.until_metric(r#"rolegate_held_pods{reason="SegmentGrowing"}"#, 2).await;
+    let explained = explain(&stage, "llm-prefill-2").await;
+    assert!(explained.contains("SegmentGrowing") && explained.contains("0/1 decode and 2/2 prefill"), "{explained}");
+    stage.scale_set(&group, "decode", 2).await;
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
+    stage.pods.now(|now| {
+        let second = ["llm-prefill-2", "llm-prefill-3", "llm-decode-1"];
+        let racks: BTreeSet<_> = second.iter().map(|name| rack_of(&stage, now.named(name).unwrap())).collect();
+        assert_eq!(racks, only("large"), "{now}");
+    });
+}
+
 mod tier2 {
     use super::*;
 

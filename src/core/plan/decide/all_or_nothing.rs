@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::model::{Batch, Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::held::Held;
 use crate::plan::decide::held_pods::HeldPods;
+use crate::plan::decide::together::{going_with, is_untouched};
+use crate::plan::recovery::BatchId;
 use crate::plan::view::{GroupView, HeldPod, Replica, ReplicaIs, RoleView};
 
 /// A unit that is released as a whole.
@@ -29,8 +31,8 @@ pub enum AllOrNothing {
 pub(in crate::plan) struct Incomplete<'a> {
     group: &'a Group,
     view: &'a GroupView,
-    /// The judged batches, and whether each of them waits.
-    batches: BTreeMap<(usize, u32), bool>,
+    /// The judged batches, each with the coordination that lacks pods of it, or of a batch that shares replicas with it.
+    batches: BTreeMap<(usize, u32), Option<usize>>,
     waiting: BTreeMap<AllOrNothing, Vec<HeldPod>>,
     /// The units that have waited long enough: they are released with the pods they have.
     overdue: &'a [AllOrNothing],
@@ -64,10 +66,18 @@ impl<'a> Incomplete<'a> {
         // Without a coordination that holds the replica, its pods do not wait for each other.
         group.batching_of(pod.role())?;
         for batch in group.batches_of(pod.role(), pod.ordinal).filter(|batch| batch.batching.is_all_or_nothing()) {
-            let Batch { coordination, batching, index, .. } = batch;
+            let Batch { coordination, index, .. } = batch;
             let waits = self.batches.entry((coordination.index, index));
-            if *waits.or_insert_with(|| batch_waits(view, batching, index)) {
-                return Some(AllOrNothing::Batch { coordination: coordination.index, index });
+            let waiting = || {
+                let lacks = |(other, batch): &BatchId| {
+                    let batching = group.coordination(*other).and_then(Coordination::batching);
+                    batching.is_some_and(|batching| batch_waits(view, batching, *batch))
+                };
+                let with = going_with(group, view, (coordination.index, index));
+                with.into_iter().find(lacks).map(|(coordination, _)| coordination)
+            };
+            if let Some(coordination) = *waits.or_insert_with(waiting) {
+                return Some(AllOrNothing::Batch { coordination, index });
             }
         }
         let replica = self.view.roles.get(pod.role())?.replicas.get(pod.ordinal)?;
@@ -122,11 +132,6 @@ impl<'a> Incomplete<'a> {
 pub(super) fn batch_waits(view: &GroupView, batching: &Batching, index: u32) -> bool {
     let lacks = |role: &RoleView, ordinals| !role.all_in(ordinals, ReplicaIs::Complete);
     is_untouched(view, batching, index) && view.ranges(batching, index).any(|(_, role, ordinals)| lacks(role, ordinals))
-}
-
-/// Reports whether no pod of a batch was released.
-pub(in crate::plan) fn is_untouched(view: &GroupView, batching: &Batching, index: u32) -> bool {
-    view.ranges(batching, index).all(|(_, role, range)| role.replicas.none_but(range, ReplicaIs::Untouched))
 }
 
 /// Returns a text such as `7/10 prefill and 5/5 decode`.

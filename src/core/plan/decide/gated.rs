@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::model::{Batch, Group, HoldReason};
 use crate::plan::decide::DecisionContext;
-use crate::plan::decide::all_or_nothing::is_untouched;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::held_pods::HeldPods;
+use crate::plan::decide::together::is_untouched;
 use crate::plan::view::{GroupView, HeldPod};
 
 /// Pods whose turn has come, in batches that wait for gates of others.

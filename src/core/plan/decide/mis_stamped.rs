@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use crate::model::{Group, HoldReason, names};
 use crate::plan::decide::DecisionContext;
-use crate::plan::decide::all_or_nothing::is_untouched;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::holds::missing_layer;
+use crate::plan::decide::together::is_untouched;
 use crate::plan::view::{GroupView, HeldPod, PodRef, RoleView};
 
 /// Returns the batch that a held pod was created for and the batch it belongs to; `None` if these are the same. A pod that is

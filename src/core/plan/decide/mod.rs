@@ -3,7 +3,8 @@
 //!
 //! `progression` how far each role may go, and `acceptance` what it waits for beyond replicas;
 //! `objections` exceptions for single pods: `mis_stamped`, `recovering`,
-//! `all_or_nothing`, `gated`; `surplus` pods beyond the desired replicas;
+//! `growing`, `all_or_nothing`, `gated`; `together`, `without_place` batches that share replicas; `surplus` pods beyond the desired
+//! replicas;
 //! `placing` domains of released batches; `unmade` batches that are created only when they have room; `holds`, `missing_pods`,
 //! `lacking` reasons why pods are held or do not appear; `batches`, `waits`, `pod_groups` views of a decision.
 
@@ -12,6 +13,7 @@ pub mod all_or_nothing;
 pub mod batches;
 pub mod decision;
 mod gated;
+pub(in crate::plan) mod growing;
 pub mod held;
 pub mod held_pods;
 mod holds;
@@ -26,8 +28,10 @@ pub mod progression;
 mod queued;
 mod recovering;
 pub mod surplus;
+pub(in crate::plan) mod together;
 pub mod unmade;
 pub mod waits;
+mod without_place;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
@@ -76,6 +80,8 @@ pub struct DecisionContext<'a> {
     pub diagnoses: &'a [Diagnosis],
     /// Units that have waited long enough: they are released without their missing pods.
     pub overdue: &'a [AllOrNothing],
+    /// Batches that wait for more replicas of their roles.
+    pub growing: Option<&'a Vec<BatchId>>,
     /// Pods beyond the desired replicas that a rollout created.
     pub surge: &'a [PodRef],
     /// The node label of the domains of each coordination that has some, by position in the list of the group.
@@ -119,7 +125,7 @@ pub(in crate::plan) fn decide(
 
     let place = (context, &objections.recovering.plan);
     let (mut domains, mut without_place) = placing::place(group, view, &mut release, place, placer.as_deref_mut());
-    let Objections { mis_stamped, mut recovering, incomplete, gated } = objections;
+    let Objections { mis_stamped, mut recovering, growing, incomplete, gated } = objections;
     without_place.extend(gated.explain());
     let mut room_wait = unmade
         .zip(placer)
@@ -127,9 +133,10 @@ pub(in crate::plan) fn decide(
     let provision = provision(group, view, &domains, rollouts, context);
     let grows = group.batched().next().map(|(coordination, _)| coordination.index).zip(room_wait.as_mut());
     tell_of_requests(&provision, &mut without_place, grows);
+    without_place.extend(growing.explain());
     recovering.go_together(view, &mut release, &without_place);
     let allowed = released.clone();
-    placing::keep_back(group, view, &mut released, (&release, &without_place));
+    placing::keep_back(group, view, &mut released, (&release, &without_place), growing.batches());
     let surplus = surplus::surplus(view, &released);
     let surge = surplus::in_surge(view, &surplus, context.surge).filter(|pod| !mis_stamped.has(pod));
     let surge: Vec<_> = surge.map(Release::at_once).collect();

@@ -4,6 +4,7 @@ use crate::model::Group;
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::all_or_nothing::Incomplete;
 use crate::plan::decide::gated::Gated;
+use crate::plan::decide::growing::Growing;
 use crate::plan::decide::mis_stamped::{self, MisStamped};
 use crate::plan::decide::recovering::Recovering;
 use crate::plan::recovery::RecoveryPlan;
@@ -13,6 +14,7 @@ use crate::plan::view::{GroupView, HeldPod};
 pub(super) struct Objections<'a> {
     pub(super) mis_stamped: MisStamped,
     pub(super) recovering: Recovering<'a>,
+    pub(super) growing: Growing<'a>,
     pub(super) incomplete: Incomplete<'a>,
     pub(super) gated: Gated<'a>,
 }
@@ -24,6 +26,7 @@ type Objection = for<'a> fn(&mut Objections<'a>, &HeldPod) -> bool;
 const OBJECTIONS: &[Objection] = &[
     |objections, pod| objections.mis_stamped.has(pod),
     |objections, pod| objections.recovering.holds(pod),
+    |objections, pod| objections.growing.holds(pod),
     |objections, pod| objections.incomplete.holds(pod),
     |objections, pod| objections.gated.holds(pod),
 ];
@@ -38,6 +41,7 @@ impl<'a> Objections<'a> {
         Self {
             mis_stamped: mis_stamped::find(group, view, context),
             recovering: Recovering::of(group, recovery),
+            growing: Growing::of(group, view, context.growing.map(Vec::as_slice).unwrap_or_default()),
             incomplete: Incomplete::new(group, view, context.overdue),
             gated: Gated::of(group, view, context),
         }

@@ -27,6 +27,8 @@ pub struct Placed {
     pub waits: BTreeSet<PlacedWait>,
     /// Domains in which pods of batches got no node in time.
     pub given_up: BTreeMap<(usize, u32), GivenUp>,
+    /// Batches to be recreated as a whole: some of their pods have no room in their domain, and another one has room for all.
+    pub moves: BTreeSet<BatchId>,
     /// Such pods that should be recreated: they are deleted if they still have no node.
     pub made_again: Vec<PodRef>,
     /// Whether pods are to be placed, or are placed and not bound.

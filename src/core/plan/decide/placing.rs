@@ -4,21 +4,25 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use crate::api::status::{CoordinationState, ProvisioningState};
-use crate::model::batching::{CLUSTER_KEY, PlacedIn};
+use crate::api::status::CoordinationState;
+use crate::model::batching::{CLUSTER, CLUSTER_KEY, PlacedIn};
 use crate::model::{Batching, Coordination, Domain, Group, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
+use crate::plan::decide::growing::may_grow;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::decide::placed::{Awaits, Domains, GivenUp, Moved, Pin, Placed};
+use crate::plan::decide::together::going_with;
+use crate::plan::decide::without_place::stay_together;
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::line::Closed;
-use crate::plan::placement::{Answer, NoFit, Placer, Request};
+use crate::plan::placement::{Answer, Needs, NoFit, Placer, Request, Within};
 use crate::plan::provision::NoRoom;
 use crate::plan::provision::entry::{Sample, Sorts, awaited_resources};
-use crate::plan::recovery::RecoveryPlan;
-use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, ReplicaIs};
+use crate::plan::recovery::entry::{Phase, of_batch};
+use crate::plan::recovery::{BatchId, RecoveryPlan};
+use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, ReplicaIs, count};
 
 /// Places the pods that may go. Pods without a place are removed from `release` and explained in the result.
 pub(super) fn place(
@@ -30,19 +34,21 @@ pub(super) fn place(
 ) -> (Placed, Vec<Held>) {
     let by_domain = placer.as_ref().is_some_and(|placer| placer.refused().is_none());
     let mut given = Placed { by_domain, ..Placed::default() };
-    let hard = || group.batched().filter(|(_, batching)| batching.placed_in().is_some());
-    for (coordination, batching) in hard() {
+    // The cluster comes last: pods that share a domain with others have their place by then.
+    let mut hard: Vec<_> = group.batched().filter(|(_, batching)| batching.placed_in().is_some()).collect();
+    hard.sort_by_key(|(_, batching)| batching.placed_in() == Some(PlacedIn::Cluster));
+    for (coordination, batching) in hard.iter().copied() {
         let mut domains = stored(group, coordination, batching, view);
         domains.retain(|batch, _| !recovery.placed_anew.contains(&(coordination.index, *batch)));
         given.domains.insert(coordination.index, domains);
     }
+    let committed = given.domains.clone();
     let mut held = Vec::new();
-    for (coordination, batching) in hard() {
+    for (coordination, batching) in hard {
         let key = context.domain_keys.iter().find(|(index, _)| *index == coordination.index);
         let (Some((_, key)), Some(placer)) = (key, placer.as_deref_mut()) else { continue };
         let mut placing = Placing {
-            namespace: &group.key.namespace,
-            requests: &group.status.provisioning,
+            group,
             view,
             coordination,
             batching,
@@ -62,6 +68,7 @@ pub(super) fn place(
         release.retain(|release| !out.contains(&release.pod.pod.uid));
         held.extend(of_coordination.into_values());
     }
+    stay_together(group, view, release, (&mut held, &mut given), (&committed, placer));
     (given, held)
 }
 
@@ -81,14 +88,14 @@ const MADE_AGAIN: &str = "they are deleted, made again and placed again";
 const MADE_AGAIN_LATER: &str = "they were made again already, and are once more later";
 /// The maximum number of pods named in a command.
 const NAMED: usize = 20;
+/// The maximum number of replicas of a role by which a batch is taken to grow.
+const MOST_GROWN: usize = 1_000;
 /// The penalty of a domain in which pods of the batch got no node: it comes after all others.
 const GIVEN_UP: u32 = 1 << 16;
 
 /// One coordination whose batches are placed.
 struct Placing<'a, 'b> {
-    namespace: &'a str,
-    /// The committed requests for nodes.
-    requests: &'a [ProvisioningState],
+    group: &'a Group,
     view: &'a GroupView,
     coordination: &'a Coordination,
     batching: &'a Batching,
@@ -107,9 +114,12 @@ struct Placing<'a, 'b> {
 impl<'a> Placing<'a, '_> {
     fn pods_that_may_go(&mut self, release: &mut [Release]) {
         let mut batches: BTreeMap<u32, Vec<&mut Release>> = BTreeMap::new();
+        let mut beside: BTreeMap<u32, Vec<&mut Release>> = BTreeMap::new();
         for release in release {
             if let Some(index) = self.batching.batch_of(release.pod.role(), release.pod.ordinal) {
                 batches.entry(index).or_default().push(release);
+            } else if let Some(index) = self.beside(&release.pod) {
+                beside.entry(index).or_default().push(release);
             }
         }
         if let (Some(why), false) = (self.placer.refused().map(str::to_owned), batches.is_empty()) {
@@ -120,14 +130,20 @@ impl<'a> Placing<'a, '_> {
         }
         let mut is_full = None;
         for (index, releases) in batches {
-            self.batch(index, releases, &mut is_full);
+            self.batch(index, releases, beside.remove(&index).unwrap_or_default(), &mut is_full);
         }
     }
 
-    fn batch(&mut self, index: u32, releases: Vec<&mut Release>, is_full: &mut Option<u32>) {
+    /// Places the pods of a batch. The pods in `beside` share replicas with it through another coordination, and may move for it.
+    fn batch(&mut self, index: u32, releases: Vec<&mut Release>, beside: Vec<&mut Release>, is_full: &mut Option<u32>) {
         let others = self.pods_of(index, |pod| !pod.held || self.may_have_gone(&pod.pod.uid));
-        let releases = self.let_go_by_others(index, releases, others.is_empty());
+        let mut releases = self.let_go_by_others(index, releases, others.is_empty());
         if releases.is_empty() {
+            return;
+        }
+        releases.retain(|release| !self.is_in_domain(&release.pod));
+        if releases.is_empty() {
+            self.placed.domains.entry(self.coordination.index).or_default().insert(index, CLUSTER.to_owned());
             return;
         }
         let pods: Vec<_> = releases.iter().map(|release| release.pod.clone()).collect();
@@ -146,7 +162,9 @@ impl<'a> Placing<'a, '_> {
         if self.is_scaled {
             self.placer.are_made(self.coordination.index, index);
         }
-        let answer = self.placer.place(&Request {
+        let refused_by = self.refused_by(index);
+        let grown = if others.is_empty() && committed.is_none() { self.grown(index) } else { Vec::new() };
+        let request = Request {
             pods: &uids,
             needs: None,
             others: &others,
@@ -154,10 +172,20 @@ impl<'a> Placing<'a, '_> {
             key: self.key,
             committed: committed.as_deref().filter(|_| given_up.is_none()),
             used: &used,
-            refused_by: &self.refused_by(index),
-            awaits: awaited_resources(self.requests, self.coordination, index),
+            grown: &grown,
+            refused_by: &refused_by,
+            awaits: awaited_resources(&self.group.status.provisioning, self.coordination, index),
             when_no_fit: self.coordination.when_no_fit(),
-        });
+        };
+        let mut answer = self.placer.place(&request);
+        if matches!(answer, Answer::NoRoom { .. }) && others.is_empty() && !beside.is_empty() {
+            let all: Vec<_> = uids.iter().chain(beside.iter().map(|release| &release.pod.pod.uid)).cloned().collect();
+            let together = self.placer.place(&Request { pods: &all, ..request });
+            if matches!(together, Answer::To { .. }) {
+                answer = together;
+                releases.extend(beside);
+            }
+        }
         match answer {
             Answer::To { domain, hosts } => {
                 let is_committed = committed.as_ref() == Some(&domain);
@@ -185,7 +213,7 @@ impl<'a> Placing<'a, '_> {
             }
             Answer::NoRoom { why, closed } => {
                 *is_full = Some(index);
-                let why = no_room(self.batching, self.key, index, &why, (closed.as_ref(), self.namespace));
+                let why = no_room(self.batching, self.key, index, &why, (closed.as_ref(), &self.group.key.namespace));
                 if others.is_empty() {
                     self.lacks_room(index, &why);
                 }
@@ -197,18 +225,66 @@ impl<'a> Placing<'a, '_> {
                 self.hold(HoldReason::RoomUnknown, index, &message, &pods);
             }
             Answer::NotYet => {
-                let message = format!("{name} is held: what room there is, is not known yet");
-                self.hold(HoldReason::RoomUnknown, index, &message, &pods);
+                let message = "what room there is, is not known yet";
+                self.hold(HoldReason::RoomUnknown, index, &format!("{name} is held: {message}"), &pods);
             }
             Answer::WithoutDomain => {
-                let key = self.key;
-                let message = format!(
-                    "{name} goes without a place: no node has the label {key}, and its affinity keeps it together"
-                );
-                self.hold(HoldReason::RoomUnknown, index, &message, &[]);
+                let message = format!("no node has the label {}, and its affinity keeps it together", self.key);
+                self.hold(HoldReason::RoomUnknown, index, &format!("{name} goes without a place: {message}"), &[]);
             }
             Answer::Anywhere => {}
         }
+    }
+
+    /// Returns the batch beside whose pods a pod goes: a batch of another coordination, which is placed in the cluster as well and
+    /// shares replicas with it.
+    fn beside(&self, pod: &HeldPod) -> Option<u32> {
+        let in_cluster = |batching: &Batching| batching.placed_in() == Some(PlacedIn::Cluster);
+        let mut batches = self.group.batches_of(pod.role(), pod.ordinal);
+        let found = batches.find(|batch| {
+            let with = || going_with(self.group, self.view, (self.coordination.index, batch.index));
+            in_cluster(self.batching)
+                && in_cluster(batch.batching)
+                && with().contains(&(batch.coordination.index, batch.index))
+        });
+        found.map(|batch| batch.index)
+    }
+
+    /// Reports whether another coordination places the pod in a domain, for a coordination that places it in the cluster.
+    fn is_in_domain(&self, pod: &HeldPod) -> bool {
+        let in_domain = |batching: &Batching| matches!(batching.placed_in(), Some(PlacedIn::Domain(_)));
+        let mut batches = self.group.batches_of(pod.role(), pod.ordinal).filter(|batch| in_domain(batch.batching));
+        self.key == CLUSTER_KEY
+            && batches.any(|batch| self.context.domain_keys.iter().any(|(index, _)| *index == batch.coordination.index))
+    }
+
+    /// Returns what the replicas need by which a cut batch may still grow, as far as other replicas of their roles show it.
+    fn grown(&self, index: u32) -> Vec<Arc<Needs>> {
+        if self.key == CLUSTER_KEY || !may_grow(self.group, self.view, self.batching, index) {
+            return Vec::new();
+        }
+        let mut grown = Vec::new();
+        for (name, role, ordinals) in self.view.ranges(self.batching, index) {
+            let missing = self.batching.size(name).unwrap_or(0).saturating_sub(count(ordinals.len()));
+            let replica = role.replicas.pods().next().map_or(0, |(ordinal, _)| ordinal);
+            let replica = role.replicas.pods_of(replica).iter().map(|pod| self.needs_like(&pod.pod.uid, index));
+            let replica = replica.collect::<Option<Vec<_>>>().unwrap_or_default();
+            (0..missing).take(MOST_GROWN).for_each(|_| grown.extend(replica.iter().cloned()));
+        }
+        grown
+    }
+
+    /// Returns the needs of a pod, wherever it was sent; those of a bound pod are taken to be like those of a pod of the batch that
+    /// is not bound, apart from its load.
+    fn needs_like(&self, uid: &str, index: u32) -> Option<Arc<Needs>> {
+        if let Some(needs) = self.placer.needs_of(uid) {
+            return Some(needs.without(&[self.key, HOSTNAME]));
+        }
+        let load = self.placer.load_of(uid)?.clone();
+        let like = self.facts_of(index, |pod| !pod.scheduled);
+        let like = like.iter().find_map(|pod| self.placer.needs_of(&pod.pod.uid))?;
+        let needs = Needs { load, ..(**like).clone() };
+        Some(needs.without(&[self.key, HOSTNAME]))
     }
 
     /// Notes that a batch lacks room, if nodes are requested then.
@@ -318,6 +394,9 @@ impl<'a> Placing<'a, '_> {
             () if again.is_empty() => MADE_AGAIN_LATER.to_owned(),
             () => MADE_AGAIN.to_owned(),
         };
+        if let Some(next) = self.moves(index, domain, &without) {
+            return next;
+        }
         if !self.context.recovery.off {
             self.placed.made_again.extend(again);
         }
@@ -325,6 +404,42 @@ impl<'a> Placing<'a, '_> {
         let given_up = GivenUp { domain: domain.to_owned(), pods };
         self.placed.given_up.insert((self.coordination.index, index), given_up);
         next
+    }
+
+    /// Has a batch moved as a whole if others of its pods are bound, and these have no room in its domain; returns a text on that.
+    /// Nothing is deleted unless another domain has room for all of it.
+    fn moves(&mut self, index: u32, domain: &str, without: &[PodRef]) -> Option<String> {
+        let all = self.facts_of(index, |pod| !pod.held);
+        let runs = |pod: &Arc<PodFacts>| pod.scheduled && self.placer.runs_in(&pod.pod.uid, self.key) == Some(domain);
+        if self.key == CLUSTER_KEY || !all.iter().any(runs) {
+            return None;
+        }
+        let is_rest = |pod: &Arc<PodFacts>| without.contains(&pod.pod);
+        let rest: Vec<_> =
+            all.iter().filter(|pod| is_rest(pod)).map(|pod| self.needs_like(&pod.pod.uid, index)).collect();
+        let rest: Vec<_> = rest.into_iter().collect::<Option<_>>()?;
+        if self.placer.room_for(&rest, self.key, Within::Only(domain)).is_some() {
+            return None;
+        }
+        let needs: Option<Vec<_>> = all.iter().map(|pod| self.needs_like(&pod.pod.uid, index)).collect();
+        let Some(to) = self.placer.room_for(&needs?, self.key, Within::AnyBut(domain)) else {
+            return Some(
+                "they have no room there, and no other domain has room for all of it, so nothing is deleted".to_owned(),
+            );
+        };
+        if self.context.recovery.off {
+            let all: Vec<_> = all.iter().map(|pod| pod.pod.clone()).collect();
+            return Some(format!("they have no room there, and {to} has room for all of it: {}", self.way_out(&all)));
+        }
+        let pods = all.iter().map(|pod| pod.pod.uid.clone()).collect();
+        self.placed.given_up.insert((self.coordination.index, index), GivenUp { domain: domain.to_owned(), pods });
+        self.placed.moves.insert((self.coordination.index, index));
+        let entry = of_batch(&self.group.status.recoveries, self.coordination, index);
+        let next = match entry.map(|(phase, _)| phase) {
+            Some(Phase::Exhausted) => "it was recreated as often as `recovery.limit` allows",
+            _ => "it is recreated as a whole",
+        };
+        Some(format!("they have no room there, and {to} has room for all of it: {next}"))
     }
 
     /// Adopts the domain that released pods ask for, if their batch has no committed one: its group was recreated or has lost
@@ -367,12 +482,13 @@ impl<'a> Placing<'a, '_> {
     fn way_out(&self, pods: &[PodRef]) -> String {
         let named: Vec<_> = pods.iter().take(NAMED).map(|pod| &*pod.name).collect();
         let more = if pods.len() > NAMED { " and the others" } else { "" };
-        format!("`kubectl delete pod -n {} {}`{more} has them placed again", self.namespace, named.join(" "))
+        let namespace = &self.group.key.namespace;
+        format!("`kubectl delete pod -n {namespace} {}`{more} has them placed again", named.join(" "))
     }
 
     /// Returns advice for pods that other gates hold.
     fn held_by_others(&self, count: usize, first: &PodRef) -> String {
-        let explain = format!("rolegate explain pod -n {} {}", self.namespace, first.name);
+        let explain = format!("rolegate explain pod -n {} {}", self.group.key.namespace, first.name);
         format!("scheduling gates of others hold {count} of them (`{explain}` names the gates)")
     }
 
@@ -414,18 +530,20 @@ impl<'a> Placing<'a, '_> {
     }
 }
 
-/// Takes back the released counts from the first batch on that has no place, unless a later one goes: a batch is released when it
-/// has a place, and not before. What was committed stays.
+/// Takes back the released counts from the first batch on that has no place or waits to grow, unless a later one goes: a batch is
+/// released when it has a place, and not before. What was committed stays. The batches in `growing` may have no pods yet.
 pub(super) fn keep_back(
     group: &Group,
     view: &GroupView,
     released: &mut BTreeMap<String, u32>,
     (release, without_place): (&[Release], &[Held]),
+    growing: impl Iterator<Item = BatchId>,
 ) {
     let mut stops: BTreeMap<&str, u32> = BTreeMap::new();
-    for held in without_place.iter().filter(|held| !held.pods.is_empty()) {
-        let batching = held.coordination.as_ref().and_then(|of| group.coordination(of.index)?.batching());
-        let (Some(batching), Some(batch)) = (batching, held.batch) else { continue };
+    let held = without_place.iter().filter(|held| !held.pods.is_empty());
+    let held = held.filter_map(|held| Some((held.coordination.as_ref()?.index, held.batch?)));
+    for (index, batch) in held.chain(growing) {
+        let Some(batching) = group.coordination(index).and_then(Coordination::batching) else { continue };
         for role in batching.sizes.keys() {
             let Some(size) = batching.size(role) else { continue };
             let stop = stops.entry(role).or_insert(u32::MAX);

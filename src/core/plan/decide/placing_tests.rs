@@ -4,7 +4,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::build::{self, typed, with};
-use crate::model::{Batching, Coordination, Group, HoldReason, Queued};
+use crate::model::{Batching, Coordination, FieldPath, Group, HoldReason, Queued, WorkloadKey, WorkloadKind};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::placed::{Awaits, GivenUp, Placed};
@@ -41,6 +41,25 @@ impl Scene {
         let mut scene = Self { group, pods, capacity, line: Line::default(), spec: json!({ "priority": 5 }) };
         (0..scene.pods.len()).for_each(|at| scene.show(at, None));
         scene
+    }
+
+    /// Batches of two coordinations that share the prefills.
+    pub(super) fn with_routers(batches: u32, first: &Value, second: &Value) -> Self {
+        let mut scene = Self::of(batches, "hold", first);
+        let coordinations = json!([{ "name": "pd", "strategy": first }, { "name": "pr", "strategy": second }]);
+        scene.group = mk_group(&[("prefill", 2 * batches), ("decode", batches), ("router", batches)], &coordinations);
+        scene.pods.extend((0..batches).map(|ordinal| mk_pod(&format!("router-{ordinal}"), "router", ordinal)));
+        (0..scene.pods.len()).for_each(|at| scene.show(at, None));
+        scene
+    }
+
+    /// Merges a patch into the spec of one pod.
+    pub(super) fn asking_of(mut self, name: &str, spec: &Value) -> Self {
+        let at = self.pods.iter().position(|pod| &*pod.pod.name == name).unwrap();
+        let of_all = std::mem::replace(&mut self.spec, spec.clone());
+        self.show(at, None);
+        self.spec = of_all;
+        self
     }
 
     pub(super) fn node(mut self, name: &str, rack: &str, cpu: u32, cordoned: bool) -> Self {
@@ -375,6 +394,58 @@ fn room_that_is_not_used_in_time_is_free_again() {
     let why = "batch 1 was placed in r1, and 2 of its pods have no node there; \
                `kubectl delete pod -n ns prefill-0 prefill-1` has them placed again";
     assert_eq!((held(&seen)[0].2, names(&seen)), (why, vec![]));
+}
+
+#[test]
+fn a_batch_whose_rest_has_no_room_in_its_domain_moves_as_a_whole_or_not_at_all() {
+    let waited = || DecisionContext { waited: &[(0, 0, Awaits::Node)], ..DecisionContext::default() };
+    let scene = |room: u32| {
+        let scene =
+            Scene::new(1, "hold").node("a", "r1", 2, false).node("b", "r2", room, false).committed(&[("0", "r1")]);
+        scene.went("prefill-0", Some("a")).went("prefill-1", Some("a")).went("decode-0", None)
+    };
+    let of = |seen: &Evaluation| {
+        let Placed { moves, made_again, given_up, .. } = seen.decision.placed.clone();
+        (moves.len(), made_again.len(), given_up.len())
+    };
+    let told = "batch 1 was placed in r1, and 1 of its pods have no node there; they have no room there, and ";
+    let seen = scene(3).decide(waited());
+    assert_eq!((of(&seen), seen.decision.placed.moves.first()), ((1, 0, 1), Some(&(0, 0))));
+    assert_eq!(held(&seen)[0].2, format!("{told}r2 has room for all of it: it is recreated as a whole"));
+    let seen = scene(2).decide(waited());
+    assert_eq!(of(&seen), (0, 0, 0), "nothing is deleted");
+    assert_eq!(held(&seen)[0].2, format!("{told}no other domain has room for all of it, so nothing is deleted"));
+    let recovery = &RecoveryContext { off: true, ..RecoveryContext::default() };
+    let seen = scene(3).decide(DecisionContext { recovery, ..waited() });
+    let command = "`kubectl delete pod -n ns prefill-0 prefill-1 decode-0` has them placed again";
+    let command = command.replace("prefill-0 prefill-1 decode-0", "decode-0 prefill-0 prefill-1");
+    assert_eq!((of(&seen), held(&seen)[0].2), ((0, 0, 0), &*format!("{told}r2 has room for all of it: {command}")));
+    let seen = scene(3).node("c", "r1", 1, false).decide(waited());
+    assert_eq!(of(&seen), (0, 1, 1), "the rest has room in its own domain: it alone is placed again");
+}
+
+#[test]
+fn a_cut_batch_goes_where_it_has_room_to_grow() {
+    let scene = |room: u32| {
+        let mut scene =
+            Scene::new(2, "hold").node("a", "r1", 2, false).node("b", "r2", room, false).node("c", "r3", 9, false);
+        scene.group.roles.iter_mut().filter(|role| role.name == "decode").for_each(|role| {
+            let workload = json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "decode" });
+            role.workload.reference = Some((serde_json::from_value(workload).unwrap(), FieldPath::default()));
+            (role.desired, role.replicas) = (1, None);
+            let key =
+                WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: "decode".to_owned() };
+            role.workload.key = Some(key);
+        });
+        scene.pods.retain(|pod| &*pod.pod.name != "decode-1");
+        scene.capacity.remove_pod("decode-1");
+        let scene =
+            ["prefill-0", "prefill-1", "decode-0"].into_iter().fold(scene, |scene, name| scene.went(name, Some("c")));
+        scene.other("c", 6, 9)
+    };
+    let to = |mut scene: Scene| domains(&scene.decide(DecisionContext::default())).get("1").cloned();
+    assert_eq!(to(scene(3)).as_deref(), Some("r2"), "a decode may come");
+    assert_eq!(to(scene(1)).as_deref(), Some("r1"), "else where it fits");
 }
 
 /// The time of the scheduler begins when the last pod is free of gates.

@@ -58,3 +58,46 @@ fn a_segment_that_is_to_go_all_the_same_goes_in_part() {
     assert!(going(&seen).iter().all(|(_, now, pin)| *now && pin.is_empty()), "{:?}", going(&seen));
     assert_eq!(held(&seen), []);
 }
+
+/// Segments of two coordinations that share the prefills: with a decode and with a router.
+fn two_of_one_role(second: &serde_json::Value) -> Scene {
+    let of = |sizes: serde_json::Value| json!({ "segmentSize": sizes, "progression": "Parallel", "whole": true });
+    let first = json!({ "segmentPlacement": of(json!({ "prefill": 2, "decode": 1 })) });
+    let mut shared = of(json!({ "prefill": 2, "router": 1 }));
+    json_patch::merge(&mut shared, second);
+    Scene::with_routers(1, &first, &json!({ "segmentPlacement": shared }))
+}
+
+#[test]
+fn segments_of_several_coordinations_over_one_role_go_when_there_is_room_for_all() {
+    for second in
+        [json!({}), json!({ "topologyAffinity": { "topologyKey": "rack", "strategy": "RequireSegmentAffinity" } })]
+    {
+        let mut scene = two_of_one_role(&second).node("a", "r1", 3, false).store();
+        let seen = scene.decide(DecisionContext::default());
+        assert_eq!(going(&seen), [], "{second}");
+        let reasons: Vec<_> = held(&seen).into_iter().map(|(reason, pods, _)| (reason, pods)).collect();
+        // Pods that share a rack are placed first.
+        let without = if second == json!({}) { 3 } else { 1 };
+        let expected = [(HoldReason::NoRoom, without), (HoldReason::BlockedByCoordination, 4 - without)];
+        assert_eq!(reasons, expected, "{second}");
+        assert!(
+            scene.capacity.room().nodes().all(|(_, room, _)| room.free("cpu") == 3000),
+            "the room is free for others"
+        );
+        let domains = seen.status.coordination_state.iter().map(|state| state.domains.len()).sum::<usize>();
+        let released = |role: &str| seen.decision.released[role];
+        assert_eq!((domains, released("prefill"), released("decode"), released("router")), (0, 0, 0, 0));
+        let mut scene = two_of_one_role(&second).node("a", "r1", 4, false).store();
+        let seen = scene.decide(DecisionContext::default());
+        assert_eq!((going(&seen).len(), held(&seen)), (4, vec![]), "{second}");
+    }
+}
+
+/// The first coordination alone would put the decode where only the router fits.
+#[test]
+fn room_is_asked_for_all_coordinations_of_the_pods_together() {
+    let scene = two_of_one_role(&json!({})).node("a", "r1", 1, false).node("b", "r2", 3, false);
+    let mut scene = scene.asking_of("router-0", &json!({ "nodeSelector": { "rack": "r1" } })).store();
+    assert_eq!(going(&scene.decide(DecisionContext::default())).len(), 4);
+}

@@ -225,7 +225,7 @@ fn the_size_of_a_gang_is_known_by_the_first_pod_of_each_role_and_grows_until_it_
     let decode = view.roles.get_mut("decode").unwrap();
     let workers: Vec<_> = decode.replicas.pods().filter(|(_, pod)| pod.identity.member == Some(1)).collect();
     let workers: Vec<_> = workers.into_iter().map(|(ordinal, pod)| (ordinal, pod.pod.clone())).collect();
-    workers.iter().for_each(|(ordinal, pod)| _ = decode.replicas.remove(pod, *ordinal));
+    workers.iter().for_each(|(ordinal, pod)| decode.replicas.remove(pod, *ordinal));
     assert_eq!(first(&view), (8, true, false), "leaders come before workers");
     in_twos(&mut view, "decode", 4, 1, &|ordinal| Some(format!("pd-pd-{ordinal}")));
     assert!(!first(&view).2, "a pod went: what is lost comes back one by one");

@@ -141,6 +141,7 @@ impl<'a> Unmade<'a> {
             key: self.key,
             committed: None,
             used: &used(self.batching, domains, batch),
+            grown: &[],
             refused_by: &[],
             awaits: awaited_resources(&self.group.status.provisioning, self.coordination, batch),
             when_no_fit: self.coordination.when_no_fit(),

@@ -256,7 +256,7 @@ fn an_extended_resource_of_a_class_that_is_not_modelled_is_left_out() {
     let pod = asks("nvidia.com/gpu", 4);
     let said = not_modelled(std::slice::from_ref(&pod), &room);
     assert_eq!(said.iter().map(NotModelled::describe).collect::<Vec<_>>(), ["devices with consumable capacity"]);
-    assert!(!is_held(&goes(&room, &[pod.clone()])));
+    assert!(!is_held(&goes(&room, std::slice::from_ref(&pod))));
     assert!(!room.may_name_node_of(&pod));
 }
 

@@ -137,6 +137,13 @@ impl Load {
 }
 
 impl Needs {
+    /// Returns the needs without these labels of nodes, to which a release has bound the pod.
+    pub fn without(&self, labels: &[&str]) -> Arc<Self> {
+        let mut needs = self.clone();
+        needs.node_selector.retain(|label, _| !labels.contains(&&**label));
+        Arc::new(needs)
+    }
+
     /// Returns the needs of a pod or of a pod template.
     ///
     /// # Errors

@@ -56,12 +56,21 @@ pub struct Request<'a> {
     pub committed: Option<&'a str>,
     /// The number of other batches of the group by value, if batches keep apart.
     pub used: &'a BTreeMap<String, u32>,
+    /// The needs of pods by which the batch may still grow: a domain that has room for these as well is preferred.
+    pub grown: &'a [Arc<Needs>],
     /// Nodes whose kubelets have refused pods of the batch: it does not go there.
     pub refused_by: &'a [Arc<str>],
     /// Resources with which nodes are requested for the batch.
     pub awaits: &'a [String],
     /// The action if the batch fits nowhere.
     pub when_no_fit: WhenNoFit,
+}
+
+/// The domains that are asked for room.
+#[derive(Clone, Copy, Debug)]
+pub enum Within<'a> {
+    Only(&'a str),
+    AnyBut(&'a str),
 }
 
 /// The answer to a request.
@@ -191,6 +200,7 @@ impl<'a> Placer<'a> {
             key,
             committed: Some(domain),
             used: &used,
+            grown: &[],
             refused_by: &[],
             awaits: &[],
             when_no_fit: WhenNoFit::Hold,
@@ -200,6 +210,34 @@ impl<'a> Placer<'a> {
             batch.assume_in(domain, &needs);
         }
         self.stay.extend(pods.iter().cloned());
+    }
+
+    /// Returns the domain in which a bound pod runs.
+    pub fn runs_in(&self, uid: &str, key: &str) -> Option<&str> {
+        let Sight::Known(capacity) = &self.sight else { return None };
+        let room = capacity.room();
+        room.facts(room.node_of(uid)?)?.label(key)
+    }
+
+    /// Returns a domain with room for pods with these needs, beside all that have a place.
+    pub fn room_for(&self, pods: &[Arc<Needs>], key: &str, within: Within<'_>) -> Option<String> {
+        let Sight::Known(capacity) = &self.sight else { return None };
+        let (only, closed) = match within {
+            Within::Only(domain) => (Some(domain), None),
+            Within::AnyBut(domain) => (None, Some((key, domain))),
+        };
+        let none = BTreeMap::new();
+        let question = Question { only, closed, ..Question::new(pods, Some(key), &none) };
+        place(capacity.room(), &question).placement()?.domain.clone()
+    }
+
+    /// Frees the places that pods have got in this pass.
+    pub fn take_back<'b>(&mut self, pods: impl IntoIterator<Item = &'b Arc<str>>) {
+        let Sight::Known(capacity) = &mut self.sight else { return };
+        for uid in pods {
+            capacity.give_back(uid);
+            self.stay.remove(uid);
+        }
     }
 
     /// Frees the room that was kept for pods of a batch before they existed.
@@ -433,6 +471,20 @@ impl Batch<'_, '_> {
             closed: closed.as_ref().map(|closed| (closed.key.as_str(), closed.domain.as_str())),
             ..Question::new(needs, Some(self.request.key), self.request.used)
         };
+        let grown: Vec<_> = needs.iter().chain(self.request.grown).cloned().collect();
+        let roomy = if self.request.grown.is_empty() {
+            None
+        } else {
+            let found = place(self.capacity.room(), &Question { pods: &grown, ..question });
+            found.placement().and_then(|found| found.domain.clone())
+        };
+        if let Some(domain) = &roomy
+            && let Fit::Fits(placement) =
+                place(self.capacity.room(), &Question { only: Some(domain.as_str()), ..question })
+        {
+            self.assume(&placement, needs);
+            return Ok(placement);
+        }
         let mut why = match place(self.capacity.room(), &question) {
             Fit::Fits(placement) => {
                 self.assume(&placement, needs);

@@ -219,6 +219,7 @@ const fn is_turn(reason: HoldReason) -> bool {
             | HoldReason::BlockedByCoordination
             | HoldReason::SegmentNotAccepted
             | HoldReason::CanaryPaused
+            | HoldReason::SegmentGrowing
     )
 }
 

@@ -1,6 +1,6 @@
 //! Memory of the loop on one group between passes. All of it may be lost: the cluster holds the truth.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,6 +95,10 @@ pub(in crate::plan) struct Told {
 pub(in crate::plan) struct Waits {
     /// Batches and replicas that lack pods.
     pub(in crate::plan) incomplete: Timed<AllOrNothing>,
+    /// Batches that are cut, because a role has fewer replicas than they take.
+    pub(in crate::plan) cut: Timed<BatchId>,
+    /// Batches that are to be recreated as a whole in another domain.
+    pub(in crate::plan) moves: BTreeSet<BatchId>,
     /// Batches with a domain whose pods have no node.
     pub(in crate::plan) placed: Timed<PlacedWait>,
     /// Batches without room for which nodes are to be requested.
@@ -123,8 +127,14 @@ impl Memory {
 
     /// Returns the number of remembered objects.
     pub(in crate::plan) fn len(&self) -> usize {
-        let Waits { given_up, no_room, refusing, unclaimed, .. } = &self.waits;
-        let waits = given_up.len() + no_room.len() + refusing.len() + unclaimed.len() + self.tree.unbound.len();
+        let Waits { given_up, no_room, refusing, unclaimed, cut, moves, .. } = &self.waits;
+        let waits = given_up.len()
+            + cut.len()
+            + moves.len()
+            + no_room.len()
+            + refusing.len()
+            + unclaimed.len()
+            + self.tree.unbound.len();
         self.recovery.len()
             + self.tries.len()
             + self.owned.len()

@@ -12,10 +12,12 @@ use crate::model::{Group, GroupKey, HoldReason, Queued};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
+use crate::plan::decide::growing;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::lacking::lacking;
 use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::pod_groups::{self, pod_group_of};
+use crate::plan::decide::together::going_with;
 use crate::plan::elastic::{ElasticContext, ElasticPlan};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
@@ -121,6 +123,7 @@ impl Pass<'_> {
         let refused = self.memory.tries.refused();
         let observation = self.observe(group, snapshot);
         let stalled = self.memory.movement.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
+        let growing = self.growing(group, &observation.view);
         if observation.view.adopts_pods(group) && !self.memory.looks.show_pods_of(&group.carrier.uid) {
             return self.look_at_pods(&group.carrier.uid);
         }
@@ -143,6 +146,7 @@ impl Pass<'_> {
             rests: no_recovery_begins(group, &observation.view, snapshot),
             verdicts: &judged,
             unready: &overdue_recoveries,
+            moves: &self.memory.waits.moves.clone(),
             brake: self.brake,
         };
         let missing = self.memory.owned.missing(&group.carrier.uid);
@@ -161,6 +165,7 @@ impl Pass<'_> {
             missing_owned: &missing,
             diagnoses: self.memory.missing_pods.diagnoses(),
             overdue: &overdue,
+            growing: Some(&growing),
             surge: self.memory.surges.proven(),
             not_yet_told: &not_yet_told,
             frees_unknown_roles: self.options.frees_unknown_roles,
@@ -240,7 +245,8 @@ impl Pass<'_> {
         let at_once: Vec<_> = at_once.map(|release| (release, pod_group_of(group, view, &release.pod))).collect();
         let lacking = at_once.iter().filter_map(|(_, of)| of.as_ref()).filter(|of| !self.has_pod_group(group, of));
         let lacking: BTreeSet<BatchId> = lacking.map(|of| (of.batch.coordination.index, of.batch.index)).collect();
-        // A batch that goes as a whole waits for the last of its PodGroups.
+        let lacking: BTreeSet<BatchId> = lacking.into_iter().flat_map(|id| going_with(group, view, id)).collect();
+        // A batch that goes as a whole waits for the last of its PodGroups, and of those of batches that share replicas with it.
         let waits = |batch: Batch<'_>| {
             batch.batching.placed_in().is_some() && lacking.contains(&(batch.coordination.index, batch.index))
         };
@@ -301,7 +307,8 @@ impl Pass<'_> {
     /// Returns the time for recoveries; `None` if no batch is recovered.
     fn now_of_recoveries(&self, group: &Group) -> Option<Moment> {
         let recovers = group.batched().any(|(_, batching)| batching.recovers().is_some());
-        recovers.then(|| Moment::parse(self.now_text)).flatten()
+        let moves = !(self.memory.waits.moves.is_empty() && group.status.recoveries.is_empty());
+        (recovers || moves).then(|| Moment::parse(self.now_text)).flatten()
     }
 
     fn remember_recoveries(&mut self, plan: &RecoveryPlan) {
@@ -373,17 +380,29 @@ impl Pass<'_> {
         }
     }
 
+    /// Notes since when batches are cut; returns those that wait for the roles that have fewer replicas than they take.
+    fn growing(&mut self, group: &Group, view: &GroupView) -> Vec<BatchId> {
+        let (settle, now) = (self.options.settle, self.now);
+        let cut = growing::cut(group, view);
+        let again = self.memory.waits.cut.note(cut.iter().copied(), settle, now);
+        self.pass_again(again);
+        let settled = self.memory.waits.cut.overdue(settle, now);
+        cut.into_iter().filter(|id| settled.binary_search(id).is_err()).collect()
+    }
+
     /// Notes since when placed batches wait, and since when others lack room, and plans another pass if the group waits for its
     /// turn.
     fn placed(&mut self, decision: &Decision) {
-        let Placed { waits, given_up, needs_room, is_blind, is_next, .. } = &decision.placed;
+        let Placed { waits, given_up, needs_room, is_blind, is_next, moves, .. } = &decision.placed;
+        let is_new = *moves != self.memory.waits.moves && !moves.is_empty();
+        self.memory.waits.moves.clone_from(moves);
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
         let (after, now) = (self.options.bind_timeout, self.now);
         let again = self.memory.waits.placed.note(waits.iter().copied(), after, now);
         self.pass_again(again);
         let again = self.memory.waits.given_up.give_up(given_up, after, now);
         self.pass_again(again);
-        self.pass_again(is_next.then(|| now + NEXT_TURN));
+        self.pass_again((*is_next || is_new).then(|| now + NEXT_TURN));
         let ProvisionPlan { lacking, due, .. } = &decision.provision;
         self.memory.waits.no_room.note(lacking.iter().copied(), Duration::ZERO, now);
         self.pass_again(due.map(|due| now + due));

@@ -69,8 +69,10 @@ impl Reconciler {
         self.blind.clear();
         self.unkept.clear();
         self.braking.lead();
-        // Nobody has looked meanwhile: a rollout fails by what lasts from now on.
-        self.groups.values_mut().for_each(|memory| memory.waits.late = Timed::default());
+        // Nobody has looked meanwhile: a rollout fails by what lasts from now on, and a batch waits to grow anew.
+        for memory in self.groups.values_mut() {
+            (memory.waits.late, memory.waits.cut) = (Timed::default(), Timed::default());
+        }
         self.schedule_unkept(keys, now);
     }
 

@@ -24,7 +24,7 @@ const COUNTS_FOR: Duration = Duration::from_secs(600);
 pub struct Tally {
     /// All such batches.
     pub batches: u32,
-    /// Batches that were complete and have existing pods that are not ready; they count as lost if that lasts.
+    /// Batches that look broken by pods that are not ready: these exist, or are being recreated.
     pub unready: u32,
     /// Batches whose recovery is under way.
     pub under_way: u32,
@@ -104,8 +104,9 @@ impl Brake {
         let is_later = |said: &Condition| group.carrier.is_resumed_since(said.last_transition_time.as_deref());
         let resumed = said.is_some_and(|said| said.reason == RESUMED || is_later(said));
         let was_on = said.is_some_and(|said| said.status == "True" && said.reason == MANY_BROKEN);
-        let cleared = was_on && !resumed && !own.plus(others).has_one_cause();
-        Self { own, others, unseen, most, resumed, cleared, stop: None }
+        let brake = Self { own, others, unseen, most, resumed, cleared: false, stop: None };
+        let cleared = was_on && !resumed && brake.one_cause().is_none();
+        Self { cleared, ..brake }
     }
 
     /// Reports whether a batch is not recreated because one cause is likely.
@@ -118,9 +119,15 @@ impl Brake {
         self.own.plus(self.others)
     }
 
+    /// Returns the counts by which one cause is likely: those of all groups, else those of the group alone, whose own cause does
+    /// not show among many other batches.
+    pub(super) fn one_cause(&self) -> Option<Tally> {
+        [self.all(), self.own].into_iter().find(|tally| tally.has_one_cause())
+    }
+
     /// Reports whether one cause is likely and no person has resumed recoveries.
     pub(super) fn is_on(&self) -> bool {
-        self.all().has_one_cause() && !self.resumed
+        self.one_cause().is_some() && !self.resumed
     }
 
     /// Admits a recovery, or returns the event that it waits for.

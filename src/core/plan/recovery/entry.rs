@@ -109,8 +109,14 @@ pub(in crate::plan) fn pause(done: u32) -> Duration {
 
 /// Returns a text on the loss.
 pub fn loss_text(state: &RecoveryState) -> String {
-    const KINDS: [LossKind; 5] =
-        [LossKind::PodDeleted, LossKind::PodFailed, LossKind::PodEvicted, LossKind::NodeGone, LossKind::NotReady];
+    const KINDS: [LossKind; 6] = [
+        LossKind::PodDeleted,
+        LossKind::PodFailed,
+        LossKind::PodEvicted,
+        LossKind::NodeGone,
+        LossKind::NotReady,
+        LossKind::NoRoom,
+    ];
     let lost = state.lost.clone().unwrap_or_default();
     let words = LastWords {
         kind: KINDS.into_iter().find(|kind| kind.as_str() == state.reason).unwrap_or_default(),

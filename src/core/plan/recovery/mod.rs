@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::api::status::{CoordinationState, RecoveryState};
 use crate::model::moment::Moment;
-use crate::model::{Batching, Coordination, Group};
+use crate::model::{Batching, Coordination, Group, Recovery};
 pub use crate::plan::recovery::brake::{Brake, BrakeContext, PAUSED, RESUMED, Stop, Tally};
 use crate::plan::recovery::entry::{Phase, of_batch};
 use crate::plan::recovery::one::One;
@@ -28,7 +28,7 @@ use crate::plan::view::{GroupView, LastWords, PodRef, count};
 pub type BatchId = (usize, u32);
 
 /// The inputs of recovery beside the pods.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct RecoveryContext<'a> {
     /// Whether the loop may not delete pods: nothing is recreated.
     pub off: bool,
@@ -40,22 +40,34 @@ pub struct RecoveryContext<'a> {
     pub verdicts: &'a [Judged],
     /// Batches with replicas that were unready for too long.
     pub unready: &'a [BatchId],
+    /// Batches of which some pods have no room in their domain, while another one has room for all.
+    pub moves: &'a BTreeSet<BatchId>,
     /// The inputs from other groups.
     pub brake: BrakeContext,
 }
 
+impl RecoveryContext<'_> {
+    const NONE: Self = Self {
+        off: false,
+        now: None,
+        rests: false,
+        verdicts: &[],
+        unready: &[],
+        moves: &BTreeSet::new(),
+        brake: BrakeContext { others: Tally { batches: 0, unready: 0, under_way: 0 }, unseen: false, most: None },
+    };
+}
+
 /// An empty context.
+impl Default for RecoveryContext<'_> {
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
 impl Default for &RecoveryContext<'_> {
     fn default() -> Self {
-        const NONE: RecoveryContext<'_> = RecoveryContext {
-            off: false,
-            now: None,
-            rests: false,
-            verdicts: &[],
-            unready: &[],
-            brake: BrakeContext { others: Tally { batches: 0, unready: 0, under_way: 0 }, unseen: false, most: None },
-        };
-        &NONE
+        &RecoveryContext::NONE
     }
 }
 
@@ -174,18 +186,27 @@ pub(in crate::plan) fn plan_recovery(
 ) -> RecoveryPlan {
     let mut plan = RecoveryPlan::default();
     let desired = |role: &str| view.roles.get(role).map(|role| role.desired);
-    let mut all = Vec::new();
+    let (mut all, usual) = (Vec::new(), Recovery::usual());
+    let is_idle = context.moves.is_empty() && group.status.recoveries.is_empty();
     for (coordination, batching) in group.batched() {
-        let Some(recovery) = batching.recovers() else { continue };
+        let policy = batching.recovers();
         if context.off {
-            plan.without_effect.push(coordination.display_name());
+            plan.without_effect.extend(policy.map(|_| coordination.display_name()));
             continue;
         }
+        // Without a policy a batch is recreated only to move as a whole.
+        let is_looked_at = |batch: &u32| {
+            let known = of_batch(&group.status.recoveries, coordination, *batch);
+            policy.is_some() || known.is_some() || context.moves.contains(&(coordination.index, *batch))
+        };
+        let recovery = policy.unwrap_or(&usual);
         let known = group.status.coordination(&coordination.display_name());
         let marks = Marks::of(known.filter(|known| known.complete_sizes == sizes(batching)));
         let unknown = batching.sizes.keys().any(|role| view.roles.get(role).is_none_or(|role| role.unknown));
         let rolls = batching.sizes.keys().any(|role| rollouts.roles.contains_key(role));
-        all.extend((0..batching.total(desired)).map(|batch| One {
+        let total = batching.total(desired);
+        let batches = (0..if policy.is_none() && is_idle { 0 } else { total }).filter(is_looked_at);
+        all.extend(batches.map(|batch| One {
             group,
             view,
             coordination,
@@ -201,7 +222,7 @@ pub(in crate::plan) fn plan_recovery(
     }
     let under_way: Vec<_> = all.iter().filter_map(One::counts_until).collect();
     let own = Tally {
-        batches: count(all.len()),
+        batches: count(all.iter().filter(|one| one.batching.recovers().is_some()).count()),
         unready: count(all.iter().filter(|one| one.looks_broken()).count()),
         under_way: count(under_way.len()),
     };
@@ -209,7 +230,7 @@ pub(in crate::plan) fn plan_recovery(
     plan.brake = Brake::of(group, own, context.brake);
     let mut complete: BTreeMap<usize, Numbers> = BTreeMap::new();
     for one in &all {
-        if one.decide(&mut plan) {
+        if one.decide(&mut plan) && one.batching.recovers().is_some() {
             complete.entry(one.coordination.index).or_default().push(one.batch);
         }
     }

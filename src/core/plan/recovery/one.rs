@@ -39,6 +39,11 @@ impl One<'_> {
         match self.known {
             None => self.look(None, plan),
             Some((Phase::Complete, entry)) => self.look(Some(entry), plan),
+            // All its pods have room by now.
+            Some((Phase::Waiting, entry)) if entry.reason == LossKind::NoRoom.as_str() && !self.moves() => {
+                plan.entries.extend(self.still_counts(&given_up(entry)));
+                self.is_all(ReplicaIs::Ready)
+            }
             Some((Phase::Waiting, entry)) => self.wait(entry, plan),
             Some((Phase::Recreating, entry)) => self.recreate(entry, plan),
             Some((Phase::Releasing, entry)) => {
@@ -60,6 +65,14 @@ impl One<'_> {
     /// Decides on a batch without an open recovery: complete, not yet complete, or broken.
     fn look(&self, entry: Option<&RecoveryState>, plan: &mut RecoveryPlan) -> bool {
         let keep = |plan: &mut RecoveryPlan| plan.entries.extend(entry.and_then(|entry| self.still_counts(entry)));
+        if let Some(((loss, words), now)) = self.without_room().zip(self.context.now).filter(|_| !self.rests) {
+            self.begin(entry, (&loss, &words), now, plan);
+            return false;
+        }
+        if self.batching.recovers().is_none() {
+            keep(plan);
+            return false;
+        }
         if self.is_all(ReplicaIs::Ready) || !self.was_complete {
             keep(plan);
             return self.is_all(ReplicaIs::Ready);
@@ -125,6 +138,23 @@ impl One<'_> {
         }
     }
 
+    fn moves(&self) -> bool {
+        self.context.moves.contains(&self.id())
+    }
+
+    /// Returns the first replica without a node of a batch that moves as a whole, and what is known of its pod.
+    fn without_room(&self) -> Option<(Loss, LastWords)> {
+        // All of it must be able to go again.
+        let may_go = self.roles().all(|(_, role, range)| range.is_empty() || role.committed >= Some(range.end));
+        let mut roles = self.roles().filter(|_| may_go && self.moves());
+        let (role, ordinal, pod) = roles.find_map(|(name, role, mut range)| {
+            let unbound = |ordinal: u32| role.replicas.pods_of(ordinal).iter().find(|pod| !pod.held && !pod.scheduled);
+            range.find_map(|ordinal| Some((name.to_owned(), ordinal, unbound(ordinal)?)))
+        })?;
+        let words = LastWords { kind: LossKind::NoRoom, pod: pod.pod.name.to_string(), ..LastWords::default() };
+        Some((Loss { role, ordinal, unready: Vec::new() }, words))
+    }
+
     /// Begins the recovery of a broken batch, or leaves the batch as it is after too many.
     fn begin(&self, entry: Option<&RecoveryState>, what: (&Loss, &LastWords), now: Moment, plan: &mut RecoveryPlan) {
         let when = (now, self.group.carrier.generation);
@@ -152,6 +182,10 @@ impl One<'_> {
             }
             return false;
         };
+        // The one cause is over: pods that are not ready get their time anew, as those of batches that do not wait yet.
+        let anew = self.recovery.unready_for.filter(|_| plan.brake.cleared && self.may_come_back());
+        let anew = anew.map(|time| RecoveryState { not_before: Some(now.after(time).text()), ..entry.clone() });
+        let entry = anew.as_ref().unwrap_or(entry);
         let due = entry.not_before.as_deref().and_then(Moment::parse).filter(|due| *due > now);
         if let Some(due) = due {
             plan.due = Some(plan.due.map_or(due, |other| other.min(due)));
@@ -240,13 +274,22 @@ impl One<'_> {
         self.known.and_then(|(phase, entry)| counts_until(phase, entry, self.context.now))
     }
 
-    /// Reports whether the batch looks broken but may come back by itself: its pods exist and are not ready, or are being
-    /// deleted.
+    /// Reports whether the batch looks broken by pods that are not ready: they exist or are being deleted, and may come back by
+    /// themselves, or the batch is being recreated, for as long as that holds up others.
     pub(super) fn looks_broken(&self) -> bool {
-        let waits = self.recovery.unready_for.is_some() && self.was_complete && !self.is_all(ReplicaIs::Ready);
-        waits
-            && (self.is_all(ReplicaIs::Released)
-                || self.view.leaving.iter().any(|pod| self.has(&pod.role, pod.ordinal)))
+        if self.recovery.unready_for.is_none() || self.is_all(ReplicaIs::Ready) {
+            return false;
+        }
+        match self.known.map(|(phase, _)| phase) {
+            Some(Phase::Recreating | Phase::Releasing) => self.counts_until().is_some(),
+            Some(Phase::Waiting) => self.may_come_back(),
+            Some(Phase::Complete | Phase::Exhausted) | None => self.was_complete && self.may_come_back(),
+        }
+    }
+
+    /// Reports whether the batch may be complete again without a recovery: no replica of it is missing or held for good.
+    fn may_come_back(&self) -> bool {
+        self.is_all(ReplicaIs::Released) || self.view.leaving.iter().any(|pod| self.has(&pod.role, pod.ordinal))
     }
 
     /// Returns the entry of a finished recovery while it counts for the limit.

@@ -22,6 +22,7 @@ struct Case {
     now: Moment,
     judged: Vec<Judged>,
     unready: Vec<BatchId>,
+    moves: BTreeSet<BatchId>,
     off: bool,
     rests: bool,
     brake: BrakeContext,
@@ -40,6 +41,7 @@ impl Case {
             now: NOW,
             judged: Vec::new(),
             unready: Vec::new(),
+            moves: BTreeSet::new(),
             off: false,
             rests: false,
             brake: BrakeContext::default(),
@@ -78,6 +80,7 @@ impl Case {
             rests: self.rests,
             verdicts: &self.judged,
             unready: &self.unready,
+            moves: &self.moves,
             brake: self.brake,
         };
         mk_evaluation(&self.group, &view, DecisionContext { recovery: &recovery, ..DecisionContext::default() })
@@ -498,4 +501,104 @@ fn what_was_made_anew_too_often_is_again_when_a_person_says_so() {
     let seen = case.commit();
     assert_eq!((case.phases(), deleted(&seen).len()), (vec![(0, "Recreating", 1)], 2));
     assert_eq!(case.group.status.recoveries[0].attempts.len(), 1, "what was before does not count");
+}
+
+#[test]
+fn batches_that_wait_or_are_recreated_for_unready_pods_count_as_broken_until_they_are_ready() {
+    let mut case = Case::new(&json!({ "policy": "Recreate", "unreadyFor": "30s" }));
+    let unready = |case: &Case| case.evaluate().decision.recovery.brake.own.unready;
+    for (batch, name) in [(0, "d-0"), (1, "d-1")] {
+        case.pods.get_mut(name).unwrap().ready = false;
+        case.unready = vec![(0, batch)];
+        case.lost();
+    }
+    assert_eq!(case.phases(), [(0, "Recreating", 1), (1, "Waiting", 1)]);
+    assert_eq!(unready(&case), 2, "a slow cause has broken both");
+    case.now = at(600);
+    assert_eq!(unready(&case), 1, "what takes so long holds up no other");
+    case.now = NOW;
+    case.brake.others = Tally { batches: 4, unready: 1, under_way: 0 };
+    case.commit();
+    let paused = |case: &Case| case.group.status.condition("RecoveryPaused").is_some();
+    assert!(paused(&case));
+    case.brake.others.unready = 0;
+    case.commit();
+    assert_eq!((case.phases()[1].1, paused(&case)), ("Waiting", false));
+    assert_eq!(
+        case.group.status.recoveries[1].not_before.as_deref(),
+        Some("2026-01-01T00:00:30Z"),
+        "it has its time anew"
+    );
+    case.pods.remove("p-3");
+    assert_eq!(unready(&case), 1, "a batch that lacks a replica does not come back by itself");
+    for (role, ordinal) in [("p", 0), ("p", 1), ("d", 0)] {
+        case.make(role, ordinal, true);
+    }
+    case.commit();
+    assert_eq!((case.phases()[0].1, unready(&case)), ("Releasing", 1));
+    for name in ["p-0", "p-1", "d-0"] {
+        let pod = case.pods.get_mut(name).unwrap();
+        (pod.held, pod.scheduled, pod.ready) = (false, true, true);
+    }
+    assert_eq!(unready(&case), 0);
+}
+
+#[test]
+fn the_own_cause_of_a_group_shows_among_many_other_batches() {
+    let mut case = Case::new(&json!({ "policy": "Recreate", "unreadyFor": "30s" }));
+    case.brake.others = Tally { batches: 9, unready: 0, under_way: 0 };
+    let brake = |unready| Brake::of(&case.group, Tally { batches: 3, unready, under_way: 0 }, case.brake);
+    assert!(!brake(2).is_on());
+    assert!(brake(3).is_on());
+    assert_eq!(text::many_text(&brake(3)), "3 of 3 batches of the group look broken at once");
+    case.brake.others.unready = 4;
+    let many = Brake::of(&case.group, Tally { batches: 3, unready: 3, under_way: 0 }, case.brake);
+    assert_eq!(text::many_text(&many), "7 of 12 batches look broken at once");
+}
+
+#[test]
+fn a_batch_that_moves_is_recreated_without_a_policy_within_the_usual_limit_unless_its_rest_finds_room() {
+    let mut case = Case::new(&json!({ "policy": "Recreate" }));
+    for coordination in &mut case.group.coordinations {
+        coordination.batchings.iter_mut().for_each(|batching| batching.recovery = None);
+    }
+    let stuck = |case: &mut Case| {
+        let pod = case.pods.get_mut("d-0").unwrap();
+        (pod.scheduled, pod.ready) = (false, false);
+        case.moves = [(0, 0)].into();
+    };
+    assert_eq!((deleted(&case.commit()), case.phases()), (vec![], vec![]));
+    stuck(&mut case);
+    case.off = true;
+    assert_eq!((deleted(&case.commit()), case.phases()), (vec![], vec![]), "without the right");
+    case.off = false;
+    let seen = case.commit();
+    assert_eq!((case.phases(), deleted(&seen)), (vec![(0, "Recreating", 1)], vec!["d-0-5", "p-0-1", "p-1-2"]));
+    assert_eq!(case.group.status.recoveries[0].reason, "NoRoom");
+    case.moves.clear();
+    case.recreated();
+    assert_eq!(case.phases(), [(0, "Complete", 1)]);
+    stuck(&mut case);
+    case.commit();
+    assert_eq!(case.phases(), [(0, "Waiting", 2)], "the second time after a pause");
+    case.moves.clear();
+    assert_eq!(
+        (deleted(&case.commit()), case.phases()),
+        (vec![], vec![(0, "Complete", 2)]),
+        "its rest has room by now"
+    );
+    case.all_ready();
+    for _ in 0..2 {
+        stuck(&mut case);
+        case.commit();
+        case.now = at(case.now.0 - NOW.0 + 400);
+        case.commit();
+        case.moves.clear();
+        case.recreated();
+    }
+    stuck(&mut case);
+    let seen = case.commit();
+    assert_eq!((case.phases(), deleted(&seen)), (vec![(0, "Exhausted", 3)], vec![]));
+    case.pods.remove("p-3");
+    assert_eq!(case.evaluate().decision.recovery.suspects, [], "a loss is none of its business");
 }

@@ -41,10 +41,12 @@ pub fn recoveries<'a>(group: &'a Group, plan: &'a RecoveryPlan) -> impl Iterator
     plan.entries.iter().filter_map(line).chain(off)
 }
 
-/// Returns a text such as `12 of 18 batches look broken at once`.
+/// Returns a text such as `12 of 18 batches look broken at once`, or `3 of 3 batches of the group look broken at once`.
 pub fn many_text(brake: &Brake) -> String {
-    let Tally { batches, unready, .. } = brake.all();
-    format!("{unready} of {batches} batches look broken at once")
+    let counts = brake.one_cause().unwrap_or_else(|| brake.all());
+    let whose = if counts == brake.all() { "" } else { " of the group" };
+    let Tally { batches, unready, .. } = counts;
+    format!("{unready} of {batches} batches{whose} look broken at once")
 }
 
 /// Returns the reason and the text of a pause: why, until when, and how a person resumes recoveries.

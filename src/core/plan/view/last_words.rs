@@ -30,6 +30,8 @@ pub enum LossKind {
     /// The node of a pod is gone or does not answer.
     NodeGone,
     NotReady,
+    /// The pod has no room in the domain of its batch.
+    NoRoom,
 }
 
 impl LossKind {
@@ -41,6 +43,7 @@ impl LossKind {
             Self::PodEvicted => "PodEvicted",
             Self::NodeGone => "NodeGone",
             Self::NotReady => "NotReady",
+            Self::NoRoom => "NoRoom",
         }
     }
 
@@ -52,6 +55,7 @@ impl LossKind {
             Self::PodEvicted => "was evicted",
             Self::NodeGone => "lost its node",
             Self::NotReady => "was not ready for too long",
+            Self::NoRoom => "has no room in the domain of its batch",
         }
     }
 }
