@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::containment::Judged;
+use super::judged::Judged;
 use super::settings::Settings;
 use crate::api::ObjectKind;
 use crate::api::pod::POD;

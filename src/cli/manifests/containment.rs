@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::judged::Judged;
 use super::settings::Settings;
 use crate::api::ObjectKind;
 use crate::api::cluster_topology::{CLUSTER_TOPOLOGIES, CLUSTER_TOPOLOGY};
@@ -293,7 +294,7 @@ fn deletions(settings: &Settings) -> [Value; 2] {
     });
     let variables =
         [variable("held", &held, "recreate-mis-stamped"), variable("grouped", &grouped, "recovery")].concat();
-    let of_pods = Judged { variables, ..Judged::of(POD, named, &["DELETE"], validation) };
+    let of_pods = Judged { variables, ..judged(POD, named, &["DELETE"], validation) };
     of_pods.policy(settings, Some(&settings.name), None)
 }
 
@@ -307,7 +308,7 @@ fn owned(settings: &Settings, kind: ObjectKind, when: Option<&'static str>) -> V
             "reason": "Forbidden",
         });
         let named = (format!("{}-{}-{suffix}", settings.name, kind.plural), so);
-        Judged::of(kind, named, operations, validation).policy(settings, Some(&settings.name), when)
+        judged(kind, named, operations, validation).policy(settings, Some(&settings.name), when)
     };
     [(&["CREATE"][..], "object", "create"), (&["DELETE"], "oldObject", "delete")].into_iter().flat_map(policy).collect()
 }
@@ -338,7 +339,7 @@ fn own(settings: &Settings) -> Vec<Value> {
             "reason": "Forbidden",
         });
         let named = (format!("{}-{}-create", settings.name, kind.plural), so);
-        Judged::of(kind, named, &["CREATE"], validation).policy(settings, Some(&settings.name), when)
+        judged(kind, named, &["CREATE"], validation).policy(settings, Some(&settings.name), when)
     };
     [(SECRET, secret, Some("self-managed")), (LEASE, lease, None)].into_iter().flat_map(policy).collect()
 }
@@ -353,7 +354,7 @@ fn events(settings: &Settings) -> [Value; 2] {
     });
     let named =
         (format!("{}-{}", settings.name, EVENT.plural), "Which Events our own account may write: its own.".to_owned());
-    Judged::of(EVENT, named, &["CREATE", "UPDATE"], validation).policy(settings, Some(&settings.name), None)
+    judged(EVENT, named, &["CREATE", "UPDATE"], validation).policy(settings, Some(&settings.name), None)
 }
 
 /// Returns the policy for the account of `doctor`: it may create pods as a dry run only.
@@ -364,7 +365,7 @@ pub fn tries(settings: &Settings, account: &str, annotations: &Value) -> [Value;
         "reason": "Forbidden",
     });
     let named = (account.to_owned(), "The account of `rolegate doctor` tries pods and makes none.".to_owned());
-    let mut both = Judged::of(POD, named, &["CREATE"], validation).policy(settings, Some(account), Some("test"));
+    let mut both = judged(POD, named, &["CREATE"], validation).policy(settings, Some(account), Some("test"));
     for metadata in both.iter_mut().filter_map(|object| object.get_mut("metadata")?.as_object_mut()) {
         metadata.insert("annotations".to_owned(), annotations.clone());
     }
@@ -414,80 +415,19 @@ fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, w
         format!("{}-{}", settings.name, kind.plural),
         format!("What our own account may change of {}: {so}.", kind.plural),
     );
-    let judged = Judged { variables, ..Judged::of(kind, named, &["UPDATE"], validation) };
+    let judged = Judged { variables, ..judged(kind, named, &["UPDATE"], validation) };
     judged.policy(settings, Some(&settings.name), when)
 }
 
-/// The requests that a policy judges, and the expressions.
-pub(super) struct Judged {
-    pub(super) name: String,
-    pub(super) so: String,
-    pub(super) groups: Vec<&'static str>,
-    pub(super) resources: Vec<&'static str>,
-    pub(super) operations: &'static [&'static str],
-    /// Whether it judges objects of our own namespace only.
-    pub(super) own: bool,
-    pub(super) variables: Vec<Value>,
-    pub(super) validations: Vec<Value>,
-}
-
-impl Judged {
-    fn of(
-        kind: ObjectKind,
-        (name, so): (String, String),
-        operations: &'static [&'static str],
-        validation: Value,
-    ) -> Self {
-        // Nothing is asked for other Secrets, and for the Leases of nodes.
-        let own = [SECRET, LEASE].contains(&kind);
-        let (groups, resources) = (groups_of(kind), vec![kind.plural]);
-        Self { name, so, groups, resources, operations, own, variables: Vec::new(), validations: vec![validation] }
-    }
-
-    /// Returns the policy for an account of ours, or for everybody, and its binding.
-    pub(super) fn policy(self, settings: &Settings, account: Option<&str>, when: Option<&str>) -> [Value; 2] {
-        let by_us = account.map(|account| {
-            let user = format!("system:serviceaccount:{}:{account}", settings.namespace);
-            json!([{ "name": "by-rolegate", "expression": format!("request.userInfo.username == '{user}'") }])
-        });
-        let namespaces = if self.own {
-            json!({ "matchLabels": { "kubernetes.io/metadata.name": settings.namespace } })
-        } else {
-            json!({})
-        };
-        let metadata = json!({ "name": self.name, "labels": super::labels(settings) });
-        let policy = json!({
-            "?": when,
-            "#": self.so,
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingAdmissionPolicy",
-            "metadata": metadata,
-            "spec": {
-                "failurePolicy": "Fail",
-                "matchConstraints": {
-                    // The API server's defaults: without them a second apply changes the object.
-                    "matchPolicy": "Equivalent",
-                    "namespaceSelector": namespaces,
-                    "objectSelector": {},
-                    "resourceRules": [{
-                    "apiGroups": self.groups,
-                    "apiVersions": ["*"],
-                    "operations": self.operations,
-                    "resources": self.resources,
-                    "scope": "*",
-                }] },
-                "matchConditions": by_us,
-                "variables": (!self.variables.is_empty()).then_some(self.variables),
-                "validations": self.validations,
-            },
-        });
-        let binding = json!({
-            "?": when,
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": metadata,
-            "spec": { "policyName": self.name, "validationActions": ["Deny"] },
-        });
-        [policy, binding]
-    }
+/// Returns what judges objects of a kind.
+fn judged(
+    kind: ObjectKind,
+    (name, so): (String, String),
+    operations: &'static [&'static str],
+    validation: Value,
+) -> Judged {
+    // Nothing is asked for other Secrets, and for the Leases of nodes.
+    let own = [SECRET, LEASE].contains(&kind);
+    let (groups, resources) = (groups_of(kind), vec![kind.plural]);
+    Judged { name, so, groups, resources, operations, own, variables: Vec::new(), validations: vec![validation] }
 }

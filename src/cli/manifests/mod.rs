@@ -8,6 +8,7 @@ mod choices;
 pub mod containment;
 mod doctor;
 mod files;
+mod judged;
 mod krew;
 mod kubernetes;
 mod network;
