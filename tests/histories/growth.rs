@@ -13,7 +13,7 @@ pub type BatchId = (usize, u32);
 
 /// Returns the batches that go as a whole and are cut, if the replicas of the roles stand in several objects.
 fn cut(stored: &Stored, desired: impl Fn(usize) -> u32) -> Vec<BatchId> {
-    if !stored.refers || stored.wanted().is_some() {
+    if !stored.refers {
         return Vec::new();
     }
     let mut cut = Vec::new();
@@ -33,7 +33,8 @@ pub fn note(replica: &mut Replica, seen: Option<(&Group, &Stored)>, now: Duratio
     let Some((group, stored)) = seen else { return };
     let before = std::mem::take(&mut replica.cut);
     let desired = |role: usize| group.role(ROLES[role]).map_or(0, |role| role.desired);
-    let cut = cut(stored, desired).into_iter();
+    // Where rolegate scales, one number stands for all; workloads that nobody claims have numbers of their own.
+    let cut = Some(()).filter(|()| group.scaled().is_none()).map(|()| cut(stored, desired)).into_iter().flatten();
     replica.cut = cut.map(|id| (id, before.get(&id).copied().unwrap_or(now))).collect();
 }
 

@@ -304,7 +304,9 @@ fn joins(
             let desired = group.and_then(|group| group.role(ROLES[role])).map_or(0, |role| role.desired);
             ordinal < desired && stored.pod_group_of(role, ordinal).as_ref() == Some(name)
         };
-        let (pods, members) = (snapshot.pods.iter().filter(of_gang).count(), server.members.get(name));
+        // What was let go before it had this PodGroup does not start with it.
+        let starts = |other: &&Arc<PodFacts>| other.held || other.pod_group(key) == Some(name.as_str());
+        let (pods, members) = (snapshot.pods.iter().filter(of_gang).filter(starts).count(), server.members.get(name));
         let waits = members.is_some_and(|members| *members as usize >= pods);
         hold!(waits, "G3: {} is released, and PodGroup {name} waits for {members:?} of {pods} pods", pod.name);
     }
@@ -501,6 +503,9 @@ fn come_back_at_once(
         let size = |role| server.setup.replica_size(role);
         let pods = |role, ordinal| view.get(&(role, ordinal)).map_or((0, 0), |seen| (seen.pods, seen.held));
         if snapshot.lets_go().is_none() && stored.waits_for_batch((place.role, place.ordinal), desired, size, pods) {
+            continue;
+        }
+        if snapshot.lets_go().is_none() && racks::waits_for_gates(place, (snapshot, places), stored, desired) {
             continue;
         }
         if snapshot.lets_go().is_none()

@@ -70,6 +70,25 @@ impl Stored {
     }
 }
 
+/// Reports whether the batch of a pod has not begun, and waits for gates of other controllers.
+pub fn waits_for_gates(
+    place: Place,
+    (snapshot, places): (&Snapshot, &Places),
+    stored: &Stored,
+    desired: impl Fn(usize) -> u32,
+) -> bool {
+    let batched = stored.wish.of_role(place.role).into_iter().filter(|one| one.pod_groups.is_some());
+    batched.into_iter().any(|one| {
+        let batch = place.ordinal / one.sizes[place.role];
+        let is_of_it = |other: &&Arc<PodFacts>| {
+            let Place { role, ordinal, .. } = places[&*other.pod.name];
+            one.sizes[role] > 0 && ordinal / one.sizes[role] == batch && ordinal < desired(role)
+        };
+        let pods = || snapshot.pods.iter().filter(is_of_it);
+        pods().all(|pod| pod.held) && pods().any(|pod| pod.foreign_gate.is_some())
+    })
+}
+
 /// P7: checks that the batch of a released pod has begun, or that no other controller gates one of its pods.
 pub fn begins_ungated(
     pod: &PodRef,

@@ -184,9 +184,24 @@ fn is_short(item: &Value) -> bool {
 
 fn scalar(value: &Value) -> String {
     match value {
+        Value::String(text) if text.contains("{{") && (text.starts_with('\'') || text.contains(": ")) => quoted(text),
         Value::String(text) if text.contains("{{") || is_plain(text) => text.clone(),
         value => value.to_string(),
     }
+}
+
+/// Quotes a text with template expressions. These stay as they are: Helm replaces them before it reads the YAML.
+fn quoted(text: &str) -> String {
+    let mut out = String::from('"');
+    for (number, part) in text.split("{{").enumerate() {
+        let (expression, rest) = part.split_once("}}").filter(|_| number > 0).unwrap_or(("", part));
+        if number > 0 {
+            out.extend(["{{", expression, "}}"]);
+        }
+        out.extend(rest.chars().flat_map(|c| ['\\'].into_iter().filter(move |_| c == '"' || c == '\\').chain([c])));
+    }
+    out.push('"');
+    out
 }
 
 /// Reports whether YAML reads the unquoted text as this string. When in doubt, the text is quoted.

@@ -43,8 +43,8 @@ impl Shortages {
         Self { client, index, capacity, budget: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
 
-    /// Returns the shortages of a group that is created or changed, as far as known in time: nodes and pods are listed, and its
-    /// pods or their makers exist. All reads end by `deadline`.
+    /// Returns the shortages of a group that is created or changed, as far as known in time: its batches share domains, nodes
+    /// and pods are listed, and its pods or their makers exist. All reads end by `deadline`.
     pub async fn of(
         &self,
         question: Question<'_>,
@@ -56,7 +56,8 @@ impl Shortages {
             return None;
         }
         let group = read_group(question.kind, question.object, world).ok()?;
-        if group.deleting || group.batched().next().is_none() {
+        let is_placed = group.batched().any(|(_, batching)| batching.placed_in().is_some());
+        if group.deleting || !is_placed {
             return None;
         }
         let object: Value = serde_json::from_str(question.object).ok()?;

@@ -303,6 +303,7 @@ async fn becomes_no_other_token(plane: Arc<ControlPlane>) {
 
 /// ClusterTopologies, PodGroups and Events are those of others as well.
 async fn does_no_more_with_others(plane: Arc<ControlPlane>) {
+    plane.define_groups();
     let kind = ("scheduling.run.ai", &["v2alpha2"][..], "PodGroup", "podgroups", "Namespaced");
     define(&plane, &loose_definition(kind, &json!({})).to_string());
     let stage = Stage::on(plane.clone(), "others").await;

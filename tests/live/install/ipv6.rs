@@ -6,6 +6,7 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
+use crate::common::account::policy_on_authors;
 use crate::common::control_plane::rig_binary;
 use crate::common::http;
 use crate::common::prelude::*;
@@ -90,6 +91,8 @@ async fn served() {
         "ports": [{ "port": rolegate.webhook.port() }],
     });
     stage.plane.must(&["create", "-f", "-"], &endpoint.to_string());
+    // Accounts of tests go without it.
+    stage.plane.must(&["apply", "-f", "-"], &policy_on_authors("ipv6", &["--allow", "scale"]));
     eventually(PATIENT, "no errors, no warnings", async || {
         let doctor = ["doctor", "--name", "ipv6", "--try-in", "ipv6"];
         let said = rolegate_command(&stage.plane.kubeconfig, &doctor).output().await.unwrap();

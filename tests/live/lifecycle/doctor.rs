@@ -13,6 +13,7 @@ use rolegate::tls::authority::{LeafSpec, new_ca, new_leaf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::common::account::policy_on_authors;
 use crate::common::control_plane::{NEWEST, kubernetes, scratch_dir};
 use crate::common::prelude::*;
 use crate::install::support::WITH_CERT_MANAGER;
@@ -51,6 +52,8 @@ async fn a_healthy_installation_and_one_fault_after_another() {
     // The second of them leaves the configurations as the first has made them, so that they stay broken.
     let first = stage.launch().start().await;
     let address = first.webhook.to_string();
+    // Accounts of tests go without it.
+    plane.must(&["apply", "-f", "-"], &policy_on_authors("doctor", &[]));
     first.terminate().await;
     let stopped = doctor(&stage).await;
     assert_eq!(ids(&stopped, "error"), ["admission", "leader"], "{stopped:?}");

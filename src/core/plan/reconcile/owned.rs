@@ -34,7 +34,7 @@ impl Pass<'_> {
         let awaited = awaited(group, view, release);
         gangs.retain(|gang| gang.is_sized || awaited.contains_key(&gang.name));
         let wanted = gangs.len() + provision.keeps.len();
-        let may_be_left = self.memory.owned.made.len() > wanted || !self.memory.owned.going.is_empty();
+        let may_be_left = self.memory.owned.made.len() > wanted || self.memory.owned.may_be_more();
         for mut gang in gangs {
             let Some(kind) = gang.policy.kind() else { continue };
             let id = id(group, kind, gang.name.clone());
@@ -46,7 +46,9 @@ impl Pass<'_> {
             } else if known.is_some_and(|known| known <= gang.min_member) {
                 continue;
             }
-            self.write_owned(group, id, OwnedWrite::Ensure(gang));
+            if self.write_owned(group, id.clone(), OwnedWrite::Ensure(gang)) {
+                self.memory.owned.asks(id);
+            }
         }
         for object in &provision.makes {
             let is_made = |kind, name: &String| self.memory.owned.members(&id(group, kind, name.clone())).is_some();

@@ -30,7 +30,7 @@ pub(in crate::plan) struct OwnedMemory {
     pub(in crate::plan) made: HashMap<OwnedId, u32>,
     /// Objects that are being deleted, or whose deletion failed, with their members.
     pub(in crate::plan) going: HashMap<OwnedId, u32>,
-    /// Objects of requests for nodes whose creation has begun: without a good answer, they may be there or not.
+    /// Objects whose creation has begun: without a good answer, they may be there or not.
     asked: HashSet<OwnedId>,
     /// Objects whose creation failed, with the errors.
     failed: BTreeMap<OwnedId, String>,
@@ -56,7 +56,12 @@ impl OwnedMemory {
         self.made.keys().chain(self.going.keys()).chain(&self.asked)
     }
 
-    /// Notes that the creation of an object of a request begins.
+    /// Reports whether objects may be there beside those that are known to exist.
+    pub(in crate::plan) fn may_be_more(&self) -> bool {
+        !self.going.is_empty() || !self.asked.is_empty()
+    }
+
+    /// Notes that the creation of an object begins.
     pub(in crate::plan) fn asks(&mut self, id: OwnedId) {
         self.asked.insert(id);
     }
