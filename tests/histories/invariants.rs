@@ -513,9 +513,14 @@ fn come_back_at_once(
         {
             continue;
         }
-        let pod_group = stored.pod_group_of(place.role, place.ordinal);
-        if snapshot.lets_go().is_none()
-            && pod_group.is_some_and(|name| replica.makes_pod_group(stored.uid(), &name, requests))
+        // A batch goes when all its PodGroups are there.
+        let of_batch = stored.wish.of_role(place.role).into_iter().flat_map(|one| {
+            let batch = place.ordinal / one.sizes[place.role];
+            let ordinals = move |role: usize| batch * one.sizes[role]..(batch + 1) * one.sizes[role];
+            (0..ROLES.len()).flat_map(move |role| ordinals(role).map(move |ordinal| (role, ordinal)))
+        });
+        let mut pod_groups = of_batch.filter_map(|(role, ordinal)| stored.pod_group_of(role, ordinal));
+        if snapshot.lets_go().is_none() && pod_groups.any(|name| replica.makes_pod_group(stored.uid(), &name, requests))
         {
             continue;
         }
