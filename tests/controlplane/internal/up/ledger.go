@@ -30,7 +30,8 @@ func openLedger() (*ledger, error) {
 	return &ledger{file}, nil
 }
 
-// write says what each component took, on standard error and in the file.
+// write says what each component took, on standard error and in the file, if
+// there is one.
 // orphan says that whoever started the control plane does not wait for its
 // end, and so does not count its time.
 func (l *ledger) write(s *supervisor, orphan bool) {
@@ -46,8 +47,8 @@ func (l *ledger) write(s *supervisor, orphan bool) {
 	if orphan {
 		fmt.Fprintf(lines, "-\torphaned\t%.2f\n", all.Seconds())
 	}
-	progress("processor time: %s", strings.Join(said, ", "))
 	if l.file != nil {
+		progress("processor time: %s", strings.Join(said, ", "))
 		// One write: lines of others do not come between.
 		fmt.Fprint(l.file, lines.String())
 		l.file.Close()
