@@ -8,13 +8,12 @@ use std::sync::Mutex;
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::{DynamicObject, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::api::PostParams;
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::control_plane::{ControlPlane, SYSTEM, rig_binary, rolegate_binary};
-use super::stage::typed;
+use super::stage::{create, typed};
 use super::wait::{PATIENT, eventually};
 
 /// Creates an account with the rights that `rolegate manifests` prints with further arguments; returns its kubeconfig.
@@ -25,7 +24,10 @@ pub async fn account(plane: &ControlPlane, client: &Client, name: &str, more: &[
     }
     let [shipped, _] = apart(&shipped(name, more));
     let shipped: Vec<Value> = serde_saphyr::from_multiple(&shipped).unwrap();
-    let creations = shipped.into_iter().chain(to_keep_configurations(name)).map(|object| create(client, object));
+    let creations = shipped.into_iter().chain(to_keep_configurations(name)).map(|object| {
+        let namespace = object["metadata"]["namespace"].as_str().map(str::to_owned);
+        async move { create(client, namespace.as_deref(), object).await }
+    });
     futures::future::join_all(creations).await;
     write_kubeconfig(plane, name, &issue_token(client, name).await);
     // RBAC reaches the API server's caches with a delay; these are the last rights of each kind.
@@ -58,17 +60,6 @@ fn shipped(name: &str, more: &[&str]) -> String {
     let mut printed = PRINTED.lock().unwrap();
     let key = arguments.iter().map(|&argument| argument.to_owned()).collect();
     printed.entry(key).or_insert_with(|| manifests(&arguments)).replace(ANY_NAME, name)
-}
-
-async fn create(client: &Client, object: Value) {
-    let text = |field: &str| object[field].as_str().unwrap();
-    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("kind")));
-    let api: Api<DynamicObject> = match object["metadata"]["namespace"].as_str() {
-        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
-        None => Api::all_with(client.clone(), &kind),
-    };
-    api.create(&PostParams::default(), &typed(object)).await.unwrap();
 }
 
 /// Returns the shipped policies on webhook configurations, and the one on authors. The former allow only bundles to change, so

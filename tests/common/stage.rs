@@ -152,10 +152,7 @@ impl Stage {
 
     /// Creates an object of any namespaced kind.
     pub async fn create(&self, object: Value) -> DynamicObject {
-        let text = |field: &str| object[field].as_str().unwrap();
-        let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
-        let api = self.objects(group, version, text("kind"));
-        api.create(&PostParams::default(), &typed(object)).await.unwrap()
+        create(&self.client, Some(&self.namespace), object).await
     }
 
     pub async fn create_group(&self, group: &Group) {
@@ -287,6 +284,18 @@ pub async fn make_namespace(client: &Client, name: &str, labels: &Value) {
 async fn until_account(client: &Client, namespace: &str) {
     let accounts: Api<ServiceAccount> = Api::namespaced(client.clone(), namespace);
     eventually(PATIENT, "the service account of the namespace", async || accounts.get("default").await).await;
+}
+
+/// Creates an object of any kind, in a namespace or in none.
+pub async fn create(client: &Client, namespace: Option<&str>, object: Value) -> DynamicObject {
+    let text = |field: &str| object[field].as_str().unwrap();
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, text("kind")));
+    let api = match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind),
+        None => Api::all_with(client.clone(), &kind),
+    };
+    api.create(&PostParams::default(), &typed(object)).await.unwrap()
 }
 
 /// Returns the API of RoleBasedGroups in a namespace.
