@@ -176,6 +176,7 @@ pub fn pass(
             Request::Delete { pod, .. } => recoveries::deletes(pod, (snapshot, &places), stored)?,
             Request::Renew(pod) => segments::deletes(pod, snapshot, known)?,
             Request::Undo(pod) => rollbacks::deletes(replica, pod, (snapshot, requests), known)?,
+            Request::Gather(pod) => racks::is_gathered(pod, (snapshot, &places), known)?,
             Request::Recreate(pod) => racks::is_made_again(replica, pod, (snapshot, &places), known, now)?,
             Request::Create(id) => crate::requests::is_created(replica, id, group)?,
             Request::RemoveOwned(id) if id.kind != KUBE_POD_GROUP => {
@@ -228,7 +229,9 @@ fn places(replica: &Replica, snapshot: &Snapshot, requests: &[Request], server: 
         let committed = scaled.and_then(|group| group.committed(name)).unwrap_or(u32::MAX);
         role.map_or(u32::MAX, |role| role.desired.min(committed))
     };
-    server.setup.places(snapshot.pods.iter().map(standing).collect(), desired)
+    let stored = group.and_then(|group| server.history.get(&group.carrier.resource_version.parse().unwrap()));
+    let home = |place: Place| stored.and_then(|stored| stored.home_of(place));
+    server.setup.places(snapshot.pods.iter().map(standing).collect(), desired, home)
 }
 
 /// S1, S5: checks that a pod is released only when a stored status allows it, or when nothing holds it (S7).
@@ -432,6 +435,7 @@ fn tells_of_all(
         HoldReason::RolloutBehindHeldBatch,
         HoldReason::ScaleInDeferred,
         HoldReason::PlacedNotBound,
+        HoldReason::BatchSplit,
         HoldReason::CanaryPaused,
         HoldReason::SegmentNotAccepted,
     ];

@@ -62,7 +62,7 @@ impl Setup {
             name: format!("node-{n}"),
             rack: n % RACKS,
             label: format!("rack-{}", n % RACKS),
-            room: 3,
+            room: if self.tight { 2 } else { 3 },
             open: true,
             refuses: false,
             is_there,

@@ -3,6 +3,7 @@
 
 use rolegate::mutate::Entry;
 
+use crate::machines::RACK;
 use crate::prelude::*;
 use crate::server::is_held;
 
@@ -26,6 +27,8 @@ pub struct Standing {
     held: bool,
     /// Whether its release is pending or was tried: it may run already.
     asked: bool,
+    /// The rack to which its release has sent it.
+    sent: Option<String>,
 }
 
 impl Standing {
@@ -40,6 +43,7 @@ impl Standing {
             written: moved.or(pod.identity.ordinal).or_else(|| asked.and_then(index)),
             held: pod.held,
             asked: asked.is_some(),
+            sent: pod.sent_to(RACK).map(str::to_owned),
         }
     }
 
@@ -52,6 +56,7 @@ impl Standing {
             written: written.map(|ordinal| ordinal.parse().unwrap()),
             held: is_held(pod),
             asked: false,
+            sent: pod.spec.node_selector.get(RACK).cloned(),
         }
     }
 }
@@ -60,7 +65,8 @@ impl Server {
     /// Returns the places of all pods that count.
     pub fn places(&self) -> Places {
         let pods = self.pods.values().filter(|pod| !pod.is_gone()).map(|pod| Standing::of(pod));
-        self.setup.places(pods.collect(), |role| self.placed(role))
+        let home = |place: Place| self.group.as_ref().and_then(|stored| stored.home_of(place));
+        self.setup.places(pods.collect(), |role| self.placed(role), home)
     }
 }
 
@@ -84,8 +90,14 @@ impl Setup {
     }
 
     /// Returns the places of pods for the desired replicas of each role. Running pods of a Deployment keep their
-    /// places; the others follow, those with a pending release first.
-    pub fn places(&self, mut pods: Vec<Standing>, desired: impl Fn(usize) -> u32) -> Places {
+    /// places; the others follow, those with a pending release first. A running pod that is given another place takes one of a
+    /// batch in its rack, and one that never had a place leaves those in other racks to others.
+    pub fn places(
+        &self,
+        mut pods: Vec<Standing>,
+        desired: impl Fn(usize) -> u32,
+        home: impl Fn(Place) -> Option<String>,
+    ) -> Places {
         let mut places = Places::new();
         let mut taken: BTreeSet<(usize, u32)> = BTreeSet::new();
         pods.sort_by_key(|pod| (pod.held, !pod.asked, pod.created.clone(), pod.name.clone()));
@@ -100,10 +112,20 @@ impl Setup {
             });
             match place {
                 Some(place) => _ = places.insert(pod.name, place),
-                None => free.push((role, pod.name)),
+                None => free.push((role, pod.name, pod.sent, pod.written)),
             }
         }
-        for (role, name) in free {
+        let mut elsewhere = Vec::new();
+        for (role, name, sent, written) in free {
+            let is_home = |ordinal: &u32| sent.is_some() && home(Place { role, ordinal: *ordinal, member: 0 }) == sent;
+            let found = (0..desired(role).min(1000)).filter(is_home).find(|ordinal| take(role, *ordinal));
+            match found {
+                Some(ordinal) => _ = places.insert(name, Place { role, ordinal, member: 0 }),
+                None => elsewhere.push((sent.is_some() && written.is_none(), role, name)),
+            }
+        }
+        elsewhere.sort_by_key(|(waits, ..)| *waits);
+        for (_, role, name) in elsewhere {
             let mut ordinal = 0;
             while !take(role, ordinal) {
                 ordinal += 1;

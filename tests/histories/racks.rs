@@ -4,7 +4,8 @@
 //! is deleted to be placed again only if it has no node, and its batch has lacked nodes for the timeout, with no gate
 //! of others on its pods. P4: no pod of a batch goes to a node that refused one of its pods twice within a minute. P5:
 //! at rest every released pod has a node. P6: a batch that goes whole begins with all of its pods. P7: no batch begins while
-//! another controller gates one of its pods.
+//! another controller gates one of its pods. P8: a pod of a Deployment is deleted because its batch is in another rack only while
+//! the pods of its role are ready, and at rest no batch whose pods may be deleted is in two racks.
 
 use rolegate::model::batching::CLUSTER;
 
@@ -22,8 +23,8 @@ impl Setup {
     /// Adds batches that share a rack each.
     pub fn in_racks(mut self, random: &mut Random) -> Self {
         let progression = random.pick(&[Progression::OrderedReady, Progression::Ordered, Progression::Parallel]);
-        let sizes = [1 + random.below(2), 1 + random.below(2), 0];
-        let recovers = random.percent(30);
+        let mut sizes = [1 + random.below(2), 1 + random.below(2), 0];
+        let mut recovers = random.percent(30);
         self.racks = true;
         self.gated_by_others = random.percent(25);
         let placed = if random.percent(40) {
@@ -31,6 +32,11 @@ impl Setup {
         } else {
             random.pick(&[Placed::InRack, Placed::OnDemand, Placed::OnDemand])
         };
+        // Each batch fills its rack, and its pods have no numbers of their own.
+        if placed == Placed::InRack && !self.gated_by_others && progression != Progression::OrderedReady {
+            self.makers[..2].fill(Maker::Alike);
+            (self.tight, recovers, sizes) = (true, true, [2, 2, 0]);
+        }
         // A batch that is released as a whole waits for all its pods.
         for maker in &mut self.makers {
             if let Maker::Leaders { late, .. } = maker {
@@ -58,6 +64,12 @@ impl Stored {
         let (name, batch) = (format!("c{index}"), place.ordinal / one.sizes[place.role]);
         let state = self.status.coordination_state.iter().find(|state| state.name == name);
         Some((batch, state.and_then(|state| state.domains.get(&batch.to_string())).map(String::as_str)))
+    }
+
+    /// Returns the rack of the batch of a replica.
+    pub fn home_of(&self, place: Place) -> Option<String> {
+        let (_, domain) = self.rack_of(place)?;
+        domain.filter(|domain| *domain != CLUSTER).map(str::to_owned)
     }
 
     /// Reports whether the pods of a role are released only when there is room.
@@ -278,6 +290,38 @@ pub fn is_made_again(
     Ok(())
 }
 
+/// P8: checks a decision to delete a pod since its batch is in another rack.
+pub fn is_gathered(
+    pod: &PodRef,
+    (snapshot, places): (&Snapshot, &Places),
+    stored: Option<&Stored>,
+) -> Result<(), Broken> {
+    let role = places[&*pod.name].role;
+    let of_role = snapshot.pods.iter().filter(|other| places[&*other.pod.name].role == role);
+    let down: Vec<_> = of_role.filter(|other| !other.ready).map(|other| &other.pod.name).collect();
+    hold!(down.is_empty(), "P8: {} is deleted for its batch, and {down:?} are not ready", pod.name);
+    let all = stored.map(|stored| stored.wish.of_role(role).iter().any(|one| one.recovers)).unwrap_or_default();
+    hold!(all, "P8: {} is deleted for its batch, and nobody asked for a recovery", pod.name);
+    Ok(())
+}
+
+/// P8: checks that the pods of a Deployment are in the racks of their batches.
+fn are_together(server: &Server) -> Result<(), Broken> {
+    let Some(group) = server.group.as_ref().filter(|group| !group.goes_whole()) else { return Ok(()) };
+    let mut racks: BTreeMap<(usize, u32), BTreeMap<u32, Vec<String>>> = BTreeMap::new();
+    for (pod, place) in server.places() {
+        let is_of_it = server.setup.makers[place.role] == Maker::Alike && place.ordinal < server.desired(place.role);
+        let recovers = group.wish.of_role(place.role).iter().all(|one| one.recovers(&server.setup.makers));
+        let batch = group.rack_of(place).filter(|_| is_of_it && recovers);
+        if let Some(((batch, _), rack)) = batch.zip(server.rack_of(&pod)) {
+            racks.entry((place.role, batch)).or_default().entry(rack).or_default().push(pod);
+        }
+    }
+    let split = racks.iter().find(|(_, racks)| racks.len() > 1);
+    hold!(split.is_none(), "P8: at rest a batch is in two racks: {split:?}");
+    Ok(())
+}
+
 /// Records since when batches lack nodes for released pods, as a replica sees it; `None` while others gate one of the
 /// pods.
 pub fn note_unbound(
@@ -312,5 +356,5 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
     let is_wanted = |pod: &String| places.get(pod).is_none_or(|place| place.ordinal < server.desired(place.role));
     let late: Vec<_> = server.pods_that(crate::nature::is_unscheduled).into_iter().filter(is_wanted).collect();
     hold!(late.is_empty(), "P5: at rest {late:?} have no node");
-    Ok(())
+    are_together(server)
 }

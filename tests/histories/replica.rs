@@ -75,6 +75,8 @@ pub enum Request {
     Renew(PodRef),
     /// Deletes an updated pod of a rollout that goes back.
     Undo(PodRef),
+    /// Deletes a pod that runs in another rack than its batch.
+    Gather(PodRef),
     /// Deletes a released pod without a node, so that it is placed again.
     Recreate(PodRef),
     /// Checks whether replicas are lost.
@@ -369,6 +371,7 @@ impl Replica {
             Action::WriteOwned { id, write: OwnedWrite::Create(_), .. } => Some(Request::Create(id)),
             Action::WriteOwned { id, write: OwnedWrite::Remove, .. } => Some(Request::RemoveOwned(id)),
             Action::Delete { pod, extent: Extent::Unscheduled } => Some(Request::Recreate(pod)),
+            Action::Delete { pod, extent: Extent::Stray } => Some(Request::Gather(pod)),
             Action::Delete { pod, extent: Extent::Outdated } => Some(Request::Renew(pod)),
             Action::Delete { pod, extent: Extent::RolledBack { .. } } => Some(Request::Undo(pod)),
             Action::Delete { pod, extent } => {
@@ -428,9 +431,11 @@ impl Replica {
     /// Reports whether a pod is deleted as far as the replica is concerned, or anything about it is pending or failed.
     pub fn is_busy_with(&self, uid: &Arc<str>) -> bool {
         let asks = self.requests.iter().any(|one| match one {
-            Request::Renew(pod) | Request::Undo(pod) | Request::Recreate(pod) | Request::Delete { pod, .. } => {
-                pod.uid == *uid
-            }
+            Request::Renew(pod)
+            | Request::Undo(pod)
+            | Request::Gather(pod)
+            | Request::Recreate(pod)
+            | Request::Delete { pod, .. } => pod.uid == *uid,
             Request::Mark(mark) => mark.pod.uid == *uid,
             _ => false,
         });

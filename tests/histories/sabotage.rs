@@ -125,6 +125,8 @@ sabotages! {
     LosesScales,
     /// Loses every mark.
     LosesMarks,
+    /// Loses every deletion of a pod that runs in another rack than its batch.
+    LosesGathers,
     /// Marks the pods of a Deployment without the deletion cost.
     MarksWithoutCost = 1072,
     /// Deletes a pod of another batch in a recovery.
@@ -490,6 +492,7 @@ impl Sabotage {
             Request::Recreate(_) => self == Self::LosesRemakes,
             Request::RemoveOwned(id) => self == Self::KeepsRequests && id.kind != KUBE_POD_GROUP,
             Request::Undo(_) => self == Self::LosesUndos,
+            Request::Gather(_) => self == Self::LosesGathers,
             Request::RelaxPodGroup(..) => self == Self::LosesRelaxations,
             _ => false,
         }

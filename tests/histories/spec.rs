@@ -58,6 +58,8 @@ pub struct Setup {
     pub operator: bool,
     /// Whether there are nodes in racks, and batches share one.
     pub racks: bool,
+    /// Whether a rack has room for one batch.
+    pub tight: bool,
     /// Whether pods are created with a gate of others, until everything comes to rest.
     pub gated_by_others: bool,
     /// Number of pods that the controllers of claimed StatefulSets replace at once.

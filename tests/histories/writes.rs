@@ -88,7 +88,7 @@ impl Replica {
                 let done = done(fault, || server.delete_by_uid(&pod, with_dependents))?;
                 Answer::Deleted(pod, done)
             }
-            Request::Renew(pod) | Request::Undo(pod) => {
+            Request::Renew(pod) | Request::Undo(pod) | Request::Gather(pod) => {
                 let done = done(fault, || server.delete_by_uid(&pod, false))?;
                 Answer::Deleted(pod, done)
             }

@@ -388,6 +388,9 @@ const fn cause(extent: Extent) -> (Option<&'static str>, &'static str, &'static 
         Extent::Unscheduled => {
             (None, "it is made again for its batch and its place", "deletion of a pod without a node")
         }
+        Extent::Stray => {
+            (Some(recovery), "its batch is in another domain", "deletion of a pod in another domain than its batch")
+        }
         Extent::Outdated => (Some(update), "its segment is updated", "deletion of an old pod of a segment"),
         Extent::RolledBack { .. } => {
             (Some(rollback), "its rollout goes back", "deletion of a pod whose rollout goes back")

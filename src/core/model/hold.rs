@@ -35,6 +35,8 @@ pub enum HoldReason {
     NodesRequested,
     /// The batch was given room, but pods of it are not bound in time.
     PlacedNotBound,
+    /// The batch is in one domain, and pods of it run in another.
+    BatchSplit,
     /// Other controllers gate pods of the batch and may choose their nodes: the batch is placed after that.
     GatedByOthers,
     /// It is not known yet whether there is room for the batch.
@@ -76,6 +78,7 @@ impl HoldReason {
                 | Self::NoRoom
                 | Self::NodesRequested
                 | Self::PlacedNotBound
+                | Self::BatchSplit
                 | Self::RoomUnknown
                 | Self::Recovering
                 | Self::SegmentGrowing
@@ -95,6 +98,7 @@ impl HoldReason {
             Self::NoRoom
                 | Self::NodesRequested
                 | Self::PlacedNotBound
+                | Self::BatchSplit
                 | Self::RoomUnknown
                 | Self::ScaleInDeferred
                 | Self::RolloutBehindHeldBatch

@@ -30,7 +30,7 @@ impl Observation {
         given: impl Fn(&PodRef) -> Option<u32>,
         edit: impl Fn(&RolledWorkload) -> Edit,
     ) -> Self {
-        let mut view = GroupView::build_while(group, &snapshot.pods, given);
+        let mut view = GroupView::build_while(group, (&snapshot.pods, &snapshot.domain_keys), given);
         now.into_iter().for_each(|now| view.wait_until_available(group, now));
         view.leaving.clone_from(&snapshot.leaving);
         let mut rollouts = Rollouts::observe(group, &view, &snapshot.pods, (&snapshot.workloads, now), edit);

@@ -119,7 +119,7 @@ pub fn mk_role(desired: u32, released: u32, ready: u32) -> RoleView {
         let pod = PodFacts { held, scheduled, ready, ..mk_pod(&ordinal.to_string(), "role", ordinal) };
         replicas.add(&pod.into(), ordinal);
     }
-    RoleView { desired, unknown: false, committed: Some(released), is_scaled: false, replicas }
+    RoleView { desired, committed: Some(released), replicas, ..RoleView::default() }
 }
 
 /// Returns the last pods of a role of five as missing.

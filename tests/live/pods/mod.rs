@@ -19,6 +19,7 @@ mod room;
 mod scheduled;
 mod schemes;
 mod shapes;
+mod strays;
 pub mod support;
 mod volumes;
 mod whole;

@@ -52,6 +52,8 @@ mod tier2 {
         for role in ["prefill", "decode"] {
             duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
         }
+        // One that was made in the meantime becomes ready as well: a broken pod below is another story.
+        duo.let_ready_until(|_| true, |now| now.count_all(|pod| duo.is_new(pod)) == 0).await;
         for role in ["prefill", "decode"] {
             duo.until_closed(role).await;
             assert_eq!(duo.new_ordinals(role), [].into());

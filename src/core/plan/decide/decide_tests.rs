@@ -272,8 +272,9 @@ fn a_pod_without_number_keeps_its_place_while_its_release_is_on_its_way() {
     let mut setup = Setup::of(4, 0).held("prefill", 1..4);
     setup.pods.iter_mut().for_each(|pod| pod.identity.ordinal = None);
     let chosen = |setup: &Setup, on_its_way: &str| {
-        let view =
-            GroupView::build_while(&setup.group, &shared(&setup.pods), |pod| (&*pod.name == on_its_way).then_some(0));
+        let view = GroupView::build_while(&setup.group, (&shared(&setup.pods), &[]), |pod| {
+            (&*pod.name == on_its_way).then_some(0)
+        });
         view.held().first().map(|held| held.pod.name.to_string())
     };
     assert_eq!(chosen(&setup, "prefill-3").as_deref(), Some("prefill-3"));

@@ -5,8 +5,9 @@
 //! `objections` exceptions for single pods: `mis_stamped`, `recovering`,
 //! `growing`, `all_or_nothing`, `gated`; `together`, `without_place` batches that share replicas; `surplus` pods beyond the desired
 //! replicas;
-//! `placing` domains of released batches; `unmade` batches that are created only when they have room; `holds`, `missing_pods`,
-//! `lacking` reasons why pods are held or do not appear; `batches`, `waits`, `pod_groups` views of a decision.
+//! `placing` domains of released batches, and `strays` outside of them; `unmade` batches that are created only when they have
+//! room; `holds`, `missing_pods`, `lacking` reasons why pods are held or do not appear; `batches`, `waits`, `pod_groups` views
+//! of a decision.
 
 pub mod acceptance;
 pub mod all_or_nothing;
@@ -27,6 +28,7 @@ pub mod pod_groups;
 pub mod progression;
 mod queued;
 mod recovering;
+mod strays;
 pub mod surplus;
 pub(in crate::plan) mod together;
 pub mod unmade;
@@ -128,7 +130,7 @@ pub(in crate::plan) fn decide(
     let Objections { mis_stamped, mut recovering, growing, incomplete, gated } = objections;
     without_place.extend(gated.explain());
     let mut room_wait = unmade
-        .zip(placer)
+        .zip(placer.as_deref_mut())
         .and_then(|(unmade, placer)| unmade.ask(&mut released, (&mut domains, &without_place), placer));
     let provision = provision(group, view, &domains, rollouts, context);
     let grows = group.batched().next().map(|(coordination, _)| coordination.index).zip(room_wait.as_mut());
@@ -139,7 +141,10 @@ pub(in crate::plan) fn decide(
     placing::keep_back(group, view, &mut released, (&release, &without_place), growing.batches());
     let surplus = surplus::surplus(view, &released);
     let surge = surplus::in_surge(view, &surplus, context.surge).filter(|pod| !mis_stamped.has(pod));
-    let surge: Vec<_> = surge.map(Release::at_once).collect();
+    let mut surge: Vec<_> = surge.map(Release::at_once).collect();
+    if let Some(placer) = placer {
+        strays::place_surge((group, view), &mut surge, context, &mut domains, placer);
+    }
 
     strangers.retain(|pod| !mis_stamped.has(pod));
     let apart = surge.iter().map(|release| &release.pod.pod.uid).chain(&mis_stamped.uids).cloned().collect();

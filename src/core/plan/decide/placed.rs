@@ -31,6 +31,8 @@ pub struct Placed {
     pub moves: BTreeSet<BatchId>,
     /// Such pods that should be recreated: they are deleted if they still have no node.
     pub made_again: Vec<PodRef>,
+    /// A pod that runs in another domain than its batch, and is made again there.
+    pub stray: Option<PodRef>,
     /// Whether pods are to be placed, or are placed and not bound.
     pub needs_room: bool,
     /// Whether batches would be created if the room were known.

@@ -13,6 +13,7 @@ use crate::plan::decide::growing::may_grow;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::decide::placed::{Awaits, Domains, GivenUp, Moved, Pin, Placed};
+use crate::plan::decide::strays::{Split, Unnumbered};
 use crate::plan::decide::together::going_with;
 use crate::plan::decide::without_place::stay_together;
 use crate::plan::placement::capacity::HOSTNAME;
@@ -37,22 +38,26 @@ pub(super) fn place(
     // The cluster comes last: pods that share a domain with others have their place by then.
     let mut hard: Vec<_> = group.batched().filter(|(_, batching)| batching.placed_in().is_some()).collect();
     hard.sort_by_key(|(_, batching)| batching.placed_in() == Some(PlacedIn::Cluster));
+    let key_of = |index: usize| context.domain_keys.iter().find(|(of, _)| *of == index).map(|(_, key)| key.as_str());
     for (coordination, batching) in hard.iter().copied() {
         let mut domains = stored(group, coordination, batching, view);
+        if let Some(key) = key_of(coordination.index) {
+            Unnumbered { view, batching, key }.correct(&mut domains, placer.as_deref());
+        }
         domains.retain(|batch, _| !recovery.placed_anew.contains(&(coordination.index, *batch)));
         given.domains.insert(coordination.index, domains);
     }
     let committed = given.domains.clone();
     let mut held = Vec::new();
     for (coordination, batching) in hard {
-        let key = context.domain_keys.iter().find(|(index, _)| *index == coordination.index);
-        let (Some((_, key)), Some(placer)) = (key, placer.as_deref_mut()) else { continue };
+        let (Some(key), Some(placer)) = (key_of(coordination.index), placer.as_deref_mut()) else { continue };
         let mut placing = Placing {
             group,
             view,
             coordination,
             batching,
             key,
+            stored: stored(group, coordination, batching, view),
             context,
             recovery,
             is_scaled: group.scaled().is_some(),
@@ -64,6 +69,7 @@ pub(super) fn place(
         // First: a new leader does not know yet which room these pods take.
         placing.pods_that_went();
         placing.pods_that_may_go(release);
+        placing.pods_elsewhere();
         let Placing { held: of_coordination, out, .. } = placing;
         release.retain(|release| !out.contains(&release.pod.pod.uid));
         held.extend(of_coordination.into_values());
@@ -86,6 +92,8 @@ fn stored(group: &Group, coordination: &Coordination, batching: &Batching, view:
 /// Texts on placed pods without a node, if these may be deleted.
 const MADE_AGAIN: &str = "they are deleted, made again and placed again";
 const MADE_AGAIN_LATER: &str = "they were made again already, and are once more later";
+/// Text on pods of a batch in another domain, if these may be deleted.
+const ONE_AT_A_TIME: &str = "they are recreated there one at a time, when all replicas are ready and there is room";
 /// The maximum number of pods named in a command.
 const NAMED: usize = 20;
 /// The maximum number of replicas of a role by which a batch is taken to grow.
@@ -100,6 +108,8 @@ struct Placing<'a, 'b> {
     coordination: &'a Coordination,
     batching: &'a Batching,
     key: &'a str,
+    /// The committed domains.
+    stored: Domains,
     context: DecisionContext<'a>,
     recovery: &'a RecoveryPlan,
     /// Whether room may have been kept for its batches before their pods existed.
@@ -188,12 +198,12 @@ impl<'a> Placing<'a, '_> {
         }
         match answer {
             Answer::To { domain, hosts } => {
-                let is_committed = committed.as_ref() == Some(&domain);
+                let is_committed = self.stored.get(&index) == Some(&domain);
                 for (release, host) in releases.into_iter().zip(hosts) {
                     release.at_once &= is_committed;
                     release.pin = pin(self.key, &domain, host);
                 }
-                if let Some(before) = committed.filter(|_| !is_committed) {
+                if let Some(before) = committed.filter(|before| *before != domain) {
                     let why = match () {
                         () if given_up == Some(&*before) => format!("its pods got no node in {before}"),
                         () if self.placer.may_have_domain(self.key, &before) => {
@@ -267,24 +277,12 @@ impl<'a> Placing<'a, '_> {
         for (name, role, ordinals) in self.view.ranges(self.batching, index) {
             let missing = self.batching.size(name).unwrap_or(0).saturating_sub(count(ordinals.len()));
             let replica = role.replicas.pods().next().map_or(0, |(ordinal, _)| ordinal);
-            let replica = role.replicas.pods_of(replica).iter().map(|pod| self.needs_like(&pod.pod.uid, index));
+            let replica =
+                role.replicas.pods_of(replica).iter().map(|pod| self.placer.needs_wherever(&pod.pod.uid, self.key));
             let replica = replica.collect::<Option<Vec<_>>>().unwrap_or_default();
             (0..missing).take(MOST_GROWN).for_each(|_| grown.extend(replica.iter().cloned()));
         }
         grown
-    }
-
-    /// Returns the needs of a pod, wherever it was sent; those of a bound pod are taken to be like those of a pod of the batch that
-    /// is not bound, apart from its load.
-    fn needs_like(&self, uid: &str, index: u32) -> Option<Arc<Needs>> {
-        if let Some(needs) = self.placer.needs_of(uid) {
-            return Some(needs.without(&[self.key, HOSTNAME]));
-        }
-        let load = self.placer.load_of(uid)?.clone();
-        let like = self.facts_of(index, |pod| !pod.scheduled);
-        let like = like.iter().find_map(|pod| self.placer.needs_of(&pod.pod.uid))?;
-        let needs = Needs { load, ..(**like).clone() };
-        Some(needs.without(&[self.key, HOSTNAME]))
     }
 
     /// Notes that a batch lacks room, if nodes are requested then.
@@ -415,13 +413,16 @@ impl<'a> Placing<'a, '_> {
             return None;
         }
         let is_rest = |pod: &Arc<PodFacts>| without.contains(&pod.pod);
-        let rest: Vec<_> =
-            all.iter().filter(|pod| is_rest(pod)).map(|pod| self.needs_like(&pod.pod.uid, index)).collect();
+        let rest: Vec<_> = all
+            .iter()
+            .filter(|pod| is_rest(pod))
+            .map(|pod| self.placer.needs_wherever(&pod.pod.uid, self.key))
+            .collect();
         let rest: Vec<_> = rest.into_iter().collect::<Option<_>>()?;
         if self.placer.room_for(&rest, self.key, Within::Only(domain)).is_some() {
             return None;
         }
-        let needs: Option<Vec<_>> = all.iter().map(|pod| self.needs_like(&pod.pod.uid, index)).collect();
+        let needs: Option<Vec<_>> = all.iter().map(|pod| self.placer.needs_wherever(&pod.pod.uid, self.key)).collect();
         let Some(to) = self.placer.room_for(&needs?, self.key, Within::AnyBut(domain)) else {
             return Some(
                 "they have no room there, and no other domain has room for all of it, so nothing is deleted".to_owned(),
@@ -440,6 +441,26 @@ impl<'a> Placing<'a, '_> {
             _ => "it is recreated as a whole",
         };
         Some(format!("they have no room there, and {to} has room for all of it: {next}"))
+    }
+
+    /// Tells of the first batch in several domains, and has one of its pods recreated where it belongs, if that may be.
+    fn pods_elsewhere(&mut self) {
+        let unnumbered = Unnumbered { view: self.view, batching: self.batching, key: self.key };
+        let splits = unnumbered.splits(self.domains(), self.placer);
+        let Some(Split { batch, domain, elsewhere }) = splits.first() else { return };
+        let racks: Vec<_> = elsewhere.keys().map(String::as_str).collect();
+        let pods: Vec<_> = elsewhere.values().flatten().map(|pod| pod.pod.clone()).collect();
+        // Without a policy, its author has not shown the right to delete pods.
+        let has_policy = self.batching.recovers().is_some() && !self.context.recovery.off;
+        let may_delete = has_policy && self.context.faults.is_empty() && !self.recovery.brake.is_paused();
+        let next = if may_delete { ONE_AT_A_TIME.to_owned() } else { self.way_out(&pods) };
+        let (name, count) = (self.batching.batch_name(*batch), pods.len());
+        let message = format!("{name} is in {domain}, and {count} of its pods in {}; {next}", racks.join(" and "));
+        self.hold(HoldReason::BatchSplit, *batch, &message, &[]);
+        if may_delete {
+            self.placed.needs_room = true;
+            self.placed.stray = unnumbered.next(&splits, self.placer).map(|pod| pod.pod.clone());
+        }
     }
 
     /// Adopts the domain that released pods ask for, if their batch has no committed one: its group was recreated or has lost
@@ -612,7 +633,7 @@ pub(super) fn no_room(
 }
 
 /// Returns the labels that bind a pod to a domain, and to a node of it if the domain alone is not enough.
-fn pin(key: &str, domain: &str, host: Option<String>) -> Pin {
+pub(super) fn pin(key: &str, domain: &str, host: Option<String>) -> Pin {
     let host = host.map(|host| (HOSTNAME.to_owned(), host));
     let domain = (key != CLUSTER_KEY).then(|| (key.to_owned(), domain.to_owned()));
     domain.into_iter().chain(host).collect()

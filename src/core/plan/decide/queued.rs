@@ -68,7 +68,7 @@ mod tests {
             let pod = PodFacts { held, queued, ..mk_pod(&format!("{role}-{ordinal}"), role, ordinal) };
             roles.iter_mut().find(|(name, _)| *name == role).unwrap().1.add(&pod.into(), ordinal);
         }
-        let view = |replicas| RoleView { desired: 2, unknown: false, committed: Some(1), is_scaled: false, replicas };
+        let view = |replicas| RoleView { desired: 2, committed: Some(1), replicas, ..RoleView::default() };
         let roles = roles.into_iter().map(|(name, replicas)| (name.to_owned(), view(replicas))).collect();
         let (_, batching) = group.batched().next().unwrap();
         in_queue(&GroupView { roles, ..GroupView::default() }, batching, 0)

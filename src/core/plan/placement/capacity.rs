@@ -35,6 +35,10 @@ pub struct Capacity {
     unbound: HashMap<Arc<str>, Arc<Needs>>,
     /// The same needs, deduplicated.
     kinds: Once<Needs>,
+    /// The needs of bound pods of groups, by uid, with the load that they had first.
+    bound: HashMap<Arc<str>, Arc<Needs>>,
+    /// The same needs, deduplicated.
+    kinds_of_bound: Once<Needs>,
     /// The claims of these pods, by uid; only of pods that have some.
     claims: HashMap<Arc<str>, Box<[Arc<str>]>>,
     volumes: Volumes,
@@ -74,6 +78,7 @@ impl Capacity {
     /// Binds a pod without a node to one.
     pub fn binds(&mut self, uid: &str, node: &str) {
         if let Some(needs) = self.unbound.get(uid).cloned() {
+            self.remember(uid, &needs);
             self.bind(uid, node, needs.load.clone(), &needs.peer);
         }
     }
@@ -82,6 +87,7 @@ impl Capacity {
     pub fn sizes(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let own = [
             ("unbound_pods", self.unbound.len()),
+            ("bound_pods_of_groups", self.bound.len()),
             ("pods_with_claims", self.claims.len()),
             ("needs_in_common", self.kinds.count()),
             ("assumed_pods", self.assumed.len()),
@@ -128,7 +134,12 @@ impl Capacity {
         match pod.node() {
             _ if pod.has_ended() => self.remove_pod(uid),
             // A pod that is being deleted takes its room until it is gone.
-            Some(node) => self.bind(uid, node, Load::of(pod)?, &Arc::new(Peer::of(pod).0)),
+            Some(node) => {
+                if placed_for(pod).is_some() && !self.bound.contains_key(uid) {
+                    self.remember(uid, &Needs::of(pod)?);
+                }
+                self.bind(uid, node, Load::of(pod)?, &Arc::new(Peer::of(pod).0));
+            }
             None if pod.metadata.is_deleting() => self.remove_pod(uid),
             None if placed_for(pod).is_some() => {
                 let needs = self.kinds.of(Arc::new(Needs::of(pod)?));
@@ -197,6 +208,12 @@ impl Capacity {
         same.or_else(other)
     }
 
+    /// Remembers the needs of a pod for the time in which it is bound.
+    fn remember(&mut self, uid: &str, needs: &Needs) {
+        let needs = self.kinds_of_bound.of(needs.without(&[HOSTNAME]));
+        self.bound.insert(uid.into(), needs);
+    }
+
     fn bind(&mut self, uid: &str, node: &str, load: Load, peer: &Arc<Peer>) {
         self.forget_needs(uid);
         self.given_up.remove(uid);
@@ -211,6 +228,9 @@ impl Capacity {
     /// Removes a pod that is gone or has ended.
     pub fn remove_pod(&mut self, uid: &str) {
         self.forget_needs(uid);
+        if let Some(needs) = self.bound.remove(uid) {
+            self.kinds_of_bound.forget(&needs);
+        }
         self.given_up.remove(uid);
         self.nominated.remove(uid);
         self.forget_place(uid);
@@ -232,6 +252,11 @@ impl Capacity {
     /// Returns the needs of a pod without a node; `None` while they are not known.
     pub fn needs(&self, uid: &str) -> Option<&Arc<Needs>> {
         self.unbound.get(uid)
+    }
+
+    /// Returns the needs of a bound pod of a group, apart from its load; `None` while they are not known.
+    pub fn needs_of_bound(&self, uid: &str) -> Option<&Arc<Needs>> {
+        self.bound.get(uid)
     }
 
     /// Returns these needs with the nodes that reach its claims; `None` while either is not known.

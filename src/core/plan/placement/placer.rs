@@ -73,6 +73,25 @@ pub enum Within<'a> {
     AnyBut(&'a str),
 }
 
+impl<'a> Request<'a> {
+    /// Returns the request of pods for room in one domain.
+    const fn in_domain(pods: &'a [Arc<str>], key: &'a str, domain: &'a str, used: &'a BTreeMap<String, u32>) -> Self {
+        Self {
+            pods,
+            needs: None,
+            others: &[],
+            sent: &[],
+            key,
+            committed: Some(domain),
+            used,
+            grown: &[],
+            refused_by: &[],
+            awaits: &[],
+            when_no_fit: WhenNoFit::Hold,
+        }
+    }
+}
+
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -192,19 +211,7 @@ impl<'a> Placer<'a> {
         let Sight::Known(capacity) = &mut self.sight else { return };
         let without: Vec<_> = pods.iter().filter(|uid| capacity.assumed(uid).is_none()).cloned().collect();
         let used = BTreeMap::new();
-        let request = Request {
-            pods: &without,
-            needs: None,
-            others: &[],
-            sent: &[],
-            key,
-            committed: Some(domain),
-            used: &used,
-            grown: &[],
-            refused_by: &[],
-            awaits: &[],
-            when_no_fit: WhenNoFit::Hold,
-        };
+        let request = Request::in_domain(&without, key, domain, &used);
         let mut batch = Batch { group: &self.group, capacity, request: &request };
         if let Some(needs) = batch.needs().filter(|needs| !needs.is_empty()) {
             batch.assume_in(domain, &needs);
@@ -273,6 +280,35 @@ impl<'a> Placer<'a> {
         let Sight::Known(capacity) = &self.sight else { return BTreeSet::new() };
         let counted = pods.iter().flat_map(|needs| capacity.room().counted(needs));
         counted.filter(|resource| may_lack(resource)).map(ToString::to_string).collect()
+    }
+
+    /// Places the pods of a replica in a domain, if it has room for them; returns for each the node that it is bound to, if it is
+    /// bound to one.
+    pub fn place_in(&mut self, pods: &[Arc<str>], key: &str, domain: &str) -> Option<Vec<Option<String>>> {
+        let Sight::Known(capacity) = &mut self.sight else { return None };
+        let used = BTreeMap::new();
+        let request = Request::in_domain(pods, key, domain, &used);
+        let mut batch = Batch { group: &self.group, capacity, request: &request };
+        let needs = batch.needs()?;
+        let placement = batch.assume_in(domain, &needs)?;
+        let Answer::To { hosts, .. } = batch.answer(&placement, &needs) else { return None };
+        self.stay.extend(pods.iter().cloned());
+        Some(hosts)
+    }
+
+    /// Reports whether nodes and pods are known, or will not be.
+    pub const fn knows(&self) -> bool {
+        !matches!(self.sight, Sight::NotYet)
+    }
+
+    /// Returns the needs of an existing pod, wherever it was sent.
+    pub fn needs_wherever(&self, uid: &str, key: &str) -> Option<Arc<Needs>> {
+        let Sight::Known(capacity) = &self.sight else { return None };
+        if let Some(needs) = capacity.needs(uid) {
+            return Some(needs.without(&[key, HOSTNAME]));
+        }
+        let load = capacity.room().load_of(uid)?.clone();
+        Some(Needs { load, ..(**capacity.needs_of_bound(uid)?).clone() }.without(&[key, HOSTNAME]))
     }
 
     /// Returns the load of an existing pod, as far as observed.

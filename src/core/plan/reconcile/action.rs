@@ -61,6 +61,8 @@ pub enum Action {
 pub enum Extent {
     /// The pod, if it still has no node.
     Unscheduled,
+    /// A pod that runs in another domain than its batch.
+    Stray,
     /// An old pod of a segment that is updated as a whole.
     Outdated,
     /// An updated pod of a rollout that goes back; with the other pods of its replica, if these depend on it.

@@ -408,13 +408,16 @@ impl Pass<'_> {
         self.pass_again(due.map(|due| now + due));
     }
 
-    /// Recreates pods with the wrong stamp, and placed pods that got no node.
+    /// Recreates pods with the wrong stamp, placed pods that got no node, and one that runs in another domain than its batch.
     fn recreate(&mut self, decision: &Decision) {
         let (remakes, recovers) = (self.options.recreate_mis_stamped, self.options.allowed.recovery);
         let is_remade = |(_, is_early): &&(PodRef, bool)| remakes || (recovers && *is_early);
         let mis_stamped = decision.mis_stamped.iter().filter(is_remade).map(|(pod, _)| pod);
         for pod in mis_stamped.chain(&decision.placed.made_again) {
             self.begin(Action::Delete { pod: pod.clone(), extent: Extent::Unscheduled });
+        }
+        if let Some(pod) = &decision.placed.stray {
+            self.begin(Action::Delete { pod: pod.clone(), extent: Extent::Stray });
         }
     }
 

@@ -7,7 +7,7 @@ use crate::model::HoldReason;
 use crate::plan::decide::held::CoordinationRef;
 use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::test_support::{mk_group, mk_pod, mk_segments};
-use crate::plan::view::{PodFacts, Replicas, RoleView};
+use crate::plan::view::{PodFacts, RoleView};
 
 const MOMENT: Duration = Duration::from_millis(999);
 
@@ -26,8 +26,7 @@ impl World {
         let mut world =
             Self { group, view: GroupView::default(), reported: ReportedPods::default(), now: Uptime::default() };
         for (role, desired, pods) in [("prefill", 100, prefill), ("decode", 50, decode)] {
-            let seen =
-                RoleView { desired, unknown: false, committed: None, is_scaled: false, replicas: Replicas::default() };
+            let seen = RoleView { desired, ..RoleView::default() };
             world.view.roles.insert(role.to_owned(), seen);
             pods.for_each(|ordinal| world.add(role, ordinal, &format!("{role}-{ordinal}")));
         }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::model::moment::Moment;
 use crate::model::{Batching, Group, PodIdentity, Role};
+use crate::plan::view::home::Home;
 use crate::plan::view::ordinals::{Assigned, Makes, assign};
 use crate::plan::view::succeeded::{AllSucceeded, remember};
 use crate::plan::view::{GroupPods, HeldPod, Leaving, PodFacts, PodRef, ReplicaIs, RolePods, RoleView, count};
@@ -43,24 +44,26 @@ impl GroupView {
     }
 
     pub(in crate::plan) fn build(group: &Group, pods: &GroupPods) -> Self {
-        Self::build_while(group, pods, |_| None)
+        Self::build_while(group, (pods, &[]), |_| None)
     }
 
-    /// Counts the pods of a group. Pods whose release is under way keep the ordinals that `given` returns.
+    /// Counts the pods of a group. Pods whose release is under way keep the ordinals that `given` returns. `keys` are the node
+    /// labels of the domains of its coordinations.
     pub(in crate::plan) fn build_while(
         group: &Group,
-        pods: &GroupPods,
+        (pods, keys): (&GroupPods, &[(usize, String)]),
         given: impl Fn(&PodRef) -> Option<u32>,
     ) -> Self {
         let mut view = Self { roles: named_roles(group), ..Self::default() };
         let pods = &*by_workload(group, pods);
         for (name, pods) in pods.roles() {
             if let Some(role) = view.roles.get_mut(name) {
-                view.apart.extend(count_in(role, Makes::of(group.role(name)), pods, &given));
+                let home = if pods.unnumbered.is_empty() { None } else { Home::of(group, keys, name) };
+                view.apart.extend(count_in(role, Makes::of(group.role(name)), (pods, home.as_ref()), &given));
                 continue;
             }
             let mut role = RoleView { unknown: true, ..RoleView::default() };
-            count_in(&mut role, Makes::Anything, pods, &given);
+            count_in(&mut role, Makes::Anything, (pods, None), &given);
             view.others.extend(role.replicas.held(..));
             // If the roles cannot be read (the referenced group is missing), any role may be valid.
             if !name.is_empty() && !group.roles.is_empty() {
@@ -119,15 +122,17 @@ impl GroupView {
 fn count_in(
     role: &mut RoleView,
     makes: Makes,
-    pods: &RolePods,
+    (pods, home): (&RolePods, Option<&Home>),
     given: impl Fn(&PodRef) -> Option<u32>,
 ) -> Vec<Arc<PodFacts>> {
     role.replicas = pods.replicas.clone();
     if pods.unnumbered.is_empty() {
         return Vec::new();
     }
-    let Assigned { placed, apart } = assign(role, makes, pods.unnumbered.values(), given);
+    let Assigned { placed, apart } = assign((role, home), makes, pods.unnumbered.values(), given);
     for (replica, ordinal) in placed {
+        let runs = home.is_some() && replica.iter().any(|pod| !pod.held);
+        role.unnumbered.extend(runs.then_some(ordinal));
         replica.into_iter().for_each(|pod| role.replicas.add(pod, ordinal));
     }
     apart.into_iter().cloned().collect()

@@ -4,6 +4,7 @@ mod available;
 mod awaited;
 pub mod counts;
 mod group;
+mod home;
 mod job;
 mod last_words;
 mod numbers;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{MadeBy, Role};
+use crate::plan::view::home::Home;
 use crate::plan::view::{PodFacts, PodRef, RoleView};
 
 type Pods<'a> = Vec<&'a Arc<PodFacts>>;
@@ -63,9 +64,10 @@ fn made_by(pod: &PodFacts) -> MadeBy {
 /// Assigns an ordinal to each replica of a role. Replicas are interchangeable: when the role shrinks and a high one stays, it
 /// moves down to a free place. `given` returns the ordinal that is being written to a pod. A pod that is no replica by `makes` keeps
 /// the place of its release until a replica takes it: its workload may not be known yet, or may have let it go. If its
-/// StatefulSet cannot reuse its name, it keeps the place even while held.
+/// StatefulSet cannot reuse its name, it keeps the place even while held. Where the batches of the role share a domain, a running
+/// replica that is given another number takes one of a batch in its domain.
 pub(in crate::plan) fn assign<'a>(
-    role: &RoleView,
+    (role, home): (&RoleView, Option<&Home>),
     makes: Makes,
     pods: impl Iterator<Item = &'a Arc<PodFacts>>,
     given: impl Fn(&PodRef) -> Option<u32>,
@@ -74,7 +76,7 @@ pub(in crate::plan) fn assign<'a>(
     let (pods, others): (Vec<_>, Vec<_>) = pods.partition(|pod| makes.may_be(pod, beside_numbered));
     let mut taken: BTreeSet<u32> = role.replicas.iter().map(|(ordinal, _)| ordinal).collect();
     let candidates = replicas(pods.into_iter()).into_values().map(|pods| candidate(pods, &given)).collect();
-    let mut placed = place(role, candidates, &mut taken);
+    let mut placed = place((role, home), candidates, &mut taken);
     let (kept, apart): (Vec<_>, Vec<_>) = others.into_iter().partition(|pod| {
         let keeps = !pod.held || made_by(pod) == MadeBy::LetGo;
         let place = pod.identity.ordinal.filter(|ordinal| keeps && *ordinal < role.places());
@@ -112,8 +114,13 @@ fn candidate<'a>(mut pods: Pods<'a>, given: &impl Fn(&PodRef) -> Option<u32>) ->
     Candidate { rank: (rank, created, name), wished, pods }
 }
 
-fn place<'a>(role: &RoleView, mut candidates: Vec<Candidate<'a>>, taken: &mut BTreeSet<u32>) -> Vec<(Pods<'a>, u32)> {
+fn place<'a>(
+    (role, home): (&RoleView, Option<&Home>),
+    mut candidates: Vec<Candidate<'a>>,
+    taken: &mut BTreeSet<u32>,
+) -> Vec<(Pods<'a>, u32)> {
     let bound = role.places();
+    let sent = |candidate: &Candidate<'a>| candidate.pods.iter().find_map(|pod| pod.sent_to(&home?.key));
     candidates.sort_by(|a, b| a.rank.cmp(&b.rank));
     let mut placed = Vec::with_capacity(candidates.len());
     let (wishing, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| one.wished.is_some());
@@ -126,6 +133,25 @@ fn place<'a>(role: &RoleView, mut candidates: Vec<Candidate<'a>>, taken: &mut BT
         }
     }
     others.sort_by(|a, b| a.rank.cmp(&b.rank));
+    if let Some(home) = home {
+        let mut next: BTreeMap<&str, u32> = BTreeMap::new();
+        let mut elsewhere = Vec::new();
+        for candidate in others {
+            let free = sent(&candidate).and_then(|domain| {
+                let next = next.entry(domain).or_default();
+                let found = (*next..bound).find(|n| home.of_number(*n) == Some(domain) && !taken.contains(n));
+                *next = found.map_or(bound, |found| found + 1);
+                found
+            });
+            match free.filter(|number| taken.insert(*number)) {
+                Some(number) => placed.push((candidate.pods, number)),
+                None => elsewhere.push(candidate),
+            }
+        }
+        others = elsewhere;
+        // A replica of a surge waits for a number of its domain, as long as others can take those that are free.
+        others.sort_by_key(|candidate| candidate.wished.is_none() && sent(candidate).is_some());
+    }
     let mut next = 0;
     for candidate in others {
         while !taken.insert(next) {

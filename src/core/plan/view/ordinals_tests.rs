@@ -39,7 +39,7 @@ fn mk_member(name: &str, instance: &str, made: u32) -> PodFacts {
 fn ordinals(group: &Group, pods: &[PodFacts], given: &[(&str, u32)]) -> Vec<(String, u32)> {
     let view = GroupView::build(group, &GroupPods::default());
     let pods = shared(pods);
-    let assigned = assign(&view.roles["worker"], Makes::of(group.role("worker")), pods.iter(), |pod| {
+    let assigned = assign((&view.roles["worker"], None), Makes::of(group.role("worker")), pods.iter(), |pod| {
         given.iter().find(|(name, _)| *name == &*pod.name).map(|(_, ordinal)| *ordinal)
     });
     let mut all: Vec<_> = assigned
@@ -117,7 +117,7 @@ fn of_a_workload_that_is_scaled_with_its_group_those_beyond_what_may_run_move_do
     let pods = shared(&[mk_released("b", 1, 1), mk_released("c", 2, 2)]);
     let places = |is_scaled| {
         let role = RoleView { desired: 8, committed: Some(2), is_scaled, ..RoleView::default() };
-        let placed = assign(&role, Makes::Anything, pods.iter(), |_| None).placed.into_iter();
+        let placed = assign((&role, None), Makes::Anything, pods.iter(), |_| None).placed.into_iter();
         let mut placed: Vec<_> = placed.map(|(pods, ordinal)| (pods[0].pod.name.to_string(), ordinal)).collect();
         placed.sort();
         placed
@@ -166,4 +166,61 @@ fn a_held_pod_whose_name_is_not_given_again_keeps_its_place() {
     let_go.identity.unnumbered = Some(Unnumbered { by: MadeBy::LetGo, ..Unnumbered::default() });
     assert_eq!(ordinals(&mk_workers(2), std::slice::from_ref(&let_go), &[]), are(&[("worker-1", 1)]));
     assert_eq!(ordinals(&mk_workers(1), &[let_go], &[]), are(&[]));
+}
+
+/// Returns a pod of a Deployment that was sent to a rack, with the number that it has.
+fn mk_sent(name: &str, made: u32, ordinal: Option<u32>, rack: &str) -> PodFacts {
+    let pod = mk_pod(name, made, false);
+    let identity = PodIdentity { ordinal, ..pod.identity };
+    PodFacts { identity, pinned: Some(format!("rack={rack},kubernetes.io/hostname=n").into()), ..pod }
+}
+
+/// Numbers pods of a role in batches of two, whose domains are these.
+fn in_racks(desired: u32, racks: &[&str], pods: &[PodFacts]) -> Vec<(String, u32)> {
+    let affinity = json!({ "topologyKey": "rack", "strategy": "RequireSegmentAffinity" });
+    let strategy = json!({ "segmentSize": { "worker": 2 }, "topologyAffinity": affinity });
+    let coordination = json!([{ "name": "w", "strategy": { "segmentPlacement": strategy } }]);
+    let mut group = mk_group(&[("worker", desired)], &coordination);
+    let domains: BTreeMap<_, _> = racks.iter().enumerate().map(|(batch, rack)| (batch.to_string(), *rack)).collect();
+    let state = json!([{ "name": "w", "domains": domains }]);
+    group.status = serde_json::from_value(json!({ "coordinationState": state })).unwrap();
+    let view = GroupView::build_while(&group, (&shared(pods), &[(0, "rack".to_owned())]), |_| None);
+    let role = &view.roles["worker"];
+    let mut all: Vec<_> = role.replicas.pods().map(|(ordinal, pod)| (pod.pod.name.to_string(), ordinal)).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn after_a_scale_in_a_pod_takes_a_number_in_its_domain_first() {
+    let pods = [
+        mk_sent("b", 1, Some(1), "r1"),
+        mk_sent("d", 2, Some(3), "r2"),
+        mk_sent("e", 3, Some(4), "r2"),
+        mk_sent("f", 4, Some(5), "r1"),
+    ];
+    let numbers = in_racks(4, &["r1", "r2", "r3"], &pods);
+    assert_eq!(numbers, are(&[("b", 1), ("d", 3), ("e", 2), ("f", 0)]), "the oldest would have taken the lowest");
+    // Where no batch is in its domain, it takes what is left.
+    let pods = [mk_sent("b", 1, Some(1), "r1"), mk_sent("e", 2, Some(4), "r3")];
+    assert_eq!(in_racks(2, &["r1", "r2", "r3"], &pods), are(&[("b", 1), ("e", 0)]));
+}
+
+#[test]
+fn a_pod_of_a_surge_takes_a_number_in_its_domain_and_leaves_others_to_those_that_are_held() {
+    let old = |numbers: &[u32]| -> Vec<_> {
+        let rack = |number: u32| if number < 2 { "r1" } else { "r2" };
+        numbers.iter().map(|number| mk_sent(&format!("old-{number}"), *number, Some(*number), rack(*number))).collect()
+    };
+    let surge = || mk_sent("new", 10, None, "r1");
+    let numbers = |pods: Vec<PodFacts>| in_racks(4, &["r1", "r2"], &pods);
+    let of = |numbers: Vec<(String, u32)>, name: &str| numbers.iter().find(|(known, _)| known == name).unwrap().1;
+    assert_eq!(of(numbers([old(&[0, 1, 2, 3]), vec![surge()]].concat()), "new"), 4);
+    let first = [old(&[0, 1, 2]), vec![surge(), mk_pod("next", 11, true)]].concat();
+    let first = numbers(first);
+    assert_eq!((of(first.clone(), "next"), of(first, "new")), (3, 4), "the one that is free is in the other rack");
+    let second = numbers([old(&[1, 2]), vec![surge(), mk_pod("next", 11, true)]].concat());
+    assert_eq!((of(second.clone(), "new"), of(second, "next")), (0, 3));
+    let last = numbers([old(&[0, 1, 2]), vec![surge()]].concat());
+    assert_eq!(of(last, "new"), 3, "nobody else can take it");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::api::{Meta, Pod};
 use crate::model::moment::Moment;
-use crate::model::{MEMBER_KEYS, Maker, MemberKey, PodIdentity, Queued, foreign_gate, names, revision};
+use crate::model::{MEMBER_KEYS, Maker, MemberKey, PodIdentity, Queued, foreign_gate, names, pinned, revision};
 use crate::plan::view::{JobOf, Stamp};
 
 #[expect(clippy::struct_excessive_bools, reason = "independent facts of a pod, not states of one machine")]
@@ -43,6 +43,8 @@ pub struct PodFacts {
     /// The PodGroups that it names, each with the label or annotation of its scheduler.
     pub pod_groups: Vec<(MemberKey, Arc<str>)>,
     pub queued: Queued,
+    /// Where its release has sent it, as [`pinned::text`].
+    pub pinned: Option<Arc<str>>,
     /// The creation time, RFC 3339: pods without an ordinal are served in this order.
     pub created: Option<Arc<str>>,
     pub stamp: Stamp,
@@ -90,6 +92,7 @@ impl PodFacts {
             scale_pod: meta.label(names::SCALE_POD).is_some(),
             pod_groups: pod_groups(meta),
             queued: Queued::of(pod),
+            pinned: meta.annotation(names::PINNED).filter(|_| !pod.has_gate(names::GATE)).map(Into::into),
             created: meta.creation_timestamp.as_deref().map(Into::into),
             stamp: Stamp::of(meta),
             job: job_of(pod),
@@ -116,6 +119,11 @@ impl PodFacts {
     pub fn is_labelled_as(&self, size: u32, ordinal: u32) -> bool {
         let is_numbered = self.identity.unnumbered.is_none() || self.identity.ordinal == Some(ordinal);
         is_numbered && self.labelled == Some(LabelledPlace::at(size, ordinal))
+    }
+
+    /// Returns the value of a node label to which its release has sent it.
+    pub fn sent_to(&self, key: &str) -> Option<&str> {
+        pinned::read(self.pinned.as_deref()?).find(|(known, _)| *known == key).map(|(_, value)| value)
     }
 
     /// Returns the PodGroup that it names under this key.

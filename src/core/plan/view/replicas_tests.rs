@@ -156,7 +156,7 @@ proptest! {
             expected.sort();
             prop_assert_eq!(held, expected);
             if range.start <= range.end {
-                let role = RoleView { desired: 0, unknown: false, committed: None, is_scaled: false, replicas: kept.clone() };
+                let role = RoleView { replicas: kept.clone(), ..RoleView::default() };
                 let missing = (range.end - range.start).saturating_sub(sum.replicas);
                 prop_assert_eq!(role.pods_in(range), sum.size.saturating_add(missing.saturating_mul(role.replica_size())));
             }

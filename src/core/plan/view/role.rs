@@ -1,5 +1,6 @@
 //! Observation of one role: its replicas, and how many may run.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::plan::view::{ReplicaIs, Replicas};
@@ -17,6 +18,8 @@ pub struct RoleView {
     pub is_scaled: bool,
     /// Replicas by ordinal.
     pub replicas: Replicas,
+    /// The ordinals of running replicas that have none of their own, in a role whose batches share a domain.
+    pub unnumbered: BTreeSet<u32>,
 }
 
 impl RoleView {
