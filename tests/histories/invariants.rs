@@ -176,7 +176,7 @@ pub fn pass(
             Request::Delete { pod, .. } => recoveries::deletes(pod, (snapshot, &places), stored)?,
             Request::Renew(pod) => segments::deletes(pod, snapshot, known)?,
             Request::Undo(pod) => rollbacks::deletes(replica, pod, (snapshot, requests), known)?,
-            Request::Gather(pod) => racks::is_gathered(pod, (snapshot, &places), known)?,
+            Request::Gather(pod) => racks::is_gathered(pod, (snapshot, &places))?,
             Request::Recreate(pod) => racks::is_made_again(replica, pod, (snapshot, &places), known, now)?,
             Request::Create(id) => crate::requests::is_created(replica, id, group)?,
             Request::RemoveOwned(id) if id.kind != KUBE_POD_GROUP => {

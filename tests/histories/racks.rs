@@ -5,7 +5,7 @@
 //! of others on its pods. P4: no pod of a batch goes to a node that refused one of its pods twice within a minute. P5:
 //! at rest every released pod has a node. P6: a batch that goes whole begins with all of its pods. P7: no batch begins while
 //! another controller gates one of its pods. P8: a pod of a Deployment is deleted because its batch is in another rack only while
-//! the pods of its role are ready, and at rest no batch whose pods may be deleted is in two racks.
+//! the pods of its role are ready, and at rest no batch is in two racks.
 
 use rolegate::model::batching::CLUSTER;
 
@@ -13,6 +13,7 @@ use crate::machines::{HOST, RACK};
 use crate::places::{Place, Places};
 use crate::prelude::*;
 use crate::replica::Request;
+use crate::server::is_held;
 
 /// Maximum time of a placed pod without a node.
 const BIND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -24,7 +25,7 @@ impl Setup {
     pub fn in_racks(mut self, random: &mut Random) -> Self {
         let progression = random.pick(&[Progression::OrderedReady, Progression::Ordered, Progression::Parallel]);
         let mut sizes = [1 + random.below(2), 1 + random.below(2), 0];
-        let mut recovers = random.percent(30);
+        let recovers = random.percent(30);
         self.racks = true;
         self.gated_by_others = random.percent(25);
         let placed = if random.percent(40) {
@@ -35,7 +36,7 @@ impl Setup {
         // Each batch fills its rack, and its pods have no numbers of their own.
         if placed == Placed::InRack && !self.gated_by_others && progression != Progression::OrderedReady {
             self.makers[..2].fill(Maker::Alike);
-            (self.tight, recovers, sizes) = (true, true, [2, 2, 0]);
+            (self.tight, sizes) = (true, [2, 2, 0]);
         }
         // A batch that is released as a whole waits for all its pods.
         for maker in &mut self.makers {
@@ -291,18 +292,17 @@ pub fn is_made_again(
 }
 
 /// P8: checks a decision to delete a pod since its batch is in another rack.
-pub fn is_gathered(
-    pod: &PodRef,
-    (snapshot, places): (&Snapshot, &Places),
-    stored: Option<&Stored>,
-) -> Result<(), Broken> {
+pub fn is_gathered(pod: &PodRef, (snapshot, places): (&Snapshot, &Places)) -> Result<(), Broken> {
     let role = places[&*pod.name].role;
     let of_role = snapshot.pods.iter().filter(|other| places[&*other.pod.name].role == role);
     let down: Vec<_> = of_role.filter(|other| !other.ready).map(|other| &other.pod.name).collect();
     hold!(down.is_empty(), "P8: {} is deleted for its batch, and {down:?} are not ready", pod.name);
-    let all = stored.map(|stored| stored.wish.of_role(role).iter().any(|one| one.recovers)).unwrap_or_default();
-    hold!(all, "P8: {} is deleted for its batch, and nobody asked for a recovery", pod.name);
     Ok(())
+}
+
+/// Reports whether a pod went without a place.
+pub fn has_unplaced(server: &Server) -> bool {
+    server.pods.values().any(|pod| !is_held(pod) && !pod.spec.node_selector.contains_key(RACK))
 }
 
 /// P8: checks that the pods of a Deployment are in the racks of their batches.
@@ -311,8 +311,9 @@ fn are_together(server: &Server) -> Result<(), Broken> {
     let mut racks: BTreeMap<(usize, u32), BTreeMap<u32, Vec<String>>> = BTreeMap::new();
     for (pod, place) in server.places() {
         let is_of_it = server.setup.makers[place.role] == Maker::Alike && place.ordinal < server.desired(place.role);
-        let recovers = group.wish.of_role(place.role).iter().all(|one| one.recovers(&server.setup.makers));
-        let batch = group.rack_of(place).filter(|_| is_of_it && recovers);
+        // A pod that was created without batches runs anywhere.
+        let is_placed = server.pods[&pod].spec.node_selector.contains_key(RACK);
+        let batch = group.rack_of(place).filter(|_| is_of_it && is_placed);
         if let Some(((batch, _), rack)) = batch.zip(server.rack_of(&pod)) {
             racks.entry((place.role, batch)).or_default().entry(rack).or_default().push(pod);
         }

@@ -341,17 +341,20 @@ impl Server {
         all.iter().for_each(|name| self.evict(name));
     }
 
-    /// Applies a strategic merge patch to a pod: labels and scheduling gates, which merge by name.
+    /// Applies a strategic merge patch to a pod: labels, annotations and scheduling gates, which merge by name.
     pub fn patch_pod(&mut self, name: &str, patch: &Value) -> Answered<Arc<Pod>> {
         let Some(known) = self.pods.get(name).cloned() else { return Err(refusal(404, "")) };
         if patch["metadata"]["uid"].as_str().is_some_and(|uid| Some(uid) != known.metadata.uid.as_deref()) {
             return Err(refusal(422, "metadata.uid"));
         }
         let mut pod = (*known).clone();
-        for (key, value) in patch["metadata"]["labels"].as_object().into_iter().flatten() {
-            match value.as_str() {
-                Some(value) => _ = pod.metadata.labels.insert(key.clone(), value.to_owned()),
-                None => _ = pod.metadata.labels.remove(key),
+        let Meta { labels, annotations, .. } = &mut pod.metadata;
+        for (field, map) in [("labels", labels), ("annotations", annotations)] {
+            for (key, value) in patch["metadata"][field].as_object().into_iter().flatten() {
+                match value.as_str() {
+                    Some(value) => _ = map.insert(key.clone(), value.to_owned()),
+                    None => _ = map.remove(key),
+                }
             }
         }
         let mut gates = pod.spec.scheduling_gates.take().unwrap_or_default();

@@ -184,7 +184,12 @@ fn judge(world: &World) -> Result<(), Broken> {
     // A segment without pods waits as well.
     let not_accepted = summary.reason == HoldReason::SegmentNotAccepted.as_str();
     let deferred = deferred || not_accepted && held.is_empty() && crate::readiness::waits(server, group);
-    hold!(deferred || known != held.is_empty(), "S8: {held:?} are held, and the status says why: {summary:?}");
+    // A pod whose gate others have lifted runs anywhere.
+    let strays = summary.reason == HoldReason::BatchSplit.as_str() && crate::racks::has_unplaced(server);
+    hold!(
+        strays || deferred || known != held.is_empty(),
+        "S8: {held:?} are held, and the status says why: {summary:?}"
+    );
     let failed = ["PatchFailed", "PodGroupMissing"].contains(&&*summary.reason);
     hold!(!failed, "S8: nothing fails any more, and the status says {summary:?}");
     let told = world.replicas.iter().any(|replica| replica.leads && replica.said.contains(&summary.reason));

@@ -161,7 +161,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
     (
         HoldReason::BatchSplit,
         Advice {
-            next: "its pods serve where they run; with `--allow recovery`, and `recovery` in the coordination, those outside of its domain are recreated one at a time",
+            next: "its pods serve where they run; with `--allow recovery` those outside of its domain are recreated one at a time",
             you_can: &[
                 "delete the pods that the message names, one after another: they are recreated in the domain of their batch",
             ],

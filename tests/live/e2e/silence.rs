@@ -17,16 +17,13 @@ async fn behind_proxy(stage: &Stage) -> (Proxy, Launch) {
     (proxy, launch)
 }
 
-/// For so long a group may stand still: the time of a write, and a pause before it is tried again.
-const GOES_ON: Duration = Duration::from_secs(10);
-
 async fn logged(rolegate: &Rolegate, text: &str) {
     eventually(PATIENT, text, async || if rolegate.log().contains(text) { Ok(()) } else { Err("not logged") }).await;
 }
 
 async fn released(stage: &Stage, pods: usize) {
     let all = |now: &View| now.count_all(Pod::is_released) == pods;
-    stage.pods.until_within(GOES_ON, "released", all).await;
+    stage.pods.until("released", all).await;
 }
 
 #[tokio::test]

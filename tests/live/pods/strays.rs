@@ -9,25 +9,19 @@ use crate::pods::support::{RACK, add_rack, rack_of, stage};
 /// The label with the number of a pod's segment.
 const SEGMENT: &str = "rolegate.dev/segment";
 
-/// Serves segments of two routers, each in one of these racks, with room for so many pods; `more` is merged into the placement.
-async fn deployed(
-    namespace: &str,
-    (racks, room): (&[&str], u32),
-    more: &Value,
-    flags: &[&str],
-) -> (Stage, Rolegate, StatusLog) {
+/// Serves segments of two routers, each in one of these racks, with room for so many pods.
+async fn deployed(namespace: &str, (racks, room): (&[&str], u32)) -> (Stage, Rolegate, StatusLog) {
     let stage = stage(namespace).await;
     for rack in racks {
         add_rack(&stage, rack, &["a"], room).await;
     }
-    let launch = flags.iter().fold(stage.launch(), |launch, allowed| launch.flag("allow", allowed));
-    let rolegate = launch.start().await;
+    // The account is made with the right to delete pods, which this process does not use.
+    stage.launch().flag("allow", "recovery").kubeconfig().await;
+    let rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("router", u32::try_from(racks.len()).unwrap() * 2, 2);
     let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
-    let mut placement = json!({ "topologyAffinity": affinity });
-    json_patch::merge(&mut placement, more);
     let statuses = stage.coordination_statuses("llm");
-    stage.create(group.coordination_of("Deployment", &placement)).await;
+    stage.create(group.coordination_of("Deployment", &json!({ "topologyAffinity": affinity }))).await;
     let surge = json!({ "strategy": { "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } } });
     stage.create(group.deployment("router", &stage.namespace, &surge)).await;
     statuses.until("all run", |status| status.ready().starts_with("True AllReplicasReady")).await;
@@ -84,7 +78,7 @@ fn some_in(stage: &Stage, rack: &str, count: usize) -> Vec<String> {
 
 #[tokio::test]
 async fn a_rollout_with_a_surge_leaves_no_pod_outside_of_the_racks_of_its_group() {
-    let (stage, _rolegate, statuses) = deployed("strays-surge", (&["r1", "r2"], 3), &json!({}), &[]).await;
+    let (stage, _rolegate, statuses) = deployed("strays-surge", (&["r1", "r2"], 3)).await;
     // The scheduler prefers the empty rack.
     add_rack(&stage, "tempting", &["a", "b"], 100).await;
     let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
@@ -97,7 +91,7 @@ async fn a_rollout_with_a_surge_leaves_no_pod_outside_of_the_racks_of_its_group(
 
 #[tokio::test]
 async fn after_a_scale_in_the_domains_are_those_in_which_the_pods_run() {
-    let (stage, _rolegate, statuses) = deployed("strays-scale-in", (&["r1", "r2", "r3"], 2), &json!({}), &[]).await;
+    let (stage, _rolegate, statuses) = deployed("strays-scale-in", (&["r1", "r2", "r3"], 2)).await;
     let first = stage.pods.now(|now| racks_by_segment(&stage, now))["0"].first().cloned().flatten().unwrap();
     cheap(&stage, &some_in(&stage, &first, 2)).await;
     change(&stage, json!({ "replicas": 4 })).await;
@@ -107,8 +101,7 @@ async fn after_a_scale_in_the_domains_are_those_in_which_the_pods_run() {
 
 #[tokio::test]
 async fn a_segment_in_two_racks_says_so_and_its_strays_are_recreated_one_at_a_time() {
-    let (stage, rolegate, statuses) =
-        deployed("strays-split", (&["r1", "r2", "r3"], 2), &json!({}), &["recovery"]).await;
+    let (stage, rolegate, statuses) = deployed("strays-split", (&["r1", "r2", "r3"], 2)).await;
     let racks = stage.pods.now(|now| racks_by_segment(&stage, now));
     let of = |segment: &str| racks[segment].first().cloned().flatten().unwrap();
     let cheapest = [some_in(&stage, &of("0"), 1), some_in(&stage, &of("1"), 1)].concat();
@@ -120,11 +113,10 @@ async fn a_segment_in_two_racks_says_so_and_its_strays_are_recreated_one_at_a_ti
     stage.until_said(&["status", "llm"], "BatchSplit").await;
 
     stage.pods.until("the others are gone", |now| now.count_all(|_| true) == 4).await;
+    rolegate.terminate().await;
+
     let before = stage.pods.events().len();
-    let recovery = json!([{ "op": "add", "path": "/spec/coordination/0/strategy/segmentPlacement/recovery",
-        "value": { "policy": "Recreate" } }]);
-    let patch = Patch::Json::<()>(serde_json::from_value(recovery).unwrap());
-    stage.coordinations().patch("llm", &PatchParams::default(), &patch).await.unwrap();
+    let _rolegate = stage.launch().flag("allow", "recovery").start().await;
     until_together(&stage, &statuses, 4).await;
     let gone = stage.pods.events()[before..].iter().filter(|event| event.step == Step::Gone).count();
     assert_eq!(gone, 2, "no pod but the two strays is deleted");

@@ -92,7 +92,8 @@ fn stored(group: &Group, coordination: &Coordination, batching: &Batching, view:
 /// Texts on placed pods without a node, if these may be deleted.
 const MADE_AGAIN: &str = "they are deleted, made again and placed again";
 const MADE_AGAIN_LATER: &str = "they were made again already, and are once more later";
-/// Text on pods of a batch in another domain, if these may be deleted.
+/// Texts on pods of a batch in another domain, if these may be deleted; one is lost to a batch that recovers.
+const AS_A_WHOLE: &str = "it is recreated there as a whole, when all replicas are ready and there is room";
 const ONE_AT_A_TIME: &str = "they are recreated there one at a time, when all replicas are ready and there is room";
 /// The maximum number of pods named in a command.
 const NAMED: usize = 20;
@@ -450,10 +451,16 @@ impl<'a> Placing<'a, '_> {
         let Some(Split { batch, domain, elsewhere }) = splits.first() else { return };
         let racks: Vec<_> = elsewhere.keys().map(String::as_str).collect();
         let pods: Vec<_> = elsewhere.values().flatten().map(|pod| pod.pod.clone()).collect();
-        // Without a policy, its author has not shown the right to delete pods.
-        let has_policy = self.batching.recovers().is_some() && !self.context.recovery.off;
-        let may_delete = has_policy && self.context.faults.is_empty() && !self.recovery.brake.is_paused();
-        let next = if may_delete { ONE_AT_A_TIME.to_owned() } else { self.way_out(&pods) };
+        let mut strays = elsewhere.values().flatten();
+        let may_delete = !self.context.recovery.off
+            && self.context.faults.is_empty()
+            && !self.recovery.brake.is_paused()
+            && strays.any(|pod| unnumbered.was_released(pod));
+        let next = match self.batching.recovers() {
+            _ if !may_delete => self.way_out(&pods),
+            Some(_) => AS_A_WHOLE.to_owned(),
+            None => ONE_AT_A_TIME.to_owned(),
+        };
         let (name, count) = (self.batching.batch_name(*batch), pods.len());
         let message = format!("{name} is in {domain}, and {count} of its pods in {}; {next}", racks.join(" and "));
         self.hold(HoldReason::BatchSplit, *batch, &message, &[]);

@@ -83,8 +83,13 @@ impl<'a> Unnumbered<'a> {
         self.batches().into_iter().filter_map(split).collect()
     }
 
-    /// Returns the first stray pod whose place is free in the domain of its batch, if all desired replicas of the batches are
-    /// ready and there are no others: one is recreated at a time.
+    /// Reports whether a pod waited for its turn, and was not there before its group.
+    pub(super) fn was_released(self, pod: &PodFacts) -> bool {
+        pod.stamp.held || pod.sent_to(self.key).is_some()
+    }
+
+    /// Returns the first stray pod that was released and whose place is free in the domain of its batch, if all desired replicas of
+    /// the batches are ready and there are no others: one is recreated at a time.
     pub(super) fn next(self, splits: &[Split], placer: &Placer<'_>) -> Option<Arc<PodFacts>> {
         let mut roles = self.batching.sizes.keys().filter_map(|name| self.view.roles.get(name));
         let rests = |role: &RoleView| {
@@ -100,7 +105,7 @@ impl<'a> Unnumbered<'a> {
                 let needs = placer.needs_wherever(&pod.pod.uid, self.key);
                 needs.is_some_and(|needs| placer.room_for(&[needs], self.key, Within::Only(&split.domain)).is_some())
             };
-            split.elsewhere.values().flatten().find(fits).cloned()
+            split.elsewhere.values().flatten().filter(|pod| self.was_released(pod)).find(fits).cloned()
         })
     }
 }
