@@ -487,8 +487,35 @@ async fn of_any_size_and_shape(plane: &ControlPlane, stage: &Stage, clients: &[A
     };
     assert_eq!(put(without, large(2, "b")).await, Answer::Admitted);
     assert_eq!(put(deletes, large(5, "b")).await, Answer::Admitted);
-    let answer = put(without, large(5, "b")).await;
-    assert!(matches!(&answer, Answer::Refused(text) if text.contains("must be allowed to delete pods")), "{answer:?}");
+    let refused = async |by: &Api<DynamicObject>, large: Value, words: &str| {
+        let answer = put(by, large).await;
+        assert!(matches!(&answer, Answer::Refused(text) if text.contains(words)), "{answer:?}");
+    };
+    refused(without, large(5, "b"), "must be allowed to delete pods").await;
+    // What no right guards is free. Where roles change, so many are not compared with each other.
+    let with_first = |role: Value| {
+        let mut large = large(2, "a");
+        large["spec"]["roles"][0] = role;
+        large
+    };
+    assert_eq!(put(without, with_first(json!({ "name": "r0", "replicas": 2 }))).await, Answer::Admitted);
+    let set = json!({ "kind": "StatefulSet", "name": "other" });
+    let mut moved = with_first(json!({ "name": "r0", "workloadRef": set }));
+    assert_eq!(put(deletes, moved.clone()).await, Answer::Admitted);
+    refused(without, moved.clone(), "must be allowed to delete pods").await;
+    moved["spec"]["segments"] = json!(1);
+    refused(deletes, moved.clone(), "must be allowed to scale the workloads").await;
+    let admin = api_of(&stage.client, ROLE_COORDINATION, &stage.namespace);
+    assert_eq!(put(&admin, moved).await, Answer::Admitted);
+    let wide = |replicas: u32| {
+        let names: Vec<_> = (0..1000).map(|role| format!("r{role}")).collect();
+        let roles: Vec<_> = names.iter().map(|name| json!({ "name": name, "replicas": replicas })).collect();
+        let update = json!({ "rollingUpdate": { "onFailure": "Rollback" } });
+        object("rolegate.dev/v1alpha1", "RoleCoordination", "wide")
+            .spec(json!({ "roles": roles, "coordination": [{ "name": "c", "roles": names, "strategy": update }] }))
+    };
+    stage.create(wide(1)).await;
+    assert_eq!(patch(without, "wide", &Patch::Merge(&wide(2))).await, Answer::Admitted);
 
     let kind = ("workloads.x-k8s.io", &["v1alpha1", "v1alpha2"][..], "RoleBasedGroup", "rolebasedgroups", "Namespaced");
     define(plane, &loose_definition(kind, &json!({})).to_string());
