@@ -53,7 +53,7 @@ pub fn objects(settings: &Settings) -> [Value; 2] {
         variables,
         validations: validations.collect(),
     }
-    .policy(settings, None, None)
+    .policy(settings, &[], None)
 }
 
 /// What is asked for one right.
