@@ -2,6 +2,7 @@
 //! The tests run with exactly these rights, and find missing and unused ones.
 
 use crate::cli::allow::Allow;
+use crate::model::installation::HOLD_POLICY;
 
 /// The namespace and the objects of a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum Scope {
     OwnLease,
     /// The Secret of the self-managed certificates in our own namespace.
     OwnSecret,
+    /// The policy that holds pods without the webhook, and its binding.
+    Hold,
 }
 
 /// Verbs on resources, with the reason.
@@ -230,12 +233,13 @@ pub const OF_UNINSTALL: &[Right] = &[
         scope: Scope::Webhooks,
         why: "Removal before all else.",
     },
-    of(
-        &["admissionregistration.k8s.io"],
-        &["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"],
-        &["list", "delete"],
-        "The policy that holds pods without the webhook.",
-    ),
+    Right {
+        groups: &["admissionregistration.k8s.io"],
+        resources: &["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"],
+        verbs: &["get", "delete"],
+        scope: Scope::Hold,
+        why: "The policy that holds pods without the webhook. No policy can judge its deletion: the right names it.",
+    },
     of(&[""], &["namespaces"], &["list"], "Namespaces of other rolegates."),
     of(&[""], &["pods"], &["list", "patch"], "Gates of held pods."),
     of(&["apps"], &["statefulsets"], &["list", "patch"], "Partitions of frozen workloads."),
@@ -318,6 +322,7 @@ impl Scope {
             Self::Webhooks => (None, Some(name.to_owned())),
             Self::OwnLease => (Some(namespace.to_owned()), Some(name.to_owned())),
             Self::OwnSecret => (Some(namespace.to_owned()), Some(format!("{name}-certificates"))),
+            Self::Hold => (None, Some(HOLD_POLICY.to_owned())),
         }
     }
 }

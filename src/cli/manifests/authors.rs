@@ -18,6 +18,13 @@ use crate::model::{CARRIERS, WorkloadKind, names};
 /// Most kinds of `--ready-kinds` that the policy asks for: each costs a variable, and a policy may ask some thirty questions.
 pub const MOST_READY_KINDS: usize = 12;
 
+/// Most roles, coordinations and roles of these that are compared each with each. Beyond, a comparison costs more than an expression
+/// may, and the author would read of that and of no right.
+const MOST_COMPARED: usize = 300;
+
+/// Most pairs of a role and a coordination that are looked at one by one.
+const MOST_PAIRS: usize = 20_000;
+
 /// The variable with these kinds, which differs from installation to installation.
 pub const READY_KINDS: &str = "readyKinds";
 
@@ -46,7 +53,7 @@ pub fn objects(settings: &Settings) -> [Value; 2] {
         variables,
         validations: validations.collect(),
     }
-    .policy(settings, None, None)
+    .policy(settings, &[], None)
 }
 
 /// What is asked for one right.
@@ -146,16 +153,26 @@ fn shared() -> Vec<Value> {
             "variables.roles.map(all, all.map(role, [dyn(role.?name.orValue('')), dyn(role.?workloadRef.orValue(null)), \
              dyn(role.?workload.orValue(null))]))",
         ),
+        variable("listed", "variables.entries.map(all, all.map(e, [dyn(e.name), dyn(e.roles)]))"),
+        variable(
+            "large",
+            format!(
+                "request.operation == 'UPDATE' && (variables.refs[0] != variables.refs[1] || variables.listed[0] != \
+                 variables.listed[1]) && [0, 1].exists(at, variables.roles[at].size() + variables.entries[at].map(e, 1 + \
+                 e.roles.size() + e.direct.size()).sum() > {MOST_COMPARED})"
+            ),
+        ),
         // Names of the roles whose pods something else makes.
         variable(
             "moved",
-            "request.operation != 'UPDATE' || variables.refs[0] == variables.refs[1] ? dyn([]) : \
+            "request.operation != 'UPDATE' || variables.large || variables.refs[0] == variables.refs[1] ? dyn([]) : \
              dyn((variables.refs[0].filter(role, !(role in variables.refs[1])) + variables.refs[1].filter(role, !(role in \
              variables.refs[0]))).map(role, role[0]))",
         ),
+        // Of a large group whose roles change, nothing is known to be as before: each right is asked for.
         variable(
             "sameGroup",
-            "request.operation == 'UPDATE' && variables.specs[0].?groupRef == variables.specs[1].?groupRef",
+            "request.operation == 'UPDATE' && !variables.large && variables.specs[0].?groupRef == variables.specs[1].?groupRef",
         ),
         variable(
             "sameSegments",
@@ -166,8 +183,9 @@ fn shared() -> Vec<Value> {
 
 /// Returns an expression for whether a coordination `now` has the roles and sizes of `was`, of the same name.
 fn same_members() -> String {
-    "now.name == was.name && now.roles.all(role, role in was.roles) && now.roles.size() == was.roles.size() && now.sizes == \
-     was.sizes && now.direct.size() == was.direct.size() && now.direct.all(role, was.deploy[?role] == now.deploy[?role])"
+    "now.name == was.name && (now.roles == was.roles || now.roles.all(role, role in was.roles) && now.roles.size() == \
+     was.roles.size()) && now.sizes == was.sizes && now.direct.size() == was.direct.size() && now.direct.all(role, was.deploy[?role] \
+     == now.deploy[?role])"
         .to_owned()
 }
 
@@ -302,8 +320,9 @@ impl Asked {
             variable(
                 "scaledKinds",
                 format!(
-                    "variables.roles[0].filter(role, variables.batched[0].exists(e, e.sizes.exists(sizes, role.?name.orValue('') \
-                     in sizes))).map(role, {}.?kind.orValue(''))",
+                    "variables.roles[0].filter(role, variables.roles[0].size() * variables.batched[0].size() > {MOST_PAIRS} || \
+                     variables.batched[0].exists(e, e.sizes.exists(sizes, role.?name.orValue('') in sizes))).map(role, \
+                     {}.?kind.orValue(''))",
                     map_of("role.?workloadRef")
                 ),
             ),

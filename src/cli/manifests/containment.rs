@@ -67,7 +67,7 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         (LEASE, of_leases(), NO_MORE, None),
         (CLUSTER_TOPOLOGY, of_topologies(), NO_MORE, None),
         (POD_GROUP, of_pod_groups(), NO_MORE, None),
-        (CAPACITY_BUFFER, of_buffers(), NO_NODES, Some("provision")),
+        (CAPACITY_BUFFER, of_buffers(), NO_NODES, None),
     ];
     [(POD, of_pods(), NO_CODE, None)]
         .into_iter()
@@ -82,6 +82,11 @@ pub fn objects(settings: &Settings) -> Vec<Value> {
         .chain(REQUESTS.iter().flat_map(|kind| owned(settings, *kind, Some("provision"))))
         .chain(super::authors::objects(settings))
         .collect()
+}
+
+/// Returns the accounts that the policies are over: that of the replicas, and that of `uninstall`, which undoes what they did.
+fn accounts(settings: &Settings) -> [String; 2] {
+    [settings.name.clone(), super::uninstall::name(settings)]
 }
 
 /// Returns the API groups whose objects of this resource are treated alike.
@@ -295,12 +300,13 @@ fn deletions(settings: &Settings) -> [Value; 2] {
     let variables =
         [variable("held", &held, "recreate-mis-stamped"), variable("grouped", &grouped, "recovery")].concat();
     let of_pods = Judged { variables, ..judged(POD, named, &["DELETE"], validation) };
-    of_pods.policy(settings, Some(&settings.name), None)
+    of_pods.policy(settings, &accounts(settings), None)
 }
 
-/// Returns the policies for objects that groups own: our own account makes and deletes those of groups only.
+/// Returns the policies for objects that groups own: our own account makes and deletes those of groups only. What was made is
+/// deleted also where no more may be made.
 fn owned(settings: &Settings, kind: ObjectKind, when: Option<&'static str>) -> Vec<Value> {
-    let policy = |(operations, object, suffix): (&'static [&'static str], &str, &str)| {
+    let policy = |(operations, object, suffix, when): (&'static [&'static str], &str, &str, _)| {
         let so = format!("Which {} our own account may {suffix}: those of groups.", kind.plural);
         let validation = json!({
             "expression": controlled(object),
@@ -308,9 +314,10 @@ fn owned(settings: &Settings, kind: ObjectKind, when: Option<&'static str>) -> V
             "reason": "Forbidden",
         });
         let named = (format!("{}-{}-{suffix}", settings.name, kind.plural), so);
-        judged(kind, named, operations, validation).policy(settings, Some(&settings.name), when)
+        judged(kind, named, operations, validation).policy(settings, &accounts(settings), when)
     };
-    [(&["CREATE"][..], "object", "create"), (&["DELETE"], "oldObject", "delete")].into_iter().flat_map(policy).collect()
+    let both = [(&["CREATE"][..], "object", "create", when), (&["DELETE"], "oldObject", "delete", None)];
+    both.into_iter().flat_map(policy).collect()
 }
 
 /// Returns the policies for the creation of our own Secret and Lease: of our names, and with nothing that makes the API server act.
@@ -339,7 +346,7 @@ fn own(settings: &Settings) -> Vec<Value> {
             "reason": "Forbidden",
         });
         let named = (format!("{}-{}-create", settings.name, kind.plural), so);
-        judged(kind, named, &["CREATE"], validation).policy(settings, Some(&settings.name), when)
+        judged(kind, named, &["CREATE"], validation).policy(settings, &accounts(settings), when)
     };
     [(SECRET, secret, Some("self-managed")), (LEASE, lease, None)].into_iter().flat_map(policy).collect()
 }
@@ -354,7 +361,7 @@ fn events(settings: &Settings) -> [Value; 2] {
     });
     let named =
         (format!("{}-{}", settings.name, EVENT.plural), "Which Events our own account may write: its own.".to_owned());
-    judged(EVENT, named, &["CREATE", "UPDATE"], validation).policy(settings, Some(&settings.name), None)
+    judged(EVENT, named, &["CREATE", "UPDATE"], validation).policy(settings, &accounts(settings), None)
 }
 
 /// Returns the policy for the account of `doctor`: it may create pods as a dry run only.
@@ -365,7 +372,7 @@ pub fn tries(settings: &Settings, account: &str, annotations: &Value) -> [Value;
         "reason": "Forbidden",
     });
     let named = (account.to_owned(), "The account of `rolegate doctor` tries pods and makes none.".to_owned());
-    let mut both = judged(POD, named, &["CREATE"], validation).policy(settings, Some(account), Some("test"));
+    let mut both = judged(POD, named, &["CREATE"], validation).policy(settings, &[account.to_owned()], Some("test"));
     for metadata in both.iter_mut().filter_map(|object| object.get_mut("metadata")?.as_object_mut()) {
         metadata.insert("annotations".to_owned(), annotations.clone());
     }
@@ -416,7 +423,7 @@ fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, w
         format!("What our own account may change of {}: {so}.", kind.plural),
     );
     let judged = Judged { variables, ..judged(kind, named, &["UPDATE"], validation) };
-    judged.policy(settings, Some(&settings.name), when)
+    judged.policy(settings, &accounts(settings), when)
 }
 
 /// Returns what judges objects of a kind.

@@ -18,12 +18,11 @@ pub(super) struct Judged {
 }
 
 impl Judged {
-    /// Returns the policy for an account of ours, or for everybody, and its binding.
-    pub(super) fn policy(self, settings: &Settings, account: Option<&str>, when: Option<&str>) -> [Value; 2] {
-        let by_us = account.map(|account| {
-            let user = format!("system:serviceaccount:{}:{account}", settings.namespace);
-            json!([{ "name": "by-rolegate", "expression": format!("request.userInfo.username == '{user}'") }])
-        });
+    /// Returns the policy for accounts of ours, or for everybody if none is named, and its binding.
+    pub(super) fn policy(self, settings: &Settings, accounts: &[String], when: Option<&str>) -> [Value; 2] {
+        let user = |account: &String| format!("'system:serviceaccount:{}:{account}'", settings.namespace);
+        let users = accounts.iter().map(user).collect::<Vec<_>>().join(", ");
+        let by_us = json!([{ "name": "by-rolegate", "expression": format!("request.userInfo.username in [{users}]") }]);
         let namespaces = if self.own {
             json!({ "matchLabels": { "kubernetes.io/metadata.name": settings.namespace } })
         } else {
@@ -50,7 +49,7 @@ impl Judged {
                     "resources": self.resources,
                     "scope": "*",
                 }] },
-                "matchConditions": by_us,
+                "matchConditions": (!accounts.is_empty()).then_some(by_us),
                 "variables": (!self.variables.is_empty()).then_some(self.variables),
                 "validations": self.validations,
             },

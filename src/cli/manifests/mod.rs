@@ -58,7 +58,7 @@ pub enum Part {
     Crds,
     /// ServiceAccount, roles and bindings.
     Rbac,
-    /// Policies that limit writes of rolegate's account.
+    /// Policies that limit writes of rolegate's accounts.
     Containment,
     /// Issuers and Certificates of cert-manager.
     Certificates,

@@ -8,6 +8,7 @@ use crate::cli::ready_kinds;
 use crate::cli::rights::{
     OF_CERTIFICATES, OF_PEOPLE, OF_PROVISION, OF_RECOVERY, OF_RECREATION, OF_SCALE, OF_SELECTION, RIGHTS, Right, Scope,
 };
+use crate::model::installation::HOLD_POLICY;
 
 pub fn objects(settings: &Settings) -> Vec<Value> {
     let account = json!({
@@ -132,6 +133,7 @@ pub fn rule(settings: &Settings, right: &Right) -> Value {
         Scope::Cluster | Scope::Own => Value::Null,
         Scope::Webhooks | Scope::OwnLease => json!([settings.name]),
         Scope::OwnSecret => json!([format!("{}-certificates", settings.name)]),
+        Scope::Hold => json!([HOLD_POLICY]),
     };
     json!({
         "#": right.why,

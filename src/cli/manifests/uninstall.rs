@@ -8,11 +8,16 @@ use super::rights::{Role, rule};
 use super::settings::Settings;
 use crate::cli::rights::{OF_UNINSTALL, Scope};
 
+/// Returns the name of the Job and its account.
+pub fn name(settings: &Settings) -> String {
+    format!("{}-uninstall", settings.name)
+}
+
 /// Returns the account, its rights and the Job, in this order.
 pub fn objects(settings: &Settings) -> Vec<Value> {
-    let name = format!("{}-uninstall", settings.name);
+    let name = name(settings);
     let once = Once { name: &name, when: "uninstall", event: "pre-delete" };
-    let comment = "The account of `rolegate uninstall`: it is there for as long as that runs.";
+    let comment = "The account of `rolegate uninstall`: it is there for as long as that runs, and contained as that of the replicas.";
     let mut objects = vec![once.account(settings, comment)];
     let (own, everywhere): (Vec<_>, Vec<_>) =
         OF_UNINSTALL.iter().partition(|right| matches!(right.scope, Scope::Own | Scope::OwnLease | Scope::OwnSecret));

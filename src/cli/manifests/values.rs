@@ -25,8 +25,9 @@ pub fn chart_values() -> Map<String, Value> {
         "#recreateMisStamped": "Delete held pods that were created for another batch, so that they are recreated; adds \
                                 the right to delete pods.",
         "recreateMisStamped": false,
-        "#mode": "enforce, warn (admits objects that break a rule, with a warning) or observe (refuses, holds and \
-                  writes nothing; failurePolicy is Ignore). The label rolegate.dev/mode of a namespace overrides it.",
+        "#mode": "enforce, warn (admits objects that break a rule, with a warning) or observe (refuses a \
+                  missing right of the author alone, holds and writes nothing; failurePolicy is Ignore). The label \
+                  rolegate.dev/mode of a namespace overrides it.",
         "mode": "enforce",
         "#rules": "Effect of single rules, as segment-ratio=off or segment-remainder=deny.",
         "rules": [],

@@ -264,7 +264,9 @@ fn tell_mode(args: &ServeArgs, serving: &Serving, rules: RuleSettings) {
         Mode::Warn => {
             tracing::warn!(mode, rules, "objects that break a rule pass with a warning, pods are held");
         }
-        Mode::Observe => tracing::warn!(mode, rules, "nothing is refused, held or written"),
+        Mode::Observe => {
+            tracing::warn!(mode, rules, "only a missing right of the author is refused, nothing held or written");
+        }
     }
     args.modes.without_effect().into_iter().for_each(|what| tracing::warn!("{what}"));
 }

@@ -59,7 +59,8 @@ pub struct Registration {
     /// Names of the namespaces to serve; all when empty.
     pub namespaces: Vec<String>,
     pub selector: LabelSelectorOfNamespaces,
-    /// The default mode, which sets the failure policy: in mode `observe` nothing is refused while rolegate is down.
+    /// The default mode, which sets the failure policy: in mode `observe` the webhooks refuse nothing while rolegate is
+    /// down.
     pub mode: Mode,
     /// False where no webhook is called for pods that name a KAI PodGroup.
     pub kai_pods: bool,

@@ -27,13 +27,12 @@ use crate::cluster::write::pod_groups::empty_buffer;
 use crate::cluster::write::writer::{Writer, params};
 use crate::model::Installation;
 use crate::model::WorkloadKind;
+use crate::model::installation::HOLD_POLICY;
 use crate::model::names::{self, GATE};
 use crate::mutate::rollout::thaw;
 use crate::mutate::topology::remove_finalizer;
 use crate::plan::PodRef;
 
-/// The MutatingAdmissionPolicy that holds pods without the webhook.
-const HOLD_POLICY: &str = "hold.rolegate.dev";
 const VALIDATING_WEBHOOK_CONFIGURATION: ObjectKind = ObjectKind {
     kind: "ValidatingWebhookConfiguration",
     plural: "validatingwebhookconfigurations",
@@ -135,8 +134,8 @@ impl Removal {
     }
 
     /// Returns the objects that hold pods: the webhook configurations, and, for the last installation of a cluster, the
-    /// policy that holds without a webhook. Once they are gone no new pod is held. Policies that only validate stay: they
-    /// need no rolegate.
+    /// policy that holds without a webhook, with its binding; another binding of it holds nothing alone. Once they are gone no new
+    /// pod is held. Policies that only validate stay: they need no rolegate.
     pub async fn holds(&self) -> Result<Vec<Item>, kube::Error> {
         let mut items = self.existing(MUTATING_WEBHOOK_CONFIGURATION, &self.name).await?;
         items.extend(self.existing(VALIDATING_WEBHOOK_CONFIGURATION, &self.name).await?);
@@ -144,13 +143,7 @@ impl Removal {
             return Ok(items);
         }
         for kind in [POLICY_BINDING, POLICY] {
-            let holds = |object: &&DynamicObject| {
-                let policy = object.data.pointer("/spec/policyName").and_then(Value::as_str);
-                let policy = if kind == POLICY { object.metadata.name.as_deref() } else { policy };
-                policy == Some(HOLD_POLICY)
-            };
-            let objects = self.objects(kind).await?;
-            items.extend(objects.iter().filter(holds).map(|object| marked(Delete, kind, object, Value::Null)));
+            items.extend(self.existing(kind, HOLD_POLICY).await?);
         }
         Ok(items)
     }

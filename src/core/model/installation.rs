@@ -8,6 +8,8 @@ use crate::api::webhook_configuration::MutatingWebhookConfiguration;
 
 /// Name of the webhook that holds pods, in the configuration of every rolegate.
 pub const OF_PODS: &str = "pods.rolegate.dev";
+/// Name of the policy that holds pods without the webhook, and of its binding.
+pub const HOLD_POLICY: &str = "hold.rolegate.dev";
 
 /// A rolegate with a webhook configuration, whether it runs or not.
 #[derive(Clone, Debug, PartialEq, Eq)]

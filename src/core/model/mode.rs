@@ -10,7 +10,8 @@ pub enum Mode {
     Enforce,
     /// Objects that break a rule pass with a warning; pods are held, rollouts are frozen.
     Warn,
-    /// Nothing is refused, warned about, changed or written; audit annotations, metrics and the log report the omitted actions.
+    /// Only a missing right of the author is refused, and nothing warned about, changed or written; audit annotations, metrics and
+    /// the log report the omitted actions.
     Observe,
 }
 

@@ -107,3 +107,55 @@ async fn new_leaf(secrets: &Api<Secret>, name: &str, before: &Secret) -> Secret 
     })
     .await
 }
+
+mod tier2 {
+    use std::pin::pin;
+
+    use futures::StreamExt as _;
+    use kube::runtime::watcher::watch_object;
+
+    use super::*;
+
+    /// Time for which somebody fights for the Secret.
+    const FIGHT: Duration = Duration::from_secs(120);
+
+    /// Writes its bytes whenever others are there, and counts how often that is so.
+    async fn restore(secrets: Api<Secret>, name: String, others: Arc<AtomicUsize>) {
+        let bytes = ByteString(b"theirs".to_vec());
+        let theirs = Patch::Merge(json!({ "data": { "ca.crt": bytes, "tls.key": bytes } }));
+        let mut seen = pin!(watch_object(secrets.clone(), &name));
+        while let Some(event) = seen.next().await {
+            let Ok(Some(secret)) = event else { continue };
+            if text(&secret, "tls.key") != "theirs" {
+                others.fetch_add(1, Ordering::SeqCst);
+                secrets.patch(&name, &PatchParams::default(), &theirs).await.unwrap();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn somebody_who_restores_other_bytes_costs_few_renewals_and_no_pod() {
+        let stage = Stage::new("fought-over").await;
+        let (service, launch) = stage.behind_a_service().await;
+        let replicas = [launch.start_unready().await, launch.start_unready().await];
+        service.lead_to(&replicas.each_ref().map(|replica| replica.webhook));
+        eventually(PATIENT, "a pod that is held", async || held_dry_run(&stage.api(), &stage.namespace).await).await;
+        let secrets: Api<Secret> = Api::namespaced(stage.client.clone(), SYSTEM);
+        let name = format!("{}-certificates", stage.namespace);
+        let others = Arc::new(AtomicUsize::new(0));
+        let writer = tokio::spawn(restore(secrets, name, others.clone()));
+        let (start, mut held) = (Instant::now(), 0);
+        let mut turns = tokio::time::interval(Duration::from_millis(100));
+        while start.elapsed() < FIGHT {
+            turns.tick().await;
+            held_dry_run(&stage.api(), &stage.namespace).await.unwrap_or_else(|error| panic!("pod {held}: {error}"));
+            held += 1;
+        }
+        assert!(!writer.is_finished(), "the writer gave up");
+        writer.abort();
+        // Without those from before.
+        let renewals = others.load(Ordering::SeqCst) - 1;
+        println!("{renewals} renewals, {held} pods held");
+        assert!((2..=5).contains(&renewals), "{renewals} renewals");
+    }
+}

@@ -2,7 +2,7 @@
 //! admission elsewhere.
 
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::{Pod, PodTemplate, Secret};
 use kube::api::DynamicObject;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::TestRunner;
@@ -11,7 +11,7 @@ use rolegate::api::rbg::ROLE_BASED_GROUP;
 use rolegate::api::role_coordination::ROLE_COORDINATION;
 use rolegate::model::Mode;
 
-use crate::common::account::{account, manifests, policy_on_authors, webhook_policies};
+use crate::common::account::{account, manifests, policy_on_authors, token, webhook_policies};
 use crate::common::control_plane::{EMULATED, client_of, kubernetes};
 use crate::common::policies::policies_fit_the_types;
 use crate::common::prelude::*;
@@ -136,6 +136,7 @@ async fn a_stolen_token_does_no_more_than_rolegate_does() {
         does_no_more_with_others(plane.clone()).await;
         asks_authors(plane.clone()).await;
         allows_no_more(plane.clone()).await;
+        uninstalls_no_more(plane.clone()).await;
         // Last: its webhooks lead nowhere.
         sends_nothing_elsewhere(plane).await;
     }
@@ -147,7 +148,7 @@ async fn runs_no_code(plane: Arc<ControlPlane>) {
     define(&plane, &loose_definition(kind, &json!({})).to_string());
     let stage = Stage::on(plane.clone(), "contained").await;
     let thief = client_of(&account(&plane, &stage.client, "rolegate", &[]).await).await;
-    policies_fit_the_types(&stage.client, 13).await;
+    policies_fit_the_types(&stage.client, 17).await;
 
     let pods: Api<Pod> = Api::namespaced(thief.clone(), &stage.namespace);
     stage.create(held_pod()).await;
@@ -487,8 +488,35 @@ async fn of_any_size_and_shape(plane: &ControlPlane, stage: &Stage, clients: &[A
     };
     assert_eq!(put(without, large(2, "b")).await, Answer::Admitted);
     assert_eq!(put(deletes, large(5, "b")).await, Answer::Admitted);
-    let answer = put(without, large(5, "b")).await;
-    assert!(matches!(&answer, Answer::Refused(text) if text.contains("must be allowed to delete pods")), "{answer:?}");
+    let refused = async |by: &Api<DynamicObject>, large: Value, words: &str| {
+        let answer = put(by, large).await;
+        assert!(matches!(&answer, Answer::Refused(text) if text.contains(words)), "{answer:?}");
+    };
+    refused(without, large(5, "b"), "must be allowed to delete pods").await;
+    // What no right guards is free. Where roles change, so many are not compared with each other.
+    let with_first = |role: Value| {
+        let mut large = large(2, "a");
+        large["spec"]["roles"][0] = role;
+        large
+    };
+    assert_eq!(put(without, with_first(json!({ "name": "r0", "replicas": 2 }))).await, Answer::Admitted);
+    let set = json!({ "kind": "StatefulSet", "name": "other" });
+    let mut moved = with_first(json!({ "name": "r0", "workloadRef": set }));
+    assert_eq!(put(deletes, moved.clone()).await, Answer::Admitted);
+    refused(without, moved.clone(), "must be allowed to delete pods").await;
+    moved["spec"]["segments"] = json!(1);
+    refused(deletes, moved.clone(), "must be allowed to scale the workloads").await;
+    let admin = api_of(&stage.client, ROLE_COORDINATION, &stage.namespace);
+    assert_eq!(put(&admin, moved).await, Answer::Admitted);
+    let wide = |replicas: u32| {
+        let names: Vec<_> = (0..1000).map(|role| format!("r{role}")).collect();
+        let roles: Vec<_> = names.iter().map(|name| json!({ "name": name, "replicas": replicas })).collect();
+        let update = json!({ "rollingUpdate": { "onFailure": "Rollback" } });
+        object("rolegate.dev/v1alpha1", "RoleCoordination", "wide")
+            .spec(json!({ "roles": roles, "coordination": [{ "name": "c", "roles": names, "strategy": update }] }))
+    };
+    stage.create(wide(1)).await;
+    assert_eq!(patch(without, "wide", &Patch::Merge(&wide(2))).await, Answer::Admitted);
 
     let kind = ("workloads.x-k8s.io", &["v1alpha1", "v1alpha2"][..], "RoleBasedGroup", "rolebasedgroups", "Namespaced");
     define(plane, &loose_definition(kind, &json!({})).to_string());
@@ -521,7 +549,7 @@ async fn of_any_size_and_shape(plane: &ControlPlane, stage: &Stage, clients: &[A
 async fn allows_no_more(plane: Arc<ControlPlane>) {
     let stage = Stage::on(plane.clone(), "allowed").await;
     let thief = client_of(&account(&plane, &stage.client, "wider", &["--allow", "scale,recovery"]).await).await;
-    policies_fit_the_types(&stage.client, 27).await;
+    policies_fit_the_types(&stage.client, 35).await;
     let (theirs, ours) = (stage.api::<Pod>(), Api::<Pod>::namespaced(thief.clone(), &stage.namespace));
     let mut grouped = held_pod();
     grouped["metadata"]["labels"]["rolegate.dev/group"] = json!("llm");
@@ -554,6 +582,45 @@ async fn allows_no_more(plane: Arc<ControlPlane>) {
     // By its scale alone.
     refused(&sets, "s", &[(Patch::Merge(&scale), "spec[replicas]")]).await;
     sets.patch_scale("s", &PatchParams::default(), &Patch::Merge(&scale)).await.unwrap();
+}
+
+/// The account of an uninstall takes back what the replicas did, under the same policies.
+async fn uninstalls_no_more(plane: Arc<ControlPlane>) {
+    let stage = Stage::on(plane.clone(), "uninstalls").await;
+    account(&plane, &stage.client, "rolegate", &[]).await;
+    let printed = manifests(&["--part", "uninstall", "--namespace", SYSTEM]);
+    let rights = printed.split("---\n").filter(|document| !document.contains("kind: Job\n"));
+    plane.must(&["create", "-f", "-"], &rights.collect::<Vec<_>>().join("---\n"));
+    token(&plane, "rolegate-uninstall");
+    let thief = client_of(&account(&plane, &stage.client, "rolegate-uninstall", &[]).await).await;
+
+    let pods: Api<Pod> = Api::namespaced(thief.clone(), &stage.namespace);
+    stage.create(held_pod()).await;
+    let thefts = thefts_of_a_pod();
+    refused(&pods, "a", &thefts.iter().map(|(patch, words)| (Patch::Strategic(patch), *words)).collect::<Vec<_>>())
+        .await;
+    let release = json!({ "spec": { "schedulingGates": [{ "name": "rolegate.dev/hold", "$patch": "delete" }] } });
+    assert_eq!(patch(&pods, "a", &Patch::Strategic(&release)).await, Answer::Admitted);
+    let template = json!({
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": { "name": "theirs" },
+        "template": { "spec": { "containers": [{ "name": "main", "image": "none" }] } },
+    });
+    stage.create(template).await;
+    let templates: Api<PodTemplate> = Api::namespaced(thief.clone(), &stage.namespace);
+    let deleted = templates.delete("theirs", &DeleteParams::default()).await;
+    assert_eq!(Answer::of(deleted), Answer::Refused("rolegate itself may not delete this PodTemplate".to_owned()));
+    // No policy is asked about policies: the right names what it is for.
+    let kinds = [
+        ("MutatingAdmissionPolicy", "mutatingadmissionpolicies"),
+        ("MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings"),
+    ];
+    for (kind, plural) in kinds {
+        let kind = ObjectKind { group: "admissionregistration.k8s.io", version: "v1", kind, plural, namespaced: false };
+        let deleted = Answer::of(api_of(&thief, kind, "").delete("theirs", &DeleteParams::default()).await);
+        assert!(matches!(&deleted, Answer::Invalid(text) if text.contains("is forbidden")), "{deleted:?}");
+    }
 }
 
 /// What a thief would like to do to a configuration with this webhook, as strategic merge patches, and where he is stopped.
@@ -633,7 +700,7 @@ async fn sends_nothing_elsewhere(plane: Arc<ControlPlane>) {
     plane.must(&["create", "-f", "-"], &webhook_policies("rolegate"));
     let printed = manifests(&["--part", "webhooks", "--namespace", SYSTEM]);
     plane.must(&["create", "-f", "-"], &printed);
-    policies_fit_the_types(&client, 30).await;
+    policies_fit_the_types(&client, 38).await;
     let text = std::fs::read_to_string(&kubeconfig).unwrap();
     let bundle = text.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: ")).unwrap();
     let thief = client_of(&kubeconfig).await;

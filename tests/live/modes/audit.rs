@@ -150,7 +150,7 @@ async fn who_only_observes_says_so_and_keeps_nobody_out_while_it_is_away() {
     assert!(ready.contains("mode observe\n"), "{ready}");
     rolegate.until_metric("rolegate_leader", 1).await;
     let shown = stage.doctor().await;
-    assert!(shown.contains(" nothing is refused, held or written (--mode observe)"), "{shown}");
+    assert!(shown.contains(" only a missing right of the author is refused, nothing held or written"), "{shown}");
     assert!(!shown.contains("failurePolicy Fail") && !shown.lines().any(|line| line.starts_with("error")), "{shown}");
     rolegate.kill().await;
     assert_eq!(try_group(&stage, &wrong_group("alone")).await, (201, Vec::new()));

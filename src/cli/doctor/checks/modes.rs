@@ -26,7 +26,7 @@ pub fn mode(facts: &Facts, found: &mut Findings) {
             "when nothing would be refused, start `rolegate serve` with --mode enforce",
         ),
         Mode::Observe => found.warning(
-            "nothing is refused, held or written (--mode observe)",
+            "only a missing right of the author is refused, nothing held or written (--mode observe)",
             "label a namespace rolegate.dev/mode=enforce, or start `rolegate serve` with --mode warn",
         ),
     }

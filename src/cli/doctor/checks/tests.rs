@@ -523,7 +523,7 @@ fn less_than_all_is_said_loudly_and_who_only_observes_must_not_stand_in_the_way(
     assert_eq!(
         found(&facts, Level::Warning),
         [
-            "Warning mode: nothing is refused, held or written (--mode observe)",
+            "Warning mode: only a missing right of the author is refused, nothing held or written (--mode observe)",
             "Warning mode: mutating webhook pods.rolegate.dev has failurePolicy Fail, and rolegate only observes: while it is away, pods are refused all the same",
         ]
     );
@@ -532,7 +532,7 @@ fn less_than_all_is_said_loudly_and_who_only_observes_must_not_stand_in_the_way(
     assert_eq!(
         found(&facts, Level::Info),
         [
-            "Warning mode: nothing is refused, held or written (--mode observe)",
+            "Warning mode: only a missing right of the author is refused, nothing held or written (--mode observe)",
             "Info mode: by their labels in mode enforce: b",
         ]
     );

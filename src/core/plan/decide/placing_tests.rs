@@ -4,13 +4,15 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::build::{self, typed, with};
-use crate::model::{Batching, Coordination, FieldPath, Group, HoldReason, Queued, WorkloadKey, WorkloadKind};
+use crate::model::{Batching, Coordination, FieldPath, Group, GroupKey, HoldReason, Queued, WorkloadKey, WorkloadKind};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::placed::{Awaits, GivenUp, Placed};
+use crate::plan::decide::placing::no_room;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::placement::capacity::HOSTNAME;
-use crate::plan::placement::{Capacity, Line, Sight};
+use crate::plan::placement::line::Closed;
+use crate::plan::placement::{Capacity, Line, NoFit, Sight};
 use crate::plan::recovery::RecoveryContext;
 use crate::plan::status::transition_times;
 pub(super) use crate::plan::test_support::held_of as held;
@@ -202,6 +204,17 @@ fn what_does_not_fit_waits_and_so_does_what_comes_after_it() {
     let why = "no rack fits batch 2: best r2 fits 2 of 3 pods, short of 1 cpu";
     assert_eq!(held(&seen), [(HoldReason::NoRoom, 6, why)]);
     assert_eq!(scene.line.in_order(), [scene.group.key.clone()]);
+}
+
+#[test]
+fn for_whom_a_domain_is_kept_is_told_in_its_own_namespace_only() {
+    let group = Scene::new(1, "hold").group;
+    let (_, batching) = group.batched().next().unwrap();
+    let closed = Closed { key: RACK.to_owned(), domain: "r1".to_owned(), group: GroupKey::new("theirs", "first") };
+    let told = |namespace| no_room(batching, RACK, 0, &NoFit::default(), (Some(&closed), namespace));
+    let why = "no rack fits batch 1: no node has one; r1 is kept for";
+    assert_eq!(told("theirs"), format!("{why} group \"first\", which waits longer"));
+    assert_eq!(told("ours"), format!("{why} a group of another namespace, which waits longer"));
 }
 
 /// Returns the released count of each role, and its state.
