@@ -136,10 +136,11 @@ fn the_page_of_engines_is_that_of_their_facts() {
     is_current("docs/engines.md", &engines_page());
 }
 
-/// Compares a stored page with its source; `make docs` updates it.
-fn is_current(path: &str, page: &str) {
+/// Compares a stored file with its source; `make docs` updates it.
+pub fn is_current(path: &str, page: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, page).unwrap();
     }
     let stored = fs::read_to_string(&file).unwrap_or_default();
@@ -159,13 +160,7 @@ fn the_page_of_the_api_is_that_of_the_definitions() {
 #[test]
 fn what_is_installed_is_what_the_program_prints() {
     for (path, text) in rolegate::cli::manifests::files() {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(&path);
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(&file, &text).unwrap();
-        }
-        let stored = fs::read_to_string(&file).unwrap_or_default();
-        assert!(stored == text, "{path} is not what the program says: run `make docs`");
+        is_current(&path, &text);
     }
 }
 
@@ -181,12 +176,6 @@ fn prometheus_rule(alerts: &str) -> String {
 
 #[test]
 fn the_alerts_of_prometheus_operator_are_those_of_the_plain_file() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/monitoring");
-    let rule = prometheus_rule(&fs::read_to_string(folder.join("alerts.yaml")).unwrap());
-    let path = folder.join("prometheusrule.yaml");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &rule).unwrap();
-    }
-    let stored = fs::read_to_string(&path).unwrap_or_default();
-    assert!(stored == rule, "{} is not what alerts.yaml says: run `make docs`", path.display());
+    let alerts = include_str!("../../deploy/monitoring/alerts.yaml");
+    is_current("deploy/monitoring/prometheusrule.yaml", &prometheus_rule(alerts));
 }

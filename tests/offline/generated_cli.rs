@@ -110,12 +110,7 @@ fn argument(arg: &Arg) -> (String, String) {
 
 #[test]
 fn the_page_of_the_command_line_is_that_of_its_definitions() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, page()).unwrap();
-    }
-    let stored = fs::read_to_string(&path).unwrap_or_default();
-    assert!(stored == page(), "docs/cli.md is not what the command line says: run `make docs`");
+    crate::generated::is_current("docs/cli.md", &page());
 }
 
 #[test]

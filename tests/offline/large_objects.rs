@@ -106,6 +106,16 @@ fn a_group_whose_roles_are_all_updated_in_many_coordinations() {
 }
 
 #[test]
+fn a_group_that_breaks_rules_in_each_role_and_in_each_coordination() {
+    let broken = |i: usize| {
+        let sizes = json!({format!("r{i}"): 2, format!("rule-{i}"): 0, "r0": i});
+        json!({"strategy": {"segmentPlacement": {"segmentSize": sizes}}})
+    };
+    let next = |i: usize| json!({"name": format!("r{i}"), "dependencies": [format!("r{}", (i + 1) % 1024)]});
+    assert!(group(next, &(0..256).map(broken).collect()).warnings.len() > 700);
+}
+
+#[test]
 fn a_podgroup_that_is_one_ring() {
     let ring: Vec<_> =
         (0..ENTRIES).map(|i| json!({"name": format!("s{i}"), "parent": format!("s{}", (i + 1) % ENTRIES)})).collect();

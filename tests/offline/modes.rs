@@ -67,6 +67,8 @@ fn what_is_no_rule_or_cannot_be_off_ends_it_at_the_start() {
         ("group-bounds=off", "rule \"group-bounds\" can only be deny: it bounds what one object may cost"),
         ("pod-group-rights=warn", "can only be deny"),
         ("segment-ratio=maybe", "must be ID=deny, ID=warn or ID=off"),
+        ("segment-ratio", "must be ID=deny, ID=warn or ID=off"),
+        ("xyz=off", "there is no rule \"xyz\"; docs/rules.md lists them"),
     ] {
         for command in ["serve", "check", "manifests"] {
             let ran = ran(&folder, &format!("{command} --rule {rule}"));

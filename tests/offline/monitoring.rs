@@ -2,17 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use rolegate::model::HoldReason;
 use serde_json::Value;
 
-fn read(path: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap()
-}
-
 fn alerts() -> Vec<Value> {
-    let file: Value = serde_saphyr::from_str(&read("deploy/monitoring/alerts.yaml")).unwrap();
+    let file: Value = serde_saphyr::from_str(&fs::read_to_string("deploy/monitoring/alerts.yaml").unwrap()).unwrap();
     let groups = file["groups"].as_array().unwrap();
     groups.iter().flat_map(|group| group["rules"].as_array().unwrap()).cloned().collect()
 }
@@ -38,7 +33,7 @@ fn each_alert_says_how_bad_it_is_what_is_wrong_and_where_to_read_on() {
 
 #[test]
 fn each_alert_has_its_section_in_the_runbook_and_each_section_its_alert() {
-    let page = read("docs/runbooks.md");
+    let page = fs::read_to_string("docs/runbooks.md").unwrap();
     let sections: Vec<(&str, &str)> = page.split("\n## ").skip(1).map(|s| s.split_once('\n').unwrap()).collect();
     let titles: Vec<_> = sections.iter().map(|(title, _)| *title).collect();
     assert_eq!(titles, names(), "in the same order");
@@ -50,7 +45,8 @@ fn each_alert_has_its_section_in_the_runbook_and_each_section_its_alert() {
 
 #[test]
 fn each_alert_is_seen_to_fire_and_not_to_fire() {
-    let tests: Value = serde_saphyr::from_str(&read("deploy/monitoring/alerts_test.yaml")).unwrap();
+    let tests: Value =
+        serde_saphyr::from_str(&fs::read_to_string("deploy/monitoring/alerts_test.yaml").unwrap()).unwrap();
     let looks: Vec<_> = tests["tests"]
         .as_array()
         .unwrap()
@@ -101,7 +97,7 @@ fn reasons_that_alerts_name_are_those_that_hold_pods() {
 
 #[test]
 fn the_dashboard_is_one_that_any_grafana_can_import() {
-    let board: Value = serde_json::from_str(&read("deploy/monitoring/dashboard.json")).unwrap();
+    let board: Value = serde_json::from_str(&fs::read_to_string("deploy/monitoring/dashboard.json").unwrap()).unwrap();
     assert!(board.get("id").is_none(), "an id is that of one Grafana");
     let variables = board["templating"]["list"].as_array().unwrap();
     let names: Vec<_> = variables.iter().map(|variable| variable["name"].as_str().unwrap()).collect();

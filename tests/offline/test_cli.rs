@@ -44,13 +44,14 @@ fn test(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (code, out, err)
 }
 
+const ALLOWED: &str = "check: {allowed: true}";
 const WRONG_SIZE: &str = "prefill: 2, decod: 1";
 const FOUND: &str = r#"check: {violations: [{rule: coordination-role-unknown, field: "spec.coordination[0].strategy.segmentPlacement.segmentSize[decod]"}]}"#;
 
 #[test]
 fn cases_pass_or_say_what_differs() {
     let cases = [
-        case("admitted", "check: {allowed: true}"),
+        case("admitted", ALLOWED),
         case_of("refused by its rule", WRONG_SIZE, FOUND),
         case("in two steps", "plan: {exit: 0, groups: [{namespace: prod}], match: partial}"),
     ];
@@ -85,22 +86,18 @@ failed  bad.yaml:4: wrong
 /// Tests that cannot fail, or do something unintended, are rejected.
 #[test]
 fn what_is_wrong_with_a_file_is_said_with_its_place() {
-    let wrong: &[(&str, String, &str)] = &[
-        (
-            "unknown field",
-            case("a", "check: {alowed: true}"),
-            "13:13: unreadable: cases[0].expect.check.alowed: no such field; the fields are ",
-        ),
-        (
-            "unknown command",
-            case("a", "chek: {}"),
-            "cases[0].expect.chek: no such field; the fields are check, mutate, plan, fit; did you mean \"check\"?",
-        ),
-        (
-            "no expectation",
-            "- name: a\n  object: {}\n".into(),
-            "4:3: unreadable: cases[0].expect: a case that expects nothing cannot fail",
-        ),
+    let of = |fields: &str| format!("- name: a\n  {fields}\n  expect: {{{ALLOWED}}}\n");
+    let no_field = "13:13: unreadable: cases[0].expect.check.alowed: no such field; the fields are ";
+    let meant = "cases[0].expect.chek: no such field; the fields are check, mutate, plan, fit; did you mean \"check\"?";
+    let empty = "4:3: unreadable: cases[0].expect: a case that expects nothing cannot fail";
+    let no_file = "5:3: unreadable: cases[0].objects: ./b.yaml: unreadable: No such file or directory";
+    let known = "14:3: unreadable: cases[1].name: \"a\" is the name of the case in line 4";
+    let no_role = "cases[0].state.roles.a.redy: no such field";
+    let unread = |command: &str, more: &str| case("a", &format!("{command}\n  {more}"));
+    let wrong = [
+        ("unknown field", case("a", "check: {alowed: true}"), no_field),
+        ("unknown command", case("a", "chek: {}"), meant),
+        ("no expectation", "- name: a\n  object: {}\n".into(), empty),
         ("an empty one", case("a", "check: {match: partial}"), "13:5: unreadable: cases[0].expect.check: says nothing"),
         ("an empty map", case("a", "mutate: {patches: {}}"), "cases[0].expect.mutate: says nothing"),
         (
@@ -108,57 +105,25 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
             case("a", "check: {match: some, allowed: true}"),
             "cases[0].expect.check.match: must be one of ",
         ),
-        (
-            "two of a name",
-            [case("a", "check: {allowed: true}"), case("a", "check: {allowed: true}")].concat(),
-            "14:3: unreadable: cases[1].name: \"a\" is the name of the case in line 4",
-        ),
-        ("no name", case("''", "check: {allowed: true}"), "cases[0].name: must say what the case shows"),
-        (
-            "no object",
-            "- name: a\n  expect: {check: {allowed: true}}\n".into(),
-            "4:3: unreadable: cases[0]: must have `object` or `objects`",
-        ),
-        (
-            "no objects",
-            "- name: a\n  objects: []\n  expect: {check: {allowed: true}}\n".into(),
-            "cases[0].objects: there are none",
-        ),
-        (
-            "a missing file",
-            "- name: a\n  objects: [b.yaml]\n  expect: {check: {allowed: true}}\n".into(),
-            "5:3: unreadable: cases[0].objects: ./b.yaml: unreadable: No such file or directory",
-        ),
-        (
-            "a number",
-            "- name: a\n  objects: [7]\n  expect: {check: {allowed: true}}\n".into(),
-            "must be an object or the path of a file, and is 7",
-        ),
-        (
-            "several",
-            "- name: a\n  object: []\n  expect: {check: {allowed: true}}\n".into(),
-            "cases[0].object: must be one",
-        ),
-        (
-            "a state that nobody reads",
-            case("a", "check: {allowed: true}\n  state: {roles: {}}"),
-            "cases[0].state: is read by plan alone",
-        ),
+        ("two of a name", case("a", ALLOWED).repeat(2), known),
+        ("no name", case("''", ALLOWED), "cases[0].name: must say what the case shows"),
+        ("no object", of("with: []"), "4:3: unreadable: cases[0]: must have `object` or `objects`"),
+        ("no objects", of("objects: []"), "cases[0].objects: there are none"),
+        ("a missing file", of("objects: [b.yaml]"), no_file),
+        ("a number", of("objects: [7]"), "must be an object or the path of a file, and is 7"),
+        ("several", of("object: []"), "cases[0].object: must be one"),
+        ("a state that nobody reads", unread(ALLOWED, "state: {roles: {}}"), "cases[0].state: is read by plan alone"),
         (
             "an option that nobody reads",
-            case("a", "plan: {exit: 0}\n  options: {strictRoles: true}"),
+            unread("plan: {exit: 0}", "options: {strictRoles: true}"),
             "cases[0].options: is read by check alone",
         ),
         (
             "an old object that nobody reads",
-            case("a", "fit: {exit: 0}\n  old: {kind: Pod}"),
+            unread("fit: {exit: 0}", "old: {kind: Pod}"),
             "cases[0].old: is read by check and mutate alone",
         ),
-        (
-            "a role that is not there",
-            case("a", "plan: {exit: 0}\n  state: {roles: {a: {redy: 1}}}"),
-            "cases[0].state.roles.a.redy: no such field",
-        ),
+        ("a role that is not there", unread("plan: {exit: 0}", "state: {roles: {a: {redy: 1}}}"), no_role),
         ("no YAML", "- {name: a\n".into(), "unreadable: "),
     ];
     for (what, cases, message) in wrong {
@@ -167,11 +132,9 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
         assert_eq!(code, Some(2), "{what}: {shown}{errors}");
         assert!(errors.starts_with("./test.yaml:") && errors.contains(message), "{what}: {errors}");
     }
+    let version = "apiVersion: must be cli.rolegate.dev/v1alpha1, and is \"cli.rolegate.dev/v1\"";
     let heads = [
-        (
-            "apiVersion: cli.rolegate.dev/v1\nkind: Test\ncases: [{name: a}]\n",
-            "apiVersion: must be cli.rolegate.dev/v1alpha1, and is \"cli.rolegate.dev/v1\"",
-        ),
+        ("apiVersion: cli.rolegate.dev/v1\nkind: Test\ncases: [{name: a}]\n", version),
         ("apiVersion: cli.rolegate.dev/v1alpha1\nkind: Tests\ncases: []\n", "kind: must be Test"),
         ("apiVersion: cli.rolegate.dev/v1alpha1\nkind: Test\ncases: []\n", "cases: there are none"),
         ("cases:\n- name: a\n", "apiVersion: must be set"),
@@ -185,15 +148,13 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
 
 #[test]
 fn nothing_to_run_is_no_success() {
-    let place =
-        folder(&[("test.yaml", &file(&[case("a", "check: {allowed: true}")])), ("empty/b.yaml", "kind: Service\n")]);
+    let place = folder(&[("test.yaml", &file(&[case("a", ALLOWED)])), ("empty/b.yaml", "kind: Service\n")]);
+    let no_test =
+        "empty/b.yaml: unreadable: no test in it: no document of apiVersion cli.rolegate.dev/v1alpha1, kind Test\n";
     let tried: [(&[&str], &str); 4] = [
         (&["empty"], "empty: unreadable: no case in it; it holds 1 other files of YAML\n"),
         (&["nowhere"], "nowhere: unreadable: No such file or directory\n"),
-        (
-            &["empty/b.yaml"],
-            "empty/b.yaml: unreadable: no test in it: no document of apiVersion cli.rolegate.dev/v1alpha1, kind Test\n",
-        ),
+        (&["empty/b.yaml"], no_test),
         (&[".", "--name", "b"], ".: unreadable: no case of 1 has b in its name\n"),
     ];
     for (arguments, message) in tried {
@@ -209,7 +170,7 @@ fn what_a_command_cannot_read_is_an_error_of_its_case() {
     let stray = case("b", "check: {allowed: true}\n  old: {apiVersion: v1, kind: Pod, metadata: {name: p}}");
     let no_nodes = case("c", "fit: {exit: 0}");
     let state = case("d", "plan: {exit: 0}\n  state: {roles: {router: {ready: 1}}}");
-    let unjudged = case("e", "check: {allowed: true}").replace("x-k8s.io/v1alpha1", "x-k8s.io/v1alpha7");
+    let unjudged = case("e", ALLOWED).replace("x-k8s.io/v1alpha1", "x-k8s.io/v1alpha7");
     let place = folder(&[("test.yaml", &file(&[broken, stray, no_nodes, state, unjudged]))]);
     let (code, shown, _) = test(place.path(), &["."]);
     assert_eq!(code, Some(2), "{shown}");
@@ -351,7 +312,7 @@ fn an_update_that_would_change_something_else_is_refused() {
     // A case that cannot be updated does not prevent the update of another.
     let both = format!(
         "{}{}",
-        file(&[case_of("z", WRONG_SIZE, "check: {allowed: true}")]),
+        file(&[case_of("z", WRONG_SIZE, ALLOWED)]),
         inline.strip_prefix(&format!("{HEAD}cases:\n")).unwrap()
     );
     let place = folder(&[("test.yaml", &both)]);
@@ -367,8 +328,8 @@ fn an_update_that_would_change_something_else_is_refused() {
 /// Returns a folder with a case of every outcome, with names and texts that XML must escape.
 fn all_outcomes() -> TempDir {
     let cases = [
-        case("'<a> & \"b\"'", "check: {allowed: true}"),
-        case_of("\"wrong \\e[31m\"", WRONG_SIZE, "check: {allowed: true}"),
+        case("'<a> & \"b\"'", ALLOWED),
+        case_of("\"wrong \\e[31m\"", WRONG_SIZE, ALLOWED),
         case("no nodes", "fit: {exit: 0}"),
     ];
     folder(&[("a&b/one.yaml", &file(&cases)), ("two.yaml", "cases: [")])

@@ -1,11 +1,9 @@
 //! Several objects that claim one group come and go, between any two writes of the loop: the oldest controls, the others are
 //! told so and commit nothing, and in the end every pod runs.
 
-use std::collections::HashSet;
-
 use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::CarrierObject;
-use rolegate::plan::{Answer, MissingGroup, Question, StatusWrite, Target};
+use rolegate::plan::{MissingGroup, Question, StatusWrite};
 
 use crate::build;
 use crate::prelude::*;
@@ -196,55 +194,38 @@ impl World {
         if self.asked.is_empty() {
             return false;
         }
-        let failed = !succeeds;
-        let ended = match self.asked.remove(0) {
-            Action::Release { pod, .. } => {
+        let action = self.asked.remove(0);
+        match &action {
+            Action::Release { pod, .. } if succeeds => {
                 let ordinal: u32 = pod.name.trim_start_matches("p-").parse().unwrap();
-                if succeeds && self.pods[ordinal as usize].0 {
-                    self.pods[ordinal as usize].0 = false;
+                if std::mem::take(&mut self.pods[ordinal as usize].0) {
                     self.tell_pod(ordinal);
                 }
-                Ended::Written { target: Target::Object(pod.uid), failure: failed.then(String::new) }
             }
-            Action::WriteStatus(StatusWrite::Group { group, status, .. }) => {
-                self.store(&group.carrier.uid, &group.carrier.resource_version, *status, succeeds);
-                Ended::Written { target: Target::Status, failure: failed.then(String::new) }
+            Action::WriteStatus(
+                StatusWrite::Group { group: of, status, .. } | StatusWrite::Conflicted { other: of, status },
+            ) if succeeds => self.store(&of.carrier.uid, &of.carrier.resource_version, status),
+            Action::Read(Question::Pods) if succeeds => {
+                let all = (0..PODS).map(|ordinal| format!("p-{ordinal}")).collect();
+                self.index.running_pods_read(&key(), &all, Some(self.version));
             }
-            Action::WriteStatus(StatusWrite::Conflicted { other, status }) => {
-                self.store(&other.carrier.uid, &other.carrier.resource_version, *status, succeeds);
-                let target = Target::Object(other.carrier.uid.as_str().into());
-                Ended::Written { target, failure: failed.then(String::new) }
-            }
-            Action::Read(Question::Group) => Ended::Read(Answer::Group { failed }),
-            Action::Read(Question::Pods) => {
-                let all: HashSet<_> = (0..PODS).map(|ordinal| format!("p-{ordinal}")).collect();
-                if succeeds {
-                    self.index.running_pods_read(&key(), &all, Some(self.version));
-                }
-                Ended::Read(Answer::Pods { failed })
-            }
-            Action::Read(Question::Gone { .. }) => Ended::Read(Answer::Gone(false)),
-            Action::Read(Question::MissingPods { .. }) => Ended::Read(Answer::MissingPods(Vec::new())),
-            Action::Read(Question::Surge { .. }) => Ended::Read(Answer::Surge(Vec::new())),
-            // Its pods came without labels of their place.
-            Action::Mark(mark) => Ended::Written { target: Target::Object(mark.pod.uid), failure: None },
+            // Its pods came without labels of their place, which are marks.
+            Action::Release { .. } | Action::WriteStatus(_) | Action::Read(_) | Action::Mark(_) => {}
             other => panic!("nobody asks for {other:?} here"),
-        };
-        self.reconciler.ended(key(), ended, self.now);
+        }
+        self.reconciler.ended(key(), action.ended((!succeeds).then_some("")).unwrap(), self.now);
         true
     }
 
     /// Writes a status unless the object was changed since, or is another one.
-    fn store(&mut self, uid: &str, version: &str, status: GroupStatus, succeeds: bool) {
-        let found = self.carriers.iter_mut().find(|(_, stored)| stored.uid == uid);
-        let Some((which, stored)) = found.filter(|(_, stored)| succeeds && stored.version.to_string() == version)
-        else {
-            return;
-        };
-        self.version += 1;
-        (stored.version, stored.status) = (self.version, status);
-        let which = *which;
-        self.index.apply_carrier(None, self.object(which));
+    fn store(&mut self, uid: &str, version: &str, status: &GroupStatus) {
+        let is_it = |stored: &Stored| stored.uid == uid && stored.version.to_string() == version;
+        if let Some((which, stored)) = self.carriers.iter_mut().find(|(_, stored)| is_it(stored)) {
+            self.version += 1;
+            (stored.version, stored.status) = (self.version, status.clone());
+            let which = *which;
+            self.index.apply_carrier(None, self.object(which));
+        }
     }
 
     fn settle(&mut self) -> Result<(), TestCaseError> {

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use rolegate::plan::placement::Capacity;
-use rolegate::plan::{Pin, StatusWrite, Target};
+use rolegate::plan::{Pin, StatusWrite};
 
 use crate::build;
 use crate::prelude::*;
@@ -31,8 +31,10 @@ pub trait Whole: Clone + Debug {
     fn goes(world: &World<Self>, pod: &Pod, pin: &Pin) -> Result<(), TestCaseError>;
     /// Stores what the loop writes; true when it is told that this failed.
     fn store(world: &mut World<Self>, of: usize, write: StatusWrite, succeeds: bool) -> Result<bool, TestCaseError>;
-    /// What anything else that the loop asks for ends with.
-    fn answer(action: Action, succeeds: bool) -> Ended;
+    /// True for what the loop asks for beside releases and statuses.
+    fn asks(_: &Action) -> bool {
+        false
+    }
     /// The pods of one gang are in one rack.
     fn gang(pod: &Pod) -> (usize, u32);
     /// The pods that share this are in one block.
@@ -290,26 +292,23 @@ impl<W: Whole> World<W> {
             return Ok(false);
         }
         let (of, action) = self.asked.remove(0);
-        let ended = match action {
+        let mut failed = !succeeds;
+        match &action {
             Action::Release { pod, pin, .. } => {
                 let uid = pod.uid.to_string();
                 if let (true, Some(found)) = (succeeds, self.pods.get(&uid).cloned()) {
-                    W::goes(self, &found, &pin)?;
+                    W::goes(self, &found, pin)?;
                     self.is_loose |= !pin.contains_key(HOST);
                     if found.held {
-                        self.pods.insert(uid.clone(), Pod { held: false, pin, ..found });
+                        self.pods.insert(uid.clone(), Pod { held: false, pin: pin.clone(), ..found });
                         self.tell_pod(&uid);
                     }
                 }
-                Ended::Written { target: Target::Object(pod.uid), failure: (!succeeds).then(String::new) }
             }
-            Action::WriteStatus(write) => {
-                let failed = W::store(self, of, write, succeeds)?;
-                Ended::Written { target: Target::Status, failure: failed.then(String::new) }
-            }
-            other => W::answer(other, succeeds),
-        };
-        self.reconciler.ended(W::key(of), ended, self.now);
+            Action::WriteStatus(write) => failed = W::store(self, of, write.clone(), succeeds)?,
+            other => assert!(W::asks(other), "nobody asks for {other:?} here"),
+        }
+        self.reconciler.ended(W::key(of), action.ended(failed.then_some("")).unwrap(), self.now);
         Ok(true)
     }
 

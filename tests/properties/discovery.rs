@@ -6,7 +6,7 @@ use rolegate::model::{CliquePod, CliqueSet, identify_clique_pod};
 use rolegate::mutate::{Discovery, discover};
 use rolegate::rules::{Operation, World, judge_json};
 
-use crate::objects::name;
+use crate::any_object::name;
 use crate::prelude::*;
 
 const NAMESPACE: &str = "dynamo";

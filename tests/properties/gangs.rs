@@ -125,10 +125,6 @@ impl Whole for Tree {
         Ok(!(succeeds && is_current))
     }
 
-    fn answer(action: Action, _: bool) -> Ended {
-        panic!("nobody asks for {action:?} here")
-    }
-
     fn gang(pod: &Pod) -> (usize, u32) {
         (pod.of, u32::try_from(pod.part).unwrap())
     }

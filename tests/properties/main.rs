@@ -22,12 +22,10 @@ mod discovery;
 mod fuzzed;
 mod gangs;
 mod holds;
-mod objects;
 mod placement;
 mod placing;
 mod pods;
 mod rollout;
-mod rules;
 
 /// The names that most files use.
 mod prelude {
@@ -40,7 +38,7 @@ mod prelude {
     pub use rolegate::cluster::index::{Change, Index};
     pub use rolegate::model::rolling::{FROZEN, Unavailable};
     pub use rolegate::model::{GroupKey, ProgressState, names};
-    pub use rolegate::plan::{Action, Ended, LoopOptions, Reconciler};
+    pub use rolegate::plan::{Action, LoopOptions, Reconciler};
     pub use serde_json::{Value, json};
 }
 

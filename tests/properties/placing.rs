@@ -4,7 +4,7 @@
 use rolegate::api::status::GroupStatus;
 use rolegate::cluster::index::CarrierObject;
 use rolegate::plan::placement::Sight;
-use rolegate::plan::{Answer, Pin, Question, StatusWrite, Target};
+use rolegate::plan::{Pin, StatusWrite};
 
 use crate::build;
 use crate::cluster::{HOST, Pod, RACK, Step, Whole, World, calm, rough, steps};
@@ -108,16 +108,9 @@ impl Whole for Batches {
         Ok(!succeeds)
     }
 
-    fn answer(action: Action, succeeds: bool) -> Ended {
-        match action {
-            Action::Read(Question::Group) => Ended::Read(Answer::Group { failed: !succeeds }),
-            Action::Read(Question::Pods) => Ended::Read(Answer::Pods { failed: !succeeds }),
-            Action::Read(Question::MissingPods { .. }) => Ended::Read(Answer::MissingPods(Vec::new())),
-            Action::Read(Question::Surge { .. }) => Ended::Read(Answer::Surge(Vec::new())),
-            // Its pods came without labels of their place.
-            Action::Mark(mark) => Ended::Written { target: Target::Object(mark.pod.uid), failure: None },
-            other => panic!("nobody asks for {other:?} here"),
-        }
+    /// Its pods came without labels of their place.
+    fn asks(action: &Action) -> bool {
+        matches!(action, Action::Read(_) | Action::Mark(_))
     }
 
     fn gang(pod: &Pod) -> (usize, u32) {

@@ -64,18 +64,23 @@ fn explained(pod: &Pod, picture: &Picture) -> String {
     Story::seen(pod, &identify(pod, "ns", &()).unwrap(), picture, Timestamp::UNIX_EPOCH).text()
 }
 
+/// Returns what each surface that shows groups says of one.
+fn of_group(picture: &Picture) -> [(&'static str, String); 4] {
+    [
+        ("status", status::one(picture)),
+        ("explain group", group::text(picture)),
+        ("page, overview", serde_json::to_string(&Line::of(picture)).unwrap()),
+        ("page, group", serde_json::to_string(&Drawing::of(picture, None)).unwrap()),
+    ]
+}
+
 #[test]
 fn every_reason_is_told_on_every_surface() {
     for reason in HoldReason::ALL {
         let pods = pods(true);
         let picture = picture(*reason, &pods);
-        let mut surfaces = vec![
-            ("status", status::one(&picture)),
-            ("explain group", group::text(&picture)),
-            ("doctor", doctor::told_of(&picture)),
-            ("page, overview", serde_json::to_string(&Line::of(&picture)).unwrap()),
-            ("page, group", serde_json::to_string(&Drawing::of(&picture, None)).unwrap()),
-        ];
+        let mut surfaces = of_group(&picture).to_vec();
+        surfaces.push(("doctor", doctor::told_of(&picture)));
         if !reason.may_be_of_no_pod() || *reason == HoldReason::NoRoom {
             surfaces.push(("explain pod", explained(&pods[0], &picture)));
         }
@@ -164,14 +169,7 @@ fn a_rollout_that_went_back_is_told_alike_on_every_surface() {
     reported.events(&Rollouts::default(), &RolloutPlan::default(), false, Uptime::ZERO);
     let (events, _) = reported.events(rollouts, plan, false, Uptime::ZERO);
     let events: Vec<_> = events.iter().map(|event| format!("{}: {}", event.reason, event.note)).collect();
-    let surfaces = [
-        ("status", status::one(&picture)),
-        ("explain group", group::text(&picture)),
-        ("page, overview", serde_json::to_string(&Line::of(&picture)).unwrap()),
-        ("page, group", serde_json::to_string(&Drawing::of(&picture, None)).unwrap()),
-        ("Events", events.join("\n")),
-    ];
-    for (surface, text) in surfaces {
+    for (surface, text) in of_group(&picture).into_iter().chain([("Events", events.join("\n"))]) {
         let told =
             text.contains("was sent back: prefill-1 did not get ready within 10m") && text.contains("RolledBack");
         assert!(told && !text.contains("RolloutStalled"), "{surface}:\n{text}");

@@ -250,6 +250,7 @@ fn valid(issued: &Issued, now: Timestamp) -> Option<CertInfo> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::certificates::plan::CertificateAction as Action;
 
     fn start() -> Timestamp {
         "2026-01-01T00:00:00Z".parse().unwrap()
@@ -264,18 +265,18 @@ mod tests {
     }
 
     fn fresh(now: Timestamp) -> Stored {
-        carry_out(CertificateAction::CreateAll(""), None, &policy(), now).unwrap().unwrap()
+        carry_out(Action::CreateAll(""), None, &policy(), now).unwrap().unwrap()
     }
 
-    fn rotated(from: &Stored, now: Timestamp) -> Stored {
-        carry_out(CertificateAction::RotateCa(""), Some(from), &policy(), now).unwrap().unwrap()
+    fn done(action: Action, from: &Stored, now: Timestamp) -> Stored {
+        carry_out(action, Some(from), &policy(), now).unwrap().unwrap()
     }
 
-    fn plan(stored: &Stored, now: Timestamp) -> CertificateAction {
+    fn plan(stored: &Stored, now: Timestamp) -> Action {
         plan_certificates(&SecretState::Present(stored.clone()), None, &policy(), now)
     }
 
-    fn plan_published(stored: &Stored, since: Timestamp, now: Timestamp) -> CertificateAction {
+    fn plan_published(stored: &Stored, since: Timestamp, now: Timestamp) -> Action {
         let published = Published { bundle: stored.bundle.clone(), since };
         plan_certificates(&SecretState::Present(stored.clone()), Some(&published), &policy(), now)
     }
@@ -283,23 +284,23 @@ mod tests {
     #[test]
     fn nothing_stored() {
         let plan = |remembered, now| plan_certificates(&SecretState::Absent(remembered), None, &policy(), now);
-        assert!(matches!(plan(None, start()), CertificateAction::CreateAll(_)));
+        assert!(matches!(plan(None, start()), Action::CreateAll(_)));
         // Deleted: callers still trust the CA that this process remembers.
-        assert!(matches!(plan(Some(fresh(start())), start()), CertificateAction::RotateCa(_)));
-        assert!(matches!(plan(Some(fresh(start())), start() + days(31)), CertificateAction::CreateAll(_)));
+        assert!(matches!(plan(Some(fresh(start())), start()), Action::RotateCa(_)));
+        assert!(matches!(plan(Some(fresh(start())), start() + days(31)), Action::CreateAll(_)));
     }
 
     #[test]
     fn all_well_until_two_thirds_of_the_leaf() {
         let stored = fresh(start());
-        let CertificateAction::Nothing(then) = plan(&stored, start()) else { panic!() };
+        let Action::Nothing(then) = plan(&stored, start()) else { panic!() };
         assert!((then.duration_since(start() + days(20))).abs() < SignedDuration::from_mins(10));
-        assert!(matches!(plan(&stored, then - SignedDuration::from_secs(1)), CertificateAction::Nothing(_)));
-        assert!(matches!(plan(&stored, then), CertificateAction::IssueLeaf(_)));
-        let renewed = carry_out(CertificateAction::IssueLeaf(""), Some(&stored), &policy(), then).unwrap().unwrap();
+        assert!(matches!(plan(&stored, then - SignedDuration::from_secs(1)), Action::Nothing(_)));
+        assert!(matches!(plan(&stored, then), Action::IssueLeaf(_)));
+        let renewed = done(Action::IssueLeaf(""), &stored, then);
         assert_eq!((&renewed.ca, &renewed.bundle), (&stored.ca, &stored.bundle));
         assert_ne!(renewed.leaf.key_pem, stored.leaf.key_pem);
-        assert!(matches!(plan(&renewed, then), CertificateAction::Nothing(_)));
+        assert!(matches!(plan(&renewed, then), Action::Nothing(_)));
     }
 
     #[test]
@@ -307,7 +308,7 @@ mod tests {
         let mut policy = policy();
         policy.leaf = LeafSpec::for_service("other", "system");
         let action = plan_certificates(&SecretState::Present(fresh(start())), None, &policy, start());
-        assert_eq!(action, CertificateAction::IssueLeaf("the names have changed"));
+        assert_eq!(action, Action::IssueLeaf("the names have changed"));
     }
 
     #[test]
@@ -319,21 +320,18 @@ mod tests {
             change(&mut stored);
             plan(&stored, start())
         };
-        assert!(matches!(with(&|stored| stored.leaf = empty()), CertificateAction::IssueLeaf(_)));
-        assert!(matches!(
-            with(&|stored| stored.leaf.key_pem = other.leaf.key_pem.clone()),
-            CertificateAction::IssueLeaf(_)
-        ));
-        assert!(matches!(with(&|stored| stored.leaf = other.leaf.clone()), CertificateAction::IssueLeaf(_)));
-        assert!(matches!(with(&|stored| stored.ca.key_pem = other.ca.key_pem.clone()), CertificateAction::RotateCa(_)));
-        assert!(matches!(with(&|stored| stored.ca = empty()), CertificateAction::RotateCa(_)));
-        assert_eq!(with(&|stored| stored.bundle.0.clear()), CertificateAction::AddToBundle);
+        assert!(matches!(with(&|stored| stored.leaf = empty()), Action::IssueLeaf(_)));
+        assert!(matches!(with(&|stored| stored.leaf.key_pem = other.leaf.key_pem.clone()), Action::IssueLeaf(_)));
+        assert!(matches!(with(&|stored| stored.leaf = other.leaf.clone()), Action::IssueLeaf(_)));
+        assert!(matches!(with(&|stored| stored.ca.key_pem = other.ca.key_pem.clone()), Action::RotateCa(_)));
+        assert!(matches!(with(&|stored| stored.ca = empty()), Action::RotateCa(_)));
+        assert_eq!(with(&|stored| stored.bundle.0.clear()), Action::AddToBundle);
         assert!(matches!(
             with(&|stored| {
                 stored.ca = empty();
                 stored.leaf = empty();
             }),
-            CertificateAction::CreateAll(_)
+            Action::CreateAll(_)
         ));
     }
 
@@ -344,7 +342,7 @@ mod tests {
             exchanged_at(Some(&served), stored, published, &policy(), now)
         };
         let end = valid(&served.leaf, start()).unwrap().not_after;
-        let again = carry_out(CertificateAction::IssueLeaf(""), Some(&served), &policy(), start()).unwrap().unwrap();
+        let again = done(Action::IssueLeaf(""), &served, start());
         assert_eq!((at(&served, None, start()), at(&again, None, start())), (None, None));
         assert_eq!(exchanged_at(None, &other, None, &policy(), start()), None);
         assert_eq!(at(&other, None, start()), Some(end));
@@ -380,31 +378,31 @@ mod tests {
         let old = fresh(start());
         let due = start() + days(3650 * 2 / 3 + 1);
         // The leaf is fresh while its CA is due.
-        let old = carry_out(CertificateAction::IssueLeaf(""), Some(&old), &policy(), due).unwrap().unwrap();
-        assert!(matches!(plan(&old, due), CertificateAction::RotateCa(_)));
-        let new = rotated(&old, due);
+        let old = done(Action::IssueLeaf(""), &old, due);
+        assert!(matches!(plan(&old, due), Action::RotateCa(_)));
+        let new = done(Action::RotateCa(""), &old, due);
         assert_eq!(new.leaf, old.leaf);
         assert!(new.bundle.contains(&old.ca.cert_pem) && new.bundle.contains(&new.ca.cert_pem));
         // Unknown to callers, then known to some, then settled.
-        assert!(matches!(plan(&new, due + days(9)), CertificateAction::WaitForBundle(Some(_))));
+        assert!(matches!(plan(&new, due + days(9)), Action::WaitForBundle(Some(_))));
         let stale = Published { bundle: old.bundle.clone(), since: start() };
         let action = plan_certificates(&SecretState::Present(new.clone()), Some(&stale), &policy(), due);
-        assert!(matches!(action, CertificateAction::WaitForBundle(Some(_))));
+        assert!(matches!(action, Action::WaitForBundle(Some(_))));
         let settled = due + policy().settle;
-        assert_eq!(plan_published(&new, due, due), CertificateAction::WaitForBundle(Some(settled)));
-        assert!(matches!(plan_published(&new, due, settled), CertificateAction::IssueLeaf(_)));
+        assert_eq!(plan_published(&new, due, due), Action::WaitForBundle(Some(settled)));
+        assert!(matches!(plan_published(&new, due, settled), Action::IssueLeaf(_)));
         // No caller accepts an expired leaf: waiting would not help.
-        assert!(matches!(plan(&new, due + days(30)), CertificateAction::IssueLeaf(_)));
+        assert!(matches!(plan(&new, due + days(30)), Action::IssueLeaf(_)));
 
-        let served = carry_out(CertificateAction::IssueLeaf(""), Some(&new), &policy(), settled).unwrap().unwrap();
+        let served = done(Action::IssueLeaf(""), &new, settled);
         assert!(issued_by(&served.leaf.cert_pem, &new.ca.cert_pem));
         assert_eq!(served.bundle, new.bundle);
         let over = settled + policy().overlap;
-        assert_eq!(plan_published(&served, due, settled), CertificateAction::Nothing(over));
-        assert_eq!(plan_published(&served, due, over), CertificateAction::PruneBundle);
-        let pruned = carry_out(CertificateAction::PruneBundle, Some(&served), &policy(), over).unwrap().unwrap();
+        assert_eq!(plan_published(&served, due, settled), Action::Nothing(over));
+        assert_eq!(plan_published(&served, due, over), Action::PruneBundle);
+        let pruned = done(Action::PruneBundle, &served, over);
         assert_eq!(pruned.bundle.0, new.ca.cert_pem);
-        assert!(matches!(plan_published(&pruned, due, over), CertificateAction::Nothing(_)));
+        assert!(matches!(plan_published(&pruned, due, over), Action::Nothing(_)));
     }
 
     #[test]
@@ -417,28 +415,23 @@ mod tests {
         while now < start() + days(7300) {
             let published = Published { bundle: trusted.clone(), since: now };
             let action = plan_certificates(&SecretState::Present(stored.clone()), Some(&published), &policy(), now);
-            rotations += usize::from(matches!(action, CertificateAction::RotateCa(_)));
-            assert!(
-                !matches!(action, CertificateAction::CreateAll(_) | CertificateAction::AddToBundle),
-                "{action:?} at {now}"
-            );
+            rotations += usize::from(matches!(action, Action::RotateCa(_)));
+            assert!(!matches!(action, Action::CreateAll(_) | Action::AddToBundle), "{action:?} at {now}");
             match carry_out(action, Some(&stored), &policy(), now).unwrap() {
                 Some(next) => {
                     assert!(issued_by(&next.leaf.cert_pem, &trusted.0), "{action:?} at {now}");
                     stored = next;
                 }
-                None => now += if matches!(action, CertificateAction::Nothing(_)) { days(10) } else { policy().settle },
+                None => now += if matches!(action, Action::Nothing(_)) { days(10) } else { policy().settle },
             }
-            if action == CertificateAction::WaitForBundle(None)
-                || matches!(action, CertificateAction::WaitForBundle(_) | CertificateAction::Nothing(_))
-            {
+            if matches!(action, Action::WaitForBundle(_) | Action::Nothing(_)) {
                 trusted = stored.bundle.clone();
             }
             // A published bundle that has not settled in this loop would wait for ever: let it settle.
-            if let CertificateAction::WaitForBundle(_) = action {
+            if let Action::WaitForBundle(_) = action {
                 let published = Published { bundle: trusted.clone(), since: now - policy().settle };
                 let action = plan_certificates(&SecretState::Present(stored.clone()), Some(&published), &policy(), now);
-                stored = carry_out(action, Some(&stored), &policy(), now).unwrap().unwrap();
+                stored = done(action, &stored, now);
             }
         }
         assert!((2..=3).contains(&rotations), "{rotations}");

@@ -1,7 +1,6 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::RoleBasedGroup;
 use crate::api::rbg::ROLE_BASED_GROUP_V1ALPHA2;
 use crate::api::workload::LeaderWorkerSet;
 
@@ -29,6 +28,11 @@ fn mk_absence(newest: Option<&str>) -> MissingPods {
         depends_on: None,
         sibling: None,
     }
+}
+
+fn mk_group() -> Group {
+    let object = json!({"metadata": {"name": "pd", "namespace": "ns"}, "spec": {"roles": [{"name": "decode"}]}});
+    Group::from_rbg(ROLE_BASED_GROUP_V1ALPHA2, &serde_json::from_value(object).unwrap())
 }
 
 fn mk_set(replicas: u32, more: &Value) -> Seen {
@@ -81,9 +85,7 @@ fn what_a_person_has_to_act_on_comes_first() {
 
 #[test]
 fn an_operator_is_known_by_the_names_of_its_objects() {
-    let object = json!({"metadata": {"name": "pd", "namespace": "ns"}, "spec": {"roles": [{"name": "decode"}]}});
-    let rbg: RoleBasedGroup = serde_json::from_value(object).unwrap();
-    let group = Group::from_rbg(ROLE_BASED_GROUP_V1ALPHA2, &rbg);
+    let group = mk_group();
     let found = |name: &str| {
         let events = [mk_event("RoleInstance", name, "2026-01-01T00:00:09Z")];
         why(&group, &mk_absence(None), &Maker::Unknown, &events).map(|(why, _)| why)
@@ -98,9 +100,7 @@ fn an_operator_is_known_by_the_names_of_its_objects() {
 
 #[test]
 fn what_controls_the_pods_that_are_there_speaks_for_those_that_are_not() {
-    let object = json!({"metadata": {"name": "pd", "namespace": "ns"}, "spec": {"roles": [{"name": "decode"}]}});
-    let rbg: RoleBasedGroup = serde_json::from_value(object).unwrap();
-    let group = Group::from_rbg(ROLE_BASED_GROUP_V1ALPHA2, &rbg);
+    let group = mk_group();
     let job = Maker::Unread(OwnerReference { kind: "Job".to_owned(), name: "work".to_owned(), ..Default::default() });
     let found =
         |kind: &str, name: &str| why(&group, &mk_absence(None), &job, &[mk_event(kind, name, "2026-01-01T00:00:09Z")]);

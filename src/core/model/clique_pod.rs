@@ -70,18 +70,7 @@ mod tests {
 
     use super::*;
 
-    fn pod(labels: &[(&str, &str)], hostname: Option<&str>) -> Pod {
-        let labels: std::collections::BTreeMap<_, _> = labels.iter().copied().collect();
-        serde_json::from_value(json!({"metadata": {"labels": labels}, "spec": {"hostname": hostname}})).unwrap()
-    }
-
-    const STANDALONE: &[(&str, &str)] = &[
-        ("app.kubernetes.io/part-of", "inf"),
-        ("grove.io/podclique", "inf-1-gateway"),
-        ("grove.io/podcliqueset-replica-index", "1"),
-        ("grove.io/podclique-pod-index", "2"),
-    ];
-    const MEMBER: &[(&str, &str)] = &[
+    const MEMBER: [(&str, &str); 5] = [
         ("app.kubernetes.io/part-of", "inf-0"),
         ("grove.io/podclique", "inf-0-1-decode-3-dleader"),
         ("grove.io/podgangset-replica-index", "1"),
@@ -89,32 +78,20 @@ mod tests {
         ("grove.io/podcliquescalinggroup-replica-index", "3"),
     ];
 
+    /// Where labels agree: `tests/identities` and `tests/cases/discovery/scopes.yaml`.
     #[test]
-    fn labels_and_prefixes_tell_the_place() {
-        let place = identify_clique_pod(&pod(STANDALONE, None)).unwrap();
-        assert_eq!((place.set.as_str(), place.set_replica, place.clique.as_str()), ("inf", 1, "gateway"));
-        assert_eq!((place.scaling_group, place.index), (None, Some(2)));
-        let place = identify_clique_pod(&pod(MEMBER, Some("inf-0-1-decode-3-dleader-7"))).unwrap();
-        assert_eq!((place.set_replica, place.clique.as_str(), place.index), (1, "dleader", Some(7)));
-        assert_eq!(place.scaling_group, Some(("decode".to_owned(), 3)));
-    }
-
-    #[test]
-    fn an_index_that_nothing_tells_is_none() {
-        assert_eq!(identify_clique_pod(&pod(MEMBER, None)).unwrap().index, None);
-        assert_eq!(identify_clique_pod(&pod(MEMBER, Some("inf-0-1-decode-3-dleader"))).unwrap().index, None);
-        assert_eq!(identify_clique_pod(&pod(MEMBER, Some("other-7"))).unwrap().index, None);
-    }
-
-    #[test]
-    fn foreign_and_contradictory_pods_have_no_place() {
-        assert_eq!(identify_clique_pod(&pod(&[], None)), None);
-        assert_eq!(identify_clique_pod(&pod(&STANDALONE[1..], None)), None);
-        let mut wrong = STANDALONE.to_vec();
-        wrong[2].1 = "0";
-        assert_eq!(identify_clique_pod(&pod(&wrong, None)), None);
-        let mut wrong = MEMBER.to_vec();
-        wrong[3].1 = "inf-0-1-prefill";
-        assert_eq!(identify_clique_pod(&pod(&wrong, None)), None);
+    fn a_pod_whose_labels_contradict_each_other_has_no_place_and_a_foreign_hostname_tells_no_index() {
+        let place = |labels: &[(&str, &str)]| {
+            let labels: std::collections::BTreeMap<_, _> = labels.iter().copied().collect();
+            let pod = json!({"metadata": {"labels": labels}, "spec": {"hostname": "other-7"}});
+            identify_clique_pod(&serde_json::from_value(pod).unwrap())
+        };
+        assert_eq!(place(&MEMBER).unwrap().index, None);
+        assert_eq!((place(&[]), place(&MEMBER[1..])), (None, None), "foreign");
+        for (label, wrong) in [(2, "0"), (3, "inf-0-1-prefill")] {
+            let mut labels = MEMBER;
+            labels[label].1 = wrong;
+            assert_eq!(place(&labels), None, "{}", labels[label].0);
+        }
     }
 }

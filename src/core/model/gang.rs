@@ -365,17 +365,6 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_in_leaves_only() {
-        let tree = tree(replicas(), None);
-        let leaves: Vec<_> = tree.leaves().map(|gang| gang.name.as_str()).collect();
-        assert_eq!(leaves, ["leaders-1", "workers-1", "leaders-2"]);
-        let leaf = |role, ordinal| tree.leaf_for(role, ordinal).map(|gang| gang.name.as_str());
-        assert_eq!(leaf("leaders", Some(2)), Some("leaders-2"));
-        assert_eq!(leaf("workers-1", None), Some("workers-1"));
-        assert_eq!((leaf("replica", Some(1)), leaf("leaders", None)), (None, None));
-    }
-
-    #[test]
     fn what_is_above_is_found_once_and_never_on_a_cycle() {
         let tree = tree(
             json!({"subGroups": [

@@ -3,16 +3,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::build;
 use crate::model::{GroupKey, Unnumbered};
 
 fn mk_group(coordination: &Value) -> Group {
-    let roles =
-        json!([{ "name": "prefill", "replicas": 8 }, { "name": "decode", "replicas": 4 }, { "name": "router" }]);
-    let object = json!({
-        "metadata": { "name": "pd", "namespace": "ns" },
-        "spec": { "roles": roles, "coordination": coordination },
-    });
-    Group::from_rbg(ROLE_BASED_GROUP, &serde_json::from_value(object).unwrap())
+    let roles = [("prefill", 8), ("decode", 4), ("router", 1)];
+    Group::from_rbg(ROLE_BASED_GROUP, &build::typed(build::group("pd", &roles, coordination)))
 }
 
 fn mk_segments(progression: &str, sizes: &Value) -> Value {
@@ -51,6 +47,7 @@ fn whatever_may_hold_a_batch_keeps_the_gate() {
     let soft = json!({ "topologyKey": "rack", "strategy": "BestEffort" });
     let gang = json!({ "podGroupPolicy": { "kubeScheduling": { "scheduleTimeoutSeconds": 1 } } });
     let steps = json!({ "rollingDeploy": { "roleDeployStep": { "prefill": 2 }, "deployTopologyConstraint": gang } });
+    let near = json!({ "batchMode": "Parallel", "topologyKey": "host", "ratios": { "prefill": 2 } });
     let table = [
         ("by default", with("progression", Value::Null)),
         ("in order", with("progression", json!("Ordered"))),
@@ -63,11 +60,7 @@ fn whatever_may_hold_a_batch_keeps_the_gate() {
         ("a role that the group does not have", with("segmentSize", json!({ "prefill": 2, "cache": 1 }))),
         ("steps with a PodGroup", json!([{ "strategy": steps }])),
         ("steps", json!([{ "strategy": { "rollingDeploy": { "roleDeployStep": { "prefill": 2 } } } }])),
-        (
-            "batches that share a node",
-            json!([{ "strategy": { "affinityScheduling": {
-            "batchMode": "Parallel", "topologyKey": "host", "ratios": { "prefill": 2 } } } }]),
-        ),
+        ("batches that share a node", json!([{ "strategy": { "affinityScheduling": near } }])),
         ("another coordination of the role", json!([pair, mk_segments("Ordered", &json!({ "prefill": 4 }))])),
         ("one that blocks its coordination", json!([pair, mk_segments("Ordered", &json!({ "decode": 4 }))])),
     ];

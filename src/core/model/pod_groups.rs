@@ -234,30 +234,8 @@ mod tests {
         for none in [json!(null), json!("nil"), json!({}), json!({"kubeScheduling": null}), json!({"level": null})] {
             assert_eq!(parse(&none), None, "{none}");
         }
-        assert_eq!(
-            PodGroupPolicy::parse(Some(&json!({"kubeScheduling": {"scheduleTimeoutSeconds": 60}}))),
-            Some(PodGroupPolicy::KubeScheduling { schedule_timeout_seconds: Some(60) })
-        );
-        for unknown in
-            [json!(3), json!({"other": {}}), json!({"kai": {}, "volcanoScheduling": {}}), json!({"level": "Role"})]
-        {
-            assert_eq!(parse(&unknown).map(|gangs| gangs.policy), Some(PodGroupPolicy::Unknown), "{unknown}");
-        }
-    }
-
-    #[test]
-    fn the_level_is_a_known_word_and_that_of_the_batch_by_default() {
-        let level = |level: Value| {
-            let gangs = parse(&json!({"kai": {}, "level": level})).unwrap();
-            (gangs.level, gangs.unknown_level)
-        };
-        for default in [json!(null), json!(""), json!("Batch")] {
-            assert_eq!(level(default), (GangLevel::Batch, None));
-        }
-        assert_eq!(level(json!("Role")), (GangLevel::Role, None));
-        assert_eq!(level(json!("Replica")), (GangLevel::Replica, None));
-        assert_eq!(level(json!("role")), (GangLevel::Batch, Some("\"role\"".to_owned())));
-        assert_eq!(level(json!(2)), (GangLevel::Batch, Some("2".to_owned())));
+        let timed = parse(&json!({"kubeScheduling": {"scheduleTimeoutSeconds": 60}})).map(|gangs| gangs.policy);
+        assert_eq!(timed, Some(PodGroupPolicy::KubeScheduling { schedule_timeout_seconds: Some(60) }));
     }
 
     #[test]
@@ -267,12 +245,5 @@ mod tests {
             assert_eq!(policy.member_key().map(MemberKey::kind), policy.kind());
             assert!(MEMBER_KEYS.iter().any(|key| Some(*key) == policy.member_key()));
         }
-    }
-
-    #[test]
-    fn a_replica_of_one_pod_needs_no_pod_group_of_its_own() {
-        assert_eq!(GangLevel::Replica.members("decode", 3, 1), None);
-        assert_eq!(GangLevel::Replica.members("decode", 3, 2), Some(Members::Replica { role: "decode", ordinal: 3 }));
-        assert_eq!(GangLevel::Role.members("decode", 3, 1), Some(Members::Role("decode")));
     }
 }

@@ -142,41 +142,24 @@ mod tests {
 
     use super::*;
 
-    fn parsed(written: &serde_json::Value, variable: &str) -> ReadyWhen {
-        ReadyWhen::parse(&serde_json::from_value(written.clone()).unwrap(), FieldPath::new("readyWhen"), variable)
-    }
-
-    #[test]
-    fn the_name_of_an_object_holds_the_number_of_its_segment() {
-        let object =
-            json!({"apiVersion": "batch/v1", "kind": "Job", "name": "warm-$(SEGMENT)", "condition": "Complete"});
-        let read = parsed(&json!({ "minReadySeconds": 30, "object": object }), SEGMENT_VARIABLE);
-        assert_eq!((read.min_ready_seconds, read.malformed.len()), (30, 0));
-        let object = read.object.unwrap();
-        assert_eq!((object.name_of(3), object.kind.to_string()), ("warm-3".to_owned(), "Job.batch".to_owned()));
-        assert_eq!(object.condition, "Complete");
+    fn parsed(object: &serde_json::Value) -> ReadyWhen {
+        let written = serde_json::from_value(json!({ "object": object })).unwrap();
+        ReadyWhen::parse(&written, FieldPath::new("readyWhen"), SEGMENT_VARIABLE)
     }
 
     #[test]
     fn the_condition_of_an_object_is_ready_unless_it_names_another() {
-        let object = json!({"apiVersion": "v1", "kind": "Pod", "name": "p"});
-        let object = parsed(&json!({ "object": object }), SEGMENT_VARIABLE).object.unwrap();
+        let object = parsed(&json!({"apiVersion": "v1", "kind": "Pod", "name": "p"})).object.unwrap();
         assert_eq!((&*object.condition, &*object.kind.to_string()), ("Ready", "Pod"));
     }
 
+    /// The other faults: `tests/cases/group/ready-when.yaml`.
     #[test]
-    fn names_and_seconds_that_cannot_be_are_told() {
-        let faults = |written: serde_json::Value, variable| {
-            let read = parsed(&written, variable);
-            read.malformed.iter().map(|fault| fault.at.to_string()).collect::<Vec<_>>()
-        };
-        let object = |name: &str| json!({"object": {"apiVersion": "batch/v1", "kind": "Job", "name": name}});
-        assert_eq!(faults(object("warm-$(STEP)"), STEP_VARIABLE), [""; 0]);
-        for name in ["warm-$(STEP)", "Warm", "", "warm_$(SEGMENT)"] {
-            assert_eq!(faults(object(name), SEGMENT_VARIABLE), ["readyWhen.object.name"], "{name}");
+    fn a_name_that_no_object_can_have_is_told() {
+        for name in ["Warm", "", "warm_$(SEGMENT)"] {
+            let read = parsed(&json!({"apiVersion": "batch/v1", "kind": "Job", "name": name}));
+            let faults: Vec<_> = read.malformed.iter().map(|fault| fault.at.to_string()).collect();
+            assert_eq!(faults, ["readyWhen.object.name"], "{name}");
         }
-        let bare = json!({ "minReadySeconds": -1, "object": {} });
-        let all = ["minReadySeconds", "object.apiVersion", "object.kind", "object.name"];
-        assert_eq!(faults(bare, SEGMENT_VARIABLE), all.map(|field| format!("readyWhen.{field}")));
     }
 }

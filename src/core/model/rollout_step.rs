@@ -75,29 +75,7 @@ pub fn read_duration(value: &Value) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    fn parsed(entries: &Value) -> Vec<RolloutStep> {
-        let roles = ["decode", "prefill"].map(str::to_owned);
-        RolloutStep::parse_all(&serde_json::from_value::<Vec<_>>(entries.clone()).unwrap(), &roles)
-    }
-
-    #[test]
-    fn a_role_that_a_step_leaves_out_keeps_its_share() {
-        let steps = parsed(&json!([
-            { "prefill": "30%", "decode": 0 },
-            { "pause": { "duration": "10m" } },
-            { "decode": "100%" },
-            { "pause": {} },
-            { "prefill": "100%" },
-        ]));
-        let shares = |at: usize| ["prefill", "decode"].map(|role| steps[at].shares[role]);
-        assert_eq!([shares(0), shares(1), shares(2)], [[30, 0], [30, 100], [100, 100]]);
-        let pauses: Vec<_> = steps.iter().map(|step| step.pause.map(|pause| pause.duration)).collect();
-        assert_eq!(pauses, [Some(Some(Duration::from_secs(600))), Some(None), None]);
-    }
 
     #[test]
     fn a_share_is_rounded_down_and_some_of_it_is_never_none() {
@@ -107,12 +85,5 @@ mod tests {
             let step = RolloutStep { shares: BTreeMap::from([("prefill".to_owned(), share)]), pause: None };
             assert_eq!(step.goal("prefill", desired), goal, "{share} % of {desired}");
         }
-    }
-
-    #[test]
-    fn a_share_is_a_percentage_or_the_number_0() {
-        let shares = [json!("30%"), json!("0%"), json!(0), json!(3), json!("101%"), json!(0.0), json!(null), json!({})];
-        let read: Vec<_> = shares.iter().map(share).collect();
-        assert_eq!(read, [Some(30), Some(0), Some(0), None, None, None, None, None]);
     }
 }

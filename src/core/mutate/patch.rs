@@ -185,19 +185,4 @@ mod tests {
         }
         assert_eq!((Patch::default().to_json(), Patch::default().into_bytes()), ("[]".to_owned(), b"[]".to_vec()));
     }
-
-    #[test]
-    fn an_empty_map_is_added_whole_and_equal_entries_are_left_out() {
-        let mut patch = Patch::default();
-        patch.set_entries("/metadata/labels", &BTreeMap::new(), [("x/y", "1")]);
-        patch.set_entries(
-            "/metadata/labels",
-            &BTreeMap::from([("x/y".to_owned(), "1".to_owned())]),
-            [("x/y", "1"), ("x/z", "2")],
-        );
-        assert_eq!(
-            patch.to_json(),
-            r#"[{"op":"add","path":"/metadata/labels","value":{"x/y":"1"}},{"op":"add","path":"/metadata/labels/x~1z","value":"2"}]"#
-        );
-    }
 }

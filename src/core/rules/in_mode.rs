@@ -59,34 +59,14 @@ mod tests {
         Violation { rule, severity, path, cause, value: None, detail, subject }
     }
 
-    fn judged() -> Judged {
-        Judged::of(vec![
-            found("segment-size", Severity::Error, Cause::Invalid),
-            found("segment-ratio", Severity::Warning, Cause::Notice),
-            found("recovery", Severity::Error, Cause::NoRight),
-            found("recovery", Severity::Error, Cause::Invalid),
-            found("rollout-by", Severity::Error, Cause::NoRight),
-        ])
-    }
-
+    /// What each mode refuses and says: `tests/cases/group/recovery.yaml` and `segment-size-conflict.yaml`.
     #[test]
-    fn warn_lets_in_all_but_what_its_author_has_no_right_to() {
-        let warned = judged().in_mode(Mode::Warn);
-        let errors: Vec<_> = warned.errors.iter().map(|error| (error.rule, error.cause)).collect();
-        assert_eq!(errors, [("recovery", Cause::NoRight), ("rollout-by", Cause::NoRight)]);
-        let warnings: Vec<_> = warned.warnings.iter().map(|warning| &*warning.detail).collect();
-        assert_eq!(
-            warnings,
-            ["must", "must (refused once rolegate enforces)", "must (refused once rolegate enforces)"]
-        );
-    }
-
-    #[test]
-    fn observe_refuses_a_missing_right_and_says_nothing_else_and_forgets_nothing() {
-        assert_eq!(judged().rules(), ["segment-size", "recovery", "rollout-by", "segment-ratio"]);
-        let observed = judged().in_mode(Mode::Observe);
-        assert_eq!((observed.errors.len(), observed.warnings.len(), observed.notes.len()), (2, 0, 3));
-        assert!(observed.errors.iter().all(Violation::is_missing_right));
+    fn a_rule_with_findings_is_named_once_and_refusing_ones_first() {
+        let errors = ["segment-size", "recovery", "recovery", "rollout-by"];
+        let errors = errors.map(|rule| found(rule, Severity::Error, Cause::Invalid)).into_iter();
+        let warning = found("segment-ratio", Severity::Warning, Cause::Notice);
+        let judged = Judged::of([warning].into_iter().chain(errors).collect());
+        assert_eq!(judged.rules(), ["segment-size", "recovery", "rollout-by", "segment-ratio"]);
     }
 
     #[test]

@@ -87,10 +87,4 @@ mod tests {
         assert!(listed(names.iter().map(String::as_str)).ends_with("r9 and 2 more"));
         assert_eq!(listed(["a", "b"]), "a, b");
     }
-
-    #[test]
-    fn a_typing_mistake_gets_a_hint() {
-        assert_eq!(hint("prefil", ["prefill", "decode"]), "; did you mean \"prefill\"?");
-        assert_eq!(hint("router", ["prefill", "decode"]), "");
-    }
 }

@@ -87,18 +87,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_setting_is_said_with_a_hint() {
-        let error = |text: &str| parse(text).unwrap_err();
-        assert_eq!(error("segment-ratio"), "must be ID=deny, ID=warn or ID=off");
-        assert_eq!(error("segment-ratio=no"), "must be ID=deny, ID=warn or ID=off");
-        assert_eq!(
-            error("segment-ration=off"),
-            "there is no rule \"segment-ration\"; did you mean \"segment-ratio\"?; docs/rules.md lists them"
-        );
-        assert_eq!(error("xyz=off"), "there is no rule \"xyz\"; docs/rules.md lists them");
-    }
-
-    #[test]
     fn a_rule_without_which_nothing_goes_can_only_deny() {
         let all = catalogue();
         let fixed: Vec<_> = all.iter().map(|rule| rule.id).filter(|id| why_fixed(id).is_some()).collect();

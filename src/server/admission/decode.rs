@@ -160,13 +160,7 @@ mod tests {
     #[test]
     fn nesting_beyond_reason_is_refused_wherever_it_stands() {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        let review = |depth: usize| {
-            let object = nested(depth);
-            format!(
-                r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"1","operation":"CREATE",
-                "kind":{{}},"resource":{{"group":"","version":"v1","resource":"x"}},"object":{object}}}}}"#
-            )
-        };
+        let review = |depth: usize| review("x", &nested(depth));
         for endpoint in [Endpoint::Mutate, Endpoint::Validate] {
             assert!(decode(endpoint, review(510).as_bytes()).is_ok());
             assert_eq!(decode(endpoint, review(511).as_bytes()).unwrap_err(), NoReview::TooDeep);

@@ -34,53 +34,11 @@ fn rounds(skew: u32, unavailable: Unavailable) -> usize {
     rounds
 }
 
-/// KEP-30, table of the motivation: 10 of 40 and 3 of 20 are updated.
-#[test]
-fn prefill_waits_for_decode() {
-    let prefill = mk_rollout(&[(30, OLD), (10, NEW)], 30);
-    let decode = mk_rollout(&[(17, OLD), (3, NEW)], 17);
-    let plan = plan(10, Unavailable::Percent(50), &[("prefill", prefill), ("decode", decode)]);
-    assert_eq!((plan["prefill"].partition, plan["prefill"].state), (30, ProgressState::Waiting));
-    let wait = plan["prefill"].waits.clone().unwrap();
-    assert_eq!((wait.reason, wait.role.as_str(), wait.ordinal), (WaitReason::Skew, "decode", Some(16)));
-    // 7/20 − 10/40 = 10 %.
-    assert_eq!((plan["decode"].partition, plan["decode"].state), (13, ProgressState::Progressing));
-}
-
 #[test]
 fn as_many_rounds_as_the_bounds_demand() {
     assert_eq!(rounds(1, Unavailable::Percent(5)), 100);
     assert_eq!(rounds(10, Unavailable::Percent(5)), 20);
     assert_eq!(rounds(10, Unavailable::Percent(100)), 10);
-}
-
-/// KEP-30's example: 80 % of 200 and 100 stay old.
-#[test]
-fn the_upper_fifth_is_updated() {
-    let roles = [("prefill", 200_u32), ("decode", 100)];
-    let mut world = World::new(
-        vec![mk_bounds(&["prefill", "decode"], 1, Unavailable::Percent(5), 80)],
-        roles.map(|(name, desired)| (name.to_owned(), Role::new(desired, Controller::StatefulSet))).into(),
-    );
-    let plan = world.settle();
-    for (name, desired) in roles {
-        let pods = world.roles[name].pods.iter().enumerate();
-        let updated: Vec<_> = pods.filter(|(_, pod)| pod.is_some_and(|pod| pod.revision == 1)).collect();
-        let ordinals: Vec<_> = updated.iter().map(|(index, _)| u32::try_from(*index).unwrap()).collect();
-        assert_eq!(ordinals, (desired * 4 / 5..desired).collect::<Vec<_>>(), "{name}");
-        assert_eq!((plan[name].partition, plan[name].state), (desired * 4 / 5, ProgressState::Paused));
-    }
-}
-
-/// The updated replicas are the low ones; the walk begins above them.
-#[test]
-fn a_half_way_rollback_starts_at_the_top() {
-    let role = || mk_rollout(&[(5, NEW), (5, OLD)], FROZEN);
-    let plan = plan(10, Unavailable::Count(2), &[("prefill", role()), ("decode", role())]);
-    for name in ["prefill", "decode"] {
-        // A skew of 10 % is one replica.
-        assert_eq!((plan[name].partition, plan[name].state), (9, ProgressState::Progressing), "{name}");
-    }
 }
 
 #[test]

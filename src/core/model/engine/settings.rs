@@ -224,10 +224,6 @@ fn whole(text: &str) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn faults(text: &str) -> Vec<(String, FaultKind)> {
-        read_annotation(text).unwrap_err().into_iter().map(|fault| (fault.written, fault.kind)).collect()
-    }
-
     fn setting(name: &str) -> Setting {
         *SETTINGS.iter().find(|setting| setting.name == name).unwrap()
     }
@@ -255,24 +251,12 @@ mod tests {
         assert_eq!((engine.port_of(EngineKind::Torch), engine.bootstrap_port()), (Some(29_500), 8998));
     }
 
+    /// The other faults: `tests/cases/podgroup/pod-engine.yaml`.
     #[test]
-    fn every_fault_is_found_and_says_what_may_stand_there() {
-        assert_eq!(faults(""), [(String::new(), FaultKind::NoKind)]);
-        assert_eq!(faults("; scope=role"), [(String::new(), FaultKind::NoKind)]);
-        assert_eq!(
-            faults("vlm, torch, torch; procs=8; scope=group; scope=role; scope=role; port=0; port"),
-            [
-                ("vlm".to_owned(), FaultKind::UnknownKind),
-                ("torch".to_owned(), FaultKind::Twice),
-                ("procs".to_owned(), FaultKind::UnknownSetting),
-                ("group".to_owned(), FaultKind::Value(setting("scope"))),
-                ("scope".to_owned(), FaultKind::Twice),
-                ("0".to_owned(), FaultKind::Value(setting("port"))),
-                ("port".to_owned(), FaultKind::NoValue),
-            ]
-        );
+    fn what_is_no_number_in_range_is_told() {
         for number in ["+8", "-1", "8.0", "eight", "", "1025", "99999999999999999999"] {
-            let found = faults(&format!("torch; procsPerPod={number}"));
+            let faults = read_annotation(&format!("torch; procsPerPod={number}")).unwrap_err();
+            let found: Vec<_> = faults.into_iter().map(|fault| (fault.written, fault.kind)).collect();
             assert_eq!(found, [(number.to_owned(), FaultKind::Value(setting("procsPerPod")))], "{number}");
         }
     }

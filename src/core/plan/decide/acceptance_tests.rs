@@ -151,16 +151,10 @@ fn the_pods_of_the_canary_count_from_the_end_of_their_min_ready_seconds() {
 }
 
 #[test]
-fn each_segment_waits_for_its_own_object() {
-    let story = |released, all: &[(&str, bool)]| Story::waiting_for_jobs(all).with(released, released);
-    let missing = story(1, &[]).target();
+fn a_segment_waits_for_its_object_since_its_replicas_are_ready() {
+    let missing = Story::waiting_for_jobs(&[]).with(1, 1).target();
     let why = not_there(Some(Moment(1_000)));
     assert_eq!((missing.state, missing.acceptance.wait), (ProgressState::Waiting, Some(why)));
-    assert_eq!(story(1, &[("warm-0", false)]).goes_to(), (1, Some(0)));
-    assert_eq!(story(1, &[("warm-0", true)]).goes_to(), (2, Some(1)));
-    // The object of an earlier segment may be gone.
-    assert_eq!(story(2, &[("warm-0", true)]).goes_to(), (2, Some(1)));
-    assert_eq!(story(2, &[("warm-1", true)]).goes_to(), (3, Some(2)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::model::{FieldPath, Group, HoldReason, WorkloadKey, WorkloadKind};
 use crate::plan::decide::DecisionContext;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::recovery::BatchId;
-use crate::plan::test_support::{mk_evaluation, mk_group, mk_pod, shared};
+use crate::plan::test_support::{mk_evaluation, mk_group, mk_pod, mk_segments, shared};
 use crate::plan::view::{GroupView, PodFacts};
 
 /// Segments of two prefills and a decode, whose replicas stand in workloads of their own.
@@ -120,25 +120,26 @@ fn a_number_that_stands_in_one_object_is_not_waited_for() {
     assert_eq!(of(&apart), [(0, 2)], "one role has a workload");
     apart.roles[1].replicas = Some(2);
     assert_eq!(of(&apart), []);
-    let in_part = json!([{ "name": "pd", "strategy": { "segmentPlacement": {
-        "segmentSize": { "prefill": 2, "decode": 1 }, "progression": "Parallel",
-    } } }]);
+    let in_part = json!([mk_segments("pd", "Parallel", &[("prefill", 2), ("decode", 1)])]);
     assert_eq!(of(&scaled_apart(&uneven, &in_part)), [], "segments that go in part");
     let mut unknown = scaled_apart(&uneven, &whole("Parallel"));
     unknown.roles[1].workload.desired_is_unknown = true;
     assert_eq!(of(&unknown), [], "another reason holds it");
 }
 
-/// Two coordinations share the prefills.
+/// Returns a group of which two coordinations share the prefills.
+fn sharing(roles: &[(&str, u32)]) -> Group {
+    let sizes = json!({ "prefill": 2, "router": 1 });
+    let segments = json!({ "segmentSize": sizes, "progression": "Parallel", "whole": true });
+    let mut all = whole("Parallel");
+    all.as_array_mut().unwrap().push(json!({ "name": "pr", "strategy": { "segmentPlacement": segments } }));
+    scaled_apart(roles, &all)
+}
+
 #[test]
 fn segments_that_share_replicas_with_one_that_grows_wait_with_it() {
-    let second = json!({ "name": "pr", "strategy": { "segmentPlacement": {
-        "segmentSize": { "prefill": 2, "router": 1 }, "progression": "Parallel", "whole": true,
-    } } });
-    let mut all = whole("Parallel");
-    all.as_array_mut().unwrap().push(second);
     let roles = [("prefill", 4), ("decode", 1), ("router", 2)];
-    let mut group = scaled_apart(&roles, &all);
+    let mut group = sharing(&roles);
     let pods = pods(&roles, &[]);
     let growing = cut_of(&group, &pods);
     assert_eq!(growing, [(0, 1)], "each coordination waits for itself");
@@ -153,12 +154,7 @@ fn segments_that_share_replicas_with_one_that_grows_wait_with_it() {
 
 #[test]
 fn segments_that_share_replicas_with_one_that_lacks_pods_wait_with_it() {
-    let second = json!({ "name": "pr", "strategy": { "segmentPlacement": {
-        "segmentSize": { "prefill": 2, "router": 1 }, "progression": "Parallel", "whole": true,
-    } } });
-    let mut all = whole("Parallel");
-    all.as_array_mut().unwrap().push(second);
-    let mut group = scaled_apart(&[("prefill", 2), ("decode", 1), ("router", 1)], &all);
+    let mut group = sharing(&[("prefill", 2), ("decode", 1), ("router", 1)]);
     let pods = pods(&[("prefill", 2), ("router", 1)], &[]);
     seen(&mut group, &pods, &[]);
     let now = seen(&mut group, &pods, &[]);

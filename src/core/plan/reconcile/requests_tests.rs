@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::ConditionedObject;
 use crate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
-use crate::build::with;
+use crate::api::status::Summary;
+use crate::build::{self, typed, with};
 use crate::model::moment::Moment;
 use crate::model::names;
 use crate::model::{Allowed, AwaitedKind, Claims, GroupKey, Queued};
@@ -111,9 +112,8 @@ impl Scene {
     }
 
     fn node_of(&mut self, name: &str, rack: &str, allocatable: &Value) {
-        let status = json!({ "allocatable": allocatable, "conditions": [{ "type": "Ready", "status": "True" }] });
-        let node = json!({ "metadata": { "name": name, "labels": { RACK: rack, HOSTNAME: name } }, "status": status });
-        self.capacity.apply_node(&serde_json::from_value(node).unwrap()).unwrap();
+        let node = build::node(name, &json!({ RACK: rack, HOSTNAME: name }), allocatable);
+        self.capacity.apply_node(&typed(node)).unwrap();
         self.reconciler.capacity_changed(self.capacity.freed(), self.now);
     }
 
@@ -196,12 +196,32 @@ impl Scene {
         done
     }
 
-    fn reason(&self) -> String {
-        self.group.status.summary.as_ref().map(|summary| summary.reason.clone()).unwrap_or_default()
+    fn summary(&self) -> Summary {
+        self.group.status.summary.clone().unwrap_or_default()
     }
 
-    fn message(&self) -> String {
-        self.group.status.summary.as_ref().map(|summary| summary.message.clone()).unwrap_or_default()
+    /// Runs so many passes, and lets another process lead and do what is left.
+    fn led_anew_after(&mut self, passes: u32) {
+        (0..passes).for_each(|_| _ = self.pass());
+        self.led_anew();
+        self.after(0);
+    }
+
+    /// Runs for a second, after which nodes for the first batch are requested.
+    #[track_caller]
+    fn requests(&mut self) {
+        self.after(0);
+        assert_eq!(self.after(1), each("make", &objects(0, 1)));
+    }
+
+    /// Runs for a minute beside a rack that is too small, in which nothing is requested; returns what is told.
+    #[track_caller]
+    fn requests_none(&mut self) -> String {
+        self.node("a", "r1", 2);
+        self.after(0);
+        assert_eq!(self.after(60), [""; 0]);
+        assert_eq!((self.summary().reason.as_str(), self.entries()), ("NoRoom", vec![]));
+        self.summary().message
     }
 
     /// Returns the name of the object of a kind whose name ends so, without its time.
@@ -259,12 +279,12 @@ fn nodes_are_requested_once_after_the_time_and_the_batch_goes_whole_when_they_ar
     let mut scene = Scene::new(1, &json!({}));
     scene.node("a", "r1", 2);
     assert_eq!(scene.after(0), [""; 0]);
-    assert_eq!((scene.reason().as_str(), scene.entries()), ("NoRoom", vec![]));
+    assert_eq!((scene.summary().reason.as_str(), scene.entries()), ("NoRoom", vec![]));
     assert_eq!(scene.after(4), [""; 0]);
     assert_eq!(scene.after(1), each("make", &objects(0, 1)));
     assert_eq!(scene.entries(), [(0, "Requested", 1, vec!["r1"])], "it would be filled, and bind the rest");
-    assert_eq!(scene.reason(), "NodesRequested");
-    let told = scene.message();
+    assert_eq!(scene.summary().reason, "NodesRequested");
+    let told = scene.summary().message;
     assert!(
         told.starts_with("no rack fits batch 1: best r1 fits 2 of 3 pods, short of 1 cpu; nodes for 3 pods are"),
         "{told}"
@@ -303,9 +323,8 @@ fn of_gpus(scheduler: &'static str) -> Scene {
 #[test]
 fn a_pool_at_zero_is_requested_and_a_node_whose_devices_are_not_registered_yet_is_no_room() {
     let mut scene = of_gpus("");
-    scene.after(0);
-    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
-    let told = scene.message();
+    scene.requests();
+    let told = scene.summary().message;
     let lacks = "no rack fits batch 1: best r1 fits 0 of 3 pods, short of 3 nvidia.com/gpu, which no node has in its allocatable";
     assert!(told.starts_with(lacks) && told.contains("`serve --ignore-resources=nvidia.com/gpu`"), "{told}");
     let entry = &scene.group.status.provisioning[0];
@@ -327,19 +346,18 @@ fn a_pool_at_zero_is_requested_and_a_node_whose_devices_are_not_registered_yet_i
 fn what_was_requested_counts_as_long_as_the_request_lasts() {
     let mut scene = of_gpus("volcano");
     scene.node_of("c", "r3", &json!({ "cpu": 9, "pods": 9, (GPU): 1 }));
-    scene.after(0);
-    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+    scene.requests();
     // The only node with the resource goes away.
     scene.capacity.remove_node("c");
     scene.reconciler.capacity_changed(scene.capacity.freed() + 1, scene.now);
     assert_eq!(scene.after(1), [""; 0]);
-    assert_eq!(scene.reason(), "NodesRequested");
+    assert_eq!(scene.summary().reason, "NodesRequested");
     scene.led_anew();
     assert_eq!(scene.after(1), [""; 0]);
     // The request is given up, and made again.
     scene.after(900);
     scene.after(60);
-    assert_eq!((scene.entries()[0].2, scene.reason().as_str()), (2, "NodesRequested"));
+    assert_eq!((scene.entries()[0].2, scene.summary().reason.as_str()), (2, "NodesRequested"));
     assert_eq!(scene.group.status.provisioning[0].resources, [GPU.to_owned()]);
     // Without a request, the scheduler knows where the resource is.
     let mut scene = of_gpus("volcano");
@@ -352,45 +370,31 @@ fn without_the_right_nothing_is_requested_and_that_is_told() {
     let mut scene = Scene::new(1, &json!({}));
     scene.may_request = false;
     scene.led_anew();
-    scene.node("a", "r1", 2);
-    scene.after(0);
-    assert_eq!(scene.after(60), [""; 0]);
-    assert_eq!((scene.reason().as_str(), scene.entries()), ("NoRoom", vec![]));
-    assert!(scene.message().ends_with("no nodes are requested, since rolegate runs without `--allow provision`"));
+    let told = scene.requests_none();
+    assert!(told.ends_with("no nodes are requested, since rolegate runs without `--allow provision`"), "{told}");
 }
 
 #[test]
 fn by_a_kind_that_is_not_served_nothing_is_requested_and_that_is_told() {
     let mut scene = Scene::new(1, &json!({ "after": "1s" }));
     scene.are_served = false;
-    scene.node("a", "r1", 2);
-    scene.after(0);
-    assert_eq!(scene.after(60), [""; 0]);
-    assert_eq!((scene.reason().as_str(), scene.entries()), ("NoRoom", vec![]));
+    let told = scene.requests_none();
     let why =
         "the API server serves no CapacityBuffer: its definition capacitybuffers.autoscaling.x-k8s.io is not there";
-    assert!(scene.message().ends_with(&format!("no nodes are requested, since {why}")), "{}", scene.message());
+    assert!(told.ends_with(&format!("no nodes are requested, since {why}")), "{told}");
     scene.are_served = true;
-    scene.after(0);
-    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+    scene.requests();
 }
 
 #[test]
 fn of_kueue_and_the_loop_one_requests_nodes_and_that_is_told() {
     let mut scene = Scene::new(1, &json!({ "after": "1s" }));
     scene.pods[0].queued = Queued::Provisioned;
-    scene.node("a", "r1", 2);
-    scene.after(0);
-    assert_eq!(scene.after(60), [""; 0]);
-    assert_eq!((scene.reason().as_str(), scene.entries()), ("NoRoom", vec![]));
-    let told = scene.message();
-    assert!(
-        told.ends_with("rolegate requests no nodes, since an admission check of Kueue has requested them"),
-        "{told}"
-    );
+    let told = scene.requests_none();
+    let why = "rolegate requests no nodes, since an admission check of Kueue has requested them";
+    assert!(told.ends_with(why), "{told}");
     scene.pods[0].queued = Queued::Admitted;
-    scene.after(0);
-    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+    scene.requests();
 }
 
 #[test]
@@ -400,8 +404,7 @@ fn a_name_does_not_recur_when_attempts_are_counted_anew() {
     scene.edit(&coordination("hold", &Value::Null));
     scene.after(0);
     scene.edit(&coordination("provision", &json!({ "after": "1s" })));
-    scene.after(0);
-    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+    scene.requests();
     assert!(scene.objects.keys().all(|object| !first.contains(object)), "{:?}", scene.objects.keys());
 }
 
@@ -410,9 +413,7 @@ fn another_leader_takes_away_what_the_spec_asks_for_no_longer() {
     for passes in 0..6 {
         let mut scene = Scene::requested(&json!({}));
         scene.edit(&coordination("hold", &Value::Null));
-        (0..passes).for_each(|_| _ = scene.pass());
-        scene.led_anew();
-        scene.after(0);
+        scene.led_anew_after(passes);
         assert_eq!((scene.entries(), scene.objects.len()), (vec![], 0), "{passes}");
     }
 }
@@ -420,15 +421,14 @@ fn another_leader_takes_away_what_the_spec_asks_for_no_longer() {
 #[test]
 fn a_request_that_is_in_vain_is_given_up_and_made_again_elsewhere_after_growing_pauses() {
     let mut scene = Scene::new(1, &json!({ "after": "1s", "deadline": "2m" }));
-    scene.after(0);
-    assert_eq!(scene.after(1), each("make", &objects(0, 1)));
+    scene.requests();
     assert_eq!(scene.entries(), [(0, "Requested", 1, vec![])]);
     scene.node("a", "r1", 2);
     assert_eq!(scene.after(118), [""; 0]);
     assert_eq!(scene.after(2), removed(0, 1));
     assert_eq!(scene.entries(), [(0, "GivenUp", 1, vec!["r1"])]);
-    assert_eq!(scene.reason(), "NoRoom");
-    let told = scene.message();
+    assert_eq!(scene.summary().reason, "NoRoom");
+    let told = scene.summary().message;
     assert!(told.contains("request 1 for nodes was given up: not all nodes came within 2m: no rack fits"), "{told}");
     assert_eq!(scene.after(9), [""; 0]);
     assert_eq!(scene.after(2), each("make", &objects(0, 2)));
@@ -450,21 +450,15 @@ fn another_leader_goes_on_at_each_step() {
         scene.node("a", "r1", 2);
         scene.after(0);
         scene.now += Duration::from_secs(1);
-        (0..passes).for_each(|_| _ = scene.pass());
-        scene.led_anew();
-        scene.after(0);
+        scene.led_anew_after(passes);
         scene.after(2);
         assert_eq!((scene.entries(), scene.objects.len()), (vec![(0, "Requested", 1, vec!["r1"])], 4), "{passes}");
         scene.now += Duration::from_secs(120);
-        (0..passes).for_each(|_| _ = scene.pass());
-        scene.led_anew();
-        scene.after(0);
+        scene.led_anew_after(passes);
         assert_eq!((scene.entries(), scene.objects.len()), (vec![(0, "GivenUp", 1, vec![])], 0), "{passes}");
         scene.after(11);
         scene.node("b", "r2", 3);
-        (0..passes).for_each(|_| _ = scene.pass());
-        scene.led_anew();
-        scene.after(0);
+        scene.led_anew_after(passes);
         assert_eq!((scene.entries(), scene.objects.len()), (vec![], 0), "{passes}");
         assert!(scene.pods.iter().all(|pod| !pod.held), "{passes}");
     }
@@ -520,7 +514,9 @@ fn a_request_that_the_autoscaler_refuses_is_given_up_at_once() {
     scene.conditions = vec![json!({ "metadata": { "name": name }, "status": { "conditions": [condition] } })];
     scene.after(1);
     assert_eq!((scene.entries(), scene.objects.len()), (vec![(0, "GivenUp", 1, vec![])], 0));
-    assert!(scene.message().contains("request 1 for nodes was given up: Failed=True (OutOfResources): no more"));
+    assert!(
+        scene.summary().message.contains("request 1 for nodes was given up: Failed=True (OutOfResources): no more")
+    );
 }
 
 #[test]

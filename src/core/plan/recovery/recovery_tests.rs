@@ -92,12 +92,31 @@ impl Case {
         self.evaluate()
     }
 
-    /// Judges the loss of the first suspect as real.
+    /// Judges all losses like this.
+    fn judge(&mut self, verdict: &Verdict) {
+        let suspects = self.evaluate().decision.recovery.suspects;
+        assert_ne!(suspects, []);
+        let of = |one: Suspect| Judged { id: one.id, loss: one.loss, verdict: verdict.clone() };
+        self.judged = suspects.into_iter().map(of).collect();
+    }
+
+    /// Judges all losses as real.
     fn lost(&mut self) -> Evaluation {
-        let suspect = self.evaluate().decision.recovery.suspects[0].clone();
-        let words = LastWords { pod: "p-1".to_owned(), kind: LossKind::PodFailed, ..LastWords::default() };
-        self.judged = vec![Judged { id: suspect.id, loss: suspect.loss, verdict: Verdict::Lost(words) }];
+        self.judge(&failed());
         self.commit()
+    }
+
+    /// Makes the pods of batch 0 anew.
+    fn made_anew(&mut self, held: bool) {
+        [("p", 0), ("p", 1), ("d", 0)].into_iter().for_each(|(role, ordinal)| self.make(role, ordinal, held));
+    }
+
+    /// Lets the pods of batch 0 go and get ready.
+    fn runs(&mut self) {
+        for name in ["p-0", "p-1", "d-0"] {
+            let pod = self.pods.get_mut(name).unwrap();
+            (pod.held, pod.scheduled, pod.ready) = (false, true, true);
+        }
     }
 
     /// The batches that were complete.
@@ -117,18 +136,18 @@ impl Case {
 
     /// Recreates the pods of batch 0, releases them and makes them ready.
     fn recreated(&mut self) {
-        for (role, ordinal) in [("p", 0), ("p", 1), ("d", 0)] {
-            self.make(role, ordinal, true);
-        }
+        self.made_anew(true);
         self.judged.clear();
         self.commit();
-        assert_eq!(self.phases().last().unwrap().1, "Releasing");
-        for pod in self.pods.values_mut() {
-            pod.held = false;
-        }
-        self.all_ready();
+        assert_eq!(self.phases()[0].1, "Releasing");
+        self.runs();
         self.commit();
     }
+}
+
+/// The verdict on a pod that failed.
+fn failed() -> Verdict {
+    Verdict::Lost(LastWords { pod: "p-1".to_owned(), kind: LossKind::PodFailed, ..LastWords::default() })
 }
 
 fn released(seen: &Evaluation) -> Vec<(String, bool)> {
@@ -197,8 +216,7 @@ fn a_batch_that_was_never_complete_is_not_recovered() {
 fn what_is_not_lost_comes_back_at_once_and_its_batch_has_to_be_complete_again() {
     let mut case = Case::new(&json!({ "policy": "Recreate" }));
     case.make("p", 1, true);
-    let suspect = case.evaluate().decision.recovery.suspects[0].clone();
-    case.judged = vec![Judged { id: suspect.id, loss: suspect.loss, verdict: Verdict::NotLost }];
+    case.judge(&Verdict::NotLost);
     let seen = case.commit();
     assert_eq!(released(&seen), [("p-1".to_owned(), true)]);
     assert_eq!(case.complete(), "1");
@@ -227,7 +245,7 @@ fn the_second_recovery_waits_and_beyond_the_limit_the_batch_is_left_until_all_ar
     case.recreated();
     let seen = lose(&mut case);
     assert_eq!((case.phases(), deleted(&seen)), (vec![(0, "Exhausted", 2)], vec![]));
-    let is_said = |case: &Case| case.group.status.conditions.iter().any(|c| c.r#type == "RecoveryExhausted");
+    let is_said = |case: &Case| case.group.status.condition("RecoveryExhausted").is_some();
     assert!(is_said(&case));
     assert_eq!(released(&seen), [("p-1".to_owned(), true)], "it is left to itself");
     case.pods.get_mut("p-1").unwrap().held = false;
@@ -294,7 +312,7 @@ fn a_rollout_a_fault_growth_or_no_right_begins_no_recovery() {
         (released(&seen), seen.decision.recovery.without_effect.as_slice()),
         (vec![("p-1".to_owned(), true)], ["pd".to_owned()].as_slice())
     );
-    let progressing = seen.status.conditions.iter().find(|c| c.r#type == "Progressing").unwrap();
+    let progressing = seen.status.condition("Progressing").unwrap();
     assert!(progressing.message.is_empty() || progressing.message.contains("--allow recovery"));
     let mut case = Case::new(&json!({ "policy": "Recreate" }));
     case.group.status.coordination_state[0].complete_replicas.insert("p".to_owned(), 3);
@@ -311,9 +329,7 @@ fn a_pod_that_came_without_its_gate_is_not_deleted_again() {
     let mut case = Case::new(&json!({ "policy": "Recreate" }));
     case.pods.remove("p-1");
     case.lost();
-    for (role, ordinal) in [("p", 0), ("p", 1), ("d", 0)] {
-        case.make(role, ordinal, false);
-    }
+    case.made_anew(false);
     let seen = case.commit();
     assert_eq!((deleted(&seen), case.phases()), (vec![], vec![(0, "Releasing", 1)]));
 }
@@ -343,10 +359,7 @@ fn both_lost(recovery: &serde_json::Value) -> Case {
     let mut case = Case::new(recovery);
     case.make("p", 1, true);
     case.make("p", 3, true);
-    let words = || LastWords { kind: LossKind::PodFailed, ..LastWords::default() };
-    let suspects = case.evaluate().decision.recovery.suspects;
-    let judged = suspects.into_iter().map(|one| Judged { id: one.id, loss: one.loss, verdict: Verdict::Lost(words()) });
-    case.judged = judged.collect();
+    case.judge(&failed());
     case
 }
 
@@ -376,15 +389,10 @@ fn of_two_batches_the_second_waits_until_the_first_is_complete_again_or_takes_to
     case.now = stuck;
     case.commit();
     case.judged.clear();
-    for (role, ordinal) in [("p", 0), ("p", 1), ("d", 0)] {
-        case.make(role, ordinal, true);
-    }
+    case.made_anew(true);
     case.commit();
     assert_eq!(case.phases(), [(0, "Releasing", 1), (1, "Waiting", 1)]);
-    for name in ["p-0", "p-1", "d-0"] {
-        let pod = case.pods.get_mut(name).unwrap();
-        (pod.held, pod.scheduled, pod.ready) = (false, true, true);
-    }
+    case.runs();
     case.commit();
     case.commit();
     assert_eq!(case.phases(), [(0, "Complete", 1), (1, "Recreating", 1)]);
@@ -412,8 +420,7 @@ fn so_many_are_made_anew_at_once_as_the_group_says_and_all_groups_together_may()
 #[test]
 fn while_many_batches_look_broken_none_is_made_anew_until_fewer_do_or_a_person_says_so() {
     let told = |case: &Case| {
-        let all = &case.group.status.conditions;
-        all.iter().find(|told| told.r#type == "RecoveryPaused").map(|told| (told.status.clone(), told.message.clone()))
+        case.group.status.condition("RecoveryPaused").map(|told| (told.status.clone(), told.message.clone()))
     };
     let stamp = |case: &mut Case, time: &str| {
         let all = case.group.status.conditions.iter_mut();
@@ -462,15 +469,13 @@ fn a_batch_on_a_node_that_does_not_answer_is_kept_and_looked_at_again() {
     let mut case = Case::new(&json!({ "policy": "Recreate", "unreadyFor": "30s" }));
     case.fails("d-1");
     case.unready = vec![(0, 1)];
-    let suspect = case.evaluate().decision.recovery.suspects[0].clone();
-    let verdict = Verdict::Unknown { pod: "d-1".to_owned(), node: "n1".to_owned() };
-    case.judged = vec![Judged { id: suspect.id, loss: suspect.loss, verdict }];
+    case.judge(&Verdict::Unknown { pod: "d-1".to_owned(), node: "n1".to_owned() });
     let seen = case.commit();
     let told = "segment 2 is not made anew: node n1 of pod d-1 does not answer, and the pod is not deleted";
     assert_eq!(seen.decision.recovery.unknown[&(0, 1)], told);
     assert_eq!((case.phases(), deleted(&seen), seen.decision.recovery.suspects.len()), (vec![], vec![], 0));
     assert_eq!(case.complete(), "0-1");
-    let paused = seen.status.conditions.iter().find(|told| told.r#type == "RecoveryPaused").unwrap();
+    let paused = seen.status.condition("RecoveryPaused").unwrap();
     assert_eq!((&*paused.status, &*paused.reason), ("True", "NodeNotReady"), "{paused:?}");
     let mut resumed = case.group.clone();
     for told in resumed.status.conditions.iter_mut().filter(|told| told.r#type == "RecoveryPaused") {
@@ -531,15 +536,10 @@ fn batches_that_wait_or_are_recreated_for_unready_pods_count_as_broken_until_the
     );
     case.pods.remove("p-3");
     assert_eq!(unready(&case), 1, "a batch that lacks a replica does not come back by itself");
-    for (role, ordinal) in [("p", 0), ("p", 1), ("d", 0)] {
-        case.make(role, ordinal, true);
-    }
+    case.made_anew(true);
     case.commit();
     assert_eq!((case.phases()[0].1, unready(&case)), ("Releasing", 1));
-    for name in ["p-0", "p-1", "d-0"] {
-        let pod = case.pods.get_mut(name).unwrap();
-        (pod.held, pod.scheduled, pod.ready) = (false, true, true);
-    }
+    case.runs();
     assert_eq!(unready(&case), 0);
 }
 

@@ -61,7 +61,7 @@ impl Story {
 
     /// Somebody takes the edit of a role back: the replicas that were updated are old.
     fn take_back(&mut self, role: &str) {
-        let rollout = self.roles.get_mut(role).unwrap();
+        let rollout = self.role(role);
         rollout.ordinals.iter_mut().for_each(|one| one.updated = !one.updated);
         rollout.partition = FROZEN;
         rollout.revision = Some("v1".to_owned());
@@ -75,11 +75,12 @@ impl Story {
         rollout.ordinals.iter_mut().skip(from).for_each(|one| *one = NEW);
     }
 
-    /// The rollout of a role goes back.
-    fn turn(&mut self, role: &str) {
-        let rollout = self.role(role);
-        rollout.ordinals.iter_mut().for_each(|one| one.updated = !one.updated);
-        (rollout.partition, rollout.back, rollout.returns) = (FROZEN, true, true);
+    /// The rollouts of both roles go back.
+    fn turn(&mut self) {
+        for rollout in self.roles.values_mut() {
+            rollout.ordinals.iter_mut().for_each(|one| one.updated = !one.updated);
+            (rollout.partition, rollout.back, rollout.returns) = (FROZEN, true, true);
+        }
     }
 
     /// What is not ready now was not for longer than it may.
@@ -189,9 +190,8 @@ fn each_step_begins_when_the_one_before_is_ready() {
 #[test]
 fn a_replica_that_is_not_ready_holds_the_next_step_back() {
     let mut story = Story::new(&json!([{ "prefill": "30%" }, { "decode": "100%" }, { "prefill": "100%" }]));
-    story.role("prefill").ordinals.iter_mut().skip(7).for_each(|one| *one = NEW);
+    story.update("prefill", 7);
     story.role("prefill").ordinals[8].ready = false;
-    story.role("prefill").partition = 7;
     let (stage, plan) = story.plan();
     assert_eq!((stage.number.step, plan["decode"].partition), (1, FROZEN));
     assert_eq!(
@@ -311,7 +311,7 @@ fn an_edit_that_is_taken_back_walks_the_steps_back_without_a_pause() {
 #[test]
 fn a_role_that_is_taken_back_alone_waits_for_no_step() {
     let mut story = Story::new(&json!([{ "prefill": "30%" }, { "decode": "100%" }, { "prefill": "100%" }]));
-    story.role("prefill").ordinals.iter_mut().skip(7).for_each(|one| *one = NEW);
+    story.update("prefill", 7);
     story.take_back("prefill");
     let (stage, plan) = story.plan();
     assert_eq!((stage.number.to_string().as_str(), plan["decode"].partition), ("step 2 of 3", 3));
@@ -461,9 +461,7 @@ fn a_rollout_that_went_back_stays_so_until_the_next_edit() {
     story.decide();
     let before = story.pauses.past[&0].clone();
     (story.pauses.late, story.pauses.now) = (Vec::new(), Some(Moment(9000)));
-    for role in ["prefill", "decode"] {
-        story.turn(role);
-    }
+    story.turn();
     assert_eq!(story.stage().state.rolled_back, before.rolled_back);
     story.edit("prefill", 10, "v3");
     let anew = story.stage().state;
@@ -473,9 +471,7 @@ fn a_rollout_that_went_back_stays_so_until_the_next_edit() {
 #[test]
 fn what_is_not_ready_goes_back_first_and_what_serves_within_the_bounds() {
     let mut story = failing();
-    for role in ["prefill", "decode"] {
-        story.turn(role);
-    }
+    story.turn();
     let (_, plan) = story.plan();
     let again = |plan: &RolloutPlan| ["prefill", "decode"].map(|role| plan[role].made_again.clone());
     assert_eq!(again(&plan), [vec![8], vec![3]]);

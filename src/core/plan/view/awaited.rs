@@ -283,18 +283,6 @@ mod tests {
     }
 
     #[test]
-    fn of_files_an_object_is_asked_for_that_is_not_there() {
-        let jobs = || AwaitedKind { group: "batch".to_owned(), kind: "Job".to_owned() };
-        let object = json!({"status": {"conditions": [{"type": "Complete", "status": "True"}]}});
-        let given = AwaitedObjects::given([(jobs(), JOB, serde_json::from_value(object).unwrap())]);
-        assert_eq!(given.ask(&asked("Complete"), 1), Awaited::Holds(None));
-        let why = "Job \"warm-2\" is not in the files, add it by --with".to_owned();
-        let missing = Awaited::Lacks(Lack { what: LackWhat::Object, why, since: None });
-        assert_eq!(given.ask(&asked("Complete"), 2), missing);
-        assert_eq!(AwaitedObjects::given([]).ask(&asked("Complete"), 2), missing);
-    }
-
-    #[test]
     fn each_silence_is_told() {
         let complete = asked("Complete");
         let told = |objects: &AwaitedObjects, number| match objects.ask(&complete, number) {
