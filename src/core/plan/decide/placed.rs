@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::model::batching::CLUSTER_KEY;
 use crate::plan::decide::held::CoordinationRef;
+use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::provision::NoRoom;
 use crate::plan::recovery::BatchId;
 use crate::plan::view::PodRef;
@@ -12,6 +14,13 @@ pub(in crate::plan) type Domains = BTreeMap<u32, String>;
 
 /// The node labels and values that a pod is bound to with its release.
 pub type Pin = BTreeMap<String, String>;
+
+/// Returns the labels that bind a pod to a domain, and to a node of it if the domain alone is not enough.
+pub(super) fn pin(key: &str, domain: &str, host: Option<String>) -> Pin {
+    let host = host.map(|host| (HOSTNAME.to_owned(), host));
+    let domain = (key != CLUSTER_KEY).then(|| (key.to_owned(), domain.to_owned()));
+    domain.into_iter().chain(host).collect()
+}
 
 /// The decided domains, and what follows from them.
 #[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]

@@ -12,11 +12,10 @@ use crate::plan::decide::decision::Release;
 use crate::plan::decide::growing::may_grow;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
-use crate::plan::decide::placed::{Awaits, Domains, GivenUp, Moved, Pin, Placed};
+use crate::plan::decide::placed::{Awaits, Domains, GivenUp, Moved, Placed, pin};
 use crate::plan::decide::strays::{Split, Unnumbered};
 use crate::plan::decide::together::going_with;
 use crate::plan::decide::without_place::stay_together;
-use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::line::Closed;
 use crate::plan::placement::{Answer, Needs, NoFit, Placer, Request, Within};
 use crate::plan::provision::NoRoom;
@@ -637,13 +636,6 @@ pub(super) fn no_room(
         format!("; {domain} is kept for {of}, which waits longer")
     });
     format!("{}{}", why.describe(word, &batching.batch_name(index)), kept.unwrap_or_default())
-}
-
-/// Returns the labels that bind a pod to a domain, and to a node of it if the domain alone is not enough.
-pub(super) fn pin(key: &str, domain: &str, host: Option<String>) -> Pin {
-    let host = host.map(|host| (HOSTNAME.to_owned(), host));
-    let domain = (key != CLUSTER_KEY).then(|| (key.to_owned(), domain.to_owned()));
-    domain.into_iter().chain(host).collect()
 }
 
 #[cfg(test)]

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use crate::model::{Batching, Group};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
-use crate::plan::decide::placed::{Domains, Placed};
-use crate::plan::decide::placing::pin;
+use crate::plan::decide::placed::{Domains, Placed, pin};
 use crate::plan::placement::{Placer, Within};
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView, count};
 
