@@ -133,6 +133,20 @@ impl Group {
         }))
     }
 
+    /// Returns the `RoleBasedGroup`; `more` is merged into `segmentPlacement`.
+    pub fn placed(&self, more: &Value) -> Value {
+        let mut object = self.object();
+        json_patch::merge(&mut object["spec"]["coordination"][0]["strategy"]["segmentPlacement"], more);
+        object
+    }
+
+    /// Returns the `RoleBasedGroup` with these coordinations in place of its segments.
+    pub fn coordinated(&self, coordination: &Value) -> Value {
+        let mut object = self.object();
+        object["spec"]["coordination"] = coordination.clone();
+        object
+    }
+
     /// Returns a `RoleCoordination` with the same segments that refers to the StatefulSets.
     pub fn coordination(&self) -> Value {
         self.coordination_of("StatefulSet", &json!({}))
@@ -149,6 +163,21 @@ impl Group {
             "roles": self.roles.iter().map(role).collect::<Vec<_>>(),
             "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": placement } }],
         }))
+    }
+
+    /// Returns a `RoleCoordination` with the same segments whose roles say how many replicas they have; `more` is merged into
+    /// `segmentPlacement`.
+    pub fn coordination_of_numbers(&self, more: &Value) -> Value {
+        let mut object = self.coordination_of("StatefulSet", more);
+        object["spec"]["roles"] = self.object()["spec"]["roles"].take();
+        object
+    }
+
+    /// Returns a `RoleCoordination` with these coordinations whose roles say how many replicas they have.
+    pub fn numbered(&self, coordination: &Value) -> Value {
+        let mut object = self.coordination_of_numbers(&json!({}));
+        object["spec"]["coordination"] = coordination.clone();
+        object
     }
 
     /// Returns the `Deployment` of a role; `more` is merged into its spec.
@@ -186,14 +215,40 @@ impl Group {
         }))
     }
 
+    /// Returns the `StatefulSet` of a role with the labels by which it claims the group.
+    pub fn claimed(&self, role: &str, stage: &str) -> Value {
+        let mut set = self.set(self.find(role), stage);
+        set["metadata"]["labels"] = json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role });
+        set
+    }
+
     /// Returns a pod of a role without a workload.
     pub fn pod(&self, role: &str, name: &str, stage: &str) -> Value {
-        let labels = json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role });
-        let mut pod = pod_template(&labels, stage);
-        let head = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name } });
-        json_patch::merge(&mut pod, &head);
-        pod
+        bare_pod(name, &json!({ "rolegate.dev/group": self.name, "rolegate.dev/role": role }), stage)
     }
+}
+
+/// Returns the patch of a template whose pods ask for this.
+pub fn asking(resources: &Value) -> Value {
+    let main = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": resources });
+    json!({ "spec": { "containers": [main] } })
+}
+
+/// Returns the part of `segmentPlacement` by which segments are near each other: `more` is its strategy.
+pub fn near(key: &str, strategy: &str) -> Value {
+    json!({ "topologyAffinity": { "topologyKey": key, "strategy": strategy } })
+}
+
+/// Returns the reference of an object to its controller.
+pub fn owner(api_version: &str, kind: &str, name: &str, uid: &str) -> Value {
+    json!({ "apiVersion": api_version, "kind": kind, "name": name, "uid": uid, "controller": true })
+}
+
+/// Returns a pod without a workload that has these labels.
+pub fn bare_pod(name: &str, labels: &Value, stage: &str) -> Value {
+    let mut pod = pod_template(labels, stage);
+    json_patch::merge(&mut pod, &json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": name } }));
+    pod
 }
 
 pub fn pod_template(labels: &Value, stage: &str) -> Value {

@@ -211,6 +211,11 @@ impl PodLog {
         self.log.lock().unwrap()
     }
 
+    /// Returns the unique ids of the existing pods, by name.
+    pub fn uids(&self) -> BTreeMap<String, String> {
+        self.now(|now| now.all().map(|pod| (pod.name.clone(), pod.uid.clone())).collect())
+    }
+
     /// Inspects the existing pods.
     pub fn now<T>(&self, look: impl FnOnce(&View) -> T) -> T {
         look(&self.log().now)

@@ -1,24 +1,26 @@
 //! A namespace for a test, and helpers for its objects.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use http_body_util::BodyExt;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod as ApiPod, ServiceAccount};
-use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use k8s_openapi::api::core::v1::{Event, Namespace, Node, Pod as ApiPod, ResourceQuota, ServiceAccount};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::control_plane::ControlPlane;
-use super::group::{Group, node};
+use super::group::{Group, node, object};
 use super::ledger;
-use super::pods::{Pod, PodLog};
+use super::pods::{GATE, Pod, PodLog, View};
 use super::proxy::Proxy;
-use super::rolegate::{Launch, Rolegate, ran};
+use super::rolegate::{Launch, Ran, Rolegate, ran};
 use super::status::StatusLog;
-use super::wait::{PATIENT, eventually};
+use super::wait::{PATIENT, eventually, until_found, until_says};
 
 /// A namespace whose pods are watched from the beginning.
 pub struct Stage {
@@ -29,6 +31,11 @@ pub struct Stage {
     /// Of a namespace that was made for this test.
     made: Option<Arc<Made>>,
 }
+
+/// A namespaced kind with a type.
+pub trait Kind: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned {}
+
+impl<K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned> Kind for K {}
 
 /// A namespace made for a test: it goes when the test ends.
 struct Made {
@@ -87,6 +94,12 @@ impl Stage {
         (self, rolegate)
     }
 
+    /// Starts rolegate with one more flag.
+    pub async fn serve_with(self, flag: &str, value: &str) -> (Self, Rolegate) {
+        let rolegate = self.launch().flag(flag, value).start().await;
+        (self, rolegate)
+    }
+
     /// Returns a proxy in place of a Service, without targets yet, and a launch of its replicas.
     pub async fn behind_a_service(&self) -> (Proxy, Launch) {
         let service = Proxy::before("127.0.0.1:1".parse().unwrap()).await;
@@ -100,6 +113,75 @@ impl Stage {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Merges a patch into an object.
+    pub async fn patch<K: Kind>(&self, name: &str, patch: &Value) -> K {
+        self.api::<K>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
+    }
+
+    /// Merges a patch into an object's status.
+    pub async fn patch_status<K: Kind>(&self, name: &str, patch: &Value) -> K {
+        self.api::<K>().patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap()
+    }
+
+    /// Patches the status of a pod as kubelets do: strategically.
+    pub async fn patch_status_of_pod(&self, name: &str, patch: Value) {
+        let (pods, patch) = (self.api::<ApiPod>(), Patch::Strategic(patch));
+        pods.patch_status(name, &PatchParams::default(), &patch).await.unwrap();
+    }
+
+    pub async fn delete<K: Kind>(&self, name: &str) {
+        self.api::<K>().delete(name, &DeleteParams::default()).await.unwrap();
+    }
+
+    pub async fn list<K: Kind>(&self) -> Vec<K> {
+        self.api::<K>().list(&ListParams::default()).await.unwrap().items
+    }
+
+    pub fn nodes(&self) -> Api<Node> {
+        Api::all(self.client.clone())
+    }
+
+    /// Merges a patch into a node.
+    pub async fn patch_node(&self, name: &str, patch: &Value) {
+        self.nodes().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// Merges a patch into a node's status.
+    pub async fn patch_node_status(&self, name: &str, patch: &Value) {
+        self.nodes().patch_status(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+    }
+
+    /// Returns the output of kubectl in this namespace.
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        self.plane.must(&[&["-n", &self.namespace], arguments].concat(), "")
+    }
+
+    /// Labels the namespace: `team=llm`, or `team-` to take the label away.
+    pub fn label(&self, label: &str) {
+        self.plane.must(&["label", "--overwrite", "namespace", &self.namespace, label], "");
+    }
+
+    /// Deletes a pod, and waits until another one of its name passes a test.
+    pub async fn replace_pod(&self, name: &str, test: impl Fn(&Pod) -> bool) {
+        let uid = self.pods.now(|now| now.named(name).unwrap().uid.clone());
+        self.delete::<ApiPod>(name).await;
+        let again = |pod: &Pod| pod.uid != uid && test(pod);
+        self.pods.until(&format!("{name} again"), |now| now.named(name).is_some_and(again)).await;
+    }
+
+    /// Sets a quota of so many pods, and waits until it counts.
+    pub async fn quota(&self, pods: u32) {
+        let hard = pods.to_string();
+        let quota = object("v1", "ResourceQuota", "small").spec(json!({ "hard": { "pods": hard } }));
+        let (quotas, apply) = (self.api::<ResourceQuota>(), PatchParams::apply("tests").force());
+        quotas.patch("small", &apply, &Patch::Apply(quota)).await.unwrap();
+        let look = async || quotas.get("small").await.unwrap().status.unwrap_or_default();
+        until_found("a quota that counts", look, |status| {
+            status.used.is_some() && status.hard.as_ref().is_some_and(|known| known["pods"].0 == hard)
+        })
+        .await;
     }
 
     /// Returns the API of RoleBasedGroups.
@@ -123,7 +205,19 @@ impl Stage {
 
     /// Adds a fake node with room for this number of pods, for pods of this stage only.
     pub async fn add_node(&self, name: &str, room: u32) {
-        self.create_node(node(&format!("{}-{name}", self.namespace), room, &self.namespace)).await;
+        self.add_node_with(name, room, json!({})).await;
+    }
+
+    /// Like [`Stage::add_node`], with these labels.
+    pub async fn add_node_with(&self, name: &str, room: u32, labels: Value) {
+        self.add_node_like(name, room, &json!({ "metadata": { "labels": labels } })).await;
+    }
+
+    /// Like [`Stage::add_node`], with a patch of the node.
+    pub async fn add_node_like(&self, name: &str, room: u32, more: &Value) {
+        let mut node = node(&format!("{}-{name}", self.namespace), room, &self.namespace);
+        json_patch::merge(&mut node, more);
+        self.create_node(node).await;
     }
 
     pub async fn create_node(&self, node: Value) {
@@ -159,6 +253,19 @@ impl Stage {
         self.create(group.object()).await;
     }
 
+    /// Creates the group with these coordinations, then its workloads; the watch of its status starts before.
+    pub async fn deploy_with(&self, group: &Group, coordination: &Value) -> StatusLog {
+        let statuses = self.statuses(group);
+        self.create(group.coordinated(coordination)).await;
+        self.create_sets(group).await;
+        statuses
+    }
+
+    /// Creates the workload of one role.
+    pub async fn create_set(&self, group: &Group, role: &str) {
+        self.create(group.set(group.find(role), &self.namespace)).await;
+    }
+
     pub async fn create_sets(&self, group: &Group) {
         for role in &group.roles {
             self.create(group.set(role, &self.namespace)).await;
@@ -168,9 +275,7 @@ impl Stage {
     /// Creates workloads that claim the group: they may be scaled, and rolled in lockstep.
     pub async fn create_claimed_sets(&self, group: &Group) {
         for role in &group.roles {
-            let mut set = group.set(role, &self.namespace);
-            set["metadata"]["labels"] = json!({ "rolegate.dev/group": group.name, "rolegate.dev/role": role.name });
-            self.create(set).await;
+            self.create(group.claimed(&role.name, &self.namespace)).await;
         }
     }
 
@@ -184,9 +289,13 @@ impl Stage {
     }
 
     pub async fn scale_set(&self, group: &Group, role: &str, replicas: u32) {
-        let patch = Patch::Merge(json!({ "spec": { "replicas": replicas } }));
-        let sets = self.api::<StatefulSet>();
-        sets.patch(&group.set_name(role), &PatchParams::default(), &patch).await.unwrap();
+        let patch = json!({ "spec": { "replicas": replicas } });
+        self.patch::<StatefulSet>(&group.set_name(role), &patch).await;
+    }
+
+    /// Gives the group these coordinations in place of its own.
+    pub async fn recoordinate(&self, group: &Group, coordination: &Value) {
+        self.patch_group(group, json!({ "spec": { "coordination": coordination } })).await;
     }
 
     pub async fn patch_group(&self, group: &Group, patch: Value) {
@@ -210,16 +319,26 @@ impl Stage {
         request(&self.client, "PATCH", &path, "application/merge-patch+json", change).await
     }
 
+    /// Creates a pod without storing it.
+    pub async fn try_pod(&self, pod: Value) -> Result<ApiPod, kube::Error> {
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        self.api::<ApiPod>().create(&dry_run, &typed(pod)).await
+    }
+
     /// Sends a JSON request; a PATCH is a merge patch. Returns the answer with its warnings.
     pub async fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
         let content = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         request(&self.client, method, path, content, body).await
     }
 
+    /// Runs a rolegate command for this namespace.
+    pub async fn run(&self, command: &[&str]) -> Ran {
+        ran(&self.plane.kubeconfig, &[command, &["-n", &self.namespace]].concat()).await
+    }
+
     /// Returns the output of a rolegate command for this namespace.
     pub async fn said(&self, command: &[&str]) -> String {
-        let command = [command, &["-n", &self.namespace]].concat();
-        ran(&self.plane.kubeconfig, &command).await.out
+        self.run(command).await.out
     }
 
     /// Returns the output of `rolegate doctor` for the rolegate of this stage.
@@ -230,24 +349,15 @@ impl Stage {
 
     /// Waits until the output of a rolegate command contains this text.
     pub async fn until_said(&self, command: &[&str], text: &str) {
-        eventually(PATIENT, text, async || {
-            let said = self.said(command).await;
-            if said.contains(text) { Ok(()) } else { Err(said) }
-        })
-        .await;
+        until_says(text, async || self.said(command).await).await;
     }
 
     /// Waits for an Event of this namespace with this reason whose message contains all these words.
     pub async fn until_event(&self, reason: &str, words: &[&str]) {
-        eventually(PATIENT, &format!("{reason} {words:?}"), async || {
-            let events = self.api::<Event>().list(&ListParams::default()).await.unwrap().items;
-            let texts = |event: Event| (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
-            let told: Vec<_> = events.into_iter().map(texts).collect();
-            let fits =
-                |(found, note): &(String, String)| found == reason && words.iter().all(|word| note.contains(word));
-            if told.iter().any(fits) { Ok(()) } else { Err(format!("{told:#?}")) }
-        })
-        .await;
+        let texts = |event: Event| (event.reason.unwrap_or_default(), event.message.unwrap_or_default());
+        let told = async || self.list::<Event>().await.into_iter().map(texts).collect::<Vec<_>>();
+        let fits = |(found, note): &(String, String)| found == reason && words.iter().all(|word| note.contains(word));
+        until_found(&format!("{reason} {words:?}"), told, |told| told.iter().any(fits)).await;
     }
 
     /// Lets held-back pods become ready.
@@ -262,6 +372,15 @@ impl Stage {
         self.patch_ready(which).await;
     }
 
+    /// Lets held-back pods become ready as they come, until the existing pods pass a test.
+    pub async fn let_ready_until(&self, which: impl Fn(&Pod) -> bool, done: impl Fn(&View) -> bool) {
+        eventually(PATIENT, "pods that get ready", async || {
+            self.try_let_ready(&which).await;
+            self.pods.now(|now| if done(now) { Ok(()) } else { Err(now.to_string()) })
+        })
+        .await;
+    }
+
     async fn patch_ready(&self, which: impl Fn(&Pod) -> bool) -> Vec<Result<ApiPod, kube::Error>> {
         let key = "kwok.rolegate.dev/not-ready";
         let waiting = |pod: &&Pod| pod.annotations.contains_key(key) && which(pod);
@@ -272,6 +391,12 @@ impl Stage {
         let patches = names.iter().map(|name| api.patch(name, &params, &patch));
         futures::future::join_all(patches).await
     }
+}
+
+/// True for a pod of the API server that has our gate.
+pub fn is_held(pod: &ApiPod) -> bool {
+    let mut gates = pod.spec.iter().flat_map(|spec| spec.scheduling_gates.iter().flatten());
+    gates.any(|gate| gate.name == GATE)
 }
 
 /// Creates a namespace with labels, and waits for its default service account: without it pods are refused.

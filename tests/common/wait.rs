@@ -38,6 +38,30 @@ pub async fn until_found<T: Debug>(what: &str, mut look: impl AsyncFnMut() -> T,
     .await
 }
 
+/// Looks until this is found, and returns it.
+pub async fn until_is<T: Debug + PartialEq<E>, E>(what: &str, look: impl AsyncFnMut() -> T, expected: E) -> T {
+    until_found(what, look, |found| *found == expected).await
+}
+
+/// Looks until a text has this part, and returns it.
+pub async fn until_says(part: &str, look: impl AsyncFnMut() -> String) -> String {
+    until_found(part, look, |text| text.contains(part)).await
+}
+
+/// Checks for some time that this is found.
+pub async fn stays<T: Debug + PartialEq<E>, E>(time: Duration, what: &str, look: impl AsyncFnMut() -> T, expected: E) {
+    holds(time, what, look, |found| *found == expected).await;
+}
+
+/// Checks for some time that what is found passes a test.
+pub async fn holds<T: Debug>(time: Duration, what: &str, mut look: impl AsyncFnMut() -> T, test: impl Fn(&T) -> bool) {
+    always(time, what, async || {
+        let found = look().await;
+        if test(&found) { Ok(()) } else { Err(format!("{found:?}")) }
+    })
+    .await;
+}
+
 /// Checks a condition repeatedly for some time.
 pub async fn always<S: Display>(time: Duration, what: &str, mut look: impl AsyncFnMut() -> Result<(), S>) {
     let start = Instant::now();

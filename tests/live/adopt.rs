@@ -1,7 +1,5 @@
 //! `rolegate adopt` of workloads that run: nothing stands still, and from then on they are rolled in lockstep.
 
-use std::process::Stdio;
-
 use tokio::io::AsyncWriteExt;
 
 use crate::common::group::pod_template;
@@ -11,33 +9,33 @@ const SETS: [(&str, u32); 2] = [("prefill", 8), ("decode", 4)];
 
 /// A StatefulSet that has never heard of rolegate.
 fn set(stage: &Stage, name: &str, replicas: u32) -> Value {
-    let labels = json!({ "app": name });
-    json!({
-        "metadata": { "name": name },
-        "spec": {
-            "replicas": replicas,
-            "podManagementPolicy": "Parallel",
-            "serviceName": name,
-            "selector": { "matchLabels": labels },
-            "template": pod_template(&labels, &stage.namespace),
-        },
-    })
+    let template = pod_template(&json!({ "app": name }), &stage.namespace);
+    let selector = json!({ "matchLabels": { "app": name } });
+    let spec = json!({ "replicas": replicas, "serviceName": name, "selector": selector, "template": template });
+    let mut set = object("apps/v1", "StatefulSet", name).spec(spec);
+    set["spec"]["podManagementPolicy"] = json!("Parallel");
+    set
 }
 
-async fn create_sets(stage: &Stage) {
-    let sets: Api<StatefulSet> = stage.api();
+async fn with_sets(namespace: &str) -> (Stage, Rolegate) {
+    let (stage, rolegate) = Stage::new(namespace).await.with_room(40).await.serve().await;
     for (name, replicas) in SETS {
-        sets.create(&PostParams::default(), &typed(set(stage, name, replicas))).await.unwrap();
+        stage.create(set(&stage, name, replicas)).await;
     }
     stage.pods.until("they run", |now| now.count_all(Pod::is_ready) == 12).await;
+    (stage, rolegate)
+}
+
+/// Nothing is written: there is no coordination, and no pod of a group.
+async fn nothing_is_written(stage: &Stage) {
+    assert!(stage.coordinations().list(&ListParams::default()).await.unwrap().items.is_empty());
+    stage.pods.now(|now| assert_eq!(now.count_all(|pod| pod.labels.contains_key("rolegate.dev/group")), 0));
 }
 
 /// What a command says, on both streams, and its exit code.
 async fn run(stage: &Stage, command: &[&str]) -> (Option<i32>, String) {
-    let command = [command, &["-n", &stage.namespace]].concat();
-    let output = rolegate_command(&stage.plane.kubeconfig, &command).output().await.unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.code(), String::from_utf8(text).unwrap())
+    let ran = stage.run(command).await;
+    (Some(ran.code), ran.out + &ran.err)
 }
 
 /// What a command says to a standard input that is no terminal, and ends after this.
@@ -56,10 +54,6 @@ fn role(pod: &Pod) -> &str {
     pod.name.split('-').next().unwrap()
 }
 
-fn generation(stage: &Stage) -> BTreeMap<String, String> {
-    stage.pods.now(|now| now.all().map(|pod| (pod.name.clone(), pod.uid.clone())).collect())
-}
-
 fn is_labelled(pod: &Pod) -> bool {
     let label = |key: &str| pod.labels.get(key).map(String::as_str);
     label("rolegate.dev/group") == Some("pd") && label("rolegate.dev/role") == Some(role(pod))
@@ -68,9 +62,8 @@ fn is_labelled(pod: &Pod) -> bool {
 /// Waits until every pod was made anew since, and is labelled, let go and ready; then says whether the roles stayed together.
 async fn rolls_in_lockstep(stage: &Stage, before: &BTreeMap<String, String>, since: usize) {
     let is_new = |pod: &Pod| before.get(&pod.name) != Some(&pod.uid);
-    let is_done = |now: &View| {
-        now.count_all(|_| true) == 12 && now.count_all(|pod| is_new(pod) && is_labelled(pod) && pod.is_ready()) == 12
-    };
+    let is_done = |pod: &Pod| is_new(pod) && is_labelled(pod) && pod.is_ready();
+    let is_done = |now: &View| now.all().all(is_done) && now.count_all(is_done) == 12;
     stage.pods.until("all are made anew, labelled and ready", is_done).await;
     let mut seen = View::default();
     for (number, event) in stage.pods.events().iter().enumerate() {
@@ -94,9 +87,8 @@ async fn rolls_in_lockstep(stage: &Stage, before: &BTreeMap<String, String>, sin
 
 #[tokio::test]
 async fn two_running_stateful_sets_are_adopted_end_to_end_and_then_roll_in_lockstep() {
-    let (stage, _rolegate) = Stage::new("adopt-sets").await.with_room(30).await.serve().await;
-    create_sets(&stage).await;
-    let before = generation(&stage);
+    let (stage, _rolegate) = with_sets("adopt-sets").await;
+    let before = stage.pods.uids();
     let adopt = ["adopt", "sts/prefill", "statefulset/decode", "--group", "pd"];
 
     let (code, said) = run(&stage, &["explain", "workload", "sts/prefill"]).await;
@@ -112,15 +104,13 @@ async fn two_running_stateful_sets_are_adopted_end_to_end_and_then_roll_in_locks
     ] {
         assert!(said.contains(told), "{told}: {said}");
     }
-    assert!(stage.coordinations().list(&ListParams::default()).await.unwrap().items.is_empty());
-    stage.pods.now(|now| assert_eq!(now.count_all(is_labelled), 0));
+    nothing_is_written(&stage).await;
 
     for no in ["", "n\n", "maybe\n"] {
         let (code, said) = answer(&stage, &adopt, no).await;
         assert!(code == Some(1) && said.contains("not confirmed"), "{no:?}: {said}");
     }
-    assert!(stage.coordinations().list(&ListParams::default()).await.unwrap().items.is_empty());
-    stage.pods.now(|now| assert_eq!(now.count_all(is_labelled), 0));
+    nothing_is_written(&stage).await;
 
     let since = stage.pods.events().len();
     let (code, said) = answer(&stage, &adopt, "y\n").await;
@@ -138,18 +128,17 @@ async fn two_running_stateful_sets_are_adopted_end_to_end_and_then_roll_in_locks
     let (code, said) = run(&stage, &[&adopt[..], &["--yes"]].concat()).await;
     assert!(code == Some(0) && said.contains("nothing: all is labelled"), "a second time: {said}");
 
-    let (before, since) = (generation(&stage), stage.pods.events().len());
-    let edit = Patch::Merge(json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "once" } } } } }));
+    let (before, since) = (stage.pods.uids(), stage.pods.events().len());
+    let edit = json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "once" } } } } });
     for (name, _) in SETS {
-        stage.api::<StatefulSet>().patch(name, &PatchParams::default(), &edit).await.unwrap();
+        stage.patch::<StatefulSet>(name, &edit).await;
     }
     rolls_in_lockstep(&stage, &before, since).await;
 }
 
 #[tokio::test]
 async fn a_deployment_is_said_to_roll_at_once_and_its_pods_are_of_the_group_afterwards() {
-    let (stage, _rolegate) = Stage::new("adopt-router").await.with_room(40).await.serve().await;
-    create_sets(&stage).await;
+    let (stage, _rolegate) = with_sets("adopt-router").await;
     let labels = json!({ "app": "router" });
     let template = pod_template(&labels, &stage.namespace);
     let spec = json!({ "replicas": 2, "selector": { "matchLabels": labels }, "template": template });
@@ -159,27 +148,23 @@ async fn a_deployment_is_said_to_roll_at_once_and_its_pods_are_of_the_group_afte
     let (code, said) = run(&stage, &adopt).await;
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("label the template of Deployment router: pods are replaced at once"), "{said}");
-    let all =
-        |now: &View| now.count_all(|_| true) == 14 && now.count_all(|pod| is_labelled(pod) && pod.is_ready()) == 14;
+    let is_done = |pod: &Pod| is_labelled(pod) && pod.is_ready();
+    let all = |now: &View| now.all().all(is_done) && now.count_all(is_done) == 14;
     stage.pods.until("all are labelled and ready", all).await;
 }
 
 #[tokio::test]
 async fn what_would_not_go_well_is_refused_before_anything_is_written() {
-    let (stage, _rolegate) = Stage::new("adopt-refused").await.with_room(30).await.serve().await;
-    create_sets(&stage).await;
-    let sets: Api<StatefulSet> = stage.api();
+    let (stage, _rolegate) = with_sets("adopt-refused").await;
     let mut by_hand = set(&stage, "by-hand", 1);
     by_hand["spec"]["updateStrategy"] = json!({ "type": "OnDelete" });
     let mut starting = set(&stage, "starting", 1);
     starting["spec"]["template"]["metadata"]["annotations"] = json!({ "kwok.rolegate.dev/not-ready": "" });
     for object in [by_hand, starting] {
-        sets.create(&PostParams::default(), &typed(object)).await.unwrap();
+        stage.create(object).await;
     }
-    stage
-        .pods
-        .until("one is not ready", |now| now.count_all(|_| true) == 14 && now.count_all(Pod::is_ready) == 13)
-        .await;
+    let one_is_not = |now: &View| now.count_all(|_| true) == 14 && now.count_all(Pod::is_ready) == 13;
+    stage.pods.until("one is not ready", one_is_not).await;
     let refused = [
         (&["sts/prefill", "sts/by-hand"][..], "role-update-strategy: "),
         (&["sts/prefill", "sts/starting"], "StatefulSet starting: 0 of 1 pods are ready"),
@@ -191,19 +176,17 @@ async fn what_would_not_go_well_is_refused_before_anything_is_written() {
         assert_eq!(code, Some(1), "{said}");
         assert!(said.contains(told), "{told}: {said}");
     }
-    assert!(stage.coordinations().list(&ListParams::default()).await.unwrap().items.is_empty());
-    stage.pods.now(|now| assert_eq!(now.count_all(|pod| pod.labels.contains_key("rolegate.dev/group")), 0));
+    nothing_is_written(&stage).await;
 }
 
 #[tokio::test]
 async fn where_nothing_is_held_nothing_is_adopted() {
-    let (stage, _rolegate) = Stage::new("adopt-observed").await.with_room(30).await.serve().await;
-    create_sets(&stage).await;
-    stage.plane.must(&["label", "namespace", &stage.namespace, "rolegate.dev/mode=observe"], "");
+    let (stage, _rolegate) = with_sets("adopt-observed").await;
+    stage.label("rolegate.dev/mode=observe");
     let (code, said) = run(&stage, &["adopt", "sts/prefill", "sts/decode", "--group", "pd", "--yes"]).await;
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("its namespace is only observed"), "{said}");
-    stage.pods.now(|now| assert!(now.all().all(|pod| !pod.labels.contains_key("rolegate.dev/group"))));
+    nothing_is_written(&stage).await;
     assert_eq!(stage.pods.births().len(), 12);
     let steps = stage.pods.events();
     assert!(!steps.iter().any(|event| event.step == Step::Gone));

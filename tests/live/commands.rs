@@ -1,32 +1,25 @@
 //! `status`, `explain` and `release` on a real control plane, as a user runs them.
 
-use std::process::{Output, Stdio};
-
 use crate::common::control_plane::rolegate_binary;
 use crate::common::prelude::*;
 use crate::common::terminal::Terminal;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
-use tokio::process::{ChildStdout, Command};
+use tokio::process::{Child, ChildStdout, Command};
 
 /// A stage on which the first segment runs, and is not ready.
 async fn first_segment(name: &str) -> (Stage, Rolegate) {
     let (stage, rolegate) = Stage::new(name).await.with_room(18).await.serve().await;
     stage.deploy(&Group::three_segments()).await;
-    let runs = |now: &crate::common::pods::View| now.count_all(|_| true) == 18 && now.count_all(Pod::is_scheduled) == 6;
+    let runs = |now: &View| now.count_all(|_| true) == 18 && now.count_all(Pod::is_scheduled) == 6;
     stage.pods.until("the first segment runs", runs).await;
     (stage, rolegate)
 }
 
-async fn run(stage: &Stage, arguments: &[&str]) -> Output {
-    let mut command = rolegate_command(&stage.plane.kubeconfig, arguments);
-    command.args(["-n", &stage.namespace]).output().await.unwrap()
-}
-
 /// What a command prints, which must work.
 async fn text(stage: &Stage, arguments: &[&str]) -> String {
-    let output = run(stage, arguments).await;
-    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    let ran = stage.run(arguments).await;
+    assert_eq!(ran.code, 0, "{arguments:?}: {ran:?}");
+    ran.out
 }
 
 async fn json_of(stage: &Stage, arguments: &[&str]) -> Value {
@@ -35,21 +28,17 @@ async fn json_of(stage: &Stage, arguments: &[&str]) -> Value {
 
 /// The one line that a command says when it fails.
 async fn failure(stage: &Stage, arguments: &[&str]) -> String {
-    let output = run(stage, arguments).await;
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {output:?}");
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(errors.trim_end().lines().count(), 1, "{errors}");
-    errors.trim_end().to_owned()
+    let ran = stage.run(arguments).await;
+    assert_eq!((ran.code, ran.err.lines().count()), (1, 1), "{arguments:?}: {ran:?}");
+    ran.err.trim_end().to_owned()
 }
 
 #[tokio::test]
 async fn status_shows_batches_as_bars() {
     let (stage, _rolegate) = first_segment("cli-status").await;
     let shown = text(&stage, &["status"]).await;
-    assert!(
-        shown.starts_with("cli-status/llm  RoleBasedGroup  0/3 segments  0/18 pods ready  12 pods held  "),
-        "{shown}"
-    );
+    let head = "cli-status/llm  RoleBasedGroup  0/3 segments  0/18 pods ready  12 pods held  ";
+    assert!(shown.starts_with(head), "{shown}");
     assert!(shown.contains("  segments [+..]  segments: 1 released, 2 held  OrderedReady, Waiting\n"), "{shown}");
     assert!(shown.ends_with("\n+ released  . held\n"), "what the cells stand for: {shown}");
     let why = "PreviousSegmentNotReady: segment 2 is held: segment 1 has 0/4 prefill and 0/2 decode ready (12 pods)";
@@ -57,8 +46,7 @@ async fn status_shows_batches_as_bars() {
     assert!(!shown.contains('\u{1b}'), "no colours where nobody looks: {shown}");
 
     stage.let_ready(Pod::is_released).await;
-    let released = |now: &crate::common::pods::View| now.count_all(Pod::is_scheduled) == 12;
-    stage.pods.until("the second segment runs", released).await;
+    stage.pods.until("the second segment runs", |now| now.count_all(Pod::is_scheduled) == 12).await;
     let found = json_of(&stage, &["status", "llm", "-o", "json"]).await;
     let group = &found["groups"][0];
     assert_eq!((&group["segments"], &group["ready"], &group["held"]), (&json!("1/3"), &json!("6/18"), &json!(6)));
@@ -118,14 +106,8 @@ async fn what_is_seen_of_a_cluster_is_coloured_on_a_terminal_and_nowhere_else() 
 #[tokio::test]
 async fn an_explanation_follows_what_happens() {
     let (stage, _rolegate) = first_segment("cli-follow").await;
-    let watch = |kind: &str, name: &str| {
-        let arguments = ["explain", kind, name, "--watch", "-o", "json", "-n", &stage.namespace];
-        let mut process = rolegate_command(&stage.plane.kubeconfig, &arguments).spawn().unwrap();
-        let lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        (process, lines)
-    };
-    let (_pod, mut of_pod) = watch("pod", "llm-prefill-4");
-    let (_group, mut of_group) = watch("group", "llm");
+    let (_pod, mut of_pod) = watch(&stage, &["explain", "pod", "llm-prefill-4"]);
+    let (_group, mut of_group) = watch(&stage, &["explain", "group", "llm"]);
     assert_eq!(next_json(&mut of_pod).await["state"], "Held");
     assert_eq!(next_json(&mut of_group).await["explanations"][0]["pods"], 12);
     stage.let_ready(Pod::is_released).await;
@@ -135,6 +117,14 @@ async fn an_explanation_follows_what_happens() {
 
 type OutputLines = Lines<BufReader<ChildStdout>>;
 
+/// Starts a command that goes on, and what it prints.
+fn watch(stage: &Stage, command: &[&str]) -> (Child, OutputLines) {
+    let arguments = [command, &["--watch", "-o", "json", "-n", &stage.namespace]].concat();
+    let mut process = rolegate_command(&stage.plane.kubeconfig, &arguments).spawn().unwrap();
+    let lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    (process, lines)
+}
+
 async fn next_json(lines: &mut OutputLines) -> Value {
     let line = tokio::time::timeout(PATIENT, lines.next_line()).await.expect("a line in time").unwrap().unwrap();
     serde_json::from_str(&line).unwrap()
@@ -143,10 +133,7 @@ async fn next_json(lines: &mut OutputLines) -> Value {
 #[tokio::test]
 async fn status_follows_what_happens() {
     let (stage, _rolegate) = first_segment("cli-watch").await;
-    let mut command =
-        rolegate_command(&stage.plane.kubeconfig, &["status", "llm", "--watch", "-o", "json", "-n", &stage.namespace]);
-    let mut process = command.spawn().unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    let (_process, mut lines) = watch(&stage, &["status", "llm"]);
     let mut next = async || next_json(&mut lines).await["groups"][0]["ready"].as_str().unwrap().to_owned();
     assert_eq!(next().await, "0/18");
     stage.let_ready(Pod::is_released).await;
@@ -157,8 +144,7 @@ async fn status_follows_what_happens() {
 async fn a_held_pod_is_explained() {
     let (stage, _rolegate) = first_segment("cli-explain").await;
     stage.let_ready(|pod| pod.is_released() && pod.name != "llm-prefill-3").await;
-    let ready = |now: &crate::common::pods::View| now.count_all(Pod::is_ready) == 5;
-    stage.pods.until("all but one are ready", ready).await;
+    stage.pods.until("all but one are ready", |now| now.count_all(Pod::is_ready) == 5).await;
     let shown = text(&stage, &["explain", "pod", "llm-prefill-9"]).await;
     for line in [
         "pod cli-explain/llm-prefill-9: held, ",
@@ -211,8 +197,7 @@ async fn gates_of_others_are_named_with_their_owners() {
 
 #[tokio::test]
 async fn a_group_that_is_not_there_is_explained_by_its_pods() {
-    let stage = Stage::new("cli-missing").await;
-    let _rolegate = stage.launch().flag("missing-group", "hold").start().await;
+    let (stage, _rolegate) = Stage::new("cli-missing").await.serve_with("missing-group", "hold").await;
     stage.create_sets(&Group::three_segments()).await;
     stage.pods.until("all pods", |now| now.count_all(Pod::is_held) == 18).await;
     let found = json_of(&stage, &["explain", "pod", "llm-decode-0", "-o", "json"]).await;
@@ -224,9 +209,8 @@ async fn a_group_that_is_not_there_is_explained_by_its_pods() {
 #[tokio::test]
 async fn a_release_by_hand_is_asked_for_done_and_told() {
     let (stage, _rolegate) = first_segment("cli-release").await;
-    let refused = run(&stage, &["release", "group", "llm"]).await;
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("12 pods in namespace \"cli-release\""), "{refused:?}");
+    let refused = stage.run(&["release", "group", "llm"]).await;
+    assert!(refused.code == 1 && refused.err.contains("12 pods in namespace \"cli-release\""), "{refused:?}");
     assert_eq!(stage.pods.now(|now| now.count_all(Pod::is_held)), 12);
 
     let one = text(&stage, &["release", "pod", "llm-prefill-11", "--yes"]).await;
@@ -273,16 +257,13 @@ async fn a_release_that_is_refused_is_told_and_fails() {
             "matchResources": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "cli-refused"}}},
         }));
     stage.plane.must(&["create", "-f", "-"], &format!("{policy}\n---\n{binding}"));
-    eventually(PATIENT, "the policy is in force", async || {
-        let patch = r#"{"metadata":{"annotations":{"tried":"yes"}}}"#;
-        let tried = ["patch", "pod", "llm-prefill-11", "-n", "cli-refused", "--dry-run=server", "-p", patch];
-        let output = stage.plane.kubectl(&tried, "");
-        if output.status.success() { Err("it is not".to_owned()) } else { Ok(()) }
-    })
-    .await;
-    let output = run(&stage, &["release", "group", "llm", "--yes", "-o", "json"]).await;
-    assert_eq!(output.status.code(), Some(1), "{output:?}");
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let patch = r#"{"metadata":{"annotations":{"tried":"yes"}}}"#;
+    let tried = ["patch", "pod", "llm-prefill-11", "-n", "cli-refused", "--dry-run=server", "-p", patch];
+    let admitted = async || stage.plane.kubectl(&tried, "").status.success();
+    until_is("the policy is in force", admitted, false).await;
+    let ran = stage.run(&["release", "group", "llm", "--yes", "-o", "json"]).await;
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let found = ran.json();
     assert_eq!(found["released"].as_array().unwrap().len(), 11, "{found}");
     assert_eq!(found["failed"][0]["object"], "llm-prefill-11");
     assert!(found["failed"][0]["error"].as_str().unwrap().contains("not this one"), "{found}");
@@ -304,15 +285,13 @@ async fn what_fits_is_told_with_where_and_what_would_make_room() {
     let node = wide.lines().find(|line| line.starts_with("      cli-fit-all ")).unwrap_or_default();
     assert!(node.ends_with("  [##########++++++++++++++++++++]  12 for segments 2-3, 0 of 18 free"), "{wide}");
     stage.plane.must(&["cordon", "cli-fit-all"], "");
-    let output = run(&stage, &["fit", "llm", "-o", "json"]).await;
-    assert_eq!(output.status.code(), Some(1));
-    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let coordination = &found["groups"][0]["coordinations"][0];
+    let ran = stage.run(&["fit", "llm", "-o", "json"]).await;
+    assert_eq!(ran.code, 1);
+    let coordination = ran.json()["groups"][0]["coordinations"][0].take();
     assert_eq!((&coordination["bound"], &coordination["fits"]), (&json!(1), &json!([])));
     assert_eq!(coordination["stop"]["remedies"], json!([{ "uncordon": ["cli-fit-all"] }]));
-    let mixed = run(&stage, &["fit", "llm", "group.yaml"]).await;
-    assert_eq!(mixed.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&mixed.stderr).contains("either groups of a cluster"), "{mixed:?}");
+    let mixed = stage.run(&["fit", "llm", "group.yaml"]).await;
+    assert!(mixed.code == 2 && mixed.err.contains("either groups of a cluster"), "{mixed:?}");
 }
 
 #[tokio::test]
@@ -340,11 +319,10 @@ async fn a_pod_that_lost_its_group_is_told_how_to_go() {
         "schedulingGates": [{"name": GATE}],
         "containers": [{"name": "main", "image": "registry.invalid/x:1"}],
     }));
-    let pods = stage.api::<ApiPod>();
-    pods.create(&PostParams::default(), &typed(pod)).await.unwrap();
+    stage.create(pod).await;
     let shown = text(&stage, &["explain", "pod", "orphan"]).await;
     assert!(shown.starts_with("pod cli-orphan/orphan: held by nobody, "), "{shown}");
-    pods.delete("orphan", &DeleteParams::default()).await.unwrap();
+    stage.delete::<ApiPod>("orphan").await;
 }
 
 #[tokio::test]

@@ -1,8 +1,6 @@
 //! rolegate as a plugin: kubectl finds it on the path, and hands on its arguments.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
-use std::process::Stdio;
 
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -43,8 +41,8 @@ async fn kubectl_runs_rolegate_with_its_own_flags() {
     let user = config["users"][0]["name"].clone();
     let context = |name: &str, cluster: &Value| serde_json::json!({ "name": name, "context": { "cluster": cluster, "user": user } });
     two["clusters"].as_array_mut().unwrap().push(nowhere);
-    two["contexts"] =
-        Value::Array(vec![context("here", &config["clusters"][0]["name"]), context("nowhere", &"nowhere".into())]);
+    let here = &config["clusters"][0]["name"];
+    two["contexts"] = vec![context("here", here), context("nowhere", &"nowhere".into())].into();
     two["current-context"] = "nowhere".into();
     let file = folder.path().join("two.kubeconfig");
     std::fs::write(&file, two.to_string()).unwrap();
@@ -54,10 +52,8 @@ async fn kubectl_runs_rolegate_with_its_own_flags() {
     let (code, out, errors) = kubectl(folder.path(), &[&status[..], &["--context", "here"]].concat()).await;
     assert_eq!((code, errors.as_str()), (Some(0), ""));
     let found: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(
-        (&found["groups"][0]["name"], &found["groups"][0]["namespace"]),
-        (&"llm".into(), &"kubectl-plugin".into())
-    );
+    let group = &found["groups"][0];
+    assert!(group["name"] == "llm" && group["namespace"] == "kubectl-plugin", "{found}");
 
     // The current context leads nowhere, and the exit code comes back.
     let (code, out, errors) = kubectl(folder.path(), &status).await;

@@ -1,10 +1,9 @@
 //! The dashboard and the alerts of `deploy/monitoring`: they use metrics and labels that a running rolegate has, and Prometheus
 //! itself says when each alert fires.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::control_plane::{rig_binary, scratch_dir, tool};
+use crate::common::control_plane::{rig_binary, tool};
 use crate::common::prelude::*;
 use crate::rollouts::support::Duo;
 
@@ -131,12 +130,11 @@ fn of_alerts() -> Vec<String> {
 async fn dashboard_and_alerts_use_what_a_running_rolegate_shows() {
     let duo = Duo::serve("monitoring", 3, 3, json!({ "maxSkew": "50%" }), &[("settle", "1s")]).await.ready().await;
     duo.edit_held_back("prefill", "registry.invalid/x:2");
-    let samples = eventually(PATIENT, "an open rollout, and a pass after it", async || {
-        let samples = samples(&duo.rolegate.metrics().await);
-        let there = ["rolegate_rollout_skew", "rolegate_held_groups"].iter().all(|name| samples.contains_key(*name));
-        if there { Ok(samples) } else { Err(format!("{:?}", samples.keys())) }
-    })
-    .await;
+    let look = async || samples(&duo.rolegate.metrics().await);
+    let is_there = |samples: &Samples| {
+        ["rolegate_rollout_skew", "rolegate_held_groups"].iter().all(|name| samples.contains_key(*name))
+    };
+    let samples = until_found("an open rollout, and a pass after it", look, is_there).await;
     let queries = [of_dashboard(), of_alerts()].concat();
     assert!(queries.len() > 60, "{}", queries.len());
     let found: Vec<_> = queries.iter().flat_map(|query| faults(query, &samples)).collect();

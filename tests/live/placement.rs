@@ -192,9 +192,8 @@ async fn whatever_is_placed_is_bound_where_it_was_to_go() {
     create(&nodes, clusters.iter().enumerate().flat_map(|(case, cluster)| each(case, cluster)).collect()).await;
     let mut wanted = Vec::new();
     for (case, cluster) in clusters.iter().enumerate() {
-        for (number, (node, shape)) in
-            cluster.bound.iter().enumerate().filter(|(_, (node, _))| *node < cluster.nodes.len())
-        {
+        let bound = cluster.bound.iter().enumerate();
+        for (number, (node, shape)) in bound.filter(|(_, (node, _))| *node < cluster.nodes.len()) {
             let node = node_name(case, *node);
             wanted.push(pod_object(case, &format!("bound-{case}-{number}"), shape, Some(&node)));
         }
@@ -231,11 +230,8 @@ async fn whatever_is_placed_is_bound_where_it_was_to_go() {
     stream::iter(sent.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).for_each(async |_| ()).await;
     eventually(PATIENT, "every placed pod is bound where it was to go", async || {
         let seen = pods.list(&ours).await.map_err(|error| error.to_string())?;
-        let nodes: BTreeMap<_, _> = seen
-            .items
-            .into_iter()
-            .map(|pod| (pod.metadata.name.unwrap(), pod.spec.and_then(|spec| spec.node_name)))
-            .collect();
+        let node_of = |pod: ApiPod| (pod.metadata.name.unwrap(), pod.spec.and_then(|spec| spec.node_name));
+        let nodes: BTreeMap<_, _> = seen.items.into_iter().map(node_of).collect();
         let astray = |(case, placement): &(usize, Placement)| {
             let of = |pod: usize| nodes.get(&format!("batch-{case}-{pod}")).cloned().flatten();
             let is_there = |pod: usize| match of(pod) {

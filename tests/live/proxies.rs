@@ -1,6 +1,5 @@
 //! Commands that reach the API server through a proxy, as kubectl does.
 
-use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use base64::Engine;
@@ -27,9 +26,7 @@ fn kubeconfig(stage: &Stage, host: &str, proxy: Option<&str>) -> (PathBuf, Strin
 
 async fn status(kubeconfig: &Path, env: &[(&str, &str)]) -> Output {
     let mut command = rolegate_command(kubeconfig, &["status", "-n", "default"]);
-    ["HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"].iter().for_each(|name| {
-        command.env_remove(name);
-    });
+    ["HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy"].iter().for_each(|name| _ = command.env_remove(name));
     command.envs(env.iter().copied()).output().await.unwrap()
 }
 
@@ -99,8 +96,8 @@ async fn certificates_that_cannot_be_used_are_named() {
         user.client_key_data = Some(BASE64_STANDARD.encode(&key).into());
         if let Some(authority) = authority {
             (user.client_certificate_data, user.client_key_data) = (None, None);
-            file.clusters[0].cluster.as_mut().unwrap().certificate_authority_data =
-                Some(BASE64_STANDARD.encode(authority));
+            let cluster = file.clusters[0].cluster.as_mut().unwrap();
+            cluster.certificate_authority_data = Some(BASE64_STANDARD.encode(authority));
         }
         let path = stage.plane.dir.join("conf/client-certificates.kubeconfig");
         std::fs::write(&path, serde_json::to_string(&file).unwrap()).unwrap();
@@ -111,10 +108,8 @@ async fn certificates_that_cannot_be_used_are_named() {
         (include_str!("../fixtures/certificates/p-521.pem"), "CN=p521 (X.509 version 3, EC key of 521 bits)"),
     ];
     for (certificate, words) in known {
-        let told = told(certificate, None).await;
-        assert!(told.contains(&format!(
-            "the client certificate of the kubeconfig, O=system:masters, {words}, cannot be used: "
-        )));
+        let words = format!("the client certificate of the kubeconfig, O=system:masters, {words}, cannot be used: ");
+        assert!(told(certificate, None).await.contains(&words));
     }
     let leaf = std::fs::read_to_string(stage.plane.dir.join("pki/apiserver.crt")).unwrap();
     let told = told("", Some(&leaf)).await;

@@ -40,10 +40,8 @@ static PLANE: Shared = Shared::new(|| {
 async fn stage(namespace: &str) -> Stage {
     let plane = tokio::task::spawn_blocking(|| PLANE.get()).await.unwrap();
     let stage = Stage::on(plane, namespace).await;
-    let probe = set(
-        "probe",
-        &json!([template("main", 1, 1, &json!({ "spec": { "containers": [{ "name": "c", "image": "x" }] } }))]),
-    );
+    let pod = json!({ "spec": { "containers": [{ "name": "c", "image": "x" }] } });
+    let probe = set("probe", &json!([template("main", 1, 1, &pod)]));
     eventually(PATIENT, "a JobSet that its webhook has seen", async || {
         if let Some(end) = RUNNING.lock().unwrap().as_mut().and_then(Running::ended) {
             panic!("{end}");
@@ -75,19 +73,11 @@ struct Scene {
 }
 
 impl Scene {
-    async fn new(stage: Stage, roles: &[(&str, u32, u32)], segments: Value) -> Self {
+    async fn new(stage: Stage, roles: &[(&str, u32, u32)], segments: &Value) -> Self {
         let group = roles.iter().fold(Group::new("llm"), |group, (name, all, size)| group.role(name, *all, *size));
         let group = group.held_back();
-        let sizes: serde_json::Map<_, _> =
-            roles.iter().map(|(name, _, size)| ((*name).to_owned(), json!(size))).collect();
-        let mut placement = segments;
-        placement["segmentSize"] = json!(sizes);
-        let roles: Vec<_> = roles.iter().map(|(name, all, _)| json!({ "name": name, "replicas": all })).collect();
-        let coordination = json!([{ "name": "segments", "strategy": { "segmentPlacement": placement } }]);
-        let object = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm")
-            .spec(json!({ "roles": roles, "coordination": coordination }));
         let statuses = stage.coordination_statuses("llm");
-        stage.create(object).await;
+        stage.create(group.coordination_of_numbers(segments)).await;
         Self { stage, group, statuses }
     }
 
@@ -98,12 +88,14 @@ impl Scene {
         pod
     }
 
-    async fn create(&self, set: &Value) {
-        self.stage.create(set.clone()).await;
-    }
-
     async fn until(&self, what: &str, test: impl Fn(&View) -> bool) {
         self.stage.pods.until(what, test).await;
+    }
+
+    /// Waits for a condition of the set, and until none of its pods is held.
+    async fn until_over(&self, condition: &str) {
+        self.stage.kubectl(&["wait", "jobset/train", &format!("--for=condition={condition}"), "--timeout=90s"]);
+        self.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
     }
 
     /// All that run get ready.
@@ -118,16 +110,12 @@ impl Scene {
 
     async fn end(&self, pod: &str, phase: &str) {
         let ready = json!({ "type": "Ready", "status": "False", "reason": "PodCompleted" });
-        let patch = Patch::Strategic(json!({ "status": { "phase": phase, "conditions": [ready] } }));
-        self.stage.api::<ApiPod>().patch_status(pod, &PatchParams::default(), &patch).await.unwrap();
+        let status = json!({ "status": { "phase": phase, "conditions": [ready] } });
+        self.stage.patch_status_of_pod(pod, status).await;
     }
 
     fn find(&self, test: impl Fn(&Pod) -> bool) -> String {
         self.stage.pods.now(|now| now.all().find(|pod| test(pod)).unwrap().name.clone())
-    }
-
-    async fn until_said(&self, pod: &str, text: &str) {
-        self.stage.until_said(&["explain", "pod", pod], text).await;
     }
 
     /// The pods come up so many at a time, counted from the first: what runs gets ready, and only then the next are let go.
@@ -150,10 +138,8 @@ fn job(pod: &Pod) -> u32 {
 
 async fn add_racks(stage: &Stage, racks: &[&str]) {
     for rack in racks {
-        let mut node = node(&format!("{}-{rack}", stage.namespace), 8, &stage.namespace);
         // JobSet keeps its Jobs apart in all namespaces.
-        node["metadata"]["labels"][RACK] = json!(format!("{}-{rack}", stage.namespace));
-        stage.create_node(node).await;
+        stage.add_node_with(rack, 8, json!({ (RACK): format!("{}-{rack}", stage.namespace) })).await;
     }
 }
 
@@ -161,9 +147,9 @@ async fn add_racks(stage: &Stage, racks: &[&str]) {
 #[ignore = "make neighbours builds jobset"]
 async fn two_jobs_of_a_set_come_up_in_segments() {
     let (stage, _rolegate) = stage("jobset-roles").await.with_room(20).await.serve().await;
-    let scene = Scene::new(stage, &[("leader", 2, 1), ("worker", 4, 2)], json!({})).await;
+    let scene = Scene::new(stage, &[("leader", 2, 1), ("worker", 4, 2)], &json!({})).await;
     let jobs = json!([template("leader", 1, 2, &scene.pod("leader")), template("worker", 1, 4, &scene.pod("worker")),]);
-    scene.create(&set("train", &jobs)).await;
+    scene.stage.create(set("train", &jobs)).await;
     scene.until("all pods", |now| now.count_all(|_| true) == 6).await;
     scene.until("a segment", |now| now.count_all(Pod::is_scheduled) == 3).await;
     scene.stage.pods.now(|now| {
@@ -174,20 +160,18 @@ async fn two_jobs_of_a_set_come_up_in_segments() {
     scene.until("the next", |now| now.count_all(Pod::is_scheduled) == 6).await;
     scene.ready().await;
     scene.all_ready(6).await;
-    JOBSET.record(
-        "JobSet of two replicatedJobs of one Job each: roles of a group",
-        "works: numbered by completion index; roles are declared with `replicas`",
-    );
+    let result = "works: numbered by completion index; roles are declared with `replicas`";
+    JOBSET.record("JobSet of two replicatedJobs of one Job each: roles of a group", result);
 }
 
 #[tokio::test]
 #[ignore = "make neighbours builds jobset"]
 async fn several_jobs_of_one_template_are_replicas_where_their_size_is_said() {
     let (stage, _rolegate) = stage("jobset-sized").await.with_room(20).await.serve().await;
-    let scene = Scene::new(stage, &[("main", 3, 1)], json!({})).await;
+    let scene = Scene::new(stage, &[("main", 3, 1)], &json!({})).await;
     let mut pod = scene.pod("main");
     pod["metadata"]["annotations"][SIZE] = json!("2");
-    scene.create(&set("serve", &json!([template("main", 3, 2, &pod)]))).await;
+    scene.stage.create(set("serve", &json!([template("main", 3, 2, &pod)]))).await;
     for next in 0..3 {
         let released = (next as usize + 1) * 2;
         scene.until("the next Job", |now| now.count_all(Pod::is_scheduled) == released).await;
@@ -210,40 +194,34 @@ async fn several_jobs_of_one_template_are_replicas_where_their_size_is_said() {
 #[ignore = "make neighbours builds jobset"]
 async fn several_jobs_of_one_template_are_single_pods_where_it_is_not_said() {
     let (stage, _rolegate) = stage("jobset-unsized").await.with_room(20).await.serve().await;
-    let scene = Scene::new(stage, &[("main", 6, 2)], json!({})).await;
-    scene.create(&set("serve", &json!([template("main", 3, 2, &scene.pod("main"))]))).await;
+    let scene = Scene::new(stage, &[("main", 6, 2)], &json!({})).await;
+    scene.stage.create(set("serve", &json!([template("main", 3, 2, &scene.pod("main"))]))).await;
     scene.come_up(&[2, 4, 6]).await;
     scene.all_ready(6).await;
-    JOBSET.record(
-        "several Jobs of one replicatedJob without that annotation",
-        "each pod is a replica, numbered at its release",
-    );
+    let result = "each pod is a replica, numbered at its release";
+    JOBSET.record("several Jobs of one replicatedJob without that annotation", result);
 }
 
 #[tokio::test]
 #[ignore = "make neighbours builds jobset"]
 async fn what_a_set_makes_again_goes_at_once_and_one_that_has_failed_leaves_nothing_held() {
     let (stage, _rolegate) = stage("jobset-restart").await.with_room(20).await.serve().await;
-    let scene = Scene::new(stage, &[("main", 4, 2)], json!({})).await;
+    let scene = Scene::new(stage, &[("main", 4, 2)], &json!({})).await;
     let mut object = set("train", &json!([template("main", 1, 4, &scene.pod("main"))]));
     object["spec"]["failurePolicy"] = json!({ "maxRestarts": 1 });
-    scene.create(&object).await;
+    scene.stage.create(object).await;
     scene.until("a segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
     let attempt = |pod: &Pod, number: &str| pod.labels[RESTARTS] == number;
     let failed = scene.find(|pod| index(pod) == 0);
     scene.end(&failed, "Failed").await;
     let again = |now: &View| now.count_all(|pod| attempt(pod, "1") && pod.is_scheduled()) == 2;
     scene.until("made again, and gone on", again).await;
-    scene
-        .stage
-        .pods
-        .now(|now| assert!(now.all().all(|p| !attempt(p, "1") || p.is_released() == (index(p) < 2)), "{now}"));
+    let in_turn = |pod: &Pod| !attempt(pod, "1") || pod.is_released() == (index(pod) < 2);
+    scene.stage.pods.now(|now| assert!(now.all().all(in_turn), "{now}"));
     // The second time it gives up while two are held.
     let failed = scene.find(|pod| attempt(pod, "1") && index(pod) == 0);
     scene.end(&failed, "Failed").await;
-    let namespace = &scene.stage.namespace;
-    scene.stage.plane.must(&["-n", namespace, "wait", "jobset/train", "--for=condition=Failed", "--timeout=90s"], "");
-    scene.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
+    scene.until_over("Failed").await;
     JOBSET.record(
         "a JobSet restarts (`failurePolicy.maxRestarts`), then fails",
         "recreated pods go at once if they were released before, else wait for their turn; a set that has failed leaves no held pod",
@@ -254,36 +232,29 @@ async fn what_a_set_makes_again_goes_at_once_and_one_that_has_failed_leaves_noth
 #[ignore = "make neighbours builds jobset"]
 async fn a_set_that_has_succeeded_leaves_nothing_held() {
     let (stage, _rolegate) = stage("jobset-success").await.with_room(20).await.serve().await;
-    let scene = Scene::new(stage, &[("driver", 1, 1), ("worker", 4, 2)], json!({})).await;
+    let scene = Scene::new(stage, &[("driver", 1, 1), ("worker", 4, 2)], &json!({})).await;
     let jobs = json!([template("driver", 1, 1, &scene.pod("driver")), template("worker", 1, 4, &scene.pod("worker")),]);
     let mut object = set("train", &jobs);
     object["spec"]["successPolicy"] = json!({ "operator": "All", "targetReplicatedJobs": ["driver"] });
-    scene.create(&object).await;
+    scene.stage.create(object).await;
     scene.until("a segment", |now| now.count_all(Pod::is_scheduled) == 3).await;
     scene.until("the rest is held", |now| now.count_all(Pod::is_held) == 2).await;
     let driver = scene.find(|pod| pod.role == "driver");
     scene.end(&driver, "Succeeded").await;
-    let namespace = &scene.stage.namespace;
-    scene
-        .stage
-        .plane
-        .must(&["-n", namespace, "wait", "jobset/train", "--for=condition=Completed", "--timeout=90s"], "");
-    scene.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
-    JOBSET.record(
-        "a JobSet succeeds by its `successPolicy` while workers are held",
-        "deletes the Jobs that are not done, with their held pods",
-    );
+    scene.until_over("Completed").await;
+    let result = "deletes the Jobs that are not done, with their held pods";
+    JOBSET.record("a JobSet succeeds by its `successPolicy` while workers are held", result);
 }
 
 #[tokio::test]
 #[ignore = "make neighbours builds jobset"]
 async fn jobs_in_order_come_up_where_one_order_fits_the_other() {
     let (stage, _rolegate) = stage("jobset-in-order").await.with_room(20).await.serve().await;
-    let scene = Scene::new(stage, &[("driver", 1, 1), ("worker", 4, 2)], json!({})).await;
+    let scene = Scene::new(stage, &[("driver", 1, 1), ("worker", 4, 2)], &json!({})).await;
     let jobs = json!([template("driver", 1, 1, &scene.pod("driver")), template("worker", 1, 4, &scene.pod("worker")),]);
     let mut object = set("train", &jobs);
     object["spec"]["startupPolicy"] = json!({ "startupPolicyOrder": "InOrder" });
-    scene.create(&object).await;
+    scene.stage.create(object).await;
     scene.come_up(&[1, 3, 5]).await;
     scene.all_ready(5).await;
     JOBSET.record("`startupPolicy: InOrder`, the first replicatedJob in the first segment as a whole", "works");
@@ -293,17 +264,17 @@ async fn jobs_in_order_come_up_where_one_order_fits_the_other() {
 #[ignore = "make neighbours builds jobset"]
 async fn jobs_in_order_and_segments_across_them_wait_for_each_other_and_it_is_said() {
     let (stage, _rolegate) = stage("jobset-orders").await.with_room(20).await.serve().await;
-    let scene = Scene::new(stage, &[("prefill", 4, 2), ("decode", 2, 1)], json!({})).await;
+    let scene = Scene::new(stage, &[("prefill", 4, 2), ("decode", 2, 1)], &json!({})).await;
     let jobs =
         json!([template("prefill", 1, 4, &scene.pod("prefill")), template("decode", 1, 2, &scene.pod("decode")),]);
     let mut object = set("serve", &jobs);
     object["spec"]["startupPolicy"] = json!({ "startupPolicyOrder": "InOrder" });
-    scene.create(&object).await;
+    scene.stage.create(object).await;
     scene.until("half of it", |now| now.count_all(Pod::is_scheduled) == 2).await;
     scene.ready().await;
     scene.statuses.until("the rest waits", |status| status.reason() == "PreviousSegmentNotReady").await;
     let held = scene.find(Pod::is_held);
-    scene.until_said(&held, "0/1 decode ready").await;
+    scene.stage.until_said(&["explain", "pod", &held], "0/1 decode ready").await;
     scene.stage.pods.now(|now| assert_eq!(now.count("decode", |_| true), 0, "{now}"));
     JOBSET.record(
         "`startupPolicy: InOrder` across the roles of one segment",
@@ -313,13 +284,12 @@ async fn jobs_in_order_and_segments_across_them_wait_for_each_other_and_it_is_sa
 
 /// Two Jobs of three pods with exclusive placement on racks, each a segment near each other on a rack.
 async fn exclusive_jobs(stage: Stage, strategy: &str) -> Scene {
-    let near = json!({ "topologyAffinity": { "topologyKey": RACK, "strategy": strategy } });
-    let scene = Scene::new(stage, &[("main", 2, 1)], near).await;
+    let scene = Scene::new(stage, &[("main", 2, 1)], &near(RACK, strategy)).await;
     let mut pod = scene.pod("main");
     pod["metadata"]["annotations"][SIZE] = json!("3");
     let mut object = set("serve", &json!([template("main", 2, 3, &pod)]));
     object["metadata"]["annotations"] = json!({ EXCLUSIVE: RACK });
-    scene.create(&object).await;
+    scene.stage.create(object).await;
     scene
 }
 
@@ -368,7 +338,7 @@ async fn exclusive_placement_and_a_hard_topology_wait_for_each_other_and_it_is_s
     let said = "follower pod node selector for topology domain not found";
     scene.statuses.until("it is said", |status| status.progressing().contains(said)).await;
     let held = scene.find(|pod| job(pod) == 0);
-    scene.until_said(&held, "IncompleteBatch").await;
+    scene.stage.until_said(&["explain", "pod", &held], "IncompleteBatch").await;
     scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 2, "{now}"));
     JOBSET.record(
         "`exclusive-topology` of JobSet beside a hard topology of rolegate's",

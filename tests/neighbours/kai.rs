@@ -4,7 +4,6 @@
 use std::sync::LazyLock;
 
 use crate::common::prelude::*;
-use crate::common::stage::make_namespace;
 use crate::gangs::{self, Gangs, gang_stories};
 use crate::program::{Neighbour, Running};
 
@@ -105,7 +104,7 @@ async fn a_queue_that_is_not_there_is_told_by_nobody() {
     gangs().until_ready(&stage, &later, 1).await;
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_scheduled), 3, "{now}"));
     drop(rolegate);
-    let stored = stage.api::<ApiPod>().list(&ListParams::default()).await.unwrap();
+    let stored = stage.list::<ApiPod>().await;
     let lost = |pod: &&ApiPod| pod.metadata.name.as_deref().is_some_and(|name| name.starts_with("lost"));
     for pod in stored.iter().filter(lost) {
         assert_eq!(gangs::verdict(pod).0, "SchedulingGated", "said by the API server, when it was made");
@@ -135,18 +134,13 @@ async fn groups_of_one_name_in_two_namespaces_are_two() {
 
 /// A gang of this priority class, which is there afterwards.
 fn of_class(stage: &Stage, class: &str, value: i32) -> Gangs {
-    let object = json!({
-        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": class }, "value": value,
-    });
-    stage.plane.must(&["create", "-f", "-"], &object.to_string());
+    gangs::priority_class(stage, class, value);
     Gangs { policy: json!({ "kai": { "queue": "team", "priorityClassName": class } }), ..gangs() }
 }
 
 /// What makes room is what pods ask for: a node of [`Stage::add_node`] takes three of these, and no fourth.
 fn a_third_of_a_node() -> Value {
-    let requests = json!({ "cpu": "300" });
-    let container = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": { "requests": requests } });
-    json!({ "spec": { "containers": [container] } })
+    asking(&json!({ "requests": { "cpu": "300" } }))
 }
 
 #[tokio::test]
@@ -165,10 +159,8 @@ async fn a_batch_of_a_higher_class_takes_the_place_of_a_lower() {
     let made = high.pod_groups(&stage).get("kai-class.high-pd-0").await.unwrap();
     assert_eq!(made.data["spec"]["priorityClassName"], "kai-high");
     assert_eq!(made.data["spec"]["queue"], "team");
-    KAI.record(
-        "`priorityClassName` of the policy, no room for both",
-        "the higher batch is bound, the lower is evicted",
-    );
+    let result = "the higher batch is bound, the lower is evicted";
+    KAI.record("`priorityClassName` of the policy, no room for both", result);
 }
 
 #[tokio::test]
@@ -184,13 +176,13 @@ async fn a_batch_that_runs_can_lose_single_pods_to_a_higher_class() {
     low.until_members(&stage, "it is loosened", &[("low-pd-0", 1)]).await;
     let single = object("scheduling.run.ai/v2alpha2", "PodGroup", "single")
         .spec(json!({ "minMember": 1, "queue": "team", "priorityClassName": "kai-higher" }));
-    assert_eq!(stage.post("/apis/scheduling.run.ai/v2alpha2", "podgroups", &single).await.code, 201);
+    stage.create(single).await;
     let mut pod = group.pod("prefill", "single", &stage.namespace);
     json_patch::merge(&mut pod, &a_third_of_a_node());
     pod["metadata"]["labels"] = json!({});
     pod["metadata"]["annotations"] = json!({ ANNOTATION: "single" });
     pod["spec"]["schedulerName"] = json!(SCHEDULER);
-    assert_eq!(stage.post(CORE, "pods", &pod).await.code, 201);
+    stage.create(pod).await;
     stage.pods.until("it is bound", |now| now.named("single").is_some_and(Pod::is_scheduled)).await;
     let left = stage.pods.now(|now| now.count_all(|pod| pod.name.starts_with("low") && pod.is_scheduled()));
     assert_eq!(left, 2, "of three");
@@ -206,8 +198,7 @@ async fn doctor_tells_how_its_definition_counts() {
     gangs().deploy(&stage, &group).await;
     gangs().until_members(&stage, "a PodGroup of a batch", &[("llm-pd-0", 3)]).await;
     let doctor = ["doctor", "--name", "kai-doctor", "--namespace", SYSTEM];
-    let said = rolegate_command(&stage.plane.kubeconfig, &doctor).output().await.unwrap().stdout;
-    let said = String::from_utf8(said).unwrap();
+    let said = ran(&stage.plane.kubeconfig, &doctor).await.out;
     assert!(said.contains("KAI is there (v2alpha2): counts pods, as KAI v0.10 to v0.14 does"), "{said}");
     assert!(said.contains("its podgrouper puts pods into PodGroups of their workloads"), "{said}");
     drop(rolegate);

@@ -2,11 +2,9 @@
 //! Kubernetes.
 
 use crate::common::prelude::*;
-use crate::common::stage::Answer;
+
 use crate::in_rig;
 
-const BATCH: &str = "/apis/batch/v1";
-const APPS: &str = "/apis/apps/v1";
 const RACK: &str = "example.com/rack";
 const COMPLETION: &str = "batch.kubernetes.io/job-completion-index";
 
@@ -40,10 +38,11 @@ fn job(group: &Group, stage: &Stage, spec: &Value) -> Value {
     object("batch/v1", "Job", "work").spec(spec)
 }
 
-async fn create(stage: &Stage, api: &str, plural: &str, object: &Value) -> Answer {
-    let made = stage.post(api, plural, object).await;
-    assert_eq!(made.code, 201, "{made:?}");
-    made
+/// Such a maker of pods in place of a Deployment.
+fn in_place_of_a_deployment(kind: &str, group: &Group, stage: &Stage, more: &Value) -> Value {
+    let mut object = group.deployment("main", &stage.namespace, more);
+    object["kind"] = json!(kind);
+    object
 }
 
 /// A pod ends, as its kubelet would say.
@@ -53,8 +52,7 @@ async fn end(stage: &Stage, pod: &str, phase: &str) {
         "state": { "terminated": { "exitCode": code, "reason": phase } } });
     let ready = json!({ "type": "Ready", "status": "False", "reason": "PodCompleted" });
     let status = json!({ "status": { "phase": phase, "conditions": [ready], "containerStatuses": [ended] } });
-    let patch = Patch::Strategic(status);
-    stage.api::<ApiPod>().patch_status(pod, &PatchParams::default(), &patch).await.unwrap();
+    stage.patch_status_of_pod(pod, status).await;
 }
 
 fn index(pod: &Pod) -> Option<u32> {
@@ -76,7 +74,7 @@ async fn until_index(stage: &Stage, what: &str, number: u32, test: impl Fn(&Pod)
 async fn a_segment_of_a_job_stays_complete_when_its_pods_have_done_their_work() {
     let (stage, _rolegate, group, statuses) = serve_fours("job-done").await;
     let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4 });
-    create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+    stage.create(job(&group, &stage, &spec)).await;
     stage.pods.until("the first segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
     stage.pods.now(|now| assert!(now.all().all(|pod| pod.is_held() == (index(pod) > Some(1))), "{now}"));
     // Work that is done before it was ever ready counts as well.
@@ -91,18 +89,15 @@ async fn a_segment_of_a_job_stays_complete_when_its_pods_have_done_their_work() 
         let pod = until_index(&stage, "it runs", number, Pod::is_scheduled).await;
         end(&stage, &pod, "Succeeded").await;
     }
-    stage.plane.must(&["-n", &stage.namespace, "wait", "job/work", "--for=condition=Complete", "--timeout=60s"], "");
+    stage.kubectl(&["wait", "job/work", "--for=condition=Complete", "--timeout=60s"]);
     statuses.until("still", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
     // As `ttlSecondsAfterFinished` does it.
-    stage.plane.must(&["-n", &stage.namespace, "delete", "job/work"], "");
+    stage.kubectl(&["delete", "job/work"]);
     stage.pods.until("its pods are gone", |now| now.count_all(|_| true) == 0).await;
     let done = "True AllReplicasReady: 4/4 pods ready";
-    let stays = async || if statuses.now().ready() == done { Ok(()) } else { Err(statuses.now()) };
-    always(Duration::from_secs(2), "it stays done", stays).await;
-    record(
-        "Indexed Job whose pods succeed",
-        "numbered by completion index; succeeded pods count as ready, also after the Job is removed",
-    );
+    stays(Duration::from_secs(2), "it stays done", async || statuses.now().ready(), done).await;
+    let result = "numbered by completion index; succeeded pods count as ready, also after the Job is removed";
+    record("Indexed Job whose pods succeed", result);
 }
 
 #[tokio::test]
@@ -110,7 +105,7 @@ async fn a_segment_of_a_job_stays_complete_when_its_pods_have_done_their_work() 
 async fn a_job_of_less_parallelism_makes_the_next_segment_when_the_one_before_is_done() {
     let (stage, _rolegate, group, statuses) = serve_fours("job-parallelism").await;
     let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 2 });
-    create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+    stage.create(job(&group, &stage, &spec)).await;
     for number in 0..4 {
         let pod = until_index(&stage, "it runs", number, Pod::is_scheduled).await;
         end(&stage, &pod, "Succeeded").await;
@@ -123,14 +118,10 @@ async fn a_job_of_less_parallelism_makes_the_next_segment_when_the_one_before_is
 #[ignore = "make neighbours runs it"]
 async fn what_a_job_makes_again_goes_at_once() {
     for (name, policy) in [("job-failed", "TerminatingOrFailed"), ("job-replaced", "Failed")] {
-        let stage = Stage::new(name).await;
-        stage.add_node("all", 8).await;
-        let _rolegate = stage.launch().start().await;
-        let group = fours();
-        let statuses = stage.create_watched(&group).await;
+        let (stage, _rolegate, group, statuses) = serve_fours(name).await;
         let spec =
             json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "podReplacementPolicy": policy });
-        create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+        stage.create(job(&group, &stage, &spec)).await;
         stage.pods.until("the first segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
         stage.let_ready(Pod::is_scheduled).await;
         stage.pods.until("the second segment", |now| now.count_all(Pod::is_scheduled) == 4).await;
@@ -140,21 +131,19 @@ async fn what_a_job_makes_again_goes_at_once() {
         stage.let_ready(|pod| pod.name == again).await;
         // Held while it is deleted, for as long as somebody has a finalizer on it.
         let slow = until_index(&stage, "it runs", 1, Pod::is_ready).await;
-        let pods = stage.api::<ApiPod>();
         // The Job's own finalizer stays: its controller takes that away.
         let kept = json!({ "metadata": { "finalizers": ["example.com/slow", "batch.kubernetes.io/job-tracking"] } });
-        pods.patch(&slow, &PatchParams::default(), &Patch::Merge(kept)).await.unwrap();
-        pods.delete(&slow, &DeleteParams::default()).await.unwrap();
+        stage.patch::<ApiPod>(&slow, &kept).await;
+        stage.delete::<ApiPod>(&slow).await;
         if policy == "Failed" {
-            let found = || async { pods.get(&slow).await.unwrap().metadata.deletion_timestamp };
-            eventually(PATIENT, "it is being deleted", async || found().await.ok_or("not yet")).await;
+            let found = async || stage.api::<ApiPod>().get(&slow).await.unwrap().metadata.deletion_timestamp;
+            until_found("it is being deleted", found, Option::is_some).await;
             stage.pods.now(|now| assert!(of_index(now, 1, |pod| pod.name != slow).is_none(), "{now}"));
             statuses.until("one lacks", |status| status.ready().contains("/4 pods ready")).await;
         } else {
             until_index(&stage, "replaced", 1, |pod| pod.name != slow && pod.is_scheduled()).await;
         }
-        let none = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-        pods.patch(&slow, &PatchParams::default(), &none).await.unwrap();
+        stage.patch::<ApiPod>(&slow, &json!({ "metadata": { "finalizers": null } })).await;
         until_index(&stage, "replaced", 1, |pod| pod.name != slow && pod.is_scheduled()).await;
         stage.let_ready(Pod::is_scheduled).await;
         statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
@@ -170,7 +159,7 @@ async fn what_a_job_makes_again_goes_at_once() {
 async fn an_index_that_has_failed_for_good_holds_the_segments_behind_it_and_it_is_said() {
     let (stage, _rolegate, group, statuses) = serve_fours("job-index-failed").await;
     let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "backoffLimitPerIndex": 0 });
-    create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+    stage.create(job(&group, &stage, &spec)).await;
     let failed = until_index(&stage, "it runs", 0, Pod::is_scheduled).await;
     let done = until_index(&stage, "it runs", 1, Pod::is_scheduled).await;
     end(&stage, &done, "Succeeded").await;
@@ -180,10 +169,8 @@ async fn an_index_that_has_failed_for_good_holds_the_segments_behind_it_and_it_i
     let silent = "Job job-index-failed/work, which makes pods of the role, makes none of these";
     stage.until_said(&["explain", "pod", &held], silent).await;
     statuses.until("and in the group", |status| status.progressing().contains(silent)).await;
-    record(
-        "Indexed Job: an index fails for good (`backoffLimitPerIndex`)",
-        "later segments stay held, and the group reports the missing pod",
-    );
+    let result = "later segments stay held, and the group reports the missing pod";
+    record("Indexed Job: an index fails for good (`backoffLimitPerIndex`)", result);
 }
 
 #[tokio::test]
@@ -191,10 +178,10 @@ async fn an_index_that_has_failed_for_good_holds_the_segments_behind_it_and_it_i
 async fn a_job_that_has_failed_leaves_no_held_pod() {
     let (stage, _rolegate, group, statuses) = serve_fours("job-given-up").await;
     let spec = json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "backoffLimit": 0 });
-    create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+    stage.create(job(&group, &stage, &spec)).await;
     let failed = until_index(&stage, "it runs", 0, Pod::is_scheduled).await;
     end(&stage, &failed, "Failed").await;
-    stage.plane.must(&["-n", &stage.namespace, "wait", "job/work", "--for=condition=Failed", "--timeout=60s"], "");
+    stage.kubectl(&["wait", "job/work", "--for=condition=Failed", "--timeout=60s"]);
     stage.pods.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
     statuses.until("it is said", |status| status.0["summary"]["held"] == 0 && status.ready().contains("0/4")).await;
     record("Indexed Job that fails as a whole (`backoffLimit`)", "its controller deletes running and held pods");
@@ -205,7 +192,7 @@ async fn a_job_that_has_failed_leaves_no_held_pod() {
 async fn a_job_without_numbers_is_a_queue() {
     let (stage, _rolegate, group, statuses) = serve_fours("job-queue").await;
     let spec = json!({ "completions": 4, "parallelism": 4 });
-    create(&stage, BATCH, "jobs", &job(&group, &stage, &spec)).await;
+    stage.create(job(&group, &stage, &spec)).await;
     for released in [2, 4] {
         stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == released).await;
         stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));
@@ -228,7 +215,7 @@ async fn a_bare_pod_that_has_ended_frees_its_place_for_the_next() {
         pod["apiVersion"] = json!("v1");
         pod["kind"] = json!("Pod");
         pod["metadata"]["name"] = json!(format!("flow-step-{number}{number}99"));
-        create(&stage, CORE, "pods", &pod).await;
+        stage.create(pod.clone()).await;
     }
     stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
     let run: Vec<_> = stage.pods.now(|now| now.all().filter(|p| p.is_scheduled()).map(|p| p.name.clone()).collect());
@@ -248,14 +235,11 @@ async fn a_bare_pod_that_has_ended_frees_its_place_for_the_next() {
 #[ignore = "make neighbours runs it"]
 async fn pods_of_a_replica_set_are_replaced_in_their_place() {
     let (stage, _rolegate, group, statuses) = serve_fours("replica-set").await;
-    let set = group.set(group.find("main"), &stage.namespace);
-    let spec = json!({ "replicas": 4, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    let object = object("apps/v1", "ReplicaSet", "main").spec(spec);
-    create(&stage, APPS, "replicasets", &object).await;
+    stage.create(in_place_of_a_deployment("ReplicaSet", &group, &stage, &json!({}))).await;
     stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
     // A released one of the segment that starts is lost, and one of it fails: what comes instead goes at once.
     let names: Vec<_> = stage.pods.now(|now| now.all().filter(|p| p.is_scheduled()).map(|p| p.name.clone()).collect());
-    stage.api::<ApiPod>().delete(&names[0], &DeleteParams::default()).await.unwrap();
+    stage.delete::<ApiPod>(&names[0]).await;
     let is_new = |pod: &Pod| !names.contains(&pod.name);
     stage.pods.until("replaced", |now| now.count_all(|p| is_new(p) && p.is_scheduled()) == 1).await;
     end(&stage, &names[1], "Failed").await;
@@ -265,10 +249,8 @@ async fn pods_of_a_replica_set_are_replaced_in_their_place() {
     stage.pods.until("the second", |now| now.count_all(Pod::is_held) == 0).await;
     stage.let_ready(|_| true).await;
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
-    record(
-        "ReplicaSet without a Deployment: a pod is deleted, another fails",
-        "numbered at their release; a held pod takes the free place at once",
-    );
+    let result = "numbered at their release; a held pod takes the free place at once";
+    record("ReplicaSet without a Deployment: a pod is deleted, another fails", result);
 }
 
 #[tokio::test]
@@ -281,10 +263,7 @@ async fn pods_of_a_daemon_set_wait_their_turn_on_the_nodes_that_they_are_made_fo
     let _rolegate = stage.launch().start().await;
     let group = fours();
     let statuses = stage.create_watched(&group).await;
-    let set = group.set(group.find("main"), &stage.namespace);
-    let spec = json!({ "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    let object = object("apps/v1", "DaemonSet", "main").spec(spec);
-    create(&stage, APPS, "daemonsets", &object).await;
+    stage.create(in_place_of_a_deployment("DaemonSet", &group, &stage, &json!({ "replicas": null }))).await;
     stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == 2).await;
     stage.let_ready(Pod::is_scheduled).await;
     stage.pods.until("the second", |now| now.count_all(Pod::is_scheduled) == 4).await;
@@ -307,30 +286,19 @@ async fn pods_of_a_daemon_set_wait_their_turn_on_the_nodes_that_they_are_made_fo
 #[ignore = "make neighbours runs it"]
 async fn pods_of_a_daemon_set_share_no_rack_and_it_is_said() {
     let stage = Stage::new("daemon-racks").await;
-    let nodes: Api<Node> = Api::all(stage.client.clone());
     for rack in ["a", "b"] {
-        let mut node = node(&format!("daemon-racks-{rack}"), 8, &stage.namespace);
-        node["metadata"]["labels"][RACK] = json!(rack);
-        nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+        stage.add_node_with(rack, 8, json!({ (RACK): rack })).await;
     }
     let _rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("main", 2, 2).held_back();
     let statuses = stage.statuses(&group);
-    let mut placed = group.object();
-    placed["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"] =
-        json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
-    stage.create(placed).await;
-    let set = group.set(group.find("main"), &stage.namespace);
-    let spec = json!({ "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    let object = object("apps/v1", "DaemonSet", "main").spec(spec);
-    create(&stage, APPS, "daemonsets", &object).await;
+    stage.create(group.placed(&near(RACK, "RequireSegmentAffinity"))).await;
+    stage.create(in_place_of_a_deployment("DaemonSet", &group, &stage, &json!({ "replicas": null }))).await;
     statuses.until("it is said", |status| status.reason() == "NoRoom").await;
     let pod = stage.pods.now(|now| now.all().next().unwrap().name.clone());
     stage.until_said(&["explain", "pod", &pod], "no example.com/rack fits segment 1").await;
-    record(
-        "DaemonSet beside a hard topology",
-        "does not work: its pods have their nodes from the start; held with NoRoom",
-    );
+    let result = "does not work: its pods have their nodes from the start; held with NoRoom";
+    record("DaemonSet beside a hard topology", result);
 }
 
 #[tokio::test]
@@ -343,7 +311,7 @@ async fn two_jobs_of_one_role_have_the_same_numbers_and_it_is_said() {
     for name in ["one", "two"] {
         let mut object = job(&group, &stage, &spec);
         object["metadata"]["name"] = json!(name);
-        create(&stage, BATCH, "jobs", &object).await;
+        stage.create(object).await;
     }
     let alike = r#"several makers number their pods of role "main" alike (2 replicas)"#;
     statuses.until("it is said", |status| status.progressing().contains(alike)).await;

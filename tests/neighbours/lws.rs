@@ -1,7 +1,7 @@
 //! LeaderWorkerSet's own features beside ours: its controllers and webhooks are a part of every control plane of tests.
 
 use crate::common::prelude::*;
-use crate::common::stage::Answer;
+
 use crate::in_rig;
 
 const OURS: &str = "/apis/rolegate.dev/v1alpha1";
@@ -48,18 +48,9 @@ impl Scene {
         self.group.leader_worker_set("main", size, &self.stage.namespace, more)
     }
 
-    async fn post_coordination(&self, more: &Value) -> Answer {
-        self.stage.post(OURS, "rolecoordinations", &self.coordination(more)).await
-    }
-
-    async fn create_set(&self, set: &Value) {
-        self.stage.create(set.clone()).await;
-    }
-
-    async fn deploy(&self, segments: &Value, set: &Value) {
-        let made = self.post_coordination(segments).await;
-        assert_eq!(made.code, 201, "{made:?}");
-        self.create_set(set).await;
+    async fn deploy(&self, segments: &Value, set: Value) {
+        self.stage.create(self.coordination(segments)).await;
+        self.stage.create(set).await;
     }
 
     async fn until(&self, what: &str, test: impl Fn(&View) -> bool) {
@@ -71,19 +62,15 @@ impl Scene {
         for next in 0..groups {
             let of_it = |pod: &Pod| pod.index == next;
             // Workers may be made when their leader is ready.
-            eventually(PATIENT, "the whole group has nodes", async || {
-                self.stage.try_let_ready(|pod| of_it(pod) && pod.is_scheduled() && pod.labels[WORKER] == "0").await;
-                let found = self.stage.pods.now(|now| now.count_all(|pod| of_it(pod) && pod.is_scheduled()));
-                if found == size { Ok(()) } else { Err(found.to_string()) }
-            })
-            .await;
+            let has_a_node = |pod: &Pod| of_it(pod) && pod.is_scheduled();
+            let leads = |pod: &Pod| has_a_node(pod) && pod.labels[WORKER] == "0";
+            self.stage.let_ready_until(leads, |now| now.count_all(has_a_node) == size).await;
             self.stage.pods.now(|now| assert!(now.all().all(|p| p.is_held() == (p.index > next)), "{now}"));
             self.stage.let_ready(of_it).await;
         }
         let all = groups as usize * size;
-        self.statuses
-            .until("all ready", |status| status.ready() == format!("True AllReplicasReady: {all}/{all} pods ready"))
-            .await;
+        let ready = format!("True AllReplicasReady: {all}/{all} pods ready");
+        self.statuses.until("all ready", |status| status.ready() == ready).await;
         self.each_after_the_one_before(size);
     }
 
@@ -103,16 +90,13 @@ impl Scene {
     }
 
     fn patch(&self, patch: &Value) {
-        let namespace = &self.stage.namespace;
-        self.stage.plane.must(&["-n", namespace, "patch", "lws", "main", "--type=merge", "-p", &patch.to_string()], "");
+        self.stage.kubectl(&["patch", "lws", "main", "--type=merge", "-p", &patch.to_string()]);
     }
 
     /// Nodes in racks, each with room for so many pods.
     async fn add_racks(&self, racks: &[&str], hosts: &[&str], room: u32) {
         for (rack, host) in racks.iter().flat_map(|rack| hosts.iter().map(move |host| (rack, host))) {
-            let mut node = node(&format!("{}-{rack}-{host}", self.stage.namespace), room, &self.stage.namespace);
-            node["metadata"]["labels"][RACK] = json!(rack);
-            self.stage.create_node(node).await;
+            self.stage.add_node_with(&format!("{rack}-{host}"), room, json!({ (RACK): rack })).await;
         }
     }
 
@@ -126,9 +110,8 @@ impl Scene {
     /// The racks of each group.
     fn racks(&self) -> BTreeMap<u32, BTreeSet<String>> {
         let mut racks = BTreeMap::<u32, BTreeSet<String>>::new();
-        self.stage
-            .pods
-            .now(|now| now.all().for_each(|pod| _ = racks.entry(pod.index).or_default().insert(self.place(pod).0)));
+        let mut take = |pod: &Pod| _ = racks.entry(pod.index).or_default().insert(self.place(pod).0);
+        self.stage.pods.now(|now| now.all().for_each(&mut take));
         racks
     }
 
@@ -136,13 +119,21 @@ impl Scene {
     async fn restart(&self, pod: &str) {
         let container = json!({ "name": "main", "image": "x", "imageID": "", "ready": true, "started": true, "restartCount": 1,
             "state": { "running": { "startedAt": "2026-01-01T00:00:00Z" } } });
-        let patch = Patch::Strategic(json!({ "status": { "containerStatuses": [container] } }));
-        self.stage.api::<ApiPod>().patch_status(pod, &PatchParams::default(), &patch).await.unwrap();
+        self.stage.patch_status_of_pod(pod, json!({ "status": { "containerStatuses": [container] } })).await;
     }
 }
 
 fn required(more: &str) -> Value {
-    json!({ "topologyAffinity": { "topologyKey": RACK, "strategy": more } })
+    near(RACK, more)
+}
+
+/// Returns a RoleCoordination of sets that roll together.
+fn in_lockstep(group: &Group, bounds: &Value) -> Value {
+    let roles: Vec<_> = group.roles.iter().map(|role| &role.name).collect();
+    let mut object = group.coordination_of("LeaderWorkerSet", &json!({}));
+    object["spec"]["coordination"] =
+        json!([{ "name": "roll", "roles": roles, "strategy": { "rollingUpdate": bounds } }]);
+    object
 }
 
 #[tokio::test]
@@ -152,13 +143,11 @@ async fn both_startup_policies_fill_segments() {
         let scene = Scene::new(stage(namespace).await, 3);
         scene.stage.add_node("all", 9).await;
         let _rolegate = scene.stage.launch().start().await;
-        scene.deploy(&json!({}), &scene.set(3, &json!({ "spec": { "startupPolicy": policy } }))).await;
+        scene.deploy(&json!({}), scene.set(3, &json!({ "spec": { "startupPolicy": policy } }))).await;
         scene.one_after_another(3, 3).await;
     }
-    record(
-        "`startupPolicy` LeaderCreated and LeaderReady, a group of three in each segment",
-        "each group goes after all pods of the one before are ready",
-    );
+    let result = "each group goes after all pods of the one before are ready";
+    record("`startupPolicy` LeaderCreated and LeaderReady, a group of three in each segment", result);
 }
 
 #[tokio::test]
@@ -173,15 +162,15 @@ async fn workers_that_are_made_later_cannot_fill_a_batch_that_goes_as_a_whole() 
         scene.add_racks(&["a", "b"], &["x"], 8).await;
         let _rolegate = scene.stage.launch().start().await;
         let set = scene.set(3, &more);
-        scene.create_set(&set).await;
-        let made = scene.post_coordination(&required("RequireSegmentAffinity")).await;
+        scene.stage.create(set.clone()).await;
+        let coordination = scene.coordination(&required("RequireSegmentAffinity"));
+        let made = scene.stage.post(OURS, "rolecoordinations", &coordination).await;
         assert!(made.code == 422 && made.body["message"].as_str().unwrap().contains(why), "{made:?}");
         // The other order: the coordination was right when it was stored.
-        scene.stage.plane.must(&["-n", namespace, "delete", "lws", "main"], "");
+        scene.stage.kubectl(&["delete", "lws", "main"]);
         scene.until("gone", |now| now.count_all(|_| true) == 0).await;
-        let made = scene.post_coordination(&required("RequireSegmentAffinity")).await;
-        assert_eq!(made.code, 201, "{made:?}");
-        scene.create_set(&set).await;
+        scene.stage.create(scene.coordination(&required("RequireSegmentAffinity"))).await;
+        scene.stage.create(set.clone()).await;
         let status = scene.statuses.until("it is said", |status| status.reason() == "InvalidCoordination").await;
         assert!(status.progressing().contains(why), "{status}");
     }
@@ -199,16 +188,14 @@ async fn an_exclusive_topology_is_theirs_and_the_order_is_ours() {
         let scene = Scene::new(stage(namespace).await, 3);
         scene.add_racks(&["a", "b", "c"], &["x", "y"], 4).await;
         let _rolegate = scene.stage.launch().start().await;
-        scene.deploy(&segments, &scene.set(3, &json!({ "metadata": { "annotations": { EXCLUSIVE: RACK } } }))).await;
+        scene.deploy(&segments, scene.set(3, &json!({ "metadata": { "annotations": { EXCLUSIVE: RACK } } }))).await;
         scene.one_after_another(3, 3).await;
         let racks = scene.racks();
         let all: BTreeSet<_> = racks.values().flatten().collect();
         assert!(racks.values().all(|racks| racks.len() == 1) && all.len() == 3, "{racks:?}");
     }
-    record(
-        "`exclusive-topology` beside segments without a topology, or with a preferred one on the same key",
-        "works: each group has its own rack",
-    );
+    let result = "works: each group has its own rack";
+    record("`exclusive-topology` beside segments without a topology, or with a preferred one on the same key", result);
 }
 
 #[tokio::test]
@@ -229,7 +216,7 @@ async fn subgroups_have_their_hosts_within_the_rack_of_their_segment() {
             "metadata": { "annotations": { SUBGROUP_EXCLUSIVE: HOST } },
             "spec": { "leaderWorkerTemplate": { "subGroupPolicy": { "subGroupSize": 2, "subGroupPolicyType": kind } } },
         });
-        scene.deploy(&segments, &scene.set(size, &more)).await;
+        scene.deploy(&segments, scene.set(size, &more)).await;
         scene.one_after_another(2, size).await;
         let mut hosts = BTreeMap::<_, BTreeSet<_>>::new();
         scene.stage.pods.now(|now| {
@@ -238,10 +225,8 @@ async fn subgroups_have_their_hosts_within_the_rack_of_their_segment() {
             }
         });
         let all: BTreeSet<_> = hosts.values().flatten().collect();
-        assert!(
-            hosts.len() == 4 && all.len() == 4 && hosts.values().all(|hosts| hosts.len() == 1),
-            "{namespace}: {hosts:?}"
-        );
+        assert_eq!((hosts.len(), all.len()), (4, 4), "{namespace}: {hosts:?}");
+        assert!(hosts.values().all(|hosts| hosts.len() == 1), "{namespace}: {hosts:?}");
         if segments != json!({}) {
             assert!(scene.racks().values().all(|racks| racks.len() == 1), "{:?}", scene.racks());
         }
@@ -264,7 +249,7 @@ async fn subgroups_that_have_too_few_hosts_in_any_rack_are_held_and_it_is_said()
         "metadata": { "annotations": { SUBGROUP_EXCLUSIVE: HOST } },
         "spec": { "leaderWorkerTemplate": { "subGroupPolicy": { "subGroupSize": 2 } } },
     });
-    scene.deploy(&required("RequireSegmentAffinity"), &scene.set(4, &more)).await;
+    scene.deploy(&required("RequireSegmentAffinity"), scene.set(4, &more)).await;
     scene.statuses.until("it is said", |status| status.reason() == "NoRoom").await;
     scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 4, "{now}"));
     scene.add_racks(&["a"], &["y"], 2).await;
@@ -283,39 +268,24 @@ async fn its_own_rolling_update_goes_on_with_surge_beside_segments() {
     let _rolegate = scene.stage.launch().start().await;
     let update = json!({ "maxSurge": 1, "maxUnavailable": 1 });
     let rollout = json!({ "type": "RollingUpdate", "rollingUpdateConfiguration": update });
-    scene.deploy(&json!({}), &scene.set(2, &json!({ "spec": { "rolloutStrategy": rollout } }))).await;
+    scene.deploy(&json!({}), scene.set(2, &json!({ "spec": { "rolloutStrategy": rollout } }))).await;
     scene.one_after_another(3, 2).await;
     let first = scene.stage.pods.now(|now| now.all().next().unwrap().labels[REVISION].clone());
     let container = json!([{ "name": "main", "image": "registry.invalid/x:2" }]);
-    scene.patch(
-        &json!({ "spec": { "leaderWorkerTemplate": { "workerTemplate": { "spec": { "containers": container } } } } }),
-    );
+    let template = json!({ "workerTemplate": { "spec": { "containers": container } } });
+    scene.patch(&json!({ "spec": { "leaderWorkerTemplate": template } }));
     let is_new = |pod: &Pod| pod.labels[REVISION] != first;
     scene.until("a surge group", |now| now.count_all(|pod| pod.index == 3 && pod.is_scheduled()) == 2).await;
-    eventually(PATIENT, "all new and no surge", async || {
-        scene.stage.try_let_ready(Pod::is_scheduled).await;
-        let done = |now: &View| {
-            now.count_all(|_| true) == 6 && now.all().all(|pod| is_new(pod) && pod.is_ready() && pod.index < 3)
-        };
-        if scene.stage.pods.now(done) { Ok(()) } else { Err(scene.stage.pods.now(ToString::to_string)) }
-    })
-    .await;
+    let is_done = |pod: &Pod| is_new(pod) && pod.is_ready() && pod.index < 3;
+    let no_surge = |now: &View| now.count_all(|_| true) == 6 && now.all().all(is_done);
+    scene.stage.let_ready_until(Pod::is_scheduled, no_surge).await;
     // In lockstep such a set is refused.
-    let mut lockstep = scene.coordination(&json!({}));
-    let rolling =
-        json!({ "name": "roll", "roles": ["main", "other"], "strategy": { "rollingUpdate": { "maxSkew": "50%" } } });
-    lockstep["metadata"]["name"] = json!("lockstep");
-    lockstep["spec"]["roles"] = json!([
-        { "name": "main", "workloadRef": { "kind": "LeaderWorkerSet", "name": "main" } },
-        { "name": "other", "workloadRef": { "kind": "StatefulSet", "name": "other" } },
-    ]);
-    lockstep["spec"]["coordination"] = json!([rolling]);
+    let both = Group::new("lockstep").role("main", 3, 1).role("other", 3, 1).bare_names();
+    let lockstep = in_lockstep(&both, &json!({ "maxSkew": "50%" }));
     let made = scene.stage.post(OURS, "rolecoordinations?dryRun=All", &lockstep).await;
     assert!(made.code == 422 && made.body["message"].as_str().unwrap().contains("maxSurge"), "{made:?}");
-    record(
-        "its own rolling update with `maxSurge: 1`, `maxUnavailable: 1`",
-        "works beside segments; in a `rollingUpdate` of rolegate a set with `maxSurge` is refused (lws-surge)",
-    );
+    let result = "works beside segments; in a `rollingUpdate` of rolegate a set with `maxSurge` is refused (lws-surge)";
+    record("its own rolling update with `maxSurge: 1`, `maxUnavailable: 1`", result);
 }
 
 #[tokio::test]
@@ -324,13 +294,7 @@ async fn in_lockstep_it_may_have_as_many_away_as_the_coordination_says_and_no_mo
     let (stage, _rolegate) = stage("lws-lockstep").await.with_room(24).await.serve().await;
     let group = Group::new("llm").role("prefill", 4, 1).role("decode", 4, 1);
     let statuses = stage.coordination_statuses("llm");
-    let roles = ["prefill", "decode"].map(
-        |role| json!({ "name": role, "workloadRef": { "kind": "LeaderWorkerSet", "name": group.set_name(role) } }),
-    );
-    let rolling = json!({ "rollingUpdate": { "maxSkew": "25%", "maxUnavailable": 1 } });
-    let coordination = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": rolling }]);
-    let spec = json!({ "roles": roles, "coordination": coordination });
-    stage.create(object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(spec)).await;
+    stage.create(in_lockstep(&group, &json!({ "maxSkew": "25%", "maxUnavailable": 1 }))).await;
     for role in &group.roles {
         let rollout = json!({ "type": "RollingUpdate", "rollingUpdateConfiguration": { "maxUnavailable": 3 } });
         let more = json!({
@@ -345,13 +309,10 @@ async fn in_lockstep_it_may_have_as_many_away_as_the_coordination_says_and_no_mo
     let first: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.labels[REVISION].clone()).collect());
     let before = stage.pods.events().len();
     let container = json!([{ "name": "main", "image": "registry.invalid/x:2" }]);
-    let patch =
-        json!({ "spec": { "leaderWorkerTemplate": { "workerTemplate": { "spec": { "containers": container } } } } });
+    let template = json!({ "workerTemplate": { "spec": { "containers": container } } });
+    let patch = json!({ "spec": { "leaderWorkerTemplate": template } }).to_string();
     for role in &group.roles {
-        let name = group.set_name(&role.name);
-        stage
-            .plane
-            .must(&["-n", &stage.namespace, "patch", "lws", &name, "--type=merge", "-p", &patch.to_string()], "");
+        stage.kubectl(&["patch", "lws", &group.set_name(&role.name), "--type=merge", "-p", &patch]);
     }
     let is_new = |pod: &Pod| !first.contains(&pod.labels[REVISION]) && pod.is_ready();
     stage.pods.until_within(PATIENT * 2, "all new", |now| now.count_all(is_new) == 16).await;
@@ -379,7 +340,7 @@ async fn a_group_that_is_recreated_goes_at_once_where_it_ran_and_waits_where_it_
     scene.stage.add_node("all", 8).await;
     let _rolegate = scene.stage.launch().start().await;
     let policy = json!({ "spec": { "leaderWorkerTemplate": { "restartPolicy": "RecreateGroupOnPodRestart" } } });
-    scene.deploy(&json!({}), &scene.set(3, &policy)).await;
+    scene.deploy(&json!({}), scene.set(3, &policy)).await;
     scene.until("the first group", |now| now.count_all(Pod::is_scheduled) == 3 && now.count_all(|_| true) == 6).await;
     let uids = |of: u32| {
         scene.stage.pods.now(|now| now.all().filter(|p| p.index == of).map(|p| p.uid.clone()).collect::<BTreeSet<_>>())
@@ -393,7 +354,7 @@ async fn a_group_that_is_recreated_goes_at_once_where_it_ran_and_waits_where_it_
     scene.until("all three anew", |now| now.count_all(|pod| anew(pod) && pod.is_scheduled()) == 3).await;
     assert_eq!(uids(1), held);
     // A held one is deleted: its whole group is made again, and waits as before.
-    scene.stage.api::<ApiPod>().delete("main-1-2", &DeleteParams::default()).await.unwrap();
+    scene.stage.delete::<ApiPod>("main-1-2").await;
     let again = |pod: &Pod| pod.index == 1 && !held.contains(&pod.uid) && pod.is_held();
     scene.until("three anew, held", |now| now.count_all(again) == 3 && now.count_all(|pod| pod.index == 1) == 3).await;
     scene.one_by_one_from_here().await;
@@ -419,21 +380,19 @@ async fn a_restart_before_the_group_has_started_waits_for_held_pods_that_are_pen
     scene.stage.add_node("all", 8).await;
     let _rolegate = scene.stage.launch().start().await;
     let policy = json!({ "spec": { "leaderWorkerTemplate": { "restartPolicy": "RecreateGroupAfterStart" } } });
-    scene.deploy(&json!({}), &scene.set(3, &policy)).await;
+    scene.deploy(&json!({}), scene.set(3, &policy)).await;
     scene.until("the first group", |now| now.count_all(Pod::is_scheduled) == 3 && now.count_all(|_| true) == 6).await;
     let (of, uid) = (1, |now: &View, name: &str| now.named(name).map(|pod| pod.uid.clone()));
     let leader = scene.stage.pods.now(|now| uid(now, "main-1")).unwrap();
     let worker = scene.stage.pods.now(|now| uid(now, "main-1-2")).unwrap();
     // All of the second group are pending: no restart of the group, the worker alone comes back.
-    scene.stage.api::<ApiPod>().delete("main-1-2", &DeleteParams::default()).await.unwrap();
+    scene.stage.delete::<ApiPod>("main-1-2").await;
     scene.until("the worker anew", |now| uid(now, "main-1-2").is_some_and(|new| new != worker)).await;
     scene.until("all are held", |now| now.count_all(|pod| pod.index == of && pod.is_held()) == 3).await;
     assert_eq!(scene.stage.pods.now(|now| uid(now, "main-1")), Some(leader));
     scene.one_by_one_from_here().await;
-    record(
-        "`restartPolicy: RecreateGroupAfterStart`: a pod of a held group is deleted",
-        "only the pod is recreated, since held pods are pending",
-    );
+    let result = "only the pod is recreated, since held pods are pending";
+    record("`restartPolicy: RecreateGroupAfterStart`: a pod of a held group is deleted", result);
 }
 
 #[tokio::test]
@@ -442,7 +401,7 @@ async fn groups_that_grow_are_made_again_and_go_at_once() {
     let scene = Scene::new(stage("resize").await, 2);
     scene.stage.add_node("all", 8).await;
     let _rolegate = scene.stage.launch().start().await;
-    scene.deploy(&json!({}), &scene.set(2, &json!({}))).await;
+    scene.deploy(&json!({}), scene.set(2, &json!({}))).await;
     scene.one_after_another(2, 2).await;
     scene.patch(&json!({ "spec": { "leaderWorkerTemplate": { "size": 3 } } }));
     eventually(PATIENT, "groups of three", async || {
@@ -451,10 +410,8 @@ async fn groups_that_grow_are_made_again_and_go_at_once() {
         if status.ready() == "True AllReplicasReady: 6/6 pods ready" { Ok(()) } else { Err(status) }
     })
     .await;
-    record(
-        "resize: `leaderWorkerTemplate.size` from two to three",
-        "each group is replaced as a whole, goes at once, and counts by the size of its pods",
-    );
+    let result = "each group is replaced as a whole, goes at once, and counts by the size of its pods";
+    record("resize: `leaderWorkerTemplate.size` from two to three", result);
 }
 
 #[tokio::test]
@@ -463,12 +420,7 @@ async fn a_disaggregated_set_comes_up_in_segments_and_rolls_by_its_own_lockstep(
     let (stage, _rolegate) = stage("disaggregated").await.with_room(40).await.serve().await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1).held_back();
     let statuses = stage.coordination_statuses("llm");
-    let roles: Vec<_> =
-        group.roles.iter().map(|role| json!({ "name": role.name, "replicas": role.replicas })).collect();
-    let segments = json!({ "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
-    let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm")
-        .spec(json!({ "roles": roles, "coordination": [{ "name": "segments", "strategy": segments }] }));
-    stage.create(coordination).await;
+    stage.create(group.coordination_of_numbers(&json!({}))).await;
     let role = |name: &str, image: &str| {
         let role = group.find(name);
         let mut template = group.set(role, &stage.namespace)["spec"]["template"].clone();
@@ -477,30 +429,22 @@ async fn a_disaggregated_set_comes_up_in_segments_and_rolls_by_its_own_lockstep(
         json!({ "name": name, "spec": { "replicas": role.replicas, "leaderWorkerTemplate": template } })
     };
     let roles = |image: &str| json!({ "spec": { "roles": [role("prefill", image), role("decode", image)] } });
-    let mut set = roles("registry.invalid/x:1");
-    set["apiVersion"] = json!("disaggregatedset.x-k8s.io/v1");
-    set["kind"] = json!("DisaggregatedSet");
-    set["metadata"] = json!({ "name": "pd" });
-    stage.create(set).await;
+    let set = object("disaggregatedset.x-k8s.io/v1", "DisaggregatedSet", "pd");
+    stage.create(set.spec(&roles("registry.invalid/x:1")["spec"])).await;
     for released in [6, 12] {
         stage.pods.until("a segment", |now| now.count_all(Pod::is_scheduled) == released).await;
         stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));
         stage.let_ready(Pod::is_scheduled).await;
     }
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 12/12 pods ready").await;
-    let first: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    let first = stage.pods.uids();
     let patch = roles("registry.invalid/x:2").to_string();
-    stage.plane.must(&["-n", &stage.namespace, "patch", "disaggregatedset", "pd", "--type=merge", "-p", &patch], "");
+    stage.kubectl(&["patch", "disaggregatedset", "pd", "--type=merge", "-p", &patch]);
     let alike = "several makers number their pods of role";
     statuses.until("old and new are there", |status| status.progressing().contains(alike)).await;
-    eventually(PATIENT, "all are new", async || {
-        stage.try_let_ready(Pod::is_scheduled).await;
-        let done = |now: &View| {
-            now.count_all(|pod| pod.is_ready() && !first.contains(&pod.uid)) == 12 && now.count_all(|_| true) == 12
-        };
-        if stage.pods.now(done) { Ok(()) } else { Err(stage.pods.now(ToString::to_string)) }
-    })
-    .await;
+    let is_new = |pod: &Pod| pod.is_ready() && first.get(&pod.name) != Some(&pod.uid);
+    let all_are_new = |now: &View| now.count_all(is_new) == 12 && now.count_all(|_| true) == 12;
+    stage.let_ready_until(Pod::is_scheduled, all_are_new).await;
     let over = "True AllReplicasReady: 12/12 pods ready";
     statuses.until("ready", |status| status.ready() == over && !status.progressing().contains(alike)).await;
     record(

@@ -1,8 +1,6 @@
 //! Gangs of Kubernetes itself (KEP-4671, `scheduling.k8s.io/v1alpha2` of 1.36, off by default): what a PodGroup over pods of
 //! several controllers does while a gate holds some of them. Here is why there is no podGroupPolicy that makes them.
 
-use kube::api::DynamicObject;
-
 use crate::common::control_plane::programs;
 use crate::common::prelude::*;
 use crate::program;
@@ -18,8 +16,8 @@ static PLANE: Shared = Shared::new(|| {
     ControlPlane::start_with_groups("kwok", &[&programs, &api_server, &scheduler, &controllers, api])
 });
 
-fn record(plane: &ControlPlane, tried: &str, result: &str) {
-    let version: Value = serde_json::from_str(&plane.must(&["version", "-o", "json"], "")).unwrap();
+fn record(tried: &str, result: &str) {
+    let version: Value = serde_json::from_str(&PLANE.get().must(&["version", "-o", "json"], "")).unwrap();
     let version = version["serverVersion"]["gitVersion"].as_str().unwrap();
     program::record("native", version, tried, result);
 }
@@ -63,27 +61,28 @@ impl Gang {
         assert_eq!(answer.body["spec"]["schedulingGroup"]["podGroupName"].as_str(), of);
     }
 
+    async fn of_three(&self) {
+        for pod in ["a", "b", "c"] {
+            self.member(pod, None).await;
+        }
+        self.until_bound(&["a", "b", "c"]).await;
+    }
+
     async fn lift(&self, pod: &str) {
-        let patch = Patch::Merge(json!({ "spec": { "schedulingGates": [] } }));
-        self.stage.api::<ApiPod>().patch(pod, &PatchParams::default(), &patch).await.unwrap();
+        self.stage.patch::<ApiPod>(pod, &json!({ "spec": { "schedulingGates": [] } })).await;
     }
 
     async fn delete(&self, pod: &str) {
-        self.stage.api::<ApiPod>().delete(pod, &DeleteParams::default()).await.unwrap();
-        let gone = async || match self.stage.api::<ApiPod>().get_opt(pod).await.unwrap() {
-            None => Ok(()),
-            Some(_) => Err("it is there"),
-        };
-        eventually(PATIENT, "the pod is gone", gone).await;
+        self.stage.delete::<ApiPod>(pod).await;
+        let pods = self.stage.api::<ApiPod>();
+        until_found("the pod is gone", async || pods.get_opt(pod).await.unwrap(), Option::is_none).await;
     }
 
     /// Waits until the scheduler has tried a pod, and could not place it.
     async fn until_tried(&self, pod: &str) {
-        let tried = async || {
-            let pod = self.stage.api::<ApiPod>().get(pod).await.map_err(|error| error.to_string())?;
-            if reason(&pod).as_deref() == Some("Unschedulable") { Ok(()) } else { Err(format!("{:?}", pod.status)) }
-        };
-        eventually(PATIENT, "the scheduler has tried it", tried).await;
+        let pods = self.stage.api::<ApiPod>();
+        let look = async || reason(&pods.get(pod).await.unwrap());
+        until_is("the scheduler has tried it", look, Some("Unschedulable".to_owned())).await;
     }
 
     /// A pod of no gang that came later is bound: the scheduler has been through its queue.
@@ -94,7 +93,7 @@ impl Gang {
     }
 
     async fn until_bound(&self, pods: &[&str]) {
-        let bound = |pod: &&str, now: &crate::common::pods::View| now.named(pod).is_some_and(Pod::is_scheduled);
+        let bound = |pod: &&str, now: &View| now.named(pod).is_some_and(Pod::is_scheduled);
         self.stage.pods.until("all are bound", |now| pods.iter().all(|pod| bound(pod, now))).await;
     }
 
@@ -108,13 +107,11 @@ impl Gang {
 
     /// Waits until the PodGroup's condition says so.
     async fn until_scheduled(&self, status: &str) {
-        let told = async || {
-            let found = self.stored().await.unwrap().data;
-            let condition = found.pointer("/status/conditions/0").cloned().unwrap_or_default();
-            let is = condition["type"] == "PodGroupScheduled" && condition["status"] == status;
-            if is { Ok(()) } else { Err(found.to_string()) }
-        };
-        eventually(PATIENT, "the PodGroup says so", told).await;
+        let condition = async || self.stored().await.unwrap().data["status"]["conditions"][0].clone();
+        until_found("the PodGroup says so", condition, |found| {
+            found["type"] == "PodGroupScheduled" && found["status"] == status
+        })
+        .await;
     }
 }
 
@@ -141,11 +138,8 @@ async fn without_the_feature_gates_the_field_is_dropped_in_silence() {
     assert_eq!(stage.post(SCHEDULING, "podgroups", &pod_group("llm-0", 3)).await.code, 404);
     stage.add_node("a", 1).await;
     stage.pods.until("it is bound, alone", |now| now.count_all(Pod::is_scheduled) == 1).await;
-    record(
-        &stage.plane,
-        "the feature gates are off, as by default",
-        "the API server drops `spec.schedulingGroup` of a pod, which is bound alone",
-    );
+    let result = "the API server drops `spec.schedulingGroup` of a pod, which is bound alone";
+    record("the feature gates are off, as by default", result);
 }
 
 #[tokio::test]
@@ -167,11 +161,7 @@ async fn held_members_are_counted_as_there_and_nothing_is_bound_before_the_last_
     gang.lift("decode-0").await;
     gang.until_bound(&["prefill-0", "prefill-1", "decode-0"]).await;
     gang.until_scheduled("True").await;
-    record(
-        &PLANE.get(),
-        "members that a gate holds",
-        "none is bound before the gate of the last is lifted, then all at once",
-    );
+    record("members that a gate holds", "none is bound before the gate of the last is lifted, then all at once");
 }
 
 #[tokio::test]
@@ -186,17 +176,14 @@ async fn with_too_little_room_nothing_is_bound() {
     assert_eq!(gang.bound(), 0);
     gang.stage.add_node("b", 1).await;
     gang.until_bound(&["a", "b", "c"]).await;
-    record(&PLANE.get(), "too little room", "nothing is bound; when a node comes, all of it");
+    record("too little room", "nothing is bound; when a node comes, all of it");
 }
 
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_pod_that_is_made_anew_needs_the_whole_number_again() {
     let gang = Gang::of("native-again", 3, 10).await;
-    for pod in ["a", "b", "c"] {
-        gang.member(pod, None).await;
-    }
-    gang.until_bound(&["a", "b", "c"]).await;
+    gang.of_three().await;
     gang.delete("a").await;
     gang.member("a", None).await;
     gang.until_bound(&["a"]).await;
@@ -208,21 +195,15 @@ async fn a_pod_that_is_made_anew_needs_the_whole_number_again() {
     assert_eq!(gang.bound(), 1, "of three only c");
     gang.member("b", None).await;
     gang.until_bound(&["a", "b"]).await;
-    record(
-        &PLANE.get(),
-        "pods of a gang that runs are made anew",
-        "one is bound at once; of several none before the last of them exists and fits",
-    );
+    let result = "one is bound at once; of several none before the last of them exists and fits";
+    record("pods of a gang that runs are made anew", result);
 }
 
 #[tokio::test]
 #[ignore = "make neighbours runs it"]
 async fn a_batch_that_became_smaller_can_neither_be_told_so_nor_begun_anew() {
     let gang = Gang::of("native-shrunk", 3, 10).await;
-    for pod in ["a", "b", "c"] {
-        gang.member(pod, None).await;
-    }
-    gang.until_bound(&["a", "b", "c"]).await;
+    gang.of_three().await;
     // The batch has two pods from now on, and one of them is made anew.
     gang.delete("c").await;
     gang.delete("b").await;
@@ -251,14 +232,12 @@ async fn a_batch_that_became_smaller_can_neither_be_told_so_nor_begun_anew() {
     gang.delete("a").await;
     assert!(gang.stored().await.is_some());
     gang.delete("b").await;
-    let gone = async || if gang.stored().await.is_none() { Ok(()) } else { Err("it is there") };
-    eventually(PATIENT, "with its last pod it is gone", gone).await;
+    until_found("with its last pod it is gone", async || gang.stored().await, Option::is_none).await;
     record(
-        &PLANE.get(),
         "a batch becomes smaller",
         "does not work: `minCount` and the `schedulingGroup` of a pod are immutable, and a deleted PodGroup stays until its last pod is gone, so that a recreated pod waits for good",
     );
-    record(&PLANE.get(), "deletion", "the PodGroup goes after its last pod");
+    record("deletion", "the PodGroup goes after its last pod");
 }
 
 #[tokio::test]
@@ -269,16 +248,12 @@ async fn a_stateful_set_that_makes_its_pods_in_order_never_starts() {
     let group = group.template(&json!({ "spec": { "schedulingGroup": { "podGroupName": gang.name } } }));
     let mut set = group.set(group.find("prefill"), &gang.stage.namespace);
     set["spec"]["podManagementPolicy"] = json!("OrderedReady");
-    let answer = gang.stage.post("/apis/apps/v1", "statefulsets", &set).await;
-    assert_eq!(answer.code, 201, "{}", answer.body);
+    gang.stage.create(set).await;
     gang.stage.pods.until("its first pod", |now| now.all().count() == 1).await;
     gang.until_later_pod_is_bound().await;
     gang.stage.pods.now(|now| assert_eq!((now.all().count(), now.count_all(Pod::is_scheduled)), (1, 0), "{now}"));
-    record(
-        &PLANE.get(),
-        "a StatefulSet with podManagementPolicy OrderedReady",
-        "does not work: the first pod waits for the second, which is created when the first is ready",
-    );
+    let result = "does not work: the first pod waits for the second, which is created when the first is ready";
+    record("a StatefulSet with podManagementPolicy OrderedReady", result);
 }
 
 /// What somebody can do by hand: the template of each role names one PodGroup.
@@ -301,11 +276,8 @@ async fn a_gang_over_several_batches_waits_for_those_that_wait_for_it() {
     assert_eq!(gang.bound(), 0);
     let said = gang.stage.said(&["explain", "pod", "llm-prefill-0"]).await;
     assert!(said.contains("see whether PodGroup \"llm-0\" of scheduling.k8s.io"), "{said}");
-    record(
-        &PLANE.get(),
-        "one gang over several batches",
-        "does not work: its first batch waits for the minimum, the others wait for the first",
-    );
+    let result = "does not work: its first batch waits for the minimum, the others wait for the first";
+    record("one gang over several batches", result);
 }
 
 #[tokio::test]
@@ -319,11 +291,8 @@ async fn a_gang_over_one_batch_of_several_controllers_goes() {
     }
     gang.stage.deploy(&group).await;
     gang.stage.pods.until("all are bound", |now| now.count_all(Pod::is_scheduled) == 6).await;
-    record(
-        &PLANE.get(),
-        "a gang over the pods of two StatefulSets in one batch, named in their templates",
-        "is released by rolegate and bound",
-    );
+    let result = "is released by rolegate and bound";
+    record("a gang over the pods of two StatefulSets in one batch, named in their templates", result);
 }
 
 #[tokio::test]
@@ -338,16 +307,12 @@ async fn a_job_that_is_a_gang_of_its_own_waits_for_its_own_batches() {
     template["spec"]["restartPolicy"] = json!("Never");
     let job = object("batch/v1", "Job", "llm")
         .spec(json!({ "completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": template }));
-    let answer = gang.stage.post("/apis/batch/v1", "jobs", &job).await;
-    assert_eq!(answer.code, 201, "{}", answer.body);
+    gang.stage.create(job).await;
     gang.stage.pods.until("the first batch is released", |now| now.count_all(Pod::is_released) == 2).await;
     let first = gang.stage.pods.now(|now| now.all().find(|pod| pod.is_released()).unwrap().name.clone());
     gang.until_tried(&first).await;
     gang.until_later_pod_is_bound().await;
     assert_eq!(gang.bound(), 0);
-    record(
-        &PLANE.get(),
-        "an Indexed Job in batches, feature gate WorkloadWithJob",
-        "does not work: one gang of all its pods, whose first batch waits for the others",
-    );
+    let result = "does not work: one gang of all its pods, whose first batch waits for the others";
+    record("an Indexed Job in batches, feature gate WorkloadWithJob", result);
 }

@@ -1,6 +1,5 @@
 //! Volcano: its scheduler beside the cluster's own, its controllers and its webhooks.
 
-use std::path::Path;
 use std::sync::{LazyLock, Mutex};
 
 use base64::Engine as _;
@@ -117,18 +116,10 @@ fn gangs(policy: &Value) -> Gangs {
 /// A queue that is open, with these fields.
 async fn queue(stage: &Stage, name: &str, spec: &Value) {
     let object = object("scheduling.volcano.sh/v1beta1", "Queue", name).spec(spec);
-    until_found(
-        "a queue that its webhooks take",
-        async || stage.plane.kubectl(&["apply", "-f", "-"], &object.to_string()),
-        |made| made.status.success(),
-    )
-    .await;
-    until_found(
-        "a queue that is open",
-        async || stage.plane.must(&["get", "queue", name, "-o", "jsonpath={.status.state}"], ""),
-        |found| *found == "Open",
-    )
-    .await;
+    let apply = async || stage.plane.kubectl(&["apply", "-f", "-"], &object.to_string());
+    until_found("a queue that its webhooks take", apply, |made| made.status.success()).await;
+    let state = async || stage.plane.must(&["get", "queue", name, "-o", "jsonpath={.status.state}"], "");
+    until_is("a queue that is open", state, "Open").await;
 }
 
 /// A namespace, and the queue `llm`.
@@ -191,10 +182,7 @@ async fn the_batch_of_the_higher_priority_class_goes_first() {
     let (stage, _rolegate) = stage("volcano-priority").await.serve().await;
     let mut groups = Vec::new();
     for (name, value) in [("low", 10), ("high", 1000)] {
-        let class = json!({
-            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": { "name": name }, "value": value,
-        });
-        stage.plane.must(&["create", "-f", "-"], &class.to_string());
+        gangs::priority_class(&stage, name, value);
         let gangs = gangs(&json!({ "queue": "llm", "priorityClassName": name }));
         let group = gangs.group(name, 1);
         gangs.deploy(&stage, &group).await;

@@ -1,13 +1,10 @@
 //! Only the API server is let in: it shows a client certificate (`WebhookAdmissionConfiguration`), others do not.
 
-use std::path::{Path, PathBuf};
-
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use rolegate::tls::authority::new_ca;
 
 use crate::certificates::held_dry_run;
-use crate::common::control_plane::scratch_dir;
 use crate::common::prelude::*;
 
 /// The name in the API server's certificate.
@@ -62,14 +59,13 @@ async fn the_api_server_is_let_in_by_its_name_and_its_ca_may_rotate() {
 
     // What is no CA is not taken, and changes nothing.
     write(&cas, "nonsense");
-    until_found("a complaint in the log", async || rolegate.log(), |log| log.contains("those before stay in use"))
-        .await;
+    until_says("those before stay in use", async || rolegate.log()).await;
     plane.command("restart", "kube-apiserver").await;
     until_held(&stage).await;
 
     // Another CA is taken while it runs: the API server, which calls anew, is refused; readiness does not suffer.
     write(&cas, &other);
-    until_found("the other CA read", async || rolegate.log(), |log| log.contains("files are good again")).await;
+    until_says("files are good again", async || rolegate.log()).await;
     plane.command("restart", "kube-apiserver").await;
     until_refused(&stage).await;
     rolegate.until_ready().await;

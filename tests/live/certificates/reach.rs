@@ -17,8 +17,7 @@ async fn is_reached_at(stage: &Stage, address: &str) {
 
 #[tokio::test]
 async fn on_the_machine_of_the_api_server_it_is_reached_where_it_listens() {
-    let stage = Stage::new("reach-loopback").await;
-    let rolegate = stage.launch().flag("reach", "loopback").start().await;
+    let (stage, rolegate) = Stage::new("reach-loopback").await.serve_with("reach", "loopback").await;
     is_reached_at(&stage, &format!("https://{}", rolegate.webhook)).await;
 }
 

@@ -2,10 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Secret;
-use kube::Client;
 use rolegate::cluster::certificates::{CaBundle, Certificates, Policy, Publication, Standing};
-use rolegate::tls::acceptor::CertStore;
+use rolegate::tls::acceptor::{CertStore, check_pair};
 use rolegate::tls::authority::{LeafSpec, issued_by};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -41,7 +39,7 @@ impl Replica {
 }
 
 async fn until(what: &str, condition: impl AsyncFn() -> bool) {
-    eventually(PATIENT, what, async || if condition().await { Ok(()) } else { Err("not yet") }).await;
+    until_is(what, condition, true).await;
 }
 
 fn text(secret: &Secret, key: &str) -> String {
@@ -60,10 +58,8 @@ async fn three_replicas_share_one_secret_through_its_life() {
     let replicas: Vec<_> = ["a", "b", "c"].map(|name| Replica::start(&client, name, policy.clone(), &stop)).into();
     let agree = async || {
         let Ok(secret) = secrets.get("rolegate-tls").await else { return false };
-        let served = rolegate::tls::acceptor::check_pair(
-            text(&secret, "tls.crt").as_bytes(),
-            text(&secret, "tls.key").as_bytes(),
-        );
+        let (certificate, key) = (text(&secret, "tls.crt"), text(&secret, "tls.key"));
+        let served = check_pair(certificate.as_bytes(), key.as_bytes());
         let bundle = Some(CaBundle(text(&secret, "ca-bundle.crt")));
         served.is_ok_and(|served| {
             replicas.iter().all(|one| one.serves().as_ref() == Some(&served.fingerprint) && one.bundle() == bundle)
@@ -78,11 +74,8 @@ async fn three_replicas_share_one_secret_through_its_life() {
 
     // Deleted: a new CA comes in beside the old one, and the leaf that callers trust stays.
     secrets.delete("rolegate-tls", &DeleteParams::default()).await.unwrap();
-    until("a new Secret, served by all", async || {
-        agree().await
-            && replicas.iter().all(|one| one.bundle().is_some_and(|bundle| bundle.0.matches("BEGIN").count() == 2))
-    })
-    .await;
+    let has_both = |one: &Replica| one.bundle().is_some_and(|bundle| bundle.0.matches("BEGIN").count() == 2);
+    until("a new Secret, served by all", async || agree().await && replicas.iter().all(has_both)).await;
     let second = secrets.get("rolegate-tls").await.unwrap();
     assert_ne!(text(&second, "ca.crt"), text(&first, "ca.crt"));
     assert_eq!(text(&second, "tls.crt"), text(&first, "tls.crt"));
@@ -93,14 +86,9 @@ async fn three_replicas_share_one_secret_through_its_life() {
         let bundle = CaBundle(text(&second, "ca-bundle.crt"));
         replica.publication.confirmation.published(&bundle, Timestamp::now());
     }
-    until("a leaf of the new CA, served by all", async || {
-        agree().await
-            && secrets
-                .get("rolegate-tls")
-                .await
-                .is_ok_and(|secret| issued_by(&text(&secret, "tls.crt"), &text(&second, "ca.crt")))
-    })
-    .await;
+    let is_of_it = |secret: Secret| issued_by(&text(&secret, "tls.crt"), &text(&second, "ca.crt"));
+    let is_new = async || agree().await && secrets.get("rolegate-tls").await.is_ok_and(is_of_it);
+    until("a leaf of the new CA, served by all", is_new).await;
 
     // Spoiled by a person: repaired, with what that person added left alone.
     let mut spoiled = secrets.get("rolegate-tls").await.unwrap();
@@ -109,27 +97,23 @@ async fn three_replicas_share_one_secret_through_its_life() {
     data.insert("note".to_owned(), ByteString(b"mine".to_vec()));
     let before = replicas.first().unwrap().serves();
     secrets.replace("rolegate-tls", &PostParams::default(), &spoiled).await.unwrap();
-    until("a repaired leaf, served by all", async || {
-        agree().await && replicas.iter().all(|one| one.serves() != before)
-    })
-    .await;
+    let is_another = async || agree().await && replicas.iter().all(|one| one.serves() != before);
+    until("a repaired leaf, served by all", is_another).await;
     assert_eq!(text(&secrets.get("rolegate-tls").await.unwrap(), "note"), "mine");
 
     // Somebody else's: it is neither read nor written, whatever is in it, and deleting it makes another one.
     let served = replicas.first().unwrap().serves();
     let theirs = json!({ "immutable": true, "data": { "tls.key": ByteString(b"oops".to_vec()) } });
     let theirs = secrets.patch("rolegate-tls", &PatchParams::default(), &Patch::Merge(theirs)).await.unwrap();
-    until("all say that it is not theirs", async || {
-        replicas.iter().all(|one| *one.standing.borrow() == Standing { serves: true, foreign: Some("it is immutable") })
-    })
-    .await;
+    let foreign = Standing { serves: true, foreign: Some("it is immutable") };
+    let all_say_so = async || replicas.iter().all(|one| *one.standing.borrow() == foreign);
+    until("all say that it is not theirs", all_say_so).await;
     assert!(replicas.iter().all(|one| one.serves() == served));
     assert_eq!(secrets.get("rolegate-tls").await.unwrap().metadata.resource_version, theirs.metadata.resource_version);
     secrets.delete("rolegate-tls", &DeleteParams::default()).await.unwrap();
-    until("a Secret of theirs, with the leaf from before", async || {
-        agree().await && replicas.iter().all(|one| one.serves() == served && one.standing.borrow().foreign.is_none())
-    })
-    .await;
+    let is_as_before = |one: &Replica| one.serves() == served && one.standing.borrow().foreign.is_none();
+    let is_theirs = async || agree().await && replicas.iter().all(is_as_before);
+    until("a Secret of theirs, with the leaf from before", is_theirs).await;
 
     stop.cancel();
     for replica in replicas {

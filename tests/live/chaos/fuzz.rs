@@ -2,7 +2,6 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::common::figures::record;

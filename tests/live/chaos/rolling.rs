@@ -1,7 +1,6 @@
 //! Two replicas are replaced one after another while pods are admitted through the API server, and the one that leads in the
 //! middle of a batch.
 
-use std::net::SocketAddr;
 use std::sync::Mutex;
 
 use tokio::sync::{Semaphore, watch};
@@ -11,7 +10,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::common::figures::record;
 use crate::common::http;
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
+use crate::common::stage::is_held;
 
 /// Between two looks at who is ready: a kubelet looks every second, but tells of a pod that is ending at once.
 const LOOK: Duration = Duration::from_millis(50);
@@ -151,11 +150,6 @@ async fn run(pods: Api<ApiPod>, pod: ApiPod, a_second: u32, stopped: watch::Rece
     admitted
 }
 
-fn is_held(pod: &ApiPod) -> bool {
-    let mut gates = pod.spec.iter().flat_map(|spec| spec.scheduling_gates.iter().flatten());
-    gates.any(|gate| gate.name == GATE)
-}
-
 /// Replaces both replicas so many times under load, the leader while a batch is half released. None of the admissions fails.
 async fn replace(stage: Stage, rounds: u32, a_second: u32) -> Admitted {
     stage.add_node("all", 90).await;
@@ -163,9 +157,8 @@ async fn replace(stage: Stage, rounds: u32, a_second: u32) -> Admitted {
     let launch = service.launch(&stage);
     let mut replicas = vec![service.start(&launch).await, service.start(&launch).await];
     eventually(PATIENT, "a pod that is held", async || {
-        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-        let pod = typed(Group::new("probe").role("main", 1, 0).pod("main", "probe", &stage.namespace));
-        let pod = stage.api::<ApiPod>().create(&dry_run, &pod).await.map_err(|error| error.to_string())?;
+        let probe = Group::new("probe").pod("main", "probe", &stage.namespace);
+        let pod = stage.try_pod(probe).await.map_err(|error| error.to_string())?;
         if is_held(&pod) { Ok(()) } else { Err("not held".to_owned()) }
     })
     .await;
@@ -214,13 +207,8 @@ async fn replicas_are_replaced_and_no_admission_fails() {
 async fn replicas_are_replaced_ten_times_under_five_hundred_admissions_a_second() {
     let stage = Stage::on(ControlPlane::own_with_groups().await, "rolling-long").await;
     let admitted = replace(stage, 10, 500).await;
-    record(
-        "rolling",
-        &[
-            "two replicas replaced ten times, the leader in the middle of a batch, then one drained; 500 admissions a second asked for",
-            &format!("{} ({:.0} a second)", admitted.count, admitted.a_second()),
-            &admitted.failed.len().to_string(),
-            &format!("{} ms", admitted.slowest.as_millis()),
-        ],
-    );
+    let tried = "two replicas replaced ten times, the leader in the middle of a batch, then one drained; 500 admissions a second asked for";
+    let admissions = format!("{} ({:.0} a second)", admitted.count, admitted.a_second());
+    let (failed, slowest) = (admitted.failed.len().to_string(), format!("{} ms", admitted.slowest.as_millis()));
+    record("rolling", &[tried, &admissions, &failed, &slowest]);
 }

@@ -1,9 +1,5 @@
 //! What a page is run on.
 
-use std::path::PathBuf;
-
-use k8s_openapi::api::apps::v1::Deployment;
-
 use crate::common::prelude::*;
 use crate::install::support::Installation;
 use crate::rules::definitions;

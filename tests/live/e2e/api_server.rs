@@ -8,11 +8,7 @@ const SETS_AGE: &str = r#"rolegate_cache_age_seconds{kind="statefulsets.v1.apps"
 
 /// Waits until what is known of StatefulSets has such an age, in seconds.
 async fn age(rolegate: &Rolegate, what: &str, test: impl Fn(f64) -> bool) {
-    eventually(PATIENT, what, async || match rolegate.seconds(SETS_AGE).await {
-        Some(age) if test(age) => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
+    until_found(what, async || rolegate.seconds(SETS_AGE).await, |age| age.is_some_and(&test)).await;
 }
 
 fn heard_since(start: Instant) -> impl Fn(f64) -> bool {

@@ -1,7 +1,6 @@
 //! Objects arrive in any order: pods before their group, or just after it.
 
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
 
 const HELD_BY: &str = "rolegate.dev/held-by";
 const SIZE: &str = "rolebasedgroup.workloads.x-k8s.io/role-subgroup-size";
@@ -47,9 +46,7 @@ async fn a_group_that_is_not_in_the_cache_yet_is_read_live() {
         let group = Group::new(name).role("prefill", 2, 1);
         stage.create_group(&group).await;
         let mut pod = group.pod("prefill", &format!("{name}-1"), &stage.namespace);
-        let owner =
-            json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": name, "uid": "0", "controller": true });
-        pod["metadata"]["ownerReferences"] = json!([owner]);
+        pod["metadata"]["ownerReferences"] = json!([owner("apps/v1", "StatefulSet", name, "0")]);
         let made = stage.post(CORE, "pods", &pod).await;
         assert_eq!(made.code, 201, "{made:?}");
         let made = &made.body["metadata"];

@@ -1,6 +1,5 @@
 //! Canaries, and segments that wait for more than their pods.
 
-use crate::common::group::pod_template;
 use crate::common::prelude::*;
 
 /// Three segments of 4 prefill and 2 decode pods, with these fields of `segmentPlacement`.
@@ -12,10 +11,8 @@ fn object_of(group: &Group, fields: &Value) -> Value {
 
 async fn deploy(stage: &Stage, fields: &Value) -> StatusLog {
     let group = Group::three_segments();
-    let statuses = stage.statuses(&group);
-    stage.create(object_of(&group, fields)).await;
-    stage.create_sets(&group).await;
-    statuses
+    let coordination = object_of(&group, fields)["spec"]["coordination"].take();
+    stage.deploy_with(&group, &coordination).await
 }
 
 fn released(view: &View) -> usize {
@@ -46,11 +43,7 @@ async fn the_first_segment_goes_alone_until_a_person_accepts_it() {
     drop(rolegate);
     let rolegate = stage.launch().start().await;
     rolegate.until_metric("rolegate_rollouts_paused", 1).await;
-    always(Duration::from_secs(2), "it pauses", async || {
-        let found = stage.pods.now(released);
-        if found == 6 { Ok(()) } else { Err(found) }
-    })
-    .await;
+    stays(Duration::from_secs(2), "it pauses", async || stage.pods.now(released), 6).await;
     stage.until_said(&["explain", "group", "llm"], "rolegate resume llm").await;
     let said = stage.said(&["resume", "llm"]).await;
     assert!(said.contains("canary-segments/llm goes on (RolloutPaused)"), "{said}");
@@ -72,10 +65,7 @@ async fn each_segment_waits_for_its_own_object() {
     let stage = Stage::new("ready-when").await.with_room(24).await;
     let rolegate = stage.launch().flag("ready-kinds", "Pod=pods.v1").flag("progress-deadline", "3s").start().await;
     let warm = async |number: u32| {
-        let mut pod = pod_template(&json!({}), &stage.namespace);
-        let head = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": format!("warm-{number}") } });
-        json_patch::merge(&mut pod, &head);
-        stage.create(pod).await;
+        stage.create(bare_pod(&format!("warm-{number}"), &json!({}), &stage.namespace)).await;
     };
     let object = json!({ "apiVersion": "v1", "kind": "Pod", "name": "warm-$(SEGMENT)" });
     let statuses = deploy(&stage, &json!({ "readyWhen": { "object": object } })).await;
@@ -103,11 +93,7 @@ async fn each_segment_waits_for_its_own_object() {
     let says = |status: &Status| status.0["summary"]["message"].as_str().unwrap_or_default().contains(unwatched);
     statuses.until("it says so", says).await;
     warm(1).await;
-    always(Duration::from_secs(2), "it waits", async || {
-        let found = stage.pods.now(released);
-        if found == 12 { Ok(()) } else { Err(found) }
-    })
-    .await;
+    stays(Duration::from_secs(2), "it waits", async || stage.pods.now(released), 12).await;
     invariants::committed_before_released(&stage.pods, &statuses);
 }
 
@@ -123,8 +109,8 @@ mod tier2 {
         stage.let_ready(Pod::is_released).await;
         stage.pods.until("the canary is ready", |now| now.count_all(Pod::is_ready) == 6).await;
         // The pods count later than the API server says so.
-        let status =
-            statuses.until("it pauses", |status| status.condition("RolloutPaused").starts_with("True ForDur")).await;
+        let paused = |status: &Status| status.condition("RolloutPaused").starts_with("True ForDur");
+        let status = statuses.until("it pauses", paused).await;
         assert!(status.ready().ends_with("6/18 pods ready") && *accepted(&status) == json!(0), "{status}");
         until_released(&stage, 12).await;
         let before = statuses.all().into_iter().filter(|status| status.released("prefill") > 4);

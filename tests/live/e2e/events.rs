@@ -44,15 +44,10 @@ async fn until_told(stage: &Stage, told: &[[&str; 3]]) {
 
 /// Waits until these begin the Events that there are, in order of their texts, and there are no others.
 async fn until_events(stage: &Stage, begin: &[(&str, i32)]) {
-    eventually(PATIENT, "these Events", async || {
-        let found = events(stage).await;
-        let fits = |((text, count), (begin, times)): ((&String, &i32), &(&str, i32))| {
-            text.starts_with(begin) && count == times
-        };
-        let same = found.len() == begin.len() && found.iter().zip(begin).all(fits);
-        if same { Ok(()) } else { Err(format!("{found:#?}")) }
-    })
-    .await;
+    let fits =
+        |((text, count), (begin, times)): ((&String, &i32), &(&str, i32))| text.starts_with(begin) && count == times;
+    let same = |found: &BTreeMap<_, _>| found.len() == begin.len() && found.iter().zip(begin).all(fits);
+    until_found("these Events", async || events(stage).await, same).await;
 }
 
 #[tokio::test]
@@ -110,7 +105,7 @@ async fn each_segment_has_its_own_events_and_the_next_leader_makes_no_new_ones()
     // They stand on the group, and on the workloads of its roles. When the first segment may go these are hardly made.
     let [prefill, decode] = ["prefill", "decode"].map(|role| format!("statefulset/{}", group.set_name(role)));
     for object in ["rolebasedgroups.workloads.x-k8s.io/llm", &prefill, &decode] {
-        let described = stage.plane.must(&["describe", object, "-n", &stage.namespace], "");
+        let described = stage.kubectl(&["describe", object]);
         let said = all.iter().filter(|(text, _)| {
             object.ends_with("/llm") || !text.contains("segment 1 (rolegate.dev/segment=0) is released")
         });
@@ -148,15 +143,10 @@ mod tier2 {
         let _rolegate = stage.launch().flag("missing-group", "hold").start().await;
         // Nothing but the pods is there to say it. The first of them is there before any other is.
         let group = Group::three_segments();
-        let alone = |name: &str| {
-            let mut alone = group.clone();
-            alone.roles.retain(|role| role.name == name);
-            alone
-        };
         let missing = ["llm-decode-0", "GroupMissing", r#"group "llm" is not there"#];
-        stage.create_sets(&alone("decode")).await;
+        stage.create_set(&group, "decode").await;
         until_told(&stage, &[missing]).await;
-        stage.create_sets(&alone("prefill")).await;
+        stage.create_set(&group, "prefill").await;
         stage.pods.until("all held", |now| now.count_all(Pod::is_held) == 18).await;
 
         stage.create_group(&group).await;

@@ -23,8 +23,7 @@ async fn a_pod_whose_role_the_group_does_not_have_is_held_until_it_has() {
 
 #[tokio::test]
 async fn a_pod_whose_role_the_group_does_not_have_passes_where_that_is_asked_for() {
-    let stage = Stage::new("other-role-passes").await;
-    let _rolegate = stage.launch().flag("unknown-role", "pass").start().await;
+    let (stage, _rolegate) = Stage::new("other-role-passes").await.serve_with("unknown-role", "pass").await;
     let group = Group::new("llm").role("main", 4, 2);
     let statuses = stage.create_watched(&group).await;
     let made = stage.post(CORE, "pods", &group.pod("mian", "typo", &stage.namespace)).await;
@@ -64,13 +63,9 @@ async fn a_held_pod_is_what_it_was_born_as_whatever_is_written_on_it() {
     let group = Group::new("llm").role("prefill", 4, 4).role("decode", 2, 1).held_back();
     stage.deploy(&group).await;
     stage.pods.until("the first segment", |now| now.count_all(Pod::is_released) == 5).await;
-    let relabel = |label: &str| {
-        let labels = json!({ "metadata": { "labels": { label: "prefill", "apps.kubernetes.io/pod-index": "0" } } });
-        (Patch::Merge(labels), PatchParams::default())
-    };
+    let labels = json!({ "rolegate.dev/role": "prefill", "apps.kubernetes.io/pod-index": "0" });
     // Prefill has a replica 1, which is released.
-    let (patch, params) = relabel("rolegate.dev/role");
-    stage.api::<ApiPod>().patch("llm-decode-1", &params, &patch).await.unwrap();
+    stage.patch::<ApiPod>("llm-decode-1", &json!({ "metadata": { "labels": labels } })).await;
     drop(rolegate);
     // One that starts now has never seen it otherwise.
     let rolegate = stage.launch().start().await;
@@ -85,13 +80,9 @@ async fn pods_without_number_or_name_take_their_turn() {
     let (stage, _rolegate) = Stage::new("deployment").await.with_room(6).await.serve().await;
     let group = Group::new("llm").role("router", 6, 2).held_back();
     let statuses = stage.create_watched(&group).await;
-    let set = group.set(group.find("router"), &stage.namespace);
-    let spec = json!({ "replicas": 6, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    stage.create(object("apps/v1", "Deployment", "router").spec(spec)).await;
+    stage.create(group.deployment("router", &stage.namespace, &json!({}))).await;
     for released in [2, 4, 6] {
-        let found = |now: &crate::common::pods::View| {
-            now.count_all(|_| true) == 6 && now.count_all(Pod::is_released) >= released
-        };
+        let found = |now: &View| now.count_all(|_| true) == 6 && now.count_all(Pod::is_released) >= released;
         stage.pods.until("two more released", found).await;
         stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));
         stage.let_ready(Pod::is_released).await;
@@ -119,11 +110,8 @@ async fn a_dry_run_changes_nothing() {
     let tried = stage.post(GROUPS, "rolebasedgroups?dryRun=All", &unknown.object()).await;
     assert_eq!(tried.code, 201, "{tried:?}");
 
-    always(Duration::from_secs(2), "nothing has changed", async || {
-        let (now, found) = (statuses.now(), stage.pods.events().len());
-        if now == before && found == events { Ok(()) } else { Err(format!("{found} events, {now}")) }
-    })
-    .await;
+    let look = async || (statuses.now(), stage.pods.events().len());
+    stays(Duration::from_secs(2), "nothing has changed", look, (before, events)).await;
     assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 0);
     assert_eq!(stage.groups().list(&kube::api::ListParams::default()).await.unwrap().items.len(), 1);
 }
@@ -186,9 +174,8 @@ mod tier2 {
             stage.pods.now(|now| assert!(now.all_in("main", next.end..11, Pod::is_held), "{now}"));
             stage.let_ready(|pod| next.contains(&pod.index)).await;
         }
-        statuses
-            .until("all ready", |status| status.minimum() == "True AllSegmentsReady: 3/3 segments ready (6/6 pods)")
-            .await;
+        let all = "True AllSegmentsReady: 3/3 segments ready (6/6 pods)";
+        statuses.until("all ready", |status| status.minimum() == all).await;
         for pod in stage.pods.births() {
             assert!(pod.is_held() && pod.labels[INDEX] == (pod.index - 5).to_string(), "{pod:?}");
         }

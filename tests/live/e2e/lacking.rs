@@ -4,8 +4,7 @@ use crate::common::prelude::*;
 
 #[tokio::test]
 async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
-    let stage = Stage::new("lacking").await.with_room(6).await;
-    let _rolegate = stage.launch().flag("progress-deadline", "4s").start().await;
+    let (stage, _rolegate) = Stage::new("lacking").await.with_room(6).await.serve_with("progress-deadline", "4s").await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
     let statuses = stage.coordination_statuses("llm");
     stage.create(group.coordination()).await;
@@ -16,12 +15,8 @@ async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
     assert_eq!(status.reason(), "WorkloadMissing");
     assert!(status.ready().starts_with("False WorkloadMissing"), "{status}");
     stage.until_event("WorkloadMissing", &["llm-decode of role \"decode\" is not there"]).await;
-    stage
-        .until_said(
-            &["explain", "group", "llm"],
-            "WorkloadMissing: StatefulSet lacking/llm-prefill of role \"prefill\"",
-        )
-        .await;
+    let why = r#"WorkloadMissing: StatefulSet lacking/llm-prefill of role "prefill""#;
+    stage.until_said(&["explain", "group", "llm"], why).await;
     stage.until_said(&["status"], "WorkloadMissing").await;
     statuses.until("nothing moves", is("Progressing", "ProgressDeadlineExceeded")).await;
     let was_true = |status: &Status| status.minimum().starts_with("True");
@@ -50,18 +45,14 @@ async fn a_group_says_that_its_workloads_are_not_there_or_not_labelled() {
     // What is advised: the labels into the template.
     for (name, labels) in pods {
         let patch = json!({ "spec": { "template": { "metadata": { "labels": labels } } } }).to_string();
-        stage.plane.must(&["-n", &stage.namespace, "patch", "statefulset", &name, "-p", &patch], "");
+        stage.kubectl(&["patch", "statefulset", &name, "-p", &patch]);
     }
     let all = "True AllReplicasReady: 6/6 pods ready";
     let status = statuses.until("all ready", |status| status.ready() == all).await;
     assert!(status.minimum().starts_with("True") && status.reason().is_empty(), "{status}");
     // Until then pods that did not name the group counted as they ran.
-    stage
-        .pods
-        .until("all pods name it", |now| {
-            now.of("prefill").chain(now.of("decode")).filter(|pod| pod.is_ready()).count() == 6
-        })
-        .await;
+    let ready = |now: &View| now.count("prefill", Pod::is_ready) + now.count("decode", Pod::is_ready);
+    stage.pods.until("all pods name it", |now| ready(now) == 6).await;
 }
 
 mod tier2 {

@@ -1,8 +1,5 @@
 //! What rolegate knows of a group is older than the group's pods: nobody runs for that.
 
-use crate::common::proxy::Proxy;
-
-use crate::common::Progression;
 use crate::common::prelude::*;
 
 /// A stage whose rolegate knows one group, and hears of everything else half a second late.
@@ -44,7 +41,7 @@ async fn pods_of_a_coordination_that_was_added_just_now_wait_for_their_turn() {
     let mut without = group.object();
     without["spec"]["coordination"] = json!([]);
     let (stage, _running) = late("late-coordination", &without).await;
-    stage.patch_group(&group, json!({ "spec": { "coordination": group.object()["spec"]["coordination"] } })).await;
+    stage.recoordinate(&group, &group.object()["spec"]["coordination"]).await;
     come_up_in_order(&stage, &group).await;
 }
 
@@ -94,11 +91,8 @@ mod tier2 {
         sets.delete("llm-decode", &DeleteParams::foreground()).await.unwrap();
         stage.pods.until("all are gone", |now| now.count_all(|_| true) == 0).await;
         // It goes after its pods.
-        eventually(PATIENT, "the set is gone", async || match sets.get_opt("llm-decode").await {
-            Ok(None) => Ok(()),
-            left => Err(format!("{left:?}")),
-        })
-        .await;
+        let left = async || sets.get_opt("llm-decode").await.unwrap();
+        until_found("the set is gone", left, Option::is_none).await;
         // To rolegate it still looks as if they ran.
         stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
         stage.create_group(&group).await;

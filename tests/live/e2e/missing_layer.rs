@@ -18,13 +18,11 @@ mod tier2 {
             stage.add_node(node, 6).await;
         }
         let group = Group::new("llm").role("prefill", 8, 4).role("decode", 4, 2);
-        let statuses = stage.statuses(&group);
-        let mut placed = group.object();
+
         let constraint = json!({ "clusterTopologyName": stage.namespace, "topologyLayerName": "host" });
         let deploy = json!({ "roleDeployStep": { "prefill": 4, "decode": 2 }, "deployTopologyConstraint": constraint });
-        placed["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]);
-        stage.create(placed).await;
-        stage.create_sets(&group).await;
+        let coordination = json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]);
+        let statuses = stage.deploy_with(&group, &coordination).await;
         rolegate.until_metric(r#"rolegate_held_pods{reason="TopologyMissing"}"#, 12).await;
         let why = format!("layer \"host\" of ClusterTopology {:?} is not there", stage.namespace);
         statuses.until("it is told", |status| status.progressing().contains(&why)).await;

@@ -1,11 +1,8 @@
 //! The webhook is away, or behind: whatever is made meanwhile is refused or held, never let through.
 
-use k8s_openapi::api::core::v1::Event as ApiEvent;
-
 use crate::common::control_plane::EMULATED;
 use crate::common::pods::Event;
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
 
 #[tokio::test]
 async fn while_the_webhook_is_down_pods_are_refused_and_none_slips_in() {
@@ -29,13 +26,7 @@ async fn while_the_webhook_is_down_pods_are_refused_and_none_slips_in() {
     // The group cannot be written either, so the workload is what is scaled.
     let larger = group.clone().role("prefill", 30, 10).role("decode", 15, 5);
     stage.scale_set(&group, "prefill", 30).await;
-    eventually(PATIENT, "the controller's pods are refused", async || {
-        let events = stage.api::<ApiEvent>().list(&ListParams::default()).await.unwrap().items;
-        let of_set = |event: &&ApiEvent| event.involved_object.name.as_deref() == Some("llm-prefill");
-        let reasons: Vec<_> = events.iter().filter(of_set).filter_map(|event| event.reason.as_deref()).collect();
-        if reasons.contains(&"FailedCreate") { Ok(()) } else { Err(format!("{reasons:?}")) }
-    })
-    .await;
+    stage.until_event("FailedCreate", &["in StatefulSet llm-prefill failed"]).await;
     stage.pods.now(|now| assert_eq!(now.count("prefill", |_| true), 20, "{now}"));
 
     let _rolegate = launch.start().await;
@@ -118,7 +109,7 @@ mod tier2 {
         let larger = group.clone().role("prefill", 520, 100);
         let segments = json!({ "segmentSize": { "prefill": 100 } });
         let coordination = json!([{ "name": "segments", "strategy": { "segmentPlacement": segments } }]);
-        stage.patch_group(&group, json!({ "spec": { "coordination": coordination } })).await;
+        stage.recoordinate(&group, &coordination).await;
         stage.scale(&larger).await;
         let scaled = std::time::Instant::now();
         stage.pods.until("500 more", |now| now.count("prefill", |_| true) == 520).await;
@@ -131,9 +122,8 @@ mod tier2 {
         assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="GroupMissing"}"#).await, 0);
 
         proxy.delay(Duration::ZERO);
-        statuses
-            .until_within(2 * PATIENT, "grown", |status| status.ready() == "True AllReplicasReady: 520/520 pods ready")
-            .await;
+        let all = "True AllReplicasReady: 520/520 pods ready";
+        statuses.until_within(2 * PATIENT, "grown", |status| status.ready() == all).await;
         invariants::released_counts_never_fell(&statuses, &larger);
         invariants::nobody_was_held_again(&stage.pods);
     }

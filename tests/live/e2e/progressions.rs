@@ -1,6 +1,5 @@
 //! Each progression at full size, its order judged from outside at every event.
 
-use crate::common::Progression;
 use crate::common::prelude::*;
 
 /// What every run must fulfil that waits for anything.
@@ -35,9 +34,8 @@ async fn ordered_ready_waits_for_the_last_pod_of_each_segment() {
                 waits && status.ready().ends_with(&counted) && status.state("prefill") == "Waiting"
             };
             statuses.until(&counted, all).await;
-            stage.pods.now(|now| {
-                assert_eq!(now.count_all(Pod::is_released), 15 * (segment as usize + 1), "{now}");
-            });
+            let released = 15 * (segment as usize + 1);
+            stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), released, "{now}"));
         }
         stage.let_ready(mine).await;
     }

@@ -37,12 +37,8 @@ async fn has_planned(rolegate: &Rolegate) {
 async fn goes_on(stage: &Stage, group: &Group, statuses: &StatusLog) {
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), 30, "{now}"));
     for segments in 2..=4 {
-        stage
-            .pods
-            .until("released", |now| {
-                now.count_all(|p| in_segments(segments)(p) && p.is_released()) == 15 * segments as usize
-            })
-            .await;
+        let released = |pod: &Pod| in_segments(segments)(pod) && pod.is_released();
+        stage.pods.until("released", |now| now.count_all(released) == 15 * segments as usize).await;
         stage.let_ready(in_segments(segments)).await;
     }
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 60/60 pods ready").await;
@@ -65,9 +61,8 @@ async fn a_run_survives_one_kill_after_the_other() {
         rolegate.kill().await;
         rolegate = launch.start().await;
     }
-    statuses
-        .until_within(2 * PATIENT, "all ready", |status| status.ready() == "True AllReplicasReady: 150/150 pods ready")
-        .await;
+    let all = "True AllReplicasReady: 150/150 pods ready";
+    statuses.until_within(2 * PATIENT, "all ready", |status| status.ready() == all).await;
     assert_eq!(invariants::all_born_held(&stage.pods), 150);
     invariants::released_in_order(&stage.pods, &group);
     invariants::released_counts_never_fell(&statuses, &group);
@@ -99,11 +94,7 @@ async fn a_deleted_pod_of_a_released_segment_comes_back_and_runs_at_once() {
     let _statuses = wait_for_the_second_segment(&stage, &group).await;
     for name in ["llm-prefill-3", "llm-decode-9"] {
         let uid = stage.pods.now(|now| now.named(name).unwrap().uid.clone());
-        stage.api::<ApiPod>().delete(name, &DeleteParams::default()).await.unwrap();
-        stage
-            .pods
-            .until("it runs again", |now| now.named(name).is_some_and(|pod| pod.uid != uid && pod.is_scheduled()))
-            .await;
+        stage.replace_pod(name, Pod::is_scheduled).await;
         let events = stage.pods.events();
         let at = |step| events.iter().position(|e| e.step == step && e.pod.name == name && e.pod.uid != uid).unwrap();
         assert!(events[at(Step::Born)].pod.is_held(), "it came back through the gate");
@@ -139,8 +130,7 @@ mod tier2 {
         let group = group();
         let statuses = wait_for_the_second_segment(&stage, &group).await;
         let old: HashSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
-        let (params, all) = (DeleteParams::default(), ListParams::default());
-        stage.api::<ApiPod>().delete_collection(&params, &all).await.unwrap();
+        stage.api::<ApiPod>().delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
         // None of them is ready: by its progression even the second segment would wait.
         let all_new = |now: &View| now.count_all(|pod| !old.contains(&pod.uid)) == 60;
         stage.pods.until("60 new pods", |now| all_new(now) && now.count_all(Pod::is_released) == 30).await;

@@ -25,15 +25,10 @@ fn group() -> Group {
 #[tokio::test]
 async fn a_conflict_is_refused_with_every_cause() {
     let (stage, _rolegate) = Stage::new("conflict").await.serve().await;
-    let mut object = group().object();
-    object["spec"]["coordination"] = conflicting();
+    let mut object = group().coordinated(&conflicting());
     let refused = stage.post(GROUPS, "rolebasedgroups", &object).await;
     let body = &refused.body;
-    assert_eq!(
-        (refused.code, &body["reason"], &body["status"]),
-        (422, &json!("Invalid"), &json!("Failure")),
-        "{body:#}"
-    );
+    assert!(refused.code == 422 && body["reason"] == "Invalid" && body["status"] == "Failure", "{body:#}");
     let second = "spec.coordination[1].strategy.segmentPlacement";
     let causes = json!([
         {
@@ -70,9 +65,7 @@ async fn a_stored_fault_holds_what_is_held_and_does_not_stop_other_edits() {
     // It was stored when nobody looked.
     let group = group();
     let statuses = stage.statuses(&group);
-    let mut object = group.object();
-    object["spec"]["coordination"] = conflicting();
-    assert_eq!(stage.post(GROUPS, "rolebasedgroups", &object).await.code, 201);
+    stage.create(group.coordinated(&conflicting())).await;
     let _rolegate = stage.launch().start().await;
     stage.create_sets(&group).await;
     let invalid = |reason: &Value| reason == "InvalidCoordination";
@@ -83,9 +76,8 @@ async fn a_stored_fault_holds_what_is_held_and_does_not_stop_other_edits() {
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 30, "{now}"));
 
     // Who changes something else is warned; who adds a fault is refused.
-    let other = stage
-        .try_patch_group(&group, &json!({ "metadata": { "annotations": { "rolegate.dev/discovery": "disabled" } } }))
-        .await;
+    let disabled = json!({ "metadata": { "annotations": { "rolegate.dev/discovery": "disabled" } } });
+    let other = stage.try_patch_group(&group, &disabled).await;
     assert_eq!(other.code, 200, "{other:?}");
     let warned = |text: &str| other.warnings.iter().any(|warning| warning.contains(text));
     assert!(warned(SIZES) && warned(PROGRESSIONS), "{:?}", other.warnings);
@@ -99,7 +91,7 @@ async fn a_stored_fault_holds_what_is_held_and_does_not_stop_other_edits() {
 
     // Repaired, it runs.
     let repaired = json!([segments("first", "OrderedReady", &json!({ "prefill": 5, "decode": 5 }))]);
-    stage.patch_group(&group, json!({ "spec": { "coordination": repaired } })).await;
+    stage.recoordinate(&group, &repaired).await;
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 30/30 pods ready").await;
     invariants::released_in_order(&stage.pods, &group);
 }
@@ -112,9 +104,7 @@ mod tier2 {
         let (stage, _rolegate) = Stage::new("kubectl").await.with_room(30).await.serve().await;
         let group = group();
         let apply = ["apply", "--namespace", "kubectl", "-f", "-"];
-        let mut object = group.object();
-        object["spec"]["coordination"] = conflicting();
-        let refused = stage.plane.kubectl(&apply, &object.to_string());
+        let refused = stage.plane.kubectl(&apply, &group.coordinated(&conflicting()).to_string());
         let errors = String::from_utf8(refused.stderr).unwrap();
         assert!(!refused.status.success() && errors.contains(SIZES) && errors.contains(PROGRESSIONS), "{errors}");
 
@@ -122,8 +112,7 @@ mod tier2 {
         let statuses = stage.statuses(&group);
         stage.create_sets(&group).await;
         statuses.until("all ready", |status| status.ready().starts_with("True")).await;
-        let table =
-            stage.plane.must(&["get", "rolebasedgroups.workloads.x-k8s.io", "llm", "--namespace", "kubectl"], "");
+        let table = stage.kubectl(&["get", "rolebasedgroups.workloads.x-k8s.io", "llm"]);
         let rows: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["NAME", "SEGMENTS", "READY", "HELD", "REASON", "AGE"], "{table}");
         assert_eq!(rows[1][..4], ["llm", "4/4", "30/30", "0"], "{table}");
@@ -136,10 +125,8 @@ mod tier2 {
         let group = group().held_back();
         let statuses = stage.deploy_watched(&group).await;
         let status = statuses.until("stalled", |status| status.progressing().starts_with("False")).await;
-        assert_eq!(
-            status.progressing(),
-            "False ProgressDeadlineExceeded: segment 2 is held: segment 1 has 0/5 prefill and 0/5 decode ready"
-        );
+        let why = "segment 2 is held: segment 1 has 0/5 prefill and 0/5 decode ready";
+        assert_eq!(status.progressing(), format!("False ProgressDeadlineExceeded: {why}"));
         rolegate.until_metric("rolegate_stalled_groups", 1).await;
         // It is only said: nothing goes early, and it ends when things move again.
         stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_released), 10, "{now}"));

@@ -1,16 +1,13 @@
 //! What holds pods goes away: the group, its kind, or rolegate's claim on the namespace. No pod is orphaned (S7), and none
 //! is let go because somebody looked at the wrong moment.
 
-use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use crate::common::prelude::*;
 
 async fn released(stage: &Stage, count: usize) {
-    stage
-        .pods
-        .until("some released", |now| now.count_all(|_| true) == 18 && now.count_all(Pod::is_released) == count)
-        .await;
+    let are = |now: &View| now.count_all(|_| true) == 18 && now.count_all(Pod::is_released) == count;
+    stage.pods.until("some released", are).await;
 }
 
 #[tokio::test]
@@ -73,9 +70,7 @@ async fn a_namespace_that_opts_out_gets_its_held_pods_back() {
     let group = Group::three_segments();
     stage.deploy(&group).await;
     released(&stage, 6).await;
-    let namespaces: Api<Namespace> = Api::all(stage.client.clone());
-    let ignore = Patch::Merge(json!({ "metadata": { "labels": { "rolegate.dev/ignore": "" } } }));
-    namespaces.patch(&stage.namespace, &PatchParams::default(), &ignore).await.unwrap();
+    stage.label("rolegate.dev/ignore=");
     released(&stage, 18).await;
     // The API server no longer asks us about pods there: it learns of the label a moment later than we do.
     let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
@@ -185,9 +180,5 @@ async fn define(plane: &Arc<ControlPlane>) {
 async fn undefine(stage: &Stage, name: &str) {
     let definitions: Api<CustomResourceDefinition> = Api::all(stage.client.clone());
     definitions.delete(name, &DeleteParams::default()).await.unwrap();
-    eventually(PATIENT, "the definition is gone", async || match definitions.get_opt(name).await.unwrap() {
-        None => Ok(()),
-        Some(_) => Err("it is there"),
-    })
-    .await;
+    until_found("the definition is gone", async || definitions.get_opt(name).await.unwrap(), Option::is_none).await;
 }

@@ -1,7 +1,6 @@
 //! Several rolegates: one leads, another takes over, and two that both believe to lead do no harm.
 
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
 
 async fn leads(rolegate: &Rolegate) {
     rolegate.until_metric("rolegate_leader", 1).await;

@@ -1,10 +1,7 @@
 //! The API server takes requests and never answers them. Whatever is lost so is tried again, and no group stands still for
 //! longer than a write may take.
 
-use std::path::PathBuf;
-
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
 use crate::common::request_proxy::{Kind, RequestProxy};
 use crate::e2e::wholes::mis_stamped;
 use crate::pods::pod_groups::define as define_pod_groups;
@@ -18,7 +15,7 @@ async fn behind_proxy(stage: &Stage) -> (Proxy, Launch) {
 }
 
 async fn logged(rolegate: &Rolegate, text: &str) {
-    eventually(PATIENT, text, async || if rolegate.log().contains(text) { Ok(()) } else { Err("not logged") }).await;
+    until_says(text, async || rolegate.log()).await;
 }
 
 async fn released(stage: &Stage, pods: usize) {
@@ -45,18 +42,15 @@ async fn writes_that_are_never_answered_are_tried_again() {
 
     // The look at the group before a pod goes that is made again, for which nothing has to be committed.
     proxy.silence();
-    stage.api::<ApiPod>().delete("llm-prefill-0", &DeleteParams::default()).await.unwrap();
+    stage.delete::<ApiPod>("llm-prefill-0").await;
     logged(&rolegate, "failed, will be tried again: look at the group").await;
     stage.pods.now(|now| assert!(now.named("llm-prefill-0").is_some_and(Pod::is_held), "{now}"));
     proxy.speak();
     released(&stage, 4).await;
 
     // Events wait in a queue, one behind the other.
-    eventually(PATIENT, "Events", async || match rolegate.metric(r#"rolegate_events_total{outcome="failed"}"#).await {
-        0 => Err("no Event was lost"),
-        _ => Ok(()),
-    })
-    .await;
+    let failed = async || rolegate.metric(r#"rolegate_events_total{outcome="failed"}"#).await;
+    until_found("lost Events", failed, |count| *count > 0).await;
     stage.let_ready(Pod::is_released).await;
     released(&stage, 6).await;
     stage.let_ready(Pod::is_released).await;
@@ -73,20 +67,15 @@ async fn a_pod_is_answered_in_time_however_slow_each_read_is() {
     let _rolegate = launch.start().await;
     // It names one object of each kind that is looked up, and none of them is there.
     let mut pod = Group::new("nobody").pod("prefill", "slow", &stage.namespace);
-    json_patch::merge(
-        &mut pod,
-        &json!({ "metadata": {
-            "annotations": { "pod-group-name": "nobody" },
-            "labels": {
-                "app.kubernetes.io/part-of": "set",
-                "grove.io/podclique": "set-0-leader",
-                "grove.io/podcliqueset-replica-index": "0",
-            },
-            "ownerReferences": [
-                { "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "nobody", "uid": "nobody", "controller": true },
-            ],
-        } }),
-    );
+    for (key, value) in [
+        ("app.kubernetes.io/part-of", "set"),
+        ("grove.io/podclique", "set-0-leader"),
+        ("grove.io/podcliqueset-replica-index", "0"),
+    ] {
+        pod["metadata"]["labels"][key] = json!(value);
+    }
+    pod["metadata"]["annotations"] = json!({ "pod-group-name": "nobody" });
+    pod["metadata"]["ownerReferences"] = json!([owner("apps/v1", "StatefulSet", "nobody", "nobody")]);
     // Each is answered late, but none so late that it alone would be given up.
     proxy.delay(Duration::from_millis(800));
     let answer = stage.post(CORE, "pods", &pod).await;
@@ -124,11 +113,7 @@ impl Silence {
         self.stage.deploy(&other).await;
         statuses.until("another is ready", |status| status.ready() == "True AllReplicasReady: 3/3 pods ready").await;
         // It was tried again meanwhile, and got lost again.
-        eventually(PATIENT, "another try", async || match self.proxy.lost() {
-            count @ 0..2 => Err(count),
-            _ => Ok(()),
-        })
-        .await;
+        until_found("another try", async || self.proxy.lost(), |count| *count >= 2).await;
         self.proxy.answer();
     }
 
@@ -156,38 +141,22 @@ async fn topologies_and_pod_groups_whose_writes_are_never_answered_are_kept_and_
     silence.proxy.lose(Kind { method: "POST", path: "/podgroups" });
     stage.add_node("all", 2).await;
     let group = Group::new("llm").role("main", 2, 2);
-    let mut object = group.object();
     let constraint = json!({
         "clusterTopologyName": "layers", "topologyLayerName": "host", "podGroupPolicy": { "kubeScheduling": {} },
     });
     let deploy = json!({ "roleDeployStep": { "main": 2 }, "deployTopologyConstraint": constraint });
-    object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]);
-    assert_eq!(stage.post(GROUPS, "rolebasedgroups", &object).await.code, 201);
-    stage.create_sets(&group).await;
+    stage.deploy_with(&group, &json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }])).await;
     logged(&silence.rolegate, "failed, will be tried again: PodGroup of a batch").await;
     silence.rolegate.until_metric(r#"rolegate_held_pods{reason="PodGroupMissing"}"#, 2).await;
     silence.proxy.answer();
-    stage
-        .pods
-        .until("its pods go", |now| {
-            now.of("main").filter(|pod| pod.name.starts_with("llm") && pod.is_ready()).count() == 2
-        })
-        .await;
+    let goes = |pod: &Pod| pod.name.starts_with("llm") && pod.is_ready();
+    stage.pods.until("its pods go", |now| now.count("main", goes) == 2).await;
 
     // The finalizer of one that nothing refers to any more.
     silence.proxy.lose(Kind { method: "PATCH", path: "/clustertopologies/layers" });
     stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
-    eventually(PATIENT, "it may be deleted", async || match stage.send("DELETE", &layers, &json!({})).await.code {
-        200 => Ok(()),
-        code => Err(code),
-    })
-    .await;
-    eventually(
-        PATIENT,
-        "it is to be let go",
-        async || if silence.proxy.lost() > 0 { Ok(()) } else { Err("not asked") },
-    )
-    .await;
+    until_is("it may be deleted", async || stage.send("DELETE", &layers, &json!({})).await.code, 200).await;
+    until_found("it is to be let go", async || silence.proxy.lost(), |count| *count > 0).await;
     silence.proxy.answer();
     silence.until(&layers, "it is gone", |found| found["code"] == 404).await;
 }
@@ -218,10 +187,8 @@ mod tier2 {
         let rolegate = launch.flag("vanished-grace", "1s").start().await;
         let group = Group::new("llm").role("prefill", 6, 2).held_back();
         stage.deploy(&group).await;
-        stage
-            .pods
-            .until("the first segment", |now| now.count_all(Pod::is_released) == 2 && now.count_all(Pod::is_held) == 4)
-            .await;
+        let first = |now: &View| now.count_all(Pod::is_released) == 2 && now.count_all(Pod::is_held) == 4;
+        stage.pods.until("the first segment", first).await;
         proxy.silence();
         stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
         logged(&rolegate, "failed, will be tried again: look at whether the group is gone").await;
@@ -248,14 +215,11 @@ mod tier2 {
         let group = Group::new("llm").role("main", 0, 1);
         silence.stage.create_group(&group).await;
         // Nothing coordinates its rollout any longer.
-        let mut set = group.set(group.find("main"), &silence.stage.namespace);
-        set["metadata"] = json!({
-            "name": "frozen",
-            "labels": { "rolegate.dev/group": "llm", "rolegate.dev/role": "main" },
-            "annotations": { "rolegate.dev/user-partition": "3" },
-        });
+        let mut set = group.claimed("main", &silence.stage.namespace);
+        set["metadata"]["name"] = json!("frozen");
+        set["metadata"]["annotations"] = json!({ "rolegate.dev/user-partition": "3" });
         set["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "partition": i32::MAX } });
-        assert_eq!(silence.stage.post("/apis/apps/v1", "statefulsets", &set).await.code, 201);
+        silence.stage.create(set).await;
         silence.is_survived("failed, will be tried again: partition of a workload").await;
         let path = format!("/apis/apps/v1/namespaces/{}/statefulsets/frozen", silence.stage.namespace);
         let thawed = |set: &Value| set["spec"]["updateStrategy"]["rollingUpdate"]["partition"] == 3;
@@ -283,16 +247,14 @@ mod tier2 {
         let segments = json!({ "segmentPlacement": { "segmentSize": { "main": 1 } } });
         // Before there is a webhook: it would refuse the second.
         for name in ["first", "second"] {
-            let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", name).spec(json!({
-                "groupRef": { "name": "llm" },
-                "coordination": [{ "name": "segments", "strategy": segments }],
-            }));
-            assert_eq!(stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &coordination).await.code, 201);
+            let coordination = json!([{ "name": "segments", "strategy": segments }]);
+            let spec = json!({ "groupRef": { "name": "llm" }, "coordination": coordination });
+            stage.create(object("rolegate.dev/v1alpha1", "RoleCoordination", name).spec(spec)).await;
         }
         let mut object = group.object();
         object["spec"].as_object_mut().unwrap().remove("coordination");
         object["metadata"]["annotations"] = json!({ "rolegate.dev/group": "first" });
-        assert_eq!(stage.post(GROUPS, "rolebasedgroups", &object).await.code, 201);
+        stage.create(object).await;
         let silence = Silence::of(Kind { method: "PATCH", path: "/rolecoordinations/second/status" }, stage, &[]).await;
         silence.is_survived("failed, will be tried again: status of an object that controls nothing").await;
         let path =
@@ -310,7 +272,7 @@ mod tier2 {
         silence.stage.create_group(&group).await;
         let mut set = group.set(group.find("main"), &silence.stage.namespace);
         set["spec"]["replicas"] = json!(1);
-        assert_eq!(silence.stage.post("/apis/apps/v1", "statefulsets", &set).await.code, 201);
+        silence.stage.create(set).await;
         silence.is_survived("failed, will be tried again: look at why pods do not appear").await;
         let told = |status: &Status| status.progressing().contains("has 1 replicas, the group declares more");
         statuses.until("it is told", told).await;
@@ -320,15 +282,11 @@ mod tier2 {
     async fn what_a_rollout_has_made_is_found_in_the_end() {
         let stage = Stage::new("silent-surge").await.with_room(4).await;
         let silence = Silence::of(Kind { method: "GET", path: "/deployments/router" }, stage, &[]).await;
-        let group = Group::new("llm").role("router", 2, 1);
+        let group = Group::new("llm").role("router", 2, 1).bare_names();
         let statuses = silence.stage.statuses(&group);
         silence.stage.create_group(&group).await;
-        let set = group.set(group.find("router"), &silence.stage.namespace);
-        let rolling = json!({ "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } });
-        let (selector, template) = (&set["spec"]["selector"], &set["spec"]["template"]);
-        let spec = json!({ "replicas": 2, "strategy": rolling, "selector": selector, "template": template });
-        let deployment = object("apps/v1", "Deployment", "router").spec(spec);
-        assert_eq!(silence.stage.post("/apis/apps/v1", "deployments", &deployment).await.code, 201);
+        let rolling = json!({ "strategy": { "rollingUpdate": { "maxSurge": 1, "maxUnavailable": 0 } } });
+        silence.stage.create(group.deployment("router", &silence.stage.namespace, &rolling)).await;
         statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 2/2 pods ready").await;
         let path = format!("/apis/apps/v1/namespaces/{}/deployments/router", silence.stage.namespace);
         let image = json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "yes" } } } } });

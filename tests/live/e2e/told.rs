@@ -1,7 +1,7 @@
 //! What is said is so, and what is so is said: of what comes a moment later nothing, of a name that is misspelt what helps, of
 //! pods that run without their group that they do.
 
-use k8s_openapi::api::core::v1::{Event, Namespace};
+use k8s_openapi::api::core::v1::Event;
 
 use crate::common::prelude::*;
 
@@ -31,23 +31,14 @@ async fn a_role_that_is_misspelt_in_a_template_is_mended_as_it_is_said() {
     stage.pods.until("all are held", |now| now.count_all(Pod::is_held) == 4).await;
     // Of all four, and not of the first that was seen.
     let note = r#"role "decoed" is held: the group does not have it (4 pods)"#;
-    eventually(PATIENT, "it is told", async || {
-        let told = told(&stage).await;
-        let is_told = told.get("UnknownRole").is_some_and(|all| all.iter().any(|[_, _, text]| text == note));
-        if is_told { Ok(()) } else { Err(format!("{told:#?}")) }
-    })
-    .await;
-    let explain = ["explain", "pod", "llm-decode-0"];
-    stage
-        .until_said(&explain, "correct the role's name in the labels of the pod template, then delete the held pods")
-        .await;
+    let unknown = async || told(&stage).await.remove("UnknownRole").unwrap_or_default();
+    until_found("it is told", unknown, |all| all.iter().any(|[_, _, text]| text == note)).await;
+    let advice = "correct the role's name in the labels of the pod template, then delete the held pods";
+    stage.until_said(&["explain", "pod", "llm-decode-0"], advice).await;
 
     let template = json!({ "metadata": { "labels": { "rolegate.dev/role": "decode" } } });
-    let patch = Patch::Merge(json!({ "spec": { "template": template } }));
-    stage.api::<StatefulSet>().patch("llm-decode", &PatchParams::default(), &patch).await.unwrap();
-    for pod in stage.pods.now(|now| now.all().map(|pod| pod.name.clone()).collect::<Vec<_>>()) {
-        stage.plane.must(&["delete", "pod", &pod, "-n", &stage.namespace, "--wait=false", "--ignore-not-found"], "");
-    }
+    stage.patch::<StatefulSet>("llm-decode", &json!({ "spec": { "template": template } })).await;
+    stage.kubectl(&["delete", "pods", "--all", "--wait=false"]);
     statuses.until("it serves", |status| status.ready() == "True AllReplicasReady: 4/4 pods ready").await;
     statuses.until("it is said no longer", |status| !status.progressing().contains("decoed")).await;
     rolegate.until_metric(r#"rolegate_held_pods{reason="UnknownRole"}"#, 0).await;
@@ -61,14 +52,10 @@ async fn pods_whose_group_never_comes_are_told_of_when_they_go_and_after() {
     let group = Group::new("lmm").role("main", 4, 2);
     stage.create_sets(&group).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
-    eventually(PATIENT, "it is told", async || {
-        let told = told(&stage).await;
-        let note = r#"group "lmm" never came: 4 pods of role "main" go, and nothing coordinates them"#;
-        let expected = [["lmm-main-0", "Warning", note].map(str::to_owned)];
-        let found = told.get("ReleasedWithoutGroup").map(Vec::as_slice);
-        if found == Some(&expected) { Ok(()) } else { Err(format!("{told:#?}")) }
-    })
-    .await;
+    let note = r#"group "lmm" never came: 4 pods of role "main" go, and nothing coordinates them"#;
+    let expected = vec![["lmm-main-0", "Warning", note].map(str::to_owned)];
+    let found = async || told(&stage).await.remove("ReleasedWithoutGroup");
+    until_is("it is told", found, Some(expected)).await;
     rolegate.until_metric("rolegate_uncoordinated_pods", 4).await;
     let doctor = ["doctor", "--try-in", &stage.namespace];
     let says = "4 pods of group misspelt-group/lmm run, and it is not there: nothing coordinates them";
@@ -84,8 +71,7 @@ mod tier2 {
     /// `kubectl apply -f` of a folder applies one file after the other.
     #[tokio::test]
     async fn what_comes_a_moment_later_is_not_said_to_be_missing() {
-        let stage = Stage::new("second-file").await.with_room(6).await;
-        let _rolegate = stage.launch().flag("allow", "scale").start().await;
+        let (stage, _rolegate) = Stage::new("second-file").await.with_room(6).await.serve_with("allow", "scale").await;
         let statuses = stage.coordination_statuses("llm");
         let group = Group::new("llm").role("prefill", 0, 2).role("decode", 0, 1).bare_names();
         let mut coordination = group.coordination();
@@ -95,8 +81,8 @@ mod tier2 {
         stage.create_claimed_sets(&group).await;
         statuses.until("it serves", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
         let told = told(&stage).await;
-        let warnings: Vec<_> =
-            told.iter().filter(|(_, all)| all.iter().any(|[_, kind, _]| kind == "Warning")).collect();
+        let warns = |all: &[[String; 3]]| all.iter().any(|[_, kind, _]| kind == "Warning");
+        let warnings: Vec<_> = told.iter().filter(|(_, all)| warns(all)).collect();
         assert!(warnings.is_empty(), "{warnings:#?}");
         assert!(told.contains_key("Released"), "{told:#?}");
     }
@@ -111,17 +97,13 @@ mod tier2 {
         stage.pods.until("a segment runs", |now| now.count_all(Pod::is_scheduled) == 4).await;
         let lines = || rolegate.log().lines().map(str::to_owned).collect::<Vec<_>>();
         let before = lines().len();
-        let namespaces: Api<Namespace> = Api::all(stage.client.clone());
-        namespaces.delete("deleted-namespace", &DeleteParams::default()).await.unwrap();
+        stage.kubectl(&["delete", "namespace", "deleted-namespace", "--wait=false"]);
         // Nothing finalizes a namespace here: what is in it is deleted as its controller does.
         for kind in ["rolebasedgroups.workloads.x-k8s.io", "statefulsets", "pods"] {
-            stage.plane.must(&["delete", kind, "--all", "-n", &stage.namespace, "--wait=false"], "");
+            stage.kubectl(&["delete", kind, "--all", "--wait=false"]);
         }
         stage.pods.until("its pods are gone", |now| now.count_all(|_| true) == 0).await;
-        always(Duration::from_secs(3), "nothing is logged but that", async || {
-            let new = lines().split_off(before);
-            if new.len() <= 1 { Ok(()) } else { Err(format!("{new:#?}")) }
-        })
-        .await;
+        let look = async || lines().split_off(before);
+        holds(Duration::from_secs(3), "nothing is logged but that", look, |new| new.len() <= 1).await;
     }
 }

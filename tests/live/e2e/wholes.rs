@@ -18,10 +18,6 @@ fn on_one_node(group: &Group, name: &str) -> Value {
     object
 }
 
-async fn create(stage: &Stage, object: &Value) {
-    stage.create(object.clone()).await;
-}
-
 /// All pods of prefill, and none of decode but one.
 async fn incomplete(stage: &Stage, launch: &Launch) -> (crate::common::rolegate::Rolegate, StatusLog) {
     for node in ["a", "b"] {
@@ -30,7 +26,7 @@ async fn incomplete(stage: &Stage, launch: &Launch) -> (crate::common::rolegate:
     let rolegate = launch.start().await;
     let group = group();
     let statuses = stage.statuses(&group);
-    create(stage, &on_one_node(&group, "pd")).await;
+    stage.create(on_one_node(&group, "pd")).await;
     let few = group.role("decode", 1, 2);
     stage.create_sets(&few).await;
     (rolegate, statuses)
@@ -42,19 +38,16 @@ async fn the_pods_of_a_batch_that_lacks_others_go_when_they_have_waited_for_so_l
     let launch = stage.launch().flag("incomplete", "release-after=6s");
     let (_rolegate, statuses) = incomplete(&stage, &launch).await;
     let first = |pod: &Pod| pod.index < if pod.role == "prefill" { 4 } else { 2 };
-    let released =
-        |count| move |now: &crate::common::pods::View| now.count_all(|p| first(p) && p.is_released()) == count;
-    stage.pods.until("the pods that are there", released(5)).await;
+    let released = |now: &View| now.count_all(|pod| first(pod) && pod.is_released());
+    stage.pods.until("the pods that are there", |now| released(now) == 5).await;
     let events = stage.pods.events();
     let last = events.iter().filter(|event| event.step == Step::Born && first(&event.pod)).map(|event| event.at).max();
     let out = events.iter().filter(|event| event.step == Step::Released).map(|event| event.at).min().unwrap();
     let waited = out - last.unwrap();
     assert!(waited > Duration::from_secs(3), "released after {waited:?}");
     // What comes after it still waits: the segment is not ready without its second decode.
-    stage
-        .pods
-        .always(Duration::from_secs(1), "the second segment is held", |now| now.count_all(Pod::is_held) == 4)
-        .await;
+    let is_held = |now: &View| now.count_all(Pod::is_held) == 4;
+    stage.pods.always(Duration::from_secs(1), "the second segment is held", is_held).await;
     stage.scale_set(&group(), "decode", 4).await;
     statuses.until("all ready", |status| status.ready() == "True AllReplicasReady: 12/12 pods ready").await;
 }
@@ -67,13 +60,12 @@ pub async fn mis_stamped(stage: &Stage) -> StatusLog {
     }
     let group = group().held_back();
     let statuses = stage.statuses(&group);
-    create(stage, &on_one_node(&group, "pd")).await;
+    stage.create(on_one_node(&group, "pd")).await;
     stage.create_sets(&group).await;
-    let segment =
-        |now: &crate::common::pods::View| now.count_all(|_| true) == 12 && now.count_all(Pod::is_released) == 6;
+    let segment = |now: &View| now.count_all(|_| true) == 12 && now.count_all(Pod::is_released) == 6;
     stage.pods.until("the first segment", segment).await;
     stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
-    create(stage, &on_one_node(&group, "other")).await;
+    stage.create(on_one_node(&group, "other")).await;
     statuses
 }
 
@@ -82,10 +74,8 @@ async fn pods_that_were_made_for_another_batch_are_made_again_if_told_so() {
     let stage = Stage::new("recreate").await;
     let _rolegate = stage.launch().switch("recreate-mis-stamped").start().await;
     let statuses = mis_stamped(&stage).await;
-    let again = |now: &crate::common::pods::View| {
-        now.count_all(|pod| pod.is_held() && pod.labels.get(BATCH).is_some_and(|batch| batch == "other-1")) == 6
-    };
-    stage.pods.until("they are made again", again).await;
+    let again = |pod: &Pod| pod.is_held() && pod.labels.get(BATCH).is_some_and(|batch| batch == "other-1");
+    stage.pods.until("they are made again", |now| now.count_all(again) == 6).await;
     // None that ran was touched.
     let gone = stage.pods.events().into_iter().filter(|event| event.step == Step::Gone);
     let gone: Vec<_> = gone.map(|event| (event.pod.is_held(), event.pod.labels[BATCH].clone())).collect();
@@ -128,10 +118,7 @@ mod tier2 {
             assert_eq!(pod.labels[BATCH], "pd-1", "{pod:?}");
             // One after another: those that are new wait for the others of their batch.
             stage.pods.now(|now| assert!(now.named(&pod.name).is_some_and(Pod::is_held), "{now}"));
-            let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
-            pods.delete(&pod.name, &DeleteParams::default()).await.unwrap();
-            let anew = |now: &crate::common::pods::View| now.named(&pod.name).is_some_and(|new| new.uid != pod.uid);
-            stage.pods.until("it is made again", anew).await;
+            stage.replace_pod(&pod.name, |_| true).await;
             stage.pods.now(|now| assert_eq!(now.named(&pod.name).unwrap().labels[BATCH], "other-1"));
         }
         stage.pods.until("all released", |now| now.count_all(Pod::is_released) == 12).await;

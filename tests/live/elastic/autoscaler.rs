@@ -2,7 +2,6 @@
 //! server's aggregation layer.
 
 use std::io::Error;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::{Request, Response};
@@ -106,12 +105,9 @@ async fn autoscalers_scale_a_pair_and_do_not_stop_that_of_a_router() {
     let metrics = Metrics::start().await;
     let registration = json!({ "apiVersion": "v1", "kind": "List", "items": metrics.registration() }).to_string();
     plane.must(&["create", "-f", "-"], &registration);
-    until_found(
-        "the API server hands metrics on",
-        async || plane.kubectl(&["get", "--raw", &format!("{API}/namespaces/default/queued_requests")], ""),
-        |asked| asked.status.success(),
-    )
-    .await;
+    let path = format!("{API}/namespaces/default/queued_requests");
+    let asked = async || plane.kubectl(&["get", "--raw", &path], "");
+    until_found("the API server hands metrics on", asked, |asked| asked.status.success()).await;
     up_to_ten_segments_and_back_to_three(plane.clone(), &metrics).await;
     metrics.queued.store(40, Ordering::SeqCst);
     beside_that_of_a_router(plane).await;
@@ -120,11 +116,9 @@ async fn autoscalers_scale_a_pair_and_do_not_stop_that_of_a_router() {
 async fn up_to_ten_segments_and_back_to_three(plane: Arc<ControlPlane>, metrics: &Metrics) {
     let stage = Stage::on(plane, "elastic-autoscaler").await.with_room(60).await;
     let _rolegate = launch(&stage).start().await;
-    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
-    pair.until_scaled(2).await;
+    let pair = Pair::scaled(stage, 2).await;
     metrics.queued.store(40, Ordering::SeqCst);
-    let namespace = pair.stage.namespace.clone();
-    pair.stage.plane.must(&["-n", &namespace, "create", "-f", "-"], &autoscaler().to_string());
+    pair.stage.create(autoscaler()).await;
     // Twenty for each segment.
     metrics.queued.store(200, Ordering::SeqCst);
     pair.until_scaled(10).await;
@@ -132,7 +126,7 @@ async fn up_to_ten_segments_and_back_to_three(plane: Arc<ControlPlane>, metrics:
     pair.until_scaled(3).await;
     pair.ratio_was_kept();
     pair.nobody_waited_for_a_turn();
-    let told = pair.stage.plane.must(&["-n", &namespace, "get", "hpa", "pd"], "");
+    let told = pair.stage.kubectl(&["get", "hpa", "pd"]);
     assert!(told.contains("20/20 (avg)"), "{told}");
 }
 
@@ -149,9 +143,9 @@ async fn beside_that_of_a_router(plane: Arc<ControlPlane>) {
     let mut of_router = autoscaler();
     of_router["metadata"]["name"] = json!("router");
     of_router["spec"]["scaleTargetRef"] = json!({ "apiVersion": "apps/v1", "kind": "Deployment", "name": "router" });
-    let (plane, namespace) = (pair.stage.plane.clone(), pair.stage.namespace.clone());
+
     for object in [router, autoscaler(), of_router] {
-        plane.must(&["-n", &namespace, "create", "-f", "-"], &object.to_string());
+        pair.stage.create(object).await;
     }
     let active = async |name: &str| {
         let autoscalers = pair.stage.objects("autoscaling", "v2", "HorizontalPodAutoscaler");
@@ -161,14 +155,10 @@ async fn beside_that_of_a_router(plane: Arc<ControlPlane>) {
         found.map(|condition| format!("{} {}", condition["status"], condition["reason"]).replace('"', ""))
     };
     for name in ["pd", "router"] {
-        eventually(PATIENT, "both scale", async || match active(name).await {
-            Some(told) if told == "True ValidMetricFound" => Ok(()),
-            told => Err(format!("{name}: {told:?}")),
-        })
-        .await;
+        until_is(name, async || active(name).await, Some("True ValidMetricFound".to_owned())).await;
     }
     // The selector of before was that of every pod of the group.
-    let told = plane.must(&["-n", &namespace, "get", "rcoord", "pd", "-o", "jsonpath={.status.selector}"], "");
-    let selected = plane.must(&["-n", &namespace, "get", "pods", "-l", &told, "-o", "name"], "");
+    let told = pair.stage.kubectl(&["get", "rcoord", "pd", "-o", "jsonpath={.status.selector}"]);
+    let selected = pair.stage.kubectl(&["get", "pods", "-l", &told, "-o", "name"]);
     assert_eq!(selected.lines().collect::<Vec<_>>(), ["pod/prefill-0", "pod/prefill-2"]);
 }

@@ -4,7 +4,7 @@ use crate::common::prelude::*;
 use crate::elastic::support::{Pair, SIZES, served};
 
 async fn patch(pair: &Pair, role: &str, change: Value) {
-    pair.workloads().patch(role, &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
+    pair.stage.patch::<StatefulSet>(role, &change).await;
 }
 
 #[tokio::test]
@@ -20,8 +20,7 @@ async fn what_is_wanted_again_while_it_drains_stays() {
     pair.want(4).await;
     pair.stage.pods.until("three of them stay marked", |now| now.count_all(marked) == 3).await;
     pair.until_scaled(4).await;
-    pair.want(6).await;
-    pair.until_scaled(6).await;
+    pair.scale(6).await;
     pair.stage.pods.now(|now| {
         let kept = now.count_all(|pod| all.contains(&pod.uid));
         assert_eq!(kept, 12, "E2: four segments were wanted all the time");
@@ -33,16 +32,11 @@ async fn what_is_wanted_again_while_it_drains_stays() {
 #[tokio::test]
 async fn what_somebody_else_scales_is_scaled_back_and_told() {
     let (stage, _rolegate) = served("elastic-foreign", 60).await;
-    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 3 }), &json!({})).await;
-    pair.until_scaled(3).await;
+    let pair = Pair::scaled(stage, 3).await;
     let running: Vec<_> = pair.stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
     patch(&pair, "prefill", json!({ "spec": { "replicas": 12 } })).await;
     let scaled_back = async |times: usize| {
-        eventually(PATIENT, "an Event", async || match pair.scales("ScaledBack").await {
-            found if found >= times => Ok(()),
-            found => Err(found),
-        })
-        .await;
+        until_found("an Event", async || pair.scales("ScaledBack").await, |found| *found >= times).await;
     };
     scaled_back(1).await;
     pair.until_scaled(3).await;
@@ -70,8 +64,7 @@ async fn nothing_is_made_anew_while_segments_are_taken_away() {
     pair.until_scaled(3).await;
     let complete = |status: &Status| status.0["coordinationState"][0]["completeBatches"] == json!("0-2");
     pair.statuses.until("all are known to be complete", complete).await;
-    let first: BTreeMap<_, _> =
-        pair.stage.pods.now(|now| now.all().map(|pod| (pod.name.clone(), pod.uid.clone())).collect());
+    let first = pair.stage.pods.uids();
     pair.want(2).await;
     let marked = |pod: &Pod| pod.labels.contains_key("rolegate.dev/draining");
     pair.stage.pods.until("the last segment is marked", |now| now.count_all(marked) == 3).await;
@@ -138,13 +131,12 @@ mod tier2 {
         pair.want(2).await;
         pair.until_told("ScaleInDeferred: 2 segments are wanted, and none is taken away while a rollout is open").await;
         pair.statuses.until("a reason", |status| status.reason() == "ScaleInDeferred").await;
-        assert_eq!((pair.replicas("prefill").await, pair.replicas("decode").await), (8, 4));
-        eventually(PATIENT, "the rollout ends, and then two segments go", async || {
+        assert_eq!(pair.both().await, (8, 4));
+        let replicas = async || {
             pair.stage.try_let_ready(Pod::is_released).await;
-            let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
-            if replicas == (4, 2) { Ok(()) } else { Err(format!("{replicas:?}")) }
-        })
-        .await;
+            pair.both().await
+        };
+        until_is("the rollout ends, and then two segments go", replicas, (4, 2)).await;
         let renewed = |pod: &Pod| pod.annotations.contains_key("kwok.rolegate.dev/not-ready") || pod.is_ready();
         pair.stage.pods.until("six pods", |now| now.count_all(renewed) == 6 && now.count_all(|_| true) == 6).await;
         pair.ratio_was_kept();

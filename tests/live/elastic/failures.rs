@@ -3,7 +3,6 @@
 use k8s_openapi::api::core::v1::ResourceQuota;
 
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
 use crate::common::request_proxy::{Kind, RequestProxy};
 use crate::elastic::support::{Pair, SIZES, launch, served};
 
@@ -12,15 +11,8 @@ async fn without_the_word_segments_have_no_effect_and_say_so() {
     let (stage, _rolegate) = Stage::new("elastic-not-allowed").await.with_room(60).await.serve().await;
     let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
     pair.until_told("False NotAllowed: `segments` has no effect: rolegate runs without `--allow scale`").await;
-    eventually(PATIENT, "an Event", async || match pair.scales("SegmentsIgnored").await {
-        0 => Err("none"),
-        _ => Ok(()),
-    })
-    .await;
-    always(Duration::from_secs(1), "nothing is scaled", async || {
-        if pair.replicas("prefill").await == 0 { Ok(()) } else { Err("it is") }
-    })
-    .await;
+    until_found("an Event", async || pair.scales("SegmentsIgnored").await, |count| *count > 0).await;
+    stays(Duration::from_secs(1), "nothing is scaled", async || pair.replicas("prefill").await, 0).await;
 }
 
 /// Scaled from so many segments towards so many, of which one workload knows and the other never learns by this leader; with
@@ -34,11 +26,7 @@ async fn half_scaled(namespace: &str, [from, to]: [u32; 2], prefills: u64) -> (R
     let all = pair.stage.pods.now(|now| now.all().cloned().collect());
     proxy.lose(Kind { method: "PATCH", path: "/statefulsets/decode/scale" });
     pair.want(to).await;
-    eventually(PATIENT, "one of the two is scaled", async || match pair.replicas("prefill").await {
-        found if found == prefills => Ok(()),
-        other => Err(other),
-    })
-    .await;
+    until_is("one of the two is scaled", async || pair.replicas("prefill").await, prefills).await;
     (proxy, leader, pair, all)
 }
 
@@ -60,23 +48,13 @@ async fn while_no_webhook_answers_both_wait() {
     let rolegate = launch(&stage).behind(service.address).start_unready().await;
     service.lead_to(&[rolegate.webhook]);
     rolegate.until_ready().await;
-    let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
-    pair.until_scaled(2).await;
+    let pair = Pair::scaled(stage, 2).await;
     service.lead_to(&["127.0.0.1:1".parse().unwrap()]);
     service.cut();
     pair.want(4).await;
-    until_found(
-        "both are scaled, and no pod is made",
-        async || (pair.replicas("prefill").await, pair.replicas("decode").await),
-        |replicas| *replicas == (6, 3),
-    )
-    .await;
-    always(Duration::from_secs(1), "no pod without the webhook, and no further scale", async || {
-        let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
-        let pods = pair.stage.pods.now(|now| now.count_all(|_| true));
-        if (replicas, pods) == ((6, 3), 6) { Ok(()) } else { Err(format!("{replicas:?}, {pods}")) }
-    })
-    .await;
+    until_is("both are scaled, and no pod is made", async || pair.both().await, (6, 3)).await;
+    let look = async || (pair.both().await, pair.stage.pods.now(|now| now.count_all(|_| true)));
+    stays(Duration::from_secs(1), "no pod without the webhook, and no further scale", look, ((6, 3), 6)).await;
     service.lead_to(&[rolegate.webhook]);
     pair.until_scaled(4).await;
     pair.ratio_was_kept();
@@ -89,15 +67,11 @@ mod tier2 {
     #[tokio::test]
     async fn a_workload_that_is_not_claimed_is_nobodys_to_scale() {
         let (stage, _rolegate) = served("elastic-unclaimed", 60).await;
-        let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
-        pair.until_scaled(2).await;
+        let pair = Pair::scaled(stage, 2).await;
         pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group-"]).await;
         pair.until_told("False WorkloadNotClaimed").await;
         pair.want(4).await;
-        always(Duration::from_secs(1), "nothing is scaled", async || {
-            if pair.replicas("prefill").await == 4 { Ok(()) } else { Err("it is") }
-        })
-        .await;
+        stays(Duration::from_secs(1), "nothing is scaled", async || pair.replicas("prefill").await, 4).await;
         pair.kubectl(&["label", "statefulset/decode", "rolegate.dev/group=pd"]).await;
         pair.until_scaled(4).await;
     }
@@ -106,24 +80,12 @@ mod tier2 {
     async fn a_quota_that_stops_one_role_stops_the_other_and_is_told() {
         let (stage, _rolegate) = served("elastic-quota", 60).await;
         // Two whole segments, and of the third all but one pod.
-        let quota = json!({ "metadata": { "name": "small" }, "spec": { "hard": { "pods": "8" } } });
-        stage.api::<ResourceQuota>().create(&PostParams::default(), &typed(quota)).await.unwrap();
-        until_found(
-            "a quota that counts",
-            async || stage.api::<ResourceQuota>().get("small").await.unwrap().status.unwrap_or_default(),
-            |status| status.used.is_some(),
-        )
-        .await;
+        stage.quota(8).await;
         let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 6 }), &json!({})).await;
         pair.stage.pods.until("eight pods", |now| now.count_all(Pod::is_ready) == 8).await;
-        let quota = |status: &crate::common::status::Status| status.progressing().contains("quota");
-        pair.statuses.until("what stops it is told", quota).await;
-        always(Duration::from_secs(1), "the other waits", async || {
-            let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
-            if replicas == (6, 3) { Ok(()) } else { Err(format!("{replicas:?}")) }
-        })
-        .await;
-        pair.stage.api::<ResourceQuota>().delete("small", &DeleteParams::default()).await.unwrap();
+        pair.statuses.until("what stops it is told", |status| status.progressing().contains("quota")).await;
+        stays(Duration::from_secs(1), "the other waits", async || pair.both().await, (6, 3)).await;
+        pair.stage.delete::<ResourceQuota>("small").await;
         pair.until_scaled(6).await;
         pair.ratio_was_kept();
     }
@@ -131,11 +93,7 @@ mod tier2 {
     #[tokio::test]
     async fn a_leader_that_dies_between_two_scales_on_the_way_down_leaves_the_other_to_its_successor() {
         let (_proxy, leader, pair, all) = half_scaled("elastic-leader-down", [5, 2], 8).await;
-        always(Duration::from_secs(1), "and no further before the other is", async || {
-            let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
-            if replicas == (8, 5) { Ok(()) } else { Err(format!("{replicas:?}")) }
-        })
-        .await;
+        stays(Duration::from_secs(1), "and no further before the other is", async || pair.both().await, (8, 5)).await;
         leader.kill().await;
         let _successor = launch(&pair.stage).start().await;
         pair.until_scaled(2).await;

@@ -30,19 +30,15 @@ async fn a_segment_is_made_when_a_rack_has_room_for_it_and_until_then_it_is_told
     pair.until_told("True NoRoom: 1 of 3 segments released: no example.com/rack fits segment 2").await;
     let status = pair.statuses.until("a reason", |status| status.reason() == "NoRoom").await;
     assert_eq!(status.0["summary"]["held"], 0, "{status}");
-    eventually(PATIENT, "an Event", async || if pair.scales("NoRoom").await > 0 { Ok(()) } else { Err("none") }).await;
+    until_found("an Event", async || pair.scales("NoRoom").await, |count| *count > 0).await;
     pair.stage.pods.until("the first runs", |now| now.count_all(Pod::is_ready) == 3).await;
     let told = pair.stage.said(&["status", "pd"]).await;
     assert!(told.contains("segments: 3 wanted, 1 released, 1 there; no example.com/rack fits segment 2"), "{told}");
     let explained = pair.stage.said(&["explain", "group", "pd"]).await;
     assert!(explained.contains("NoRoom: no example.com/rack fits segment 2"), "{explained}");
     assert!(explained.contains("which an elastic group creates only then"), "{explained}");
-    always(Duration::from_secs(2), "no pod is made that has no room", async || {
-        let replicas = (pair.replicas("prefill").await, pair.replicas("decode").await);
-        let born = pair.stage.pods.births().len();
-        if (replicas, born) == ((2, 1), 3) { Ok(()) } else { Err(format!("{replicas:?}, {born}")) }
-    })
-    .await;
+    let look = async || (pair.both().await, pair.stage.pods.births().len());
+    stays(Duration::from_secs(2), "no pod is made that has no room", look, ((2, 1), 3)).await;
     // One rack more is one segment more.
     add_rack(&pair.stage, "r2", &["a"], 60).await;
     pair.until_told("True NoRoom: 2 of 3 segments released: no example.com/rack fits segment 3").await;
@@ -69,10 +65,7 @@ mod tier2 {
         spec["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"]["topologyKey"] = json!(POOL);
         let pair = Pair::create(stage, "StatefulSet", &spec, &a_third()).await;
         pair.stage.pods.until("they wait for nodes", |now| now.count_all(Pod::is_released) == 3).await;
-        let mut node = crate::common::group::node("elastic-racks-zero-a", 9, &pair.stage.namespace);
-        node["metadata"]["labels"][POOL] = json!("p");
-        let nodes = Api::<Node>::all(pair.stage.client.clone());
-        nodes.create(&kube::api::PostParams::default(), &crate::common::stage::typed(node)).await.unwrap();
+        pair.stage.add_node_with("a", 9, json!({ (POOL): "p" })).await;
         pair.until_scaled(1).await;
         pair.until_told("True AsWanted: 1 segment").await;
     }
@@ -85,11 +78,10 @@ mod tier2 {
         let _rolegate = launch(&stage).start().await;
         let pair = Pair::create(stage, "StatefulSet", &in_racks(2), &a_third()).await;
         pair.until_scaled(2).await;
-        pair.want(1).await;
-        pair.until_scaled(1).await;
+        pair.scale(1).await;
         let left = pair.stage.pods.now(|now| now.all().next().unwrap().node.clone().unwrap());
         let free = if left.ends_with("r1-a") { "elastic-racks-gone-r2-a" } else { "elastic-racks-gone-r1-a" };
-        Api::<Node>::all(pair.stage.client.clone()).delete(free, &DeleteParams::default()).await.unwrap();
+        pair.stage.nodes().delete(free, &DeleteParams::default()).await.unwrap();
         let before = pair.stage.pods.events().len();
         pair.want(2).await;
         pair.until_told("True NoRoom: 1 of 2 segments released").await;
@@ -97,9 +89,8 @@ mod tier2 {
         pair.until_told("True AsWanted: 1 segment").await;
         pair.want(2).await;
         pair.until_told("True NoRoom: 1 of 2 segments released").await;
-        let born =
-            |events: &[crate::common::pods::Event]| events.iter().filter(|event| event.step == Step::Born).count();
-        assert_eq!(born(&pair.stage.pods.events()[before..]), 0);
+        let born = pair.stage.pods.events().into_iter().skip(before).filter(|event| event.step == Step::Born);
+        assert_eq!(born.count(), 0);
         add_rack(&pair.stage, "r3", &["a"], 60).await;
         pair.until_scaled(2).await;
         pair.ratio_was_kept();

@@ -9,29 +9,21 @@ async fn up_and_down(stage: Stage, kind: &'static str) -> Pair {
     let _rolegate = launch(&stage).start().await;
     let pair = Pair::create(stage, kind, &json!({ "segments": 2 }), &json!({})).await;
     pair.until_scaled(2).await;
-    pair.want(10).await;
-    pair.until_scaled(10).await;
+    pair.scale(10).await;
     let kept: Vec<_> = pair.stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
-    pair.want(3).await;
-    pair.until_scaled(3).await;
+    pair.scale(3).await;
     pair.ratio_was_kept();
     pair.stage.pods.now(|now| assert!(now.all().all(|pod| kept.contains(&pod.uid)), "E2: pods that stay are the same"));
     // Autoscalers count one pod of each segment: the first of the first role.
-    let counted = |now: &View| {
-        let counted =
-            now.all().filter(|pod| pod.labels.get("rolegate.dev/scale-pod").is_some_and(|group| group == "pd"));
-        counted.map(|pod| (pod.role.clone(), pod.labels["rolegate.dev/segment"].clone())).collect::<BTreeSet<_>>()
-    };
+    let is_counted = |pod: &&Pod| pod.labels.get("rolegate.dev/scale-pod").is_some_and(|group| group == "pd");
+    let place = |pod: &Pod| (pod.role.clone(), pod.labels["rolegate.dev/segment"].clone());
+    let counted = |now: &View| now.all().filter(is_counted).map(place).collect::<BTreeSet<_>>();
     let one_each: BTreeSet<_> = (0..3).map(|segment| ("prefill".to_owned(), segment.to_string())).collect();
     pair.stage.pods.until("one pod of each segment", |now| counted(now) == one_each).await;
     let labelled = |pod: &Pod| pod.labels.contains_key("rolegate.dev/scale-pod");
     pair.stage.pods.now(|now| assert_eq!(now.count_all(labelled), 3, "and no other"));
     // From 0 to 10 and back to 3, one segment of one role at a time.
-    eventually(PATIENT, "an Event for each scale", async || match pair.scales("Scaled").await {
-        scales if scales == SIZES.len() * (10 + 7) => Ok(()),
-        scales => Err(scales),
-    })
-    .await;
+    until_is("an Event for each scale", async || pair.scales("Scaled").await, SIZES.len() * (10 + 7)).await;
     pair
 }
 
@@ -63,23 +55,13 @@ async fn a_rollout_of_a_deployment_and_segments_that_are_taken_away_do_not_wait_
     pair.until_scaled(4).await;
     for (word, segments) in [("first", 3), ("second", 2)] {
         let old: BTreeSet<_> = pair.stage.pods.now(|now| now.of("prefill").map(|pod| pod.uid.clone()).collect());
-        pair.kubectl(&[
-            "patch",
-            "deploy/prefill",
-            "-p",
-            &json!({
-                "spec": { "template": { "metadata": { "annotations": { "restarted": word } } } },
-            })
-            .to_string(),
-        ])
-        .await;
-        pair.want(segments).await;
-        pair.until_scaled(segments).await;
-        let all_new = |now: &View| now.of("prefill").all(|pod| !old.contains(&pod.uid));
-        pair.stage
-            .pods
-            .until("all prefill is new", |now| all_new(now) && now.count("prefill", |_| true) == segments as usize * 2)
-            .await;
+        let edit = json!({ "spec": { "template": { "metadata": { "annotations": { "restarted": word } } } } });
+        pair.kubectl(&["patch", "deploy/prefill", "-p", &edit.to_string()]).await;
+        pair.scale(segments).await;
+        let is_new = |pod: &Pod| !old.contains(&pod.uid);
+        let all_new =
+            |now: &View| now.of("prefill").all(is_new) && now.count("prefill", is_new) == segments as usize * 2;
+        pair.stage.pods.until("all prefill is new", all_new).await;
         pair.until_scaled(segments).await;
     }
 }
@@ -108,12 +90,9 @@ mod tier2 {
     #[tokio::test]
     async fn no_segments_are_none() {
         let (stage, _rolegate) = served("elastic-none", 60).await;
-        let pair = Pair::create(stage, "StatefulSet", &json!({ "segments": 2 }), &json!({})).await;
-        pair.until_scaled(2).await;
-        pair.want(0).await;
-        pair.until_scaled(0).await;
-        pair.want(1).await;
-        pair.until_scaled(1).await;
+        let pair = Pair::scaled(stage, 2).await;
+        pair.scale(0).await;
+        pair.scale(1).await;
         pair.ratio_was_kept();
     }
 

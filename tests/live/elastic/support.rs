@@ -1,7 +1,6 @@
 //! A pair of workloads that is scaled together, and what an observer makes of their pods.
 
 use k8s_openapi::api::core::v1::Event;
-use kube::api::DynamicObject;
 
 use crate::common::prelude::*;
 
@@ -32,46 +31,41 @@ impl Pair {
     pub async fn create(stage: Stage, kind: &'static str, spec: &Value, template: &Value) -> Self {
         let statuses = stage.coordination_statuses("pd");
         let pair = Self { stage, statuses, kind };
-        let object = typed(pair.coordination(spec));
-        pair.stage.coordinations().create(&PostParams::default(), &object).await.unwrap();
+        pair.stage.create(pair.coordination(spec)).await;
         for (role, _) in SIZES {
-            let created = pair.workloads().create(&PostParams::default(), &typed(pair.workload(role, template))).await;
-            created.unwrap();
+            pair.stage.create(pair.workload(role, template)).await;
         }
         pair
     }
 
+    /// Two StatefulSets of so many segments, which are there.
+    pub async fn scaled(stage: Stage, segments: u32) -> Self {
+        let pair = Self::create(stage, "StatefulSet", &json!({ "segments": segments }), &json!({})).await;
+        pair.until_scaled(segments).await;
+        pair
+    }
+
+    /// Asks for so many segments, and waits until they are there.
+    pub async fn scale(&self, segments: u32) {
+        self.want(segments).await;
+        self.until_scaled(segments).await;
+    }
+
     fn coordination(&self, spec: &Value) -> Value {
-        let reference = |role: &str| json!({ "kind": self.kind, "name": role });
-        let roles = SIZES.map(|(role, _)| json!({ "name": role, "workloadRef": reference(role) }));
-        let sizes: Value = SIZES.iter().map(|(role, size)| ((*role).to_owned(), json!(size))).collect();
-        let mut object = object("rolegate.dev/v1alpha1", "RoleCoordination", "pd").spec(json!({
-            "roles": roles,
-            "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }],
-        }));
+        let group = Group::new("pd").role("prefill", 0, 2).role("decode", 0, 1).bare_names();
+        let mut object = group.coordination_of(self.kind, &json!({}));
         json_patch::merge(&mut object, &json!({ "spec": spec }));
         object
     }
 
     fn workload(&self, role: &str, template: &Value) -> Value {
-        let group = Group::new("pd").role(role, 0, 1).bare_names().template(template);
-        let mut object = group.set(group.find(role), &self.stage.namespace);
-        let labels = object["spec"]["selector"]["matchLabels"].clone();
-        object["kind"] = json!(self.kind);
-        object["metadata"]["labels"] = labels;
-        match self.kind {
-            "Deployment" => {
-                object["spec"]["podManagementPolicy"].take();
-                object["spec"]["serviceName"].take();
-            }
-            "LeaderWorkerSet" => {
-                object["apiVersion"] = json!("leaderworkerset.x-k8s.io/v1");
-                let template = object["spec"]["template"].clone();
-                object["spec"] =
-                    json!({ "replicas": 0, "leaderWorkerTemplate": { "size": 1, "workerTemplate": template } });
-            }
-            _ => {}
-        }
+        let (group, stage) = (Group::new("pd").role(role, 0, 1).bare_names().template(template), &self.stage.namespace);
+        let mut object = match self.kind {
+            "Deployment" => group.deployment(role, stage, &json!({})),
+            "LeaderWorkerSet" => group.leader_worker_set(role, 1, stage, &json!({})),
+            _ => group.set(group.find(role), stage),
+        };
+        object["metadata"]["labels"] = json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": role });
         object
     }
 
@@ -101,15 +95,16 @@ impl Pair {
         self.workloads().get(role).await.unwrap().data["spec"]["replicas"].as_u64().unwrap()
     }
 
+    /// Replicas that both workloads are to have.
+    pub async fn both(&self) -> (u64, u64) {
+        (self.replicas("prefill").await, self.replicas("decode").await)
+    }
+
     /// Waits until both workloads and the status say so many segments.
     pub async fn until_scaled(&self, segments: u32) {
         eventually(PATIENT, &format!("{segments} segments"), async || {
-            let mut replicas = Vec::new();
-            for (role, size) in SIZES {
-                replicas.push((self.replicas(role).await, u64::from(segments * size)));
-            }
-            let status = self.statuses.now().0;
-            let is_so = replicas.iter().all(|(found, wanted)| found == wanted);
+            let (replicas, status) = (self.both().await, self.statuses.now().0);
+            let is_so = replicas == (u64::from(2 * segments), u64::from(segments));
             let settled = status["segments"] == segments && status["draining"].is_null();
             if is_so && settled { Ok(()) } else { Err(format!("{replicas:?}, {status:#}")) }
         })
@@ -138,13 +133,9 @@ impl Pair {
                 let size = |role: &str| SIZES.iter().find(|(known, _)| *known == role).unwrap().1;
                 let segment = event.pod.index / size(&event.pod.role);
                 for (role, size) in SIZES {
-                    let earlier = seen.all_in(role, 0..segment * size, Pod::is_ready);
-                    assert!(
-                        earlier,
-                        "E3: {} is made, and not all {role} below {} are ready",
-                        event.pod.name,
-                        segment * size
-                    );
+                    let (name, bound) = (&event.pod.name, segment * size);
+                    let earlier = seen.all_in(role, 0..bound, Pod::is_ready);
+                    assert!(earlier, "E3: {name} is made, and not all {role} below {bound} are ready");
                 }
             }
             seen.take(&event);
@@ -161,8 +152,7 @@ impl Pair {
 
     /// Waits until the RoleCoordination says so, in its `Elastic` condition.
     pub async fn until_told(&self, text: &str) {
-        let told = |status: &crate::common::status::Status| status.condition("Elastic").contains(text);
-        self.statuses.until(text, told).await;
+        self.statuses.until(text, |status| status.condition("Elastic").contains(text)).await;
     }
 }
 

@@ -10,24 +10,21 @@ async fn allows(stage: &Stage, mut spec: Value, allowed: i32) {
     let api = stage.api::<PodDisruptionBudget>();
     let wanted = spec.to_string();
     spec["selector"] = json!({ "matchLabels": { "rolegate.dev/role": "prefill" } });
-    let budget = object("policy/v1", "PodDisruptionBudget", "prefill").spec(spec);
-    api.create(&PostParams::default(), &typed(budget)).await.unwrap();
-    eventually(PATIENT, &format!("{wanted} lets {allowed} go"), async || {
+    stage.create(object("policy/v1", "PodDisruptionBudget", "prefill").spec(spec)).await;
+    let found = async || {
         let status = api.get("prefill").await.unwrap().status.unwrap_or_default();
-        let found = (status.expected_pods, status.current_healthy, status.disruptions_allowed);
-        if found == (Some(6), Some(2), Some(allowed)) { Ok(()) } else { Err(format!("{status:?}")) }
-    })
-    .await;
-    api.delete("prefill", &DeleteParams::default()).await.unwrap();
+        (status.expected_pods, status.current_healthy, status.disruptions_allowed)
+    };
+    until_is(&format!("{wanted} lets {allowed} go"), found, (Some(6), Some(2), Some(allowed))).await;
+    stage.delete::<PodDisruptionBudget>("prefill").await;
 }
 
 #[tokio::test]
 async fn a_number_lets_nodes_be_drained_while_pods_are_held_and_a_share_does_not() {
     let stage = stage("example-budgets").await;
     // Room for one segment, and none for pods of the services, which go where they like.
-    let mut node = node("example-budgets", 3, &stage.namespace);
-    node["spec"] = json!({ "taints": [{ "key": "budgets", "effect": "NoSchedule" }] });
-    stage.create_node(node).await;
+    let taint = json!({ "key": "budgets", "effect": "NoSchedule" });
+    stage.add_node_like("all", 3, &json!({ "spec": { "taints": [taint] } })).await;
     let _rolegate = stage.launch().start().await;
     let tolerates = json!({ "spec": { "tolerations": [{ "key": "budgets", "operator": "Exists" }] } });
     let group = Group::new("llm").role("prefill", 6, 2).role("decode", 3, 1).template(&tolerates);

@@ -1,6 +1,5 @@
 //! Each service comes up whole; what rolegate adds to it is there.
 
-use crate::common::Progression;
 use crate::common::prelude::*;
 use crate::examples::support::{Example, RACK, Served};
 
@@ -23,8 +22,8 @@ async fn is_updated_in_step(served: &Served) {
     let revisions = |role: &str| stage.pods.now(|now| now.of(role).map(revision).collect::<BTreeSet<_>>());
     let first = BTreeMap::from(["prefill", "decode"].map(|role| (role.to_owned(), revisions(role))));
     assert!(first.values().all(|revisions| revisions.len() == 1), "{first:?}");
-    let both = ["statefulset/vllm-prefill", "statefulset/vllm-decode", "vllm=vllm/vllm-openai:v0.27.1"];
-    stage.plane.must(&[&["-n", &stage.namespace, "set", "image"], &both[..]].concat(), "");
+    let (prefill, decode) = ("statefulset/vllm-prefill", "statefulset/vllm-decode");
+    stage.kubectl(&["set", "image", prefill, decode, "vllm=vllm/vllm-openai:v0.27.1"]);
     let is_new = |pod: &Pod| first.get(&pod.role).is_some_and(|first| !first.contains(&revision(pod)));
     let all = usize::try_from(group.pods()).unwrap();
     stage.pods.until("all are new", |now| now.count_all(|pod| is_new(pod) && pod.is_ready()) == all).await;
@@ -73,7 +72,7 @@ async fn llm_d_comes_up_with_its_labels_and_sidecar() {
     let example = Example { file: "llm-d.yaml", gpu: "NVIDIA-B200", racks: &[("x", 2), ("y", 2)], group, others: 0 };
     let served = example.serve().await;
     served.is_whole(2, 2, 0).await;
-    for pod in served.stored().await {
+    for pod in served.stage.list::<ApiPod>().await {
         let (labels, spec) = (pod.metadata.labels.unwrap(), pod.spec.unwrap());
         assert_eq!(labels["llm-d.ai/role"], labels["rolegate.dev/role"]);
         let size = if labels["llm-d.ai/role"] == "prefill" { 4 } else { 1 };
@@ -93,7 +92,7 @@ async fn dynamo_comes_up_and_all_its_pods_know_where_etcd_is() {
     let served = example.serve().await;
     served.is_whole(4, 3, 1).await;
     let address = format!("dynamo-etcd-0.dynamo-etcd.{}.svc.cluster.local", served.stage.namespace);
-    for pod in served.stored().await {
+    for pod in served.stage.list::<ApiPod>().await {
         let name = pod.metadata.name.unwrap();
         let env = pod.spec.unwrap().containers.remove(0).env.unwrap_or_default();
         let at = |wanted: &str| env.iter().position(|variable| variable.name == wanted);

@@ -1,7 +1,5 @@
 //! The control plane of this suite, a service on it, and what is looked at when it serves.
 
-use std::path::Path;
-
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
@@ -50,8 +48,7 @@ impl Example {
 
     /// Applies the file and waits until all its pods are ready, released in whole segments.
     pub async fn serve(self) -> Served {
-        let stage = stage(&format!("example-{}", self.group.name)).await;
-        let rolegate = stage.launch().start().await;
+        let (stage, rolegate) = stage(&format!("example-{}", self.group.name)).await.serve().await;
         let statuses = stage.coordination_statuses(&self.group.name);
         self.add_nodes(&stage).await;
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/services").join(self.file);
@@ -77,13 +74,11 @@ impl Example {
     async fn add_nodes(&self, stage: &Stage) {
         for (rack, count) in self.racks {
             for number in 0..*count {
-                let mut node = node(&format!("{}-{rack}-{number}", stage.namespace), 100, &stage.namespace);
-                node["metadata"]["labels"][RACK] = json!(rack);
-                node["metadata"]["labels"][GPU] = json!(self.gpu);
-                for amount in ["allocatable", "capacity"] {
-                    node["status"][amount]["nvidia.com/gpu"] = json!("8");
-                }
-                stage.create_node(node).await;
+                let labels = json!({ (RACK): rack, (GPU): self.gpu });
+                let has = json!({ "nvidia.com/gpu": "8" });
+                let more =
+                    json!({ "metadata": { "labels": labels }, "status": { "allocatable": has, "capacity": has } });
+                stage.add_node_like(&format!("{rack}-{number}"), 100, &more).await;
             }
         }
     }
@@ -102,11 +97,6 @@ fn in_whole_segments(stage: &Stage, group: &Group, statuses: &StatusLog) {
 }
 
 impl Served {
-    /// The pods as the API server has them.
-    pub async fn stored(&self) -> Vec<ApiPod> {
-        self.stage.api::<ApiPod>().list(&ListParams::default()).await.unwrap().items
-    }
-
     /// Ready pods that these labels select.
     fn selected(&self, labels: &BTreeMap<String, String>) -> usize {
         let selects = |pod: &Pod| labels.iter().all(|(key, value)| pod.labels.get(key) == Some(value));
@@ -115,20 +105,19 @@ impl Served {
 
     /// Every Service leads to all pods that it selects. Returns how many Services there are.
     pub async fn services_have_endpoints(&self) -> usize {
-        let services = self.stage.api::<Service>().list(&ListParams::default()).await.unwrap().items;
+        let services = self.stage.list::<Service>().await;
         for service in &services {
             let name = service.metadata.name.clone().unwrap();
             let pods = self.selected(&service.spec.clone().unwrap().selector.unwrap());
             assert!(pods > 0, "Service {name} selects nothing");
             let of_service = ListParams::default().labels(&format!("kubernetes.io/service-name={name}"));
-            eventually(PATIENT, &format!("{pods} endpoints of {name}"), async || {
+            let ready = async || {
                 let slices = self.stage.api::<EndpointSlice>().list(&of_service).await.unwrap().items;
                 let endpoints = slices.into_iter().filter_map(|slice| slice.endpoints).flatten();
                 let is_ready = |endpoint: &Endpoint| endpoint.conditions.as_ref().and_then(|now| now.ready);
-                let ready = endpoints.filter(|endpoint| is_ready(endpoint) == Some(true)).count();
-                if ready == pods { Ok(()) } else { Err(ready) }
-            })
-            .await;
+                endpoints.filter(|endpoint| is_ready(endpoint) == Some(true)).count()
+            };
+            until_is(&format!("{pods} endpoints of {name}"), ready, pods).await;
         }
         services.len()
     }
@@ -136,17 +125,16 @@ impl Served {
     /// Every disruption budget sees all its pods healthy and lets at least one go. Returns how many there are.
     pub async fn budgets_allow_a_drain(&self) -> usize {
         let api = self.stage.api::<PodDisruptionBudget>();
-        let budgets = api.list(&ListParams::default()).await.unwrap().items;
+        let budgets = self.stage.list::<PodDisruptionBudget>().await;
         for budget in &budgets {
             let name = budget.metadata.name.clone().unwrap();
             let labels = budget.spec.clone().unwrap().selector.unwrap().match_labels.unwrap();
             let pods = i32::try_from(self.selected(&labels)).unwrap();
             assert!(pods > 0, "PodDisruptionBudget {name} selects nothing");
-            eventually(PATIENT, &format!("budget {name} over {pods} pods"), async || {
-                let status = api.get(&name).await.unwrap().status.unwrap_or_default();
+            let status = async || api.get(&name).await.unwrap().status.unwrap_or_default();
+            until_found(&format!("budget {name} over {pods} pods"), status, |status| {
                 let healthy = (status.expected_pods, status.current_healthy) == (Some(pods), Some(pods));
-                let well = healthy && status.disruptions_allowed > Some(0);
-                if well { Ok(()) } else { Err(format!("{status:?}")) }
+                healthy && status.disruptions_allowed > Some(0)
             })
             .await;
         }
@@ -156,14 +144,13 @@ impl Served {
     /// Every autoscaler can scale what it names: only metrics are missing here. Returns how many there are.
     pub async fn autoscalers_find_their_targets(&self) -> usize {
         let api = self.stage.api::<HorizontalPodAutoscaler>();
-        let names = api.list(&ListParams::default()).await.unwrap().items.into_iter();
+        let names = self.stage.list::<HorizontalPodAutoscaler>().await.into_iter();
         let names: Vec<_> = names.map(|scaler| scaler.metadata.name.unwrap()).collect();
         for name in &names {
-            eventually(PATIENT, &format!("autoscaler {name} finds its target"), async || {
-                let status = api.get(name).await.unwrap().status.unwrap_or_default();
-                let conditions = status.conditions.unwrap_or_default();
-                let able = conditions.iter().any(|now| now.type_ == "AbleToScale" && now.status == "True");
-                if able { Ok(()) } else { Err(format!("{conditions:?}")) }
+            let status = async || api.get(name).await.unwrap().status.unwrap_or_default();
+            until_found(&format!("autoscaler {name} finds its target"), status, |status| {
+                let mut conditions = status.conditions.iter().flatten();
+                conditions.any(|now| now.type_ == "AbleToScale" && now.status == "True")
             })
             .await;
         }

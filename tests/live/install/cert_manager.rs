@@ -3,10 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
 
-use k8s_openapi::api::core::v1::Secret;
-use kube::Client;
 use rustls::pki_types::ServerName;
 
 use crate::common::http::tls_to;
@@ -47,11 +44,8 @@ async fn issued(client: &Client, before: Option<&Secret>) -> Secret {
         let secret = secrets.get("rolegate-serving").await.map_err(|error| error.to_string())?;
         let certificate = |secret: &Secret| secret.data.as_ref().and_then(|data| data.get("tls.crt").cloned());
         let found = certificate(&secret).filter(|text| !text.0.is_empty());
-        if found.is_some() && found != before.and_then(certificate) {
-            Ok(secret)
-        } else {
-            Err("the old one".to_owned())
-        }
+        let is_another = found.is_some() && found != before.and_then(certificate);
+        if is_another { Ok(secret) } else { Err("the old one".to_owned()) }
     })
     .await
 }
@@ -103,12 +97,11 @@ async fn what_cert_manager_issues_is_served_and_renewed_without_a_restart() {
     let mut before = first;
     let more = json!({ "spec": { "dnsNames": [name, "gate.example"] } }).to_string();
     for renewal in ["another name", "the Secret is lost"] {
-        match renewal {
-            "another name" => {
-                let patch = ["patch", "certificate", "rolegate", "-n", SYSTEM, "--type=merge", "-p", &more];
-                installed.plane.must(&patch, "");
-            }
-            _ => _ = secrets.delete("rolegate-serving", &DeleteParams::default()).await.unwrap(),
+        if renewal == "another name" {
+            let patch = ["patch", "certificate", "rolegate", "-n", SYSTEM, "--type=merge", "-p", &more];
+            installed.plane.must(&patch, "");
+        } else {
+            secrets.delete("rolegate-serving", &DeleteParams::default()).await.unwrap();
         }
         let renewed = issued(&client, Some(&before)).await;
         assert_eq!(authority(&renewed), ours);
@@ -122,22 +115,16 @@ async fn what_cert_manager_issues_is_served_and_renewed_without_a_restart() {
         assert_eq!(served(&rolegate, "gate.example", &ours).await, Ok(last.clone()), "{renewal}");
         let probe = Group::new("probe").pod("main", "probe", &stage.namespace);
         let path = format!("{CORE}/namespaces/managed/pods?dryRun=All");
-        always(std::time::Duration::from_millis(500), "pods are held", async || {
-            let created = stage.send("POST", &path, &probe).await;
-            if created.code == 201 { Ok(()) } else { Err(created.body.to_string()) }
-        })
-        .await;
+        let look = async || stage.send("POST", &path, &probe).await;
+        holds(Duration::from_millis(500), "pods are held", look, |created| created.code == 201).await;
         before = renewed;
     }
     assert!(bundles(&client).await.iter().all(|bundle| has(bundle, &ours)));
 
     // A new CA: the injector adds it to the old one once something was issued by it, and that is then served.
     secrets.delete("rolegate-ca", &DeleteParams::default()).await.unwrap();
-    eventually(PATIENT, "a new CA", async || match secrets.get_opt("rolegate-ca").await {
-        Ok(Some(found)) if found.data.as_ref().is_some_and(|data| data["tls.crt"].0 != ours) => Ok(()),
-        other => Err(format!("{:?}", other.map(|found| found.is_some()))),
-    })
-    .await;
+    let data = async || secrets.get_opt("rolegate-ca").await.unwrap().and_then(|found| found.data);
+    until_found("a new CA", data, |data| data.as_ref().is_some_and(|data| data["tls.crt"].0 != ours)).await;
     secrets.delete("rolegate-serving", &DeleteParams::default()).await.unwrap();
     let renewed = issued(&client, Some(&before)).await;
     let theirs = authority(&renewed);

@@ -15,10 +15,8 @@ async fn with_all_replicas_gone_nothing_that_is_needed_to_come_back_is_refused()
     // It has never run: there is no caBundle yet. Pods of groups and groups themselves are refused, and nothing else.
     for kind in ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"] {
         for webhook in get(plane, kind)["webhooks"].as_array().unwrap() {
-            assert_eq!(
-                (&webhook["failurePolicy"], &webhook["clientConfig"]["caBundle"]),
-                (&json!("Fail"), &Value::Null)
-            );
+            let (policy, bundle) = (&webhook["failurePolicy"], &webhook["clientConfig"]["caBundle"]);
+            assert_eq!((policy, bundle), (&json!("Fail"), &Value::Null));
         }
     }
     refused_and_admitted(&stage, &group).await;
@@ -40,13 +38,9 @@ async fn with_all_replicas_gone_nothing_that_is_needed_to_come_back_is_refused()
 
     // A namespace that is taken out goes on at once.
     let out = Stage::on(plane.clone(), "left-out").await;
-    plane.must(&["label", "namespace", "left-out", "rolegate.dev/ignore="], "");
-    until_found(
-        "pods of groups pass there",
-        async || out.send("POST", &path("left-out"), &group.pod("prefill", "first", "left-out")).await,
-        |created| created.code == 201,
-    )
-    .await;
+    out.label("rolegate.dev/ignore=");
+    let created = async || out.post(CORE, "pods", &group.pod("prefill", "first", "left-out")).await.code;
+    until_is("pods of groups pass there", created, 201).await;
 
     // Back, and what was refused is made.
     let _rolegate = installed.serve(&stage).await;
@@ -70,11 +64,10 @@ async fn refused_and_admitted(stage: &Stage, group: &Group) {
     assert_eq!(stage.send("POST", &groups, &wrong).await.code, 500);
 
     // In kube-system and in our own namespace, even pods that name a group. These satisfy what is enforced there.
-    pod["spec"]["securityContext"] = json!({
-        "runAsNonRoot": true, "runAsUser": 1, "seccompProfile": { "type": "RuntimeDefault" },
-    });
-    pod["spec"]["containers"][0]["securityContext"] =
-        json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } });
+    let seccomp = json!({ "type": "RuntimeDefault" });
+    pod["spec"]["securityContext"] = json!({ "runAsNonRoot": true, "runAsUser": 1, "seccompProfile": seccomp });
+    let none = json!({ "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } });
+    pod["spec"]["containers"][0]["securityContext"] = none;
     for namespace in ["kube-system", SYSTEM] {
         let admitted = stage.send("POST", &format!("{}?dryRun=All", path(namespace)), &pod).await;
         assert_eq!(admitted.code, 201, "{namespace}: {admitted:?}");

@@ -28,7 +28,7 @@ fn versions(plane: &ControlPlane, yaml: &str) -> BTreeMap<String, String> {
 async fn settled(plane: &ControlPlane, yaml: &str) -> BTreeMap<String, String> {
     let mut before = versions(plane, yaml);
     eventually(PATIENT, "nothing moves", async || {
-        tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
         let now = versions(plane, yaml);
         let same = now == before;
         before.clone_from(&now);
@@ -68,9 +68,9 @@ async fn what_runs_is_no_drift() {
     plane.must(&["apply", "-f", "-"], &program);
     assert_eq!(self::bundles(&plane), bundles);
     // As Flux does, and Argo CD where it is told to: on the server, by the owners of fields.
-    let server_side = ["--server-side", "--force-conflicts"];
+    let diff = &["diff", "--server-side", "--force-conflicts", "-f", "-"];
     plane.must(APPLY, &program);
-    assert!(plane.must(&[&["diff"], &server_side[..], &["-f", "-"]].concat(), &program).is_empty());
+    assert!(plane.must(diff, &program).is_empty());
     let before = settled(&plane, &program).await;
     plane.must(APPLY, &program);
     assert_eq!(versions(&plane, &program), before);
@@ -78,10 +78,7 @@ async fn what_runs_is_no_drift() {
     served.terminate().await;
     // It would have told.
     let other = program.replace("replicas: 2", "replicas: 5");
-    assert_eq!(
-        plane.kubectl(&["diff", "--server-side", "--force-conflicts", "-f", "-"], &other).status.code(),
-        Some(1)
-    );
+    assert_eq!(plane.kubectl(diff, &other).status.code(), Some(1));
 }
 
 #[tokio::test]
@@ -104,12 +101,12 @@ async fn an_upgrade_of_helm_to_what_is_there_changes_nothing() {
 }
 
 /// A rolegate as it is deployed, which nobody reaches, when it has published what it serves with.
-async fn serve(plane: &Arc<ControlPlane>) -> crate::common::rolegate::Rolegate {
+async fn serve(plane: &Arc<ControlPlane>) -> Rolegate {
     token(plane, "rolegate");
     let launch = Launch::as_deployed(plane.clone(), plane.client().await, &get(plane, "deployment"));
     let rolegate = launch.start_unready().await;
-    until_found("its bundle in every webhook", async || bundles(plane), |bundles| bundles.iter().all(Value::is_string))
-        .await;
+    let in_all = |bundles: &Vec<Value>| bundles.iter().all(Value::is_string);
+    until_found("its bundle in every webhook", async || bundles(plane), in_all).await;
     rolegate.until_metric("rolegate_leader", 1).await;
     rolegate
 }

@@ -1,8 +1,7 @@
 //! A cluster whose machines have addresses of IPv6 alone.
 
 use std::io::Write;
-use std::net::{Ipv6Addr, SocketAddr, TcpListener};
-use std::process::Stdio;
+use std::net::{Ipv6Addr, TcpListener};
 
 use tokio::process::Command;
 
@@ -59,18 +58,15 @@ async fn namespaces() -> Result<&'static [&'static str], String> {
 async fn served() {
     TcpListener::bind("127.0.0.1:0").expect_err("no address is of IPv4");
     let plane = ControlPlane::own(|| ControlPlane::start_with_groups("kwok", &["--ipv6"])).await;
-    let stage = Stage::on(plane, "ipv6").await.with_room(6).await;
-    let rolegate = stage.launch().flag("allow", "scale").start().await;
+    let (stage, rolegate) = Stage::on(plane, "ipv6").await.with_room(6).await.serve_with("allow", "scale").await;
 
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1).bare_names();
     let coordination = group.coordination();
     let mut wrong = coordination.clone();
     wrong["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["segmentSize"]["router"] = json!(1);
-    let path = "/apis/rolegate.dev/v1alpha1/namespaces/ipv6/rolecoordinations";
-    let refused = stage.send("POST", path, &wrong).await;
+    let refused = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &wrong).await;
     assert!(refused.code == 422 && refused.body.to_string().contains("router"), "{refused:?}");
-    let made = stage.send("POST", path, &coordination).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(coordination).await;
     let statuses = stage.coordination_statuses("llm");
     stage.create_claimed_sets(&group).await;
     statuses.until("it serves", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
@@ -93,13 +89,7 @@ async fn served() {
     stage.plane.must(&["create", "-f", "-"], &endpoint.to_string());
     // Accounts of tests go without it.
     stage.plane.must(&["apply", "-f", "-"], &policy_on_authors("ipv6", &["--allow", "scale"]));
-    eventually(PATIENT, "no errors, no warnings", async || {
-        let doctor = ["doctor", "--name", "ipv6", "--try-in", "ipv6"];
-        let said = rolegate_command(&stage.plane.kubeconfig, &doctor).output().await.unwrap();
-        let text = String::from_utf8(said.stdout).unwrap();
-        if said.status.success() && text.ends_with("\n0 errors, 0 warnings\n") { Ok(()) } else { Err(text) }
-    })
-    .await;
+    until_says("\n0 errors, 0 warnings\n", async || stage.doctor().await).await;
     let (ended, _) = rolegate.terminate().await;
     assert!(ended.success(), "{ended:?}");
 }

@@ -22,9 +22,8 @@ async fn who_may_make_stateful_sets_may_make_what_coordinates_them_and_nobody_wr
     DRY.get().must(&["create", "namespace", "team"], "");
     let people = ["view", "edit", "admin"];
     for role in people {
-        let bind =
-            ["create", "rolebinding", role, "-n", "team", &format!("--clusterrole={role}"), &format!("--user={role}")];
-        DRY.get().must(&bind, "");
+        let (of, to) = (format!("--clusterrole={role}"), format!("--user={role}"));
+        DRY.get().must(&["create", "rolebinding", role, "-n", "team", &of, &to], "");
     }
     let may = |who: &str, verb: &str, resource: &str| {
         // For kubectl itself a slash stands before a name.
@@ -35,12 +34,10 @@ async fn who_may_make_stateful_sets_may_make_what_coordinates_them_and_nobody_wr
     };
     assert!(!may("admin", "list", "rolecoordinations.rolegate.dev"), "nobody may before it is installed");
     apply(&DRY.get(), &manifests(&["--part", "rbac"]));
-    eventually(PATIENT, "the roles are added to those of the cluster", async || {
-        let found: Vec<_> = MAY.iter().map(|(verb, resource, _)| people.map(|who| may(who, verb, resource))).collect();
-        let expected: Vec<_> = MAY.iter().map(|(.., expected)| *expected).collect();
-        if found == expected { Ok(()) } else { Err(json!(found).to_string()) }
-    })
-    .await;
+    let of_all = |(verb, resource, _): &(&str, &str, [bool; 3])| people.map(|who| may(who, verb, resource));
+    let found = async || MAY.iter().map(of_all).collect::<Vec<_>>();
+    let expected: Vec<_> = MAY.iter().map(|(.., expected)| *expected).collect();
+    until_is("the roles are added to those of the cluster", found, expected).await;
     let without = manifests(&["--part", "rbac", "--without", "aggregated-roles"]);
     assert!(!without.contains("aggregate-to-"), "{without}");
 }

@@ -1,9 +1,13 @@
 //! The Deployment's pods come up under the strictest Pod Security Standard, and where platforms limit what pods may say.
 
 use crate::common::account::manifests;
-use crate::common::control_plane::scratch_dir;
 use crate::common::prelude::*;
-use crate::install::support::{apply, define, get, install};
+use crate::install::support::{apply, define, get, get_named, install};
+
+fn pods(plane: &ControlPlane) -> Vec<Value> {
+    let pods: Value = serde_json::from_str(&plane.must(&["get", "pods", "-n", SYSTEM, "-o", "json"], "")).unwrap();
+    pods["items"].as_array().unwrap().clone()
+}
 
 #[tokio::test]
 async fn the_pods_are_admitted_where_the_restricted_standard_is_enforced() {
@@ -14,7 +18,7 @@ async fn the_pods_are_admitted_where_the_restricted_standard_is_enforced() {
     plane.must(&["wait", "--for=condition=Ready", "node", "--all", "--timeout=60s"], "");
     let installed = install(plane, &["--spread", "required", "--replicas", "3"]).await;
     let plane = &installed.plane;
-    let namespace: Value = serde_json::from_str(&plane.must(&["get", "namespace", SYSTEM, "-o", "json"], "")).unwrap();
+    let namespace = get_named(plane, "namespace", SYSTEM);
     assert_eq!(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted");
     // It is enforced: a pod without a security context is refused there.
     let loose = plane.kubectl(&["run", "loose", "-n", SYSTEM, "--image=registry.invalid/x:1"], "");
@@ -22,18 +26,9 @@ async fn the_pods_are_admitted_where_the_restricted_standard_is_enforced() {
     assert!(!loose.status.success() && refusal.contains(r#"violates PodSecurity "restricted"#), "{refusal}");
 
     // Fake nodes run what the controllers make; the webhook is registered and answers nobody.
-    eventually(PATIENT, "all replicas are available", async || {
-        let deployment = get(plane, "deployment");
-        let status = &deployment["status"];
-        if status["availableReplicas"] == 3 { Ok(()) } else { Err(status.to_string()) }
-    })
-    .await;
-    let pods = plane.must(&["get", "pods", "-n", SYSTEM, "-o", "json"], "");
-    let pods: Value = serde_json::from_str(&pods).unwrap();
-    let mut nodes: Vec<_> =
-        pods["items"].as_array().unwrap().iter().map(|pod| pod["spec"]["nodeName"].clone()).collect();
-    nodes.sort_by_key(ToString::to_string);
-    nodes.dedup();
+    let status = async || get(plane, "deployment")["status"].take();
+    until_found("all replicas are available", status, |status| status["availableReplicas"] == 3).await;
+    let nodes: BTreeSet<_> = pods(plane).iter().map(|pod| pod["spec"]["nodeName"].to_string()).collect();
     assert_eq!(nodes.len(), 3, "each has a node of its own: {nodes:?}");
     let budget = get(plane, "poddisruptionbudget");
     assert_eq!(budget["status"]["expectedPods"], 3, "{budget}");
@@ -43,23 +38,12 @@ async fn the_pods_are_admitted_where_the_restricted_standard_is_enforced() {
 /// choose. Besides, some nodes are not Linux.
 #[tokio::test]
 async fn the_pods_are_admitted_where_their_class_takes_a_quota() {
-    let limits = json!({
-        "apiVersion": "apiserver.config.k8s.io/v1",
-        "kind": "AdmissionConfiguration",
-        "plugins": [{
-            "name": "ResourceQuota",
-            "configuration": {
-                "apiVersion": "apiserver.config.k8s.io/v1",
-                "kind": "ResourceQuotaConfiguration",
-                "limitedResources": [{
-                    "resource": "pods",
-                    "matchScopes": [
-                        { "scopeName": "PriorityClass", "operator": "In", "values": ["system-cluster-critical"] },
-                    ],
-                }],
-            },
-        }],
-    });
+    let api = "apiserver.config.k8s.io/v1";
+    let class = json!({ "scopeName": "PriorityClass", "operator": "In", "values": ["system-cluster-critical"] });
+    let limited = json!([{ "resource": "pods", "matchScopes": [class] }]);
+    let quotas = json!({ "apiVersion": api, "kind": "ResourceQuotaConfiguration", "limitedResources": limited });
+    let plugins = json!([{ "name": "ResourceQuota", "configuration": quotas }]);
+    let limits = json!({ "apiVersion": api, "kind": "AdmissionConfiguration", "plugins": plugins });
     let file = scratch_dir().join("limits.json");
     std::fs::write(&file, limits.to_string()).unwrap();
     let flag = format!("admission-control-config-file={}", file.display());
@@ -72,15 +56,12 @@ async fn the_pods_are_admitted_where_their_class_takes_a_quota() {
     plane.must(&["wait", "--for=condition=Ready", "node", "--all", "--timeout=60s"], "");
     define(&plane);
     apply(&plane, &manifests(&["--without", "resource-quota,user-ids"]));
-    eventually(PATIENT, "the doctor quotes why there are no pods", async || {
-        let doctor = rolegate_command(&plane.kubeconfig, &["doctor", "-o", "json"]).output().await.unwrap();
-        let report: Value = serde_json::from_slice(&doctor.stdout).map_err(|error| format!("{error}: {doctor:?}"))?;
-        let findings = report["findings"].as_array().unwrap();
-        let found = findings.iter().find(|finding| finding["check"] == "replicas").ok_or("not found")?;
-        let what = found["what"].as_str().unwrap();
-        let quoted = what.contains("are not made: FailedCreate: ") && what.contains("insufficient quota");
-        let hint = found["hint"].as_str().unwrap_or_default();
-        if quoted && hint.contains("resourceQuota.enabled") { Ok(()) } else { Err(found.to_string()) }
+    let report = async || ran(&plane.kubeconfig, &["doctor", "-o", "json"]).await.json();
+    until_found("the doctor quotes why there are no pods", report, |report| {
+        let mut findings = report["findings"].as_array().unwrap().iter();
+        let found = findings.find(|finding| finding["check"] == "replicas").map(Value::to_string).unwrap_or_default();
+        let words = ["are not made: FailedCreate: ", "insufficient quota", "resourceQuota.enabled"];
+        words.iter().all(|word| found.contains(word))
     })
     .await;
 
@@ -88,8 +69,7 @@ async fn the_pods_are_admitted_where_their_class_takes_a_quota() {
     // The controller tries again later and later.
     plane.must(&["rollout", "restart", "deployment/rolegate", "-n", SYSTEM], "");
     plane.must(&["rollout", "status", "deployment/rolegate", "-n", SYSTEM, "--timeout=120s"], "");
-    let pods: Value = serde_json::from_str(&plane.must(&["get", "pods", "-n", SYSTEM, "-o", "json"], "")).unwrap();
-    let pods = pods["items"].as_array().unwrap();
+    let pods = pods(&plane);
     assert!(pods.len() >= 2, "{pods:?}");
     for pod in pods.iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()) {
         assert_eq!(pod["spec"]["nodeName"], "one");

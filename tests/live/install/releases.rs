@@ -1,16 +1,15 @@
 //! Releases of Helm on a real API server: their definitions are upgraded, kept and taken over, `helm test` says how it is, and
 //! two of them live side by side.
 
-use std::path::{Path, PathBuf};
 use std::process::Output;
 
 use crate::common::account::{manifests, token};
-use crate::common::control_plane::{client_of, scratch_dir};
+use crate::common::control_plane::client_of;
 use crate::common::prelude::*;
 use crate::install::render::{KEEP, chart, helm_command};
 use crate::install::rights::{granted, used};
 use crate::install::support::{Installation, apply, get_named};
-use crate::policies::cluster::{Answer, client_as, grant};
+use crate::policies::cluster::{Answer, client_as, grant, released, try_patch};
 
 /// A cluster for releases.
 struct Cluster(Arc<ControlPlane>);
@@ -79,14 +78,9 @@ fn later_chart(name: &str) -> String {
 }
 
 fn coordination() -> String {
-    let segments = json!({ "segmentPlacement": { "segmentSize": { "a": 1 } } });
-    json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "kept", "namespace": "default" },
-        "spec": { "roles": [{ "name": "a", "replicas": 1 }], "coordination": [{ "name": "s", "strategy": segments }] },
-    })
-    .to_string()
+    let mut object = Group::new("kept").role("a", 1, 1).coordination_of_numbers(&json!({}));
+    object["metadata"]["namespace"] = json!("default");
+    object.to_string()
 }
 
 #[tokio::test]
@@ -118,7 +112,7 @@ async fn an_upgrade_brings_its_definitions_and_an_uninstall_keeps_them_or_not() 
     assert_eq!(cluster.definition()["metadata"]["annotations"][KEEP], Value::Null);
     cluster.0.must(&["get", "rolecoordination", "kept", "-n", "default"], "");
     cluster.helm(&["uninstall", "rolegate", "--no-hooks"]);
-    eventually(PATIENT, "no definitions", async || if cluster.has_definitions() { Err("there") } else { Ok(()) }).await;
+    until_is("no definitions", async || cluster.has_definitions(), false).await;
 }
 
 #[tokio::test]
@@ -161,19 +155,16 @@ async fn run_hook(cluster: &Cluster, account: &str) -> Value {
     let name = pod["metadata"]["name"].as_str().unwrap();
     token(plane, account);
     let kubeconfig = plane.dir.join(format!("conf/account-{account}.kubeconfig"));
-    let arguments: Vec<_> = pod["spec"]["containers"][0]["args"].as_array().unwrap().iter().collect();
-    let arguments: Vec<_> = arguments.into_iter().map(|argument| argument.as_str().unwrap()).collect();
+    let arguments = pod["spec"]["containers"][0]["args"].as_array().unwrap().iter();
+    let arguments: Vec<_> = arguments.map(|argument| argument.as_str().unwrap()).chain(["-o", "json"]).collect();
     // Rights reach the API server's own caches a moment later.
-    let ran = eventually(PATIENT, "rights of the hook", async || {
-        let output = rolegate_command(&kubeconfig, &[&arguments[..], &["-o", "json"]].concat()).output().await.unwrap();
-        let text = String::from_utf8(output.stdout.clone()).unwrap();
-        if text.contains("forbidden") || text.is_empty() { Err(format!("{output:?}")) } else { Ok(output) }
-    })
-    .await;
-    let phase = if ran.status.success() { "Succeeded" } else { "Failed" };
+    let tried = async || ran(&kubeconfig, &arguments).await;
+    let has_rights = |ran: &Ran| !ran.out.contains("forbidden") && !ran.out.is_empty();
+    let ran = until_found("rights of the hook", tried, has_rights).await;
+    let phase = if ran.code == 0 { "Succeeded" } else { "Failed" };
     let status = json!({ "status": { "phase": phase } }).to_string();
     plane.must(&["patch", "pod", name, "-n", SYSTEM, "--subresource=status", "-p", &status], "");
-    serde_json::from_slice(&ran.stdout).unwrap()
+    ran.json()
 }
 
 /// The account of the doctor makes no pod that is stored, whatever its rights say.
@@ -206,9 +197,8 @@ async fn the_account_of_the_doctor_makes_no_pod() {
 
 fn levels(report: &Value, level: &str) -> Vec<String> {
     let findings = report["findings"].as_array().unwrap().iter().filter(|finding| finding["level"] == level);
-    findings
-        .map(|finding| format!("{}: {}", finding["check"].as_str().unwrap(), finding["what"].as_str().unwrap()))
-        .collect()
+    let line = |found: &Value| format!("{}: {}", found["check"].as_str().unwrap(), found["what"].as_str().unwrap());
+    findings.map(line).collect()
 }
 
 #[tokio::test]
@@ -286,20 +276,17 @@ async fn an_uninstall_lets_go_of_what_is_held_with_rights_that_go_with_it() {
     // The replicas end with their Deployment.
     let ended = async {
         let wait = ["wait", "--for=delete", "deployment/gate-rolegate", "-n", SYSTEM, "--timeout=90s"];
-        let plane = plane.clone();
-        tokio::task::spawn_blocking(move || plane.must(&wait, "")).await.unwrap();
+        must(&plane, &wait, "").await;
         rolegate.kill().await;
     };
     let (done, (), said) = tokio::join!(run_hook(&cluster, account), ended, uninstalled);
     assert_eq!(done["failed"], json!([]), "{done:#}");
     let said = said.unwrap();
     assert!(said.status.success(), "{said:?}");
-    let found: Value =
-        serde_json::from_str(&plane.must(&["get", "pod", "main-0", "-n", "team", "-o", "json"], "")).unwrap();
-    assert_eq!(found["spec"]["schedulingGates"], Value::Null, "{found}");
-    let left = ["get", "jobs,serviceaccounts,leases,secrets,deployments", "-n", SYSTEM, "-o", "name"];
-    let left =
-        plane.must(&left, "") + &plane.must(&["get", "clusterroles,mutatingwebhookconfigurations", "-o", "name"], "");
+    let found = stage.kubectl(&["get", "pod", "main-0", "-o", "json"]);
+    assert!(!found.contains("schedulingGates"), "{found}");
+    let kinds = "jobs,serviceaccounts,leases,secrets,deployments,clusterroles,mutatingwebhookconfigurations";
+    let left = plane.must(&["get", kinds, "-n", SYSTEM, "-o", "name"], "");
     assert!(!left.contains("gate-rolegate"), "{left}");
     let granted = granted(&manifests(&["--part", "uninstall", "--name", "gate-rolegate"]));
     let (used, refused) = used(&plane, account);
@@ -319,15 +306,10 @@ async fn an_uninstall_lets_go_of_what_is_held_with_rights_that_go_with_it() {
 async fn guarded(plane: &ControlPlane, stage: &Stage) {
     grant(plane, &stage.namespace, "edit", "editor");
     let pods: Api<ApiPod> = Api::namespaced(client_as(plane, "editor").await, &stage.namespace);
-    let released = Patch::Strategic(json!({ "spec": { "schedulingGates": [{ "name": GATE, "$patch": "delete" }] } }));
-    let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
-    eventually(PATIENT, "the guard is in force", async || {
-        match Answer::of(pods.patch("main-0", &dry_run, &released).await) {
-            Answer::Refused(text) if text.contains("may be released only by rolegate") => Ok(()),
-            answer => Err(format!("{answer:?}")),
-        }
-    })
-    .await;
+    let release = Patch::Strategic(released());
+    let answer = async || try_patch(&pods, "main-0", &release).await;
+    let is_so = |answer: &Answer| answer.is_refused("may be released only by rolegate");
+    until_found("the guard is in force", answer, is_so).await;
 }
 
 /// What a cluster has behind a Service, where the API server is led another way: its port, and an endpoint.

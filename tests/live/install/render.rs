@@ -1,9 +1,8 @@
 //! What the program, kustomize and Helm make of an installation.
 
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::common::control_plane::{rig_binary, scratch_dir, tool};
+use crate::common::control_plane::{rig_binary, tool};
 use crate::common::prelude::*;
 
 /// By kind, namespace and name.

@@ -22,9 +22,8 @@ pub fn granted(yaml: &str) -> Uses {
     let mut uses = Uses::new();
     for rule in documents.iter().flat_map(|document| document["rules"].as_array().into_iter().flatten()) {
         let all = |field: &str| rule[field].as_array().unwrap().iter().map(text);
-        for (group, resource) in
-            all("apiGroups").flat_map(|group| all("resources").map(move |resource| (group, resource)))
-        {
+        let of_group = |group| all("resources").map(move |resource| (group, resource));
+        for (group, resource) in all("apiGroups").flat_map(of_group) {
             uses.extend(all("verbs").map(|verb| name_use(verb, group, resource)));
         }
     }
@@ -63,9 +62,7 @@ async fn with_pod_groups(stage: &Stage, name: &str, policy: &Value) {
         "clusterTopologyName": "ours", "topologyLayerName": "host", "constraintMode": "soft", "podGroupPolicy": policy,
     });
     let deploy = json!({ "roleDeployStep": { "main": 2 }, "deployTopologyConstraint": constraint });
-    let mut object = group.object();
-    object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]);
-    stage.create(object).await;
+    stage.create(group.coordinated(&json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]))).await;
     stage.create_sets(&group).await;
 }
 
@@ -77,75 +74,52 @@ async fn of_other_kinds(stage: &Stage) {
     stage.create(object).await;
     stage.create_sets(&other).await;
 
-    let set = Group::new("own").role("a", 1, 1);
-    stage.create_sets(&set).await;
-    let by =
-        |role: &str, kind: &str, name: &str| json!({ "name": role, "workloadRef": { "kind": kind, "name": name } });
-    let roles = [by("a", "StatefulSet", "own-a"), by("b", "Deployment", "own-b"), by("c", "LeaderWorkerSet", "own-c")];
-    let segments = json!({ "segmentPlacement": { "segmentSize": { "a": 1, "b": 1, "c": 1 } } });
-    let own = json!({
-        "apiVersion": "rolegate.dev/v1alpha1",
-        "kind": "RoleCoordination",
-        "metadata": { "name": "own", "annotations": { "rolegate.dev/discovery": "enabled" } },
-        "spec": { "roles": roles, "coordination": [{ "name": "segments", "strategy": segments }] },
-    });
+    stage.create_sets(&Group::new("own").role("a", 1, 1)).await;
+    let mut own = of_three_kinds("own");
+    own["metadata"]["annotations"] = json!({ "rolegate.dev/discovery": "enabled" });
     stage.create(own).await;
+}
+
+/// A RoleCoordination whose roles are of a kind each.
+fn of_three_kinds(name: &str) -> Value {
+    let group = Group::new(name).role("a", 1, 1).role("b", 1, 1).role("c", 1, 1);
+    let mut object = group.coordination();
+    for (at, kind) in ["StatefulSet", "Deployment", "LeaderWorkerSet"].iter().enumerate() {
+        object["spec"]["roles"][at]["workloadRef"]["kind"] = json!(kind);
+    }
+    object
 }
 
 /// A workload of each kind that is scaled with its group.
 async fn elastic(stage: &Stage) {
-    let labels = |role: &str| json!({ "rolegate.dev/group": "elastic", "rolegate.dev/role": role });
-    let set = Group::new("elastic").role("a", 0, 1);
-    let pods = set.set(set.find("a"), &stage.namespace)["spec"].clone();
-    let mut deployment = pods.clone();
-    deployment["podManagementPolicy"].take();
-    deployment["serviceName"].take();
-    for (api, plural, kind, role, mut spec) in [
-        ("/apis/apps/v1", "statefulsets", "StatefulSet", "a", pods),
-        ("/apis/apps/v1", "deployments", "Deployment", "b", deployment),
-        ("/apis/leaderworkerset.x-k8s.io/v1", "leaderworkersets", "LeaderWorkerSet", "c", json!({ "replicas": 0 })),
-    ] {
-        if kind != "LeaderWorkerSet" {
-            spec["selector"]["matchLabels"]["rolegate.dev/role"] = json!(role);
-            spec["template"]["metadata"]["labels"]["rolegate.dev/role"] = json!(role);
-        }
-        let metadata = json!({ "name": format!("elastic-{role}"), "labels": labels(role) });
-        let object = json!({
-            "apiVersion": api.trim_start_matches("/apis/"), "kind": kind, "metadata": metadata, "spec": spec,
-        });
-        let created = stage.post(api, plural, &object).await;
-        assert_eq!(created.code, 201, "{created:?}");
+    let group = Group::new("elastic").role("a", 0, 1).role("b", 0, 1).role("c", 0, 1);
+    let deployment = group.deployment("b", &stage.namespace, &json!({}));
+    let leaders = group.leader_worker_set("c", 1, &stage.namespace, &json!({}));
+    for (role, mut object) in [("a", group.claimed("a", &stage.namespace)), ("b", deployment), ("c", leaders)] {
+        object["metadata"]["labels"] = json!({ "rolegate.dev/group": "elastic", "rolegate.dev/role": role });
+        stage.create(object).await;
     }
-    let by = |role: &str, kind: &str| json!({ "name": role, "workloadRef": { "kind": kind, "name": format!("elastic-{role}") } });
-    let segments = json!({ "segmentPlacement": { "segmentSize": { "a": 1, "b": 1, "c": 1 } } });
-    let own = object("rolegate.dev/v1alpha1", "RoleCoordination", "elastic").spec(json!({
-        "segments": 1,
-        "roles": [by("a", "StatefulSet"), by("b", "Deployment"), by("c", "LeaderWorkerSet")],
-        "coordination": [{ "name": "segments", "strategy": segments }],
-    }));
+    let mut own = of_three_kinds("elastic");
+    own["spec"]["segments"] = json!(1);
     stage.create(own).await;
 }
 
 /// Workloads that a rollout froze which nothing coordinates any longer: they are thawed.
 async fn frozen_by_nobody(stage: &Stage) {
-    let set = Group::new("own").set(Group::new("own").role("a", 0, 1).find("a"), &stage.namespace);
-    let frozen = json!({ "rollingUpdate": { "partition": i32::MAX } });
-    let metadata = json!({
-        "name": "frozen",
-        "labels": { "rolegate.dev/group": "own", "rolegate.dev/role": "a" },
-        "annotations": { "rolegate.dev/user-partition": "0" },
-    });
-    let mut stateful_set = set;
-    stateful_set["metadata"] = metadata.clone();
-    stateful_set["spec"]["updateStrategy"] = frozen;
-    stage.create(stateful_set).await;
-    let leaders = json!({
-        "apiVersion": "leaderworkerset.x-k8s.io/v1",
-        "kind": "LeaderWorkerSet",
-        "metadata": metadata,
-        "spec": { "replicas": 0, "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": i32::MAX } } },
-    });
-    stage.create(leaders).await;
+    let group = Group::new("own").role("a", 0, 1);
+    let set = group.claimed("a", &stage.namespace);
+    let leaders = group.leader_worker_set("a", 1, &stage.namespace, &json!({}));
+    let frozen = json!({ "partition": i32::MAX });
+    for (mut object, field, of_kind) in [
+        (set.clone(), "updateStrategy", json!({ "rollingUpdate": frozen })),
+        (leaders, "rolloutStrategy", json!({ "rollingUpdateConfiguration": frozen })),
+    ] {
+        object["metadata"]["name"] = json!("frozen");
+        object["metadata"]["labels"] = set["metadata"]["labels"].clone();
+        object["metadata"]["annotations"] = json!({ "rolegate.dev/user-partition": "0" });
+        object["spec"][field] = of_kind;
+        stage.create(object).await;
+    }
 }
 
 /// A ClusterTopology of both API groups, and its end: only then is there a finalizer to be taken.
@@ -177,8 +151,8 @@ async fn pods_that_are_ahead(stage: &Stage) {
         bare("of-kai", json!({}), json!({ "pod-group-name": "no-pod-group" })),
         Group::new("no-group").pod("main", "of-nobody", &stage.namespace),
     ];
-    for pod in &all {
-        stage.create(pod.clone()).await;
+    for pod in all {
+        stage.create(pod).await;
     }
     let levels = json!({ "topology": "no-topology", "requiredTopologyLevel": "rack" });
     // One without subgroups is not judged, and nothing is looked up for it.
@@ -195,12 +169,9 @@ async fn placed_by_their_pod_group(stage: &Stage) {
     let created = stage.send("POST", "/apis/kai.scheduler/v1alpha1/topologies", &topology).await;
     assert_eq!(created.code, 201, "{created:?}");
     let constraint = json!({ "topology": "levels", "requiredTopologyLevel": "host" });
-    let pod_group = json!({
-        "apiVersion": "scheduling.run.ai/v2alpha2",
-        "kind": "PodGroup",
-        "metadata": { "name": "placed", "annotations": { "rolegate.dev/place": "enabled" } },
-        "spec": { "minMember": 2, "topologyConstraint": constraint },
-    });
+    let mut pod_group = object("scheduling.run.ai/v2alpha2", "PodGroup", "placed")
+        .spec(json!({ "minMember": 2, "topologyConstraint": constraint }));
+    pod_group["metadata"]["annotations"] = json!({ "rolegate.dev/place": "enabled" });
     stage.create(pod_group).await;
     for name in ["placed-0", "placed-1"] {
         let mut pod = Group::new("none").pod("main", name, &stage.namespace);
@@ -268,25 +239,19 @@ async fn every_right_is_used_and_none_is_missing() {
     placed_by_their_pod_group(&stage).await;
     // Nodes are looked at for pods that must share one.
     let affinity = json!({ "topologyKey": "kubernetes.io/hostname", "ratios": { "main": 2 } });
-    let mut together = Group::new("together").role("main", 2, 2).object();
-    together["spec"]["coordination"] = json!([{ "name": "one", "strategy": { "affinityScheduling": affinity } }]);
-    assert_eq!(stage.post(GROUPS, "rolebasedgroups", &together).await.code, 201);
+    let one = json!([{ "name": "one", "strategy": { "affinityScheduling": affinity } }]);
+    let together = Group::new("together").role("main", 2, 2).coordinated(&one);
+    stage.create(together).await;
     // So are claims of volumes and of devices, where pods have some.
     let volumes = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
     let devices = json!([{ "name": "gpus", "resourceClaimTemplateName": "gpus" }]);
-    let together = Group::new("together")
-        .role("main", 2, 2)
-        .template(&json!({ "spec": { "volumes": volumes, "resourceClaims": devices } }));
-    stage.create_sets(&together).await;
+    let claims = json!({ "spec": { "volumes": volumes, "resourceClaims": devices } });
+    stage.create_sets(&Group::new("together").role("main", 2, 2).template(&claims)).await;
     let group = Group::new("llm").role("prefill", 20, 2).role("decode", 10, 1);
     stage.deploy(&group).await;
-    stage.pods.until("all are ready", |now| now.count_all(|pod| pod.name.starts_with("llm-") && pod.ready) == 30).await;
-    stage
-        .pods
-        .until("those with PodGroups too", |now| {
-            policies.iter().all(|(name, _)| now.count_all(|pod| pod.name.starts_with(name) && pod.ready) == 2)
-        })
-        .await;
+    stage.pods.until("all are ready", |now| is_ready(now, "llm-", 30)).await;
+    let with_pod_groups = |now: &View| policies.iter().all(|(name, _)| is_ready(now, name, 2));
+    stage.pods.until("those with PodGroups too", with_pod_groups).await;
     // Batches that are no more take their PodGroups with them.
     for (name, _) in &policies {
         stage.scale(&Group::new(name).role("main", 0, 2)).await;
@@ -298,9 +263,7 @@ async fn every_right_is_used_and_none_is_missing() {
     stage.create_sets(&Group::new("few").role("main", 1, 2)).await;
     let slow = Group::new("slow").role("main", 2, 1).held_back();
     let statuses = stage.deploy_watched(&slow).await;
-    statuses
-        .until("its second segment is held", |status| status.0["summary"]["reason"] == "PreviousSegmentNotReady")
-        .await;
+    statuses.until("its second segment is held", |status| status.reason() == "PreviousSegmentNotReady").await;
     rolegate.kill().await;
     let _rolegate = installed.serve(&stage).await;
     // A Secret that somebody spoiled is made good.
@@ -309,11 +272,8 @@ async fn every_right_is_used_and_none_is_missing() {
 
     let granted = granted(&manifests(&["--part", "rbac", "--allow", "scale", "--without", "aggregated-roles"]));
     assert!(granted.len() > 50, "{granted:?}");
-    eventually(PATIENT, "every right is used", async || {
-        let unused: Vec<_> = granted.difference(&used(plane, "rolegate").0).cloned().collect();
-        if unused.is_empty() { Ok(()) } else { Err(format!("unused: {unused:#?}")) }
-    })
-    .await;
+    let unused = async || granted.difference(&used(plane, "rolegate").0).cloned().collect::<Vec<_>>();
+    until_found("every right is used", unused, Vec::is_empty).await;
     let (used, refused) = used(plane, "rolegate");
     assert!(refused.is_empty(), "{refused:#?}");
     let beyond: Vec<_> = used.difference(&granted).collect();
@@ -331,10 +291,7 @@ async fn what_is_not_granted_is_refused() {
         let output = WITH_CERT_MANAGER.get().kubectl(&asked, "");
         String::from_utf8(output.stdout).unwrap().trim() == "yes"
     };
-    eventually(PATIENT, "the account has its rights", async || {
-        if can("patch", "pods", "default") { Ok(()) } else { Err("it has not") }
-    })
-    .await;
+    until_is("the account has its rights", async || can("patch", "pods", "default"), true).await;
     // With cert-manager not even its own Secrets and webhook configurations.
     let webhooks = ["mutatingwebhookconfigurations/rolegate", "validatingwebhookconfigurations/rolegate"];
     for verb in ["get", "list", "watch", "create", "update", "patch", "delete"] {

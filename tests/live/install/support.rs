@@ -1,10 +1,7 @@
 //! rolegate as installed: every object as printed, and processes with the arguments and the account of the Deployment.
 
-use std::net::SocketAddr;
-
 use crate::common::account::{manifests, token};
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
 
 /// Where nothing listens.
 const NOBODY: &str = "127.0.0.1:1";
@@ -48,15 +45,9 @@ impl Installation {
         self.service.lead_to(&[rolegate.webhook]);
         let pod = Group::new("probe").pod("main", "probe", &stage.namespace);
         let path = format!("{CORE}/namespaces/{}/pods?dryRun=All", stage.namespace);
-        eventually(PATIENT, "the API server reaches it by the name of its Service", async || {
-            let created = stage.send("POST", &path, &pod).await;
-            if created.body["spec"]["schedulingGates"][0]["name"] == GATE {
-                Ok(())
-            } else {
-                Err(created.body.to_string())
-            }
-        })
-        .await;
+        let created = async || stage.send("POST", &path, &pod).await.body;
+        let is_held = |pod: &Value| pod["spec"]["schedulingGates"][0]["name"] == GATE;
+        until_found("the API server reaches it by the name of its Service", created, is_held).await;
         rolegate
     }
 }
@@ -105,13 +96,12 @@ pub fn get_named(plane: &ControlPlane, kind: &str, name: &str) -> Value {
 /// Nothing here routes the cluster's own addresses. The API server takes an ExternalName as the address of a Service, and the
 /// port from the webhooks; names in certificates stay those of the Service.
 fn lead(plane: &ControlPlane, name: &str, to: SocketAddr) {
-    let away = json!({ "spec": {
-        "type": "ExternalName", "externalName": to.ip().to_string(), "clusterIP": null, "clusterIPs": null,
-    } });
+    let away =
+        json!({ "type": "ExternalName", "externalName": to.ip().to_string(), "clusterIP": null, "clusterIPs": null });
     let patch = |kind: &str, form: &str, patch: &Value| {
         plane.must(&["patch", kind, name, "-n", SYSTEM, form, "-p", &patch.to_string()], "");
     };
-    patch("service", "--type=merge", &away);
+    patch("service", "--type=merge", &json!({ "spec": away }));
     for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
         let count = get_named(plane, kind, name)["webhooks"].as_array().unwrap().len();
         let port = |i| json!({ "op": "replace", "path": format!("/webhooks/{i}/clientConfig/service/port"), "value": to.port() });

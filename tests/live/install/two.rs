@@ -5,18 +5,13 @@ use crate::install::render::{chart, helm_command};
 use crate::install::support::{Installation, get_named};
 
 /// A release of Helm for a namespace, and a rolegate that serves it.
-async fn release(plane: &Arc<ControlPlane>, name: &str, stage: &Stage, more: &[&str]) -> (Installation, Rolegate) {
-    release_for(plane, name, stage, &format!("namespaces=[\"{}\"]", stage.namespace), more).await
+async fn release(name: &str, stage: &Stage, more: &[&str]) -> (Installation, Rolegate) {
+    release_for(name, stage, &format!("namespaces=[\"{}\"]", stage.namespace), more).await
 }
 
 /// The same for the namespaces that this value of the chart says.
-async fn release_for(
-    plane: &Arc<ControlPlane>,
-    name: &str,
-    stage: &Stage,
-    namespaces: &str,
-    more: &[&str],
-) -> (Installation, Rolegate) {
+async fn release_for(name: &str, stage: &Stage, namespaces: &str, more: &[&str]) -> (Installation, Rolegate) {
+    let plane = &stage.plane;
     let arguments = ["install", name, &chart(), "--namespace", SYSTEM, "--set-json", namespaces];
     let mut helm = helm_command(&arguments);
     let output = helm.args(more).arg("--kubeconfig").arg(&plane.kubeconfig).output().unwrap();
@@ -38,9 +33,8 @@ async fn doctor(plane: &ControlPlane, name: &str) -> Value {
 fn about_others(report: &Value) -> Vec<String> {
     let findings = report["findings"].as_array().unwrap().iter();
     let findings = findings.filter(|finding| finding["check"] == "other-rolegates");
-    findings
-        .map(|finding| format!("{} {}", finding["level"].as_str().unwrap(), finding["what"].as_str().unwrap()))
-        .collect()
+    let line = |found: &Value| format!("{} {}", found["level"].as_str().unwrap(), found["what"].as_str().unwrap());
+    findings.map(line).collect()
 }
 
 /// Six pods that come up, in two segments.
@@ -57,8 +51,8 @@ async fn two_releases_with_namespaces_of_their_own_do_not_meet() {
     for stage in [&first, &second] {
         stage.add_node(&stage.namespace, 20).await;
     }
-    let (_a, one) = release(&plane, "a", &first, &[]).await;
-    let (_b, two) = release(&plane, "b", &second, SECOND).await;
+    let (_a, one) = release("a", &first, &[]).await;
+    let (_b, two) = release("b", &second, SECOND).await;
     for (stage, rolegate) in [(&first, &one), (&second, &two)] {
         stage.deploy(&group("llm")).await;
         stage.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 6).await;
@@ -82,18 +76,13 @@ async fn two_releases_with_namespaces_of_their_own_do_not_meet() {
     }
     let arguments = ["uninstall", "--yes", "--name", "a-rolegate"];
     let ends = async {
-        eventually(PATIENT, "the Deployment gone", async || {
-            let names = plane.must(&["get", "deployments", "-n", SYSTEM, "-o", "name"], "");
-            if names.contains("/a-rolegate") { Err(names) } else { Ok(()) }
-        })
-        .await;
+        let look = async || plane.must(&["get", "deployments", "-n", SYSTEM, "-o", "name"], "");
+        until_found("the Deployment gone", look, |names| !names.contains("/a-rolegate")).await;
         one.terminate().await
     };
     let (done, _) = tokio::join!(ran(&plane.kubeconfig, &arguments), ends);
-    assert!(
-        done.code == 0 && done.out.contains("objects in namespaces of b-rolegate and ClusterTopologies are left alone"),
-        "{done:?}"
-    );
+    let left = "objects in namespaces of b-rolegate and ClusterTopologies are left alone";
+    assert!(done.code == 0 && done.out.contains(left), "{done:?}");
     first.pods.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
     second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
     second.let_ready(Pod::is_released).await;
@@ -105,10 +94,9 @@ async fn two_releases_with_namespaces_of_their_own_do_not_meet() {
 async fn two_that_serve_one_namespace_are_found() {
     let plane = ControlPlane::own(|| ControlPlane::start_with("kwok", &["--audit"])).await;
     let stage = Stage::on(plane.clone(), "shared").await.with_room(40).await;
-    let (_a, one) = release(&plane, "a", &stage, &[]).await;
-    let (_b, two) = release(&plane, "b", &stage, SECOND).await;
-    let statuses = stage.statuses(&group("llm"));
-    stage.deploy(&group("llm")).await;
+    let (_a, one) = release("a", &stage, &[]).await;
+    let (_b, two) = release("b", &stage, SECOND).await;
+    let statuses = stage.deploy_watched(&group("llm")).await;
     stage.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 6).await;
     statuses.until("all ready", |status| status.ready().starts_with("True ")).await;
     // No harm is done: what is released is committed first, under the version that was read.
@@ -147,11 +135,11 @@ mod tier2 {
         }
         plane.must(&["label", "namespace", "first", "team=first"], "");
         // The other one is there first, and holds.
-        let (b, two) = release(&plane, "b", &second, &[]).await;
+        let (b, two) = release("b", &second, &[]).await;
         second.deploy(&slow).await;
         second.pods.until("one is held", |now| now.count_all(Pod::is_held) == 1).await;
         let labels = r#"namespaceSelector={"matchLabels":{"team":"first"}}"#;
-        let (_a, one) = release_for(&plane, "a", &first, labels, SECOND).await;
+        let (_a, one) = release_for("a", &first, labels, SECOND).await;
         first.deploy(&slow).await;
         first.pods.until("one is held", |now| now.count_all(Pod::is_held) == 1).await;
         one.until_metric(r#"rolegate_namespaces{served="of-other-rolegate"}"#, 1).await;

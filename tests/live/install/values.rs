@@ -5,238 +5,137 @@ use crate::install::render::{Objects, chart, first, helm, objects, root, templat
 use crate::install::support::{DRY, DRY_RUN};
 
 /// A value, what it is set to, and what that makes of an object of a kind, at a path.
-type Effect = (&'static str, Value, &'static str, &'static str, Value);
+type Effect = (&'static str, Value, &'static str, String, Value);
 
 const POD: &str = "/spec/template/spec";
 const CONTAINER: &str = "/spec/template/spec/containers/0";
 
-/// What comes of each value.
-fn effects() -> Vec<Effect> {
-    [of_pods(), of_containers(), of_the_whole()].concat()
-}
-
+/// A part of the Deployment's pods that is what the value is set to.
 fn of_pods() -> Vec<Effect> {
-    let of = |value, set: Value, field: &'static str| (value, set.clone(), "Deployment", field, set);
+    let of = |value, set: Value, field: &str| (value, set.clone(), "Deployment", format!("{POD}{field}"), set);
     let term = json!({ "matchExpressions": [{ "key": "disk", "operator": "Exists" }] });
     let affinity = json!({
         "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [term] } },
     });
     let spread = json!([{ "maxSkew": 2, "topologyKey": "room", "whenUnsatisfiable": "ScheduleAnyway" }]);
+    let do_not = json!("DoNotSchedule");
     vec![
-        of("affinity", affinity, "/spec/template/spec/affinity"),
-        of("topologySpreadConstraints", spread, "/spec/template/spec/topologySpreadConstraints"),
-        (
-            "nodeSelector",
-            json!({ "disk": "ssd" }),
-            "Deployment",
-            "/spec/template/spec/nodeSelector",
-            json!({ "disk": "ssd", "kubernetes.io/os": "linux" }),
-        ),
-        (
-            "podSecurityContext",
-            json!({ "runAsUser": null, "runAsGroup": null, "fsGroup": null }),
-            "Deployment",
-            "/spec/template/spec/securityContext",
-            json!({ "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } }),
-        ),
-        of("tolerations", json!([{ "operator": "Exists" }]), "/spec/template/spec/tolerations"),
-        of("imagePullSecrets", json!([{ "name": "pull" }]), "/spec/template/spec/imagePullSecrets"),
-        of("priorityClassName", json!("mine"), "/spec/template/spec/priorityClassName"),
-        of("dnsPolicy", json!("Default"), "/spec/template/spec/dnsPolicy"),
-        of("hostNetwork", json!(true), "/spec/template/spec/hostNetwork"),
-        of("replicas", json!(5), "/spec/replicas"),
-        (
-            "whenUnsatisfiable",
-            json!("DoNotSchedule"),
-            "Deployment",
-            "/spec/template/spec/topologySpreadConstraints/1/whenUnsatisfiable",
-            json!("DoNotSchedule"),
-        ),
-        (
-            "podLabels",
-            json!({ "team": "serving" }),
-            "Deployment",
-            "/spec/template/metadata/labels",
-            json!({ "app.kubernetes.io/name": "rolegate", "team": "serving" }),
-        ),
-        (
-            "podAnnotations",
-            json!({ "sidecar.istio.io/inject": "false" }),
-            "Deployment",
-            "/spec/template/metadata/annotations",
-            json!({ "kubectl.kubernetes.io/default-container": "rolegate", "sidecar.istio.io/inject": "false" }),
-        ),
-        (
-            "extraVolumes",
-            json!([{ "name": "more", "emptyDir": {} }]),
-            "Deployment",
-            "/spec/template/spec/volumes",
-            json!([{ "name": "more", "emptyDir": {} }]),
-        ),
+        of("affinity", affinity, "/affinity"),
+        of("topologySpreadConstraints", spread, "/topologySpreadConstraints"),
+        of("tolerations", json!([{ "operator": "Exists" }]), "/tolerations"),
+        of("imagePullSecrets", json!([{ "name": "pull" }]), "/imagePullSecrets"),
+        of("priorityClassName", json!("mine"), "/priorityClassName"),
+        of("dnsPolicy", json!("Default"), "/dnsPolicy"),
+        of("hostNetwork", json!(true), "/hostNetwork"),
+        of("whenUnsatisfiable", do_not, "/topologySpreadConstraints/1/whenUnsatisfiable"),
+        of("extraVolumes", json!([{ "name": "more", "emptyDir": {} }]), "/volumes"),
+        of("image.pullPolicy", json!("Always"), "/containers/0/imagePullPolicy"),
+        of("extraVolumeMounts", json!([{ "name": "more", "mountPath": "/more" }]), "/containers/0/volumeMounts"),
     ]
 }
 
-fn of_containers() -> Vec<Effect> {
-    let argument = |value, set: Value, position, expected: &str| (value, set, "Deployment", position, json!(expected));
-    let image = "/spec/template/spec/containers/0/image";
+/// A part of the Deployment that the value changes, or adds to.
+fn of_the_deployment() -> Vec<Effect> {
+    let of = |value, set: Value, path: &str, expected: Value| (value, set, "Deployment", path.to_owned(), expected);
+    let in_pod = |value, set: Value, field: &str, expected: Value| of(value, set, &format!("{POD}{field}"), expected);
+    let ssd = json!({ "disk": "ssd", "kubernetes.io/os": "linux" });
+    let nobody = json!({ "runAsUser": null, "runAsGroup": null, "fsGroup": null });
+    let secure = json!({ "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } });
+    let labels = json!({ "app.kubernetes.io/name": "rolegate", "team": "serving" });
+    let inject = json!({ "sidecar.istio.io/inject": "false" });
+    let annotations =
+        json!({ "kubectl.kubernetes.io/default-container": "rolegate", "sidecar.istio.io/inject": "false" });
+    let (two, limits) = (json!({ "limits": { "cpu": "2" } }), json!({ "cpu": "2", "memory": "512Mi" }));
+    let backtrace = json!({ "name": "RUST_BACKTRACE", "value": "1" });
+    let image = "/containers/0/image";
     vec![
-        ("image.repository", json!("example.invalid/gate"), "Deployment", image, json!("example.invalid/gate:0.1.0")),
-        ("image.tag", json!("9"), "Deployment", image, json!("rolegate:9")),
-        (
-            "image.pullPolicy",
-            json!("Always"),
-            "Deployment",
-            "/spec/template/spec/containers/0/imagePullPolicy",
-            json!("Always"),
-        ),
-        (
-            "resources",
-            json!({ "limits": { "cpu": "2" } }),
-            "Deployment",
-            "/spec/template/spec/containers/0/resources/limits",
-            json!({ "cpu": "2", "memory": "512Mi" }),
-        ),
-        (
-            "extraEnv",
-            json!([{ "name": "RUST_BACKTRACE", "value": "1" }]),
-            "Deployment",
-            "/spec/template/spec/containers/0/env/4",
-            json!({ "name": "RUST_BACKTRACE", "value": "1" }),
-        ),
-        (
-            "extraVolumeMounts",
-            json!([{ "name": "more", "mountPath": "/more" }]),
-            "Deployment",
-            "/spec/template/spec/containers/0/volumeMounts",
-            json!([{ "name": "more", "mountPath": "/more" }]),
-        ),
-        argument("webhookPort", json!(10443), "/spec/template/spec/containers/0/args/1", "--listen=[::]:10443"),
-        argument("adminPort", json!(10080), "/spec/template/spec/containers/0/args/2", "--admin-listen=[::]:10080"),
-        argument(
-            "listenAddress",
-            json!("10.0.0.1"),
-            "/spec/template/spec/containers/0/args/1",
-            "--listen=10.0.0.1:9443",
-        ),
-        argument("logFormat", json!("text"), "/spec/template/spec/containers/0/args/6", "--log-format=text"),
-        argument("logLevel", json!("debug"), "/spec/template/spec/containers/0/args/7", "--log=debug"),
-        argument("namespaces", json!(["a", "b"]), "/spec/template/spec/containers/0/args/7", "--namespaces=a,b"),
-        argument("extraArguments", json!(["--strict"]), "/spec/template/spec/containers/0/args/7", "--strict"),
-        argument("mode", json!("warn"), "/spec/template/spec/containers/0/args/7", "--mode=warn"),
-        argument(
-            "rules",
-            json!(["segment-ratio=off"]),
-            "/spec/template/spec/containers/0/args/7",
-            "--rule=segment-ratio=off",
-        ),
-        argument(
-            "namespaceSelector",
-            json!({ "matchLabels": { "team": "llm" } }),
-            "/spec/template/spec/containers/0/args/7",
-            r#"--namespace-selector={"matchLabels":{"team":"llm"}}"#,
-        ),
-        argument("allow", json!(["scale"]), "/spec/template/spec/containers/0/args/7", "--allow=scale"),
-        argument(
-            "readyKinds",
-            json!(["Job=jobs.v1.batch"]),
-            "/spec/template/spec/containers/0/args/7",
-            "--ready-kinds=Job=jobs.v1.batch",
-        ),
-        argument(
-            "ignoreResources",
-            json!(["example.com/device", "gpu.io/*"]),
-            "/spec/template/spec/containers/0/args/7",
-            "--ignore-resources=example.com/device,gpu.io/*",
-        ),
-        argument(
-            "recreateMisStamped",
-            json!(true),
-            "/spec/template/spec/containers/0/args/7",
-            "--recreate-mis-stamped",
-        ),
-        argument(
-            "certificates",
-            json!("cert-manager"),
-            "/spec/template/spec/containers/0/args/7",
-            "--cert-file=/certificates/tls.crt",
-        ),
+        of("replicas", json!(5), "/spec/replicas", json!(5)),
+        of("nameOverride", json!("holder"), "/metadata/name", json!("rolegate-holder")),
+        of("podLabels", json!({ "team": "serving" }), "/spec/template/metadata/labels", labels),
+        of("podAnnotations", inject, "/spec/template/metadata/annotations", annotations),
+        in_pod("nodeSelector", json!({ "disk": "ssd" }), "/nodeSelector", ssd),
+        in_pod("podSecurityContext", nobody, "/securityContext", secure),
+        in_pod("image.repository", json!("example.invalid/gate"), image, json!("example.invalid/gate:0.1.0")),
+        in_pod("image.tag", json!("9"), image, json!("rolegate:9")),
+        in_pod("resources", two, "/containers/0/resources/limits", limits),
+        in_pod("extraEnv", json!([backtrace]), "/containers/0/env/4", backtrace.clone()),
     ]
 }
 
-fn of_the_whole() -> Vec<Effect> {
+/// An argument at a position.
+fn of_arguments() -> Vec<Effect> {
+    let argument = |value, set: Value, position: u32, expected: &str| {
+        (value, set, "Deployment", format!("{CONTAINER}/args/{position}"), json!(expected))
+    };
+    let devices = json!(["example.com/device", "gpu.io/*"]);
+    let team = json!({ "matchLabels": { "team": "llm" } });
     vec![
-        ("nameOverride", json!("holder"), "Deployment", "/metadata/name", json!("rolegate-holder")),
-        ("fullnameOverride", json!("gate"), "MutatingWebhookConfiguration", "/metadata/name", json!("gate")),
-        ("commonLabels", json!({ "team": "serving" }), "Service", "/metadata/labels/team", json!("serving")),
-        (
-            "serviceAccount.annotations",
-            json!({ "cloud/role": "none" }),
-            "ServiceAccount",
-            "/metadata/annotations",
-            json!({ "cloud/role": "none" }),
-        ),
-        ("podDisruptionBudget.enabled", json!(false), "PodDisruptionBudget", "", Value::Null),
-        (
-            "podDisruptionBudget.maxUnavailable",
-            json!("50%"),
-            "PodDisruptionBudget",
-            "/spec/maxUnavailable",
-            json!("50%"),
-        ),
-        (
-            "policies.enabled",
-            json!(true),
-            "ValidatingAdmissionPolicy",
-            "/metadata/name",
-            json!("cluster-topology.rolegate.dev"),
-        ),
-        ("resourceQuota.enabled", json!(false), "ResourceQuota", "", Value::Null),
-        ("priorityClassName", json!("mine"), "ResourceQuota", "", Value::Null),
-        (
-            "priorityClassName",
-            json!("system-node-critical"),
-            "ResourceQuota",
-            "/spec/scopeSelector/matchExpressions/0/values",
-            json!(["system-node-critical"]),
-        ),
-        ("networkPolicy.enabled", json!(false), "NetworkPolicy", "", Value::Null),
-        (
-            "kaiPods.enabled",
-            json!(false),
-            "ValidatingWebhookConfiguration",
-            "/webhooks/0/name",
-            json!("objects.rolegate.dev"),
-        ),
-        (
-            "kaiPods.enabled",
-            json!(false),
-            "MutatingWebhookConfiguration",
-            "/webhooks/4/name",
-            json!("workloads.rolegate.dev"),
-        ),
-        ("hostNetwork", json!(true), "NetworkPolicy", "", Value::Null),
-        ("webhookPort", json!(10443), "NetworkPolicy", "/spec/ingress/0/ports/0/port", json!(10443)),
-        ("adminPort", json!(10080), "NetworkPolicy", "/spec/ingress/0/ports/1/port", json!(10080)),
-        ("mode", json!("observe"), "MutatingWebhookConfiguration", "/webhooks/0/failurePolicy", json!("Ignore")),
-        (
-            "namespaceSelector",
-            json!({ "matchLabels": { "team": "llm" } }),
-            "MutatingWebhookConfiguration",
-            "/webhooks/0/namespaceSelector/matchLabels/team",
-            json!("llm"),
-        ),
-        ("serviceMonitor", json!(true), "ServiceMonitor", "/metadata/name", json!("rolegate")),
-        ("crds.enabled", json!(false), "CustomResourceDefinition", "", Value::Null),
-        ("crds.keep", json!(false), "CustomResourceDefinition", "/metadata/annotations", Value::Null),
-        ("certificates", json!("cert-manager"), "Certificate", "/metadata/name", json!("rolegate")),
-        (
+        argument("webhookPort", json!(10443), 1, "--listen=[::]:10443"),
+        argument("adminPort", json!(10080), 2, "--admin-listen=[::]:10080"),
+        argument("listenAddress", json!("10.0.0.1"), 1, "--listen=10.0.0.1:9443"),
+        argument("logFormat", json!("text"), 6, "--log-format=text"),
+        argument("logLevel", json!("debug"), 7, "--log=debug"),
+        argument("namespaces", json!(["a", "b"]), 7, "--namespaces=a,b"),
+        argument("extraArguments", json!(["--strict"]), 7, "--strict"),
+        argument("mode", json!("warn"), 7, "--mode=warn"),
+        argument("rules", json!(["segment-ratio=off"]), 7, "--rule=segment-ratio=off"),
+        argument("namespaceSelector", team, 7, r#"--namespace-selector={"matchLabels":{"team":"llm"}}"#),
+        argument("allow", json!(["scale"]), 7, "--allow=scale"),
+        argument("readyKinds", json!(["Job=jobs.v1.batch"]), 7, "--ready-kinds=Job=jobs.v1.batch"),
+        argument("ignoreResources", devices, 7, "--ignore-resources=example.com/device,gpu.io/*"),
+        argument("recreateMisStamped", json!(true), 7, "--recreate-mis-stamped"),
+        argument("certificates", json!("cert-manager"), 7, "--cert-file=/certificates/tls.crt"),
+    ]
+}
+
+/// A part of another object than the Deployment; at no path the whole object, which is not there.
+fn of_other_objects() -> Vec<Effect> {
+    let of = |value, set: Value, kind, path: &str, expected: Value| -> Effect {
+        (value, set, kind, path.to_owned(), expected)
+    };
+    let none = |value, set: Value, kind| of(value, set, kind, "", Value::Null);
+    let (mutating, validating) = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration");
+    let (budget, network, quota) = ("PodDisruptionBudget", "NetworkPolicy", "ResourceQuota");
+    let role = json!({ "cloud/role": "none" });
+    let topology = json!("cluster-topology.rolegate.dev");
+    let classes = "/spec/scopeSelector/matchExpressions/0/values";
+    let selector = "/webhooks/0/namespaceSelector";
+    let team = json!({ "matchLabels": { "team": "llm" } });
+    vec![
+        of("fullnameOverride", json!("gate"), mutating, "/metadata/name", json!("gate")),
+        of("commonLabels", json!({ "team": "serving" }), "Service", "/metadata/labels/team", json!("serving")),
+        of("serviceAccount.annotations", role.clone(), "ServiceAccount", "/metadata/annotations", role),
+        none("podDisruptionBudget.enabled", json!(false), budget),
+        of("podDisruptionBudget.maxUnavailable", json!("50%"), budget, "/spec/maxUnavailable", json!("50%")),
+        of("policies.enabled", json!(true), "ValidatingAdmissionPolicy", "/metadata/name", topology),
+        none("resourceQuota.enabled", json!(false), quota),
+        none("priorityClassName", json!("mine"), quota),
+        of("priorityClassName", json!("system-node-critical"), quota, classes, json!(["system-node-critical"])),
+        none("networkPolicy.enabled", json!(false), network),
+        of("kaiPods.enabled", json!(false), validating, "/webhooks/0/name", json!("objects.rolegate.dev")),
+        of("kaiPods.enabled", json!(false), mutating, "/webhooks/4/name", json!("workloads.rolegate.dev")),
+        none("hostNetwork", json!(true), network),
+        of("webhookPort", json!(10443), network, "/spec/ingress/0/ports/0/port", json!(10443)),
+        of("adminPort", json!(10080), network, "/spec/ingress/0/ports/1/port", json!(10080)),
+        of("mode", json!("observe"), mutating, "/webhooks/0/failurePolicy", json!("Ignore")),
+        of("namespaceSelector", team, mutating, &format!("{selector}/matchLabels/team"), json!("llm")),
+        of("serviceMonitor", json!(true), "ServiceMonitor", "/metadata/name", json!("rolegate")),
+        none("crds.enabled", json!(false), "CustomResourceDefinition"),
+        of("crds.keep", json!(false), "CustomResourceDefinition", "/metadata/annotations", Value::Null),
+        of("certificates", json!("cert-manager"), "Certificate", "/metadata/name", json!("rolegate")),
+        of(
             "namespaces",
             json!(["a", "b"]),
-            "MutatingWebhookConfiguration",
-            "/webhooks/0/namespaceSelector/matchExpressions/2/values",
+            mutating,
+            &format!("{selector}/matchExpressions/2/values"),
             json!(["a", "b"]),
         ),
     ]
+}
+
+/// What comes of each value.
+fn effects() -> Vec<Effect> {
+    [of_pods(), of_the_deployment(), of_arguments(), of_other_objects()].concat()
 }
 
 /// Values that another test holds: what is made for a test or an uninstall is rendered apart, and roles for people are among others.
@@ -272,7 +171,7 @@ fn every_value_does_what_it_says() {
     let mut tried: BTreeSet<_> = ELSEWHERE.iter().map(|value| (*value).to_owned()).collect();
     for (value, set, kind, path, expected) in effects() {
         let found = rendered(value, &set);
-        let at = first(&found, kind).pointer(path).cloned().unwrap_or_default();
+        let at = first(&found, kind).pointer(&path).cloned().unwrap_or_default();
         assert_eq!(at, expected, "{value}={set}: {kind} {path}");
         assert_ne!(found, by_default, "{value}={set}");
         tried.insert(value.to_owned());

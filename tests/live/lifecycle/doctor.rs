@@ -1,12 +1,11 @@
 //! `rolegate doctor`: what it says of a healthy installation, and of one that is broken in one way after another.
 
 use std::fmt::Debug;
-use std::path::PathBuf;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use kube::{Resource, ResourceExt};
 use rolegate::tls::authority::{LeafSpec, new_ca, new_leaf};
@@ -14,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::common::account::policy_on_authors;
-use crate::common::control_plane::{NEWEST, kubernetes, scratch_dir};
+use crate::common::control_plane::{NEWEST, kubernetes};
 use crate::common::prelude::*;
 use crate::install::support::WITH_CERT_MANAGER;
 use crate::lifecycle::rolegate;
@@ -26,23 +25,16 @@ async fn doctor(stage: &Stage) -> Ran {
 /// Ids of what is found at this level.
 fn ids(ran: &Ran, level: &str) -> Vec<String> {
     let findings = ran.json()["findings"].as_array().unwrap().clone();
-    let mut ids: Vec<_> = findings
-        .iter()
-        .filter(|finding| finding["level"] == level)
-        .map(|finding| finding["check"].as_str().unwrap().to_owned())
-        .collect();
+    let of_level = findings.iter().filter(|finding| finding["level"] == level);
+    let mut ids: Vec<_> = of_level.map(|finding| finding["check"].as_str().unwrap().to_owned()).collect();
     ids.dedup();
     ids
 }
 
 /// Looks until the errors are these: what is written reaches the API server's own caches a moment later.
 async fn until_errors(stage: &Stage, expected: &[&str]) -> Ran {
-    eventually(PATIENT, &format!("errors {expected:?}"), async || {
-        let ran = doctor(stage).await;
-        let good = ids(&ran, "error") == expected && ran.code == i32::from(!expected.is_empty());
-        if good { Ok(ran) } else { Err(format!("{ran:?}")) }
-    })
-    .await
+    let is_so = |ran: &Ran| ids(ran, "error") == expected && ran.code == i32::from(!expected.is_empty());
+    until_found(&format!("errors {expected:?}"), async || doctor(stage).await, is_so).await
 }
 
 #[tokio::test]
@@ -123,12 +115,11 @@ async fn no_configuration(stage: &Stage) {
 }
 
 async fn orphans(stage: &Stage) {
-    let pod: Pod = typed(Group::new("gone").role("main", 1, 0).pod("main", "lost", &stage.namespace));
-    let pod = stage.api::<Pod>().create(&PostParams::default(), &pod).await.unwrap();
+    stage.create(Group::new("gone").role("main", 1, 0).pod("main", "lost", &stage.namespace)).await;
     let ran = doctor(stage).await;
     assert_eq!((ran.code, ids(&ran, "warning")), (0, vec!["orphans".to_owned()]), "{ran:?}");
     assert!(ran.out.contains("1 pod held for group doctor/gone, which is not there"), "{ran:?}");
-    stage.api::<Pod>().delete(&pod.name_any(), &DeleteParams::default().grace_period(0)).await.unwrap();
+    stage.api::<Pod>().delete("lost", &DeleteParams::default().grace_period(0)).await.unwrap();
 }
 
 /// A group asks for what rolegate may not do.
@@ -138,9 +129,9 @@ async fn opt_ins(stage: &Stage) {
     object["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["recovery"] = json!({ "policy": "Recreate" });
     stage.create(object).await;
     let ran = until_errors(stage, &["opt-ins"]).await;
-    let what =
-        "group doctor/llm asks for recovery, and system:serviceaccount:rolegate-system:doctor may not delete pods";
-    assert!(ran.out.contains(what) && ran.out.contains("rolegate manifests --allow recovery"), "{ran:?}");
+    let asks = "group doctor/llm asks for recovery";
+    let what = format!("{asks}, and system:serviceaccount:rolegate-system:doctor may not delete pods");
+    assert!(ran.out.contains(&what) && ran.out.contains("rolegate manifests --allow recovery"), "{ran:?}");
     stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
     until_errors(stage, &[]).await;
 }
@@ -162,11 +153,10 @@ async fn expired(stage: &Stage) {
 async fn the_certificate_of_cert_manager_is_looked_at() {
     // Nothing runs here. What cert-manager has issued and injected is right.
     let (expected, good) = (["endpoint", "admission", "leader"], ["certificate", "ca-bundle", "rights"]);
-    eventually(PATIENT, &format!("errors {expected:?}"), async || {
-        let ran = ran(&WITH_CERT_MANAGER.get().kubeconfig, &["doctor", "-o", "json"]).await;
-        let ok = ids(&ran, "ok");
-        let right = ids(&ran, "error") == expected && good.iter().all(|id| ok.iter().any(|ok| ok == id));
-        if right { Ok(()) } else { Err(ran.out) }
+    let look = async || ran(&WITH_CERT_MANAGER.get().kubeconfig, &["doctor", "-o", "json"]).await;
+    until_found(&format!("errors {expected:?}"), look, |ran| {
+        let ok = ids(ran, "ok");
+        ids(ran, "error") == expected && good.iter().all(|id| ok.iter().any(|ok| ok == id))
     })
     .await;
 }

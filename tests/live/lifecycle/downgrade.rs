@@ -1,10 +1,7 @@
 //! Back to the version before: what a newer one has written is read as far as it is known, and nothing is held again for the
 //! rest.
 
-use std::path::PathBuf;
-
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Secret;
 
 use crate::common::prelude::*;
 use crate::lifecycle::upgrade::{VERSIONS, carrier_api, carriers, goes_on, left, replay, stage};
@@ -96,22 +93,16 @@ async fn what_a_newer_version_has_left_is_taken_over_as_well() {
             let stored = api.patch_status("probe", &PatchParams::default(), &Patch::Merge(&probe)).await;
             _ = api.delete(&made.metadata.name.unwrap(), &kube::api::DeleteParams::default()).await;
             let stored = stored.map_err(|error| error.to_string())?;
-            if stored.data["status"]["coordinationState"][0]["pace"] == "slow" {
-                Ok(())
-            } else {
-                Err(stored.data.to_string())
-            }
+            let is_kept = stored.data["status"]["coordinationState"][0]["pace"] == "slow";
+            if is_kept { Ok(()) } else { Err(stored.data.to_string()) }
         })
         .await;
         replay(&stage, &of_a_newer_version(left(version))).await;
         goes_on(&stage).await;
         for carrier in carriers() {
             let object = &carrier_api(&stage, carrier).list(&ListParams::default()).await.unwrap().items[0];
-            assert_eq!(
-                object.data["status"]["newer"],
-                json!({ "field": [1, 2] }),
-                "what is not ours stays: {object:?}"
-            );
+            let newer = json!({ "field": [1, 2] });
+            assert_eq!(object.data["status"]["newer"], newer, "what is not ours stays: {object:?}");
         }
         let now = secrets.get("upgrade-certificates").await.unwrap().data.unwrap();
         for key in ["ca.crt", "tls.crt", "newer.key"] {
@@ -132,12 +123,9 @@ async fn a_rollback_of_the_definitions_loses_no_commit() {
         let newer = stage.launch().start().await;
         newer.until_metric("rolegate_leader", 1).await;
         newer.until_metric(r#"rolegate_held_pods{reason="PreviousSegmentNotReady"}"#, 12).await;
-        let said = async || {
-            let object = &carrier_api(&stage, carriers()[0]).list(&ListParams::default()).await.unwrap().items[0];
-            let at = object.data["status"]["observedGeneration"].clone();
-            if at.is_number() { Ok(()) } else { Err(object.data["status"].to_string()) }
-        };
-        eventually(PATIENT, "its status", said).await;
+        let carrier = carrier_api(&stage, carriers()[0]);
+        let status = async || carrier.list(&ListParams::default()).await.unwrap().items[0].data["status"].take();
+        until_found("its status", status, |status| status["observedGeneration"].is_number()).await;
         newer.terminate().await;
 
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/definitions/{version}"));
@@ -151,9 +139,6 @@ async fn a_rollback_of_the_definitions_loses_no_commit() {
 
 /// While nobody runs, nothing moves.
 async fn held_on(stage: &Stage) {
-    always(Duration::from_millis(500), "what was held is held", async || {
-        let held = stage.pods.now(|now| now.count_all(Pod::is_held));
-        if held == 12 { Ok(()) } else { Err(held) }
-    })
-    .await;
+    let look = async || stage.pods.now(|now| now.count_all(Pod::is_held));
+    stays(Duration::from_millis(500), "what was held is held", look, 12).await;
 }

@@ -1,12 +1,11 @@
 //! `rolegate uninstall`: no pod is held afterwards, no finalizer is left, and nothing of ours.
 
-use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::DynamicObject;
 use kube::core::{ApiResource, GroupVersionKind};
 use rolegate::api::provisioning::CAPACITY_BUFFER;
 use rolegate::model::names::{REQUEST, TOPOLOGY_FINALIZER, USER_PARTITION};
 
 use crate::common::control_plane::kubernetes;
+use crate::common::group::pod_template;
 use crate::common::prelude::*;
 use crate::lifecycle::rolegate;
 use crate::policies::cluster::{define, loose_definition};
@@ -65,21 +64,13 @@ async fn the_shipped_files_go_as_they_came() {
 /// Makes a request for nodes.
 async fn request_for_nodes(stage: &Stage, plane: &ControlPlane) -> kube::Api<DynamicObject> {
     let kind = CAPACITY_BUFFER;
-    define(
-        plane,
-        &loose_definition((kind.group, &[kind.version], kind.kind, kind.plural, "Namespaced"), &json!({})).to_string(),
-    );
+    let defined = (kind.group, &[kind.version][..], kind.kind, kind.plural, "Namespaced");
+    define(plane, &loose_definition(defined, &json!({})).to_string());
     let buffers = stage.objects(kind.group, kind.version, kind.kind);
-    let buffer = json!({
-        "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
-        "metadata": { "name": "asks", "labels": { (REQUEST): "asks" } },
-        "spec": { "replicas": 3 },
-    });
-    eventually(PATIENT, "a buffer", async || {
-        let created = buffers.create(&PostParams::default(), &typed(buffer.clone())).await;
-        created.map(drop).map_err(|error| error.to_string())
-    })
-    .await;
+    let mut buffer = object(&kind.api_version(), kind.kind, "asks").spec(json!({ "replicas": 3 }));
+    buffer["metadata"]["labels"] = json!({ (REQUEST): "asks" });
+    let create = async || buffers.create(&PostParams::default(), &typed(buffer.clone())).await;
+    eventually(PATIENT, "a buffer", create).await;
     buffers
 }
 
@@ -95,20 +86,16 @@ async fn nothing_is_held_after_it() {
     let topology = object("rolegate.dev/v1alpha1", "ClusterTopology", "racks")
         .spec(json!({ "layers": [{ "name": "host", "key": "kubernetes.io/hostname" }] }));
     topologies(&stage).create(&PostParams::default(), &typed(topology)).await.unwrap();
-    let protected = async || {
-        let found = topologies(&stage).get("racks").await.map_err(|error| error.to_string())?;
-        let finalizers = found.metadata.finalizers.unwrap_or_default();
-        if finalizers.iter().any(|one| one == TOPOLOGY_FINALIZER) { Ok(()) } else { Err(format!("{finalizers:?}")) }
-    };
-    eventually(PATIENT, "a topology with our finalizer", protected).await;
+    let finalizers = async || topologies(&stage).get("racks").await.unwrap().metadata.finalizers.unwrap_or_default();
+    let is_protected = |all: &Vec<String>| all.iter().any(|one| one == TOPOLOGY_FINALIZER);
+    until_found("a topology with our finalizer", finalizers, is_protected).await;
     let buffers = request_for_nodes(&stage, &plane).await;
     // A rollout in the middle: frozen, and its user asked for partition 3.
-    let frozen = Patch::Merge(json!({
+    let frozen = json!({
         "metadata": { "annotations": { (USER_PARTITION): "3" } },
         "spec": { "updateStrategy": { "rollingUpdate": { "partition": 2_147_483_647 } } },
-    }));
-    let sets = stage.api::<StatefulSet>();
-    sets.patch("llm-decode", &PatchParams::default(), &frozen).await.unwrap();
+    });
+    stage.patch::<StatefulSet>("llm-decode", &frozen).await;
 
     // The API server holds pods by itself, too, where it can.
     let holds = kubernetes().is_none_or(|version| version.as_str() >= "1.36");
@@ -125,59 +112,40 @@ async fn nothing_is_held_after_it() {
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 12, "{now}"));
 
     // One that runs as a Deployment is ended by it; here its process ends when the Deployment is gone.
-    let deployment = json!({
-        "metadata": { "name": stage.namespace },
-        "spec": {
-            "replicas": 0,
-            "selector": { "matchLabels": { "app": "rolegate" } },
-            "template": {
-                "metadata": { "labels": { "app": "rolegate" } },
-                "spec": { "containers": [{ "name": "rolegate", "image": "registry.invalid/rolegate:1" }] },
-            },
-        },
-    });
+    let labels = json!({ "app": "rolegate" });
+    let template = pod_template(&labels, "none");
+    let spec = json!({ "replicas": 0, "selector": { "matchLabels": labels }, "template": template });
+    let deployment = json!({ "metadata": { "name": stage.namespace }, "spec": spec });
     let deployments: Api<Deployment> = Api::namespaced(stage.client.clone(), SYSTEM);
     deployments.create(&PostParams::default(), &typed(deployment)).await.unwrap();
     let listed = rolegate(&stage, &["uninstall", "--dry-run", "-o", "json"]).await.json();
-    let count =
-        |action: &str| listed["items"].as_array().unwrap().iter().filter(|item| item["action"] == action).count();
-    assert_eq!(
-        (count("delete"), count("release"), count("thaw"), count("unprotect")),
-        (if holds { 8 } else { 6 }, 12, 1, 1),
-        "{listed}"
-    );
+    let items = listed["items"].as_array().unwrap();
+    let count = |action: &str| items.iter().filter(|item| item["action"] == action).count();
+    let counts = ["delete", "release", "thaw", "unprotect"].map(count);
+    assert_eq!(counts, [if holds { 8 } else { 6 }, 12, 1, 1], "{listed}");
     let unasked = rolegate(&stage, &["uninstall"]).await;
     assert_eq!((unasked.code, left(&plane, "uninstall").is_empty()), (1, false), "{unasked:?}");
 
     let ends = async {
-        until_found(
-            "the Deployment gone",
-            async || deployments.get_opt(&stage.namespace).await.unwrap(),
-            std::option::Option::is_none,
-        )
-        .await;
+        let left = async || deployments.get_opt(&stage.namespace).await.unwrap();
+        until_found("the Deployment gone", left, Option::is_none).await;
         running.terminate().await
     };
     let (done, _) = tokio::join!(rolegate(&stage, &["uninstall", "--yes"]), ends);
     assert_eq!(done.code, 0, "{done:?}");
     stage.pods.until("no pod is held", |now| now.count_all(Pod::is_held) == 0).await;
     stage.pods.until("all pods run", |now| now.count_all(Pod::is_scheduled) == 18).await;
-    let set = sets.get("llm-decode").await.unwrap();
+    let set = stage.api::<StatefulSet>().get("llm-decode").await.unwrap();
     assert!(!set.metadata.annotations.unwrap_or_default().contains_key(USER_PARTITION));
     let update = set.spec.unwrap().update_strategy.unwrap().rolling_update.unwrap();
     assert_eq!(update.partition, Some(3));
     assert_eq!(left(&plane, "uninstall"), "");
     assert!(buffers.get_opt("asks").await.unwrap().is_none());
-    let late: ApiPod = typed(Group::three_segments().pod("prefill", "late", "uninstall"));
-    let late = stage.api::<ApiPod>().create(&PostParams::default(), &late).await.unwrap();
-    assert_eq!(late.spec.unwrap().scheduling_gates, None, "somebody still holds pods");
+    let late = stage.create(Group::three_segments().pod("prefill", "late", "uninstall")).await;
+    assert_eq!(late.data["spec"]["schedulingGates"], Value::Null, "somebody still holds pods");
     topologies(&stage).delete("racks", &DeleteParams::default()).await.unwrap();
-    until_found(
-        "the topology gone",
-        async || topologies(&stage).get_opt("racks").await.unwrap(),
-        std::option::Option::is_none,
-    )
-    .await;
+    let left = async || topologies(&stage).get_opt("racks").await.unwrap();
+    until_found("the topology gone", left, Option::is_none).await;
     let again = rolegate(&stage, &["uninstall", "--yes"]).await;
     assert_eq!((again.code, again.out.as_str()), (0, "rolegate is not installed\n"));
 }

@@ -1,10 +1,5 @@
 //! Another version takes over: what the older one has held, released and written down stands.
 
-use std::path::PathBuf;
-
-use kube::api::DynamicObject;
-use kube::core::{ApiResource, GroupVersionKind};
-
 use crate::common::prelude::*;
 
 /// Versions whose leavings are kept, by commit: files in `tests/fixtures/left-behind`.
@@ -20,8 +15,7 @@ pub fn carriers() -> [(&'static str, &'static str); 2] {
 }
 
 pub fn carrier_api(stage: &Stage, (group, kind): (&str, &str)) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk(group, "v1alpha1", kind);
-    Api::namespaced_with(stage.client.clone(), &stage.namespace, &ApiResource::from_gvk(&kind))
+    stage.objects(group, "v1alpha1", kind)
 }
 
 /// The same segments as [`Group::three_segments`], in a RoleCoordination over two StatefulSets.
@@ -48,7 +42,7 @@ async fn record() {
     let stage = Stage::on(plane, "upgrade").await.with_room(36).await;
     let old = stage.launch().program(program).start().await;
     stage.deploy(&Group::three_segments()).await;
-    carrier_api(&stage, carriers()[1]).create(&PostParams::default(), &typed(coordination())).await.unwrap();
+    stage.create(coordination()).await;
     let mut own = Group::three_segments();
     "own".clone_into(&mut own.name);
     stage.create_sets(&own).await;
@@ -62,41 +56,37 @@ async fn record() {
         let objects = carrier_api(&stage, carrier).list(&list).await.unwrap().items;
         left.insert(carrier.1, objects.iter().map(written).collect::<Vec<_>>());
     }
-    let sets = stage.api::<StatefulSet>().list(&list).await.unwrap().items;
-    left.insert("StatefulSet", sets.iter().map(written).collect());
-    let pods = stage.api::<ApiPod>().list(&list).await.unwrap().items;
-    left.insert("Pod", pods.iter().map(written).collect());
+    left.insert("StatefulSet", stage.list::<StatefulSet>().await.iter().map(written).collect());
+    left.insert("Pod", stage.list::<ApiPod>().await.iter().map(written).collect());
     std::fs::create_dir_all(file(&version).parent().unwrap()).unwrap();
     std::fs::write(file(&version), serde_json::to_string_pretty(&left).unwrap() + "\n").unwrap();
 }
 
 /// Puts back what a version has left: pods first, which their StatefulSets then adopt.
 pub async fn replay(stage: &Stage, left: &Value) {
-    let create = PostParams::default();
     let items = |kind: &str| left[kind].as_array().unwrap().clone();
     for carrier in carriers() {
         let api = carrier_api(stage, carrier);
         for object in items(carrier.1) {
             let name = object["metadata"]["name"].as_str().unwrap();
-            api.create(&create, &typed(object.clone())).await.unwrap();
+            stage.create(object.clone()).await;
             let status = Patch::Merge(json!({ "status": object["status"] }));
             api.patch_status(name, &PatchParams::default(), &status).await.unwrap();
         }
     }
     for mut pod in items("Pod") {
         pod["spec"].as_object_mut().unwrap().remove("nodeName");
-        stage.api::<ApiPod>().create(&create, &typed(pod)).await.unwrap();
+        stage.create(pod).await;
     }
     stage.pods.until("what had run runs", |now| now.count_all(Pod::is_scheduled) == 24).await;
     for set in items("StatefulSet") {
-        stage.api::<StatefulSet>().create(&create, &typed(set)).await.unwrap();
+        stage.create(set).await;
     }
-    eventually(PATIENT, "all pods adopted", async || {
-        let pods = stage.api::<ApiPod>().list(&ListParams::default()).await.unwrap().items;
-        let owned = pods.iter().filter(|pod| pod.metadata.owner_references.is_some()).count();
-        if (pods.len(), owned) == (36, 36) { Ok(()) } else { Err(format!("{owned} of {} pods", pods.len())) }
-    })
-    .await;
+    let owned = async || {
+        let pods = stage.list::<ApiPod>().await;
+        (pods.len(), pods.iter().filter(|pod| pod.metadata.owner_references.is_some()).count())
+    };
+    until_is("all pods adopted", owned, (36, 36)).await;
 }
 
 #[tokio::test]
@@ -120,36 +110,25 @@ pub async fn stage() -> Stage {
 
 /// This version takes over what was put back: nothing moves before its turn, nothing is held again, and all come up.
 pub async fn goes_on(stage: &Stage) {
-    let before: Vec<_> =
-        stage.pods.now(|now| now.all().filter(|pod| pod.is_released()).map(|pod| pod.name.clone()).collect());
+    let names = |now: &View| now.all().filter(|pod| pod.is_released()).map(|pod| pod.name.clone()).collect::<Vec<_>>();
+    let before = stage.pods.now(names);
     let new = stage.launch().start().await;
     new.until_metric("rolegate_leader", 1).await;
     new.until_metric(r#"rolegate_held_pods{reason="PreviousSegmentNotReady"}"#, 12).await;
     // Two segments each are released, the second is not ready: nothing may move.
-    always(Duration::from_secs(1), "what was held is held", async || {
-        let now: Vec<_> =
-            stage.pods.now(|now| now.all().filter(|pod| pod.is_released()).map(|pod| pod.name.clone()).collect());
-        if now == before { Ok(()) } else { Err(format!("{now:?}")) }
-    })
-    .await;
+    stays(Duration::from_secs(1), "what was held is held", async || stage.pods.now(names), before).await;
     for carrier in carriers() {
         let object = &carrier_api(stage, carrier).list(&ListParams::default()).await.unwrap().items[0];
         let progress = &object.data["status"]["coordinationState"][0]["progress"];
-        assert_eq!(
-            (&progress["prefill"]["released"], &progress["decode"]["released"]),
-            (&json!(8), &json!(4)),
-            "{progress}"
-        );
+        assert!(progress["prefill"]["released"] == 8 && progress["decode"]["released"] == 4, "{progress}");
     }
     stage.let_ready(Pod::is_released).await;
     stage.pods.until("the last segments", |now| now.count_all(Pod::is_scheduled) == 36).await;
     stage.let_ready(|_| true).await;
     stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 36).await;
     invariants::nobody_was_held_again(&stage.pods);
-    assert_eq!(
-        stage.pods.events().iter().map(|event| &event.pod.uid).collect::<std::collections::HashSet<_>>().len(),
-        36
-    );
+    let uids: BTreeSet<_> = stage.pods.events().into_iter().map(|event| event.pod.uid).collect();
+    assert_eq!(uids.len(), 36);
 }
 
 #[tokio::test]
@@ -162,13 +141,9 @@ async fn replicas_with_other_flags_take_over_in_the_middle() {
     old.until_ready().await;
     let group = Group::three_segments();
     let statuses = stage.statuses(&group);
-    eventually(PATIENT, "a pod that is held", async || {
-        let answer = stage
-            .post(crate::common::stage::CORE, "pods?dryRun=All", &group.pod("prefill", "probe", &stage.namespace))
-            .await;
-        if answer.body["spec"]["schedulingGates"].is_array() { Ok(()) } else { Err(format!("{answer:?}")) }
-    })
-    .await;
+    let probe = group.pod("prefill", "probe", &stage.namespace);
+    let answer = async || stage.post(CORE, "pods?dryRun=All", &probe).await;
+    until_found("a pod that is held", answer, |answer| answer.body["spec"]["schedulingGates"].is_array()).await;
     stage.deploy(&group).await;
     stage.pods.until("the first segment", |now| now.count_all(Pod::is_scheduled) == 6).await;
     // As in a rolling update of the Deployment: the new one is there before the old one goes.

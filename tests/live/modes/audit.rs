@@ -1,7 +1,7 @@
 //! What the API server notes of verdicts, and what status, metrics and doctor say of them.
 
 use crate::common::prelude::*;
-use crate::modes::{label, stage, try_group, wrong_group};
+use crate::modes::{stage, try_group, wrong_group};
 
 /// What the webhooks have had noted of the creation of an object, by key without the webhook's name.
 async fn noted(stage: &Stage, resource: &str, name: &str) -> Vec<(String, String)> {
@@ -37,11 +37,9 @@ fn notes(of: &[(&str, &str)]) -> Vec<(String, String)> {
 
 async fn status(stage: &Stage, arguments: &[&str]) -> String {
     let name = format!("rolegate-system/{}", stage.namespace);
-    let mut command =
-        rolegate_command(&stage.plane.kubeconfig, &[&["status", "--rolegate", &name], arguments].concat());
-    let output = command.args(["-n", &stage.namespace]).output().await.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
+    let ran = stage.run(&[&["status", "--rolegate", &name], arguments].concat()).await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran.out
 }
 
 #[tokio::test]
@@ -57,14 +55,9 @@ async fn every_verdict_is_noted_and_in_each_mode_as_it_is() {
     let refused = notes(&[("rules", "segment-size-conflict"), ("verdict", "denied")]);
     assert_eq!(noted(&stage, "rolebasedgroups", "enforced").await, refused);
 
-    label(&stage, "rolegate.dev/mode=warn");
-    let warned = eventually(PATIENT, "it is let in with a warning", async || {
-        match try_group(&stage, &wrong_group("warned")).await {
-            (201, warnings) => Ok(warnings),
-            other => Err(format!("{other:?}")),
-        }
-    })
-    .await;
+    stage.label("rolegate.dev/mode=warn");
+    let tried = async || try_group(&stage, &wrong_group("warned")).await;
+    let (_, warned) = until_found("it is let in with a warning", tried, |(code, _)| *code == 201).await;
     assert_eq!(warned.len(), 1, "{warned:?}");
     assert!(warned[0].ends_with("but another coordination has 2 (refused once rolegate enforces)"), "{warned:?}");
     let let_in = notes(&[("mode", "warn"), ("rules", "segment-size-conflict"), ("verdict", "would-deny")]);
@@ -72,13 +65,12 @@ async fn every_verdict_is_noted_and_in_each_mode_as_it_is() {
     let shown = status(&stage, &["warned"]).await;
     assert!(shown.contains("in mode warn") && shown.contains("would be refused: segment-size-conflict"), "{shown}");
 
-    label(&stage, "rolegate.dev/mode=observe");
+    stage.label("rolegate.dev/mode=observe");
     stage.pods.until("what was held goes", |now| now.count_all(Pod::is_held) == 0).await;
     assert_eq!(try_group(&stage, &wrong_group("observed")).await, (201, Vec::new()));
     let observed = notes(&[("mode", "observe"), ("rules", "segment-size-conflict"), ("verdict", "would-deny")]);
     assert_eq!(noted(&stage, "rolebasedgroups", "observed").await, observed);
-    stage.create_group(&Group::new("later").role("main", 4, 1).held_back()).await;
-    stage.create_sets(&Group::new("later").role("main", 4, 1).held_back()).await;
+    stage.deploy(&Group::new("later").role("main", 4, 1).held_back()).await;
     stage.pods.until("all are made", |now| now.count("main", |_| true) == 4).await;
     let would = notes(&[("held-by", "later/segments"), ("mode", "observe"), ("verdict", "would-hold")]);
     assert_eq!(noted(&stage, "pods", "later-main-3").await, would);
@@ -95,11 +87,9 @@ async fn every_verdict_is_noted_and_in_each_mode_as_it_is() {
     let held: u64 = seen["would"]["holds"].as_array().unwrap().iter().map(|hold| hold["pods"].as_u64().unwrap()).sum();
     assert_eq!(held, 3, "{seen:#}");
 
-    let counted = async |verdict: &str| {
-        rolegate
-            .metric(&format!(r#"rolegate_findings_total{{rule="segment-size-conflict",verdict="{verdict}"}}"#))
-            .await
-    };
+    let found =
+        |verdict: &str| format!(r#"rolegate_findings_total{{rule="segment-size-conflict",verdict="{verdict}"}}"#);
+    let counted = async |verdict: &str| rolegate.metric(&found(verdict)).await;
     assert!(counted("denied").await >= 1 && counted("would-deny").await >= 2);
     let would = r#"rolegate_reviews_total{resource="pods",operation="CREATE",verdict="would-patch"}"#;
     assert!(rolegate.metric(would).await >= 4, "{}", rolegate.metrics().await);
@@ -107,11 +97,11 @@ async fn every_verdict_is_noted_and_in_each_mode_as_it_is() {
     assert_eq!(rolegate.metric(r#"rolegate_mode{mode="enforce"}"#).await, 1);
     assert!(rolegate.log().contains("would be refused in mode enforce"), "{}", rolegate.log());
 
-    label(&stage, "rolegate.dev/mode-");
+    stage.label("rolegate.dev/mode-");
     eventually(PATIENT, "it is refused again", async || match try_group(&stage, &wrong_group("again")).await {
         (422, _) => Ok(()),
         other => {
-            stage.plane.must(&["-n", &stage.namespace, "delete", "rolebasedgroup", "again"], "");
+            stage.kubectl(&["delete", "rolebasedgroup", "again"]);
             Err(format!("{other:?}"))
         }
     })
@@ -121,7 +111,7 @@ async fn every_verdict_is_noted_and_in_each_mode_as_it_is() {
 #[tokio::test]
 async fn a_label_that_names_no_mode_is_said_and_the_flag_counts() {
     let stage = stage("modes-unknown").await;
-    label(&stage, "rolegate.dev/mode=dryrun");
+    stage.label("rolegate.dev/mode=dryrun");
     let rolegate = stage.launch().start().await;
     assert_eq!(try_group(&stage, &wrong_group("wrong")).await.0, 422);
     let log = rolegate.log();
@@ -140,7 +130,7 @@ async fn who_only_observes_says_so_and_keeps_nobody_out_while_it_is_away() {
         tried += 1;
         let name = format!("wrong-{tried}");
         let (code, warnings) = try_group(&stage, &wrong_group(&name)).await;
-        stage.plane.must(&["-n", &stage.namespace, "delete", "--ignore-not-found", "rolebasedgroup", &name], "");
+        stage.kubectl(&["delete", "--ignore-not-found", "rolebasedgroup", &name]);
         assert_eq!((code, warnings), (201, Vec::new()));
         let asked = r#"rolegate_reviews_total{resource="rolebasedgroups",operation="CREATE",verdict="would-deny"}"#;
         if rolegate.metric(asked).await > 0 { Ok(()) } else { Err("not asked yet") }

@@ -1,32 +1,27 @@
 //! Namespaces that are served by their labels only.
 
 use crate::common::prelude::*;
-use crate::modes::{label, stage, try_group, wrong_group};
+use crate::common::stage::is_held as has_our_gate;
+use crate::modes::{stage, try_group, wrong_group};
 
 /// True when a pod of a group is held, as a dry run.
 async fn is_held(stage: &Stage) -> bool {
-    let pod: ApiPod = typed(Group::new("g").pod("main", "probe", &stage.namespace));
-    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    let pod = stage.api::<ApiPod>().create(&dry_run, &pod).await.unwrap();
-    pod.spec.unwrap().scheduling_gates.unwrap_or_default().iter().any(|gate| gate.name == GATE)
+    has_our_gate(&stage.try_pod(Group::new("g").pod("main", "probe", &stage.namespace)).await.unwrap())
 }
 
 async fn until_held(stage: &Stage, held: bool) {
-    eventually(PATIENT, "pods are held as the label says", async || {
-        if is_held(stage).await == held { Ok(()) } else { Err("not yet") }
-    })
-    .await;
+    until_is("pods are held as the label says", async || is_held(stage).await, held).await;
 }
 
 #[tokio::test]
 async fn only_namespaces_with_the_label_are_served_and_what_was_held_goes_with_it() {
     let stage = stage("modes-select").await.with_room(18).await;
-    label(&stage, "team=llm");
+    stage.label("team=llm");
     let rolegate = stage.launch().flag("namespace-selector", "team in (llm, vision)").start().await;
     stage.deploy(&Group::three_segments()).await;
     stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_scheduled) == 6).await;
 
-    label(&stage, "team=web");
+    stage.label("team=web");
     stage.pods.until("what was held goes", |now| now.count_all(Pod::is_held) == 0).await;
     until_held(&stage, false).await;
     assert_eq!(try_group(&stage, &wrong_group("wrong")).await, (201, Vec::new()));
@@ -35,7 +30,7 @@ async fn only_namespaces_with_the_label_are_served_and_what_was_held_goes_with_i
     assert!(!shown.contains("selects other namespaces"), "{shown}");
     assert!(rolegate.metric(r#"rolegate_namespaces{served="not-selected"}"#).await > 1);
 
-    label(&stage, "team=vision");
+    stage.label("team=vision");
     until_held(&stage, true).await;
 }
 
@@ -47,20 +42,12 @@ async fn flags_that_select_less_than_the_configurations_are_a_finding_and_harm_n
     let address = first.webhook.to_string();
     first.terminate().await;
     // Its configurations stay, and select every namespace.
-    let rolegate = stage
-        .launch()
-        .flag("namespace-selector", "team=llm")
-        .flag("webhooks", "ca-bundle")
-        .flag("listen", &address)
-        .start_unready()
-        .await;
+    let launch = stage.launch().flag("namespace-selector", "team=llm").flag("webhooks", "ca-bundle");
+    let rolegate = launch.flag("listen", &address).start_unready().await;
     rolegate.until_ready().await;
     rolegate.until_metric("rolegate_leader", 1).await;
-    eventually(PATIENT, "it is let in", async || match try_group(&stage, &wrong_group("wrong")).await {
-        (201 | 409, _) => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
+    let code = async || try_group(&stage, &wrong_group("wrong")).await.0;
+    until_found("it is let in", code, |code| [201, 409].contains(code)).await;
     let shown = stage.doctor().await;
     assert!(shown.contains("selects other namespaces than the replica that leads serves"), "{shown}");
 }

@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-use crate::common::{PATIENT, eventually, http};
+use crate::common::{http, until_found};
 
 /// It shows nothing but what it is told to, and asks nobody else for anything.
 const FLAGS: &[&str] = &[
@@ -100,20 +100,13 @@ impl Browser {
 
     /// Waits until the text that a reader sees has all of these.
     pub async fn until(&self, what: &str, parts: &[&str]) {
-        eventually(PATIENT, what, async || {
-            let text = self.text().await;
-            if parts.iter().all(|part| text.contains(part)) { Ok(()) } else { Err(text) }
-        })
-        .await;
+        until_found(what, async || self.text().await, |text| parts.iter().all(|part| text.contains(part))).await;
     }
 
     /// What a screen reader says of each picture.
     pub async fn pictures(&self) -> Vec<String> {
-        let said = self
-            .script(
-                "return [...document.querySelectorAll('svg[role=img]')].map((one) => one.getAttribute('aria-label'))",
-            )
-            .await;
+        let all = "return [...document.querySelectorAll('svg[role=img]')].map((one) => one.getAttribute('aria-label'))";
+        let said = self.script(all).await;
         said.as_array().unwrap().iter().map(|one| one.as_str().unwrap().to_owned()).collect()
     }
 

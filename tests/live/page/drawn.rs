@@ -1,8 +1,6 @@
 //! The page in a browser: what it shows while a group comes up and is updated, by mouse, keyboard and screen reader, on a desk
 //! and on a phone. The pictures in `docs/pictures` are made here: `UPDATE_DOCS=1 cargo test --test live page::drawn`.
 
-use std::path::Path;
-
 use super::browser::Browser;
 use super::scene;
 use crate::common::prelude::*;

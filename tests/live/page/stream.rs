@@ -183,9 +183,5 @@ async fn it_is_shown_to_who_may_look() {
     assert!(viewers.iter().all(|(status, _)| *status == 200));
     assert_eq!(ask(&guarded, "/page/groups", &[token]).await.0, 503);
     viewers.clear();
-    eventually(PATIENT, "their places are free", async || match ask(&guarded, "/page/groups", &[token]).await.0 {
-        200 => Ok(()),
-        other => Err(other),
-    })
-    .await;
+    until_is("their places are free", async || ask(&guarded, "/page/groups", &[token]).await.0, 200).await;
 }

@@ -1,13 +1,10 @@
 //! Makers of pods that wait for pods which are held: each combination is refused, warned about, or runs to its end.
 
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ResourceQuota;
 
 use crate::common::prelude::*;
-use crate::common::stage::Answer;
 use crate::pods::support::{RACK, add_rack, stage};
 
-const LWS: &str = "/apis/leaderworkerset.x-k8s.io/v1";
 const OURS: &str = "/apis/rolegate.dev/v1alpha1";
 const EXCLUSIVE: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
 
@@ -18,19 +15,9 @@ fn set(stage: &Stage, change: &Value) -> Value {
 }
 
 /// Each of its groups a segment of its own, with or without a domain that is shared.
-fn coordination(kind: &str, workload: &str, size: u32, topology: Option<&str>) -> Value {
-    let mut segments = json!({ "segmentSize": { "main": size } });
-    if let Some(key) = topology {
-        segments["topologyAffinity"] = json!({ "topologyKey": key, "strategy": "RequireSegmentAffinity" });
-    }
-    object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(json!({
-        "roles": [{ "name": "main", "workloadRef": { "kind": kind, "name": workload } }],
-        "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": segments } }],
-    }))
-}
-
 async fn coordinate(stage: &Stage, topology: Option<&str>) -> Answer {
-    let object = coordination("LeaderWorkerSet", "llm-main", 1, topology);
+    let placed = topology.map_or(json!({}), |key| near(key, "RequireSegmentAffinity"));
+    let object = Group::new("llm").role("main", 2, 1).coordination_of("LeaderWorkerSet", &placed);
     stage.post(OURS, "rolecoordinations", &object).await
 }
 
@@ -39,8 +26,7 @@ async fn comes_up_leader_by_leader(stage: &Stage, change: &Value, why: &str) {
     add_rack(stage, "a", &["1"], 3).await;
     add_rack(stage, "b", &["1"], 3).await;
     let _rolegate = stage.launch().start().await;
-    let made = stage.post(LWS, "leaderworkersets", &set(stage, change)).await;
-    assert_eq!(made.code, 201, "{made:?}");
+    stage.create(set(stage, change)).await;
     // Before anything else: the loop would wait for pods that are made only when others have been released.
     let refused = coordinate(stage, Some(RACK)).await;
     assert_eq!(refused.code, 422, "{refused:?}");
@@ -53,13 +39,7 @@ async fn comes_up_leader_by_leader(stage: &Stage, change: &Value, why: &str) {
         // The leader goes as it is, its workers as they appear.
         let seen = |now: &View| now.count_all(Pod::is_scheduled) > group * 3;
         stage.pods.until("a leader has a node", seen).await;
-        eventually(PATIENT, "the group is ready", async || {
-            stage.let_ready(Pod::is_scheduled).await;
-            stage
-                .pods
-                .now(|now| if now.count_all(Pod::is_ready) == group * 3 + 3 { Ok(()) } else { Err(now.to_string()) })
-        })
-        .await;
+        stage.let_ready_until(Pod::is_scheduled, |now| now.count_all(Pod::is_ready) == group * 3 + 3).await;
     }
     assert_eq!(invariants::all_born_held(&stage.pods), 6);
 }
@@ -83,18 +63,16 @@ fn held_for(stage: &Stage, which: impl Fn(&Pod) -> bool) -> Vec<Duration> {
 /// replaced alone. So it stays on its way out until the leader is on its way too.
 async fn lose_a_worker(stage: &Stage, worker: &str, leader: &str) {
     let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
-    let finalizers = |finalizers: Value| Patch::Merge(json!({ "metadata": { "finalizers": finalizers } }));
-    let params = PatchParams::default();
+    let finalizers = |finalizers: Value| json!({ "metadata": { "finalizers": finalizers } });
     let leads = pods.get(leader).await.unwrap().metadata.uid.unwrap();
-    pods.patch(worker, &params, &finalizers(json!(["example.com/until-seen"]))).await.unwrap();
+    stage.patch::<ApiPod>(worker, &finalizers(json!(["example.com/until-seen"]))).await;
     pods.delete(worker, &DeleteParams::default()).await.unwrap();
-    eventually(PATIENT, "LWS takes the leader away", async || {
-        let now = pods.get_metadata_opt(leader).await.unwrap().map(|leader| leader.metadata);
-        let is_there = now.is_some_and(|now| now.uid.as_ref() == Some(&leads) && now.deletion_timestamp.is_none());
-        if is_there { Err("it is there") } else { Ok(()) }
+    let look = async || pods.get_metadata_opt(leader).await.unwrap().map(|leader| leader.metadata);
+    until_found("LWS takes the leader away", look, |now| {
+        now.as_ref().is_none_or(|now| now.uid.as_ref() != Some(&leads) || now.deletion_timestamp.is_some())
     })
     .await;
-    pods.patch(worker, &params, &finalizers(Value::Null)).await.unwrap();
+    stage.patch::<ApiPod>(worker, &finalizers(Value::Null)).await;
 }
 
 #[tokio::test]
@@ -122,14 +100,11 @@ async fn a_group_of_a_leader_worker_set_that_is_made_again_runs_at_once() {
 
 /// A Deployment whose controller gives up after ten seconds.
 async fn deployment(stage: &Stage, replicas: u32) -> Api<Deployment> {
-    create(stage, &Group::new("llm").role("main", replicas, 1)).await;
+    let group = Group::new("llm").role("main", replicas, 1);
+    stage.create(group.coordination_of("Deployment", &json!({}))).await;
+    stage.create(group.deployment("main", &stage.namespace, &json!({ "progressDeadlineSeconds": 10 }))).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == replicas as usize).await;
     stage.api::<Deployment>()
-}
-
-async fn create(stage: &Stage, group: &Group) {
-    stage.create(coordination("Deployment", "llm-main", 1, None)).await;
-    stage.create(group.deployment("main", &stage.namespace, &json!({ "progressDeadlineSeconds": 10 }))).await;
 }
 
 async fn progressing(api: &Api<Deployment>) -> (String, String) {
@@ -142,24 +117,12 @@ async fn progressing(api: &Api<Deployment>) -> (String, String) {
 #[tokio::test]
 async fn groups_of_a_leader_worker_set_that_lock_each_other_by_a_quota() {
     let (stage, rolegate) = stage("lws-quota").await.with_room(6).await.serve().await;
-    let quota = json!({ "metadata": { "name": "small" }, "spec": { "hard": { "pods": "3" } } });
-    let quotas = stage.api::<ResourceQuota>();
-    quotas.create(&PostParams::default(), &typed(quota)).await.unwrap();
-    until_found(
-        "a quota that counts",
-        async || quotas.get("small").await.unwrap().status.unwrap_or_default(),
-        |status| status.used.is_some(),
-    )
-    .await;
+    stage.quota(3).await;
     stage.create(set(&stage, &json!({}))).await;
     assert_eq!(coordinate(&stage, None).await.code, 201);
     rolegate.until_metric(r#"rolegate_held_pods{reason="QuotaDeadlock"}"#, 3).await;
-    quotas.delete("small", &DeleteParams::default()).await.unwrap();
-    eventually(PATIENT, "all run", async || {
-        stage.let_ready(Pod::is_scheduled).await;
-        stage.pods.now(|now| if now.count_all(Pod::is_ready) == 6 { Ok(()) } else { Err(now.to_string()) })
-    })
-    .await;
+    stage.delete::<ResourceQuota>("small").await;
+    stage.let_ready_until(Pod::is_scheduled, |now| now.count_all(Pod::is_ready) == 6).await;
     rolegate.until_metric(r#"rolegate_held_pods{reason="QuotaDeadlock"}"#, 0).await;
 }
 
@@ -173,13 +136,10 @@ async fn pods_that_an_operator_makes_one_and_one_as_they_get_nodes() {
     for ordinal in 0..4 {
         for role in ["prefill", "decode"] {
             let instance = format!("llm-{role}-{ordinal}");
-            let labels = json!({
-                "rbg.workloads.x-k8s.io/group-name": "llm",
-                "rbg.workloads.x-k8s.io/role-name": role,
-                "rbg.workloads.x-k8s.io/role-instance-name": instance,
-            });
             let mut pod = group.pod(role, &instance, &stage.namespace);
-            json_patch::merge(&mut pod, &json!({ "metadata": { "labels": labels } }));
+            for (key, value) in [("group-name", "llm"), ("role-name", role), ("role-instance-name", &instance)] {
+                pod["metadata"]["labels"][format!("rbg.workloads.x-k8s.io/{key}")] = json!(value);
+            }
             stage.create(pod).await;
         }
         let scheduled = 2 * (ordinal + 1);
@@ -205,8 +165,7 @@ mod tier2 {
         let api = deployment(&stage, 3).await;
         let old: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
         let name = stage.pods.now(|now| now.all().next().unwrap().name.clone());
-        let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
-        pods.delete(&name, &DeleteParams::default()).await.unwrap();
+        stage.delete::<ApiPod>(&name).await;
         let again = |now: &View| now.named(&name).is_none() && now.count_all(Pod::is_ready) == 3;
         stage.pods.until("one more", again).await;
         let held = held_for(&stage, |pod| !old.contains(&pod.uid));
@@ -221,19 +180,15 @@ mod tier2 {
         let (stage, _rolegate) = stage("deployment-rolls").await.with_room(12).await.serve().await;
         let api = deployment(&stage, 2).await;
         let image = json!({ "spec": { "template": { "metadata": { "annotations": { "example.com/turn": "2" } } } } });
-        api.patch("llm-main", &PatchParams::default(), &Patch::Merge(image)).await.unwrap();
+        stage.patch::<Deployment>("llm-main", &image).await;
         let new = |pod: &Pod| pod.annotations.contains_key("example.com/turn");
         let done = |now: &View| now.count_all(|_| true) == 2 && now.count_all(|pod| new(pod) && pod.is_ready()) == 2;
         stage.pods.until("the new ones run", done).await;
         let held = held_for(&stage, new);
         println!("held for {held:?}");
         assert_eq!(held.len(), 2, "{held:?}");
-        eventually(PATIENT, "the rollout is over", async || {
-            let found = progressing(&api).await;
-            let done = found == ("True".to_owned(), "NewReplicaSetAvailable".to_owned());
-            if done { Ok(()) } else { Err(format!("{found:?}")) }
-        })
-        .await;
+        let look = async || progressing(&api).await;
+        until_is("the rollout is over", look, ("True".to_owned(), "NewReplicaSetAvailable".to_owned())).await;
     }
 
     /// RBG makes the workload of a role when those are ready that it depends on.
@@ -250,16 +205,14 @@ mod tier2 {
 
         let segments = &mut object["spec"]["coordination"][0]["strategy"]["segmentPlacement"];
         segments["progression"] = json!("Parallel");
-        let made = stage.post(GROUPS, "rolebasedgroups", &object).await;
-        assert_eq!(made.code, 201, "{made:?}");
+        stage.create(object).await;
         let statuses = stage.statuses(&group);
-        let set = |role| typed::<StatefulSet>(group.set(group.find(role), &stage.namespace));
-        stage.api().create(&PostParams::default(), &set("prefill")).await.unwrap();
+        stage.create_set(&group, "prefill").await;
         let told = r#"True Progressing: role "decode" lacks 2 of 2 replicas: its workload is made when role "prefill" is ready"#;
         statuses.until("it is told", |status| status.progressing() == told).await;
         stage.let_ready(Pod::is_scheduled).await;
         stage.pods.until("prefill", |now| now.count("prefill", Pod::is_ready) == 2).await;
-        stage.api().create(&PostParams::default(), &set("decode")).await.unwrap();
+        stage.create_set(&group, "decode").await;
         stage.pods.until("decode", |now| now.count("decode", Pod::is_scheduled) == 2).await;
         stage.let_ready(Pod::is_scheduled).await;
         statuses.until("all ready", |status| status.progressing() == "True Complete").await;

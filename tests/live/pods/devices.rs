@@ -1,12 +1,11 @@
 //! Batches go where devices of DRA are left for all of their pods, on the real scheduler: nodes have none in their allocatable,
 //! and ResourceSlices offer some.
 
-use kube::api::DynamicObject;
-use kube::core::{ApiResource, GroupVersionKind};
+use k8s_openapi::api::resource::v1::ResourceClaim;
 
 use crate::common::prelude::*;
 use crate::pods::room::{group, one_step, only, racks};
-use crate::pods::support::{RACK, add_rack, deploy, stage, stored};
+use crate::pods::support::{RACK, add_rack, deploy, stage, stored, without_a_right};
 
 const API: &str = "resource.k8s.io/v1";
 const DRIVER: &str = "gpu.example.com";
@@ -72,13 +71,7 @@ async fn take(stage: &Stage, name: &str, node: &str) {
         "devices": { "results": (0..EIGHT).map(device).collect::<Vec<_>>() },
         "nodeSelector": { "nodeSelectorTerms": [{ "matchFields": [here] }] },
     });
-    let status = Patch::Merge(json!({ "status": { "allocation": allocation } }));
-    claims(stage).patch_status(name, &PatchParams::default(), &status).await.unwrap();
-}
-
-fn claims(stage: &Stage) -> Api<DynamicObject> {
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("resource.k8s.io", "v1", "ResourceClaim"));
-    Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind)
+    stage.patch_status::<ResourceClaim>(name, &json!({ "status": { "allocation": allocation } })).await;
 }
 
 async fn until_all_run(stage: &Stage, group: &str, pods: usize) {
@@ -89,8 +82,7 @@ async fn until_all_run(stage: &Stage, group: &str, pods: usize) {
 /// The scheduler would give each of the two a part of both racks, and none of them could ever begin.
 #[tokio::test]
 async fn two_batches_that_need_the_devices_of_a_whole_rack_have_one_each() {
-    let stage = with_devices("devices-deadlock", &["r1", "r2"]).await;
-    let _rolegate = stage.launch().start().await;
+    let (stage, _rolegate) = with_devices("devices-deadlock", &["r1", "r2"]).await.serve().await;
     let asks = json!({ "limits": { resource(&stage): "4" } });
     let container = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": asks });
     let by_resource = group("two", 2, 2).template(&json!({ "spec": { "containers": [container] } }));
@@ -111,20 +103,8 @@ async fn two_batches_that_need_the_devices_of_a_whole_rack_have_one_each() {
 #[tokio::test]
 async fn where_devices_may_not_be_read_batches_go_without_a_look_at_them_and_it_is_told() {
     let stage = with_devices("devices-rights", &["r1"]).await;
-    let mut rolegate = stage.launch().start().await;
-    rolegate.overlooks_refusals = true;
-    let role = stage.plane.must(&["get", "clusterrole", &stage.namespace, "-o", "json"], "");
-    let mut role: Value = serde_json::from_str(&role).unwrap();
     let is_of_devices = |rule: &Value| rule["apiGroups"] == json!(["resource.k8s.io"]);
-    role["rules"].as_array_mut().unwrap().retain(|rule| !is_of_devices(rule));
-    stage.plane.must(&["replace", "-f", "-"], &role.to_string());
-    let account = format!("--as=system:serviceaccount:{SYSTEM}:{}", stage.namespace);
-    until_found(
-        "the right is gone",
-        async || stage.plane.kubectl(&["auth", "can-i", "list", "resourceslices.resource.k8s.io", &account], ""),
-        |said| String::from_utf8_lossy(&said.stdout).starts_with("no"),
-    )
-    .await;
+    let rolegate = without_a_right(&stage, "resourceslices.resource.k8s.io", is_of_devices).await;
     let group = with_claims("llm", 2, 2);
     deploy(&stage, &group, &one_step(&group)).await;
     until_all_run(&stage, "llm", 4).await;
@@ -144,11 +124,9 @@ mod tier2 {
         let stage = with_devices("devices-taken", &["0taken", "r1"]).await;
         // What a device plugin would report is as free as ever.
         let all = json!({ resource(&stage): EIGHT.to_string() });
-        let status = Patch::Merge(json!({ "status": { "allocatable": all, "capacity": all } }));
+        let status = json!({ "status": { "allocatable": all, "capacity": all } });
         for host in ["a", "b"] {
-            let node = format!("devices-taken-0taken-{host}");
-            let nodes = Api::<Node>::all(stage.client.clone());
-            nodes.patch_status(&node, &PatchParams::default(), &status).await.unwrap();
+            stage.patch_node_status(&format!("devices-taken-0taken-{host}"), &status).await;
         }
         take(&stage, "a", "devices-taken-0taken-a").await;
         take(&stage, "b", "devices-taken-0taken-b").await;
@@ -159,22 +137,19 @@ mod tier2 {
         stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r1"), "{now}"));
 
         let next = with_claims("next", 1, 1);
-        let statuses = stage.statuses(&next);
-        deploy(&stage, &next, &one_step(&next)).await;
+        let statuses = deploy(&stage, &next, &one_step(&next)).await;
         statuses.until("it waits", |status| status.reason() == "NoRoom").await;
         let told = stage.said(&["fit", "next"]).await;
         assert!(told.contains(&format!("short of 8 {}", class(&stage))), "{told}");
         // Nothing else changes.
-        claims(&stage).delete("b", &DeleteParams::default()).await.unwrap();
+        stage.delete::<ResourceClaim>("b").await;
         until_all_run(&stage, "next", 2).await;
         stage.pods.now(|now| assert_eq!(racks(&stage, now, "next"), only("0taken"), "{now}"));
 
         let last = with_claims("last", 1, 1);
-        let statuses = stage.statuses(&last);
-        deploy(&stage, &last, &one_step(&last)).await;
+        let statuses = deploy(&stage, &last, &one_step(&last)).await;
         statuses.until("it waits", |status| status.reason() == "NoRoom").await;
-        let gone = Patch::Merge(json!({ "status": { "allocation": null } }));
-        claims(&stage).patch_status("a", &PatchParams::default(), &gone).await.unwrap();
+        stage.patch_status::<ResourceClaim>("a", &json!({ "status": { "allocation": null } })).await;
         until_all_run(&stage, "last", 2).await;
     }
 }

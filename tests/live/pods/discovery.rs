@@ -1,7 +1,6 @@
 //! Pods of a group that opted in find the first pod of each role by their environment.
 
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
 use crate::pods::support::{stage, stored};
 
 /// Two roles whose pods have variables of their own.
@@ -46,9 +45,7 @@ async fn prepare(stage: &Stage, annotation: &str) -> Group {
 
 async fn scale_up(stage: &Stage, group: &Group) {
     for role in &group.roles {
-        let replicas = Patch::Merge(json!({ "spec": { "replicas": role.replicas } }));
-        let sets = stage.api::<StatefulSet>();
-        sets.patch(&group.set_name(&role.name), &PatchParams::default(), &replicas).await.unwrap();
+        stage.scale_set(group, &role.name, role.replicas).await;
     }
     stage.pods.until("all ready", |now| now.count_all(Pod::is_ready) == 4).await;
 }
@@ -110,8 +107,7 @@ async fn are_left_alone(stage: &Stage, annotation: &str) {
 
 #[tokio::test]
 async fn pods_are_left_alone_where_discovery_is_off_whatever_their_group_says() {
-    let stage = stage("discovery-off").await;
-    let _rolegate = stage.launch().flag("discovery", "off").start().await;
+    let (stage, _rolegate) = stage("discovery-off").await.serve_with("discovery", "off").await;
     are_left_alone(&stage, "enabled").await;
 }
 

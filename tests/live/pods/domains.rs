@@ -66,8 +66,7 @@ async fn kep_75_story_2_both_roles_serve_on_when_a_rack_is_lost() {
     let lost = stage.pods.now(|now| now.named("llm-prefill-0").and_then(|pod| rack_of(&stage, pod))).unwrap();
     let before = stage.pods.events().len();
     let at = ListParams::default().labels(&format!("rolegate.dev/stage={},{RACK}={lost}", stage.namespace));
-    let nodes: Api<Node> = Api::all(stage.client.clone());
-    nodes.delete_collection(&DeleteParams::default(), &at).await.unwrap();
+    stage.nodes().delete_collection(&DeleteParams::default(), &at).await.unwrap();
     let on_lost = ListParams::default().labels(&format!("{BATCH}=pd-0"));
     stage.api::<ApiPod>().delete_collection(&DeleteParams::default().grace_period(0), &on_lost).await.unwrap();
 
@@ -95,10 +94,8 @@ mod tier2 {
         stage.pods.now(|now| {
             let of = |group: &str| now.all().filter(|pod| pod.name.starts_with(group)).map(host).collect::<Vec<_>>();
             let (one, two) = (of("one"), of("two"));
-            assert!(
-                one.iter().all(|node| *node == one[0]) && two.iter().all(|node| *node == two[0]),
-                "{one:?} {two:?}"
-            );
+            let together = |nodes: &[_]| nodes.iter().all(|node| *node == nodes[0]);
+            assert!(together(&one) && together(&two), "{one:?} {two:?}");
             assert_ne!(one[0], two[0]);
         });
     }

@@ -3,7 +3,6 @@
 use std::fmt::Debug;
 
 use k8s_openapi::api::core::v1 as core;
-use kube::Client;
 use kube::api::Api;
 use rolegate::api::node::NODE;
 use rolegate::api::pod::POD;
@@ -20,7 +19,6 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::common::control_plane::config_of;
 use crate::common::prelude::*;
-use crate::common::stage::make_namespace;
 
 const NAMESPACE: &str = "encodings";
 const SELECTOR: &str = "encodings=both";

@@ -68,11 +68,7 @@ async fn pods_of_a_stateful_set_meet_in_one_rendezvous_of_their_role() {
     stage.scale_set(&group, "decode", 6).await;
     stage.pods.until("the new pods", |now| now.count_all(|_| true) == 6).await;
     let scaled = "4 pods were created when 4 pods of the role met, and a pod created now meets as one of 6";
-    eventually(PATIENT, "the status tells what is outdated", async || {
-        let told = stage.said(&["status", "llm"]).await;
-        if told.contains(&format!("role \"decode\": {scaled}")) { Ok(()) } else { Err(told) }
-    })
-    .await;
+    stage.until_said(&["status", "llm"], &format!("role \"decode\": {scaled}")).await;
     let told = stage.said(&["explain", "pod", "llm-decode-6"]).await;
     assert!(told.contains("1 pod was created when 4 pods of the role met"), "{told}");
     let told = stage.said(&["explain", "pod", "llm-decode-10"]).await;
@@ -92,17 +88,15 @@ async fn a_leader_worker_set_of_another_size_makes_its_pods_again_and_all_have_t
     have_numbers(&stage, 2, "llm-decode-0.llm-decode", place(2)).await;
     stage.pods.until("both ready", |now| now.count_all(Pod::is_ready) == 2).await;
     let resize = json!({ "spec": { "leaderWorkerTemplate": { "size": 3 } } }).to_string();
-    stage.plane.must(&["-n", &stage.namespace, "patch", "lws", "llm-decode", "--type=merge", "-p", &resize], "");
+    stage.kubectl(&["patch", "lws", "llm-decode", "--type=merge", "-p", &resize]);
     stage.pods.until("the new pods", |now| now.count_all(Pod::is_ready) == 3).await;
     have_numbers(&stage, 3, "llm-decode-0.llm-decode", place(3)).await;
     // A worker of the old size never runs beside a leader of the new one: they would meet at one address.
     let mut there: BTreeMap<String, String> = BTreeMap::new();
     for event in stage.pods.events() {
+        let revision = &event.pod.labels["leaderworkerset.sigs.k8s.io/template-revision-hash"];
         match event.step {
-            Step::Scheduled => {
-                let revision = event.pod.labels["leaderworkerset.sigs.k8s.io/template-revision-hash"].clone();
-                there.insert(event.pod.uid.clone(), revision);
-            }
+            Step::Scheduled => _ = there.insert(event.pod.uid.clone(), revision.clone()),
             Step::Gone => _ = there.remove(&event.pod.uid),
             _ => {}
         }
@@ -137,15 +131,8 @@ mod tier2 {
         let with = |containers: &str| format!("Object{{ spec: Object.spec{{ containers: [{containers}] }} }}");
         change_pods(&stage, &format!("{ours} ? {} : {}", with(&format!("{early}, {late}")), with(&early)));
         let probe = Group::new("probe").pod("main", "probe", &stage.namespace);
-        eventually(PATIENT, "the policy is at work", async || {
-            let made = stage.post(CORE, "pods?dryRun=All", &probe).await;
-            if made.body["spec"]["containers"].as_array().map(Vec::len) == Some(2) {
-                Ok(())
-            } else {
-                Err(format!("{made:?}"))
-            }
-        })
-        .await;
+        let made = async || stage.post(CORE, "pods?dryRun=All", &probe).await.body["spec"]["containers"].take();
+        until_found("the policy is at work", made, |all| all.as_array().map(Vec::len) == Some(2)).await;
         let before = verdicts(&rolegate).await;
         let mut group = group("vllm; procsPerPod=2; scope=role");
         group.roles[0].replicas = 2;
@@ -155,11 +142,8 @@ mod tier2 {
         stage.create(set).await;
         stage.pods.until("all pods", |now| now.count_all(|_| true) == 2).await;
         let [patched, unchanged] = verdicts(&rolegate).await;
-        assert_eq!(
-            [patched - before[0], unchanged - before[1]],
-            [4, 0],
-            "each pod comes by again with its last sidecar"
-        );
+        let reviews = [patched - before[0], unchanged - before[1]];
+        assert_eq!(reviews, [4, 0], "each pod comes by again with its last sidecar");
         for pod in stored(&stage).await {
             let pod = serde_json::to_value(pod).unwrap();
             let containers = pod["spec"]["containers"].as_array().unwrap();
@@ -193,8 +177,7 @@ mod tier2 {
 /// As Helm installs them: the workload first. Nothing adds variables to a pod, so its pods are made anew before any of them runs.
 #[tokio::test]
 async fn pods_that_are_older_than_their_group_are_recreated_and_none_runs_without_its_numbers() {
-    let stage = stage("engine-early").await.with_room(4).await;
-    let _rolegate = stage.launch().flag("allow", "recovery").start().await;
+    let (stage, _rolegate) = stage("engine-early").await.with_room(4).await.serve_with("allow", "recovery").await;
     let group = group("vllm; procsPerPod=2; scope=role");
     let mut set = group.set(&group.roles[0], &stage.namespace);
     set["spec"]["serviceName"] = json!("llm");

@@ -1,7 +1,6 @@
 //! KAI PodGroups that ask to be placed, on the stock scheduler: the four examples and the stories of the hierarchical
 //! PodGroup, and what becomes of their pods when something goes wrong.
 
-use crate::common::group::STAGE;
 use crate::common::prelude::*;
 use crate::common::request_proxy::{Kind, RequestProxy};
 use crate::pods::support::explain;
@@ -23,10 +22,9 @@ pub async fn stage(namespace: &str) -> Stage {
 
 /// Adds a node of a block and a rack with room for so many pods. Labels are the test's own: nobody else places by them.
 async fn add(stage: &Stage, block: &str, rack: &str, host: &str, room: u32) {
-    let mut node = node(&format!("{}-{rack}-{host}", stage.namespace), room, &stage.namespace);
-    node["metadata"]["labels"]["block"] = json!(format!("{}-{block}", stage.namespace));
-    node["metadata"]["labels"]["rack"] = json!(format!("{}-{rack}", stage.namespace));
-    stage.create_node(node).await;
+    let own = |name: &str| format!("{}-{name}", stage.namespace);
+    let labels = json!({ "block": own(block), "rack": own(rack) });
+    stage.add_node_with(&format!("{rack}-{host}"), room, labels).await;
 }
 
 fn pod_group(spec: &Value) -> Value {
@@ -42,16 +40,9 @@ async fn create_group(stage: &Stage, spec: &Value) {
 }
 
 fn pod(stage: &Stage, name: &str, leaf: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": { "name": name, "annotations": { "pod-group-name": "job" }, "labels": { LEAF: leaf } },
-        "spec": {
-            "nodeSelector": { STAGE: stage.namespace },
-            "terminationGracePeriodSeconds": 0,
-            "automountServiceAccountToken": false,
-            "containers": [{ "name": "main", "image": "registry.invalid/x:1" }],
-        },
-    })
+    let mut pod = bare_pod(name, &json!({ LEAF: leaf }), &stage.namespace);
+    pod["metadata"]["annotations"] = json!({ "pod-group-name": "job" });
+    pod
 }
 
 async fn create(stage: &Stage, leaf: &str, from: u32, to: u32) {
@@ -65,7 +56,7 @@ async fn create(stage: &Stage, leaf: &str, from: u32, to: u32) {
 /// Pods of a namespace that have a node, by leaf, and the racks that they are in; held ones under `held`.
 async fn seen(stage: &Stage) -> BTreeMap<String, (usize, BTreeSet<String>)> {
     let mut seen: BTreeMap<String, (usize, BTreeSet<String>)> = BTreeMap::new();
-    for pod in stage.api::<ApiPod>().list(&ListParams::default()).await.unwrap() {
+    for pod in stage.list::<ApiPod>().await {
         let spec = pod.spec.unwrap();
         let leaf = pod.metadata.labels.unwrap().get(LEAF).cloned().unwrap_or_default();
         let held = spec.scheduling_gates.is_some_and(|gates| !gates.is_empty());
@@ -109,12 +100,7 @@ fn racks<'a>(seen: &'a BTreeMap<String, (usize, BTreeSet<String>)>, leaf: &str) 
 }
 
 async fn says(stage: &Stage, words: &str) {
-    until_found(
-        "an Event",
-        async || stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], ""),
-        |said| said.contains(words),
-    )
-    .await;
+    until_says(words, async || stage.kubectl(&["get", "events", "-o", "json"])).await;
 }
 
 /// The spec of one of the design's examples, counted from 1.
@@ -135,16 +121,14 @@ async fn example_1_each_gang_goes_into_one_rack_when_both_are_there() {
     let explained = explain(&stage, "decode-0").await;
     let reason = "IncompleteBatch: it has 1 of 2 gangs: gang prefill has 0 of 1 pods";
     assert!(explained.contains(reason), "{explained}");
-    let described = |pod: &str| stage.plane.must(&["-n", &stage.namespace, "describe", "pod", pod], "");
-    until_found("the first pod says so", async || described("decode-0"), |text| text.contains("it has 1 of 2 gangs"))
-        .await;
+    let described = |pod: &str| stage.kubectl(&["describe", "pod", pod]);
+    until_says("it has 1 of 2 gangs", async || described("decode-0")).await;
     assert!(!described("decode-1").contains("it has 1 of 2 gangs"));
     until(&stage, &[("held", 4)]).await;
     create(&stage, "prefill", 0, 1).await;
     let seen = until(&stage, &[("decode", 4), ("prefill", 1)]).await;
     assert_eq!((racks(&seen, "decode"), racks(&seen, "prefill")), (vec!["r2"], vec!["r1"]));
-    let group =
-        stage.plane.must(&["-n", &stage.namespace, "get", "podgroups.scheduling.run.ai", "job", "-o", "json"], "");
+    let group = stage.kubectl(&["get", "podgroups.scheduling.run.ai", "job", "-o", "json"]);
     assert!(group.contains(r#"{\"decode\":{\"pods\":4,\"within\":{\"rack\":\"gang-example-1-r2\"}}"#), "{group}");
     says(&stage, "released: gang decode: 4 pods in rack=gang-example-1-r2; gang prefill: 1 pods").await;
 }
@@ -159,11 +143,7 @@ async fn nothing_of_a_pod_group_goes_before_all_of_its_minimum_fits() {
     create(&stage, "decode", 0, 4).await;
     create(&stage, "prefill", 0, 1).await;
     says(&stage, "no rack fits gang decode: best gang-no-room-r1 fits 3 of 4 pods").await;
-    always(Duration::from_secs(1), "all are held", async || {
-        let now = seen(&stage).await;
-        if count(&now, "held") == 5 { Ok(()) } else { Err(format!("{now:?}")) }
-    })
-    .await;
+    holds(Duration::from_secs(1), "all are held", async || seen(&stage).await, |now| count(now, "held") == 5).await;
     let explained = explain(&stage, "prefill-0").await;
     let place = "group gang-no-room/job (PodGroup job), role prefill";
     let reason = "NoRoom: no rack fits gang decode: best gang-no-room-r1 fits 3 of 4 pods";
@@ -192,25 +172,18 @@ async fn pods_go_when_nobody_asks_for_a_place_any_more() {
     create_group(&stage, &example(1)).await;
     create(&stage, "decode", 0, 2).await;
     says(&stage, "IncompleteBatch").await;
-    stage
-        .plane
-        .must(&["-n", &stage.namespace, "annotate", "podgroups.scheduling.run.ai", "job", "rolegate.dev/place-"], "");
+    let job = ["podgroups.scheduling.run.ai", "job"];
+    stage.kubectl(&["annotate", job[0], job[1], "rolegate.dev/place-"]);
     until(&stage, &[("decode", 2)]).await;
     stage.api::<ApiPod>().delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
     until(&stage, &[]).await;
     // Deleted, with pods that wait for it.
-    stage.plane.must(
-        &["-n", &stage.namespace, "annotate", "podgroups.scheduling.run.ai", "job", "rolegate.dev/place=enabled"],
-        "",
-    );
-    eventually(PATIENT, "rolegate knows", async || {
-        let dry = stage.post(CORE, "pods?dryRun=All", &pod(&stage, "dry", "decode")).await;
-        if dry.body["spec"]["schedulingGates"].is_null() { Err(format!("{dry:?}")) } else { Ok(()) }
-    })
-    .await;
+    stage.kubectl(&["annotate", job[0], job[1], "rolegate.dev/place=enabled"]);
+    let dry = async || stage.post(CORE, "pods?dryRun=All", &pod(&stage, "dry", "decode")).await;
+    until_found("rolegate knows", dry, |dry| dry.body["spec"]["schedulingGates"].is_array()).await;
     create(&stage, "decode", 0, 2).await;
     until(&stage, &[("held", 2)]).await;
-    stage.plane.must(&["-n", &stage.namespace, "delete", "podgroups.scheduling.run.ai", "job"], "");
+    stage.kubectl(&["delete", job[0], job[1]]);
     until(&stage, &[("decode", 2)]).await;
     drop(rolegate);
 }

@@ -11,9 +11,8 @@ const SIZE: usize = 3;
 
 /// A LeaderWorkerSet of three groups of three, each group a segment of its own.
 async fn deploy(stage: &Stage) {
-    let affinity = json!({ "topologyKey": HOST, "strategy": "PreferSegmentAffinity" });
     let group = Group::new("llm").role("main", 3, 1).held_back();
-    stage.create(group.coordination_of("LeaderWorkerSet", &json!({ "topologyAffinity": affinity }))).await;
+    stage.create(group.coordination_of("LeaderWorkerSet", &near(HOST, "PreferSegmentAffinity"))).await;
     stage.create(group.leader_worker_set("main", SIZE, &stage.namespace, &json!({}))).await;
 }
 

@@ -1,8 +1,6 @@
 //! What a pod says of its place is so at every moment at rest, whoever makes it and whatever became of it; and pods that run
 //! without a word of their group count all the same.
 
-use k8s_openapi::api::apps::v1::Deployment;
-
 use crate::common::prelude::*;
 
 const SEGMENT: &str = "rolegate.dev/segment";
@@ -13,17 +11,13 @@ const DECODE: Role = ("decode", 3, 1);
 
 /// A RoleCoordination over workloads of these kinds.
 async fn coordinate(stage: &Stage, kinds: [&str; 2]) -> StatusLog {
-    let roles = [PREFILL, DECODE].into_iter().zip(kinds);
-    let reference =
-        |((name, ..), kind): (Role, &str)| json!({ "name": name, "workloadRef": { "kind": kind, "name": name } });
-    let roles: Vec<_> = roles.map(reference).collect();
-    let sizes: Value = [PREFILL, DECODE].iter().map(|(name, _, size)| ((*name).to_owned(), json!(size))).collect();
     let statuses = stage.coordination_statuses("pd");
-    let object = object("rolegate.dev/v1alpha1", "RoleCoordination", "pd").spec(json!({
-        "roles": roles,
-        "coordination": [{ "name": "segments", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }],
-    }));
-    stage.create(object).await;
+    let both = Group::new("pd").role("prefill", 6, 2).role("decode", 3, 1).bare_names();
+    let mut coordination = both.coordination();
+    for (at, kind) in kinds.into_iter().enumerate() {
+        coordination["spec"]["roles"][at]["workloadRef"]["kind"] = json!(kind);
+    }
+    stage.create(coordination).await;
     statuses
 }
 
@@ -41,8 +35,7 @@ fn workload(stage: &Stage, (name, replicas, size): Role, labelled: bool) -> Valu
 }
 
 async fn create_set(stage: &Stage, role: Role, labelled: bool) {
-    let set = typed(workload(stage, role, labelled));
-    stage.api::<StatefulSet>().create(&PostParams::default(), &set).await.unwrap();
+    stage.create(workload(stage, role, labelled)).await;
 }
 
 async fn create_deployment(stage: &Stage, role: Role) {
@@ -78,10 +71,6 @@ async fn all_ready(statuses: &StatusLog) {
     statuses.until("all segments", |status| status.minimum() == said).await;
 }
 
-async fn patch_pod(stage: &Stage, name: &str, patch: Value) {
-    stage.api::<ApiPod>().patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-}
-
 #[tokio::test]
 async fn pods_of_a_deployment_say_their_segments_through_rollouts_deletions_and_quarantine() {
     let (stage, _rolegate) = Stage::new("numbers-deployment").await.with_room(20).await.serve().await;
@@ -90,12 +79,11 @@ async fn pods_of_a_deployment_say_their_segments_through_rollouts_deletions_and_
     create_set(&stage, DECODE, true).await;
     all_ready(&statuses).await;
     until_labelled(&stage, PREFILL).await;
-    let sets = stage.api::<Deployment>();
     for restart in ["1", "2"] {
         let old: Vec<_> = stage.pods.now(|now| now.of("prefill").map(|pod| pod.uid.clone()).collect());
         let annotations = json!({ "kubectl.kubernetes.io/restartedAt": restart });
         let patch = json!({ "spec": { "template": { "metadata": { "annotations": annotations } } } });
-        sets.patch("prefill", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+        stage.patch::<Deployment>("prefill", &patch).await;
         let is_new = |now: &View| now.of("prefill").all(|pod| !old.contains(&pod.uid)) && is_labelled(now, PREFILL);
         stage.pods.until("all are new, and say their segments", is_new).await;
     }
@@ -103,12 +91,12 @@ async fn pods_of_a_deployment_say_their_segments_through_rollouts_deletions_and_
         stage.pods.now(|now| now.of("prefill").find(|pod| pod.labels[SEGMENT] == segment).unwrap().name.clone())
     };
     let deleted = name_of("1");
-    stage.api::<ApiPod>().delete(&deleted, &DeleteParams::default()).await.unwrap();
+    stage.delete::<ApiPod>(&deleted).await;
     stage.pods.until("it is gone", |now| now.named(&deleted).is_none()).await;
     until_labelled(&stage, PREFILL).await;
     // Its controller lets it go, and makes another.
     let taken_out = name_of("2");
-    patch_pod(&stage, &taken_out, json!({ "metadata": { "labels": { "app": null } } })).await;
+    stage.patch::<ApiPod>(&taken_out, &json!({ "metadata": { "labels": { "app": null } } })).await;
     until_labelled(&stage, PREFILL).await;
     stage.pods.until("it says none", |now| !now.named(&taken_out).unwrap().labels.contains_key(SEGMENT)).await;
     let said = format!("pod {taken_out:?} is not counted");
@@ -133,20 +121,12 @@ async fn a_copy_of_a_pod_takes_no_replicas_place() {
     stage.until_said(&["explain", "pod", "debug"], "StatefulSet numbers-copy/prefill").await;
     let says_none = |now: &View| now.named("debug").is_some_and(|pod| !pod.labels.contains_key(SEGMENT));
     stage.pods.until("the copy says no segment", says_none).await;
-    let uid = original.metadata.uid.unwrap();
-    stage.api::<ApiPod>().delete("prefill-1", &DeleteParams::default()).await.unwrap();
-    let is_back = |now: &View| now.named("prefill-1").is_some_and(|pod| pod.uid != uid && pod.is_ready());
-    stage.pods.until("the replica is back", is_back).await;
+    stage.replace_pod("prefill-1", Pod::is_ready).await;
     stage.pods.now(|now| assert!(now.named("debug").is_some_and(Pod::is_held), "{now}"));
     // Without a label nobody knows whose it is.
     let labels: Value = original.metadata.labels.unwrap().into_keys().map(|key| (key, Value::Null)).collect();
-    patch_pod(&stage, "debug", json!({ "metadata": { "labels": labels } })).await;
-    until_found(
-        "doctor names it",
-        async || stage.said(&["doctor"]).await,
-        |said| said.contains("pod numbers-copy/debug has the gate of rolegate and names no group"),
-    )
-    .await;
+    stage.patch::<ApiPod>("debug", &json!({ "metadata": { "labels": labels } })).await;
+    stage.until_said(&["doctor"], "pod numbers-copy/debug has the gate of rolegate and names no group").await;
     assert!(stage.said(&["release", "pod", "debug", "--yes"]).await.contains("debug"));
     stage.pods.until("the advice works", |now| now.named("debug").is_some_and(Pod::is_released)).await;
 }
@@ -158,7 +138,7 @@ async fn a_deployment_whose_own_deadline_ends_while_its_pods_are_held_is_told() 
     create_deployment(&stage, PREFILL).await;
     create_set(&stage, DECODE, true).await;
     let soon = json!({ "spec": { "progressDeadlineSeconds": 1 } });
-    stage.api::<Deployment>().patch("prefill", &PatchParams::default(), &Patch::Merge(soon)).await.unwrap();
+    stage.patch::<Deployment>("prefill", &soon).await;
     let said = "prefill says that its own progress deadline is over: it has 4 held pods";
     statuses.until("it is told", |status| status.condition("Progressing").contains(said)).await;
     stage.add_node("all", 20).await;
@@ -199,8 +179,8 @@ mod tier2 {
         until_labelled(&stage, PREFILL).await;
         for (name, ..) in [PREFILL, DECODE] {
             let labels = json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": name });
-            let patch = Patch::Merge(json!({ "spec": { "template": { "metadata": { "labels": labels } } } }));
-            stage.api::<StatefulSet>().patch(name, &PatchParams::default(), &patch).await.unwrap();
+            let patch = json!({ "spec": { "template": { "metadata": { "labels": labels } } } });
+            stage.patch::<StatefulSet>(name, &patch).await;
         }
         let is_adopted = |now: &View| {
             let names_group = |pod: &Pod| pod.labels.get("rolegate.dev/group").is_some_and(|group| group == "pd");
@@ -223,8 +203,8 @@ mod tier2 {
         create_set(&stage, DECODE, true).await;
         all_ready(&statuses).await;
         let labels = json!({ "rolegate.dev/role": "prefill" });
-        let patch = Patch::Merge(json!({ "spec": { "template": { "metadata": { "labels": labels } } } }));
-        stage.api::<StatefulSet>().patch("prefill", &PatchParams::default(), &patch).await.unwrap();
+        let patch = json!({ "spec": { "template": { "metadata": { "labels": labels } } } });
+        stage.patch::<StatefulSet>("prefill", &patch).await;
         stage.pods.until("all say the right one", |now| now.count("prefill", Pod::is_ready) == 6).await;
         until_labelled(&stage, PREFILL).await;
         all_ready(&statuses).await;

@@ -1,8 +1,6 @@
 //! `rolegate mutate` and the webhook agree: every golden case of pods goes through both, with its objects on a real API server.
 
 use std::io::Write as _;
-use std::path::Path;
-use std::process::Stdio;
 
 use base64::Engine as _;
 use k8s_openapi::api::core::v1::Namespace;

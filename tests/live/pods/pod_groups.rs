@@ -1,11 +1,8 @@
 //! KEP-75, podGroupPolicy: each batch has its PodGroup before its pods may go.
 
-use kube::api::DynamicObject;
-use kube::core::{ApiResource, GroupVersionKind};
-
 use crate::common::prelude::*;
 use crate::pods::gangs;
-use crate::pods::support::{LAYERS, coordinated, explain, stage, stored};
+use crate::pods::support::{LAYERS, deploy, explain, stage, stored};
 use crate::rules::definitions::{self, loose, namespaced};
 
 const LABEL: &str = "scheduling.x-k8s.io/pod-group";
@@ -19,8 +16,7 @@ pub fn define(plane: &ControlPlane) {
 }
 
 fn pod_groups(stage: &Stage) -> Api<DynamicObject> {
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("scheduling.x-k8s.io", "v1alpha1", "PodGroup"));
-    Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind)
+    stage.objects("scheduling.x-k8s.io", "v1alpha1", "PodGroup")
 }
 
 /// Waits for so many members.
@@ -39,12 +35,10 @@ async fn a_batch_goes_when_its_pod_group_is_there() {
         "clusterTopologyName": LAYERS, "topologyLayerName": "host", "constraintMode": "hard",
         "podGroupPolicy": { "kubeScheduling": { "scheduleTimeoutSeconds": 60 } },
     });
-    let deploy = json!({ "roleDeployStep": { "prefill": 2, "decode": 1 }, "deployTopologyConstraint": constraint });
-    let coordination = json!({ "name": "pd", "strategy": { "rollingDeploy": deploy } });
+    let steps = json!({ "roleDeployStep": { "prefill": 2, "decode": 1 }, "deployTopologyConstraint": constraint });
+    let coordination = json!({ "name": "pd", "strategy": { "rollingDeploy": steps } });
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
-    let statuses = stage.statuses(&group);
-    let created = stage.create(coordinated(&group, &coordination)).await;
-    stage.create_sets(&group).await;
+    let statuses = deploy(&stage, &group, &coordination).await;
 
     // Its kind is not defined: a pod that came before its PodGroup would be scheduled without it.
     stage.pods.until("all pods", |now| now.count_all(Pod::is_held) == 6).await;
@@ -59,22 +53,19 @@ async fn a_batch_goes_when_its_pod_group_is_there() {
 
     // The name of the second one is another object's, for good.
     let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "somebody" } });
-    let somebody = stage.post(CORE, "configmaps", &config).await.body;
-    let owner = json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "name": "somebody", "uid": somebody["metadata"]["uid"],
-    });
-    let metadata = json!({ "name": "llm-pd-1", "ownerReferences": [owner] });
-    let theirs = json!({
-        "apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": metadata, "spec": { "minMember": 9 },
-    });
-    assert_eq!(stage.post("/apis/scheduling.x-k8s.io/v1alpha1", "podgroups", &theirs).await.code, 201);
+    let uid = stage.create(config).await.metadata.uid;
+    let owner = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "somebody", "uid": uid });
+    let mut theirs = object("scheduling.x-k8s.io/v1alpha1", "PodGroup", "llm-pd-1").spec(json!({ "minMember": 9 }));
+    theirs["metadata"]["ownerReferences"] = json!([owner]);
+    stage.create(theirs).await;
 
     // No node is there yet: it is as it was made.
     let first = members(&stage, "llm-pd-0", 3).await;
     assert_eq!(first.data["spec"]["scheduleTimeoutSeconds"], 60);
     let owners = serde_json::to_value(&first.metadata.owner_references).unwrap();
     let owner = |field: &str| owners[0][field].as_str().map(str::to_owned);
-    assert_eq!((owner("kind"), owner("uid")), (Some("RoleBasedGroup".to_owned()), created.metadata.uid));
+    let carrier = stage.groups().get("llm").await.unwrap().metadata.uid;
+    assert_eq!((owner("kind"), owner("uid")), (Some("RoleBasedGroup".to_owned()), carrier));
     let version: u64 = first.metadata.resource_version.unwrap().parse().unwrap();
     for event in stage.pods.events().into_iter().filter(|event| event.step == Step::Released) {
         assert!(event.pod.labels[LABEL] == "llm-pd-0" && event.pod.version > version, "{event:?}");
@@ -101,11 +92,8 @@ async fn a_batch_goes_when_its_pod_group_is_there() {
     assert_eq!(invariants::all_born_held(&stage.pods), 6);
 
     stage.groups().delete("llm", &DeleteParams::default()).await.unwrap();
-    eventually(PATIENT, "PodGroups go with their group", async || {
-        let left = pod_groups(&stage).list(&ListParams::default()).await.map_err(|error| error.to_string())?;
-        if left.items.is_empty() { Ok(()) } else { Err(json!(left.items.len()).to_string()) }
-    })
-    .await;
+    let left = async || pod_groups(&stage).list(&ListParams::default()).await.unwrap().items.len();
+    until_is("PodGroups go with their group", left, 0).await;
 }
 
 /// What volcano and KAI find, with the annotation by which a pod says that it is a member.
@@ -131,18 +119,16 @@ async fn volcano_and_kai_get_their_pod_groups_in_their_own_words() {
     definitions::install(&stage.plane, &[of_volcano]);
     let _rolegate = stage.launch().start().await;
     for (number, (api_version, policy, spec, annotation)) in schedulers.into_iter().enumerate() {
-        let deploy = json!({
+        let steps = json!({
             "roleDeployStep": { "prefill": 2, "decode": 1 }, "deployTopologyConstraint": { "podGroupPolicy": policy },
         });
         let group = Group::new(&format!("llm-{number}")).role("prefill", 2, 2).role("decode", 1, 1);
-        let coordination = json!({ "name": "pd", "strategy": { "rollingDeploy": deploy } });
-        stage.create(coordinated(&group, &coordination)).await;
-        stage.create_sets(&group).await;
+        let coordination = json!({ "name": "pd", "strategy": { "rollingDeploy": steps } });
+        deploy(&stage, &group, &coordination).await;
         let released = |pod: &Pod| pod.name.starts_with(&group.name) && pod.is_released();
         stage.pods.until("they go", |now| now.count_all(released) == 3).await;
         let (api_group, version) = api_version.split_once('/').unwrap();
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(api_group, version, "PodGroup"));
-        let made: Api<DynamicObject> = Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind);
+        let made = stage.objects(api_group, version, "PodGroup");
         // KAI mixes up PodGroups of one name in two namespaces.
         let prefix = if annotation == "pod-group-name" { "schedulers." } else { "" };
         let name = format!("{prefix}{}-pd-0", group.name);
@@ -193,8 +179,7 @@ mod tier2 {
         stage.create(group.leader_worker_set("main", 2, &stage.namespace, &json!({}))).await;
         stage.pods.until("the first segment has nodes", |now| now.count_all(Pod::is_scheduled) == 2).await;
         stage.pods.until("all pods", |now| now.count_all(|_| true) == 4).await;
-        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("scheduling.volcano.sh", "v1beta1", "PodGroup"));
-        let made: Api<DynamicObject> = Api::namespaced_with(stage.client.clone(), &stage.namespace, &kind);
+        let made = stage.objects("scheduling.volcano.sh", "v1beta1", "PodGroup");
         let all = async || {
             let list = made.list(&ListParams::default()).await.unwrap().items;
             let of = |object: DynamicObject| (object.metadata.name.unwrap(), object.data["spec"]["minMember"].clone());
@@ -219,13 +204,9 @@ mod tier2 {
         assert_eq!(names, [second, &first], "nothing is made that no pod is in");
 
         // Its pods come back as members of the segment, and the old PodGroup goes.
-        let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
-        pods.delete("llm-main-0", &DeleteParams::default()).await.unwrap();
-        eventually(PATIENT, "the PodGroup of the replica goes", async || {
-            let names: Vec<_> = all().await.into_keys().collect();
-            if names == ["llm-segments-0", second] { Ok(()) } else { Err(format!("{names:?}")) }
-        })
-        .await;
+        stage.delete::<ApiPod>("llm-main-0").await;
+        let names = async || all().await.into_keys().collect::<Vec<_>>();
+        until_is("the PodGroup of the replica goes", names, ["llm-segments-0", second]).await;
         stage.pods.until("it runs again", |now| now.count_all(Pod::is_scheduled) == 4).await;
         let renewed = "llm-segments-0";
         assert_eq!(named(&stage).await, expected([renewed, renewed, second, second]));

@@ -22,11 +22,8 @@ async fn a_pod_that_another_changes_meanwhile_is_held_once_and_has_each_term_onc
     let (stage, rolegate) = stage("meddled").await.with_room(8).await.serve().await;
     meddle(&stage);
     let probe = Group::new("probe").pod("main", "probe", &stage.namespace);
-    eventually(PATIENT, "the policy is at work", async || {
-        let made = stage.post(CORE, "pods?dryRun=All", &probe).await;
-        if made.body["metadata"]["labels"]["example.com/seen"] == "held" { Ok(()) } else { Err(format!("{made:?}")) }
-    })
-    .await;
+    let made = async || stage.post(CORE, "pods?dryRun=All", &probe).await.body["metadata"]["labels"].take();
+    until_found("the policy is at work", made, |labels| labels["example.com/seen"] == "held").await;
     let before = verdicts(&rolegate).await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
     deploy(&stage, &group, &rolling_deploy("host", "hard", &json!({ "prefill": 2, "decode": 1 }))).await;
@@ -76,19 +73,14 @@ mod tier2 {
         deploy(&stage, &group, &rolling_deploy("rack", "hard", &json!({ "main": 2 }))).await;
         stage.pods.until("all pods", |now| now.count_all(|_| true) == 4).await;
         let mut pod = group.pod("main", "try-3", &stage.namespace);
-        let owner =
-            json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "try", "uid": "0", "controller": true });
-        pod["metadata"]["ownerReferences"] = json!([owner]);
+        pod["metadata"]["ownerReferences"] = json!([owner("apps/v1", "StatefulSet", "try", "0")]);
         let tried = stage.post(CORE, "pods?dryRun=All", &pod).await;
         assert_eq!(tried.code, 201, "{tried:?}");
         assert_eq!(tried.body["metadata"]["labels"][BATCH], "pd-1");
         assert_eq!(tried.body["spec"]["schedulingGates"], json!([{ "name": GATE }]));
         let near = &tried.body["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
         assert_eq!(near[0]["topologyKey"], "example.com/rack");
-        always(Duration::from_millis(500), "there are four pods", async || {
-            let found = stage.pods.now(|now| now.count_all(|_| true));
-            if found == 4 { Ok(()) } else { Err(found) }
-        })
-        .await;
+        let look = async || stage.pods.now(|now| now.count_all(|_| true));
+        stays(Duration::from_millis(500), "there are four pods", look, 4).await;
     }
 }

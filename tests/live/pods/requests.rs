@@ -1,6 +1,5 @@
 //! What is asked of the API server while pods come in: nothing that the caches know, but for the group itself.
 
-use crate::common::audit::Account;
 use crate::common::prelude::*;
 use crate::pods::support::{BATCH, rolling_deploy, stage};
 

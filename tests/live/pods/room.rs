@@ -2,7 +2,7 @@
 
 use crate::common::prelude::*;
 use crate::pods::support::{
-    RACK, add_rack, coordinated, deploy, explain, rack_of, rolling_deploy, stage, stored, with_rack,
+    RACK, add_rack, coordinated, deploy, explain, rack_of, rolling_deploy, stage, stored, with_rack, without_a_right,
 };
 
 /// A batch of four prefills and two decodes; the scheduler prefers the rack in which only five of them fit.
@@ -17,29 +17,21 @@ async fn a_tempting_rack(stage: &Stage) -> Group {
 
 /// Waits until no node is tainted: each is born with the taint of one that is not ready.
 async fn until_nodes_take_pods(stage: &Stage) {
-    let nodes = Api::<Node>::all(stage.client.clone());
-    eventually(PATIENT, "nodes take pods", async || {
-        let all = nodes.list(&ListParams::default()).await.unwrap();
-        let tainted = |node: &Node| node.spec.as_ref().is_some_and(|spec| spec.taints.is_some());
-        let tainted: Vec<_> = all.items.into_iter().filter(tainted).filter_map(|node| node.metadata.name).collect();
-        if tainted.iter().any(|name| name.starts_with(&stage.namespace)) { Err(tainted.join(", ")) } else { Ok(()) }
-    })
-    .await;
+    let look = async || stage.nodes().list(&ListParams::default()).await.unwrap().items;
+    let is_ours = |node: &Node| node.metadata.name.as_ref().is_some_and(|name| name.starts_with(&stage.namespace));
+    let is_tainted = |node: &Node| node.spec.as_ref().is_some_and(|spec| spec.taints.is_some());
+    until_found("nodes take pods", look, |all| !all.iter().any(|node| is_ours(node) && is_tainted(node))).await;
 }
 
 /// Adds a node of a rack with room for so many pods, and these resources beside.
 pub async fn add(stage: &Stage, rack: &str, host: &str, pods: u32, resources: &Value) {
-    let mut node = node(&format!("{}-{rack}-{host}", stage.namespace), pods, &stage.namespace);
-    node["metadata"]["labels"][RACK] = json!(rack);
-    for list in ["allocatable", "capacity"] {
-        json_patch::merge(&mut node["status"][list], resources);
-    }
-    stage.create_node(node).await;
+    let status = json!({ "allocatable": resources, "capacity": resources });
+    let more = json!({ "metadata": { "labels": { (RACK): rack } }, "status": status });
+    stage.add_node_like(&format!("{rack}-{host}"), pods, &more).await;
 }
 
 pub fn asks(resources: &Value) -> Value {
-    let image = "registry.invalid/x:1";
-    json!({ "spec": { "containers": [{ "name": "main", "image": image, "resources": { "requests": resources, "limits": resources } }] } })
+    asking(&json!({ "requests": resources, "limits": resources }))
 }
 
 /// One step of so many prefills and decodes.
@@ -71,8 +63,7 @@ async fn another(stage: &Stage, name: &str, at: &Value) {
 
 #[tokio::test]
 async fn without_placement_a_step_is_stuck_for_ever_in_a_rack_that_is_too_small() {
-    let stage = stage("room-off").await;
-    let _rolegate = stage.launch().flag("placement", "off").start().await;
+    let (stage, _rolegate) = stage("room-off").await.serve_with("placement", "off").await;
     let group = a_tempting_rack(&stage).await;
     deploy(&stage, &group, &one_step(&group)).await;
     let all_that_fit = |now: &View| now.count_all(Pod::is_scheduled) == 5 && now.count_all(Pod::is_released) == 6;
@@ -84,15 +75,11 @@ async fn without_placement_a_step_is_stuck_for_ever_in_a_rack_that_is_too_small(
 async fn a_step_goes_to_the_rack_with_room_for_all_of_it() {
     let (stage, _rolegate) = stage("room-on").await.serve().await;
     let group = a_tempting_rack(&stage).await;
-    let statuses = stage.statuses(&group);
-    deploy(&stage, &group, &one_step(&group)).await;
+    let statuses = deploy(&stage, &group, &one_step(&group)).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
     stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("roomy"), "{now}"));
-    statuses
-        .until("it is committed", |status| {
-            status.to_string().split_whitespace().collect::<String>().contains(r#""domains":{"0":"roomy"}"#)
-        })
-        .await;
+    let domains = json!({ "0": "roomy" });
+    statuses.until("it is committed", |status| status.0["coordinationState"][0]["domains"] == domains).await;
     for pod in stored(&stage).await {
         let selector = pod.spec.as_ref().unwrap().node_selector.clone().unwrap();
         assert_eq!(selector[RACK], "roomy");
@@ -105,8 +92,8 @@ async fn a_step_goes_to_the_rack_with_room_for_all_of_it() {
 async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
     let (stage, _rolegate) = with_rack("room-story-3", "r1", &["a", "b"], 3).await;
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2);
-    let statuses = stage.statuses(&group);
-    deploy(&stage, &group, &rolling_deploy("rack", "hard", &json!({ "prefill": 2, "decode": 2 }))).await;
+    let step = rolling_deploy("rack", "hard", &json!({ "prefill": 2, "decode": 2 }));
+    let statuses = deploy(&stage, &group, &step).await;
     let status = statuses.until("the second step waits", |status| status.reason() == "NoRoom").await;
     stage.pods.until("the first step runs", |now| now.count_all(Pod::is_ready) == 4).await;
     stage.pods.now(|now| {
@@ -115,21 +102,15 @@ async fn kep_75_story_3_on_too_small_a_cluster_there_are_whole_steps_only() {
     });
     let told = |role: &str| status.0["coordinationState"][0]["progress"][role].clone();
     let one_step = json!({ "strategy": "rollingDeploy", "state": "Progressing", "released": 2 });
-    assert_eq!(
-        (told("prefill"), told("decode")),
-        (one_step.clone(), one_step),
-        "the step without room is not released"
-    );
+    assert_eq!(["prefill", "decode"].map(told), [one_step.clone(), one_step], "the step without room is not released");
     let why = "no rack fits step 2: best r1 fits 2 of 4 pods";
     stage.until_event("NoRoom", &[why]).await;
     let explained = explain(&stage, "llm-prefill-2").await;
     assert!(explained.contains(&format!("NoRoom: {why}")), "{explained}");
     for asked in [["status", "llm"].as_slice(), &["explain", "group", "llm"]] {
+        let fit = format!("pd: 1 of 2 run, 0 of 1 steps fit\n    step 2 (2 prefill and 2 decode): {why}");
         let shown = stage.said(asked).await;
-        assert!(
-            shown.contains(&format!("pd: 1 of 2 run, 0 of 1 steps fit\n    step 2 (2 prefill and 2 decode): {why}")),
-            "{shown}"
-        );
+        assert!(shown.contains(&fit), "{shown}");
     }
     // Whoever makes room need tell nobody.
     add_rack(&stage, "r2", &["a"], 4).await;
@@ -153,11 +134,9 @@ async fn open_other_gates(stage: &Stage) {
 async fn until_scheduler_refuses(stage: &Stage, node: &str) {
     another(stage, "probe", &json!({ "kubernetes.io/hostname": node })).await;
     let api = stage.api::<ApiPod>();
-    eventually(PATIENT, "the scheduler refuses the node", async || {
-        let probe = api.get("probe").await.unwrap();
-        let conditions = probe.status.and_then(|status| status.conditions).unwrap_or_default();
-        let is_refused = conditions.iter().any(|is| is.reason.as_deref() == Some("Unschedulable"));
-        if is_refused { Ok(()) } else { Err(format!("{conditions:?}")) }
+    let conditions = async || api.get("probe").await.unwrap().status.and_then(|status| status.conditions);
+    until_found("the scheduler refuses the node", conditions, |found| {
+        found.iter().flatten().any(|is| is.reason.as_deref() == Some("Unschedulable"))
     })
     .await;
     api.delete("probe", &DeleteParams::default().grace_period(0)).await.unwrap();
@@ -188,28 +167,24 @@ async fn a_batch_whose_rack_takes_it_no_more_is_made_again_and_goes_elsewhere() 
     let first = stored(&stage).await;
     let pinned = &first[0].metadata.annotations.as_ref().unwrap()["rolegate.dev/pinned"];
     assert!(pinned.starts_with(&format!("{RACK}=r1")), "{pinned}");
-    let uids = || -> BTreeSet<_> { stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect()) };
-    let old = uids();
-    let told = ["status", "llm"];
-    stage
-        .until_said(&told, "was placed in r1, and 3 of its pods have no node there; scheduling gates of others hold 3")
-        .await;
-    let nodes = Api::<Node>::all(stage.client.clone());
-    let cordon = Patch::Merge(json!({ "spec": { "unschedulable": true } }));
-    nodes.patch("room-made-again-r1-a", &PatchParams::default(), &cordon).await.unwrap();
+    let old = stage.pods.uids();
+    let placed = async |rack: &str| {
+        let waits = "and 3 of its pods have no node there; scheduling gates of others hold 3";
+        stage.until_said(&["status", "llm"], &format!("was placed in {rack}, {waits}")).await;
+    };
+    placed("r1").await;
+    stage.patch_node("room-made-again-r1-a", &json!({ "spec": { "unschedulable": true } })).await;
     until_scheduler_refuses(&stage, "room-made-again-r1-a").await;
-    assert_eq!(uids(), old, "others hold them");
+    assert_eq!(stage.pods.uids(), old, "others hold them");
     open_other_gates(&stage).await;
-    let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_released();
+    let is_new = |pod: &Pod| old.get(&pod.name) != Some(&pod.uid) && pod.is_released();
     stage.pods.until("new ones go", |now| now.count_all(is_new) == 3).await;
     // The scheduler has its whole time from the moment in which others let them go, however long they held them.
-    stage
-        .until_said(&told, "was placed in r2, and 3 of its pods have no node there; scheduling gates of others hold 3")
-        .await;
-    let held_by_others = uids();
+    placed("r2").await;
+    let held_by_others = stage.pods.uids();
     open_other_gates(&stage).await;
     stage.pods.until("they run", |now| now.count_all(Pod::is_ready) == 3).await;
-    assert_eq!(uids(), held_by_others, "none is made once more");
+    assert_eq!(stage.pods.uids(), held_by_others, "none is made once more");
     stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r2"), "{now}"));
     stage.until_event("DomainLost", &["goes to r2", "r1"]).await;
 }
@@ -222,14 +197,10 @@ async fn pods_of_a_deployment_share_a_rack() {
     add(&stage, "large", "a", 3, &json!({ "cpu": "8" })).await;
     let _rolegate = stage.launch().start().await;
     let main = Group::new("llm").role("main", 3, 3).template(&asks(&json!({ "cpu": "1" })));
-    let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(json!({
-        "roles": [{ "name": "main", "workloadRef": { "kind": "Deployment", "name": "main" } }],
-        "coordination": [one_step(&main)],
-    }));
+    let mut coordination = main.coordination_of("Deployment", &json!({}));
+    coordination["spec"]["coordination"] = json!([one_step(&main)]);
     stage.create(coordination).await;
-    let set = main.set(main.find("main"), &stage.namespace);
-    let spec = json!({ "replicas": 3, "selector": set["spec"]["selector"], "template": set["spec"]["template"] });
-    stage.create(object("apps/v1", "Deployment", "main").spec(spec)).await;
+    stage.create(main.deployment("main", &stage.namespace, &json!({}))).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 3).await;
     let nodes: BTreeSet<_> = stage.pods.now(|now| now.all().filter_map(|pod| rack_of(&stage, pod)).collect());
     assert_eq!(nodes, ["large".to_owned()].into());
@@ -269,19 +240,7 @@ async fn a_group_that_does_not_fit_is_told_of_when_it_is_applied() {
 async fn where_nodes_may_not_be_read_batches_go_by_their_turn_and_it_is_told() {
     let stage = stage("room-rights").await;
     add_rack(&stage, "r1", &["a", "b"], 3).await;
-    let mut rolegate = stage.launch().start().await;
-    rolegate.overlooks_refusals = true;
-    let role = stage.plane.must(&["get", "clusterrole", &stage.namespace, "-o", "json"], "");
-    let mut role: Value = serde_json::from_str(&role).unwrap();
-    role["rules"].as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["nodes"]));
-    stage.plane.must(&["replace", "-f", "-"], &role.to_string());
-    let account = format!("--as=system:serviceaccount:{SYSTEM}:{}", stage.namespace);
-    until_found(
-        "the right is gone",
-        async || stage.plane.kubectl(&["auth", "can-i", "list", "nodes", &account], ""),
-        |said| String::from_utf8_lossy(&said.stdout).starts_with("no"),
-    )
-    .await;
+    let _rolegate = without_a_right(&stage, "nodes", |rule| rule["resources"] == json!(["nodes"])).await;
     let group = group("llm", 4, 2);
     deploy(&stage, &group, &one_step(&group)).await;
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
@@ -300,9 +259,8 @@ async fn a_segment_whose_roles_are_scaled_one_after_the_other_goes_whole_into_on
     // Time does not decide.
     let rolegate = stage.launch().flag("settle", "30m").start().await;
     let group = Group::new("llm").role("prefill", 2, 2).role("decode", 1, 1).template(&asks(&json!({ GPU: "4" })));
-    let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
     let statuses = stage.coordination_statuses("llm");
-    stage.create(group.coordination_of("StatefulSet", &json!({ "topologyAffinity": affinity }))).await;
+    stage.create(group.coordination_of("StatefulSet", &near(RACK, "RequireSegmentAffinity"))).await;
     stage.create_sets(&group).await;
     stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_ready) == 3).await;
     stage.scale_set(&group, "prefill", 4).await;
@@ -332,8 +290,7 @@ mod tier2 {
         stage.pods.until("the others run", |now| now.count_all(Pod::is_scheduled) == 2).await;
         let _rolegate = stage.launch().start().await;
         let group = group("llm", 2, 1);
-        let statuses = stage.statuses(&group);
-        deploy(&stage, &group, &one_step(&group)).await;
+        let statuses = deploy(&stage, &group, &one_step(&group)).await;
         statuses.until("there is no room", |status| status.reason() == "NoRoom").await;
         stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 3, "{now}"));
         stage.api::<ApiPod>().delete("x", &DeleteParams::default().grace_period(0)).await.unwrap();
@@ -344,23 +301,22 @@ mod tier2 {
     async fn a_rack_that_is_cordoned_takes_nobody() {
         let stage = stage("room-cordon").await;
         add_rack(&stage, "r1", &["a"], 3).await;
-        let cordon = |on: bool| Patch::Merge(json!({ "spec": { "unschedulable": on } }));
-        let (nodes, name) = (Api::<Node>::all(stage.client.clone()), format!("{}-r1-a", stage.namespace));
-        nodes.patch(&name, &PatchParams::default(), &cordon(true)).await.unwrap();
+        let cordon =
+            async |on: bool| stage.patch_node("room-cordon-r1-a", &json!({ "spec": { "unschedulable": on } })).await;
+        cordon(true).await;
         let _rolegate = stage.launch().start().await;
         let group = group("llm", 2, 1);
-        let statuses = stage.statuses(&group);
-        deploy(&stage, &group, &one_step(&group)).await;
+        let statuses = deploy(&stage, &group, &one_step(&group)).await;
         statuses.until("there is no room", |status| status.reason() == "NoRoom").await;
-        nodes.patch(&name, &PatchParams::default(), &cordon(false)).await.unwrap();
+        cordon(false).await;
         stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 3).await;
         // What is made again goes where the others are, or waits for it.
-        nodes.patch(&name, &PatchParams::default(), &cordon(true)).await.unwrap();
+        cordon(true).await;
         add_rack(&stage, "r2", &["a"], 3).await;
         stage.api::<ApiPod>().delete("llm-prefill-0", &DeleteParams::default().grace_period(0)).await.unwrap();
         let again = |now: &View| now.named("llm-prefill-0").is_some_and(|pod| pod.is_released() && !pod.is_scheduled());
         stage.pods.until("it waits for its rack", again).await;
-        nodes.patch(&name, &PatchParams::default(), &cordon(false)).await.unwrap();
+        cordon(false).await;
         stage.pods.until("all run again", |now| now.count_all(Pod::is_ready) == 3).await;
         stage.pods.now(|now| assert_eq!(racks(&stage, now, "llm"), only("r1"), "{now}"));
     }
@@ -371,8 +327,7 @@ mod tier2 {
         add_rack(&stage, "r1", &["a"], 3).await;
         let _rolegate = stage.launch().flag("bind-timeout", "2s").start().await;
         let nobody = group("nobody", 2, 1).template(&json!({ "spec": { "schedulerName": "nobody" } }));
-        let statuses = stage.statuses(&nobody);
-        deploy(&stage, &nobody, &one_step(&nobody)).await;
+        let statuses = deploy(&stage, &nobody, &one_step(&nobody)).await;
         stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
         let other = group("other", 2, 1);
         deploy(&stage, &other, &one_step(&other)).await;
@@ -389,14 +344,12 @@ mod tier2 {
         add_rack(&stage, "r2", &["a"], 6).await;
         let _rolegate = stage.launch().flag("bind-timeout", "2s").start().await;
         let group = group("llm", 2, 1).template(&gated());
-        let statuses = stage.statuses(&group);
-        deploy(&stage, &group, &one_step(&group)).await;
+        let statuses = deploy(&stage, &group, &one_step(&group)).await;
         stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 3).await;
         for pod in stored(&stage).await {
             assert_eq!(pod.spec.unwrap().node_selector.unwrap()[RACK], "r1");
         }
-        let nodes = Api::<Node>::all(stage.client.clone());
-        nodes.delete("room-node-dies-r1-a", &DeleteParams::default()).await.unwrap();
+        stage.nodes().delete("room-node-dies-r1-a", &DeleteParams::default()).await.unwrap();
         open_other_gates(&stage).await;
         statuses.until("it is told", |status| status.reason() == "PlacedNotBound").await;
         let first = stored(&stage).await.swap_remove(0).metadata.name.unwrap();
@@ -404,9 +357,9 @@ mod tier2 {
         stage.until_said(&explain, "PlacedNotBound").await;
         stage.until_said(&explain, &format!("{RACK}=r1")).await;
         stage.until_said(&["status", "llm"], "PlacedNotBound").await;
-        let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+        let old = stage.pods.uids();
         stage.api::<ApiPod>().delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
-        let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_released();
+        let is_new = |pod: &Pod| old.get(&pod.name) != Some(&pod.uid) && pod.is_released();
         stage.pods.until("it goes again", |now| now.count_all(is_new) == 3).await;
         open_other_gates(&stage).await;
         stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
@@ -421,10 +374,10 @@ mod tier2 {
         deploy(&stage, &group, &one_step(&group)).await;
         stage.pods.until("it runs", |now| now.count_all(Pod::is_scheduled) == 2).await;
         let api = stage.api::<ApiPod>();
-        let first = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone().unwrap());
+        let found = || stage.pods.now(|now| now.named("llm-prefill-0").unwrap().clone());
+        let first = found().node.unwrap();
         for _ in 0..2 {
-            let before = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().uid.clone());
-            let node = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone());
+            let Pod { uid: before, node, .. } = found();
             assert_eq!(node.as_ref(), Some(&first), "once may be chance");
             let refused = json!({
                 "metadata": { "uid": before },
@@ -439,8 +392,7 @@ mod tier2 {
             })
             .await;
         }
-        let node = stage.pods.now(|now| now.named("llm-prefill-0").unwrap().node.clone());
-        assert_ne!(node, Some(first.clone()), "it goes to the other node of its rack");
+        assert_ne!(found().node.as_ref(), Some(&first), "it goes to the other node of its rack");
         let words = [&*first, "2 times (UnexpectedAdmissionError)", "is not placed there for 1m"];
         stage.until_event("NodeRefusesPods", &words).await;
     }
@@ -457,12 +409,8 @@ mod tier2 {
         let selector = copy.spec.as_ref().unwrap().node_selector.clone().unwrap();
         assert_eq!(selector[RACK], "r1");
         let annotations = copy.metadata.annotations.clone().unwrap();
-        copy.metadata = kube::api::ObjectMeta {
-            name: Some("restored".to_owned()),
-            labels: copy.metadata.labels,
-            annotations: Some(annotations),
-            ..kube::api::ObjectMeta::default()
-        };
+        let labels = copy.metadata.labels;
+        copy.metadata = typed(json!({ "name": "restored", "labels": labels, "annotations": annotations }));
         copy.spec.as_mut().unwrap().node_name = None;
         copy.status = None;
         let made = stage.api::<ApiPod>().create(&PostParams::default(), &copy).await.unwrap();
@@ -479,14 +427,9 @@ mod tier2 {
         let group = group("llm", 2, 1);
         deploy(&stage, &group, &one_step(&group)).await;
         stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
-        let nodes = Api::<Node>::all(stage.client.clone());
-        let renamed = Patch::Merge(json!({ "metadata": { "labels": { (RACK): "after" } } }));
-        nodes.patch("room-renamed-before-a", &PatchParams::default(), &renamed).await.unwrap();
-        let old: BTreeSet<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
-        let first = stored(&stage).await.swap_remove(0).metadata.name.unwrap();
-        stage.api::<ApiPod>().delete(&first, &DeleteParams::default().grace_period(0)).await.unwrap();
-        let is_new = |pod: &Pod| !old.contains(&pod.uid) && pod.is_ready();
-        stage.pods.until("the new one runs", |now| now.count_all(is_new) == 1).await;
+        let renamed = json!({ "metadata": { "labels": { (RACK): "after" } } });
+        stage.patch_node("room-renamed-before-a", &renamed).await;
+        stage.replace_pod("llm-prefill-0", Pod::is_ready).await;
         stage.until_event("DomainLost", &["goes to after: no node is in before any more"]).await;
     }
 

@@ -3,7 +3,7 @@
 
 use crate::common::prelude::*;
 use crate::pods::room::{add, asks, group, one_step};
-use crate::pods::support::{RACK, coordinated, deploy, stage, stored};
+use crate::pods::support::{RACK, deploy, stage, stored};
 
 /// A pod of nobody's that asks for so many processors, with its finalizers and what else its spec has.
 async fn another(stage: &Stage, name: &str, cpu: u32, spec: &Value, finalizers: &[&str]) {
@@ -47,25 +47,24 @@ async fn room_that_the_scheduler_keeps_for_a_pod_that_preempts_is_not_given_away
     another(&stage, "preemptor", 6, &json!({ "priorityClassName": high }), &[]).await;
     let pods = stage.api::<ApiPod>();
     let node = format!("{}-r1-a", stage.namespace);
-    eventually(PATIENT, "the scheduler keeps the node for it", async || {
-        let status = pods.get("preemptor").await.map_err(|error| error.to_string())?.status.unwrap_or_default();
-        if status.nominated_node_name.as_ref() == Some(&node) { Ok(()) } else { Err(format!("{status:?}")) }
-    })
-    .await;
+    let kept = async || pods.get("preemptor").await.unwrap().status.and_then(|status| status.nominated_node_name);
+    until_is("the scheduler keeps the node for it", kept, Some(node)).await;
     let _rolegate = stage.launch().start().await;
     let group = group("llm", 1, 1).template(&asks(&json!({ "cpu": "1" })));
     deploy(&stage, &group, &one_step(&group)).await;
     until_no_room(&stage, &group).await;
     nobody_goes(&stage, 2).await;
-    let end = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-    pods.patch("victim", &PatchParams::default(), &end).await.unwrap();
+    stage.patch::<ApiPod>("victim", &json!({ "metadata": { "finalizers": null } })).await;
     let is_there = |pod: &Pod| pod.name == "preemptor" && pod.is_scheduled();
     stage.pods.until("it has its place", |now| now.count_all(is_there) == 1).await;
     pods.delete("preemptor", &DeleteParams::default().grace_period(0)).await.unwrap();
-    stage
-        .pods
-        .until("the batch runs", |now| now.count_all(|pod| pod.is_ready() && pod.name.starts_with("llm")) == 2)
-        .await;
+    until_ready(&stage, "llm", 2).await;
+}
+
+/// Waits until so many pods with such a name are ready.
+async fn until_ready(stage: &Stage, name: &str, pods: usize) {
+    let is_one = |pod: &Pod| pod.is_ready() && pod.name.starts_with(name);
+    stage.pods.until("the batch runs", |now| now.count_all(is_one) == pods).await;
 }
 
 mod tier2 {
@@ -113,7 +112,7 @@ mod tier2 {
             container["allocatedResources"] = json!({ "cpu": cpu.to_string() });
             container["resources"] = json!({ "requests": { "cpu": cpu.to_string() } });
             let status = json!({ "status": { "conditions": all, "containerStatuses": status["containerStatuses"] } });
-            pods.patch_status("other", &PatchParams::default(), &Patch::Merge(status)).await.unwrap();
+            stage.patch_status::<ApiPod>("other", &status).await;
         };
         has(3, json!([])).await;
         let _rolegate = stage.launch().start().await;
@@ -123,34 +122,16 @@ mod tier2 {
         nobody_goes(&stage, 2).await;
         // It has shrunk.
         has(1, json!([])).await;
-        stage
-            .pods
-            .until("the batch runs", |now| now.count_all(|pod| pod.is_ready() && pod.name.starts_with("llm")) == 2)
-            .await;
+        until_ready(&stage, "llm", 2).await;
         // One processor is left, and that is what it takes for the scheduler, whatever it asks for.
         let resize = json!({ "spec": { "containers": [{ "name": "main", "resources": { "requests": { "cpu": "3" }, "limits": { "cpu": "3" } } }] } });
-        stage.plane.must(
-            &[
-                "-n",
-                &stage.namespace,
-                "patch",
-                "pod",
-                "other",
-                "--subresource=resize",
-                "--type=strategic",
-                "-p",
-                &resize.to_string(),
-            ],
-            "",
-        );
+        let resize = resize.to_string();
+        stage.kubectl(&["patch", "pod", "other", "--subresource=resize", "--type=strategic", "-p", &resize]);
         let second = group("next", 1, 0).template(&asks(&json!({ "cpu": "1" })));
         deploy(&stage, &second, &one_step(&group("next", 1, 1))).await;
         until_no_room(&stage, &second).await;
         has(1, json!([{ "type": "PodResizePending", "status": "True", "reason": "Infeasible" }])).await;
-        stage
-            .pods
-            .until("the next runs", |now| now.count_all(|pod| pod.is_ready() && pod.name.starts_with("next")) == 1)
-            .await;
+        until_ready(&stage, "next", 1).await;
     }
 
     /// An extender of the scheduler gives it: for a batch without the flag it would be lacking.
@@ -162,8 +143,7 @@ mod tier2 {
         add(&stage, "r2", "a", 2, &json!({})).await;
         let _rolegate = stage.launch().flag("ignore-resources", "room-unknown.example.com/*").start().await;
         let group = group("llm", 1, 1).template(&asks(&json!({ "cpu": "1", (device): "1" })));
-        stage.create(coordinated(&group, &one_step(&group))).await;
-        stage.create_sets(&group).await;
+        deploy(&stage, &group, &one_step(&group)).await;
         stage.pods.until("it goes", |now| now.count_all(Pod::is_released) == 2).await;
         for pod in stored(&stage).await {
             let selector = pod.spec.unwrap().node_selector.unwrap();
@@ -176,9 +156,9 @@ mod tier2 {
         assert!(told.contains(&what) && !told.contains("0 of 0"), "{told}");
         // Whoever hands it out need tell nobody.
         let room = json!({ (device): "2" });
-        let status = Patch::Merge(json!({ "status": { "allocatable": room, "capacity": room } }));
-        let nodes = Api::<Node>::all(stage.client.clone());
-        nodes.patch_status(&format!("{}-r2-a", stage.namespace), &PatchParams::default(), &status).await.unwrap();
+        stage
+            .patch_node_status("room-unknown-r2-a", &json!({ "status": { "allocatable": room, "capacity": room } }))
+            .await;
         stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 2).await;
     }
 
@@ -201,20 +181,15 @@ mod tier2 {
         stage
             .until_event("RoomUnknown", &[&format!("batch 1 goes without a place: no node has the label {key}")])
             .await;
-        let nodes = Api::<Node>::all(stage.client.clone());
         for (number, room) in [("a", 2), ("b", 3)] {
-            let mut node = node(&format!("{}-{number}", stage.namespace), room, &stage.namespace);
-            node["metadata"]["labels"][key] = json!("pool");
-            nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+            stage.add_node_with(number, room, json!({ key: "pool" })).await;
         }
         stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 3).await;
         let racks: BTreeSet<_> = stage.pods.now(|now| now.all().filter_map(|pod| pod.node.clone()).collect());
         assert!(!racks.is_empty(), "{racks:?}");
         // One that is made again goes to the domain in which the others are.
-        let first = stage.pods.now(|now| now.named("llm-decode-0").unwrap().uid.clone());
-        stage.api::<ApiPod>().delete("llm-decode-0", &DeleteParams::default().grace_period(0)).await.unwrap();
-        let again = |pod: &Pod| pod.name == "llm-decode-0" && pod.uid != first && pod.is_ready();
-        stage.pods.until("it runs again", |now| now.count_all(again) == 1 && now.count_all(Pod::is_ready) == 3).await;
+        stage.replace_pod("llm-decode-0", Pod::is_ready).await;
+        stage.pods.until("all run again", |now| now.count_all(Pod::is_ready) == 3).await;
         let made = stage.api::<ApiPod>().get("llm-decode-0").await.unwrap();
         assert_eq!(made.spec.unwrap().node_selector.unwrap()[key], "pool");
     }

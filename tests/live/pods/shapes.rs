@@ -1,7 +1,5 @@
 //! Pods of every maker and with the longest names: the API server takes what we make of them.
 
-use std::path::{Path, PathBuf};
-
 use crate::common::prelude::*;
 use crate::pods::support::{BATCH, HOST, coordinated, stage};
 
@@ -69,11 +67,8 @@ async fn recorded_pods_are_accepted_with_what_they_are_given_and_given_nothing_t
             _ = stage.groups().delete(group, &kube::api::DeleteParams::default()).await;
             stage.create(object).await;
             // The index may still have the one before.
-            eventually(PATIENT, "the role is known", async || {
-                let made = stage.post(CORE, "pods?dryRun=All", &pod).await;
-                if made.warnings.is_empty() { Ok(()) } else { Err(format!("{path:?}: {made:?}")) }
-            })
-            .await;
+            let made = async || stage.post(CORE, "pods?dryRun=All", &pod).await;
+            until_found("the role is known", made, |made| made.warnings.is_empty()).await;
         }
         let made = stage.post(CORE, "pods?dryRun=All", &pod).await;
         assert_eq!(made.code, 201, "{path:?}: {made:?}");
@@ -105,9 +100,7 @@ mod tier2 {
         for ordinal in 0..4 {
             let set = "p".repeat(251);
             let mut pod = llm.pod(&role, &format!("{set}-{ordinal}"), &stage.namespace);
-            let owner =
-                json!({ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": set, "uid": "0", "controller": true });
-            pod["metadata"]["ownerReferences"] = json!([owner]);
+            pod["metadata"]["ownerReferences"] = json!([owner("apps/v1", "StatefulSet", &set, "0")]);
             let made = stage.post(CORE, "pods", &pod).await;
             assert_eq!(made.code, 201, "{made:?}");
             let labels = &made.body["metadata"]["labels"];

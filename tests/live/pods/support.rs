@@ -32,9 +32,7 @@ fn layers() -> Value {
 /// Adds nodes named after their rack, each with room for so many pods.
 pub async fn add_rack(stage: &Stage, rack: &str, hosts: &[&str], room: u32) {
     for host in hosts {
-        let mut node = node(&format!("{}-{rack}-{host}", stage.namespace), room, &stage.namespace);
-        node["metadata"]["labels"][RACK] = json!(rack);
-        stage.create_node(node).await;
+        stage.add_node_with(&format!("{rack}-{host}"), room, json!({ (RACK): rack })).await;
     }
 }
 
@@ -58,15 +56,12 @@ pub fn rack_of(stage: &Stage, pod: &Pod) -> Option<String> {
 
 /// The group with another coordination than segments.
 pub fn coordinated(group: &Group, coordination: &Value) -> Value {
-    let mut object = group.object();
-    object["spec"]["coordination"] = json!([coordination]);
-    object
+    group.coordinated(&json!([coordination]))
 }
 
 /// Creates the group with this coordination, and then its workloads.
-pub async fn deploy(stage: &Stage, group: &Group, coordination: &Value) {
-    stage.create(coordinated(group, coordination)).await;
-    stage.create_sets(group).await;
+pub async fn deploy(stage: &Stage, group: &Group, coordination: &Value) -> StatusLog {
+    stage.deploy_with(group, &json!([coordination])).await
 }
 
 /// KEP-75: steps of these roles in one domain of a layer.
@@ -95,7 +90,7 @@ pub fn each_batch_alone(domains: &BTreeMap<String, BTreeSet<Option<String>>>) {
 
 /// The pods as the API server has them, in order of their names.
 pub async fn stored(stage: &Stage) -> Vec<ApiPod> {
-    stage.api::<ApiPod>().list(&ListParams::default()).await.unwrap().items
+    stage.list().await
 }
 
 /// Reviews of new pods so far: those that were changed, and those that were as they should be.
@@ -106,6 +101,20 @@ pub async fn verdicts(rolegate: &Rolegate) -> [u32; 2] {
         count.to_string().parse().unwrap()
     };
     [of("patched").await, of("allowed").await]
+}
+
+/// Starts a rolegate, and takes the right to read these resources from it, as rules of its role name them.
+pub async fn without_a_right(stage: &Stage, resources: &str, is_taken: impl Fn(&Value) -> bool) -> Rolegate {
+    let mut rolegate = stage.launch().start().await;
+    rolegate.overlooks_refusals = true;
+    let role = stage.plane.must(&["get", "clusterrole", &stage.namespace, "-o", "json"], "");
+    let mut role: Value = serde_json::from_str(&role).unwrap();
+    role["rules"].as_array_mut().unwrap().retain(|rule| !is_taken(rule));
+    stage.plane.must(&["replace", "-f", "-"], &role.to_string());
+    let account = format!("--as=system:serviceaccount:{SYSTEM}:{}", stage.namespace);
+    let asked = async || stage.plane.kubectl(&["auth", "can-i", "list", resources, &account], "").stdout;
+    until_found("the right is gone", asked, |said| said.starts_with(b"no")).await;
+    rolegate
 }
 
 /// A policy that changes the pods of a stage before webhooks are asked, and again when one has changed them.

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
 use crate::common::prelude::*;
 use crate::pods::room::{group, one_step, only, racks};
-use crate::pods::support::{RACK, add_rack, deploy, stage, stored};
+use crate::pods::support::{RACK, add_rack, deploy, stage, stored, without_a_right};
 
 fn with_claim(name: &str, claim: &str) -> Group {
     let volumes = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": claim } }]);
@@ -33,7 +33,7 @@ fn bound_claim(stage: &Stage, name: &str, rack: &str) {
     stage.plane.must(&["create", "-f", "-"], &volume.to_string());
     claim(stage, name, &json!({ "volumeName": volume_name, "storageClassName": "" }));
     let bound = ["wait", "--for=jsonpath={.status.phase}=Bound", "--timeout=60s"];
-    stage.plane.must(&[&["-n", &stage.namespace], bound.as_slice(), &[&format!("pvc/{name}")]].concat(), "");
+    stage.kubectl(&[&bound[..], &[&format!("pvc/{name}")]].concat());
 }
 
 #[tokio::test]
@@ -61,8 +61,7 @@ async fn a_batch_goes_to_the_rack_in_which_its_volume_is() {
     stage.plane.must(&["create", "-f", "-"], &class.to_string());
     claim(&stage, "away", &json!({ "storageClassName": stage.namespace }));
     let away = with_claim("next", "away");
-    let statuses = stage.statuses(&away);
-    deploy(&stage, &away, &one_step(&away)).await;
+    let statuses = deploy(&stage, &away, &one_step(&away)).await;
     statuses.until("it waits", |status| status.reason() == "NoRoom").await;
     let why = format!("nodes from which claim \"{}/away\" cannot be reached", stage.namespace);
     for command in [["fit", "next"].as_slice(), &["explain", "group", "next"]] {
@@ -77,12 +76,9 @@ async fn a_batch_goes_to_the_rack_in_which_its_volume_is() {
     // The rest is whose class it is: the scheduler has chosen the node.
     let node = format!("{}-r9-a", stage.namespace);
     let claims = stage.api::<PersistentVolumeClaim>();
-    eventually(PATIENT, "the scheduler has a node for the volume", async || {
-        let claim = claims.get("away").await.map_err(|error| error.to_string())?;
-        let chosen = claim.metadata.annotations.unwrap_or_default().remove("volume.kubernetes.io/selected-node");
-        if chosen.as_ref() == Some(&node) { Ok(()) } else { Err(format!("{chosen:?}")) }
-    })
-    .await;
+    let annotations = async || claims.get("away").await.unwrap().metadata.annotations.unwrap_or_default();
+    let chosen = async || annotations().await.remove("volume.kubernetes.io/selected-node");
+    until_is("the scheduler has a node for the volume", chosen, Some(node)).await;
 }
 
 #[tokio::test]
@@ -90,19 +86,8 @@ async fn where_volumes_may_not_be_read_they_are_not_looked_at_and_it_is_told() {
     let stage = stage("room-volumes-rights").await;
     add_rack(&stage, "r1", &["a"], 3).await;
     bound_claim(&stage, "data", "r1");
-    let mut rolegate = stage.launch().start().await;
-    rolegate.overlooks_refusals = true;
-    let role = stage.plane.must(&["get", "clusterrole", &stage.namespace, "-o", "json"], "");
-    let mut role: Value = serde_json::from_str(&role).unwrap();
-    role["rules"].as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["storageclasses"]));
-    stage.plane.must(&["replace", "-f", "-"], &role.to_string());
-    let account = format!("--as=system:serviceaccount:{SYSTEM}:{}", stage.namespace);
-    until_found(
-        "the right is gone",
-        async || stage.plane.kubectl(&["auth", "can-i", "list", "storageclasses.storage.k8s.io", &account], ""),
-        |said| String::from_utf8_lossy(&said.stdout).starts_with("no"),
-    )
-    .await;
+    let is_of_classes = |rule: &Value| rule["resources"] == json!(["storageclasses"]);
+    let _rolegate = without_a_right(&stage, "storageclasses.storage.k8s.io", is_of_classes).await;
     let group = with_claim("llm", "data");
     deploy(&stage, &group, &one_step(&group)).await;
     stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 2).await;

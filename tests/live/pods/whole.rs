@@ -8,12 +8,9 @@ async fn a_segment_without_room_for_all_of_it_takes_no_place() {
     stage.add_node("small", 8).await;
     let _rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("prefill", 6, 2).role("decode", 3, 1);
-    let statuses = stage.statuses(&group);
     let segments = json!({ "segmentSize": { "prefill": 2, "decode": 1 }, "whole": true });
-    let mut object = group.object();
-    object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "segmentPlacement": segments } }]);
-    stage.create(object).await;
-    stage.create_sets(&group).await;
+    let coordination = json!([{ "name": "pd", "strategy": { "segmentPlacement": segments } }]);
+    let statuses = stage.deploy_with(&group, &coordination).await;
     // Nodes of others are in the same cluster.
     let waits = |status: &Status| {
         let mut summary = status.0["summary"].clone();

@@ -3,10 +3,10 @@
 use std::process::Command;
 
 use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use kube::api::{ApiResource, DynamicObject};
+use kube::Config;
+use kube::api::ApiResource;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{GroupVersionKind, Status};
-use kube::{Client, Config};
 use rolegate::api::ObjectKind;
 
 use crate::common::account::manifests;
@@ -129,6 +129,33 @@ impl Answer {
     }
 }
 
+impl Answer {
+    /// Refused by a policy, in these words among others.
+    pub fn is_refused(&self, words: &str) -> bool {
+        matches!(self, Self::Refused(text) if text.contains(words))
+    }
+}
+
+/// The refusal of what rolegate itself may not do.
+pub fn refused(what: &str) -> Answer {
+    Answer::Refused(format!("rolegate itself may not {what}"))
+}
+
+/// Tries a patch, as a dry run.
+pub async fn try_patch<K, P>(api: &Api<K>, name: &str, patch: &Patch<P>) -> Answer
+where
+    K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
+    P: serde::Serialize + std::fmt::Debug,
+{
+    let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
+    Answer::of(api.patch(name, &dry_run, patch).await)
+}
+
+/// Takes our gate off a pod; other gates stay.
+pub fn released() -> Value {
+    json!({"spec": {"schedulingGates": [{"name": "rolegate.dev/hold", "$patch": "delete"}]}})
+}
+
 /// A client that acts as this user.
 pub async fn client_as(plane: &ControlPlane, user: &str) -> Client {
     let file = Kubeconfig::read_from(&plane.kubeconfig).unwrap();
@@ -163,6 +190,18 @@ pub static WITH_POLICIES: Shared = Shared::new(|| {
     install(&plane);
     plane
 });
+
+/// Grants a user a role of these rules in a namespace.
+pub fn allow(plane: &ControlPlane, namespace: &str, user: &str, rules: &[Value]) {
+    let rbac = "rbac.authorization.k8s.io";
+    let metadata = json!({"name": user, "namespace": namespace});
+    let head = |kind: &str| json!({"apiVersion": format!("{rbac}/v1"), "kind": kind, "metadata": metadata});
+    let (mut role, mut binding) = (head("Role"), head("RoleBinding"));
+    role["rules"] = json!(rules);
+    binding["roleRef"] = json!({"apiGroup": rbac, "kind": "Role", "name": user});
+    binding["subjects"] = json!([{"apiGroup": rbac, "kind": "User", "name": user}]);
+    plane.must(&["create", "-f", "-"], &format!("{role}\n---\n{binding}"));
+}
 
 /// Grants a user a role in a namespace.
 pub fn grant(plane: &ControlPlane, namespace: &str, role: &str, user: &str) {

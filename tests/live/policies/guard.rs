@@ -2,22 +2,15 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::Eviction;
-use kube::Client;
 use kube::api::PropagationPolicy;
 
 use crate::common::policies::policies_fit_the_types;
 use crate::common::prelude::*;
-use crate::common::stage::make_namespace;
-use crate::policies::cluster::{Answer, WITH_POLICIES, client_as, grant};
+use crate::policies::cluster::{Answer, WITH_POLICIES, client_as, grant, released, try_patch};
 
 /// rolegate and the Job of its uninstall, as the manifests name them.
 const ROLEGATE: &str = "system:serviceaccount:rolegate-system:rolegate";
 const UNINSTALL: &str = "system:serviceaccount:rolegate-system:rolegate-uninstall";
-
-/// Without our gate; other gates stay.
-fn released() -> Value {
-    json!({"spec": {"schedulingGates": [{"name": "rolegate.dev/hold", "$patch": "delete"}]}})
-}
 
 fn held_pod(name: &str) -> Value {
     json!({
@@ -58,12 +51,9 @@ impl Scene {
         let scene = Self { plane, namespace: name, admin: Api::namespaced(client, name) };
         scene.create("probe").await;
         let operator = scene.as_user("operator").await;
-        eventually(PATIENT, "the guard is in force", async || {
-            let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
-            let answer = Answer::of(operator.patch("probe", &dry_run, &Patch::Strategic(released())).await);
-            if matches!(answer, Answer::Refused(_)) { Ok(()) } else { Err(format!("{answer:?}")) }
-        })
-        .await;
+        let release = Patch::Strategic(released());
+        let answer = async || try_patch(&operator, "probe", &release).await;
+        until_found("the guard is in force", answer, |answer| answer.is_refused("")).await;
         scene
     }
 
@@ -86,7 +76,7 @@ async fn patch(api: &Api<Pod>, name: &str, patch: Value) -> Answer {
 }
 
 fn refused(answer: &Answer, words: &str) {
-    assert!(matches!(answer, Answer::Refused(text) if text.contains(words)), "{answer:?}");
+    assert!(answer.is_refused(words), "{answer:?}");
 }
 
 /// The API server checks expressions against the types it knows, and writes down what does not fit.
@@ -101,23 +91,16 @@ async fn a_hold_is_opened_only_with_the_right_to() {
     let operator = scene.as_user("operator").await;
     scene.create("a").await;
     let answer = patch(&operator, "a", released()).await;
-    assert_eq!(
-        answer,
-        Answer::Refused(
-            "the pod waits for its batch, and may be released only by rolegate or with the right to release \
-             holds.rolegate.dev in namespace \"guard-release\"; `rolegate explain pod a` says what it waits for"
-                .to_owned()
-        )
-    );
+    let why = "the pod waits for its batch, and may be released only by rolegate or with the right to release \
+               holds.rolegate.dev in namespace \"guard-release\"; `rolegate explain pod a` says what it waits for";
+    assert_eq!(answer, Answer::Refused(why.to_owned()));
     let all_gates: json_patch::Patch = typed(json!([{"op": "remove", "path": "/spec/schedulingGates"}]));
     let by_path = operator.patch("a", &PatchParams::default(), &Patch::<()>::Json(all_gates)).await;
     refused(&Answer::of(by_path), "may be released only by rolegate");
     let mut whole = operator.get("a").await.unwrap();
     whole.spec.as_mut().unwrap().scheduling_gates = None;
-    refused(
-        &Answer::of(operator.replace("a", &PostParams::default(), &whole).await),
-        "may be released only by rolegate",
-    );
+    let replaced = operator.replace("a", &PostParams::default(), &whole).await;
+    refused(&Answer::of(replaced), "may be released only by rolegate");
     assert_eq!(scene.gates("a").await, ["rolegate.dev/hold", "example.com/other"]);
 
     // Other gates are not ours.
@@ -135,14 +118,9 @@ async fn a_hold_is_opened_only_with_the_right_to() {
     let elsewhere = Scene::new("guard-elsewhere").await;
     elsewhere.plane.must(&["-n", "guard-elsewhere", "delete", "rolebinding", "rolegate-release-holds-releaser"], "");
     let releaser = elsewhere.as_user("releaser").await;
-    eventually(PATIENT, "the binding is gone", async || {
-        let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
-        match Answer::of(releaser.patch("probe", &dry_run, &Patch::Strategic(released())).await) {
-            Answer::Refused(_) => Ok(()),
-            answer => Err(format!("{answer:?}")),
-        }
-    })
-    .await;
+    let release = Patch::Strategic(released());
+    let answer = async || try_patch(&releaser, "probe", &release).await;
+    until_found("the binding is gone", answer, |answer| answer.is_refused("")).await;
 }
 
 #[tokio::test]
@@ -219,11 +197,7 @@ async fn nobody_else_is_hindered() {
     operator.delete("a", &DeleteParams::default()).await.unwrap();
     let gone = Patch::Merge(finalizers(json!([])));
     assert_eq!(Answer::of(operator.patch("a", &PatchParams::default(), &gone).await), Answer::Admitted);
-    eventually(PATIENT, "the pod is gone", async || match operator.get_opt("a").await.unwrap() {
-        None => Ok(()),
-        Some(pod) => Err(format!("{pod:?}")),
-    })
-    .await;
+    until_found("the pod is gone", async || operator.get_opt("a").await.unwrap(), Option::is_none).await;
     // Evictions of held pods.
     scene.create("b").await;
     let eviction: Eviction = typed(json!({"metadata": {"name": "b"}}));
@@ -245,16 +219,9 @@ async fn goes_with_its_workload(client: &Client, namespace: &str, policy: Propag
         "podManagementPolicy": "Parallel", "selector": {"matchLabels": {"app": "owned"}}, "template": template}});
     sets.create(&PostParams::default(), &typed(set)).await.unwrap();
     let owned = ListParams::default().labels("app=owned");
-    let count = async |wanted: usize| {
-        let found = pods.list(&owned).await.unwrap().items.len();
-        if found == wanted { Ok(()) } else { Err(format!("{found} pods")) }
-    };
-    eventually(PATIENT, "three held pods", async || count(3).await).await;
+    let count = async || pods.list(&owned).await.unwrap().items.len();
+    until_is("three held pods", count, 3).await;
     sets.delete("owned", &DeleteParams { propagation_policy: Some(policy), ..DeleteParams::default() }).await.unwrap();
-    eventually(PATIENT, "all of them gone", async || count(0).await).await;
-    eventually(PATIENT, "and the workload", async || match sets.get_opt("owned").await.unwrap() {
-        None => Ok(()),
-        Some(_) => Err("still there"),
-    })
-    .await;
+    until_is("all of them gone", count, 0).await;
+    until_found("and the workload", async || sets.get_opt("owned").await.unwrap(), Option::is_none).await;
 }

@@ -1,11 +1,8 @@
 //! Pods are held by the API server itself: there is no webhook here.
 
-use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Pod;
-use kube::Client;
 
 use crate::common::prelude::*;
-use crate::common::stage::make_namespace;
 use crate::policies::cluster::{WITH_POLICIES, define_ours};
 use crate::policies::labeller;
 
@@ -16,8 +13,7 @@ async fn scene(name: &str) -> Client {
     let client = WITH_POLICIES.get().client().await;
     make_namespace(&client, name, &json!({"rolegate.dev/hold": "always"})).await;
     let pod = pod(&json!({"rolegate.dev/group": "probe"}), &json!({}));
-    until_found("the policy is in force", async || gates(&client, name, pod.clone()).await, |gates| *gates == [GATE])
-        .await;
+    until_is("the policy is in force", async || gates(&client, name, pod.clone()).await, [GATE]).await;
     client
 }
 
@@ -93,17 +89,15 @@ async fn pods_of_controllers_are_held_too() {
     Api::namespaced(client.clone(), "hold-controllers").create(&PostParams::default(), &set).await.unwrap();
     Api::namespaced(client.clone(), "hold-controllers").create(&PostParams::default(), &deployment).await.unwrap();
     let pods: Api<Pod> = Api::namespaced(client, "hold-controllers");
-    eventually(PATIENT, "six pods, all held", async || {
-        let found = pods.list(&ListParams::default()).await.unwrap().items;
-        let reasons = found.iter().map(|pod| {
-            let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-            conditions.filter_map(|condition| condition.reason.clone()).collect::<Vec<_>>()
-        });
-        let reasons: Vec<_> = reasons.collect();
-        let all_held = reasons.iter().all(|reasons| reasons == &["SchedulingGated"]);
-        if found.len() == 6 && all_held { Ok(()) } else { Err(format!("{reasons:?}")) }
-    })
-    .await;
+    let reasons_of = |pod: Pod| {
+        let conditions = pod.status.into_iter().filter_map(|status| status.conditions).flatten();
+        conditions.filter_map(|condition| condition.reason).collect::<Vec<_>>()
+    };
+    let reasons = async || {
+        let all = pods.list(&ListParams::default()).await.unwrap().items;
+        all.into_iter().map(reasons_of).collect::<Vec<_>>()
+    };
+    until_is("six pods, all held", reasons, vec![vec!["SchedulingGated"]; 6]).await;
 }
 
 /// A webhook that adds the labels comes later: then the policy is asked again.
@@ -113,17 +107,13 @@ async fn pods_that_a_webhook_labels_are_held() {
     let webhook = webhook("hold-late", &labeller::serve().await, "Fail");
     WITH_POLICIES.get().must(&["apply", "-f", "-"], &webhook.to_string());
     let none: [&str; 0] = [];
-    until_found(
-        "a pod that is labelled late and held",
-        async || gates(&client, "hold-late", pod(&json!({"late": "yes"}), &json!({}))).await,
-        |gates| *gates == [GATE],
-    )
-    .await;
+    let late = async || gates(&client, "hold-late", pod(&json!({"late": "yes"}), &json!({}))).await;
+    until_is("a pod that is labelled late and held", late, [GATE]).await;
     assert_eq!(gates(&client, "hold-late", pod(&json!({"app": "web"}), &json!({}))).await, none);
 }
 
 /// A webhook for the pods of a namespace.
-fn webhook(namespace: &str, client_config: &Value, failure_policy: &str) -> Value {
+pub fn webhook(namespace: &str, client_config: &Value, failure_policy: &str) -> Value {
     let name = format!("{namespace}.example.com");
     let webhook = json!({
         "name": name,

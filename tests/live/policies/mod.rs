@@ -3,7 +3,7 @@
 
 pub mod cluster;
 mod guard;
-mod hold;
+pub mod hold;
 mod labeller;
 mod mutants;
 mod older;

@@ -1,7 +1,6 @@
 //! Golden cases with one field changed: what nobody thought of as a case. Twin and rule must agree there as well.
 
 use futures::StreamExt;
-use kube::Client;
 use rolegate::rules::{Operation, Options, World, judge_json};
 
 use crate::common::prelude::*;

@@ -6,7 +6,9 @@ use crate::common::account::manifests;
 use crate::common::policies::policies_fit_the_types;
 use crate::common::prelude::*;
 use crate::install::support::DRY_RUN;
-use crate::policies::cluster::{Answer, client_as, define_loosely, grant, install_for, refuse_on_error};
+use crate::policies::cluster::{
+    Answer, client_as, define_loosely, grant, install_for, refuse_on_error, released, try_patch,
+};
 use crate::policies::readme::coverage;
 use crate::policies::trial::{arrange, authors};
 use crate::policies::twins::{ask_all, check, large_objects_are_judged, until, wrong_objects};
@@ -60,19 +62,13 @@ async fn a_hold_stays_closed(plane: &ControlPlane) {
     let pods: Api<Pod> = Api::namespaced(client_as(plane, "operator").await, "default");
     let [group, role] = ["group", "role"].map(|key| format!("rolegate.dev/{key}"));
     let relabelled = json!({ "metadata": { "labels": { group: "other", role: "other" } } });
-    let released = json!({ "spec": { "schedulingGates": [{ "name": "rolegate.dev/hold", "$patch": "delete" }] } });
     for (change, words) in [
-        (&released, &["may be released only by rolegate"][..]),
+        (&released(), &["may be released only by rolegate"][..]),
         (&relabelled, &["metadata.labels[rolegate.dev/group]", "metadata.labels[rolegate.dev/role]"]),
     ] {
-        eventually(PATIENT, "the guard is in force", async || {
-            let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
-            match Answer::of(pods.patch("held", &dry_run, &Patch::Strategic(change)).await) {
-                Answer::Refused(text) if words.iter().all(|word| text.contains(word)) => Ok(()),
-                answer => Err(format!("{answer:?}")),
-            }
-        })
-        .await;
+        let answer = async || try_patch(&pods, "held", &Patch::Strategic(change)).await;
+        let is_so = |answer: &Answer| words.iter().all(|word| answer.is_refused(word));
+        until_found("the guard is in force", answer, is_so).await;
     }
 }
 

@@ -2,8 +2,6 @@
 
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Client;
-use kube::api::DynamicObject;
 use rolegate::api::ObjectKind;
 use rolegate::api::crd::CUSTOM_RESOURCE_DEFINITION;
 use rolegate::cli::test::case::{Action, Asked};
@@ -41,10 +39,8 @@ pub async fn authors(plane: &ControlPlane) -> BTreeMap<&'static str, Client> {
             "metadata": {"name": name}, "rules": rules});
         plane.must(&["apply", "-f", "-"], &role.to_string());
         for user in users {
-            plane.must(
-                &["create", "clusterrolebinding", &format!("{name}-{user}"), "--clusterrole", name, "--user", user],
-                "",
-            );
+            let binding = format!("{name}-{user}");
+            plane.must(&["create", "clusterrolebinding", &binding, "--clusterrole", name, "--user", user], "");
         }
     }
     let mut clients = BTreeMap::new();
@@ -68,18 +64,14 @@ pub async fn arrange(client: &Client, users: &BTreeMap<&str, Client>) -> Vec<Tri
         case.move_to(&format!("case-{number}"), kind.namespaced);
         Some((name, kind, case))
     });
-    futures::stream::iter(trials.map(|(name, kind, case)| arrange_one(client, users, name, kind, case)))
-        .buffered(AT_ONCE)
-        .collect()
-        .await
+    let arranged = trials.map(|trial| arrange_one(client, users, trial));
+    futures::stream::iter(arranged).buffered(AT_ONCE).collect().await
 }
 
 async fn arrange_one(
     client: &Client,
     users: &BTreeMap<&str, Client>,
-    name: String,
-    kind: ObjectKind,
-    case: Case,
+    (name, kind, case): (String, ObjectKind, Case),
 ) -> Trial {
     let place = case.object["metadata"]["namespace"].as_str().unwrap_or_default();
     if kind.namespaced {

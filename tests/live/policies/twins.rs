@@ -1,7 +1,6 @@
 //! Every golden case, asked of the API server: twin and rule must agree, but for what the README lists.
 
 use futures::StreamExt;
-use kube::Client;
 use rolegate::api::ObjectKind;
 use rolegate::rules::{Judged, KaiDialect, Violation, judged_kinds};
 
@@ -70,12 +69,8 @@ pub fn check(trials: &[Trial], answers: &BTreeMap<String, Answer>, coverage: &BT
     let new = found.iter().filter(|(name, (what, _))| listed.get(**name).map(String::as_str) != Some(what));
     let new: Vec<_> = new.map(|(name, (what, details))| format!("{name}\n  {what}\n{details}")).collect();
     let stale: Vec<_> = listed.keys().filter(|name| !found.contains_key(name.as_str())).collect();
-    assert!(
-        new.is_empty() && stale.is_empty(),
-        "not in the README: {}\n{}\n\nno longer so: {stale:#?}",
-        new.len(),
-        new.join("\n")
-    );
+    let (count, new) = (new.len(), new.join("\n"));
+    assert!(count == 0 && stale.is_empty(), "not in the README: {count}\n{new}\n\nno longer so: {stale:#?}");
 }
 
 /// The schemas of our definitions come before the twins, and refuse only what some rule refuses as well.
@@ -106,12 +101,9 @@ pub async fn large_objects_are_judged(client: &Client) {
     let cliques = (0..200).map(|n| {
         json!({"name": format!("c-{n}"), "spec": {"roleName": if n == 199 { "ROLE_0".to_owned() } else { format!("ROLE_{n}") }}})
     });
+    let group = json!({"roles": roles, "coordination": coordination});
     let large = [
-        (
-            "RoleBasedGroup",
-            json!({"roles": roles, "coordination": coordination}),
-            "segment size conflict for role \"role-99\"",
-        ),
+        ("RoleBasedGroup", group, "segment size conflict for role \"role-99\""),
         ("PodGroup", json!({"subGroups": subgroups.collect::<Vec<_>>()}), "Not found: \"g-200\""),
         ("PodCliqueSet", json!({"template": {"cliques": cliques.collect::<Vec<_>>()}}), "Duplicate value: \"ROLE_0\""),
     ];

@@ -4,8 +4,7 @@ use super::{RACK, Scene, launch, racks, stage};
 use crate::common::account::account;
 use crate::common::control_plane::client_of;
 use crate::common::prelude::*;
-use crate::policies::cluster::{Defined, define, loose_definition};
-use kube::api::DynamicObject;
+use crate::policies::cluster::{Answer, Defined, define, loose_definition, refused};
 
 const KIND: Defined<'_> = ("autoscaling.x-k8s.io", &["v1beta1"], "CapacityBuffer", "capacitybuffers", "Namespaced");
 
@@ -18,10 +17,10 @@ fn define_buffers(stage: &Stage) {
 }
 
 /// Returns the replicas of each buffer that is there, by name.
-async fn replicas(buffers: &Api<DynamicObject>) -> Result<BTreeMap<String, u64>, String> {
-    let all = buffers.list(&ListParams::default()).await.map_err(|error| error.to_string())?.items;
+async fn replicas(buffers: &Api<DynamicObject>) -> BTreeMap<String, u64> {
+    let all = buffers.list(&ListParams::default()).await.unwrap().items;
     let of = |buffer: DynamicObject| Some((buffer.metadata.name?, buffer.data["spec"]["replicas"].as_u64()?));
-    Ok(all.into_iter().filter_map(of).collect())
+    all.into_iter().filter_map(of).collect()
 }
 
 #[tokio::test]
@@ -40,10 +39,9 @@ async fn buffers_ask_for_each_role_and_are_emptied_before_they_go() {
         let buffer = buffers.get(name).await.unwrap();
         assert_eq!(buffer.data["spec"]["podTemplateRef"]["name"], json!(name));
         let template = serde_json::to_value(templates.get(name).await.unwrap()).unwrap();
-        let terms =
-            &template["template"]["spec"]["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
+        let affinity = &template["template"]["spec"]["affinity"]["podAffinity"];
         let own = json!({ "matchLabels": { "rolegate.dev/request": request } });
-        let terms = terms.as_array().unwrap();
+        let terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"].as_array().unwrap();
         assert!(terms.iter().any(|term| term["labelSelector"] == own && term["topologyKey"] == RACK), "{terms:?}");
         // Karpenter tells the replicas that it has seen.
         let seen = json!({ "status": { "replicas": 1 } });
@@ -56,46 +54,28 @@ async fn buffers_ask_for_each_role_and_are_emptied_before_they_go() {
     scene.stage.pods.always(Duration::from_secs(2), "all are held", |now| now.count_all(Pod::is_held) == 15).await;
     add_node(&scene, 2).await;
     scene.stage.pods.until("they go", |now| now.count_all(Pod::is_released) == 15).await;
-    eventually(PATIENT, "the buffers are empty", async || {
-        let found = replicas(&buffers).await?;
-        if found.len() == 2 && found.values().all(|replicas| *replicas == 0) {
-            Ok(())
-        } else {
-            Err(format!("{found:?}"))
-        }
-    })
-    .await;
+    let are_empty = |found: &BTreeMap<_, u64>| found.values().copied().eq([0, 0]);
+    until_found("the buffers are empty", async || replicas(&buffers).await, are_empty).await;
     for name in both.keys() {
         let seen = json!({ "status": { "replicas": 0 } });
         // It may be gone by now: rolegate does not wait for ever.
         let _ = buffers.patch(name, &PatchParams::default(), &Patch::Merge(&seen)).await;
     }
-    eventually(PATIENT, "the buffers are gone", async || match replicas(&buffers).await? {
-        found if found.is_empty() => Ok(()),
-        found => Err(format!("{found:?}")),
-    })
-    .await;
-    scene.until_ready(1).await;
+    until_found("the buffers are gone", async || replicas(&buffers).await, BTreeMap::is_empty).await;
+    scene.until_met().await;
     scene.none_went_in_part();
-    scene.until_none_is_left().await;
 }
 
 /// Waits for the buffers of both roles.
 async fn until_both(scene: &Scene) -> BTreeMap<String, u64> {
     let buffers = buffers_of(&scene.stage);
-    eventually(PATIENT, "a buffer for each role", async || match replicas(&buffers).await? {
-        found if found.len() == 2 => Ok(found),
-        found => Err(format!("{found:?}: {}", scene.statuses.now())),
-    })
-    .await
+    until_found("a buffer for each role", async || replicas(&buffers).await, |found| found.len() == 2).await
 }
 
 async fn add_node(scene: &Scene, number: u32) {
-    let namespace = &scene.stage.namespace;
-    let mut node = node(&format!("{namespace}-buffered-{number}"), 5, namespace);
     // Not one of the racks from which the stand-in for cluster-autoscaler takes empty nodes.
-    node["metadata"]["labels"][RACK] = json!(format!("buffered-in-{namespace}"));
-    scene.stage.create_node(node).await;
+    let rack = json!({ (RACK): format!("buffered-in-{}", scene.stage.namespace) });
+    scene.stage.add_node_with(&format!("buffered-{number}"), 5, rack).await;
 }
 
 /// Whoever has the token asks for no nodes but those of groups, and makes no request larger.
@@ -107,50 +87,32 @@ async fn a_stolen_token_asks_for_no_nodes() {
     let kind = rolegate::api::provisioning::CAPACITY_BUFFER;
     let theirs = crate::policies::cluster::api_of(&thief, kind, &stage.namespace);
     let buffer = |name: &str, owners: &Value| {
-        typed::<DynamicObject>(json!({
-            "apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer",
-            "metadata": { "name": name, "ownerReferences": owners }, "spec": { "replicas": 3 },
-        }))
+        let spec = json!({ "replicas": 3 });
+        let mut buffer = object("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", name).spec(spec);
+        buffer["metadata"]["ownerReferences"] = owners.clone();
+        typed::<DynamicObject>(buffer)
     };
     // One that is there: the garbage collector deletes what belongs to nobody.
     let group = stage.create(Group::new("pd").role("prefill", 1, 1).role("decode", 1, 1).object()).await;
-    let owner = |kind: &str, version: &str| {
-        json!([{
-            "apiVersion": version, "kind": kind, "name": "pd", "uid": group.metadata.uid, "controller": true,
-        }])
-    };
+    let uid = group.metadata.uid.unwrap();
+    let owner = |kind: &str, version: &str| json!([owner(version, kind, "pd", &uid)]);
     let of_group = owner("RoleCoordination", "rolegate.dev/v1alpha1");
     for owners in [json!([]), owner("StatefulSet", "apps/v1")] {
-        eventually(PATIENT, "the policy of creations is in force", async || {
-            let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-            match theirs.create(&dry_run, &buffer("own", &owners)).await.map_err(|error| error.to_string()) {
-                Err(error) if error.contains("rolegate itself may not create this CapacityBuffer") => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
-        })
-        .await;
+        let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+        let create = async || Answer::of(theirs.create(&dry_run, &buffer("own", &owners)).await);
+        until_is("the policy of creations is in force", create, refused("create this CapacityBuffer")).await;
     }
     theirs.create(&PostParams::default(), &buffer("of-group", &of_group)).await.unwrap();
     buffers_of(&stage).create(&PostParams::default(), &buffer("of-others", &json!([]))).await.unwrap();
     let more = json!({ "spec": { "replicas": 30 } });
-    eventually(PATIENT, "the policy of updates is in force", async || {
-        let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
-        match theirs.patch("of-group", &dry_run, &Patch::Merge(&more)).await.map_err(|error| error.to_string()) {
-            Err(error) if error.contains("rolegate itself may not change spec[replicas]") => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    })
-    .await;
+    let dry_run = PatchParams { dry_run: true, ..PatchParams::default() };
+    let update = async || Answer::of(theirs.patch("of-group", &dry_run, &Patch::Merge(&more)).await);
+    until_is("the policy of updates is in force", update, refused("change spec[replicas]")).await;
     let none = json!({ "spec": { "replicas": 0 } });
     theirs.patch("of-group", &PatchParams::default(), &Patch::Merge(&none)).await.unwrap();
-    eventually(PATIENT, "the policy of deletions is in force", async || {
-        let dry_run = DeleteParams { dry_run: true, ..DeleteParams::default() };
-        match theirs.delete("of-others", &dry_run).await.map_err(|error| error.to_string()) {
-            Err(error) if error.contains("rolegate itself may not delete this CapacityBuffer") => Ok(()),
-            other => Err(format!("{other:?}")),
-        }
-    })
-    .await;
+    let dry_run = DeleteParams { dry_run: true, ..DeleteParams::default() };
+    let delete = async || Answer::of(theirs.delete("of-others", &dry_run).await);
+    until_is("the policy of deletions is in force", delete, refused("delete this CapacityBuffer")).await;
     theirs.delete("of-group", &DeleteParams::default()).await.unwrap();
 }
 
@@ -172,7 +134,7 @@ mod tier2 {
         let _second = launch(&scene.stage).start().await;
         scene.stage.pods.until("all go", |now| now.count_all(Pod::is_released) == 15).await;
         let buffers = buffers_of(&scene.stage);
-        until_found("no buffer", async || replicas(&buffers).await.unwrap(), BTreeMap::is_empty).await;
+        until_found("no buffer", async || replicas(&buffers).await, BTreeMap::is_empty).await;
         scene.until_none_is_left().await;
         scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_scheduled), 0, "{now}"));
         scene.lift_other_gates().await;

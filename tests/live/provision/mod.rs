@@ -6,9 +6,7 @@ mod requests;
 mod troubles;
 
 use k8s_openapi::api::core::v1::PodTemplate;
-use kube::api::DynamicObject;
 
-use crate::common::audit::Account;
 use crate::common::prelude::*;
 use crate::worlds::cluster_autoscaler::{Cloud, ClusterAutoscaler, define_requests, requests as requests_of};
 
@@ -38,6 +36,18 @@ fn launch(stage: &Stage) -> Launch {
     stage.launch().flag("allow", "provision")
 }
 
+/// The same with a rolegate that may ask for nodes.
+async fn served(namespace: &str) -> (Stage, Rolegate) {
+    let stage = stage(namespace).await;
+    let rolegate = launch(&stage).start().await;
+    (stage, rolegate)
+}
+
+/// One rack, whose nodes are refused.
+fn refusing() -> Cloud {
+    Cloud { refuses: true, ..racks(&["r1"]) }
+}
+
 /// Racks of three nodes, each with room for five pods: one segment.
 fn racks(names: &[&'static str]) -> Cloud {
     Cloud { racks: names.iter().map(|name| (*name, 3)).collect(), ..Cloud::default() }
@@ -45,8 +55,7 @@ fn racks(names: &[&'static str]) -> Cloud {
 
 /// The coordination, with nodes asked for at once; `more` is merged into `provision`.
 fn coordination(group: &Group, more: &Value) -> Value {
-    let affinity = json!({ "strategy": "RequireSegmentAffinity", "topologyKey": RACK });
-    let mut object = group.coordination_of("StatefulSet", &json!({ "topologyAffinity": affinity }));
+    let mut object = group.coordination_of("StatefulSet", &near(RACK, "RequireSegmentAffinity"));
     let mut provision = json!({ "by": "ProvisioningRequest", "after": "1s", "deadline": "60s" });
     json_patch::merge(&mut provision, more);
     let coordination = &mut object["spec"]["coordination"][0];
@@ -81,10 +90,9 @@ impl Scene {
 
     /// Lifts the gates of somebody else.
     async fn lift_other_gates(&self) {
-        let pods = self.stage.api::<ApiPod>();
-        let none = Patch::Merge(json!({ "spec": { "schedulingGates": [] } }));
-        for pod in pods.list(&ListParams::default()).await.unwrap() {
-            pods.patch(&pod.metadata.name.unwrap(), &PatchParams::default(), &none).await.unwrap();
+        let none = json!({ "spec": { "schedulingGates": [] } });
+        for pod in self.stage.pods.uids().into_keys() {
+            self.stage.patch::<ApiPod>(&pod, &none).await;
         }
     }
 
@@ -116,24 +124,26 @@ impl Scene {
 
     /// Waits for the first request.
     async fn until_requested(&self) -> DynamicObject {
-        eventually(PATIENT, "a request", async || {
-            let found =
-                requests_of(&self.stage).list(&ListParams::default()).await.map_err(|error| error.to_string())?;
-            found.items.into_iter().next().ok_or_else(|| self.statuses.now().to_string())
-        })
-        .await
+        let all = async || requests_of(&self.stage).list(&ListParams::default()).await.unwrap().items;
+        until_found("a request", all, |all| !all.is_empty()).await.swap_remove(0)
+    }
+
+    /// Waits for another request than this.
+    async fn until_another(&self, first: &str) {
+        let again = async || self.requests().await.into_iter().find(|name| *name != first);
+        until_found("another attempt", again, Option::is_some).await;
     }
 
     /// Waits until nothing is left of what was asked for.
     async fn until_none_is_left(&self) {
-        let templates: Api<PodTemplate> = self.stage.api();
-        eventually(PATIENT, "no request and no template is left", async || {
-            let templates = templates.list(&ListParams::default()).await.map_err(|error| error.to_string())?.items;
-            let requests = self.requests().await;
-            let left = (requests, templates.len());
-            if left == (Vec::new(), 0) { Ok(()) } else { Err(format!("{left:?}")) }
-        })
-        .await;
+        let left = async || (self.requests().await.len(), self.stage.list::<PodTemplate>().await.len());
+        until_is("no request and no template is left", left, (0, 0)).await;
+    }
+
+    /// Waits until the one segment runs, and nothing is left of what was asked for.
+    async fn until_met(&self) {
+        self.until_ready(1).await;
+        self.until_none_is_left().await;
     }
 
     /// The racks of each segment's pods: one, which is no other segment's.
@@ -157,8 +167,7 @@ impl Scene {
     /// No pod of a segment was let go while another had no node to go to.
     fn none_went_in_part(&self) {
         invariants::released_in_order(&self.stage.pods, &self.group);
-        self.stage
-            .pods
-            .now(|now| assert_eq!(now.count_all(|pod| pod.is_released() && !pod.is_scheduled()), 0, "{now}"));
+        let waits = |pod: &Pod| pod.is_released() && !pod.is_scheduled();
+        self.stage.pods.now(|now| assert_eq!(now.count_all(waits), 0, "{now}"));
     }
 }

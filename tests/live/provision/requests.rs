@@ -1,16 +1,16 @@
 //! What is asked for, when, and what is left of it.
 
-use k8s_openapi::api::core::v1::{Pod as ApiPod, PodTemplate};
+use k8s_openapi::api::core::v1::PodTemplate;
+use rolegate::api::role_coordination::ROLE_COORDINATION;
 
-use super::{RACK, Scene, coordination, launch, racks, stage};
-use crate::common::audit::Account;
+use super::{RACK, Scene, coordination, racks, refusing, served, stage};
 use crate::common::prelude::*;
-use crate::worlds::cluster_autoscaler::{ATOMIC, CHECK, CLASS, CONSUMES, label};
+use crate::policies::cluster::{allow, api_of, client_as};
+use crate::worlds::cluster_autoscaler::{ATOMIC, CHECK, CLASS, CONSUMES, Cloud, label};
 
 #[tokio::test]
 async fn nodes_come_for_one_whole_segment_after_the_other_and_nothing_is_left_of_the_requests() {
-    let stage = stage("provision-story").await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("provision-story").await;
     let scene = Scene::new(stage, 2, racks(&["r1", "r2"]), &json!({})).await;
     let request = scene.until_requested().await;
     let spec = &request.data["spec"];
@@ -35,19 +35,16 @@ async fn nodes_come_for_one_whole_segment_after_the_other_and_nothing_is_left_of
 
 /// A group whose nodes are asked for in vain, and the templates of its request.
 async fn templates(stage: Stage) -> (Scene, Vec<Value>) {
-    let mut cloud = racks(&["r1"]);
-    cloud.refuses = true;
-    let scene = Scene::new(stage, 1, cloud, &json!({})).await;
+    let scene = Scene::new(stage, 1, refusing(), &json!({})).await;
     scene.until_requested().await;
-    let all = scene.stage.api::<PodTemplate>().list(&ListParams::default()).await.unwrap().items;
+    let all = scene.stage.list::<PodTemplate>().await;
     assert_eq!(all.len(), 2);
     (scene, all.into_iter().map(|one| serde_json::to_value(one.template).unwrap()).collect())
 }
 
 #[tokio::test]
 async fn pods_of_a_template_attract_each_other_and_are_not_held_when_an_autoscaler_tries_them() {
-    let stage = stage("provision-trials").await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("provision-trials").await;
     let (scene, templates) = templates(stage).await;
     for mut pod in templates {
         let labels = &pod["metadata"]["labels"];
@@ -73,11 +70,9 @@ async fn pods_of_a_template_attract_each_other_and_are_not_held_when_an_autoscal
 /// A pool of devices at zero beside processors in plenty, and nodes whose device plugin registers after they are ready.
 #[tokio::test]
 async fn devices_that_no_node_has_yet_are_asked_for_and_nodes_without_them_are_no_room() {
-    let stage = stage("provision-devices").await;
-    let _rolegate = launch(&stage).start().await;
+    let (stage, _rolegate) = served("provision-devices").await;
     let device = "provision-devices.example.com/gpu";
-    let main = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": { "limits": { (device): "1" } } });
-    let group = Group::new("pd").template(&json!({ "spec": { "containers": [main] } }));
+    let group = Group::new("pd").template(&asking(&json!({ "limits": { (device): "1" } })));
     let rack = |name: &str| {
         let mut node = node(&format!("{}-{name}-a", stage.namespace), 20, &stage.namespace);
         // Of no rack of the autoscaler, which takes its empty nodes back.
@@ -95,12 +90,10 @@ async fn devices_that_no_node_has_yet_are_asked_for_and_nodes_without_them_are_n
     let is_held = |now: &View| now.count_all(Pod::is_held) == 15;
     scene.stage.pods.always(Duration::from_secs(3), "all are held", is_held).await;
     let room = json!({ (device): "15" });
-    let status = Patch::Merge(json!({ "status": { "allocatable": room, "capacity": room } }));
-    let nodes = Api::<Node>::all(scene.stage.client.clone());
-    nodes.patch_status("provision-devices-r3-a", &PatchParams::default(), &status).await.unwrap();
-    scene.until_ready(1).await;
+    let status = json!({ "status": { "allocatable": room, "capacity": room } });
+    scene.stage.patch_node_status("provision-devices-r3-a", &status).await;
+    scene.until_met().await;
     scene.none_went_in_part();
-    scene.until_none_is_left().await;
 }
 
 mod tier2 {
@@ -108,10 +101,8 @@ mod tier2 {
 
     #[tokio::test]
     async fn that_nodes_are_promised_lets_no_pod_go_before_the_last_of_them_is_there() {
-        let stage = stage("provision-late").await;
-        let _rolegate = launch(&stage).start().await;
-        let mut cloud = racks(&["r1"]);
-        cloud.late = Duration::from_secs(4);
+        let (stage, _rolegate) = served("provision-late").await;
+        let cloud = Cloud { late: Duration::from_secs(4), ..racks(&["r1"]) };
         let scene = Scene::new(stage, 1, cloud, &json!({})).await;
         scene.autoscaler.until_said("Provisioned=True/CapacityIsProvisioned").await;
         let is_held = |now: &View| now.count_all(Pod::is_held) == 15;
@@ -122,8 +113,7 @@ mod tier2 {
 
     #[tokio::test]
     async fn templates_of_a_request_carry_what_is_scheduled_by_and_nothing_that_runs() {
-        let stage = stage("provision-templates").await;
-        let _rolegate = launch(&stage).start().await;
+        let (stage, _rolegate) = served("provision-templates").await;
         let (scene, templates) = templates(stage).await;
         for spec in templates.iter().map(|template| &template["spec"]) {
             assert_eq!(spec["nodeSelector"]["rolegate.dev/stage"], scene.stage.namespace, "{spec}");
@@ -148,30 +138,23 @@ mod tier2 {
 
     #[tokio::test]
     async fn a_class_that_only_checks_is_told_of_nodes_that_come_from_elsewhere() {
-        let stage = stage("provision-check").await;
-        let _rolegate = launch(&stage).start().await;
+        let (stage, _rolegate) = served("provision-check").await;
         let scene = Scene::new(stage, 1, racks(&["r1"]), &json!({ "class": CHECK })).await;
         scene.autoscaler.until_said("Provisioned=False/CapacityIsNotFound").await;
         for number in 0..3 {
-            let mut node = node(&format!("{}-r1-own{number}", scene.stage.namespace), 5, &scene.stage.namespace);
-            node["metadata"]["labels"][RACK] = json!(label(&scene.stage.namespace, "r1"));
-            scene.stage.create_node(node).await;
+            let rack = json!({ (RACK): label(&scene.stage.namespace, "r1") });
+            scene.stage.add_node_with(&format!("r1-own{number}"), 5, rack).await;
         }
-        scene.until_ready(1).await;
-        scene.until_none_is_left().await;
+        scene.until_met().await;
     }
 
     #[tokio::test]
     async fn nothing_is_asked_for_where_it_is_not_allowed() {
-        let stage = stage("provision-unallowed").await;
-        let _rolegate = stage.launch().start().await;
+        let (stage, _rolegate) = stage("provision-unallowed").await.serve().await;
         let scene = Scene::new(stage, 1, racks(&["r1"]), &json!({})).await;
         scene.statuses.until("it waits", |status| status.reason() == "NoRoom").await;
-        always(Duration::from_secs(3), "nothing is asked for", async || {
-            let found = scene.requests().await;
-            if found.is_empty() { Ok(()) } else { Err(format!("{found:?}")) }
-        })
-        .await;
+        let look = async || scene.requests().await;
+        holds(Duration::from_secs(3), "nothing is asked for", look, |found| found.is_empty()).await;
         let said = "no nodes are requested, since rolegate runs without `--allow provision`";
         scene.statuses.until("it is said", |status| status.0.to_string().contains(said)).await;
         let written = Account::of(&scene.stage).counts();
@@ -182,27 +165,11 @@ mod tier2 {
 
     #[tokio::test]
     async fn whoever_may_not_ask_for_nodes_may_not_have_rolegate_ask_for_them() {
-        use crate::policies::cluster::client_as;
-        let stage = stage("provision-rights").await;
-        let _rolegate = launch(&stage).start().await;
+        let (stage, _rolegate) = served("provision-rights").await;
         let user = "author-without-requests";
-        let role = json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
-            "metadata": { "name": "author", "namespace": stage.namespace },
-            "rules": [{ "apiGroups": ["rolegate.dev"], "resources": ["rolecoordinations"], "verbs": ["*"] }],
-        });
-        stage.plane.must(&["create", "-f", "-"], &role.to_string());
-        stage.plane.must(
-            &["-n", &stage.namespace, "create", "rolebinding", "author", "--role=author", &format!("--user={user}")],
-            "",
-        );
-        let client = client_as(&stage.plane, user).await;
-        let kind = kube::core::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(
-            "rolegate.dev",
-            "v1alpha1",
-            "RoleCoordination",
-        ));
-        let api: Api<kube::api::DynamicObject> = Api::namespaced_with(client, &stage.namespace, &kind);
+        let own = json!({ "apiGroups": ["rolegate.dev"], "resources": ["rolecoordinations"], "verbs": ["*"] });
+        allow(&stage.plane, &stage.namespace, user, &[own]);
+        let api = api_of(&client_as(&stage.plane, user).await, ROLE_COORDINATION, &stage.namespace);
         let group = Group::new("pd").role("prefill", 10, 10).role("decode", 5, 5);
         let refused = eventually(PATIENT, "an answer of rolegate", async || {
             match api.create(&PostParams::default(), &typed(coordination(&group, &json!({})))).await {

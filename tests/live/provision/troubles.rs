@@ -1,29 +1,23 @@
 //! What an autoscaler may do, and what may befall whoever asks it.
 
-use super::{Scene, launch, racks, requests_of, stage};
+use super::{Scene, launch, racks, refusing, requests_of, served};
 use crate::common::prelude::*;
-use crate::worlds::cluster_autoscaler::CONSUMES;
+use crate::worlds::cluster_autoscaler::{CONSUMES, Cloud};
 
 #[tokio::test]
 async fn a_request_that_is_refused_waits_and_is_met_when_there_is_capacity() {
-    let stage = stage("provision-refused").await;
-    let _rolegate = launch(&stage).start().await;
-    let mut cloud = racks(&["r1"]);
-    cloud.refuses = true;
-    let scene = Scene::new(stage, 1, cloud, &json!({})).await;
+    let (stage, _rolegate) = served("provision-refused").await;
+    let scene = Scene::new(stage, 1, refusing(), &json!({})).await;
     scene.autoscaler.until_said("Provisioned=False/CapacityIsNotFound").await;
     scene.stage.until_said(&["explain", "group", "pd"], "NodesRequested").await;
     scene.autoscaler.now(|cloud| cloud.refuses = false);
-    scene.until_ready(1).await;
-    scene.until_none_is_left().await;
+    scene.until_met().await;
 }
 
 #[tokio::test]
 async fn a_booking_that_expires_before_its_nodes_are_there_is_made_again() {
-    let stage = stage("provision-expired").await;
-    let _rolegate = launch(&stage).start().await;
-    let mut cloud = racks(&["r1"]);
-    (cloud.booking, cloud.late) = (Duration::from_secs(1), Duration::from_secs(600));
+    let (stage, _rolegate) = served("provision-expired").await;
+    let cloud = Cloud { booking: Duration::from_secs(1), late: Duration::from_secs(600), ..racks(&["r1"]) };
     let scene = Scene::new(stage, 1, cloud, &json!({})).await;
     let first = scene.until_requested().await.metadata.name.unwrap();
     scene.autoscaler.until_said("BookingExpired=True/CapacityReservationTimeExpired").await;
@@ -32,17 +26,14 @@ async fn a_booking_that_expires_before_its_nodes_are_there_is_made_again() {
         // The nodes of the first never come.
         cloud.racks[0].1 = 6;
     });
-    let again = async || scene.requests().await.into_iter().find(|name| *name != first);
-    until_found("another attempt", again, Option::is_some).await;
+    scene.until_another(&first).await;
     scene.until_ready(1).await;
 }
 
 #[tokio::test]
 async fn capacity_that_is_revoked_is_asked_for_again() {
-    let stage = stage("provision-revoked").await;
-    let _rolegate = launch(&stage).start().await;
-    let mut cloud = racks(&["r1"]);
-    (cloud.revokes, cloud.late) = (true, Duration::from_secs(600));
+    let (stage, _rolegate) = served("provision-revoked").await;
+    let cloud = Cloud { revokes: true, late: Duration::from_secs(600), ..racks(&["r1"]) };
     let scene = Scene::new(stage, 1, cloud, &json!({})).await;
     let first = scene.until_requested().await.metadata.name.unwrap();
     scene.autoscaler.until_said("CapacityRevoked=True/CapacityRevoked").await;
@@ -50,18 +41,14 @@ async fn capacity_that_is_revoked_is_asked_for_again() {
         (cloud.revokes, cloud.late) = (false, Duration::ZERO);
         cloud.racks[0].1 = 6;
     });
-    let again = async || scene.requests().await.into_iter().find(|name| *name != first);
-    until_found("another attempt", again, Option::is_some).await;
+    scene.until_another(&first).await;
     scene.until_ready(1).await;
 }
 
 #[tokio::test]
 async fn a_group_that_goes_leaves_no_request() {
-    let stage = stage("provision-gone").await;
-    let _rolegate = launch(&stage).start().await;
-    let mut cloud = racks(&["r1"]);
-    cloud.refuses = true;
-    let scene = Scene::new(stage, 1, cloud, &json!({})).await;
+    let (stage, _rolegate) = served("provision-gone").await;
+    let scene = Scene::new(stage, 1, refusing(), &json!({})).await;
     scene.until_requested().await;
     scene.stage.coordinations().delete("pd", &DeleteParams::default()).await.unwrap();
     scene.until_none_is_left().await;
@@ -69,17 +56,14 @@ async fn a_group_that_goes_leaves_no_request() {
 
 #[tokio::test]
 async fn a_leader_that_dies_after_it_has_asked_leaves_a_request_that_the_next_one_knows() {
-    let stage = stage("provision-leader").await;
-    let first = launch(&stage).start().await;
-    let mut cloud = racks(&["r1"]);
-    cloud.late = Duration::from_secs(3);
+    let (stage, first) = served("provision-leader").await;
+    let cloud = Cloud { late: Duration::from_secs(3), ..racks(&["r1"]) };
     let scene = Scene::new(stage, 1, cloud, &json!({})).await;
     let asked = scene.until_requested().await;
     first.kill().await;
     let _second = launch(&scene.stage).start().await;
-    scene.until_ready(1).await;
+    scene.until_met().await;
     scene.none_went_in_part();
-    scene.until_none_is_left().await;
     let said = scene.autoscaler.said();
     let name = asked.metadata.name.unwrap();
     assert!(said.iter().all(|line| line.starts_with(&name)), "a second attempt: {said:?}");
@@ -90,45 +74,34 @@ mod tier2 {
 
     #[tokio::test]
     async fn nodes_that_come_in_part_are_given_back_and_asked_for_again() {
-        let stage = stage("provision-part").await;
-        let _rolegate = launch(&stage).start().await;
-        let mut cloud = racks(&["r1", "r2"]);
-        cloud.lost = 1;
+        let (stage, _rolegate) = served("provision-part").await;
+        let cloud = Cloud { lost: 1, ..racks(&["r1", "r2"]) };
         let scene = Scene::new(stage, 1, cloud, &json!({ "deadline": "5s" })).await;
         let first = scene.until_requested().await.metadata.name.unwrap();
         scene.stage.until_event("NodesMissing", &[]).await;
         scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 15, "{now}"));
         scene.autoscaler.now(|cloud| cloud.lost = 0);
-        let again = async || scene.requests().await.into_iter().find(|name| *name != first);
-        until_found("another attempt", again, Option::is_some).await;
-        scene.until_ready(1).await;
+        scene.until_another(&first).await;
+        scene.until_met().await;
         scene.none_went_in_part();
-        scene.until_none_is_left().await;
     }
 
     #[tokio::test]
     async fn a_template_that_somebody_deletes_fails_the_request_and_the_next_one_has_its_own() {
-        let stage = stage("provision-template-gone").await;
-        let _rolegate = launch(&stage).start().await;
-        let mut cloud = racks(&["r1"]);
-        cloud.refuses = true;
-        let scene = Scene::new(stage, 1, cloud, &json!({})).await;
+        let (stage, _rolegate) = served("provision-template-gone").await;
+        let scene = Scene::new(stage, 1, refusing(), &json!({})).await;
         scene.until_requested().await;
         let templates = scene.stage.api::<k8s_openapi::api::core::v1::PodTemplate>();
         templates.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
         scene.autoscaler.until_said("Failed=True/FailedToCreatePods").await;
         scene.autoscaler.now(|cloud| cloud.refuses = false);
-        scene.until_ready(1).await;
-        scene.until_none_is_left().await;
+        scene.until_met().await;
     }
 
     #[tokio::test]
     async fn a_spec_that_asks_no_longer_leaves_no_request() {
-        let stage = stage("provision-withdrawn").await;
-        let _rolegate = launch(&stage).start().await;
-        let mut cloud = racks(&["r1"]);
-        cloud.refuses = true;
-        let scene = Scene::new(stage, 1, cloud, &json!({})).await;
+        let (stage, _rolegate) = served("provision-withdrawn").await;
+        let scene = Scene::new(stage, 1, refusing(), &json!({})).await;
         scene.until_requested().await;
         scene.withdraw().await;
         scene.until_none_is_left().await;
@@ -137,8 +110,7 @@ mod tier2 {
 
     #[tokio::test]
     async fn a_leader_that_dies_between_release_and_binding_leaves_a_request_that_all_pods_use_until_they_have_nodes() {
-        let stage = stage("provision-leader-late").await;
-        let first = launch(&stage).start().await;
+        let (stage, first) = served("provision-leader-late").await;
         let scene = Scene::gated(stage, racks(&["r1"]), &json!({})).await;
         let name = scene.until_requested().await.metadata.name.unwrap();
         scene.stage.pods.until("the first pod goes", |now| now.count_all(Pod::is_released) > 0).await;
@@ -155,8 +127,7 @@ mod tier2 {
 
     #[tokio::test]
     async fn two_groups_that_want_the_last_rack_get_it_one_after_the_other() {
-        let stage = stage("provision-two").await;
-        let _rolegate = launch(&stage).start().await;
+        let (stage, _rolegate) = served("provision-two").await;
         let scene = Scene::new(stage, 1, racks(&["r1"]), &json!({ "deadline": "5s" })).await;
         let other = Group::new("second").role("prefill", 10, 10).role("decode", 5, 5);
         scene.stage.create(crate::provision::coordination(&other, &json!({ "deadline": "5s" }))).await;

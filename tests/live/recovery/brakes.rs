@@ -2,7 +2,7 @@
 
 use kube::api::Preconditions;
 
-use super::scene::{Scene, group, launch, object, recreate, two_segments, uids};
+use super::scene::{Scene, group, launch, object, ready, recreate, two_segments};
 use crate::common::prelude::*;
 
 /// Three segments, of which a pod that is not ready for so long is lost.
@@ -12,23 +12,8 @@ async fn three_segments(namespace: &str) -> (Rolegate, Scene) {
     (rolegate, Scene::of(stage, group(6, 3), &json!({ "policy": "Recreate", "unreadyFor": "3s" })).await)
 }
 
-async fn ready(scene: &Scene, names: &[&str], ready: bool) {
-    let value = if ready { Value::Null } else { json!("") };
-    let patch = Patch::Merge(json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": value } } }));
-    for name in names {
-        scene.stage.api::<ApiPod>().patch(name, &PatchParams::default(), &patch).await.unwrap();
-    }
-    let are =
-        |now: &crate::common::pods::View| names.iter().all(|name| now.named(name).is_some_and(|p| p.ready == ready));
-    scene.stage.pods.until("they are as they are told", are).await;
-}
-
 async fn nothing_is_deleted(scene: &Scene) {
-    always(Duration::from_secs(6), "nothing is deleted", async || {
-        let now = uids(&scene.stage);
-        if now == scene.first { Ok(()) } else { Err(format!("{now:?}")) }
-    })
-    .await;
+    stays(Duration::from_secs(6), "nothing is deleted", async || scene.stage.pods.uids(), scene.first.clone()).await;
 }
 
 const DECODES: [&str; 3] = ["llm-decode-0", "llm-decode-1", "llm-decode-2"];
@@ -48,7 +33,7 @@ async fn while_every_segment_looks_broken_nothing_is_deleted_and_they_come_back_
     ready(&scene, &DECODES, true).await;
     scene.statuses.until("and no longer", |status| status.condition("RecoveryPaused").is_empty()).await;
     rolegate.until_metric(r#"rolegate_recoveries{state="Paused"}"#, 0).await;
-    assert_eq!(uids(&scene.stage), scene.first);
+    assert_eq!(scene.stage.pods.uids(), scene.first);
 }
 
 #[tokio::test]
@@ -65,25 +50,20 @@ async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted
     let scene = Scene::complete(stage, grown, statuses).await;
     let unready_for = async |time: &str| {
         let edited = object(&scene.group, &recovery(time));
-        scene
-            .stage
-            .patch_group(&scene.group, json!({ "spec": { "coordination": edited["spec"]["coordination"] } }))
-            .await;
+        scene.stage.recoordinate(&scene.group, &edited["spec"]["coordination"]).await;
     };
     let on_node = ["llm-prefill-0", "llm-prefill-1", "llm-decode-0"];
     ready(&scene, &on_node, false).await;
     // Nothing answers for it any more, and it says nothing.
-    let nodes: Api<Node> = Api::all(scene.stage.client.clone());
-    let left = Patch::Merge(json!({ "metadata": { "annotations": { "kwok.x-k8s.io/node": null } } }));
-    nodes.patch("recovery-silent-a", &PatchParams::default(), &left).await.unwrap();
-    let ready = json!({ "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown" });
-    let silent = Patch::Strategic(json!({ "status": { "conditions": [ready] } }));
+    let nodes = scene.stage.nodes();
+    let left = json!({ "metadata": { "annotations": { "kwok.x-k8s.io/node": null } } });
+    scene.stage.patch_node("recovery-silent-a", &left).await;
+    let unknown = json!({ "type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown" });
+    let silent = Patch::Strategic(json!({ "status": { "conditions": [unknown] } }));
     nodes.patch_status("recovery-silent-a", &PatchParams::default(), &silent).await.unwrap();
     unready_for("10s").await;
-    scene
-        .stage
-        .until_said(&["explain", "group", "llm"], "segment 1 is not made anew: node recovery-silent-a of pod")
-        .await;
+    let told = "segment 1 is not made anew: node recovery-silent-a of pod";
+    scene.stage.until_said(&["explain", "group", "llm"], told).await;
     nothing_is_deleted(&scene).await;
     unready_for("10m").await;
     // The fourth generation: the group was scaled once.
@@ -102,8 +82,7 @@ async fn pods_of_a_node_that_does_not_answer_are_not_lost_until_they_are_deleted
     for name in on_node {
         delete(name, DeleteParams::default().grace_period(0)).await;
     }
-    scene.until_recovered(&[0], 1).await;
-    scene.made_anew(&[0]);
+    scene.comes_back(&[0]).await;
 }
 
 mod tier2 {
@@ -116,13 +95,11 @@ mod tier2 {
         scene.statuses.until("it is paused", is_paused).await;
         let said = scene.stage.said(&["resume", "llm"]).await;
         assert!(said.contains("/llm goes on (RecoveryPaused)"), "{said}");
-        let status = scene.until_recovered(&[0, 1, 2], 1).await;
-        scene.made_anew(&[0, 1, 2]);
+        let status = scene.comes_back(&[0, 1, 2]).await;
         assert!(status.condition("RecoveryPaused").is_empty(), "{status}");
         let two = |status: &Status| {
-            let all = status.0["recoveries"].as_array();
             let under_way = |entry: &&Value| entry["phase"] == "Recreating" || entry["phase"] == "Releasing";
-            all.is_some_and(|all| all.iter().filter(under_way).count() > 1)
+            status.0["recoveries"].as_array().into_iter().flatten().filter(under_way).count() > 1
         };
         assert!(!scene.statuses.all().iter().any(two), "one at a time");
         assert_eq!(scene.stage.said(&["resume", "llm"]).await, "no group waits\n");
@@ -135,7 +112,6 @@ mod tier2 {
         scene.delete("llm-decode-1").await;
         let waits = |status: &Status| status.0["summary"]["message"].to_string().contains("`maxConcurrent: 1`");
         scene.statuses.until("the second waits", waits).await;
-        scene.until_recovered(&[0, 1], 1).await;
-        scene.made_anew(&[0, 1]);
+        scene.comes_back(&[0, 1]).await;
     }
 }

@@ -1,6 +1,6 @@
 //! A segment with a PodGroup starts together again when it is made anew.
 
-use super::scene::{Scene, group, launch, recovery, recreate};
+use super::scene::{Scene, group, launch, phase, recreate};
 use crate::common::prelude::*;
 use crate::pods::gangs::stage;
 use crate::pods::pod_groups::{define, members};
@@ -26,14 +26,10 @@ mod tier2 {
         // An old pod that is long in going keeps the new ones.
         scene.finalizers("llm-prefill-0", &["example.com/wait"]).await;
         scene.delete("llm-decode-0").await;
-        scene
-            .statuses
-            .until("it is made anew", |now| recovery(now, 0).is_some_and(|e| e["phase"] == "Recreating"))
-            .await;
+        scene.statuses.until("it is made anew", phase("Recreating")).await;
         members(&scene.stage, "llm-segments-0", 3).await;
         scene.finalizers("llm-prefill-0", &[]).await;
-        scene.until_recovered(&[0], 1).await;
-        scene.made_anew(&[0]);
+        scene.comes_back(&[0]).await;
         members(&scene.stage, "llm-segments-0", 1).await;
     }
 }

@@ -19,9 +19,7 @@ async fn groups_of_leaders_and_workers_come_back_with_their_segment() {
     }
     stage.create(group.coordination_of("LeaderWorkerSet", &json!({ "recovery": recreate() }))).await;
     let scene = Scene::complete(stage, group, statuses).await;
-    scene.delete("llm-prefill-1-1").await;
-    let status = scene.until_recovered(&[0], 1).await;
-    scene.made_anew(&[0]);
+    let status = scene.loses("llm-prefill-1-1", 0).await;
     assert_eq!(recovery(&status, 0).unwrap()["lost"]["role"], json!("prefill"));
     scene.delete("llm-decode-1").await;
     scene.until_recovered(&[1], 1).await;
@@ -47,17 +45,13 @@ async fn pods_that_are_alike_come_back_with_their_segment() {
         let index: u32 = pod.labels.get(INDEX).map_or(99, |index| index.parse().unwrap());
         index / if pod.role == "prefill" { 2 } else { 1 }
     };
-    let of = |number: u32| {
-        stage.pods.now(|now| {
-            let all = now.all().filter(|pod| segment(pod) == number).map(|pod| pod.uid.clone());
-            all.collect::<BTreeSet<_>>()
-        })
+    let of = |number: u32| -> BTreeSet<_> {
+        stage.pods.now(|now| now.all().filter(|pod| segment(pod) == number).map(|pod| pod.uid.clone()).collect())
     };
     let (first, second) = (of(0), of(1));
     assert_eq!((first.len(), second.len()), (3, 3));
     let lost = stage.pods.now(|now| now.of("decode").find(|pod| segment(pod) == 0).unwrap().name.clone());
-    let pods = stage.api::<ApiPod>();
-    pods.delete(&lost, &kube::api::DeleteParams::default()).await.unwrap();
+    stage.delete::<ApiPod>(&lost).await;
     let over = |status: &Status| {
         recovery(status, 0).is_some_and(|entry| entry["phase"] == "Complete") && status.ready().starts_with("True")
     };

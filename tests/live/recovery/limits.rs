@@ -1,6 +1,6 @@
 //! What is not recovered, and what says so.
 
-use super::scene::{Scene, group, launch, recovery, recreate, two_segments, uids};
+use super::scene::{Scene, group, launch, object, phase, recreate, two_segments};
 use crate::common::prelude::*;
 
 #[tokio::test]
@@ -9,23 +9,19 @@ async fn a_segment_is_made_anew_so_often_and_then_left_until_all_its_pods_are_re
     scene.delete("llm-decode-0").await;
     scene.until_recovered(&[0], 1).await;
     scene.delete("llm-decode-0").await;
-    let phase = |phase: &'static str| {
-        move |status: &crate::common::status::Status| recovery(status, 0).is_some_and(|entry| entry["phase"] == phase)
-    };
+
     scene.statuses.until("it waits a while", phase("Waiting")).await;
     scene.until_recovered(&[0], 2).await;
     scene.made_anew(&[0]);
-    let before = uids(&scene.stage);
+    let before = scene.stage.pods.uids();
     scene.delete("llm-decode-0").await;
     let status = scene.statuses.until("it is left as it is", phase("Exhausted")).await;
     let told = status.condition("RecoveryExhausted");
     let said = "True LimitReached: segment 1 of \"segments\" is left as it is, for it was made anew 2 times already: pod llm-decode-0";
     assert!(told.starts_with(said), "{told}");
-    scene
-        .statuses
-        .until("and no longer when all are ready", |status| status.condition("RecoveryExhausted").is_empty())
-        .await;
-    let now = uids(&scene.stage);
+    let is_over = |status: &Status| status.condition("RecoveryExhausted").is_empty();
+    scene.statuses.until("and no longer when all are ready", is_over).await;
+    let now = scene.stage.pods.uids();
     let others = |uids: &BTreeMap<String, String>| {
         uids.iter().filter(|(name, _)| *name != "llm-decode-0").map(|(_, uid)| uid.clone()).collect::<Vec<_>>()
     };
@@ -41,13 +37,12 @@ mod tier2 {
     async fn a_rollout_takes_its_pods_one_by_one_and_nothing_is_recovered() {
         let (_rolegate, scene) = two_segments("recovery-rollout", &recreate()).await;
         let edit = json!({ "spec": { "template": { "metadata": { "annotations": { "edited": "1" } } } } });
-        let sets = scene.stage.api::<StatefulSet>();
         for role in ["prefill", "decode"] {
-            sets.patch(&scene.group.set_name(role), &PatchParams::default(), &Patch::Merge(&edit)).await.unwrap();
+            scene.stage.patch::<StatefulSet>(&scene.group.set_name(role), &edit).await;
         }
         let renewed = |pod: &Pod| pod.is_ready() && pod.annotations.get("edited").is_some_and(|edited| edited == "1");
         scene.stage.pods.until("all are new", |now| now.count_all(renewed) == 6).await;
-        let known = |status: &crate::common::status::Status| {
+        let known = |status: &Status| {
             status.0["coordinationState"][0]["completeBatches"] == json!("0-1") && status.ready().starts_with("True")
         };
         let status = scene.statuses.until("all are complete again", known).await;
@@ -66,16 +61,10 @@ mod tier2 {
         scene.stage.pods.until("they are gone", |now| now.count("prefill", |_| true) == 3).await;
         scene.stage.scale(&group(3, 2)).await;
         scene.stage.pods.until("those as well", |now| now.count_all(|_| true) == 5).await;
-        always(Duration::from_secs(3), "the others stay", async || {
-            let now = uids(&scene.stage);
-            let is_first = now.iter().all(|(name, uid)| scene.first.get(name) == Some(uid));
-            if is_first { Ok(()) } else { Err(format!("{now:?}")) }
-        })
-        .await;
-        let status = scene
-            .statuses
-            .until("it is ready", |status| status.ready() == "True AllReplicasReady: 5/5 pods ready")
-            .await;
+        let are_first = |now: &BTreeMap<_, _>| now.iter().all(|(name, uid)| scene.first.get(name) == Some(uid));
+        holds(Duration::from_secs(3), "the others stay", async || scene.stage.pods.uids(), are_first).await;
+        let all = "True AllReplicasReady: 5/5 pods ready";
+        let status = scene.statuses.until("it is ready", |status| status.ready() == all).await;
         assert!(status.0["recoveries"].is_null(), "{status}");
     }
 
@@ -83,20 +72,12 @@ mod tier2 {
     async fn a_rolegate_that_may_not_recover_says_so_and_lets_the_pods_come_back_one_by_one() {
         let (stage, _rolegate) = Stage::new("recovery-off").await.with_room(12).await.serve().await;
         let group = group(4, 2);
-        let statuses = stage.statuses(&group);
-        let object = crate::recovery::scene::object(&group, &recreate());
-        stage.groups().create(&kube::api::PostParams::default(), &crate::common::stage::typed(object)).await.unwrap();
-        stage.create_sets(&group).await;
+        let statuses = stage.deploy_with(&group, &object(&group, &recreate())["spec"]["coordination"]).await;
         let off = "the recovery of coordination \"segments\" has no effect: rolegate runs without `--allow recovery`";
         statuses.until("it is said", |status| status.progressing().contains(off)).await;
-        let first = uids(&stage);
-        let pods = stage.api::<ApiPod>();
-        pods.delete("llm-decode-0", &kube::api::DeleteParams::default()).await.unwrap();
-        let back = |now: &crate::common::pods::View| {
-            now.named("llm-decode-0").is_some_and(|pod| pod.is_ready() && pod.uid != first["llm-decode-0"])
-        };
-        stage.pods.until("it is back", back).await;
-        let now = uids(&stage);
+        let first = stage.pods.uids();
+        stage.replace_pod("llm-decode-0", Pod::is_ready).await;
+        let now = stage.pods.uids();
         assert_eq!(now.iter().filter(|(name, uid)| first.get(*name) != Some(uid)).count(), 1, "{now:?}");
         stage.until_event("RecoveryOff", &[]).await;
     }

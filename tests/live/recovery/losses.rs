@@ -1,34 +1,21 @@
 //! Replicas are lost in every way that there is.
 
-use super::scene::{Scene, group, launch, recovery, recreate, two_segments, uids};
+use super::scene::{Scene, group, launch, ready, recovery, recreate, two_segments};
 use crate::common::prelude::*;
 
 #[tokio::test]
 async fn a_segment_that_loses_a_pod_is_made_anew_as_a_whole_and_the_others_stay() {
     let (rolegate, scene) = two_segments("recovery-deleted", &recreate()).await;
-    scene.delete("llm-decode-0").await;
-    let status = scene.until_recovered(&[0], 1).await;
-    scene.made_anew(&[0]);
+    let status = scene.loses("llm-decode-0", 0).await;
     let entry = recovery(&status, 0).unwrap();
     assert_eq!((&entry["reason"], &entry["lost"]["pod"]), (&json!("PodDeleted"), &json!("llm-decode-0")), "{entry}");
     assert_eq!(entry["lost"]["node"], json!("recovery-deleted-all"), "{entry}");
     assert_eq!(status.0["recoveries"].as_array().unwrap().len(), 1);
     rolegate.until_metric(r#"rolegate_recoveries{state="Complete"}"#, 1).await;
     assert_eq!(rolegate.metric(r#"rolegate_recovery_deletions_total{why="recovery",outcome="deleted"}"#).await, 2);
-    let events = scene.stage.plane.must(
-        &[
-            "-n",
-            &scene.stage.namespace,
-            "get",
-            "events",
-            "-o",
-            "jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}",
-        ],
-        "",
-    );
-    let begins =
-        "BatchBroken: segment 1 broke: pod llm-decode-0 of node recovery-deleted-all was deleted; it is made anew";
-    assert!(events.contains(begins) && events.contains("BatchRecovered: segment 1 is complete again"), "{events}");
+    let broke = "segment 1 broke: pod llm-decode-0 of node recovery-deleted-all was deleted; it is made anew";
+    scene.stage.until_event("BatchBroken", &[broke]).await;
+    scene.stage.until_event("BatchRecovered", &["segment 1 is complete again"]).await;
 }
 
 /// Two segments, of which the first is on node `a`, for there was no other yet.
@@ -46,16 +33,12 @@ async fn on_two_nodes(namespace: &str) -> (Rolegate, Scene) {
 #[tokio::test]
 async fn segments_on_a_node_that_is_gone_come_back_elsewhere() {
     let (_rolegate, scene) = on_two_nodes("recovery-node-gone").await;
-    Api::<Node>::all(scene.stage.client.clone())
-        .delete("recovery-node-gone-a", &DeleteParams::default())
-        .await
-        .unwrap();
+    let node = "recovery-node-gone-a";
+    scene.stage.nodes().delete(node, &DeleteParams::default()).await.unwrap();
     // The pod garbage collector gives a node the time to come back.
-    let gone =
-        |now: &crate::common::pods::View| now.count_all(|p| p.node.as_deref() == Some("recovery-node-gone-a")) == 0;
+    let gone = |now: &View| !now.all().any(|pod| pod.node.as_deref() == Some(node));
     scene.stage.pods.until_within(PATIENT * 2, "its pods are collected", gone).await;
-    let status = scene.until_recovered(&[0], 1).await;
-    scene.made_anew(&[0]);
+    let status = scene.comes_back(&[0]).await;
     assert_eq!(recovery(&status, 0).unwrap()["reason"], json!("NodeGone"));
 }
 
@@ -63,25 +46,12 @@ async fn segments_on_a_node_that_is_gone_come_back_elsewhere() {
 async fn a_replica_that_is_not_ready_for_too_long_is_lost_and_no_sooner() {
     let unready_for = json!({ "policy": "Recreate", "unreadyFor": "3s" });
     let (_rolegate, scene) = two_segments("recovery-unready", &unready_for).await;
-    let key = "kwok.rolegate.dev/not-ready";
-    let not_ready = json!({ "metadata": { "annotations": { (key): "" } } });
-    let ready = json!({ "metadata": { "annotations": { (key): null } } });
-    let pods = scene.stage.api::<ApiPod>();
-    let patch = async |patch: &serde_json::Value| {
-        pods.patch("llm-decode-1", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-    };
-    patch(&not_ready).await;
-    scene.stage.pods.until("not ready", |now| !now.named("llm-decode-1").unwrap().ready).await;
-    patch(&ready).await;
-    scene.stage.pods.until("ready again", |now| now.named("llm-decode-1").unwrap().ready).await;
-    always(Duration::from_secs(4), "a moment is not too long", async || {
-        let now = uids(&scene.stage);
-        if now == scene.first { Ok(()) } else { Err(format!("{now:?}")) }
-    })
-    .await;
-    patch(&not_ready).await;
-    let status = scene.until_recovered(&[1], 1).await;
-    scene.made_anew(&[1]);
+    ready(&scene, &["llm-decode-1"], false).await;
+    ready(&scene, &["llm-decode-1"], true).await;
+    stays(Duration::from_secs(4), "a moment is not too long", async || scene.stage.pods.uids(), scene.first.clone())
+        .await;
+    ready(&scene, &["llm-decode-1"], false).await;
+    let status = scene.comes_back(&[1]).await;
     assert_eq!(recovery(&status, 1).unwrap()["reason"], json!("NotReady"));
 }
 
@@ -96,10 +66,8 @@ mod tier2 {
             "name": "main", "image": "x", "imageID": "", "ready": false, "restartCount": 0, "state": { "terminated": ended },
         });
         let failed = json!({ "status": { "phase": "Failed", "containerStatuses": [container] } });
-        let pods = scene.stage.api::<ApiPod>();
-        pods.patch_status("llm-prefill-3", &PatchParams::default(), &Patch::Merge(failed)).await.unwrap();
-        let status = scene.until_recovered(&[1], 1).await;
-        scene.made_anew(&[1]);
+        scene.stage.patch_status::<ApiPod>("llm-prefill-3", &failed).await;
+        let status = scene.comes_back(&[1]).await;
         let entry = recovery(&status, 1).unwrap();
         let lost = &entry["lost"];
         assert_eq!((&entry["reason"], &lost["exitCode"]), (&json!("PodFailed"), &json!(137)), "{entry}");
@@ -110,8 +78,7 @@ mod tier2 {
     async fn the_segments_of_a_node_that_is_drained_come_back_elsewhere() {
         let (_rolegate, scene) = on_two_nodes("recovery-drained").await;
         scene.stage.plane.must(&["drain", "recovery-drained-a", "--timeout=60s"], "");
-        let status = scene.until_recovered(&[0], 1).await;
-        scene.made_anew(&[0]);
+        let status = scene.comes_back(&[0]).await;
         assert_eq!(recovery(&status, 0).unwrap()["reason"], json!("PodEvicted"));
     }
 
@@ -124,8 +91,7 @@ mod tier2 {
         let scene = Scene::of(stage, group(5, 3), &at_once).await;
         scene.delete("llm-decode-0").await;
         scene.delete("llm-prefill-4").await;
-        scene.until_recovered(&[0, 2], 1).await;
-        scene.made_anew(&[0, 2]);
+        scene.comes_back(&[0, 2]).await;
         scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 8, "{now}"));
     }
 }

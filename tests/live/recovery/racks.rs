@@ -26,9 +26,7 @@ mod tier2 {
         for host in ["a", "b"] {
             scene.stage.plane.must(&["cordon", &format!("recovery-racks-r1-{host}")], "");
         }
-        scene.delete("llm-decode-0").await;
-        let status = scene.until_recovered(&[0], 1).await;
-        scene.made_anew(&[0]);
+        let status = scene.loses("llm-decode-0", 0).await;
         assert_eq!(["0", "1"].map(|segment| rack(&status, segment)), ["r2", "r1"]);
         assert_eq!(recovery(&status, 0).unwrap()["lost"]["pod"], json!("llm-decode-0"));
         scene.stage.pods.now(|now| {

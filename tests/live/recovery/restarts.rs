@@ -1,12 +1,8 @@
 //! The leader is killed at each step of a recovery, and the next one finishes it.
 
-use super::scene::{behind_a_proxy, launch, recovery, recreate, two_segments, uids};
+use super::scene::{behind_a_proxy, launch, phase, recreate, two_segments};
 use crate::common::prelude::*;
 use crate::common::request_proxy::Kind;
-
-fn phase(phase: &'static str) -> impl Fn(&Status) -> bool {
-    move |status| recovery(status, 0).is_some_and(|entry| entry["phase"] == phase)
-}
 
 #[tokio::test]
 async fn what_is_committed_is_deleted_by_the_next_leader() {
@@ -17,8 +13,7 @@ async fn what_is_committed_is_deleted_by_the_next_leader() {
     rolegate.kill().await;
     scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_ready), 5, "{now}"));
     let _rolegate = launch(&scene.stage).start().await;
-    scene.until_recovered(&[0], 1).await;
-    scene.made_anew(&[0]);
+    scene.comes_back(&[0]).await;
 }
 
 mod tier2 {
@@ -30,7 +25,7 @@ mod tier2 {
         // One of its pods is long in going.
         scene.finalizers("llm-prefill-0", &["example.com/wait"]).await;
         scene.delete("llm-decode-0").await;
-        let waits = |now: &crate::common::pods::View| {
+        let waits = |now: &View| {
             let is_new = |name: &str| now.all().any(|p| p.name == name && scene.first[name] != p.uid && p.is_held());
             is_new("llm-decode-0") && is_new("llm-prefill-1")
         };
@@ -39,8 +34,7 @@ mod tier2 {
         let rolegate = launch(&scene.stage).start().await;
         rolegate.until_metric(r#"rolegate_held_pods{reason="Recovering"}"#, 2).await;
         scene.finalizers("llm-prefill-0", &[]).await;
-        scene.until_recovered(&[0], 1).await;
-        scene.made_anew(&[0]);
+        scene.comes_back(&[0]).await;
     }
 
     #[tokio::test]
@@ -52,8 +46,7 @@ mod tier2 {
         rolegate.kill().await;
         scene.stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 3, "{now}"));
         let _rolegate = launch(&scene.stage).start().await;
-        scene.until_recovered(&[0], 1).await;
-        scene.made_anew(&[0]);
+        scene.comes_back(&[0]).await;
     }
 
     #[tokio::test]
@@ -61,11 +54,10 @@ mod tier2 {
         let (first, scene) = two_segments("recovery-killed-4", &recreate()).await;
         first.kill().await;
         // The webhook of a killed one answers nobody: what it fails is tried again.
-        scene.stage.api::<ApiPod>().delete("llm-decode-0", &DeleteParams::default()).await.unwrap();
+        scene.delete("llm-decode-0").await;
         scene.stage.pods.until("it is gone", |now| now.named("llm-decode-0").is_none()).await;
         let _rolegate = launch(&scene.stage).start().await;
-        scene.until_recovered(&[0], 1).await;
-        scene.made_anew(&[0]);
-        assert_eq!(uids(&scene.stage).len(), 6);
+        scene.comes_back(&[0]).await;
+        assert_eq!(scene.stage.pods.uids().len(), 6);
     }
 }

@@ -1,5 +1,6 @@
 //! A group whose segments are made anew when they lose a replica, and what became of its pods.
 
+use crate::common::group::Role;
 use crate::common::prelude::*;
 use crate::common::request_proxy::RequestProxy;
 
@@ -71,18 +72,30 @@ impl Scene {
         let known = |status: &Status| status.0["coordinationState"][0]["completeBatches"] == json!(all);
         statuses.until("it is known to be complete", known).await;
         statuses.until("all are ready", |status| status.ready().starts_with("True")).await;
-        let (first, from) = (uids(&stage), stage.pods.events().len());
+        let (first, from) = (stage.pods.uids(), stage.pods.events().len());
         Self { stage, group, statuses, first, from }
     }
 
     /// Gives a pod finalizers: with any, it is long in going.
     pub async fn finalizers(&self, name: &str, all: &[&str]) {
-        let patch = Patch::Merge(json!({ "metadata": { "finalizers": all } }));
-        self.stage.api::<ApiPod>().patch(name, &PatchParams::default(), &patch).await.unwrap();
+        self.stage.patch::<ApiPod>(name, &json!({ "metadata": { "finalizers": all } })).await;
     }
 
     pub async fn delete(&self, name: &str) {
-        self.stage.api::<ApiPod>().delete(name, &DeleteParams::default()).await.unwrap();
+        self.stage.delete::<ApiPod>(name).await;
+    }
+
+    /// Deletes this pod, and its segment is made anew.
+    pub async fn loses(&self, name: &str, segment: u32) -> Status {
+        self.delete(name).await;
+        self.comes_back(&[segment]).await
+    }
+
+    /// These segments are made anew for the first time, and no other.
+    pub async fn comes_back(&self, segments: &[u32]) -> Status {
+        let status = self.until_recovered(segments, 1).await;
+        self.made_anew(segments);
+        status
     }
 
     /// Waits until the recoveries of these batches are complete, and all pods are ready.
@@ -105,7 +118,7 @@ impl Scene {
     /// Every pod of these segments is another one, and every pod of the others is the same; and of those that were made anew
     /// none was let go before all were there, and all old ones gone.
     pub fn made_anew(&self, segments: &[u32]) {
-        let now = uids(&self.stage);
+        let now = self.stage.pods.uids();
         self.stage.pods.now(|view| {
             for pod in view.all() {
                 let is_same = self.first.get(&pod.name) == Some(&pod.uid);
@@ -125,10 +138,8 @@ impl Scene {
             view.take(event);
             let is_new = !self.first.values().any(|uid| *uid == event.pod.uid);
             let segment = self.segment(&event.pod);
-            if number < self.from || event.step != Step::Released || !is_new || !segments.contains(&segment) {
-                continue;
-            }
-            if !released.insert(segment) {
+            let goes = number >= self.from && event.step == Step::Released && is_new;
+            if !goes || !segments.contains(&segment) || !released.insert(segment) {
                 continue;
             }
             let of_segment = |pod: &&Pod| self.segment(pod) == segment;
@@ -137,30 +148,32 @@ impl Scene {
             let old: Vec<_> = old.map(|pod| &pod.name).collect();
             let born = events.iter().filter(|e| e.step == Step::Born && self.segment(&e.pod) == segment);
             assert!(old.is_empty(), "{} goes, and {old:?} are there", event.pod.name);
-            let size: u32 = self
-                .group
-                .roles
-                .iter()
-                .map(|role| {
-                    let from = (segment * role.segment).min(role.replicas);
-                    ((from + role.segment).min(role.replicas) - from) * role.size
-                })
-                .sum();
-            assert_eq!(
-                there,
-                size as usize,
-                "{} goes before others are there: {view} {}",
-                event.pod.name,
-                born.count()
-            );
+            let pods = |role: &Role| {
+                let from = (segment * role.segment).min(role.replicas);
+                ((from + role.segment).min(role.replicas) - from) * role.size
+            };
+            let size = self.group.roles.iter().map(pods).sum::<u32>() as usize;
+            assert_eq!(there, size, "{} goes before others are there: {view} {}", event.pod.name, born.count());
         }
         let all: BTreeSet<_> = segments.iter().copied().collect();
         assert_eq!(released, all, "each of them was let go");
     }
 }
 
-pub fn uids(stage: &Stage) -> BTreeMap<String, String> {
-    stage.pods.now(|now| now.all().map(|pod| (pod.name.clone(), pod.uid.clone())).collect())
+/// Makes these pods ready or not, and waits until they are.
+pub async fn ready(scene: &Scene, names: &[&str], ready: bool) {
+    let value = if ready { Value::Null } else { json!("") };
+    let patch = json!({ "metadata": { "annotations": { "kwok.rolegate.dev/not-ready": value } } });
+    for name in names {
+        scene.stage.patch::<ApiPod>(name, &patch).await;
+    }
+    let are = |now: &View| names.iter().all(|name| now.named(name).is_some_and(|pod| pod.ready == ready));
+    scene.stage.pods.until("they are as they are told", are).await;
+}
+
+/// The recovery of the first batch is in this phase.
+pub fn phase(phase: &'static str) -> impl Fn(&Status) -> bool {
+    move |status| recovery(status, 0).is_some_and(|entry| entry["phase"] == phase)
 }
 
 /// What a status says of the recovery of a batch.

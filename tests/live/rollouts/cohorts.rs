@@ -1,8 +1,7 @@
 //! Which pods were rolled together, as their labels say it to a router.
 
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
-use crate::rollouts::support::{Duo, revision};
+use crate::rollouts::support::{Duo, revision, rolling};
 
 const COHORT: &str = "rolegate.dev/cohort";
 
@@ -43,10 +42,7 @@ async fn roles_that_are_rolled_together_get_a_cohort_and_old_pods_keep_theirs() 
     duo.until_partition("prefill", 6).await;
     duo.stage.pods.until("new ones", |now| now.count_all(|pod| duo.is_new(pod)) > 0).await;
     for name in ["llm-prefill-0", "llm-decode-0"] {
-        let before = duo.stage.pods.now(|now| now.named(name).unwrap().uid.clone());
-        duo.stage.api::<k8s_openapi::api::core::v1::Pod>().delete(name, &DeleteParams::default()).await.unwrap();
-        let made_again = |pod: &Pod| pod.name == name && pod.uid != before;
-        duo.stage.pods.until("made again", |now| now.count_all(made_again) == 1).await;
+        duo.stage.replace_pod(name, |_| true).await;
     }
     let ready = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
     duo.let_ready_until(|_| true, |now| now.count_all(ready) == 12).await;
@@ -87,13 +83,9 @@ async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
     .await;
     // Pods of roles that nothing batches would have their group read live anyway.
     let placement = json!({ "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
-    let rolling = json!({ "rollingUpdate": { "maxSkew": "25%", "maxUnavailable": 2 } });
-    let coordination = json!([
-        { "name": "segments", "strategy": placement },
-        { "name": "roll", "roles": ["prefill", "decode"], "strategy": rolling },
-    ]);
-    let duo = Duo::create(stage, leader, group, &coordination).await;
-    let duo = duo.ready().await;
+    let roll = &rolling(json!({ "maxSkew": "25%", "maxUnavailable": 2 }))[0];
+    let coordination = json!([{ "name": "segments", "strategy": placement }, roll]);
+    let duo = Duo::create(stage, leader, group, &coordination).await.ready().await;
     // What the follower reads live has this behind it as well, and 2.25 s in all.
     behind.delay(Duration::from_millis(700));
     duo.set_images("registry.invalid/x:2");
@@ -117,8 +109,7 @@ mod tier2 {
         let flags = [("settle", "2s")];
         let duo = Duo::serve("cohort-alone", 4, 4, json!({ "maxSkew": "25%" }), &flags).await.ready().await;
         duo.kubectl(&["rollout", "restart", &duo.target("prefill")], "");
-        let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
-        duo.stage.pods.until("prefill is new", |now| now.count("prefill", new) == 4).await;
+        duo.until_new("prefill", 4).await;
         duo.until_closed("prefill").await;
         assert!(duo.stage.pods.births().iter().all(|pod| cohort(pod) == "1"), "{:#?}", duo.stage.pods.births());
     }

@@ -8,7 +8,9 @@ use crate::rollouts::support::{Duo, revision};
 async fn a_broken_decode_stops_prefill_and_both_roll_back() {
     let bounds = json!({ "maxSkew": "10%", "maxUnavailable": 2 });
     let duo = Duo::serve("story-one", 20, 10, bounds, &[("progress-deadline", "2s")]).await.ready().await;
-    let before = duo.stage.pods.now(|now| now.all().map(|pod| (pod.name.clone(), revision(pod))).collect::<Vec<_>>());
+    let revisions = |now: &View| now.all().map(|pod| (pod.name.clone(), revision(pod))).collect::<BTreeMap<_, _>>();
+    let all = || duo.stage.pods.now(revisions);
+    let before = all();
     duo.edit_held_back("decode", "registry.invalid/broken:2");
     duo.set_image("prefill", "registry.invalid/x:2");
     // 10 % of 20 are two prefills; a StatefulSet replaces one decode at a time.
@@ -18,23 +20,18 @@ async fn a_broken_decode_stops_prefill_and_both_roll_back() {
     let status = duo.statuses.until("it says so", |status| status.progressing().contains("decode")).await;
     assert!(status.progressing().starts_with("False ProgressDeadlineExceeded"), "{status}");
     assert_eq!(status.0["summary"]["reason"], "RolloutStalled", "the REASON column: {status}");
-    always(Duration::from_secs(1), "prefill has stopped", async || match stopped() {
-        (2, 1) => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
-    for role in ["prefill", "decode"] {
-        duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
-    }
-    duo.until_closed("prefill").await;
-    duo.until_closed("decode").await;
-    let after = duo.stage.pods.now(|now| now.all().map(|pod| (pod.name.clone(), revision(pod))).collect::<Vec<_>>());
-    let sorted = |mut pods: Vec<(String, String)>| {
-        pods.sort();
-        pods
-    };
-    assert_eq!(sorted(after), sorted(before));
+    stays(Duration::from_secs(1), "prefill has stopped", async || stopped(), (2, 1)).await;
+    duo.undo();
+    duo.until_back().await;
+    assert_eq!(all(), before);
     duo.assert_bounds(10, &|_| 2);
+}
+
+/// Segments of two prefills and a decode, and a rollout with this skew.
+fn with_segments(skew: &str) -> Value {
+    let segments = json!({ "segmentSize": { "prefill": 2, "decode": 1 } });
+    let strategy = json!({ "rollingUpdate": { "maxSkew": skew }, "segmentPlacement": segments });
+    json!([{ "name": "both", "roles": ["prefill", "decode"], "strategy": strategy }])
 }
 
 mod tier2 {
@@ -49,15 +46,10 @@ mod tier2 {
         let half = |pod: &Pod| pod.index >= if pod.role == "prefill" { 4 } else { 2 };
         let ready = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
         duo.let_ready_until(half, |now| now.count("prefill", ready) == 4 && now.count("decode", ready) == 2).await;
-        for role in ["prefill", "decode"] {
-            duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
-        }
+        duo.undo();
         // One that was made in the meantime becomes ready as well: a broken pod below is another story.
         duo.let_ready_until(|_| true, |now| now.count_all(|pod| duo.is_new(pod)) == 0).await;
-        for role in ["prefill", "decode"] {
-            duo.until_closed(role).await;
-            assert_eq!(duo.new_ordinals(role), [].into());
-        }
+        duo.until_back().await;
         duo.statuses.until("it serves again", |status| status.ready().starts_with("True")).await;
     }
 
@@ -80,9 +72,7 @@ mod tier2 {
     async fn a_first_version_that_is_broken_can_be_replaced() {
         let stage = Stage::new("broken-first").await.with_room(6).await;
         let group = Group::new("llm").role("prefill", 4, 1).role("decode", 2, 1).held_back();
-        let rolling = json!({ "rollingUpdate": { "maxSkew": "10%" }, "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
-        let both = json!([{ "name": "both", "roles": ["prefill", "decode"], "strategy": rolling }]);
-        let duo = Duo::serve_on(stage, group, &both, &[]).await;
+        let duo = Duo::serve_on(stage, group, &with_segments("10%"), &[]).await;
         duo.stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_scheduled) == 3).await;
         for role in ["prefill", "decode"] {
             duo.edit_good(role, "registry.invalid/x:2");
@@ -108,9 +98,7 @@ mod tier2 {
     async fn a_rollout_behind_a_held_batch_is_named_and_has_a_way_out() {
         let stage = Stage::new("behind-held").await.with_room(6).await;
         let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
-        let strategy = json!({ "rollingUpdate": { "maxSkew": "50%" }, "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
-        let both = json!([{ "name": "both", "roles": ["prefill", "decode"], "strategy": strategy }]);
-        let duo = Duo::serve_on(stage, group.clone(), &both, &[]).await.ready().await;
+        let duo = Duo::serve_on(stage, group.clone(), &with_segments("50%"), &[]).await.ready().await;
         // Two more segments come; there is no room for the first of them, so that the second stays held.
         let larger = group.clone().role("prefill", 8, 2).role("decode", 4, 1);
         duo.stage.scale(&larger).await;

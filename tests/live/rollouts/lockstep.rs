@@ -1,7 +1,7 @@
 //! Rollouts that go well.
 
 use crate::common::prelude::*;
-use crate::rollouts::support::{Duo, FROZEN};
+use crate::rollouts::support::{Duo, FROZEN, rolling};
 
 /// The KEP's example: with 10 of 40 and 3 of 20 updated prefill waits and decode goes on, and both get to the end.
 #[tokio::test]
@@ -19,11 +19,9 @@ async fn prefill_waits_until_decode_has_caught_up() {
     assert_eq!(status.state("decode"), "Progressing");
     assert!(status.ready().starts_with("False RolloutInProgress"), "{status}");
     duo.stage.until_event("RolloutHeld", &["prefill waits for decode", "updated and ready, next is decode-"]).await;
-    for (name, role, value) in
-        [("updated_ratio", "prefill", 0.25), ("updated_ratio", "decode", 0.2), ("skew", "", 0.05)]
-    {
-        duo.until_metric(name, role, value).await;
-    }
+    duo.until_metric("updated_ratio", "prefill", 0.25).await;
+    duo.until_metric("updated_ratio", "decode", 0.2).await;
+    duo.until_metric("skew", "", 0.05).await;
     assert_eq!(duo.new_ordinals("prefill"), (30..40).collect());
 
     duo.let_ready_until(|_| true, |now| now.count_all(ready) == 60).await;
@@ -32,7 +30,7 @@ async fn prefill_waits_until_decode_has_caught_up() {
     let complete = |status: &Status| ["prefill", "decode"].iter().all(|role| status.state(role) == "Complete");
     duo.statuses.until("complete", complete).await;
     assert!(duo.assert_bounds(10, &|desired| desired / 10) > 120);
-    assert_eq!((duo.partition("prefill").await, duo.partition("decode").await), (0, 0));
+    assert_eq!(duo.partitions().await, (0, 0));
 }
 
 /// One role alone goes after a while, and at once when all carry the same rollout id.
@@ -41,8 +39,7 @@ async fn a_restart_of_one_role_goes_alone() {
     let bounds = json!({ "maxSkew": "25%" });
     let duo = Duo::serve("one-alone", 4, 4, bounds, &[("settle", "2s")]).await.ready().await;
     duo.kubectl(&["rollout", "restart", &duo.target("prefill")], "");
-    let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
-    duo.stage.pods.until("prefill is new", |now| now.count("prefill", new) == 4).await;
+    duo.until_new("prefill", 4).await;
     duo.until_closed("prefill").await;
     assert_eq!(duo.new_ordinals("decode"), [].into());
 }
@@ -55,8 +52,7 @@ async fn one_rollout_id_on_all_roles_needs_no_pause() {
         duo.kubectl(&["annotate", &duo.target(role), "rolegate.dev/rollout=v2"], "");
     }
     duo.set_image("prefill", "registry.invalid/x:2");
-    let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
-    duo.stage.pods.until("prefill is new", |now| now.count("prefill", new) == 4).await;
+    duo.until_new("prefill", 4).await;
     duo.until_closed("prefill").await;
 }
 
@@ -83,11 +79,8 @@ mod tier2 {
         duo.set_image("prefill", "registry.invalid/x:2");
         let status = duo.statuses.until("it waits", |status| status.state("prefill") == "Waiting").await;
         assert_eq!(status.state("decode"), "Complete");
-        always(std::time::Duration::from_secs(2), "prefill is frozen", async || match duo.partition("prefill").await {
-            FROZEN => Ok(()),
-            other => Err(other),
-        })
-        .await;
+        let look = async || duo.partition("prefill").await;
+        stays(std::time::Duration::from_secs(2), "prefill is frozen", look, FROZEN).await;
         duo.set_image("decode", "registry.invalid/x:2");
         duo.until_over().await;
         duo.assert_bounds(25, &|_| 1);
@@ -98,9 +91,7 @@ mod tier2 {
     async fn workloads_of_any_name_go_together() {
         let group = Group::new("llm").role("prefill", 8, 1).role("decode", 4, 1).bare_names();
         let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
-        let rolling =
-            json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }]);
-        let duo = Duo::serve_group("any-name", group, &rolling, &[]).await.ready().await;
+        let duo = Duo::serve_group("any-name", group, &rolling(bounds), &[]).await.ready().await;
         duo.edit_both_held_back("registry.invalid/x:2");
         for (role, partition) in [("prefill", 6), ("decode", 3)] {
             duo.until_partition(role, partition).await;
@@ -118,15 +109,12 @@ mod tier2 {
         duo.set_images("registry.invalid/x:2");
         duo.until_partition("prefill", 16).await;
         duo.until_partition("decode", 8).await;
-        let paused = |role: &'static str| move |status: &crate::common::status::Status| status.state(role) == "Paused";
-        duo.statuses.until("prefill pauses", paused("prefill")).await;
-        duo.statuses.until("decode pauses", paused("decode")).await;
+        let paused = |status: &Status| ["prefill", "decode"].iter().all(|role| status.state(role) == "Paused");
+        duo.statuses.until("both pause", paused).await;
         duo.until_new_ordinals("prefill", 16..20).await;
         duo.until_new_ordinals("decode", 8..10).await;
         let full = json!({ "maxSkew": "10%", "maxUnavailable": "20%" });
-        let rolling =
-            json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": full } }]);
-        duo.stage.patch_group(&duo.group, json!({ "spec": { "coordination": rolling } })).await;
+        duo.stage.recoordinate(&duo.group, &rolling(full)).await;
         duo.until_over().await;
         duo.assert_bounds(10, &|desired| desired / 5);
     }
@@ -136,21 +124,13 @@ mod tier2 {
     async fn a_role_is_not_coordinated_until_its_workload_is_claimed() {
         let stage = Stage::new("unclaimed").await.with_room(6).await;
         let group = Group::new("llm").role("prefill", 4, 1).role("decode", 2, 1);
-        let rolling = json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": { "maxSkew": "25%" } } });
         let _rolegate = stage.launch().start().await;
-        let statuses = stage.statuses(&group);
-        let mut object = group.object();
-        object["spec"]["coordination"] = json!([rolling]);
-        stage.create(object).await;
-        stage.create_sets(&group).await;
+        let statuses = stage.deploy_with(&group, &rolling(json!({ "maxSkew": "25%" }))).await;
         let status = statuses.until("it serves", |status| status.ready().starts_with("True")).await;
         assert_eq!((status.state("prefill"), status.state("decode")), ("NotCoordinated", "NotCoordinated"));
-        assert!(
-            status.progressing().contains(r#"role "decode" is not rolled in lockstep: no workload claims it"#),
-            "{status}"
-        );
-        let claim = ["-n", &stage.namespace, "label", "statefulset/llm-decode", "rolegate.dev/group=llm"];
-        stage.plane.must(&[&claim[..], &["rolegate.dev/role=decode"]].concat(), "");
+        let unclaimed = r#"role "decode" is not rolled in lockstep: no workload claims it"#;
+        assert!(status.progressing().contains(unclaimed), "{status}");
+        stage.kubectl(&["label", "statefulset/llm-decode", "rolegate.dev/group=llm", "rolegate.dev/role=decode"]);
         let status = statuses.until("it is claimed", |status| status.state("decode") == "Complete").await;
         assert_eq!(status.state("prefill"), "NotCoordinated");
     }

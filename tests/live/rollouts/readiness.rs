@@ -34,11 +34,8 @@ impl Duo {
             let told = ["Ready", "RolloutComplete"].map(|condition| self.waited(condition));
             // Read afterwards, and not from a watch that may be behind: what was old before is only ever replaced.
             let old = self.old_pods_now(role).await;
-            assert!(
-                old == 0 || told == [false, false],
-                "{told:?}, and {old} of {role} are old\n{}",
-                self.statuses.now()
-            );
+            let status = self.statuses.now();
+            assert!(old == 0 || told == [false, false], "{told:?}, and {old} of {role} are old\n{status}");
             if told == [true, true] {
                 return not_yet;
             }

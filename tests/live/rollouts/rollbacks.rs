@@ -1,12 +1,11 @@
 //! Rollouts that go back (KEP-32, Rollback capabilities): by time, by an object, by hand; StatefulSets and LeaderWorkerSets.
 
-use kube::api::DynamicObject;
-
 use crate::common::prelude::*;
 use crate::pods::support::stage as with_leader_worker_sets;
-use crate::rollouts::support::{Duo, FROZEN};
+use crate::rollouts::support::{
+    Duo, FROZEN, LWS_REVISION, create_leader_worker_sets, leader_worker_sets, revisions_of_groups, rolling,
+};
 
-const LWS_REVISION: &str = "leaderworkerset.sigs.k8s.io/template-revision-hash";
 const NOT_READY: &str = "kwok.rolegate.dev/not-ready";
 const FLAGS: [(&str, &str); 2] = [("allow", "recovery"), ("settle", "2s")];
 
@@ -23,16 +22,9 @@ fn is_back(status: &Status, reason: &str) -> bool {
 
 /// Both roles are at their first revisions, above whose replicas their partitions are, and stay so.
 async fn stays_back(duo: &Duo) {
-    always(Duration::from_secs(3), "it is not tried again", async || {
-        let new = (duo.new_ordinals("prefill"), duo.new_ordinals("decode"));
-        let partitions = (duo.partition("prefill").await, duo.partition("decode").await);
-        if new == ([].into(), [].into()) && partitions == (FROZEN, FROZEN) {
-            Ok(())
-        } else {
-            Err(format!("{new:?} {partitions:?}"))
-        }
-    })
-    .await;
+    let new = || duo.stage.pods.now(|now| now.count_all(|pod| duo.is_new(pod)));
+    let look = async || (new(), duo.partitions().await);
+    stays(Duration::from_secs(3), "it is not tried again", look, (0, (FROZEN, FROZEN))).await;
 }
 
 /// At every event since it served first: while a role has a new pod that is not ready, no role is new altogether.
@@ -96,30 +88,19 @@ async fn a_person_sends_a_rollout_back() {
     assert_eq!(duo.new_ordinals("prefill"), (0..4).collect());
 }
 
-fn leader_worker_sets(stage: &Stage) -> Api<DynamicObject> {
-    stage.objects("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
-}
-
 /// Groups of a leader and a worker, which do not get ready at the new revision, go back as a whole.
 #[tokio::test]
 async fn groups_go_back_whole() {
     let stage = with_leader_worker_sets("lws-rollback").await.with_room(24).await;
     let _rolegate = stage.launch().flag("allow", "recovery").flag("settle", "2s").start().await;
     let group = Group::new("llm").role("prefill", 3, 1).role("decode", 3, 1);
-    for role in &group.roles {
-        let labels = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
-        let labels = json!({ "metadata": { "labels": labels } });
-        stage.create(group.leader_worker_set(&role.name, 2, &stage.namespace, &labels)).await;
-    }
+    create_leader_worker_sets(&stage, &group, &json!({})).await;
     let mut object = group.coordination_of("LeaderWorkerSet", &json!({}));
-    let update = json!({ "onFailure": "Rollback", "failAfter": "5s" });
-    let strategy = json!({ "rollingUpdate": update });
-    object["spec"]["coordination"] = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": strategy }]);
+    object["spec"]["coordination"] = rolling(json!({ "onFailure": "Rollback", "failAfter": "5s" }));
     let statuses = stage.coordination_statuses("llm");
     stage.create(object).await;
     statuses.until("it serves", |status| status.ready().starts_with("True")).await;
-    let revision = |role: &str| stage.pods.now(|now| now.of(role).next().unwrap().labels[LWS_REVISION].clone());
-    let first = BTreeMap::from(["prefill", "decode"].map(|role| (role.to_owned(), revision(role))));
+    let first = revisions_of_groups(&stage);
     let is_new = |pod: &Pod| first.get(&pod.role).is_some_and(|first| pod.labels[LWS_REVISION] != *first);
     let annotate = async |value: Value| {
         let template = json!({ "metadata": { "annotations": { NOT_READY: value } } });

@@ -1,7 +1,7 @@
 //! Edits in the middle of a rollout, claims that come and go, workloads that are made again: both roles still move together.
 
 use crate::common::prelude::*;
-use crate::rollouts::support::{Duo, FROZEN, claimed};
+use crate::rollouts::support::{Duo, FROZEN};
 
 /// For so long it is looked at that nothing moves.
 const A_WHILE: Duration = Duration::from_secs(3);
@@ -19,12 +19,11 @@ async fn half_way(namespace: &str) -> Duo {
 
 /// Partitions stay, though all that is new gets ready.
 async fn stand_still(duo: &Duo, prefill: i64, decode: i64) {
-    always(A_WHILE, "they stand still", async || {
+    let look = async || {
         duo.stage.try_let_ready(|_| true).await;
-        let found = (duo.partition("prefill").await, duo.partition("decode").await);
-        if found == (prefill, decode) { Ok(()) } else { Err(format!("{found:?}")) }
-    })
-    .await;
+        duo.partitions().await
+    };
+    stays(A_WHILE, "they stand still", look, (prefill, decode)).await;
 }
 
 fn image(duo: &Duo, role: &str) -> String {
@@ -52,11 +51,7 @@ async fn a_claim_that_is_taken_away_and_given_back_changes_nothing() {
         |value: &str| duo.kubectl(&["label", &duo.target("prefill"), &format!("rolegate.dev/group{value}")], "");
     label("-");
     assert_eq!(duo.partition("prefill").await, 6);
-    always(A_WHILE, "it is as frozen as it was", async || match duo.partition("prefill").await {
-        6 => Ok(()),
-        other => Err(other),
-    })
-    .await;
+    stays(A_WHILE, "it is as frozen as it was", async || duo.partition("prefill").await, 6).await;
     // Nor is it a way around for a manifest without the claim.
     let patch = json!({ "spec": { "updateStrategy": { "rollingUpdate": { "partition": 0 } } } }).to_string();
     duo.kubectl(&["patch", &duo.target("prefill"), "--type=merge", "-p", &patch], "");
@@ -74,8 +69,7 @@ async fn a_workload_that_is_made_again_as_it_was_is_let_go() {
     let bounds = json!({ "maxSkew": "25%" });
     let duo = Duo::serve("orphans-again", 4, 2, bounds, &[("settle", "1s")]).await.ready().await;
     duo.kubectl(&["delete", &duo.target("prefill"), "--cascade=orphan"], "");
-    let set = typed(claimed(&duo.stage, &duo.group, "prefill"));
-    duo.stage.api::<StatefulSet>().create(&PostParams::default(), &set).await.unwrap();
+    duo.stage.create(duo.group.claimed("prefill", &duo.stage.namespace)).await;
     duo.until_closed("prefill").await;
     assert_eq!(duo.partition("prefill").await, 0);
     duo.stage.pods.now(|now| assert_eq!(now.count_all(|pod| duo.is_new(pod)), 0, "{now}"));
@@ -102,14 +96,12 @@ mod tier2 {
         let bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
         let duo = Duo::serve("orphans", 8, 4, bounds, &[("settle", "10m")]).await.ready().await;
         duo.kubectl(&["delete", &duo.target("prefill"), "--cascade=orphan"], "");
-        let mut set = claimed(&duo.stage, &duo.group, "prefill");
+        let mut set = duo.group.claimed("prefill", &duo.stage.namespace);
         set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.invalid/x:2");
         set["spec"]["updateStrategy"] = json!({ "rollingUpdate": { "partition": 1 } });
         duo.stage.create(set).await;
-        assert_eq!(
-            (duo.partition("prefill").await, duo.user_partition("prefill").await),
-            (FROZEN, Some("1".to_owned()))
-        );
+        assert_eq!(duo.partition("prefill").await, FROZEN);
+        assert_eq!(duo.user_partition("prefill").await, Some("1".to_owned()));
         duo.stage.pods.always(A_WHILE, "no pod is replaced", |now| now.count_all(|pod| duo.is_new(pod)) == 0).await;
         duo.set_image("decode", "registry.invalid/x:2");
         let done = |now: &View| {

@@ -1,12 +1,9 @@
 //! Rollouts by segment (KEP-32: one segment at a time).
 
-use kube::api::DynamicObject;
-
 use crate::common::prelude::*;
 use crate::pods::support::{RACK, add_rack, rack_of, stage as with_leader_worker_sets};
-use crate::rollouts::support::{Duo, claimed};
+use crate::rollouts::support::{Duo, LWS_REVISION, create_leader_worker_sets, leader_worker_sets, revisions_of_groups};
 
-const LWS_REVISION: &str = "leaderworkerset.sigs.k8s.io/template-revision-hash";
 const DELETES: [(&str, &str); 2] = [("allow", "recovery"), ("settle", "2s")];
 
 /// Two prefill and one decode in each segment, which are updated together.
@@ -73,11 +70,8 @@ async fn the_pods_of_a_segment_are_replaced_together_and_the_next_segment_follow
         duo.until_new_ordinals("prefill", 2 * segment..6).await;
         duo.until_new_ordinals("decode", segment..3).await;
         duo.stage.pods.until("they run", |now| now.all().all(Pod::is_scheduled)).await;
-        always(Duration::from_secs(1), "the next segment waits", async || {
-            let found = (duo.new_ordinals("prefill").len(), duo.new_ordinals("decode").len());
-            if found.0 + 2 * segment as usize == 6 { Ok(()) } else { Err(format!("{found:?}")) }
-        })
-        .await;
+        let new = async || duo.new_ordinals("prefill").len() + 2 * segment as usize;
+        stays(Duration::from_secs(1), "the next segment waits", new, 6).await;
         duo.stage.let_ready(|pod| duo.is_new(pod)).await;
     }
     duo.until_over().await;
@@ -122,10 +116,6 @@ async fn a_segment_that_shares_a_rack_stays_in_its_rack_where_that_has_room() {
     of_sets(&duo, 2);
 }
 
-fn leader_worker_sets(stage: &Stage) -> Api<DynamicObject> {
-    stage.objects("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
-}
-
 mod tier2 {
     use super::*;
 
@@ -140,18 +130,9 @@ mod tier2 {
         duo.stage.until_event("RolloutStalled", &["segment 3"]).await;
         let new = || (duo.new_ordinals("prefill"), duo.new_ordinals("decode"));
         let stopped = ([4, 5].into(), [2].into());
-        always(Duration::from_secs(1), "it has stopped", async || match new() {
-            found if found == stopped => Ok(()),
-            other => Err(format!("{other:?}")),
-        })
-        .await;
-        for role in ["prefill", "decode"] {
-            duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
-        }
-        for role in ["prefill", "decode"] {
-            duo.until_closed(role).await;
-        }
-        assert_eq!(new(), ([].into(), [].into()));
+        stays(Duration::from_secs(1), "it has stopped", async || new(), stopped).await;
+        duo.undo();
+        duo.until_back().await;
         duo.statuses.until("it serves again", |status| status.ready().starts_with("True")).await;
     }
 
@@ -160,12 +141,8 @@ mod tier2 {
     async fn a_workload_that_replaces_one_pod_at_a_time_is_refused_where_rolegate_may_not_delete_pods() {
         let (stage, _rolegate) = Stage::new("by-segment-refused").await.serve().await;
         let group = group(2);
-        for role in &group.roles {
-            stage.create(claimed(&stage, &group, &role.name)).await;
-        }
-        let mut object = group.object();
-        object["spec"]["coordination"] = by_segment(&json!({}));
-        let answer = stage.post(GROUPS, "rolebasedgroups", &object).await;
+        stage.create_claimed_sets(&group).await;
+        let answer = stage.post(GROUPS, "rolebasedgroups", &group.coordinated(&by_segment(&json!({})))).await;
         let message = answer.body["message"].as_str().unwrap();
         assert_eq!(answer.code, 422, "{message}");
         for way in [
@@ -193,19 +170,14 @@ mod tier2 {
     async fn groups_that_grow_are_replaced_segment_by_segment() {
         let (stage, _rolegate) = with_leader_worker_sets("lws-by-segment").await.with_room(30).await.serve().await;
         let group = group(3);
-        for role in &group.roles {
-            let labels = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
-            let update = json!({ "rollingUpdateConfiguration": { "maxUnavailable": 2, "maxSurge": 0 } });
-            let more = json!({ "metadata": { "labels": labels }, "spec": { "rolloutStrategy": update } });
-            stage.create(group.leader_worker_set(&role.name, 2, &stage.namespace, &more)).await;
-        }
+        let update = json!({ "rollingUpdateConfiguration": { "maxUnavailable": 2, "maxSurge": 0 } });
+        create_leader_worker_sets(&stage, &group, &json!({ "spec": { "rolloutStrategy": update } })).await;
         let mut object = group.coordination_of("LeaderWorkerSet", &json!({}));
         object["spec"]["coordination"] = by_segment(&json!({}));
         let statuses = stage.coordination_statuses("llm");
         stage.create(object).await;
         statuses.until("it serves", |status| status.ready().starts_with("True")).await;
-        let revision = |role: &str| stage.pods.now(|now| now.of(role).next().unwrap().labels[LWS_REVISION].clone());
-        let first = BTreeMap::from(["prefill", "decode"].map(|role| (role.to_owned(), revision(role))));
+        let first = revisions_of_groups(&stage);
         for role in ["prefill", "decode"] {
             let patch = Patch::Merge(json!({ "spec": { "leaderWorkerTemplate": { "size": 3 } } }));
             leader_worker_sets(&stage).patch(&group.set_name(role), &PatchParams::default(), &patch).await.unwrap();

@@ -1,6 +1,5 @@
 //! Rollouts in steps: in their order, with a pause, and back.
 
-use crate::common::group::pod_template;
 use crate::common::prelude::*;
 use crate::rollouts::support::{Duo, FROZEN};
 
@@ -46,11 +45,7 @@ async fn half_a_frontend_then_a_backend_after_a_pause_then_the_rest() {
     let next = duo.stage.launch().flag("settle", "2s").start().await;
     std::mem::replace(&mut duo.rolegate, next).kill().await;
     duo.rolegate.until_metric("rolegate_rollouts_paused", 1).await;
-    always(Duration::from_secs(2), "it pauses", async || {
-        let found = (duo.partition("prefill").await, duo.partition("decode").await);
-        if found == (2, FROZEN) { Ok(()) } else { Err(format!("{found:?}")) }
-    })
-    .await;
+    stays(Duration::from_secs(2), "it pauses", async || duo.partitions().await, (2, FROZEN)).await;
     let said = duo.stage.said(&["resume", "llm"]).await;
     assert!(said.contains("/llm goes on (RolloutPaused)"), "{said}");
     duo.until_over().await;
@@ -72,13 +67,8 @@ mod tier2 {
         duo.stage.said(&["resume", "llm"]).await;
         duo.until_partition("decode", 1).await;
         duo.until_new_ordinals("decode", 1..2).await;
-        for role in ["prefill", "decode"] {
-            duo.kubectl(&["rollout", "undo", &duo.target(role)], "");
-        }
-        for role in ["prefill", "decode"] {
-            duo.until_closed(role).await;
-            assert_eq!(duo.new_ordinals(role), [].into());
-        }
+        duo.undo();
+        duo.until_back().await;
         let status = duo.statuses.until("it serves again", |status| status.ready().starts_with("True All")).await;
         assert!(!is_paused(&status), "{status}");
     }
@@ -98,15 +88,8 @@ mod tier2 {
         duo.stage.until_event("RolloutHeld", &[told]).await;
         let stalled = |status: &Status| status.progressing().contains(told);
         duo.statuses.until("it says that it comes late", stalled).await;
-        always(Duration::from_secs(2), "it waits", async || {
-            let found = (duo.partition("prefill").await, duo.partition("decode").await);
-            if found == (2, FROZEN) { Ok(()) } else { Err(format!("{found:?}")) }
-        })
-        .await;
-        let mut check = pod_template(&json!({}), &duo.stage.namespace);
-        let head = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "check-1" } });
-        json_patch::merge(&mut check, &head);
-        duo.stage.create(check).await;
+        stays(Duration::from_secs(2), "it waits", async || duo.partitions().await, (2, FROZEN)).await;
+        duo.stage.create(bare_pod("check-1", &json!({}), &duo.stage.namespace)).await;
         duo.until_over().await;
     }
 }

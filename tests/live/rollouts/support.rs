@@ -9,6 +9,8 @@ use crate::common::prelude::*;
 pub const FROZEN: i64 = 2_147_483_647;
 pub const USER_PARTITION: &str = "rolegate.dev/user-partition";
 pub const REVISION: &str = "controller-revision-hash";
+pub const LWS_REVISION: &str = "leaderworkerset.sigs.k8s.io/template-revision-hash";
+
 /// A hundred and fifty pods are made again a few at a time.
 const A_ROLLOUT: Duration = Duration::from_secs(400);
 const NOT_READY: &str = "kwok.rolegate.dev/not-ready";
@@ -26,10 +28,8 @@ pub struct Duo {
 impl Duo {
     /// Prefill and decode are there and ready. `bounds` are those of the rolling update.
     pub async fn serve(namespace: &str, prefill: u32, decode: u32, bounds: Value, flags: &[(&str, &str)]) -> Self {
-        let rolling =
-            json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } });
         let group = Group::new("llm").role("prefill", prefill, 1).role("decode", decode, 1);
-        Self::serve_group(namespace, group, &json!([rolling]), flags).await
+        Self::serve_group(namespace, group, &rolling(bounds), flags).await
     }
 
     /// A group with these coordinations is there and ready.
@@ -49,7 +49,8 @@ impl Duo {
     /// The same where one serves already.
     pub async fn create(stage: Stage, rolegate: Rolegate, group: Group, coordination: &Value) -> Self {
         let statuses = stage.statuses(&group);
-        create(&stage, &group, coordination).await;
+        stage.create(group.coordinated(coordination)).await;
+        stage.create_claimed_sets(&group).await;
         let first = BTreeMap::new();
         Self { stage, group, statuses, rolegate, first }
     }
@@ -87,9 +88,12 @@ impl Duo {
 
     /// A new image; its pods run and do not become ready before they are let.
     pub fn edit_held_back(&self, role: &str, image: &str) {
-        let container = json!({ "name": "main", "image": image });
-        let template =
-            json!({ "metadata": { "annotations": { NOT_READY: "" } }, "spec": { "containers": [container] } });
+        self.edit(role, image, &json!(""));
+    }
+
+    fn edit(&self, role: &str, image: &str, not_ready: &Value) {
+        let spec = json!({ "containers": [{ "name": "main", "image": image }] });
+        let template = json!({ "metadata": { "annotations": { NOT_READY: not_ready } }, "spec": spec });
         let patch = json!({ "spec": { "template": template } }).to_string();
         self.kubectl(&["patch", &self.target(role), "--type=strategic", "-p", &patch], "");
     }
@@ -101,11 +105,12 @@ impl Duo {
 
     /// A new image in the place of one that was held back.
     pub fn edit_good(&self, role: &str, image: &str) {
-        let container = json!({ "name": "main", "image": image });
-        let template =
-            json!({ "metadata": { "annotations": { NOT_READY: null } }, "spec": { "containers": [container] } });
-        let patch = json!({ "spec": { "template": template } }).to_string();
-        self.kubectl(&["patch", &self.target(role), "--type=strategic", "-p", &patch], "");
+        self.edit(role, image, &Value::Null);
+    }
+
+    /// `kubectl rollout undo` of both roles.
+    pub fn undo(&self) {
+        ["prefill", "decode"].iter().for_each(|role| _ = self.kubectl(&["rollout", "undo", &self.target(role)], ""));
     }
 
     pub async fn set(&self, role: &str) -> StatefulSet {
@@ -118,6 +123,11 @@ impl Duo {
         i64::from(update.rolling_update.unwrap().partition.unwrap_or(0))
     }
 
+    /// The partitions of both workloads.
+    pub async fn partitions(&self) -> (i64, i64) {
+        (self.partition("prefill").await, self.partition("decode").await)
+    }
+
     /// What its user asked for, while a rollout is open.
     pub async fn user_partition(&self, role: &str) -> Option<String> {
         let annotations = self.set(role).await.metadata.annotations.unwrap_or_default();
@@ -125,12 +135,21 @@ impl Duo {
     }
 
     pub async fn until_partition(&self, role: &str, partition: i64) {
-        until_found(
-            &format!("partition {partition} of {role}"),
-            async || self.partition(role).await,
-            |found| *found == partition,
-        )
-        .await;
+        until_is(&format!("partition {partition} of {role}"), async || self.partition(role).await, partition).await;
+    }
+
+    /// Waits until so many pods of a role are new, and ready.
+    pub async fn until_new(&self, role: &str, pods: usize) {
+        let new = |pod: &Pod| self.is_new(pod) && pod.is_ready();
+        self.stage.pods.until(&format!("{pods} of {role} are new"), |now| now.count(role, new) == pods).await;
+    }
+
+    /// Waits until no rollout is open, and no pod is new.
+    pub async fn until_back(&self) {
+        for role in ["prefill", "decode"] {
+            self.until_closed(role).await;
+            assert_eq!(self.new_ordinals(role), [].into(), "{role}");
+        }
     }
 
     /// Waits until both rollouts are over: all replicas at one other revision than the first and ready, nothing of ours left.
@@ -157,11 +176,7 @@ impl Duo {
 
     /// Lets updated pods of a role become ready, as they come, while `done` does not hold.
     pub async fn let_ready_until(&self, which: impl Fn(&Pod) -> bool, done: impl Fn(&View) -> bool) {
-        eventually(PATIENT, "pods that get ready", async || {
-            self.stage.try_let_ready(&which).await;
-            self.stage.pods.now(|now| if done(now) { Ok(()) } else { Err(now.to_string()) })
-        })
-        .await;
+        self.stage.let_ready_until(which, done).await;
     }
 
     pub fn is_new(&self, pod: &Pod) -> bool {
@@ -197,12 +212,10 @@ impl Duo {
     pub async fn until_metric(&self, name: &str, role: &str, value: f64) {
         let labels = format!("{{namespace=\"{}\",group=\"llm\",role=\"{role}\"}} ", self.stage.namespace);
         let start = format!("rolegate_rollout_{name}{labels}");
-        eventually(PATIENT, &format!("{start} {value}"), async || {
-            let (_, text) = http::get(self.rolegate.admin, "/metrics").await.unwrap();
-            let found = text.lines().find_map(|line| line.strip_prefix(&start)?.parse::<f64>().ok());
-            if found.is_some_and(|found| (found - value).abs() < 0.001) { Ok(()) } else { Err(format!("{found:?}")) }
-        })
-        .await;
+        let of_metric = |text: &str| text.lines().find_map(|line| line.strip_prefix(&start)?.parse::<f64>().ok());
+        let found = async || of_metric(&http::get(self.rolegate.admin, "/metrics").await.unwrap().1);
+        let is_about = |found: &Option<f64>| found.is_some_and(|found| (found - value).abs() < 0.001);
+        until_found(&format!("{start} {value}"), found, is_about).await;
     }
 }
 
@@ -210,20 +223,27 @@ pub fn revision(pod: &Pod) -> String {
     pod.labels.get(REVISION).cloned().unwrap_or_default()
 }
 
-/// The StatefulSet of a role, claimed.
-pub fn claimed(stage: &Stage, group: &Group, role: &str) -> Value {
-    let mut set = group.set(group.find(role), &stage.namespace);
-    set["metadata"]["labels"] = json!({ "rolegate.dev/group": group.name, "rolegate.dev/role": role });
-    set
+/// The coordination of a rollout of both roles within these bounds.
+pub fn rolling(bounds: impl serde::Serialize) -> Value {
+    json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }])
 }
 
-/// Creates the group with these coordinations, and its claimed workloads.
-pub async fn create(stage: &Stage, group: &Group, coordination: &Value) {
-    let mut object = group.object();
-    object["spec"]["coordination"] = coordination.clone();
-    stage.create(object).await;
+/// Creates claimed LeaderWorkerSets, whose groups are of two; `more` is merged into each.
+pub async fn create_leader_worker_sets(stage: &Stage, group: &Group, more: &Value) {
     for role in &group.roles {
-        let set = typed(claimed(stage, group, &role.name));
-        stage.api::<StatefulSet>().create(&PostParams::default(), &set).await.unwrap();
+        let labels = json!({ "rolegate.dev/group": "llm", "rolegate.dev/role": role.name });
+        let mut set = group.leader_worker_set(&role.name, 2, &stage.namespace, more);
+        set["metadata"]["labels"] = labels;
+        stage.create(set).await;
     }
+}
+
+pub fn leader_worker_sets(stage: &Stage) -> Api<DynamicObject> {
+    stage.objects("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
+}
+
+/// The revisions of the groups that there are, by role.
+pub fn revisions_of_groups(stage: &Stage) -> BTreeMap<String, String> {
+    let of = |pod: &Pod| (pod.role.clone(), pod.labels[LWS_REVISION].clone());
+    stage.pods.now(|now| now.all().map(of).collect())
 }

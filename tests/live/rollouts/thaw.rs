@@ -1,7 +1,5 @@
 //! Whatever ends the coordination gives workloads back to their users (S7).
 
-use k8s_openapi::api::core::v1::Namespace;
-
 use crate::common::prelude::*;
 use crate::rollouts::support::{Duo, FROZEN};
 
@@ -22,14 +20,13 @@ async fn frozen_for(namespace: &str, settle: &str) -> Duo {
 async fn rolls_by_itself(duo: &Duo) {
     duo.until_closed("prefill").await;
     assert_eq!(duo.partition("prefill").await, 0);
-    let new = |pod: &Pod| duo.is_new(pod) && pod.is_ready();
-    duo.stage.pods.until("it rolls by itself", |now| now.count("prefill", new) == 4).await;
+    duo.until_new("prefill", 4).await;
 }
 
 #[tokio::test]
 async fn without_the_coordination_it_is_thawed() {
     let duo = frozen("no-coordination").await;
-    duo.stage.patch_group(&duo.group, json!({ "spec": { "coordination": [] } })).await;
+    duo.stage.recoordinate(&duo.group, &json!([])).await;
     rolls_by_itself(&duo).await;
     duo.stage.until_event("RolloutAdvanced", &["the rollout of prefill is not coordinated any more"]).await;
     let events = duo.events().await;
@@ -70,9 +67,7 @@ mod tier2 {
     #[tokio::test]
     async fn in_a_namespace_that_opts_out_it_is_thawed() {
         let duo = frozen("no-namespace").await;
-        let patch = Patch::Merge(json!({ "metadata": { "labels": { "rolegate.dev/ignore": "" } } }));
-        let namespaces: Api<Namespace> = Api::all(duo.stage.client.clone());
-        namespaces.patch(&duo.stage.namespace, &PatchParams::default(), &patch).await.unwrap();
+        duo.stage.label("rolegate.dev/ignore=");
         rolls_by_itself(&duo).await;
     }
 }

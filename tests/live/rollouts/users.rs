@@ -1,7 +1,7 @@
 //! What users do to a workload in the middle of a rollout: the live partition stays, what they asked for is kept.
 
 use crate::common::prelude::*;
-use crate::rollouts::support::{Duo, FROZEN, claimed};
+use crate::rollouts::support::{Duo, FROZEN};
 
 /// A rollout that stands: one pod of each role is new and does not get ready.
 async fn standing(namespace: &str) -> Duo {
@@ -10,14 +10,13 @@ async fn standing(namespace: &str) -> Duo {
     duo.edit_both_held_back("registry.invalid/x:2");
     duo.until_partition("prefill", 7).await;
     duo.until_partition("decode", 3).await;
-    let new = |now: &crate::common::pods::View| now.count_all(|pod| duo.is_new(pod)) == 2;
-    duo.stage.pods.until("one of each is new", new).await;
+    duo.stage.pods.until("one of each is new", |now| now.count_all(|pod| duo.is_new(pod)) == 2).await;
     duo
 }
 
 /// The manifest of prefill as the standing rollout has it, with a partition or without.
 fn manifest(duo: &Duo, partition: Option<u32>) -> Value {
-    let mut set = claimed(&duo.stage, &duo.group, "prefill");
+    let mut set = duo.group.claimed("prefill", &duo.stage.namespace);
     set["spec"]["template"]["metadata"]["annotations"] = json!({ "kwok.rolegate.dev/not-ready": "" });
     set["spec"]["template"]["spec"]["containers"][0]["image"] = json!("registry.invalid/x:2");
     if let Some(partition) = partition {
@@ -67,7 +66,7 @@ async fn a_claimed_workload_is_labelled_when_it_is_made() {
     stage.create_group(&group).await;
     let key = |name: &str| format!("rolebasedgroup.workloads.x-k8s.io/{name}");
     for (role, size) in [("prefill", "2"), ("decode", "1")] {
-        let mut set = claimed(&stage, &group, role);
+        let mut set = group.claimed(role, &stage.namespace);
         // Somebody's selector may count on it.
         set["metadata"]["labels"][key("role")] = json!("theirs");
         let made = stage.create(set).await;
@@ -85,10 +84,8 @@ mod tier2 {
         let duo = standing("apply-again").await;
         for _ in 0..2 {
             duo.kubectl(&["apply", "-f", "-"], &manifest(&duo, Some(0)).to_string());
-            assert_eq!(
-                (duo.partition("prefill").await, duo.user_partition("prefill").await),
-                (7, Some("0".to_owned()))
-            );
+            assert_eq!(duo.partition("prefill").await, 7);
+            assert_eq!(duo.user_partition("prefill").await, Some("0".to_owned()));
         }
         // Replacing the object without a partition asks for the default, which is 0.
         let mut whole = serde_json::to_value(duo.set("prefill").await).unwrap();
@@ -133,9 +130,8 @@ mod tier2 {
                 json!({ "spec": { "template": template, "updateStrategy": { "rollingUpdate": { "partition": 3 } } } });
             duo.kubectl(&["patch", &duo.target(role), "--type=strategic", "-p", &patch.to_string()], "");
         }
-        let paused = |role: &'static str| move |status: &crate::common::status::Status| status.state(role) == "Paused";
-        duo.statuses.until("prefill pauses", paused("prefill")).await;
-        duo.statuses.until("decode pauses", paused("decode")).await;
+        let paused = |status: &Status| ["prefill", "decode"].iter().all(|role| status.state(role) == "Paused");
+        duo.statuses.until("both pause", paused).await;
         duo.until_new_ordinals("prefill", 3..4).await;
         duo.until_new_ordinals("decode", 3..4).await;
         for role in ["prefill", "decode"] {

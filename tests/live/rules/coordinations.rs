@@ -1,7 +1,8 @@
 //! RoleCoordinations: what their definition says by itself, and what rolegate adds by looking at other objects.
 
 use crate::common::prelude::*;
-use crate::rules::desk::{apply, coordination, kubectl, put, refused, stage, stateful_set, tied, warned};
+use crate::rollouts::support::rolling;
+use crate::rules::desk::{apply, coordination, put, refused, refused_in_words, stage, stateful_set, tied, warned};
 
 fn segments(sizes: &Value) -> Value {
     json!([{ "name": "pd", "strategy": { "segmentPlacement": { "segmentSize": sizes } } }])
@@ -22,14 +23,11 @@ async fn the_definition_itself_asks_for_exactly_one_of_two() {
     let both = json!({ "name": "prefill", "replicas": 1, "workloadRef": { "kind": "StatefulSet", "name": "p" } });
     let two_sources = json!({ "roles": [both], "coordination": sizes });
     let no_source = json!({ "roles": [{ "name": "prefill" }], "coordination": sizes });
-    let (groups, workloads) = (
-        "exactly one of `groupRef` and `roles` must be set",
-        "exactly one of `workloadRef` and `replicas` must be set",
-    );
+    let groups = "exactly one of `groupRef` and `roles` must be set";
+    let workloads = "exactly one of `workloadRef` and `replicas` must be set";
     let wrong = [(two_owners, groups), (no_owner, groups), (two_sources, workloads), (no_source, workloads)];
     for (spec, rule) in wrong {
-        let shown = apply(&stage, &coordination("llm", &spec));
-        assert!(!shown.done && shown.err.contains(rule), "{shown:?}");
+        refused_in_words(&stage, &coordination("llm", &spec), rule);
     }
     put(&stage, &coordination("llm", &json!({ "roles": [role], "coordination": sizes })));
 }
@@ -37,16 +35,13 @@ async fn the_definition_itself_asks_for_exactly_one_of_two() {
 #[tokio::test]
 async fn one_that_waits_for_pods_is_listed_by_its_short_name() {
     let (stage, _rolegate) = stage("listed").await.serve().await;
-    let spec = json!({
-        "roles": [{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 2 }],
-        "coordination": segments(&json!({ "prefill": 2, "decode": 1 })),
-    });
-    put(&stage, &coordination("llm", &spec));
-    eventually(PATIENT, "a line with counts", async || {
-        let table = kubectl(&stage.plane, "listed", &["get", "rcoord"], "").out;
+    let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
+    put(&stage, &group.coordination_of_numbers(&json!({})));
+    let table = async || stage.kubectl(&["get", "rcoord"]);
+    until_found("a line with counts", table, |table| {
         let rows: Vec<Vec<_>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(rows[0], ["NAME", "SEGMENTS", "READY", "HELD", "REASON", "AGE"], "{table}");
-        if rows[1][..4] == ["llm", "0/2", "0/6", "0"] { Ok(()) } else { Err(table) }
+        rows[1][..4] == ["llm", "0/2", "0/6", "0"]
     })
     .await;
 }
@@ -55,15 +50,10 @@ async fn one_that_waits_for_pods_is_listed_by_its_short_name() {
 async fn pods_that_would_not_be_held_are_told_of() {
     let (stage, _rolegate) = stage("unlabelled").await.serve().await;
     put(&stage, &stateful_set("prefill", "Parallel", &json!({})));
-    let spec =
-        json!({ "roles": [refers_to("StatefulSet", "prefill")], "coordination": segments(&json!({ "prefill": 2 })) });
-    warned(
-        &stage,
-        &coordination("llm", &spec),
-        &[
-            r#"spec.roles[0].workloadRef: the pod template of StatefulSet "prefill" lacks labels rolegate.dev/group: "llm" and rolegate.dev/role: "prefill"; its pods are not held"#,
-        ],
-    );
+    let sizes = segments(&json!({ "prefill": 2 }));
+    let spec = json!({ "roles": [refers_to("StatefulSet", "prefill")], "coordination": sizes });
+    let lacks = r#"spec.roles[0].workloadRef: the pod template of StatefulSet "prefill" lacks labels rolegate.dev/group: "llm" and rolegate.dev/role: "prefill"; its pods are not held"#;
+    warned(&stage, &coordination("llm", &spec), &[lacks]);
 }
 
 #[tokio::test]
@@ -72,17 +62,9 @@ async fn a_budget_over_held_pods_is_told_of() {
     let budget = object("policy/v1", "PodDisruptionBudget", "serving")
         .spec(json!({ "minAvailable": "50%", "selector": { "matchLabels": { "rolegate.dev/group": "llm" } } }));
     put(&stage, &budget);
-    let spec = |name: &str| {
-        let spec = json!({ "roles": [{ "name": "prefill", "replicas": 4 }], "coordination": segments(&json!({ "prefill": 2 })) });
-        coordination(name, &spec)
-    };
-    warned(
-        &stage,
-        &spec("llm"),
-        &[
-            r#"spec.coordination[0].strategy.segmentPlacement.segmentSize[prefill]: PodDisruptionBudget "serving" counts held pods of role "prefill" as unavailable and blocks drains"#,
-        ],
-    );
+    let spec = |name: &str| Group::new(name).role("prefill", 4, 2).coordination_of_numbers(&json!({}));
+    let blocks = r#"spec.coordination[0].strategy.segmentPlacement.segmentSize[prefill]: PodDisruptionBudget "serving" counts held pods of role "prefill" as unavailable and blocks drains"#;
+    warned(&stage, &spec("llm"), &[blocks]);
     put(&stage, &spec("other"));
 }
 
@@ -91,79 +73,49 @@ async fn batches_with_a_topology_do_not_change_under_their_pods() {
     let (stage, _rolegate) = stage("batch-change").await.serve().await;
     let with = |key: &str, size: i64| {
         let strategy = json!({ "affinityScheduling": { "topologyKey": key, "ratios": { "prefill": size } } });
-        let roles = json!([{ "name": "prefill", "replicas": 4 }]);
-        coordination("llm", &json!({ "roles": roles, "coordination": [{ "name": "pd", "strategy": strategy }] }))
+        Group::new("llm").role("prefill", 4, 2).numbered(&json!([{ "name": "pd", "strategy": strategy }]))
     };
     put(&stage, &with("rack", 2));
     put(&stage, &with("zone", 2));
     let group = Group::new("llm").role("prefill", 4, 2);
-    let pods = stage.api::<k8s_openapi::api::core::v1::Pod>();
-    let pod = typed(group.pod("prefill", "prefill-0", &stage.namespace));
-    pods.create(&kube::api::PostParams::default(), &pod).await.unwrap();
-    refused(
-        &stage,
-        &with("rack", 2),
-        r#"spec.coordination[0].strategy.affinityScheduling.topologyKey: Forbidden: may not change from "zone" while pods of coordination "pd" exist"#,
-    );
-    refused(
-        &stage,
-        &with("zone", 4),
-        r#"spec.coordination[0].strategy.affinityScheduling.ratios[prefill]: Forbidden: may not change from 2 while pods of coordination "pd" exist"#,
-    );
-    stage.plane.must(&["delete", "pod", "prefill-0", "--namespace", "batch-change", "--grace-period=0", "--force"], "");
+    stage.create(group.pod("prefill", "prefill-0", &stage.namespace)).await;
+    let at = "spec.coordination[0].strategy.affinityScheduling";
+    let kept = |path: &str, value: &str| {
+        format!(r#"{at}.{path}: Forbidden: may not change from {value} while pods of coordination "pd" exist"#)
+    };
+    refused(&stage, &with("rack", 2), &kept("topologyKey", r#""zone""#));
+    refused(&stage, &with("zone", 4), &kept("ratios[prefill]", "2"));
+    stage.kubectl(&["delete", "pod", "prefill-0", "--grace-period=0", "--force"]);
     put(&stage, &with("rack", 4));
 }
 
 #[tokio::test]
 async fn desired_replicas_come_from_a_group_of_the_newer_version() {
     let (stage, _rolegate) = stage("newer-group").await.serve().await;
-    let group = json!({
-        "apiVersion": "workloads.x-k8s.io/v1alpha2",
-        "kind": "RoleBasedGroup",
-        "metadata": { "name": "llm", "annotations": { "rolegate.dev/group": "pace" } },
-        "spec": {
-            "roles": [{ "name": "prefill", "replicas": 5 }, { "name": "decode", "replicas": 4 }],
-            "coordination": segments(&json!({ "prefill": 1 })),
-        },
-    });
-    let stored = stage.post("/apis/workloads.x-k8s.io/v1alpha2", "rolebasedgroups", &group).await;
+    let group = Group::new("llm").role("prefill", 5, 2).role("decode", 4, 2);
+    let mut newer = group.object();
+    newer["apiVersion"] = json!("workloads.x-k8s.io/v1alpha2");
+    newer["metadata"]["annotations"] = json!({ "rolegate.dev/group": "pace" });
+    let stored = stage.post("/apis/workloads.x-k8s.io/v1alpha2", "rolebasedgroups", &newer).await;
     assert_eq!((stored.code, &stored.body["spec"]["coordination"]), (201, &Value::Null), "{stored:?}");
-    let pace = coordination(
-        "pace",
-        &json!({ "groupRef": { "name": "llm" }, "coordination": segments(&json!({ "prefill": 2, "decode": 2 })) }),
-    );
+    let paced = segments(&json!({ "prefill": 2, "decode": 2 }));
+    let pace = coordination("pace", &json!({ "groupRef": { "name": "llm" }, "coordination": paced }));
     let sizes = "spec.coordination[0].strategy.segmentPlacement.segmentSize";
-    warned(
-        &stage,
-        &pace,
-        &[
-            &format!(
-                r#"{sizes}: role "decode" ends after 2 of 3 segments; the later ones are made of the other roles"#
-            ),
-            &format!("{sizes}[prefill]: 2: 5 replicas are not a multiple of it: the last segment has 1"),
-        ],
-    );
-    let unknown = segments(&json!({ "prefil": 2 }));
+    let after = r#"role "decode" ends after 2 of 3 segments; the later ones are made of the other roles"#;
+    let ends = format!("{sizes}: {after}");
+    let rest = format!("{sizes}[prefill]: 2: 5 replicas are not a multiple of it: the last segment has 1");
+    warned(&stage, &pace, &[&ends, &rest]);
     let mut typing_mistake = pace.clone();
-    typing_mistake["spec"]["coordination"] = unknown;
-    refused(
-        &stage,
-        &typing_mistake,
-        &format!(
-            r#"{sizes}[prefil]: Not found: "prefil": must name a role of RoleBasedGroup "llm"; did you mean "prefill"?"#
-        ),
-    );
+    typing_mistake["spec"]["coordination"] = segments(&json!({ "prefil": 2 }));
+    let unknown = r#"Not found: "prefil": must name a role of RoleBasedGroup "llm"; did you mean "prefill"?"#;
+    refused(&stage, &typing_mistake, &format!("{sizes}[prefil]: {unknown}"));
+    let statuses = stage.coordination_statuses("pace");
     let until = async |segments: &str, ready: &str| {
-        eventually(PATIENT, "a status that counts the roles of the group", async || {
-            let path = "/apis/rolegate.dev/v1alpha1/namespaces/newer-group/rolecoordinations/pace";
-            let summary = stage.send("GET", path, &Value::Null).await.body["status"]["summary"].clone();
-            if summary["segments"] == segments && summary["ready"] == ready { Ok(()) } else { Err(summary) }
-        })
-        .await;
+        let is_so = |summary: &Value| summary["segments"] == segments && summary["ready"] == ready;
+        statuses.until("it counts the roles of the group", |status| is_so(&status.0["summary"])).await;
     };
     until("0/3", "0/9").await;
     stage.add_node("all", 9).await;
-    let group = Group::new("llm").role("prefill", 5, 2).role("decode", 4, 2);
     stage.create_sets(&group).await;
     until("3/3", "9/9").await;
     invariants::all_born_held(&stage.pods);
@@ -177,12 +129,9 @@ mod tier2 {
     #[tokio::test]
     async fn the_second_to_claim_a_group_is_refused() {
         let (stage, _rolegate) = stage("claimed").await.serve().await;
-        let group = json!({
-            "apiVersion": "workloads.x-k8s.io/v1alpha1",
-            "kind": "RoleBasedGroup",
-            "metadata": { "name": "llm", "annotations": { "rolegate.dev/group": "first" } },
-            "spec": { "roles": [{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 2 }] },
-        });
+        let roles = json!([{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 2 }]);
+        let mut group = object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", "llm").spec(json!({ "roles": roles }));
+        group["metadata"]["annotations"] = json!({ "rolegate.dev/group": "first" });
         put(&stage, &group);
         let claims = |name: &str, sizes: &Value| {
             coordination(name, &json!({ "groupRef": { "name": "llm" }, "coordination": segments(sizes) }))
@@ -202,43 +151,29 @@ mod tier2 {
         late["metadata"] = json!({ "name": "late", "annotations": { "rolegate.dev/group": "early" } });
         late["spec"]["coordination"] = segments(&json!({ "decode": 1 }));
         let again = r#"Forbidden: group "late" is coordinated by RoleCoordination "early" already"#;
-        let shown = apply(&stage, &late);
-        assert!(!shown.done && shown.err.contains(again), "{shown:?}");
+        refused_in_words(&stage, &late, again);
     }
 
     #[tokio::test]
     async fn a_surge_would_run_ahead_of_the_coordination() {
         let (stage, _rolegate) = stage("surge").await.serve().await;
         let set = |surge: i64| {
-            let labels = tied("llm", "prefill");
-            json!({
-                "apiVersion": "leaderworkerset.x-k8s.io/v1",
-                "kind": "LeaderWorkerSet",
-                "metadata": { "name": "prefill", "labels": labels },
-                "spec": {
-                    "replicas": 8,
-                    "leaderWorkerTemplate": { "size": 2, "workerTemplate": { "metadata": { "labels": labels } } },
-                    "rolloutStrategy": { "rollingUpdateConfiguration": { "maxUnavailable": 1, "maxSurge": surge } },
-                },
-            })
+            let update = json!({ "rollingUpdateConfiguration": { "maxUnavailable": 1, "maxSurge": surge } });
+            let more =
+                json!({ "metadata": { "labels": tied("llm", "prefill") }, "spec": { "rolloutStrategy": update } });
+            let group = Group::new("llm").role("prefill", 8, 1).bare_names();
+            group.leader_worker_set("prefill", 2, &stage.namespace, &more)
         };
-        let update = coordination(
-            "llm",
-            &json!({
-                "roles": [refers_to("LeaderWorkerSet", "prefill"), { "name": "decode", "replicas": 4 }],
-                "coordination": [{ "name": "update", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": { "maxSkew": "10%" } } }],
-            }),
-        );
+        let roles = json!([refers_to("LeaderWorkerSet", "prefill"), { "name": "decode", "replicas": 4 }]);
+        let update = json!({ "roles": roles, "coordination": rolling(json!({ "maxSkew": "10%" })) });
+        let update = coordination("llm", &update);
         // What is not there is not judged.
         let shown = apply(&stage, &update);
         assert!(shown.done, "{shown:?}");
-        stage.plane.must(&["delete", "rcoord", "llm", "--namespace", "surge"], "");
+        stage.kubectl(&["delete", "rcoord", "llm"]);
         put(&stage, &set(1));
-        refused(
-            &stage,
-            &update,
-            r#"spec.roles[0].workloadRef: Forbidden: LeaderWorkerSet "prefill" must have `maxSurge` 0: with a surge it starts an update before it is coordinated"#,
-        );
+        let why = r#"spec.roles[0].workloadRef: Forbidden: LeaderWorkerSet "prefill" must have `maxSurge` 0: with a surge it starts an update before it is coordinated"#;
+        refused(&stage, &update, why);
         put(&stage, &set(0));
         put(&stage, &update);
     }
@@ -250,19 +185,11 @@ mod tier2 {
         let roles = json!([refers_to("StatefulSet", "prefill")]);
         let whole = json!([{ "name": "pd", "strategy": { "affinityScheduling": { "topologyKey": "rack", "ratios": { "prefill": 2 } } } }]);
         let whole = coordination("llm", &json!({ "roles": roles, "coordination": whole }));
-        refused(
-            &stage,
-            &whole,
-            r#"spec.roles[0].workloadRef: Forbidden: role "prefill" makes its pods one after another (podManagementPolicy OrderedReady), but coordination "pd" releases a batch only when all its pods exist"#,
-        );
+        let why = r#"spec.roles[0].workloadRef: Forbidden: role "prefill" makes its pods one after another (podManagementPolicy OrderedReady), but coordination "pd" releases a batch only when all its pods exist"#;
+        refused(&stage, &whole, why);
         let plain = coordination("llm", &json!({ "roles": roles, "coordination": segments(&json!({ "prefill": 2 })) }));
-        warned(
-            &stage,
-            &plain,
-            &[
-                r#"spec.roles[0].workloadRef: role "prefill" makes its pods one after another (podManagementPolicy OrderedReady): a batch of coordination "pd" fills up one pod at a time"#,
-            ],
-        );
+        let why = r#"spec.roles[0].workloadRef: role "prefill" makes its pods one after another (podManagementPolicy OrderedReady): a batch of coordination "pd" fills up one pod at a time"#;
+        warned(&stage, &plain, &[why]);
     }
 
     #[tokio::test]

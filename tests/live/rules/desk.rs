@@ -1,9 +1,6 @@
 //! Where a user sits: `kubectl` in one namespace.
 
-use std::path::Path;
-
 use crate::common::prelude::*;
-use crate::common::stage::Answer;
 use crate::rules::definitions;
 
 /// A namespace on the shared control plane, where every kind is defined.
@@ -58,6 +55,12 @@ pub fn warned(stage: &Stage, object: &Value, warnings: &[&str]) {
     let shown = apply(stage, object);
     assert!(shown.done, "{shown:?}");
     assert_eq!(shown.warnings(), warnings, "{shown:?}");
+}
+
+/// `kubectl apply` is refused, with these words among others.
+pub fn refused_in_words(stage: &Stage, object: &Value, words: &str) {
+    let shown = apply(stage, object);
+    assert!(!shown.done && shown.err.contains(words), "{shown:?}");
 }
 
 /// `path: message` of every cause, in the order of the answer.

@@ -1,15 +1,12 @@
 //! Wrong groups, as `kubectl` shows them.
 
 use crate::common::prelude::*;
-use crate::rules::desk::{apply, causes, put, refused, stage};
+use crate::rules::desk::{Shown, apply, causes, put, refused, stage, warned};
 
 const CONFLICT: &str = r#"spec.coordination[1].strategy.segmentPlacement.segmentSize[prefill]: Invalid value: 10: segment size conflict for role "prefill": coordination has segment size 10, but another coordination has 5"#;
 
 fn group(coordination: &Value) -> Value {
-    object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", "llm").spec(json!({
-        "roles": [{ "name": "prefill", "replicas": 20 }, { "name": "decode", "replicas": 10 }],
-        "coordination": coordination,
-    }))
+    Group::new("llm").role("prefill", 20, 5).role("decode", 10, 5).coordinated(coordination)
 }
 
 fn segments(name: &str, sizes: &Value) -> Value {
@@ -20,8 +17,12 @@ fn conflicting() -> Value {
     json!([segments("a", &json!({ "prefill": 5 })), segments("b", &json!({ "prefill": 10 }))])
 }
 
-fn broken_deployment(spec: &Value) -> Value {
-    object("apps/v1", "Deployment", "llm").spec(spec)
+/// What is shown of a Deployment that does not select its pods.
+fn broken_deployment(stage: &Stage, pod: &Value) -> Shown {
+    let mut template = json!({ "metadata": { "labels": { "app": "x" } } });
+    template["spec"] = pod.clone();
+    let spec = json!({ "selector": { "matchLabels": { "app": "y" } }, "template": template });
+    apply(stage, &object("apps/v1", "Deployment", "llm").spec(spec))
 }
 
 /// A text with what differs between two refusals taken out: the kind, and each fault after its reason.
@@ -47,9 +48,8 @@ async fn one_fault_is_shown_as_the_api_server_shows_one_of_its_own() {
     let (stage, _rolegate) = stage("one-fault").await.serve().await;
     refused(&stage, &group(&conflicting()), CONFLICT);
     let ours = apply(&stage, &group(&conflicting()));
-    let pod = json!({ "metadata": { "labels": { "app": "x" } }, "spec": { "containers": [{ "name": "main", "image": "registry.invalid/x:1" }] } });
-    let theirs = broken_deployment(&json!({ "selector": { "matchLabels": { "app": "y" } }, "template": pod }));
-    let theirs = apply(&stage, &theirs);
+    let containers = json!([{ "name": "main", "image": "registry.invalid/x:1" }]);
+    let theirs = broken_deployment(&stage, &json!({ "containers": containers }));
     assert_eq!((ours.done, ours.out), (theirs.done, theirs.out));
     assert_eq!(shape(&ours.err), shape(&theirs.err));
 }
@@ -96,14 +96,10 @@ async fn an_old_fault_warns_and_a_new_one_is_refused() {
     let _rolegate = stage.launch().start().await;
     let mut noted = group(&conflicting());
     noted["metadata"]["annotations"] = json!({ "rolegate.dev/discovery": "disabled" });
-    let shown = apply(&stage, &noted);
-    assert!(shown.done, "{shown:?}");
-    assert_eq!(shown.warnings(), [CONFLICT]);
+    warned(&stage, &noted, &[CONFLICT]);
     // Nobody is asked about other labels.
     noted["metadata"]["labels"] = json!({ "team": "a" });
-    let shown = apply(&stage, &noted);
-    assert!(shown.done, "{shown:?}");
-    assert_eq!(shown.warnings(), [""; 0]);
+    warned(&stage, &noted, &[]);
     let mut worse = conflicting();
     worse[1]["strategy"]["segmentPlacement"]["segmentSize"]["decode"] = json!(0);
     let shown = apply(&stage, &group(&worse));
@@ -134,9 +130,8 @@ mod tier2 {
         let list = faults.map(|fault| format!("* {fault}\n")).concat();
         assert_eq!(shown.err, format!("The RoleBasedGroup \"llm\" is invalid: \n{list}"));
 
-        let pod = json!({ "metadata": { "labels": { "app": "x" } }, "spec": { "restartPolicy": "Never", "containers": [{ "name": "Main", "image": "registry.invalid/x:1" }] } });
-        let theirs = broken_deployment(&json!({ "selector": { "matchLabels": { "app": "y" } }, "template": pod }));
-        let theirs = apply(&stage, &theirs);
+        let containers = json!([{ "name": "Main", "image": "registry.invalid/x:1" }]);
+        let theirs = broken_deployment(&stage, &json!({ "restartPolicy": "Never", "containers": containers }));
         assert_eq!(shape(&shown.err), shape(&theirs.err), "{theirs:?}");
 
         // The same for programs: all of it in the causes, in this order.

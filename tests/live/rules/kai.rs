@@ -1,7 +1,6 @@
 //! KAI's PodGroups in all dialects, and the pods that name them.
 
 use crate::common::prelude::*;
-use crate::common::stage::Answer;
 use crate::rules::definitions;
 use crate::rules::desk::{cases, causes, put, refused, stage, tied, warned};
 use crate::rules::turn::Turn;
@@ -28,10 +27,8 @@ pub fn examples() -> Vec<Value> {
 
 /// What only the design's dialect refuses: more top-level subgroups asked for than there are.
 fn asks_too_much() -> Value {
-    pod_group(
-        "too-much",
-        &json!({ "minMember": 3, "subGroups": [{ "name": "a", "minMember": 1 }, { "name": "b", "minMember": 1 }] }),
-    )
+    let two = json!([{ "name": "a", "minMember": 1 }, { "name": "b", "minMember": 1 }]);
+    pod_group("too-much", &json!({ "minMember": 3, "subGroups": two }))
 }
 
 async fn accepts_the_design(stage: &Stage) {
@@ -43,10 +40,8 @@ async fn accepts_the_design(stage: &Stage) {
     }
     let answer = stage.post(POD_GROUPS, "podgroups", &asks_too_much()).await;
     let causes = causes(&answer);
-    assert!(
-        answer.code == 422 && causes.len() == 1 && causes[0].starts_with("spec.minMember: Invalid value: 3: "),
-        "{answer:?}"
-    );
+    assert_eq!((answer.code, causes.len()), (422, 1), "{answer:?}");
+    assert!(causes[0].starts_with("spec.minMember: Invalid value: 3: "), "{answer:?}");
 }
 
 #[tokio::test]
@@ -56,15 +51,9 @@ async fn the_designs_dialect_is_told_by_the_definition() {
 }
 
 fn pod(name: &str, group: &str, labels: &Value) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": { "name": name, "annotations": { "pod-group-name": group }, "labels": labels },
-        "spec": {
-            "automountServiceAccountToken": false,
-            "containers": [{ "name": "main", "image": "registry.invalid/x:1" }],
-        },
-    })
+    let mut pod = bare_pod(name, labels, "nowhere");
+    pod["metadata"]["annotations"] = json!({ "pod-group-name": group });
+    pod
 }
 
 /// Creates the PodGroup whose leaves the pods name.
@@ -115,8 +104,7 @@ mod tier2 {
 
     #[tokio::test]
     async fn the_designs_examples_pass_under_its_dialect() {
-        let stage = stage("kai-proposal").await;
-        let _rolegate = stage.launch().flag("kai-dialect", "proposal").start().await;
+        let (stage, _rolegate) = stage("kai-proposal").await.serve_with("kai-dialect", "proposal").await;
         accepts_the_design(&stage).await;
     }
 
@@ -133,20 +121,11 @@ mod tier2 {
             "spec.subGroups[0].minMember: Forbidden: may not be set on a subgroup with children; set `minSubGroup`";
         refused(&stage, &middle(&json!({})), reason);
         // The root counts pods, as many as there are.
-        put(
-            &stage,
-            &pod_group(
-                "pods",
-                &json!({ "minMember": 32, "subGroups": [{ "name": "a", "minMember": 16 }, { "name": "b", "minMember": 16 }] }),
-            ),
-        );
-        put(
-            &stage,
-            &pod_group(
-                "pd",
-                &json!({ "minSubGroup": 1, "subGroups": [{ "name": "decode", "minSubGroup": 1 }, { "name": "workers", "parent": "decode", "minMember": 4 }] }),
-            ),
-        );
+        let flat = json!([{ "name": "a", "minMember": 16 }, { "name": "b", "minMember": 16 }]);
+        put(&stage, &pod_group("pods", &json!({ "minMember": 32, "subGroups": flat })));
+        let workers = json!({ "name": "workers", "parent": "decode", "minMember": 4 });
+        let tree = json!([{ "name": "decode", "minSubGroup": 1 }, workers]);
+        put(&stage, &pod_group("pd", &json!({ "minSubGroup": 1, "subGroups": tree })));
         // One that is there already may get it, with a warning.
         let mut update = middle(&json!({}));
         update["spec"]["minMember"] = Value::Null;
@@ -193,12 +172,8 @@ mod tier2 {
         let both = "kai-elsewhere,kai-here";
         let _rolegate = here.launch().flag("namespaces", both).start().await;
         // What is asked here is asked there: the rule is in force.
-        until_found(
-            "a refusal where the PodGroup is",
-            async || elsewhere.post(CORE, "pods", &pod("there", "pd", &json!({}))).await,
-            |answer| answer.code == 422,
-        )
-        .await;
+        let there = async || elsewhere.post(CORE, "pods", &pod("there", "pd", &json!({}))).await.code;
+        until_is("a refusal where the PodGroup is", there, 422).await;
         for (name, labels) in [("unlabelled", json!({})), ("labelled", json!({ LABEL: "whatever" }))] {
             let answer = here.post(CORE, "pods", &pod(name, "pd", &labels)).await;
             assert!(answer.code == 201 && answer.warnings.is_empty(), "{answer:?}");

@@ -59,26 +59,22 @@ mod tier2 {
                 let mut object = turn.get(&path).await.unwrap();
                 object["metadata"]["labels"][label] = json!("here");
                 let answer = turn.send("PUT", &path, &object).await;
-                match answer.code {
-                    200 => Ok(()),
-                    409 => {
-                        conflicts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                        Err("a conflict")
-                    }
-                    _ => panic!("{answer:?}"),
+                assert!(matches!(answer.code, 200 | 409), "{answer:?}");
+                if answer.code == 200 {
+                    return Ok(());
                 }
+                conflicts.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                Err("a conflict")
             })
             .await;
         };
         let labels: Vec<_> = (0..8).map(|number| format!("writer-{number}")).collect();
         futures::future::join_all(labels.iter().map(|label| write(label))).await;
         assert!(conflicts.into_inner() > 0, "they did not meet");
-        eventually(PATIENT, "all that was written, and the status", async || {
-            let found = turn.get(&path).await.unwrap();
+        turn.until(&path, "all that was written, and the status", |found| {
             let all = labels.iter().all(|label| found["metadata"]["labels"][label] == "here");
             let kept = found["metadata"]["finalizers"] == json!(["rolegate.dev/topology-protection"]);
-            let said = found["status"]["currentTopologyLevel"] == "host < rack";
-            if all && kept && said { Ok(()) } else { Err(format!("{found:#}")) }
+            all && kept && found["status"]["currentTopologyLevel"] == "host < rack"
         })
         .await;
         // A write from before is refused, and changes nothing.
@@ -103,11 +99,8 @@ mod tier2 {
         assert_eq!((created.code, created.warnings), (201, vec![leaving]));
         let freed = json!({ "metadata": { "finalizers": null } });
         assert_eq!(turn.send("PATCH", &path, &freed).await.code, 200);
-        eventually(PATIENT, "the group misses it before it has pods", async || {
-            let group = turn.get(&format!("{GROUPS}/namespaces/on-its-way/rolebasedgroups/late")).await.unwrap();
-            let summary = &group["status"]["summary"];
-            if summary["reason"] == "TopologyMissing" { Ok(()) } else { Err(summary.to_string()) }
-        })
-        .await;
+        let late = format!("{GROUPS}/namespaces/on-its-way/rolebasedgroups/late");
+        let misses = |group: &Value| group["status"]["summary"]["reason"] == "TopologyMissing";
+        turn.until(&late, "the group misses it before it has pods", misses).await;
     }
 }

@@ -6,11 +6,6 @@ use crate::rules::turn::{KEP75, OURS, Turn, group_in, topology};
 
 const FINALIZER: &str = "rolegate.dev/topology-protection";
 
-/// Waits until the topology at this path passes a test.
-async fn until(turn: &Turn, path: &str, what: &str, test: impl Fn(&Value) -> bool) {
-    until_found(what, async || turn.get(path).await.unwrap_or_default(), test).await;
-}
-
 fn is_kept(found: &Value) -> bool {
     found["metadata"]["finalizers"] == json!([FINALIZER])
 }
@@ -22,7 +17,7 @@ async fn the_finalizer_is_there_from_creation_and_the_status_follows() {
         let created = turn.send("POST", path, &topology(path, name, &["Host", "TOR", "Pod"])).await;
         assert!(created.code == 201 && is_kept(&created.body), "{created:?}");
         let said = json!({ "currentTopologyLevel": "Host < TOR < Pod", "validate": true });
-        until(&turn, &format!("{path}/{name}"), "its status", |found| found["status"] == said).await;
+        turn.until(&format!("{path}/{name}"), "its status", |found| found["status"] == said).await;
     }
     for kind in ["clustertopologies.rolegate.dev", "clustertopologies.workloads.x-k8s.io"] {
         let table = kubectl(&turn.plane, &turn.namespace, &["get", kind], "").out;
@@ -43,10 +38,10 @@ async fn one_that_was_made_while_rolegate_was_away_is_caught_up_with() {
     turn.start().await;
     for (path, name) in [(OURS, "away-ours"), (KEP75, "away-kep75")] {
         let done = |found: &Value| is_kept(found) && found["status"]["currentTopologyLevel"] == "host < rack";
-        until(&turn, &format!("{path}/{name}"), "finalizer and status", done).await;
+        turn.until(&format!("{path}/{name}"), "finalizer and status", done).await;
     }
     let said = |found: &Value| is_kept(found) && found["status"]["validate"] == false;
-    until(&turn, &format!("{OURS}/away-wrong"), "that it is not valid", said).await;
+    turn.until(&format!("{OURS}/away-wrong"), "that it is not valid", said).await;
 }
 
 #[tokio::test]
@@ -78,13 +73,10 @@ async fn one_that_is_referred_to_stays_and_goes_when_nothing_refers_to_it() {
         assert_eq!((refused.code, causes(&refused)), (403, vec![why.to_owned()]), "{refused:?}");
         let shown = kubectl(&turn.plane, "in-use", &["delete", "-f", "-"], &topology(path, name, &[]).to_string());
         assert!(!shown.done && shown.err.contains("(Forbidden)") && shown.err.contains(why), "{shown:?}");
-        turn.plane.must(&["delete", "rolebasedgroups.workloads.x-k8s.io/llm", "rcoord/other", "-n", "in-use"], "");
+        turn.kubectl(&["delete", "rolebasedgroups.workloads.x-k8s.io/llm", "rcoord/other"]);
         let gone = turn.delete(&format!("{path}/{name}")).await;
         assert_eq!(gone.code, 200, "{gone:?}");
-        eventually(PATIENT, "the end of the topology", async || {
-            turn.get(&format!("{path}/{name}")).await.map_or(Ok(()), |found| Err(format!("{found:#}")))
-        })
-        .await;
+        turn.until(&format!("{path}/{name}"), "the end of the topology", Value::is_null).await;
     }
 }
 
@@ -102,15 +94,9 @@ async fn a_deletion_that_nobody_refused_waits_for_the_last_referrer() {
     let group = |name: &str| format!("/apis/workloads.x-k8s.io/v1alpha1/namespaces/unnoticed/rolebasedgroups/{name}");
     assert_eq!(turn.delete(&group("one")).await.code, 200);
     // Longer than it takes to look again: one is left, and so is the topology.
-    let time = std::time::Duration::from_secs(3);
-    crate::common::always(time, "the topology is kept", async || {
-        let found = turn.get(&path).await.unwrap_or_default();
-        if is_kept(&found) { Ok(()) } else { Err(format!("{found:#}")) }
-    })
-    .await;
+    let time = Duration::from_secs(3);
+    let look = async || turn.get(&path).await.unwrap_or_default();
+    holds(time, "the topology is kept", look, is_kept).await;
     assert_eq!(turn.delete(&group("two")).await.code, 200);
-    eventually(PATIENT, "the end of the topology", async || {
-        turn.get(&path).await.map_or(Ok(()), |found| Err(format!("{found:#}")))
-    })
-    .await;
+    turn.until(&path, "the end of the topology", Value::is_null).await;
 }

@@ -6,7 +6,6 @@ use std::ops::Deref;
 use tokio::sync::{Mutex, MutexGuard};
 
 use crate::common::prelude::*;
-use crate::common::stage::Answer;
 use crate::rules::definitions;
 
 static PLANE: Shared = Shared::new(|| {
@@ -76,6 +75,11 @@ impl Turn {
         (answer.code != 404).then_some(answer.body)
     }
 
+    /// Waits until the object at a path, or `null`, passes a test.
+    pub async fn until(&self, path: &str, what: &str, test: impl Fn(&Value) -> bool) {
+        until_found(what, async || self.get(path).await.unwrap_or_default(), test).await;
+    }
+
     /// Deletes an object by its path.
     pub async fn delete(&self, path: &str) -> Answer {
         self.send("DELETE", path, &json!({ "apiVersion": "v1", "kind": "DeleteOptions" })).await
@@ -106,13 +110,7 @@ pub fn topology(path: &str, name: &str, layers: &[&str]) -> Value {
 /// A RoleBasedGroup whose steps each go into one domain of a layer.
 pub fn group_in(name: &str, topology: &str, layer: &str) -> Value {
     let constraint = json!({ "clusterTopologyName": topology, "topologyLayerName": layer });
-    object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", name).spec(json!({
-        "roles": [{ "name": "prefill", "replicas": 8 }],
-        "coordination": [{
-            "name": "steps",
-            "strategy": {
-                "rollingDeploy": { "roleDeployStep": { "prefill": 4 }, "deployTopologyConstraint": constraint },
-            },
-        }],
-    }))
+    let deploy = json!({ "roleDeployStep": { "prefill": 4 }, "deployTopologyConstraint": constraint });
+    let steps = json!([{ "name": "steps", "strategy": { "rollingDeploy": deploy } }]);
+    Group::new(name).role("prefill", 8, 4).coordinated(&steps)
 }

@@ -15,20 +15,17 @@ mod tier2 {
         let statuses = stage.coordination_statuses("llm");
         let first = Group::new("llm").role("prefill", 300, 5).role("decode", 100, 3);
         let second = Group::new("llm").role("decode", 100, 3).role("router", 50, 2);
-        let roles = ["prefill", "decode", "router"];
-        let role =
-            |name| json!({ "name": name, "workloadRef": { "kind": "StatefulSet", "name": first.set_name(name) } });
-        let segments =
-            |name, sizes| json!({ "name": name, "strategy": { "segmentPlacement": { "segmentSize": sizes } } });
-        let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "llm").spec(json!({
-            "roles": roles.map(role),
-            "coordination": [
-                segments("prefill-decode", json!({ "prefill": 5, "decode": 3 })),
-                segments("decode-router", json!({ "decode": 3, "router": 2 })),
-            ],
-        }));
+        let all = first.clone().role("router", 50, 2);
+        let mut coordination = all.coordination();
+        let segments = |group: &Group, name: &str| {
+            let mut segments = group.coordination()["spec"]["coordination"][0].take();
+            segments["name"] = json!(name);
+            segments
+        };
+        let both = [segments(&first, "prefill-decode"), segments(&second, "decode-router")];
+        coordination["spec"]["coordination"] = json!(both);
         stage.create(coordination).await;
-        stage.create_sets(&first.clone().role("router", 50, 2)).await;
+        stage.create_sets(&all).await;
         let ready = "True AllReplicasReady: 450/450 pods ready";
         let done = statuses.until_within(4 * PATIENT, "all ready", |status| status.ready() == ready).await;
         assert_eq!(done.minimum(), "True AllSegmentsReady: 60/60 segments ready (450/450 pods)");

@@ -1,7 +1,5 @@
 //! Pods beyond what a group declares: an update's are let go, others are held and explained.
 
-use k8s_openapi::api::apps::v1::Deployment;
-
 use crate::common::prelude::*;
 
 /// A group of six routers in segments of three, whose Deployment updates only by pods beyond them.
@@ -18,23 +16,19 @@ async fn an_update_by_pods_beyond_the_desired_ones_goes_to_its_end() {
     let statuses = stage.coordination_statuses("llm");
     deploy(&stage).await;
     statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
-    let old: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    let old = stage.pods.uids();
     let before = stage.pods.events().len();
     let change = json!({ "spec": { "template": { "metadata": { "annotations": { "version": "2" } } } } });
-    stage.api::<Deployment>().patch("llm-router", &PatchParams::default(), &Patch::Merge(change)).await.unwrap();
-    let done =
-        |now: &View| now.count_all(|_| true) == 6 && now.count_all(|pod| pod.ready && !old.contains(&pod.uid)) == 6;
+    stage.patch::<Deployment>("llm-router", &change).await;
+    let is_new = |pod: &Pod| pod.ready && !old.contains_key(&pod.name);
+    let done = |now: &View| now.count_all(|_| true) == 6 && now.count_all(is_new) == 6;
     stage.pods.until_within(2 * PATIENT, "six new pods and no more", done).await;
     invariants::all_born_held(&stage.pods);
     // Six served at any time, two more (20 % of 6, rounded up) at most.
-    let mut now = std::collections::BTreeMap::new();
+    let mut now = View::default();
     for (number, event) in stage.pods.events().iter().enumerate() {
-        match event.step {
-            crate::common::pods::Step::Gone => _ = now.remove(&event.pod.uid),
-            _ => _ = now.insert(event.pod.uid.clone(), event.pod.clone()),
-        }
-        let ready = now.values().filter(|pod: &&Pod| pod.ready).count();
-        let released = now.values().filter(|pod: &&Pod| pod.is_released()).count();
+        now.take(event);
+        let (ready, released) = (now.count_all(|pod| pod.ready), now.count_all(Pod::is_released));
         assert!(number < before || (ready >= 6 && released <= 8), "{ready} ready, {released} released");
     }
     assert_eq!(rolegate.metric(r#"rolegate_held_pods{reason="BeyondDesired"}"#).await, 0);
@@ -48,7 +42,7 @@ async fn more_replicas_take_their_turn_although_they_could_be_an_update() {
     statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
     // No room for the next segment: of the one after no pod may go, whatever is seen first, pods or Deployment.
     let more = json!({ "spec": { "replicas": 12 } });
-    stage.api::<Deployment>().patch("llm-router", &PatchParams::default(), &Patch::Merge(more)).await.unwrap();
+    stage.patch::<Deployment>("llm-router", &more).await;
     stage.pods.until("twelve pods", |now| now.count_all(|_| true) == 12).await;
     let held = |status: &Status| {
         let summary = &status.0["summary"];

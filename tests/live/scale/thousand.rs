@@ -1,6 +1,6 @@
 //! A thousand pods in forty segments: what it costs the API server, and the order seen from outside.
 
-use crate::common::audit::{Account, Request, count};
+use crate::common::audit::{Request, count};
 use crate::common::prelude::*;
 
 const SEGMENTS: u32 = 40;
@@ -38,16 +38,9 @@ async fn a_thousand_pods_cost_one_patch_each_and_a_status_write_a_segment() {
     statuses.until_within(2 * PATIENT, "all ready", |status| status.ready() == ready).await;
     let time = start.elapsed();
 
-    let asked = eventually(PATIENT, "the last release is in the log", async || {
-        let asked = account.requests().split_off(before);
-        let counts = count(&asked);
-        if counts.get("patch pods").is_some_and(|patches| *patches as usize >= PODS) {
-            Ok(asked)
-        } else {
-            Err(format!("{counts:?}"))
-        }
-    })
-    .await;
+    let asked = async || account.requests().split_off(before);
+    let all_released = |asked: &Vec<Request>| count(asked).get("patch pods").is_some_and(|all| *all as usize >= PODS);
+    let asked = until_found("the last release is in the log", asked, all_released).await;
     costs_no_more_than_it_must(&asked, time);
 
     assert_eq!(invariants::all_born_held(&stage.pods), PODS);
@@ -56,10 +49,8 @@ async fn a_thousand_pods_cost_one_patch_each_and_a_status_write_a_segment() {
     invariants::committed_before_released(&stage.pods, &statuses);
     invariants::nobody_was_held_again(&stage.pods);
     println!("{PODS} pods in {SEGMENTS} segments ready after {time:.1?}: {:?}", count(&asked));
-    println!(
-        "a segment's last pod ready to the next one's last pod released, seen by a watch: {}",
-        steps(&stage, &group)
-    );
+    let steps = steps(&stage, &group);
+    println!("a segment's last pod ready to the next one's last pod released, seen by a watch: {steps}");
 }
 
 fn costs_no_more_than_it_must(asked: &[Request], time: Duration) {
@@ -79,10 +70,8 @@ fn costs_no_more_than_it_must(asked: &[Request], time: Duration) {
 
     // One patch for each pod.
     let mut patches = BTreeMap::<&str, u32>::new();
-    asked
-        .iter()
-        .filter(|request| request.what == "patch pods")
-        .for_each(|request| *patches.entry(&request.name).or_default() += 1);
+    let of_pods = asked.iter().filter(|request| request.what == "patch pods");
+    of_pods.for_each(|request| *patches.entry(&request.name).or_default() += 1);
     assert_eq!((patches.len(), of("patch pods") as usize), (PODS, PODS));
     // One status write for each segment, one each for what the conditions say (deploying, some ready, all ready), and counts
     // once a second.

@@ -33,15 +33,15 @@ async fn an_instance_beyond_the_desired_ones_runs_while_an_update_needs_it() {
     statuses.until("deployed", |status| status.ready() == "True AllReplicasReady: 6/6 pods ready").await;
 
     let before = stage.pods.events().len();
-    let old: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    let old = stage.pods.uids();
     let relabel = json!({ "metadata": { "annotations": { "version": "2" } } });
     change(&stage, json!({ "leaderWorkerTemplate": { "workerTemplate": relabel } })).await;
-    let new = |pod: &Pod| !old.contains(&pod.uid) && pod.ready;
-    let done = |now: &crate::common::pods::View| now.count_all(|_| true) == 6 && now.count_all(new) == 6;
+    let new = |pod: &Pod| old.get(&pod.name) != Some(&pod.uid) && pod.ready;
+    let done = |now: &View| now.count_all(|_| true) == 6 && now.count_all(new) == 6;
     stage.pods.until_within(2 * PATIENT, "six new pods and no more", done).await;
     let events = stage.pods.events();
-    let surge =
-        events[before..].iter().filter(|event| event.pod.labels.get(INSTANCE).is_some_and(|index| index == "3"));
+    let is_surge = |pod: &Pod| pod.labels.get(INSTANCE).is_some_and(|index| index == "3");
+    let surge = events[before..].iter().filter(|event| is_surge(&event.pod));
     assert_eq!(surge.clone().filter(|event| event.step == Step::Born && event.pod.is_held()).count(), 2);
     assert_eq!(surge.filter(|event| event.step == Step::Released).count(), 2);
     invariants::all_born_held(&stage.pods);

@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use futures::future::join_all;
 
-use crate::common::audit::Account;
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
 use crate::tenants::stage;
 
 /// A group of so many roles, all of them in one coordination.
@@ -39,12 +37,9 @@ async fn a_thousand_roles_cost_a_handful_of_reads() {
     };
     let before = reads().len();
     assert_eq!(try_create(&stage, &wide(1000)).await, 201);
-    let new = until_found(
-        "the workloads are listed",
-        async || reads().split_off(before),
-        |new| new.iter().any(|what| what == "list statefulsets"),
-    )
-    .await;
+    let new = async || reads().split_off(before);
+    let listed = |new: &Vec<String>| new.iter().any(|what| what == "list statefulsets");
+    let new = until_found("the workloads are listed", new, listed).await;
     assert!(new.len() <= 8, "{new:?}");
 }
 
@@ -54,16 +49,12 @@ async fn a_pod_that_is_to_find_a_hundred_roles_costs_one_list() {
     let account = Account::of(&stage);
     let mut group = wide(100);
     group["metadata"]["annotations"] = json!({ "rolegate.dev/discovery": "enabled" });
-    assert_eq!(stage.post(GROUPS, "rolebasedgroups", &group).await.code, 201);
+    stage.create(group).await;
     let reads = |verb: &str| account.counts().get(&format!("{verb} statefulsets")).copied().unwrap_or_default();
     let before = (reads("get"), reads("list"));
     let pod = Group::new("wide").pod("role-0000", "pod", &stage.namespace);
-    assert_eq!(stage.post(CORE, "pods", &pod).await.code, 201);
-    eventually(PATIENT, "the workloads are listed", async || match reads("list") - before.1 {
-        0 => Err("not yet"),
-        _ => Ok(()),
-    })
-    .await;
+    stage.create(pod).await;
+    until_found("the workloads are listed", async || reads("list"), |lists| *lists > before.1).await;
     assert_eq!((reads("get"), reads("list")), (before.0, before.1 + 1));
 }
 
@@ -98,11 +89,7 @@ async fn a_flood_in_one_namespace_does_not_stop_another() {
         })
     });
     let flood: Vec<_> = flood.collect();
-    eventually(PATIENT, "the flood has begun", async || match sent.load(Ordering::Relaxed) {
-        0..6 => Err("not yet"),
-        _ => Ok(()),
-    })
-    .await;
+    until_found("the flood has begun", async || sent.load(Ordering::Relaxed), |sent| *sent >= 6).await;
     let started = Instant::now();
     victim.deploy(&Group::new("llm").role("prefill", 20, 4).role("decode", 10, 2)).await;
     victim.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 30).await;
@@ -156,10 +143,8 @@ async fn groups_of_one_namespace_that_never_rest_let_those_of_another_go_on() {
                 let coordination = json!([{ "name": "segments", "strategy": { "segmentPlacement": placement } }]);
                 let change = json!({ "spec": { "coordination": coordination } });
                 // A busy machine may let one of so many calls of the webhook end without an answer.
-                changed.fetch_add(
-                    u32::from(restless.try_patch_group(group, &change).await.code == 200),
-                    Ordering::Relaxed,
-                );
+                let answer = restless.try_patch_group(group, &change).await;
+                changed.fetch_add(u32::from(answer.code == 200), Ordering::Relaxed);
             }
         })
     });

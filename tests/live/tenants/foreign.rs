@@ -1,12 +1,8 @@
 //! A name is one of the same namespace: what a pod or a group names in another one is neither read nor changed.
 
-use kube::api::DynamicObject;
-
-use crate::common::audit::{Account, Request};
+use crate::common::audit::Request;
 use crate::common::prelude::*;
 use crate::tenants::{PLANE, stage};
-
-const OURS: &str = "/apis/rolegate.dev/v1alpha1";
 
 /// The condition that tells how a RoleCoordination is.
 async fn told(stage: &Stage, name: &str) -> String {
@@ -52,14 +48,10 @@ async fn what_is_named_is_looked_for_in_the_namespace_of_who_names_it() {
         let mut spec: Value = fields;
         spec["coordination"] = segments.clone();
         let object = object("rolegate.dev/v1alpha1", "RoleCoordination", name).spec(spec);
-        let made = own.post(OURS, "rolecoordinations", &object).await;
-        assert_eq!(made.code, 201, "{made:?}");
-        until_found(
-            "it is told that nothing is there",
-            async || told(&own, name).await,
-            |told| told.contains("\"Ready\"") && !told.contains("/2 pods ready"),
-        )
-        .await;
+        own.create(object).await;
+        let told = async || told(&own, name).await;
+        let nothing = |told: &String| told.contains("\"Ready\"") && !told.contains("/2 pods ready");
+        until_found("it is told that nothing is there", told, nothing).await;
     }
     // An annotation that hands a group of one's own to a coordination of others.
     let mut handed = Group::new("handed").role("prefill", 1, 1).object();

@@ -21,20 +21,12 @@ async fn garbage_in_a_status_stops_no_pod_and_is_written_anew() {
         let patch = Patch::Merge(json!({ "status": status }));
         stage.groups().patch_status("llm", &PatchParams::default(), &patch).await.unwrap();
         // It was released before, and so it is when it is made again.
-        let pods = stage.api::<ApiPod>();
-        let before = pods.get("llm-prefill-0").await.unwrap().metadata.uid;
-        pods.delete("llm-prefill-0", &DeleteParams::default().grace_period(0)).await.unwrap();
-        eventually(PATIENT, "it is made again and released", async || {
-            let Some(pod) = pods.get_opt("llm-prefill-0").await.unwrap() else { return Err("not there".to_owned()) };
-            let gates = pod.spec.unwrap().scheduling_gates.unwrap_or_default();
-            if pod.metadata.uid != before && gates.is_empty() { Ok(()) } else { Err(format!("{gates:?}")) }
-        })
-        .await;
-        eventually(PATIENT, "the status is written anew", async || {
-            let status = stage.groups().get("llm").await.unwrap().data["status"].clone();
+        stage.replace_pod("llm-prefill-0", Pod::is_released).await;
+        let status = async || stage.groups().get("llm").await.unwrap().data["status"].clone();
+        until_found(&format!("the status is written anew after round {round}"), status, |status| {
             let role = &status["coordinationState"][0]["progress"]["prefill"];
             let anew = role["released"] == 2 && role["state"].is_string() && status["summary"]["held"] == 4;
-            if anew && status["conditions"].is_array() { Ok(()) } else { Err(format!("round {round}: {status:#}")) }
+            anew && status["conditions"].is_array()
         })
         .await;
         stage.pods.until("the first segment again", |now| now.count_all(Pod::is_released) == 2).await;

@@ -1,7 +1,6 @@
 //! What the log never has, however much is logged: the private keys, the token, and what pods have in their environment.
 
 use base64::Engine as _;
-use k8s_openapi::api::core::v1::Secret;
 
 use crate::common::prelude::*;
 use crate::tenants::stage;
@@ -16,7 +15,7 @@ async fn review_all(stage: &Stage, group: &Group) {
     stage.deploy(&group).await;
     let mut pod = group.pod("main", "alone", &stage.namespace);
     pod["spec"]["containers"] = container;
-    assert_eq!(stage.post(CORE, "pods", &pod).await.code, 201);
+    stage.create(pod.clone()).await;
     // One that is refused is told of in other words than one that passes.
     pod["metadata"]["name"] = json!("refused");
     pod["metadata"]["labels"]["rolegate.dev/group"] = json!("My_Group");
@@ -39,8 +38,8 @@ async fn no_secret_is_logged_even_when_everything_is() {
     statuses.until("it is ready", |status| status.ready().starts_with("True")).await;
     // A body that cannot be read has a fault that is told of.
     let mut caller = launch.caller(&rolegate).await;
-    let broken =
-        json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": VALUE }).to_string();
+    let broken = json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": VALUE });
+    let broken = broken.to_string();
     for body in [broken.clone(), broken[..broken.len() - 1].to_owned(), VALUE.to_owned()] {
         assert_eq!(caller.post("/mutate", body).await.unwrap().0, 400);
     }
@@ -53,11 +52,8 @@ async fn no_secret_is_logged_even_when_everything_is() {
     assert!(keys.len() >= 2, "{:?}", kept.keys());
 
     let log = rolegate.log();
-    assert!(
-        log.lines().count() > 500 && log.contains("TRACE"),
-        "{} lines: that is not everything",
-        log.lines().count()
-    );
+    let count = log.lines().count();
+    assert!(count > 500 && log.contains("TRACE"), "{count} lines: that is not everything");
     let signature = token.rsplit('.').next().unwrap();
     assert!(token.len() > 100 && !log.contains(token) && !log.contains(signature), "the token is logged");
     for (name, key) in keys {

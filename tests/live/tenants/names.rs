@@ -1,11 +1,18 @@
 //! Names that no object can have: they never become part of a request.
 
-use crate::common::audit::{Account, Request};
+use crate::common::audit::Request;
 use crate::common::prelude::*;
 use crate::tenants::stage;
 
 /// As a path or a query they would be other requests.
 const IMPOSSIBLE: [&str; 4] = ["/", "a?watch=true", "x/status", "My_Group"];
+
+/// A group that is deployed in steps under a constraint.
+fn in_steps(constraint: Value) -> Value {
+    let deploy = json!({ "roleDeployStep": { "prefill": 1 }, "deployTopologyConstraint": constraint });
+    let steps = json!([{ "name": "steps", "strategy": { "rollingDeploy": deploy } }]);
+    Group::new("llm").role("prefill", 1, 1).coordinated(&steps)
+}
 
 #[tokio::test]
 async fn a_pod_that_names_an_impossible_group_is_refused_before_anything_is_read() {
@@ -31,15 +38,8 @@ async fn a_pod_of_an_impossible_pod_group_owner_or_set_is_admitted_without_askin
     let (stage, _rolegate) = stage("impossible-owner").await.serve().await;
     let account = Account::of(&stage);
     let mut pod = Group::new("llm").pod("prefill", "pod", &stage.namespace);
-    json_patch::merge(
-        &mut pod,
-        &json!({ "metadata": {
-            "annotations": { "pod-group-name": "x/status" },
-            "ownerReferences": [
-                { "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "a?watch=true", "uid": "u", "controller": true },
-            ],
-        } }),
-    );
+    pod["metadata"]["annotations"] = json!({ "pod-group-name": "x/status" });
+    pod["metadata"]["ownerReferences"] = json!([owner("apps/v1", "StatefulSet", "a?watch=true", "u")]);
     let answer = stage.post(CORE, "pods", &pod).await;
     assert_eq!(answer.code, 201, "{answer:?}");
     assert!(answer.warnings.iter().any(|text| text.contains("no PodGroup can have this name")), "{answer:?}");
@@ -50,12 +50,8 @@ async fn a_pod_of_an_impossible_pod_group_owner_or_set_is_admitted_without_askin
 #[tokio::test]
 async fn a_name_in_an_object_is_a_violation_and_no_request() {
     let (stage, _rolegate) = stage("impossible-names").await.serve().await;
-    let constraint = json!({ "clusterTopologyName": "../secrets", "topologyLayerName": "rack" });
-    let deploy = json!({ "roleDeployStep": { "prefill": 1 }, "deployTopologyConstraint": constraint });
-    let mut group = Group::new("llm").role("prefill", 1, 1).object();
+    let mut group = in_steps(json!({ "clusterTopologyName": "../secrets", "topologyLayerName": "rack" }));
     group["metadata"]["annotations"] = json!({ "rolegate.dev/group": "/" });
-    group["spec"]["roles"][0]["name"] = json!("prefill");
-    group["spec"]["coordination"] = json!([{ "name": "steps", "strategy": { "rollingDeploy": deploy } }]);
     let answer = stage.post(GROUPS, "rolebasedgroups", &group).await;
     let fields = |body: &Value| -> Vec<String> {
         let causes = body["details"]["causes"].as_array().unwrap();
@@ -80,11 +76,8 @@ async fn nobody_may_make_a_pod_group() {
     let launch = stage.launch();
     let rolegate = launch.start().await;
     let mut caller = launch.caller(&rolegate).await;
-    let constraint = json!({ "topologyLayerName": "rack", "podGroupPolicy": { "kai": {} } });
-    let deploy = json!({ "roleDeployStep": { "prefill": 1 }, "deployTopologyConstraint": constraint });
-    let mut group = Group::new("llm").role("prefill", 1, 1).object();
+    let mut group = in_steps(json!({ "topologyLayerName": "rack", "podGroupPolicy": { "kai": {} } }));
     group["metadata"]["namespace"] = json!(stage.namespace);
-    group["spec"]["coordination"] = json!([{ "name": "steps", "strategy": { "rollingDeploy": deploy } }]);
     let (api, version) = ("workloads.x-k8s.io", "v1alpha1");
     let review = json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "42", "operation": "CREATE", "namespace": stage.namespace, "object": group, "userInfo": { "username": "" },

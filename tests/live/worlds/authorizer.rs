@@ -52,7 +52,7 @@ async fn an_authorizer_that_refuses_releases_is_named_and_asked_more_and_more_se
     let refused = || writes(&stage)["patch pods"];
     let before = refused();
     // Two pods of the first segment, each after 0.2, 0.4, 0.8, ... s.
-    eventually(PATIENT, "it is tried again", async || if refused() > before { Ok(()) } else { Err(refused()) }).await;
+    until_found("it is tried again", async || refused(), |now| *now > before).await;
     let most = 2 * (1 + tries_in(since.elapsed()));
     assert!(refused() - before <= most, "{} in {:?}", refused() - before, since.elapsed());
     stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_scheduled), 0, "{now}"));

@@ -5,12 +5,10 @@
 //!
 //! Its node groups are the racks: a scale-up is in one of them, as there.
 
-use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
 use k8s_openapi::api::core::v1::PodTemplate;
-use kube::api::DynamicObject;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::common::control_plane::rig_binary;

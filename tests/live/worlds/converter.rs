@@ -1,7 +1,6 @@
 //! The conversion webhook of RBG's operator: what one version does not have is dropped on the way to it, and when the operator
 //! is away every conversion fails.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base64::Engine as _;

@@ -1,7 +1,7 @@
 //! RoleBasedGroups as their own project defines them: a definition that drops what is ours, and one whose stored version is
 //! another than ours.
 
-use crate::common::audit::{Account, Request};
+use crate::common::audit::Request;
 use crate::common::prelude::*;
 use crate::rules::definitions::namespaced;
 use crate::worlds::converter::{Converter, GROUP_GANG};
@@ -24,13 +24,9 @@ fn version(name: &str, stored: bool, coordination: &Value) -> Value {
     if !coordination.is_null() {
         spec["properties"]["coordination"] = coordination.clone();
     }
-    let status = json!({
-        "type": "object",
-        "properties": {
-            "observedGeneration": { "type": "integer" },
-            "roleStatuses": { "type": "array", "items": any },
-        },
-    });
+    let kept =
+        json!({ "observedGeneration": { "type": "integer" }, "roleStatuses": { "type": "array", "items": any } });
+    let status = json!({ "type": "object", "properties": kept });
     json!({
         "name": name,
         "served": true,
@@ -43,22 +39,15 @@ fn version(name: &str, stored: bool, coordination: &Value) -> Value {
 /// As RBG v0.6 has it: coordinations of its own.
 fn upstream_coordination() -> Value {
     let text = json!({ "x-kubernetes-int-or-string": true });
-    let update = json!({
-        "type": "object",
-        "properties": { "maxSkew": text, "partition": text, "maxUnavailable": text },
-    });
-    let scaling = json!({ "type": "object", "properties": { "maxSkew": text, "progression": { "type": "string" } } });
-    json!({
-        "type": "array",
-        "items": {
-            "type": "object",
-            "properties": {
-                "name": { "type": "string" },
-                "roles": { "type": "array", "items": { "type": "string" } },
-                "strategy": { "type": "object", "properties": { "rollingUpdate": update, "scaling": scaling } },
-            },
-        },
-    })
+    let of = |properties: Value| json!({ "type": "object", "properties": properties });
+    let update = of(json!({ "maxSkew": text, "partition": text, "maxUnavailable": text }));
+    let scaling = of(json!({ "maxSkew": text, "progression": { "type": "string" } }));
+    let coordination = of(json!({
+        "name": { "type": "string" },
+        "roles": { "type": "array", "items": { "type": "string" } },
+        "strategy": of(json!({ "rollingUpdate": update, "scaling": scaling })),
+    }));
+    json!({ "type": "array", "items": coordination })
 }
 
 /// A control plane of its own, with this definition of RoleBasedGroups and all of ours.
@@ -74,13 +63,9 @@ async fn plane(definition: Value) -> Arc<ControlPlane> {
 }
 
 async fn create(stage: &Stage, version: &str, name: &str, metadata: Value, coordination: &Value) {
-    let mut object = json!({
-        "apiVersion": format!("{RBG}/{version}"),
-        "kind": "RoleBasedGroup",
-        "metadata": metadata,
-        "spec": { "roles": [{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 4 }] },
-    });
-    object["metadata"]["name"] = json!(name);
+    let roles = json!([{ "name": "prefill", "replicas": 4 }, { "name": "decode", "replicas": 4 }]);
+    let mut object = object(&format!("{RBG}/{version}"), "RoleBasedGroup", name).spec(json!({ "roles": roles }));
+    json_patch::merge(&mut object["metadata"], &metadata);
     if !coordination.is_null() {
         object["spec"]["coordination"] = json!([coordination]);
     }
@@ -99,11 +84,7 @@ fn writes(account: &Account) -> BTreeMap<String, u32> {
 
 /// Whatever the loop has to do for what it has seen, it has done when a later group is told how it stands.
 async fn until_all_was_seen(stage: &Stage, name: &str) {
-    let role = json!({ "name": "main", "replicas": 1 });
-    let segments = json!({ "name": "c", "strategy": { "segmentPlacement": { "segmentSize": { "main": 1 } } } });
-    let object = object("rolegate.dev/v1alpha1", "RoleCoordination", name)
-        .spec(json!({ "roles": [role], "coordination": [segments] }));
-    stage.create(object).await;
+    stage.create(Group::new(name).role("main", 1, 1).coordination_of_numbers(&json!({}))).await;
     stage.coordination_statuses(name).until("it is told", |status| !status.0["summary"].is_null()).await;
 }
 
@@ -117,8 +98,7 @@ async fn neither_what_a_conversion_drops_nor_that_it_fails_is_ever_noticed() {
     let group = Group::new("llm").role("prefill", 4, 2).role("decode", 4, 2).held_back();
     // One is there before, and one comes later.
     create(&stage, "v1alpha2", "before", json!({}), &Value::Null).await;
-    let rolegate = stage.launch().start_unready().await;
-    rolegate.until_ready().await;
+    let _rolegate = stage.launch().start().await;
     let annotations = |name: &str| json!({ "rolegate.dev/group": name });
     let coordinate = async |name: &str| {
         let mut object = coordination_of(&group, &group.object()["spec"]["coordination"]);
@@ -167,7 +147,7 @@ mod tier2 {
     async fn what_is_not_kept_is_said_once_and_what_is_not_ours_is_never_written_to() {
         let versions = json!([version("v1alpha1", true, &upstream_coordination())]);
         let plane = plane(definition(&versions, &json!({ "strategy": "None" }))).await;
-        let (stage, rolegate) = Stage::on(plane, "dropped").await.serve().await;
+        let (stage, _rolegate) = Stage::on(plane, "dropped").await.serve().await;
         let account = Account::of(&stage);
         let roles = json!(["prefill", "decode"]);
         let update = json!({ "maxSkew": "10%" });
@@ -178,11 +158,11 @@ mod tier2 {
         }
         let events = stage.objects("events.k8s.io", "v1", "Event");
         let told = async || {
-            let all = events.list(&kube::api::ListParams::default()).await.unwrap();
+            let all = events.list(&ListParams::default()).await.unwrap();
             let told = all.items.into_iter().filter(|event| event.data["reason"] == "StatusNotKept");
             told.map(|event| event.data["regarding"]["name"].clone()).collect::<Vec<_>>()
         };
-        until_found("the Event", async || told().await, |told| *told == ["ours"]).await;
+        until_is("the Event", told, ["ours"]).await;
         // Each is seen once more, with the same spec.
         for name in ["none", "theirs", "ours"] {
             let patch = json!({ "metadata": { "labels": { "touched": "" } } });
@@ -196,14 +176,9 @@ mod tier2 {
         }
 
         // Another spec may be kept.
-        let patch =
-            json!({ "spec": { "roles": [{ "name": "prefill", "replicas": 5 }, { "name": "decode", "replicas": 5 }] } });
-        stage.groups().patch("ours", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
-        eventually(PATIENT, "a second write", async || match writes(&account).get("ours") {
-            Some(2) => Ok(()),
-            other => Err(format!("{other:?}")),
-        })
-        .await;
+        let larger = Group::new("ours").role("prefill", 5, 5).role("decode", 5, 5);
+        stage.patch_group(&larger, json!({ "spec": { "roles": larger.object()["spec"]["roles"] } })).await;
+        until_is("a second write", async || writes(&account).get("ours").copied(), Some(2)).await;
         until_all_was_seen(&stage, "second").await;
         assert_eq!(writes(&account), BTreeMap::from([("ours".to_owned(), 2)]));
         assert_eq!(told().await, ["ours"]);
@@ -214,12 +189,8 @@ mod tier2 {
         versions[0]["schema"]["openAPIV3Schema"]["properties"]["status"] = any;
         let patch = json!({ "spec": { "versions": versions } }).to_string();
         stage.plane.must(&["patch", "crd", &format!("rolebasedgroups.{RBG}"), "--type=merge", "-p", &patch], "");
-        eventually(PATIENT, "the status is kept", async || {
-            let found = stage.groups().get("ours").await.map_err(|error| error.to_string())?;
-            let status = &found.data["status"];
-            if status["summary"].is_null() { Err(format!("{status}\n{}", rolegate.log())) } else { Ok(()) }
-        })
-        .await;
+        let status = async || stage.groups().get("ours").await.unwrap().data["status"].clone();
+        until_found("the status is kept", status, |status| !status["summary"].is_null()).await;
     }
 
     /// RBG v0.6 writes the status first, and its definition asks for what stands in there.
@@ -231,13 +202,8 @@ mod tier2 {
         let mut versions = json!([version("v1alpha1", true, &any)]);
         versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = any;
         versions[0]["schema"]["openAPIV3Schema"]["properties"]["status"] = asks;
-        let (stage, _rolegate) =
-            Stage::on(plane(definition(&versions, &json!({ "strategy": "None" }))).await, "asked-for")
-                .await
-                .with_room(8)
-                .await
-                .serve()
-                .await;
+        let plane = plane(definition(&versions, &json!({ "strategy": "None" }))).await;
+        let (stage, _rolegate) = Stage::on(plane, "asked-for").await.with_room(8).await.serve().await;
         let group = Group::new("llm").role("prefill", 2, 1).role("decode", 2, 1);
         stage.create_group(&group).await;
         stage.create_sets(&group).await;
@@ -246,10 +212,8 @@ mod tier2 {
         stage.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 4, "{now}"));
         let tries = writes(&Account::of(&stage))["llm"];
         assert!(tries <= 6, "{tries} tries");
-        let path = format!("/apis/{RBG}/v1alpha1/namespaces/{}/rolebasedgroups/llm/status", stage.namespace);
-        let status = json!({ "status": { "roleStatuses": [] } });
-        let answer = stage.send("PATCH", &path, &status).await;
-        assert_eq!(answer.code, 200, "{answer:?}");
+        let status = Patch::Merge(json!({ "status": { "roleStatuses": [] } }));
+        stage.groups().patch_status("llm", &PatchParams::default(), &status).await.unwrap();
         stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
         let tries = writes(&Account::of(&stage))["llm"] - tries;
         assert!(tries <= 10, "{tries} more");

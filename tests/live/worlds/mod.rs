@@ -14,7 +14,6 @@ mod statuses;
 use k8s_openapi::api::core::v1::Pod;
 
 use self::operator::{Operator, ROLE};
-use crate::common::audit::Account;
 use crate::common::prelude::*;
 use crate::policies::cluster::client_as;
 
@@ -75,9 +74,8 @@ fn tries_in(time: Duration) -> u32 {
 /// A pod by which it is seen that a policy is in force.
 async fn make_probe(stage: &Stage, labels: &Value, gates: &[&str]) {
     let gates: Vec<_> = [gates, &["example.com/probe"]].concat().iter().map(|name| json!({ "name": name })).collect();
-    let spec = json!({ "containers": [{ "name": "main", "image": "none" }], "schedulingGates": gates });
-    let metadata = json!({ "name": "probe", "labels": labels });
-    let probe = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec });
+    let mut probe = bare_pod("probe", labels, &stage.namespace);
+    probe["spec"]["schedulingGates"] = json!(gates);
     stage.create(probe).await;
 }
 

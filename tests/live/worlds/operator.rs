@@ -4,9 +4,8 @@
 use std::sync::Mutex;
 
 use k8s_openapi::NamespaceResourceScope;
-use kube::api::DynamicObject;
+use kube::Resource;
 use kube::core::{ApiResource, GroupVersionKind};
-use kube::{Client, Resource};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::habits::Habit;

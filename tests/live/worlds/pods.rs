@@ -38,9 +38,8 @@ async fn comes_up_in_segments(stage: &Stage, operator: &Operator) {
 async fn comes_up_with_writes(stage: &Stage, operator: &Operator, patches: u32) {
     for ready in [2, 4] {
         stage.pods.until("a segment has nodes", |now| now.count_all(Pod::is_scheduled) == ready).await;
-        let one_each =
-            |now: &View| ["prefill", "decode"].map(|role| now.count(role, Pod::is_scheduled) * 2) == [ready; 2];
-        stage.pods.now(|now| assert!(one_each(now), "{now}"));
+        let each = |now: &View| ["prefill", "decode"].map(|role| now.count(role, Pod::is_scheduled) * 2);
+        stage.pods.now(|now| assert_eq!(each(now), [ready; 2], "{now}"));
         stage.let_ready(Pod::is_scheduled).await;
         stage.pods.until("it is ready", |now| now.count_all(Pod::is_ready) == ready).await;
     }
@@ -80,12 +79,8 @@ async fn the_guard_keeps_an_operator_that_clears_all_gates_from_opening_holds() 
     let group = group();
     stage.create_group(&group).await;
     let operator = as_grove(&stage, &group, &GATES_CLEARED).await;
-    eventually(PATIENT, "it is refused", async || {
-        let done = operator.done();
-        let refused = done.refused.get(GATES_CLEARED.name);
-        if refused.is_some_and(|(_, why)| why.contains("only by rolegate")) { Ok(()) } else { Err(format!("{done:?}")) }
-    })
-    .await;
+    let refused = async || format!("{:?}", operator.done().refused.get(GATES_CLEARED.name));
+    until_says("only by rolegate", refused).await;
     comes_up_in_segments(&stage, &operator).await;
     assert_eq!(operator.done().of(&GATES_CLEARED), 4);
 }
@@ -104,7 +99,7 @@ async fn guard(stage: &Stage) {
     make_probe(stage, &json!({}), &["rolegate.dev/hold"]).await;
     let clear = json!({ "spec": { "schedulingGates": null } });
     until_refused(stage, "somebody", &clear, Some("only by rolegate")).await;
-    plane.must(&["-n", namespace, "delete", "pod", "probe", "--grace-period=0", "--force"], "");
+    stage.kubectl(&["delete", "pod", "probe", "--grace-period=0", "--force"]);
     stage.pods.until("the probe is gone", |now| now.named("probe").is_none()).await;
 }
 
@@ -142,15 +137,15 @@ async fn instances_with_a_wrong_index_go_by_their_owner_and_one_that_runs_ahead_
             "rbg.workloads.x-k8s.io/component-size": "1",
             "statefulset.kubernetes.io/pod-name": format!("llm-{role}-3"),
         });
-        pod["metadata"]["ownerReferences"] = json!([{ "apiVersion": "workloads.x-k8s.io/v1alpha2", "kind": "RoleInstance",
-            "name": instance, "uid": format!("00000000-0000-0000-0000-00000000000{index}"), "controller": true }]);
+        let uid = format!("00000000-0000-0000-0000-00000000000{index}");
+        pod["metadata"]["ownerReferences"] =
+            json!([owner("workloads.x-k8s.io/v1alpha2", "RoleInstance", &instance, &uid)]);
     };
     let operator = Operator::start(&stage, "llm", own_pods(&stage, &group, misnumbered), &[&PODS_MADE]).await;
     stage.pods.until("the first segment", |now| now.count_all(Pod::is_scheduled) == 1).await;
     stage.pods.until("all are there", |now| now.count_all(|_| true) == 4).await;
 
-    let path = format!("{CORE}/namespaces/{}/pods/llm-prefill-3", stage.namespace);
-    assert_eq!(stage.send("PATCH", &path, &json!({ "spec": { "schedulingGates": null } })).await.code, 200);
+    stage.patch::<ApiPod>("llm-prefill-3", &json!({ "spec": { "schedulingGates": null } })).await;
     stage.until_event("RunsAhead", &["1 replica runs ahead of the batch: prefill 3"]).await;
     for (ready, next) in [(0, 1), (1, 2)] {
         let is_next = |pod: &Pod| pod.name == format!("llm-prefill-{ready}");

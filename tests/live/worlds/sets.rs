@@ -4,7 +4,7 @@ use super::habits::{ANNOTATIONS_COMPARED, PARTITION_STEPPED, SET_LABELS_RESET, S
 use super::operator::{Operator, Wanted};
 use super::{coordination_of, stage, until_at_rest, writes};
 use crate::common::prelude::*;
-use crate::rollouts::support::{FROZEN, REVISION};
+use crate::rollouts::support::{FROZEN, REVISION, rolling};
 
 const NOT_READY: &str = "kwok.rolegate.dev/not-ready";
 const NEW: &str = "registry.invalid/x:2";
@@ -31,20 +31,13 @@ impl Kept {
         let rolegate = stage.launch().flag("allow", "recovery").flag("settle", "2s").start().await;
         let group = Group::new("llm").role("prefill", 8, 4).role("decode", 4, 2);
         let roles = group.object()["spec"]["roles"].clone();
-        let object = json!({
-            "apiVersion": "workloads.x-k8s.io/v1alpha1",
-            "kind": "RoleBasedGroup",
-            "metadata": { "name": "llm", "annotations": { "rolegate.dev/group": "llm" } },
-            "spec": { "roles": roles },
-        });
+        let mut object = object("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", "llm").spec(json!({ "roles": roles }));
+        object["metadata"]["annotations"] = json!({ "rolegate.dev/group": "llm" });
         let made = stage.create(object).await;
         let mut bounds = json!({ "maxSkew": "25%", "maxUnavailable": "25%" });
-        more.as_object().into_iter().flatten().for_each(|(field, value)| bounds[field] = value.clone());
+        json_patch::merge(&mut bounds, more);
         let segments = group.object()["spec"]["coordination"][0].clone();
-        let rolling =
-            json!({ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } });
-        let coordination = coordination_of(&group, &json!([segments, rolling]));
-        stage.create(coordination).await;
+        stage.create(coordination_of(&group, &json!([segments, rolling(&bounds)[0]]))).await;
         let statuses = stage.coordination_statuses("llm");
         let uid = made.metadata.uid.unwrap();
         let sets = group.roles.iter().map(|role| as_rbg(group.set(role, namespace), &group, &role.name, &uid));
@@ -69,9 +62,9 @@ impl Kept {
 
     /// Has the operator want another image, and waits until all pods have it, in step.
     async fn rolls(&self) {
-        let first: Vec<_> = self.stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+        let first = self.stage.pods.uids();
         self.wants(NEW, &Value::Null);
-        let is_new = |pod: &Pod| !first.contains(&pod.uid);
+        let is_new = |pod: &Pod| first.get(&pod.name) != Some(&pod.uid);
         let all = |now: &View| now.count_all(|pod| is_new(pod) && pod.is_ready()) == 12;
         self.stage.pods.until("all are new", all).await;
         let over = |status: &Status| {
@@ -94,8 +87,7 @@ impl Kept {
 /// As RBG v0.8 makes the StatefulSet of a role: its labels, an owner, and the annotations of the role handed on.
 fn as_rbg(mut set: Value, group: &Group, role: &str, uid: &str) -> Value {
     let labels = json!({ "rbg.workloads.x-k8s.io/group-name": group.name, "rbg.workloads.x-k8s.io/role-name": role });
-    let owner = json!({ "apiVersion": "workloads.x-k8s.io/v1alpha1", "kind": "RoleBasedGroup", "name": group.name,
-        "uid": uid, "controller": true });
+    let owner = owner("workloads.x-k8s.io/v1alpha1", "RoleBasedGroup", &group.name, uid);
     set["metadata"]["labels"] = labels.clone();
     set["metadata"]["annotations"] = json!({ "rolegate.dev/rollout": "enabled" });
     set["metadata"]["ownerReferences"] = json!([owner]);
@@ -139,13 +131,9 @@ async fn the_sets_of_an_operator_go_back_while_it_wants_the_new_version() {
             && status.ready().starts_with("True RolledBack")
     };
     kept.statuses.until("it is back", back).await;
-    always(Duration::from_secs(3), "it stays so", async || {
-        let now = kept.stage.pods.now(|now| if all_old(now) { Ok(()) } else { Err(now.to_string()) });
-        if back(&kept.statuses.now()) { now } else { Err(kept.statuses.now().to_string()) }
-    })
-    .await;
-    let sets = kept.stage.api::<StatefulSet>().list(&ListParams::default()).await.unwrap().items;
-    for set in sets {
+    let look = async || (kept.stage.pods.now(all_old), kept.statuses.now());
+    holds(Duration::from_secs(3), "it stays so", look, |(old, status)| *old && back(status)).await;
+    for set in kept.stage.list::<StatefulSet>().await {
         let spec = serde_json::to_value(&set.spec).unwrap();
         assert_eq!(spec["template"]["spec"]["containers"][0]["image"], NEW, "{spec}");
         assert_eq!(spec["updateStrategy"]["rollingUpdate"]["partition"], FROZEN, "{spec}");

@@ -5,8 +5,6 @@ pub mod stories;
 
 use std::sync::mpsc;
 
-use kube::api::DynamicObject;
-
 use crate::common::prelude::*;
 use crate::program::{Neighbour, Running};
 
@@ -72,17 +70,14 @@ impl Gangs {
     pub fn object(&self, group: &Group) -> Value {
         let constraint = json!({ "podGroupPolicy": self.policy });
         let deploy = json!({ "roleDeployStep": { "prefill": 2, "decode": 1 }, "deployTopologyConstraint": constraint });
-        let mut object = group.object();
-        object["spec"]["coordination"] = json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]);
-        object
+        group.coordinated(&json!([{ "name": "pd", "strategy": { "rollingDeploy": deploy } }]))
     }
 
     /// So many steps of three pods, which name its scheduler.
     pub fn group(&self, name: &str, steps: u32) -> Group {
-        let asks = json!({ "requests": { "cpu": "1" } });
-        let container = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": asks });
-        let template = json!({ "spec": { "schedulerName": self.scheduler, "containers": [container] } });
-        Group::new(name).role("prefill", 2 * steps, 2).role("decode", steps, 1).template(&template)
+        let group = Group::new(name).role("prefill", 2 * steps, 2).role("decode", steps, 1);
+        let group = group.template(&asking(&json!({ "requests": { "cpu": "1" } })));
+        group.template(&json!({ "spec": { "schedulerName": self.scheduler } }))
     }
 
     /// Creates the group and then its workloads.
@@ -109,25 +104,17 @@ impl Gangs {
 
     /// Waits until these PodGroups are there, and no others.
     pub async fn until_members(&self, stage: &Stage, what: &str, wanted: &[(&str, u64)]) {
-        eventually(PATIENT, what, async || {
-            let found = self.members(stage).await;
-            let same = found.iter().map(|(name, members)| (name.as_str(), *members)).eq(wanted.iter().copied());
-            if same { Ok(()) } else { Err(format!("{found:?}")) }
-        })
-        .await;
+        let wanted: Vec<_> = wanted.iter().map(|(name, members)| ((*name).to_owned(), *members)).collect();
+        until_is(what, async || self.members(stage).await, wanted).await;
     }
 
     /// Waits until the scheduler has said of a step that it does not fit, and none of its pods has a node. Of a gang that was
     /// tried as a whole KAI says so on those pods where it ended.
     pub async fn until_refused(&self, stage: &Stage, group: &Group, step: u32) {
-        eventually(PATIENT, "a word of the scheduler on the step", async || {
-            let all = stage.api::<ApiPod>().list(&ListParams::default()).await.unwrap().items;
-            let of_step = |pod: &&ApiPod| is_in(group, step, pod.metadata.name.as_deref().unwrap_or_default());
-            let pods: Vec<_> = all.iter().filter(of_step).collect();
-            let words: Vec<_> = pods.iter().map(|pod| verdict(pod)).collect();
-            let told =
-                words.len() == 3 && words.iter().any(|(reason, _)| !["", "SchedulingGated"].contains(&&**reason));
-            if told { Ok(()) } else { Err(format!("{words:?}")) }
+        let of_step = |pod: &&ApiPod| is_in(group, step, pod.metadata.name.as_deref().unwrap_or_default());
+        let verdicts = async || stage.list::<ApiPod>().await.iter().filter(of_step).map(verdict).collect::<Vec<_>>();
+        until_found("a word of the scheduler on the step", verdicts, |words| {
+            words.len() == 3 && words.iter().any(|(reason, _)| !["", "SchedulingGated"].contains(&&**reason))
         })
         .await;
         let name = |pod: &Pod| is_in(group, step, &pod.name) && pod.is_scheduled();
@@ -148,6 +135,13 @@ impl Gangs {
         let sets = stage.api::<StatefulSet>();
         sets.patch(&group.set_name(role), &PatchParams::default(), &Patch::Strategic(patch)).await.unwrap();
     }
+}
+
+/// Creates a class of pods.
+pub fn priority_class(stage: &Stage, name: &str, value: i32) {
+    let api = "scheduling.k8s.io/v1";
+    let class = json!({ "apiVersion": api, "kind": "PriorityClass", "metadata": { "name": name }, "value": value });
+    stage.plane.must(&["create", "-f", "-"], &class.to_string());
 }
 
 /// True for a pod's name in a step of the group.

@@ -44,7 +44,7 @@ pub async fn of_two_groups_one_has_the_room(gangs: &Gangs, stage: &Stage) {
 
     stage.groups().delete(&first.name, &DeleteParams::default()).await.unwrap();
     for role in &first.roles {
-        stage.plane.must(&["delete", "statefulset", &first.set_name(&role.name), "-n", &stage.namespace], "");
+        stage.delete::<StatefulSet>(&first.set_name(&role.name)).await;
     }
     gangs.until_ready(stage, second, 1).await;
     let left = format!("{}-pd-0", second.name);
@@ -63,10 +63,7 @@ pub async fn rollouts_and_recreated_pods_go_one_by_one(gangs: &Gangs, stage: &St
     gangs.until_members(stage, "both are loosened", &[("llm-pd-0", 1), ("llm-pd-1", 1)]).await;
 
     for pod in ["llm-prefill-0", "llm-decode-1"] {
-        let before = stage.pods.now(|now| now.named(pod).unwrap().uid.clone());
-        stage.api::<ApiPod>().delete(pod, &DeleteParams::default()).await.unwrap();
-        let again = |pod: &Pod| pod.uid != before && pod.is_ready();
-        stage.pods.until("it runs again", |now| now.named(pod).is_some_and(again)).await;
+        stage.replace_pod(pod, Pod::is_ready).await;
     }
     gangs.neighbour.record("a pod of a running batch is deleted, no room to spare", "recreated alone");
 
@@ -78,12 +75,8 @@ pub async fn rollouts_and_recreated_pods_go_one_by_one(gangs: &Gangs, stage: &St
         let events = stage.pods.events();
         events[before..].iter().filter(|event| event.step == Step::Scheduled).count()
     };
-    until_found(
-        "all six are replaced and run",
-        async || stage.pods.now(|now| now.count_all(Pod::is_ready)),
-        |ready| scheduled() == 6 && *ready == 6,
-    )
-    .await;
+    let both = async || (scheduled(), stage.pods.now(|now| now.count_all(Pod::is_ready)));
+    until_is("all six are replaced and run", both, (6, 6)).await;
     gangs.until_members(stage, "their PodGroups", &[("llm-pd-0", 1), ("llm-pd-1", 1)]).await;
     gangs.neighbour.record("a rollout of both roles, no room to spare", "pod by pod to its end");
 }

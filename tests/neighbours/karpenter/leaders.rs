@@ -1,6 +1,7 @@
 //! Leaders that die on the way from a request to the pods that use it.
 
 use super::KARPENTER;
+use super::figures::Seen;
 use super::world::{NODES_OF_A_SEGMENT, Scene, launch, stage};
 use crate::common::prelude::*;
 
@@ -32,9 +33,9 @@ async fn a_leader_that_dies_at_any_step_leaves_neither_a_part_of_a_segment_nor_a
             Step::Asked => _ = until_found("a buffer", async || scene.buffers().await.len(), |left| *left > 0).await,
             Step::FirstNode => scene.nodes.until("a node", |now| now.len() > before).await,
             Step::LastNode => {
-                let ready =
-                    |now: &BTreeMap<_, super::figures::Seen>| now.values().filter(|node| node.ready.is_some()).count();
-                scene.nodes.until("the last", |now| ready(now) == before + NODES_OF_A_SEGMENT as usize).await;
+                let all = before + NODES_OF_A_SEGMENT as usize;
+                let last = |now: &BTreeMap<_, Seen>| now.values().filter(|node| node.ready.is_some()).count() == all;
+                scene.nodes.until("the last", last).await;
             }
         }
         leader.kill().await;
@@ -45,8 +46,6 @@ async fn a_leader_that_dies_at_any_step_leaves_neither_a_part_of_a_segment_nor_a
     assert_eq!(scene.racks().into_iter().collect::<BTreeSet<_>>().len(), steps.len());
     scene.until_nothing_is_asked_for().await;
     scene.until_nodes(segments * NODES_OF_A_SEGMENT).await;
-    KARPENTER.record(
-        "the leader is killed: request committed, asked for, first node, last node",
-        "works: the next leader goes on; no segment in part, no node too many",
-    );
+    let result = "works: the next leader goes on; no segment in part, no node too many";
+    KARPENTER.record("the leader is killed: request committed, asked for, first node, last node", result);
 }

@@ -36,11 +36,8 @@ async fn ten_segments_come_up_from_no_node_whole_and_with_no_node_too_many() {
     assert_eq!(used.len(), 10, "{used:?}");
     scene.until_nothing_is_asked_for().await;
     // What an empty node lives, twice.
-    always(Duration::from_secs(12), "no node is left over, and none is missing", async || {
-        let now = scene.nodes.now();
-        if now.len() == 50 { Ok(()) } else { Err(format!("{}", now.len())) }
-    })
-    .await;
+    let look = async || scene.nodes.now();
+    holds(Duration::from_secs(12), "no node is left over, and none is missing", look, |now| now.len() == 50).await;
     let longest = waits(&scene, 10).into_iter().max().unwrap();
     assert!(longest <= RELEASED_WITHIN, "{:?}", waits(&scene, 10));
     assert_eq!(scene.nodes.made(), 50, "as many as planned were ever made");
@@ -104,10 +101,8 @@ async fn two_groups_that_want_one_rack_get_it_one_after_the_other() {
     scene.stage.pods.until("both run", |now| now.count_all(Pod::is_ready) == 30).await;
     scene.until_nothing_is_asked_for().await;
     scene.until_nodes(2 * NODES_OF_A_SEGMENT).await;
-    KARPENTER.record(
-        "two groups that want the nodes of one rack",
-        "works: one goes as a whole, the other waits for the next rack",
-    );
+    let result = "works: one goes as a whole, the other waits for the next rack";
+    KARPENTER.record("two groups that want the nodes of one rack", result);
 }
 
 #[tokio::test]

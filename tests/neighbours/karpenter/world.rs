@@ -2,7 +2,7 @@
 
 use std::sync::{LazyLock, Mutex};
 
-use kube::api::DynamicObject;
+use k8s_openapi::api::core::v1::PodTemplate;
 
 use super::KARPENTER;
 use super::figures::Nodes;
@@ -96,16 +96,13 @@ pub fn launch(stage: &Stage) -> Launch {
 
 /// So many segments, each in one rack; a third of a node for each pod.
 pub fn group(name: &str, segments: u32) -> Group {
-    let asks = json!({ "requests": { "cpu": "1300m", "memory": "1Gi" } });
-    let container = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": asks });
-    let template = json!({ "spec": { "containers": [container] } });
+    let template = asking(&json!({ "requests": { "cpu": "1300m", "memory": "1Gi" } }));
     Group::new(name).role("prefill", 10 * segments, 10).role("decode", 5 * segments, 5).template(&template)
 }
 
 /// Its RoleCoordination, which asks for nodes after a second.
 pub fn coordination(group: &Group, deadline: &str) -> Value {
-    let affinity = json!({ "strategy": "RequireSegmentAffinity", "topologyKey": RACK });
-    let mut object = group.coordination_of("StatefulSet", &json!({ "topologyAffinity": affinity }));
+    let mut object = group.coordination_of("StatefulSet", &near(RACK, "RequireSegmentAffinity"));
     let coordination = &mut object["spec"]["coordination"][0];
     coordination["whenNoFit"] = json!("provision");
     coordination["provision"] = json!({ "after": "1s", "deadline": deadline });
@@ -124,10 +121,8 @@ impl Scene {
     /// Waits until so many segments run.
     pub async fn until_ready(&self, segments: u32) {
         let pods = 15 * segments as usize;
-        self.stage
-            .pods
-            .until_within(PATIENT * 3, "whole segments run", |now| now.count_all(Pod::is_ready) == pods)
-            .await;
+        let all_run = |now: &View| now.count_all(Pod::is_ready) == pods;
+        self.stage.pods.until_within(PATIENT * 3, "whole segments run", all_run).await;
     }
 
     /// Waits until there are so many nodes, and no more.
@@ -143,10 +138,8 @@ impl Scene {
 
     /// Waits until nothing is left of what was asked for.
     pub async fn until_nothing_is_asked_for(&self) {
-        let templates = self.stage.api::<k8s_openapi::api::core::v1::PodTemplate>();
-        let left =
-            async || (self.buffers().await.len(), templates.list(&ListParams::default()).await.unwrap().items.len());
-        until_found("no buffer and no template", left, |left| *left == (0, 0)).await;
+        let left = async || (self.buffers().await.len(), self.stage.list::<PodTemplate>().await.len());
+        until_is("no buffer and no template", left, (0, 0)).await;
     }
 
     /// The rack of each segment; all of its pods are in it.

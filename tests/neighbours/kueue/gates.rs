@@ -47,11 +47,6 @@ async fn two_gates_on_one_pod_in_either_order_of_the_webhooks() {
         .record("both gates on one pod of a queued StatefulSet, webhooks in either order", "works: each lifts its own");
 }
 
-/// Unique ids of all pods.
-fn uids(stage: &Stage) -> std::collections::BTreeSet<String> {
-    stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect())
-}
-
 #[tokio::test]
 #[ignore = "make neighbours builds kueue"]
 async fn what_was_let_go_once_comes_back_whoever_has_taken_it_down() {
@@ -61,34 +56,29 @@ async fn what_was_let_go_once_comes_back_whoever_has_taken_it_down() {
     create_queued_sets(&stage, &group).await;
     stage.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 18).await;
 
-    let before = uids(&stage);
-    stage.api::<ApiPod>().delete("llm-prefill-2", &DeleteParams::default()).await.unwrap();
-    let is_new = |pod: &Pod| pod.name == "llm-prefill-2" && pod.is_ready() && !before.contains(&pod.uid);
-    stage.pods.until("one that was deleted is back", |now| now.count_all(is_new) == 1).await;
+    stage.replace_pod("llm-prefill-2", Pod::is_ready).await;
     KUEUE.record("a pod of a queued StatefulSet that is deleted", "recreated, and released by both at once");
 
-    let before = uids(&stage);
+    let before = stage.pods.uids();
     drain(&stage);
-    let waits = |pod: &Pod| is_in_queue(pod) && pod.is_released() && !before.contains(&pod.uid);
+    let waits = |pod: &Pod| is_in_queue(pod) && pod.is_released() && before.get(&pod.name) != Some(&pod.uid);
     stage.pods.until("all are taken down, and made again", |now| now.count_all(waits) == 18).await;
     resume(&stage);
     stage.pods.until("all are ready again", |now| now.count_all(Pod::is_ready) == 18).await;
-    KUEUE.record(
-        "eviction of a running group (queue drained, opened again)",
-        "its pods are recreated and wait for Kueue alone, without an order of segments",
-    );
+    let result = "its pods are recreated and wait for Kueue alone, without an order of segments";
+    KUEUE.record("eviction of a running group (queue drained, opened again)", result);
 
-    let before = uids(&stage);
+    let before = stage.pods.uids();
     let patch = json!({ "spec": { "template": { "metadata": { "annotations": { "version": "2" } } } } });
     for role in ["llm-prefill", "llm-decode"] {
-        stage.api::<StatefulSet>().patch(role, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+        stage.patch::<StatefulSet>(role, &patch).await;
     }
-    let updated = |pod: &Pod| pod.is_ready() && !before.contains(&pod.uid);
+    let updated = |pod: &Pod| pod.is_ready() && before.get(&pod.name) != Some(&pod.uid);
     stage.pods.until("all are updated", |now| now.count_all(updated) == 18).await;
     KUEUE.record("an update of a queued StatefulSet's image or annotations", "works");
 
     for role in ["llm-prefill", "llm-decode"] {
-        stage.api::<StatefulSet>().delete(role, &DeleteParams::default()).await.unwrap();
+        stage.delete::<StatefulSet>(role).await;
     }
     stage.pods.until("none is left", |now| now.count_all(|_| true) == 0).await;
     super::until_workloads(&stage, 0).await;

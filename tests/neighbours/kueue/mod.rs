@@ -7,8 +7,6 @@ mod topology;
 
 use std::sync::LazyLock;
 
-use kube::api::DynamicObject;
-
 use crate::common::prelude::*;
 
 pub use server::KUEUE;
@@ -81,8 +79,7 @@ pub async fn create_queued_sets(stage: &Stage, group: &Group) {
     for role in &group.roles {
         let mut set = group.set(role, &stage.namespace);
         set["metadata"]["labels"] = json!({ QUEUE: TEAM });
-        let sets = stage.api::<k8s_openapi::api::apps::v1::StatefulSet>();
-        sets.create(&PostParams::default(), &typed(set)).await.unwrap();
+        stage.create(set).await;
     }
 }
 
@@ -119,21 +116,13 @@ pub async fn until_admitted(stage: &Stage, wanted: usize) {
         let conditions = workload.data["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|condition| condition["type"] == "Admitted" && condition["status"] == "True")
     };
-    eventually(PATIENT, "workloads with a quota", async || {
-        let found = workloads(stage).list(&ListParams::default()).await.map_err(|error| error.to_string())?;
-        let admitted = found.items.iter().filter(|workload| is_admitted(workload)).count();
-        if admitted == wanted { Ok(()) } else { Err(format!("{admitted} of {}", found.items.len())) }
-    })
-    .await;
+    let admitted = async || workloads(stage).await.into_iter().filter(is_admitted).count();
+    until_is("workloads with a quota", admitted, wanted).await;
 }
 
 /// Waits until there are so many of Kueue's workloads.
 pub async fn until_workloads(stage: &Stage, wanted: usize) {
-    eventually(PATIENT, "workloads", async || {
-        let found = workloads(stage).list(&ListParams::default()).await.map_err(|error| error.to_string())?;
-        if found.items.len() == wanted { Ok(()) } else { Err(found.items.len().to_string()) }
-    })
-    .await;
+    until_is("workloads", async || workloads(stage).await.len(), wanted).await;
 }
 
 /// What `rolegate explain` says of a pod.
@@ -142,6 +131,6 @@ pub async fn explain(stage: &Stage, pod: &str) -> String {
 }
 
 /// What Kueue has made of what is queued.
-pub fn workloads(stage: &Stage) -> Api<DynamicObject> {
-    stage.objects("kueue.x-k8s.io", "v1beta2", "Workload")
+async fn workloads(stage: &Stage) -> Vec<DynamicObject> {
+    stage.objects("kueue.x-k8s.io", "v1beta2", "Workload").list(&ListParams::default()).await.unwrap().items
 }

@@ -37,16 +37,14 @@ async fn pods_that_are_queued_one_by_one_take_a_quota_for_one_segment_after_the_
         assert_eq!(now.count_all(|pod| !pod.is_held() && pod.annotations.contains_key(GATED_BY)), 0, "{now}");
     });
     stage.let_ready(Pod::is_scheduled).await;
-    stage
-        .pods
-        .until("the second segment is Kueue's", |now| now.count_all(|pod| is_in_queue(pod) && !pod.is_held()) == 6)
-        .await;
+    let is_theirs = |pod: &Pod| is_in_queue(pod) && !pod.is_held();
+    stage.pods.until("the second segment is Kueue's", |now| now.count_all(is_theirs) == 6).await;
     let explained = stage.said(&["explain", "group", "llm"]).await;
     let why =
         "segment 3 is held: segment 2 has 0/4 prefill and 0/2 decode ready; 2 decode and 4 prefill wait for Kueue (6";
     assert!(explained.contains(why) && explained.contains("waits for Kueue"), "{explained}");
     until_admitted(&stage, 6).await;
-    let listed = stage.plane.must(&["-n", &stage.namespace, "get", "workloads.kueue.x-k8s.io", "-o", "json"], "");
+    let listed = stage.kubectl(&["get", "workloads.kueue.x-k8s.io", "-o", "json"]);
     assert!(listed.contains("Admission is gated by: rolegate.dev/hold"), "{listed}");
 
     set_quota(&stage, 12);
@@ -57,10 +55,8 @@ async fn pods_that_are_queued_one_by_one_take_a_quota_for_one_segment_after_the_
     stage.pods.until("the third has nodes", |now| now.count_all(Pod::is_scheduled) == 18).await;
     stage.let_ready(Pod::is_scheduled).await;
     stage.pods.until("all are ready", |now| now.count_all(Pod::is_ready) == 18).await;
-    KUEUE.record(
-        "bare pods that are queued each by itself, quota of one segment",
-        "a quota for one segment after the other",
-    );
+    let result = "a quota for one segment after the other";
+    KUEUE.record("bare pods that are queued each by itself, quota of one segment", result);
 }
 
 #[tokio::test]
@@ -98,12 +94,7 @@ async fn a_quota_that_held_pods_of_a_set_use_up_is_told_of_and_goes_on_with_more
     statuses.until("it is told", |status| status.reason() == "QuotaDeadlock").await;
     let explained = explain(&stage, "llm-decode-3").await;
     assert!(explained.contains("QuotaDeadlock: segment 2 is held") && explained.contains(why), "{explained}");
-    until_found(
-        "an Event",
-        async || stage.plane.must(&["-n", &stage.namespace, "get", "events", "-o", "json"], ""),
-        |events| events.contains(why),
-    )
-    .await;
+    until_says(why, async || stage.kubectl(&["get", "events", "-o", "json"])).await;
     set_quota(&stage, 18);
     for segment in 1..=3 {
         stage.pods.until("the next segment has nodes", |now| now.count_all(Pod::is_scheduled) == segment * 6).await;
@@ -119,8 +110,7 @@ async fn a_quota_that_held_pods_of_a_set_use_up_is_told_of_and_goes_on_with_more
 #[tokio::test]
 #[ignore = "make neighbours builds kueue"]
 async fn a_scale_of_a_queued_set_takes_it_down_and_rolegate_makes_none() {
-    let stage = stage("kueue-scale", 40).await.with_room(40).await;
-    let _rolegate = stage.launch().flag("allow", "scale").start().await;
+    let (stage, _rolegate) = stage("kueue-scale", 40).await.with_room(40).await.serve_with("allow", "scale").await;
     let group = Group::new("llm").role("main", 4, 4).bare_names();
     let mut set = group.set(group.find("main"), &stage.namespace);
     set["metadata"]["labels"] = json!({ QUEUE: TEAM, "rolegate.dev/group": "llm", "rolegate.dev/role": "main" });
@@ -131,10 +121,7 @@ async fn a_scale_of_a_queued_set_takes_it_down_and_rolegate_makes_none() {
     let path = format!("/apis/rolegate.dev/v1alpha1/namespaces/{}/rolecoordinations/llm", stage.namespace);
     let refused = stage.send("PATCH", &path, &json!({ "spec": { "segments": 2 } })).await;
     let why = r#"StatefulSet "main" must not be queued by Kueue"#;
-    assert!(
-        refused.code == 422 && refused.body.to_string().contains("must not be queued by Kueue"),
-        "{refused:?} {why}"
-    );
+    assert!(refused.code == 422 && refused.body["message"].as_str().unwrap().contains(why), "{refused:?}");
 
     // Kueue refuses it where it sees it, and does not see the subresource.
     let sets = stage.api::<StatefulSet>();
@@ -145,20 +132,12 @@ async fn a_scale_of_a_queued_set_takes_it_down_and_rolegate_makes_none() {
     sets.patch_scale("main", &PatchParams::default(), &more).await.unwrap();
     // Most often all that ran: who is quicker, Kueue or the StatefulSet's controller, is not always the same.
     let is_down = |pod: &Pod| is_in_queue(pod) && !pod.is_ready();
-    stage
-        .pods
-        .until("Kueue has taken down what ran", |now| now.count_all(is_down) >= 4 && now.count_all(Pod::is_ready) < 4)
-        .await;
-    stage
-        .pods
-        .always(std::time::Duration::from_secs(3), "and does not let all run again", |now| {
-            now.count_all(Pod::is_ready) < 4
-        })
-        .await;
-    KUEUE.record(
-        "`kubectl scale` of a queued StatefulSet",
-        "does not work: Kueue deletes running pods; rolegate refuses `segments` over such a set",
-    );
+    let some_run = |now: &View| now.count_all(Pod::is_ready) < 4;
+    let taken = |now: &View| now.count_all(is_down) >= 4 && some_run(now);
+    stage.pods.until("Kueue has taken down what ran", taken).await;
+    stage.pods.always(Duration::from_secs(3), "and does not let all run again", some_run).await;
+    let result = "does not work: Kueue deletes running pods; rolegate refuses `segments` over such a set";
+    KUEUE.record("`kubectl scale` of a queued StatefulSet", result);
 }
 
 #[tokio::test]
@@ -173,11 +152,9 @@ async fn groups_of_a_leader_worker_set_are_queued_each_by_itself() {
     // A quota for two of three, which Kueue gives to any two of them.
     until_admitted(&stage, 2).await;
     let first_runs = |pod: &Pod| pod.index == 0 && pod.is_scheduled();
-    eventually(PATIENT, "the first group runs, or it is told that later ones have its quota", async || {
-        let seen = stage.coordinations().get("llm").await.map_err(|error| error.to_string())?;
-        let status = &seen.data["status"]["summary"];
-        let runs = stage.pods.now(|now| now.count_all(first_runs)) == 3;
-        if runs || status["reason"] == "QuotaDeadlock" { Ok(()) } else { Err(status.to_string()) }
+    let summary = async || stage.coordinations().get("llm").await.unwrap().data["status"]["summary"].clone();
+    until_found("the first group runs, or it is told that later ones have its quota", summary, |found| {
+        found["reason"] == "QuotaDeadlock" || stage.pods.now(|now| now.count_all(first_runs)) == 3
     })
     .await;
     set_quota(&stage, 9);

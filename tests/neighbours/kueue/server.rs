@@ -1,11 +1,9 @@
 //! Kueue's own manager on loopback: scheduler of queues, controllers, and webhooks that the API server asks.
 
-use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
 use super::ADMISSION;
-use crate::common::control_plane::scratch_dir;
 use crate::common::prelude::*;
 use crate::common::rolegate::free_port;
 use crate::program::{Neighbour, Running};

@@ -7,25 +7,12 @@ const RACK: &str = "example.com/rack";
 
 /// The group with segments that share a rack.
 fn in_racks(group: &Group) -> Value {
-    let mut object = group.object();
-    let affinity = json!({ "topologyKey": RACK, "strategy": "RequireSegmentAffinity" });
-    object["spec"]["coordination"][0]["strategy"]["segmentPlacement"]["topologyAffinity"] = affinity;
-    object
+    group.placed(&near(RACK, "RequireSegmentAffinity"))
 }
 
 /// What each pod asks for.
 fn cpu() -> Value {
-    let requests = json!({ "requests": { "cpu": "1" } });
-    let container = json!({ "name": "main", "image": "registry.invalid/x:1", "resources": requests });
-    json!({ "spec": { "containers": [container] } })
-}
-
-async fn add_rack(stage: &Stage, rack: &str, room: u32, labels: &Value) {
-    let mut node = node(&format!("{}-{rack}", stage.namespace), room, &stage.namespace);
-    node["metadata"]["labels"][RACK] = json!(rack);
-    json_patch::merge(&mut node["metadata"]["labels"], labels);
-    let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(stage.client.clone());
-    nodes.create(&PostParams::default(), &typed(node)).await.unwrap();
+    asking(&json!({ "requests": { "cpu": "1" } }))
 }
 
 #[tokio::test]
@@ -34,8 +21,9 @@ async fn a_batch_is_placed_on_nodes_of_the_flavor_that_kueue_has_chosen() {
     let stage = Stage::on(plane().await, "kueue-flavor").await;
     queue(&stage, 4, &json!({ "nodeLabels": { "example.com/pool": "reserved" } }));
     // The one that fits best has no node of the flavor.
-    add_rack(&stage, "tempting", 6, &json!({ "example.com/pool": "spot" })).await;
-    add_rack(&stage, "right", 12, &json!({ "example.com/pool": "reserved" })).await;
+    for (rack, room, pool) in [("tempting", 6, "spot"), ("right", 12, "reserved")] {
+        stage.add_node_with(rack, room, json!({ (RACK): rack, "example.com/pool": pool })).await;
+    }
     let _rolegate = stage.launch().start().await;
     let group = Group::new("llm").role("prefill", 4, 4).role("decode", 2, 2);
     let statuses = stage.statuses(&group);
@@ -50,10 +38,8 @@ async fn a_batch_is_placed_on_nodes_of_the_flavor_that_kueue_has_chosen() {
     stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
     let right = format!("{}-right", stage.namespace);
     stage.pods.now(|now| assert!(now.all().all(|pod| pod.node.as_ref() == Some(&right)), "{now}"));
-    KUEUE.record(
-        "a queued group whose segments rolegate places, flavor with node labels",
-        "works: Kueue first (`GatedByOthers`), then a rack with nodes of the flavor",
-    );
+    let result = "works: Kueue first (`GatedByOthers`), then a rack with nodes of the flavor";
+    KUEUE.record("a queued group whose segments rolegate places, flavor with node labels", result);
 }
 
 #[tokio::test]
@@ -66,23 +52,19 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
     stage.plane.must(&["create", "-f", "-"], &topology.to_string());
     queue_of(&stage, ("cpu", 40), &json!({ "topologyName": name }));
     for rack in ["a", "b", "c", "d"] {
-        add_rack(&stage, rack, 8, &json!({})).await;
+        stage.add_node_with(rack, 8, json!({ (RACK): rack })).await;
     }
     let _rolegate = stage.launch().start().await;
     // One role, two segments of four, and a slice of Kueue's is four pods in one rack: both can agree.
-    let asks = json!({ "metadata": { "annotations": {
-        "kueue.x-k8s.io/podset-slice-required-topology": RACK, "kueue.x-k8s.io/podset-slice-size": "4",
-    } } });
+    let asks =
+        json!({ "kueue.x-k8s.io/podset-slice-required-topology": RACK, "kueue.x-k8s.io/podset-slice-size": "4" });
     let in_ab = json!({ "nodeAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": { "nodeSelectorTerms": [
         { "matchExpressions": [{ "key": RACK, "operator": "In", "values": ["a", "b"] }] },
     ] } } });
-    let asks = json!({ "metadata": asks["metadata"], "spec": { "affinity": in_ab } });
+    let asks = json!({ "metadata": { "annotations": asks }, "spec": { "affinity": in_ab } });
     let group = Group::new("one").role("main", 8, 4).template(&asks).template(&cpu());
     create_queued_sets(&stage, &group).await;
-    let coordination = object("rolegate.dev/v1alpha1", "RoleCoordination", "one").spec(json!({
-        "roles": [{ "name": "main", "workloadRef": { "kind": "StatefulSet", "name": "one-main" } }],
-        "coordination": in_racks(&group)["spec"]["coordination"],
-    }));
+    let coordination = group.coordination_of("StatefulSet", &near(RACK, "RequireSegmentAffinity"));
     let made = stage.post("/apis/rolegate.dev/v1alpha1", "rolecoordinations", &coordination).await;
     let warned = made.warnings.iter().any(|warning| warning.contains("ask Kueue for a place as well"));
     assert!(made.code == 201 && warned, "{made:?}");
@@ -95,8 +77,7 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
     // Two roles: what Kueue knows are two workloads, and it may put them where it likes.
     let group = Group::new("two").role("prefill", 4, 4).role("decode", 4, 4).template(&cpu());
     let statuses = stage.statuses(&group);
-    let path = format!("{GROUPS}/namespaces/{name}/rolebasedgroups");
-    stage.send("POST", &path, &in_racks(&group)).await;
+    stage.create(in_racks(&group)).await;
     for (role, rack) in [("prefill", "c"), ("decode", "d")] {
         let mut set = group.set(group.find(role), &name);
         set["metadata"]["labels"] = json!({ QUEUE: TEAM });
@@ -108,8 +89,6 @@ async fn where_kueue_chooses_nodes_as_well_it_is_warned_and_kueue_comes_first() 
     statuses.until("it has no room in one rack", |status| status.reason() == "NoRoom").await;
     let explained = stage.said(&["explain", "group", "two"]).await;
     assert!(explained.contains("NoRoom"), "{explained}");
-    KUEUE.record(
-        "the same of two roles which Kueue puts into two racks",
-        "does not run: held with `NoRoom`, and keeps its quota; use one of the two",
-    );
+    let result = "does not run: held with `NoRoom`, and keeps its quota; use one of the two";
+    KUEUE.record("the same of two roles which Kueue puts into two racks", result);
 }

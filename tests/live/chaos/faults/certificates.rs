@@ -1,7 +1,5 @@
 //! The certificate in the files expires while pods are being made, and is replaced.
 
-use std::path::Path;
-
 use jiff::{SignedDuration, Timestamp};
 use rolegate::tls::authority::{Issued, LeafSpec, new_ca, new_leaf};
 
@@ -57,20 +55,15 @@ async fn a_certificate_from_files_expires_and_is_replaced() {
     tokio::time::sleep_until((begun + LIFE + Duration::from_secs(2)).into()).await;
     // What is connected stays connected: the certificate is looked at when somebody connects.
     story.service.cut();
-    let pods = story.stage.api::<ApiPod>();
-    let probe: ApiPod = typed(story.groups[0].pod("prefill", "probe", &story.stage.namespace));
-    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-    eventually(PATIENT, "a pod that is refused", async || match pods.create(&dry_run, &probe).await {
-        Err(error) if error.to_string().contains("expired") => Ok(()),
-        other => Err(format!("{other:?}")),
-    })
-    .await;
+    let tried = async || story.try_pod().await;
+    let expired = |error: &kube::Error| error.to_string().contains("expired");
+    _ = until_found("a pod that is refused", tried, |tried| tried.as_ref().is_err_and(expired)).await;
     // Who has been admitted goes on.
     story.go_on();
     let moved = story.moves_again().await;
     publish(folder.path(), &new_leaf(&ca, &spec, Timestamp::now()).unwrap());
     let replaced = Instant::now();
-    eventually(RECOVERY, "a pod that is admitted", async || pods.create(&dry_run, &probe).await).await;
+    eventually(RECOVERY, "a pod that is admitted", tried).await;
     let time = replaced.elapsed();
     story.end().await;
     let how = format!(

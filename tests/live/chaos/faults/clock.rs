@@ -1,12 +1,10 @@
 //! The clock of a replica jumps. The time of day is shifted by a library that is loaded first; what measures time does not jump.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use jiff::Timestamp;
 
 use crate::chaos::faults::story::{Story, tell};
-use crate::common::control_plane::scratch_dir;
 use crate::common::prelude::*;
 
 const HOUR: i64 = 3600;

@@ -1,6 +1,6 @@
 //! The definitions of groups go with all groups, and come back.
 
-use crate::chaos::faults::story::{RECOVERY, Story, create, tell};
+use crate::chaos::faults::story::{Story, create, tell};
 use crate::common::prelude::*;
 
 #[tokio::test]
@@ -15,19 +15,14 @@ async fn definitions_are_removed_and_installed_again() {
         plane.must(&["delete", "crd", crd, "--timeout=60s"], "");
     }
     // Nobody knows how many replicas there are to be, nor in which order.
-    always(Duration::from_secs(10), "held pods stay held", async || match story.released().await {
-        Ok(found) if found != released => Err(format!("{found} released, {released} before")),
-        _ => Ok(()),
-    })
-    .await;
+    let found = async || story.released().await.unwrap_or(released);
+    stays(Duration::from_secs(10), "held pods stay held", found, released).await;
     plane.define_groups();
     // Those that run when the groups come back count as released, without a commit before.
     story.observe_groups_anew();
-    eventually(RECOVERY, "definitions that take groups", async || {
-        let answer = story.stage.send("GET", "/apis/rolegate.dev/v1alpha1/rolecoordinations", &json!(null)).await;
-        if answer.code == 200 { Ok(()) } else { Err(format!("{answer:?}")) }
-    })
-    .await;
+    let path = "/apis/rolegate.dev/v1alpha1/rolecoordinations";
+    let code = async || story.stage.send("GET", path, &Value::Null).await.code;
+    until_is("definitions that take groups", code, 200).await;
     create(&story.stage, &story.groups).await;
     let over = Instant::now();
     story.go_on();

@@ -1,9 +1,9 @@
 //! The replica that leads dies, or stops and comes back, at the worst of moments.
 
-use crate::chaos::faults::story::{RECOVERY, Story, leads, seconds, tell};
-use crate::common::figures::record;
+use crate::chaos::faults::story::{RECOVERY, Story, leads, tell};
 use crate::common::prelude::*;
 use crate::common::request_proxy::{Fate, Kind, RequestProxy};
+use crate::rollouts::support::rolling;
 
 /// PATCHes of pods: releases.
 const RELEASES: Kind = Kind { method: "PATCH", path: "/pods/" };
@@ -22,11 +22,8 @@ async fn it_is_killed_between_commit_and_release() {
         let groups = story.groups.iter().zip(&story.statuses);
         let committed: u64 = groups.map(|(group, statuses)| committed(group, &statuses.now())).sum();
         let released = story.released().await?;
-        if committed > u64::try_from(released).unwrap() && proxy.lost() > 0 {
-            Ok(())
-        } else {
-            Err(format!("{committed} committed, {released} released"))
-        }
+        let is_so = committed > u64::try_from(released).unwrap() && proxy.lost() > 0;
+        if is_so { Ok(()) } else { Err(format!("{committed} committed, {released} released")) }
     })
     .await;
     let killed = Instant::now();
@@ -89,21 +86,16 @@ async fn it_is_killed_between_two_steps_of_a_rollout() {
     let mut leader = launch.start().await;
     let group = Group::new("llm").role("prefill", 20, 1).role("decode", 10, 1);
     let statuses = stage.statuses(&group);
-    let mut object = group.object();
-    let bounds = json!({ "maxSkew": "10%", "maxUnavailable": 2 });
-    object["spec"]["coordination"] =
-        json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds } }]);
-    stage.create(object).await;
+    stage.create(group.coordinated(&rolling(json!({ "maxSkew": "10%", "maxUnavailable": 2 })))).await;
     stage.create_claimed_sets(&group).await;
     statuses.until("it serves", |status| status.ready().starts_with("True")).await;
-    let first: Vec<_> = stage.pods.now(|now| now.all().map(|pod| pod.uid.clone()).collect());
+    let first = stage.pods.uids();
     for role in &group.roles {
-        let path = format!("/apis/apps/v1/namespaces/{}/statefulsets/{}", stage.namespace, group.set_name(&role.name));
         let container = json!([{ "name": "main", "image": "registry.invalid/x:2" }]);
         let edit = json!({ "spec": { "template": { "spec": { "containers": container } } } });
-        assert_eq!(stage.send("PATCH", &path, &edit).await.code, 200);
+        stage.patch::<StatefulSet>(&group.set_name(&role.name), &edit).await;
     }
-    let is_new = |pod: &Pod| !first.contains(&pod.uid);
+    let is_new = |pod: &Pod| first.get(&pod.name) != Some(&pod.uid);
     let mut times = Vec::new();
     for updated in [3, 12] {
         stage.pods.until("more is updated", |now| now.count_all(is_new) >= updated).await;
@@ -116,27 +108,14 @@ async fn it_is_killed_between_two_steps_of_a_rollout() {
     }
     let done = |pod: &Pod| is_new(pod) && pod.is_ready();
     stage.pods.until_within(RECOVERY, "all are updated", |now| now.count_all(done) == 30).await;
-    eventually(RECOVERY, "both are thawed", async || {
-        for role in &group.roles {
-            let path =
-                format!("/apis/apps/v1/namespaces/{}/statefulsets/{}", stage.namespace, group.set_name(&role.name));
-            let set = stage.send("GET", &path, &Value::Null).await.body;
-            let annotations = set["metadata"]["annotations"].to_string();
-            if annotations.contains("user-partition") {
-                return Err(annotations);
-            }
-        }
-        Ok(())
-    })
-    .await;
+    let annotations = async || {
+        let sets = stage.list::<StatefulSet>().await;
+        sets.into_iter().filter_map(|set| set.metadata.annotations).flatten().collect::<Vec<_>>()
+    };
+    until_found("both are thawed", annotations, |all| all.iter().all(|(key, _)| !key.contains("user-partition"))).await;
     let looks = invariants::rolled_in_step(&stage.pods, [("prefill", 20), ("decode", 10)], is_new, 10, &|_| 2);
     assert!(looks > 30, "only {looks} events");
-    record(
-        "faults",
-        &[
-            "leader killed between two steps of a rollout, twice",
-            &seconds(times.into_iter().max().unwrap_or(Duration::ZERO)),
-            "the next leader continues from partitions and pods",
-        ],
-    );
+    let longest = times.into_iter().max().unwrap_or(Duration::ZERO);
+    let how = "the next leader continues from partitions and pods";
+    tell("leader killed between two steps of a rollout, twice", longest, how);
 }

@@ -7,7 +7,6 @@ use tokio::net::TcpStream;
 use crate::chaos::faults::story::{Story, tell};
 use crate::common::http;
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
 
 /// How long a component is paused.
 const PAUSE: Duration = Duration::from_secs(20);
@@ -17,9 +16,7 @@ const PAUSE: Duration = Duration::from_secs(20);
 async fn the_api_server_and_etcd_are_paused() {
     let plane = ControlPlane::own_with_groups().await;
     let mut story = Story::begin(Stage::on(plane.clone(), "faults-paused").await).await;
-    for replica in [&mut story.leader, &mut story.follower] {
-        replica.as_mut().unwrap().overlooks_refusals = true;
-    }
+    story.overlook_refusals();
     for component in ["kube-apiserver", "etcd"] {
         plane.command("pause", component).await;
         tokio::time::sleep(PAUSE).await;
@@ -55,9 +52,7 @@ async fn watches_fall_behind_a_compaction() {
         launch.through(&link).env("ROLEGATE_LOG", "info,kube_client=off,rolegate::cluster::watch=debug")
     };
     let mut story = Story::begin_with(stage, launch, launch).await;
-    for replica in [&mut story.leader, &mut story.follower] {
-        replica.as_mut().unwrap().overlooks_refusals = true;
-    }
+    story.overlook_refusals();
     story.rest().await;
     story.nothing_went_wrong();
     // For rolegate the API server is away; for all others things go on, and etcd forgets what was before.

@@ -4,17 +4,13 @@ use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, 
 
 use crate::chaos::faults::story::{RECOVERY, Story, tell};
 use crate::common::prelude::*;
+use crate::common::stage::is_held;
 
 /// Waits until the API server has a pod held again, and returns how long that took.
 async fn holds_again(story: &Story, since: Instant) -> Duration {
-    let stage = &story.stage;
-    let pods = stage.api::<ApiPod>();
-    let probe: ApiPod = typed(story.groups[0].pod("prefill", "probe", &stage.namespace));
-    let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     eventually(RECOVERY, "a pod that is held", async || {
-        let pod = pods.create(&dry_run, &probe).await.map_err(|error| error.to_string())?;
-        let gates = pod.spec.and_then(|spec| spec.scheduling_gates).unwrap_or_default();
-        if gates.iter().any(|gate| gate.name == GATE) { Ok(()) } else { Err("not held".to_owned()) }
+        let pod = story.try_pod().await.map_err(|error| error.to_string())?;
+        if is_held(&pod) { Ok(()) } else { Err("not held".to_owned()) }
     })
     .await;
     since.elapsed()

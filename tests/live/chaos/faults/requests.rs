@@ -11,9 +11,8 @@ const STORM: Duration = Duration::from_secs(5);
 async fn story(namespace: &str) -> (RequestProxy, Story) {
     let stage = Stage::new(namespace).await;
     let proxy = RequestProxy::before(&stage.plane).await;
-    let story =
-        Story::begin_with(stage, |launch| launch.through_requests(&proxy), |launch| launch.through_requests(&proxy))
-            .await;
+    let through = |launch: Launch| launch.through_requests(&proxy);
+    let story = Story::begin_with(stage, through, through).await;
     (proxy, story)
 }
 
@@ -49,11 +48,8 @@ async fn writes_are_accepted_and_never_answered() {
     for (path, what) in [("/status", "status commits"), ("/pods/", "releases of pods")] {
         let (met, time) = storm(&story, &proxy, Kind { method: "PATCH", path }, Fate::Unanswered).await;
         let fault = format!("{what} accepted and never answered for {} s", STORM.as_secs());
-        tell(
-            &fault,
-            time,
-            &format!("{met} got no answer; the watch tells what was stored, and each is given up after 10 s"),
-        );
+        let how = format!("{met} got no answer; the watch tells what was stored, and each is given up after 10 s");
+        tell(&fault, time, &how);
     }
     story.end().await;
 }
@@ -62,13 +58,10 @@ async fn writes_are_accepted_and_never_answered() {
 #[ignore = "minutes: make chaos"]
 async fn watches_expire_and_lists_break_off() {
     let (proxy, story) = story("faults-watches").await;
+    let incomplete = "incomplete lists are not used; retried at growing intervals";
     for (fate, fault, how) in [
         (Fate::Expired, "every watch ended, and answered 410 Gone for 5 s", "lists are retried at growing intervals"),
-        (
-            Fate::Cut(50_000),
-            "every watch ended, and every list broken off after 50 kB for 5 s",
-            "incomplete lists are not used; retried at growing intervals",
-        ),
+        (Fate::Cut(50_000), "every watch ended, and every list broken off after 50 kB for 5 s", incomplete),
     ] {
         let watches = Kind { method: "GET", path: "watch=true" };
         proxy.meet(watches, fate);

@@ -1,12 +1,10 @@
 //! What is committed is older than what runs: a status that was put back by hand, and etcd restored from an older copy.
 
-use std::path::Path;
 use std::process::Command;
 
 use k8s_openapi::api::core::v1::Event;
 
-use crate::chaos::faults::story::{Story, seconds, tell};
-use crate::common::figures::record;
+use crate::chaos::faults::story::{Story, tell};
 use crate::common::prelude::*;
 
 /// Notes of the Events of a reason on the group.
@@ -18,7 +16,7 @@ async fn told(stage: &Stage, reason: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_status_that_is_put_back_releases_nothing_and_is_said_once() {
-    let (stage, rolegate) = Stage::new("faults-put-back").await.with_room(60).await.serve().await;
+    let (stage, _rolegate) = Stage::new("faults-put-back").await.with_room(60).await.serve().await;
     let group = Group::new("llm").role("prefill", 40, 10).role("decode", 20, 5).held_back();
     let statuses = stage.deploy_watched(&group).await;
     for released in [15, 30, 45] {
@@ -36,21 +34,12 @@ async fn a_status_that_is_put_back_releases_nothing_and_is_said_once() {
     stage.groups().patch_status("llm", &PatchParams::default(), &patch).await.unwrap();
     let note = "the status had committed only decode 5 of the 15 that run, prefill 10 of the 30 that run: what runs stays, \
                 and counts as released";
-    eventually(PATIENT, "it is said", async || match told(&stage, "StatusBehindPods").await {
-        notes if notes == [note] => Ok(()),
-        other => Err(format!("{other:?}\n{}", rolegate.log())),
-    })
-    .await;
+    until_is("it is said", async || told(&stage, "StatusBehindPods").await, [note]).await;
     let status = statuses.until("it is committed again", |status| status.released("prefill") == 30).await;
     let time = put_back.elapsed();
     assert_eq!(status.released("decode"), 15);
-    always(Duration::from_secs(1), "nothing is released, nothing taken back", async || {
-        stage.pods.now(|now| match now.count_all(Pod::is_released) {
-            45 => Ok(()),
-            _ => Err(now.to_string()),
-        })
-    })
-    .await;
+    let as_many = |now: &View| now.count_all(Pod::is_released) == 45;
+    stage.pods.always(Duration::from_secs(1), "nothing is released, nothing taken back", as_many).await;
     stage.let_ready(Pod::is_released).await;
     stage.pods.until("the last segment", |now| now.count_all(Pod::is_released) == 60).await;
     invariants::nobody_was_held_again(&stage.pods);
@@ -61,22 +50,15 @@ async fn a_status_that_is_put_back_releases_nothing_and_is_said_once() {
         let label = format!("rolegate.dev/segment={}", number - 1);
         format!("segment {number} ({label}) is released: decode {}, prefill {}", range(5), range(10))
     };
-    let each_once = [1, 2, 3, 4].map(segments);
-    eventually(PATIENT, "each segment is said to be released, once", async || {
+    let releases = async || {
         let mut releases = told(&stage, "Released").await;
         releases.sort();
-        if releases == each_once { Ok(()) } else { Err(format!("{releases:?}")) }
-    })
-    .await;
+        releases
+    };
+    until_is("each segment is said to be released, once", releases, [1, 2, 3, 4].map(segments)).await;
     assert_eq!(told(&stage, "StatusBehindPods").await, [note]);
-    record(
-        "faults",
-        &[
-            "status put back to an older one by hand",
-            &seconds(time),
-            "running replicas count as released (Event `StatusBehindPods`)",
-        ],
-    );
+    let how = "running replicas count as released (Event `StatusBehindPods`)";
+    tell("status put back to an older one by hand", time, how);
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -98,9 +80,7 @@ async fn beside_etcd(plane: &Arc<ControlPlane>, act: impl FnOnce()) {
 async fn etcd_is_restored_from_an_older_copy() {
     let plane = ControlPlane::own_with_groups().await;
     let mut story = Story::begin(Stage::on(plane.clone(), "faults-restored").await).await;
-    for replica in [&mut story.leader, &mut story.follower] {
-        replica.as_mut().unwrap().overlooks_refusals = true;
-    }
+    story.overlook_refusals();
     story.rest().await;
     let (data, older) = (plane.dir.join("etcd"), plane.dir.join("etcd-older"));
     beside_etcd(&plane, || copy(&data, &older)).await;
@@ -120,9 +100,7 @@ async fn etcd_is_restored_from_an_older_copy() {
     story.observe_anew().await;
     let log = story.restart_ended().await;
     assert!(log.contains("the API server was restored from an older copy"), "{log}");
-    for replica in [&mut story.leader, &mut story.follower] {
-        replica.as_mut().unwrap().overlooks_refusals = true;
-    }
+    story.overlook_refusals();
     let before = story.released_now().await;
     story.go_on();
     let time = story.moves_beyond(before, restored).await;

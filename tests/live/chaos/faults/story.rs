@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::common::figures::record;
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
+use crate::common::stage::is_held;
 
 /// Within this time after a fault something must move again, and a run that was disturbed must end.
 pub const RECOVERY: Duration = Duration::from_secs(180);
@@ -93,22 +93,24 @@ impl Story {
         stage.pods.until("all pods are made", |now| now.count_all(|_| true) == PODS).await;
         let goes_on = Arc::new(AtomicBool::new(true));
         let kubelet = tokio::spawn(let_ready(stage.clone(), goes_on.clone()));
-        let (leader, follower) = (Some(leader), Some(follower));
-        let released_before = HashSet::new();
-        let story = Self {
-            stage,
-            groups,
-            statuses,
-            service,
-            leader,
-            follower,
-            released_before,
-            launch: of_follower,
-            goes_on,
-            kubelet,
-        };
+        let (leader, follower, released_before) = (Some(leader), Some(follower), HashSet::new());
+        let launch = of_follower;
+        let story =
+            Self { stage, groups, statuses, service, leader, follower, released_before, launch, goes_on, kubelet };
         story.until_released(PODS / 5).await;
         story
+    }
+
+    /// Requests of both replicas are refused, and that is no fault of theirs.
+    pub fn overlook_refusals(&mut self) {
+        for replica in [&mut self.leader, &mut self.follower] {
+            replica.as_mut().unwrap().overlooks_refusals = true;
+        }
+    }
+
+    /// A pod of the first group that is tried.
+    pub async fn try_pod(&self) -> Result<ApiPod, kube::Error> {
+        self.stage.try_pod(self.groups[0].pod("prefill", "probe", &self.stage.namespace)).await
     }
 
     /// Waits until so many pods have been released.
@@ -183,13 +185,9 @@ impl Story {
     /// How many pods are released, by a list.
     pub async fn released(&self) -> Result<usize, String> {
         let (pods, all) = (self.stage.api::<ApiPod>(), ListParams::default());
-        let pods =
-            tokio::time::timeout(Duration::from_secs(5), pods.list(&all)).await.map_err(|_| "no answer".to_owned())?;
-        let held = |pod: &ApiPod| {
-            let gates = pod.spec.iter().filter_map(|spec| spec.scheduling_gates.as_ref()).flatten();
-            gates.into_iter().any(|gate| gate.name == GATE)
-        };
-        Ok(pods.map_err(|error| error.to_string())?.items.iter().filter(|pod| !held(pod)).count())
+        let pods = tokio::time::timeout(Duration::from_secs(5), pods.list(&all)).await;
+        let pods = pods.map_err(|_| "no answer".to_owned())?;
+        Ok(pods.map_err(|error| error.to_string())?.items.iter().filter(|pod| !is_held(pod)).count())
     }
 
     /// The same where the API server may be away for a moment.
@@ -266,6 +264,6 @@ pub fn tell(fault: &str, recovered: Duration, how: &str) {
     record("faults", &[fault, &seconds(recovered), how]);
 }
 
-pub fn seconds(time: Duration) -> String {
+fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
 }

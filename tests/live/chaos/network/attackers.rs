@@ -1,7 +1,6 @@
 //! Who means harm. Each function is one attack by many at once, and says what they got.
 
 use std::io;
-use std::net::SocketAddr;
 
 use bytes::Bytes;
 use rustls::pki_types::pem::PemObject;

@@ -3,8 +3,7 @@
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 
 use crate::common::prelude::*;
-use crate::common::proxy::Proxy;
-use crate::common::stage::Answer;
+use crate::policies::hold::webhook;
 
 const LATE: &str = "rolegate_late_reviews_total";
 
@@ -17,19 +16,11 @@ async fn create_pod(stage: &Stage, name: &str) -> (Answer, Duration) {
 
 /// A configuration that lets pods pass when there is no answer within a second.
 fn lenient(stage: &Stage, url: &str, ca: &[u8]) -> Value {
-    json!({
-        "metadata": { "name": format!("{}-lenient", stage.namespace) },
-        "webhooks": [{
-            "name": "lenient.rolegate.dev",
-            "admissionReviewVersions": ["v1"],
-            "sideEffects": "None",
-            "failurePolicy": "Ignore",
-            "timeoutSeconds": 1,
-            "clientConfig": { "url": url, "caBundle": k8s_openapi::ByteString(ca.to_vec()) },
-            "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": stage.namespace } },
-            "rules": [{ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"] }],
-        }],
-    })
+    let client = json!({ "url": url, "caBundle": k8s_openapi::ByteString(ca.to_vec()) });
+    let mut lenient = webhook(&stage.namespace, &client, "Ignore");
+    lenient["webhooks"][0]["name"] = json!("lenient.rolegate.dev");
+    lenient["webhooks"][0]["timeoutSeconds"] = json!(1);
+    lenient
 }
 
 #[tokio::test(flavor = "multi_thread")]

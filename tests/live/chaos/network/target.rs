@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::fs;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 

@@ -1,6 +1,7 @@
 //! Groups of several kinds, each of which lives through the same steps again and again.
 
 use crate::common::prelude::*;
+use crate::rollouts::support::rolling;
 
 pub const RACK: &str = "example.com/rack";
 /// Name of the ClusterTopology with the layer rack.
@@ -86,7 +87,7 @@ impl Slot {
             }
             let mut set = group.set(role, &stage.namespace);
             if self.kind == Kind::Lockstep {
-                set["metadata"]["labels"] = json!({ "rolegate.dev/group": group.name, "rolegate.dev/role": role.name });
+                set = group.claimed(&role.name, &stage.namespace);
             }
             count(answers, stage.post(APPS, "statefulsets", &set).await.code);
         }
@@ -98,9 +99,8 @@ impl Slot {
     async fn scale(&self, stage: &Stage, group: &Group, answers: &mut Answers) {
         let (api, plural, object) = self.carrier(group);
         if self.kind != Kind::Coordination {
-            let roles = json!({ "spec": { "roles": object["spec"]["roles"] } });
-            patch(stage, &format!("{api}/namespaces/{}/{plural}/{}", stage.namespace, group.name), &roles, answers)
-                .await;
+            let path = format!("{api}/namespaces/{}/{plural}/{}", stage.namespace, group.name);
+            patch(stage, &path, &json!({ "spec": { "roles": object["spec"]["roles"] } }), answers).await;
         }
         for role in &group.roles {
             if self.kind == Kind::BarePods {
@@ -156,31 +156,24 @@ impl Slot {
         match self.kind {
             Kind::Segments => {}
             Kind::Lockstep => {
-                let bounds = json!({ "maxSkew": "50%", "maxUnavailable": "50%" });
-                let rolling = json!({
-                    "name": "rollout", "roles": ["prefill", "decode"], "strategy": { "rollingUpdate": bounds },
-                });
+                let rolling = rolling(json!({ "maxSkew": "50%", "maxUnavailable": "50%" }))[0].take();
                 object["spec"]["coordination"].as_array_mut().unwrap().push(rolling);
             }
             Kind::Racks => {
                 let steps: BTreeMap<_, _> = group.roles.iter().map(|role| (&role.name, role.segment)).collect();
-                let rack = json!({
-                    "clusterTopologyName": TOPOLOGY, "topologyLayerName": "rack", "constraintMode": "hard",
-                });
+                let rack =
+                    json!({ "clusterTopologyName": TOPOLOGY, "topologyLayerName": "rack", "constraintMode": "hard" });
                 let deploy = json!({ "roleDeployStep": steps, "deployTopologyConstraint": rack });
                 object["spec"]["coordination"] = json!([{ "name": "steps", "strategy": { "rollingDeploy": deploy } }]);
             }
             Kind::Coordination | Kind::BarePods => {
-                let role = |role: &crate::common::group::Role| {
-                    if self.kind == Kind::BarePods {
-                        return json!({ "name": role.name, "replicas": role.replicas });
-                    }
-                    let set = json!({ "kind": "StatefulSet", "name": group.set_name(&role.name) });
-                    json!({ "name": role.name, "workloadRef": set })
+                let of_pods = self.kind == Kind::BarePods;
+                let order = json!({ "progression": format!("{:?}", group.progression) });
+                object = if of_pods {
+                    group.coordination_of_numbers(&order)
+                } else {
+                    group.coordination_of("StatefulSet", &order)
                 };
-                object["apiVersion"] = json!("rolegate.dev/v1alpha1");
-                object["kind"] = json!("RoleCoordination");
-                object["spec"]["roles"] = group.roles.iter().map(role).collect();
                 return (OURS, "rolecoordinations", object);
             }
         }
@@ -226,9 +219,6 @@ pub async fn add_racks(stage: &Stage) {
     let made = stage.send("POST", &format!("{OURS}/clustertopologies"), &topology).await;
     assert_eq!(made.code, 201, "{made:?}");
     for (rack, host) in [("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")] {
-        let mut node = node(&format!("{}-{rack}-{host}", stage.namespace), 400, &stage.namespace);
-        node["metadata"]["labels"][RACK] = json!(rack);
-        let made = stage.send("POST", &format!("{CORE}/nodes"), &node).await;
-        assert_eq!(made.code, 201, "{made:?}");
+        stage.add_node_with(&format!("{rack}-{host}"), 400, json!({ (RACK): rack })).await;
     }
 }
