@@ -63,7 +63,7 @@ async fn the_shipped_files_go_as_they_came() {
 }
 
 /// Makes a request for nodes.
-async fn request_for_nodes(stage: &Stage, plane: &ControlPlane) -> kube::Api<DynamicObject> {
+pub async fn request_for_nodes(stage: &Stage, plane: &ControlPlane) -> kube::Api<DynamicObject> {
     let kind = CAPACITY_BUFFER;
     define(
         plane,
