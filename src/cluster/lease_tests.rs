@@ -11,6 +11,10 @@ use super::*;
 struct Server {
     lease: Arc<std::sync::Mutex<Option<DynamicObject>>>,
     silent: Arc<AtomicBool>,
+    /// Time from a request to its answer.
+    takes: Duration,
+    /// When the first request of the last attempt came that was answered.
+    asked: Arc<std::sync::Mutex<Option<Instant>>>,
 }
 
 impl Server {
@@ -26,6 +30,10 @@ impl Server {
         if self.silent.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
         }
+        if parts.method == http::Method::GET {
+            *self.asked.lock().unwrap() = Some(Instant::now());
+        }
+        tokio::time::sleep(self.takes).await;
         let mut stored = self.lease.lock().unwrap();
         if let Some(mut lease) = written {
             let version = stored.as_ref().and_then(|lease| lease.metadata.resource_version.clone());
@@ -141,4 +149,16 @@ fn a_holder_is_believed_as_long_as_it_asks_within_reason() {
         Record { lease_duration_seconds: seconds, ..Record::default() }.believed(DURATION).as_secs()
     };
     assert_eq!([Some(3), Some(600), None, Some(601), Some(i64::MAX), Some(-1)].map(believed), [3, 600, 15, 15, 15, 15]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_leads_from_when_it_asked_however_late_it_was_answered() {
+    let server = Server { takes: DURATION / 8, ..Server::default() };
+    let mut one = replica(&server, "one");
+    one.wait_for(|leads| *leads).await.unwrap();
+    let asked = server.asked.lock().unwrap().unwrap();
+    server.silent.store(true, Ordering::SeqCst);
+    one.wait_for(|leads| !*leads).await.unwrap();
+    let led = asked.elapsed();
+    assert!(led < DURATION * 2 / 3 + DURATION / 16, "for {led:?}");
 }

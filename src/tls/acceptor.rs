@@ -189,10 +189,9 @@ mod tests {
         let cas = ClientCas::default();
         cas.set(ca.as_bytes()).unwrap();
         let client = ClientAuth { cas, allowed_names: vec!["kube-apiserver".to_owned()], own: None };
-        assert_eq!(
-            server_config(OldestTls::default(), &CertStore::empty(), Some(client.clone())).unwrap().send_tls13_tickets,
-            0
-        );
+        let config = server_config(OldestTls::Tls12, &CertStore::empty(), Some(client.clone())).unwrap();
+        let (tickets, of_tls_12) = (config.send_tls13_tickets, config.session_storage.can_cache());
+        assert_eq!((tickets, of_tls_12), (0, false), "a session would be resumed without it");
         let unnamed = ClientAuth { allowed_names: Vec::new(), ..client.clone() };
         let error = server_config(OldestTls::default(), &CertStore::empty(), Some(unnamed)).unwrap_err().to_string();
         assert!(error.contains("at least one"), "{error}");

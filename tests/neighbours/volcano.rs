@@ -118,8 +118,8 @@ async fn queue(stage: &Stage, name: &str, spec: &Value) {
     let object = object("scheduling.volcano.sh/v1beta1", "Queue", name).spec(spec);
     let apply = async || stage.plane.kubectl(&["apply", "-f", "-"], &object.to_string());
     until_found("a queue that its webhooks take", apply, |made| made.status.success()).await;
-    let state = async || stage.plane.must(&["get", "queue", name, "-o", "jsonpath={.status.state}"], "");
-    until_is("a queue that is open", state, "Open").await;
+    let found = async || stage.plane.must(&["get", "queue", name, "-o", "jsonpath={.status.state}"], "");
+    until_is("a queue that is open", found, "Open").await;
 }
 
 /// A namespace, and the queue `llm`.

@@ -105,7 +105,7 @@ impl World {
         let object = json!({
             "metadata": {
                 "name": name(which), "namespace": "ns", "uid": uid, "resourceVersion": version.to_string(),
-                "creationTimestamp": format!("2026-01-01T00:00:0{second}Z"),
+                "generation": which + 1, "creationTimestamp": format!("2026-01-01T00:00:0{second}Z"),
             },
             "spec": { "groupRef": { "name": "pd" }, "coordination": [{ "name": "s", "strategy": segments }] },
             "status": status,
@@ -172,6 +172,7 @@ impl World {
             Action::WriteStatus(StatusWrite::Conflicted { other, status }) => {
                 prop_assert!(oldest.is_some_and(|oldest| other.carrier.name != oldest), "{oldest:?} is told so");
                 prop_assert_eq!(&status.coordination_state, &other.status.coordination_state);
+                prop_assert_eq!(status.observed_generation, other.carrier.generation);
                 prop_assert!(says_conflicted(status));
             }
             Action::Release { pod, .. } => {

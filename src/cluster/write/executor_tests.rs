@@ -7,7 +7,7 @@ use http::Request;
 use kube::Client;
 use kube::client::Body;
 use prometheus_client::registry::Registry;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
@@ -19,10 +19,10 @@ use crate::api::workload::StatefulSet;
 use crate::build::{self, typed, with};
 use crate::cluster::write::write_limit::FIRST;
 use crate::model::WorkloadObject as _;
-use crate::model::{PodGroupPolicy, Queued, RolledWorkload};
+use crate::model::{PodGroupPolicy, Queued};
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::reconcile::owned_memory::OwnedId;
-use crate::plan::{BatchPodGroup, MissingPods, PodRef};
+use crate::plan::{BatchPodGroup, Loss, MissingPods, PodRef, Suspect, Verdict};
 use crate::rules::Options;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -55,11 +55,10 @@ fn pod(name: &str) -> PodRef {
     PodRef { name: name.into(), uid: name.into() }
 }
 
-fn workload() -> RolledWorkload {
+fn set() -> StatefulSet {
     let labels = json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": "prefill" });
     let metadata = json!({ "name": "prefill", "namespace": "ns", "uid": "set", "labels": labels });
-    let set = json!({ "metadata": metadata, "spec": { "replicas": 4 } });
-    serde_json::from_value::<StatefulSet>(set).unwrap().rolled().unwrap()
+    typed(json!({ "metadata": metadata, "spec": { "replicas": 4 } }))
 }
 
 fn release(name: &str) -> Action {
@@ -70,6 +69,20 @@ fn release(name: &str) -> Action {
 fn note(reason: &str, note: &str, warning: bool) -> EventNote {
     let (reason, note) = (reason.to_owned(), note.to_owned());
     EventNote { reason, subject: String::new(), note, warning, roles: BTreeSet::new() }
+}
+
+/// Returns a client of an API server that gives these answers.
+fn answering(answer: impl Fn(&Request<Body>) -> (u16, Value) + Clone + Send + 'static) -> Client {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (code, body) = answer(&request);
+        let answer = http::Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+        std::future::ready(Ok::<_, std::convert::Infallible>(answer.unwrap()))
+    });
+    Client::new(service, "ns")
+}
+
+fn not_found() -> (u16, Value) {
+    (404, json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound" }))
 }
 
 /// Returns one action of each kind.
@@ -107,7 +120,7 @@ fn all() -> Vec<Action> {
         Action::WriteOwned { group: group.clone(), id: id("pd-c0-0"), write: OwnedWrite::Relax(1) },
         Action::Read(Question::Owned { group: group.clone(), kinds: BTreeSet::from([KUBE_POD_GROUP]) }),
         Action::WriteOwned { group: group.clone(), id: id("pd-c0-1"), write: OwnedWrite::Remove },
-        Action::Step(Step::Partition { workload: Box::new(workload()), partition: 0, ends: true }),
+        Action::Step(Step::Partition { workload: Box::new(set().rolled().unwrap()), partition: 0, ends: true }),
         Action::Delete { pod: pod("prefill-1"), extent: Extent::Unscheduled },
         Action::Read(Question::MissingPods { group: group.clone(), missing: vec![absent] }),
         Action::Read(Question::Surge { group: group.clone(), surplus: vec![surplus] }),
@@ -161,20 +174,14 @@ async fn an_event_without_an_answer_makes_way_for_the_next() {
 #[tokio::test(start_paused = true)]
 async fn what_is_to_be_said_of_a_written_status_is_not_said_when_somebody_was_faster() {
     for (code, said) in [(200, 1), (409, 0)] {
-        let answer = move |request: Request<Body>| {
-            let (code, body) = match request.method().as_str() {
-                "PATCH" if code == 200 => {
-                    (200, json!({ "metadata": { "name": "pd", "namespace": "ns", "uid": "group" } }))
-                }
-                "PATCH" => (code, json!({ "kind": "Status", "status": "Failure", "code": code, "reason": "Conflict" })),
-                "POST" => (201, json!({ "metadata": { "name": "event" } })),
-                _ => (404, json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound" })),
-            };
-            let answer = http::Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
-            std::future::ready(Ok::<_, std::convert::Infallible>(answer.unwrap()))
-        };
+        let client = answering(move |request| match request.method().as_str() {
+            "PATCH" if code == 200 => (200, json!({ "metadata": { "name": "pd", "namespace": "ns", "uid": "group" } })),
+            "PATCH" => (code, json!({ "kind": "Status", "status": "Failure", "code": code, "reason": "Conflict" })),
+            "POST" => (201, json!({ "metadata": { "name": "event" } })),
+            _ => not_found(),
+        });
         let metrics = LoopMetrics::register(&mut Registry::default());
-        let executor = executor(Client::new(tower::service_fn(answer), "ns"), &metrics);
+        let executor = executor(client, &metrics);
         let note = note("StatusBehindPods", "what runs counts as released", true);
         let (group, status) = (group(), Box::default());
         let action = Action::WriteStatus(StatusWrite::Group {
@@ -188,4 +195,75 @@ async fn what_is_to_be_said_of_a_written_status_is_not_said_when_somebody_was_fa
         let written = ["written", "failed"].map(|outcome| metrics.events.get_or_create(&Outcome { outcome }).get());
         assert_eq!(written.iter().sum::<u64>(), said, "answered {code}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workload_is_not_scaled_for_segments_that_its_group_does_not_want_any_more() {
+    let object = |segments: u32| {
+        let coordination = json!([build::coordination("s", &build::segments(&[("prefill", 2)], &json!({})))]);
+        let object = build::role_coordination("pd", "StatefulSet", &["prefill"], &coordination);
+        let metadata = json!({ "namespace": "ns", "uid": "group", "resourceVersion": segments.to_string() });
+        with(object, &json!({ "metadata": metadata, "spec": { "segments": segments } }))
+    };
+    let planned: RoleCoordination = typed(object(3));
+    let planned = Arc::new(Group::from_role_coordination(ROLE_COORDINATION, &planned, &()));
+    for (wanted, outcome) in [(3, "written"), (2, "conflict")] {
+        let client = answering(move |request| match (request.method().as_str(), request.uri().path()) {
+            ("GET", path) if path.ends_with("/rolecoordinations/pd") => (200, object(wanted)),
+            ("PATCH", path) if path.ends_with("/scale") => (200, json!({ "metadata": { "resourceVersion": "2" } })),
+            _ => not_found(),
+        });
+        let metrics = LoopMetrics::register(&mut Registry::default());
+        let (group, role, workload) = (planned.clone(), "prefill".to_owned(), Box::new(set().scaled().unwrap()));
+        let step = Step::Replicas { group, role, workload, replicas: 6, then: Vec::new() };
+        executor(client, &metrics).carry_out(&planned.key, Action::Step(step)).await;
+        assert_eq!(metrics.scales.get_or_create(&Outcome { outcome }).get(), 1, "{wanted} segments are wanted now");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pods_beyond_what_a_group_declares_are_of_an_update_only_while_their_workload_wants_no_more() {
+    let coordination = json!([build::coordination("s", &build::segments(&[("prefill", 2)], &json!({})))]);
+    let object = build::role_coordination("pd", "Deployment", &["prefill"], &coordination);
+    let object: RoleCoordination = typed(with(object, &json!({ "metadata": { "namespace": "ns", "uid": "group" } })));
+    let group = Arc::new(Group::from_role_coordination(ROLE_COORDINATION, &object, &()));
+    for (replicas, proven) in [(4, 1), (5, 0)] {
+        let spec = json!({ "replicas": replicas, "strategy": { "rollingUpdate": { "maxSurge": 1 } } });
+        let deployment = json!({ "metadata": { "name": "prefill", "namespace": "ns" }, "spec": spec });
+        let client = answering(move |request| match request.uri().path() {
+            path if path.ends_with("/deployments/prefill") => (200, deployment.clone()),
+            _ => not_found(),
+        });
+        let surplus = vec![Surplus { role: "prefill".to_owned(), desired: 4, pods: vec![pod("prefill-4")] }];
+        let answer = look(client, &group.key, Question::Surge { group: group.clone(), surplus }).await;
+        let Answer::Surge(pods) = answer else { panic!("{answer:?}") };
+        assert_eq!(pods.len(), proven, "the workload wants {replicas} now");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_its_workload_does_not_want_is_not_lost() {
+    let (group, role) = (group(), "prefill".to_owned());
+    let (metadata, status) = (json!({ "name": "prefill", "namespace": "ns" }), json!({ "observedGeneration": 1 }));
+    let set = json!({ "metadata": metadata, "spec": { "replicas": 4 }, "status": status });
+    for (ordinal, lost) in [(3, true), (4, false)] {
+        let set = set.clone();
+        let client = answering(move |request| match request.uri().path() {
+            path if path.ends_with("/statefulsets/prefill") => (200, set.clone()),
+            _ => not_found(),
+        });
+        let loss = Loss { role: role.clone(), ordinal, unready: Vec::new() };
+        let suspects = vec![Suspect { id: (0, 0), loss, roles: vec![role.clone()] }];
+        let answer = look(client, &group.key, Question::Losses { group: group.clone(), suspects }).await;
+        let Answer::Losses(Some(judged)) = &answer else { panic!("{answer:?}") };
+        let is_lost = judged.iter().any(|one| matches!(one.verdict, Verdict::Lost(_)));
+        assert_eq!(is_lost, lost, "replica {ordinal} of four");
+    }
+}
+
+async fn look(client: Client, key: &GroupKey, question: Question) -> Answer {
+    let metrics = LoopMetrics::register(&mut Registry::default());
+    let ended = executor(client, &metrics).carry_out(key, Action::Read(question)).await;
+    let Some(Ended::Read(answer)) = ended else { panic!("{ended:?}") };
+    answer
 }

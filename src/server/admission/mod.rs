@@ -320,7 +320,46 @@ fn span_of(endpoint: Endpoint, request: &Request<'_>) -> Span {
 
 #[cfg(test)]
 mod tests {
+    use kube::Client;
+    use prometheus_client::registry::Registry;
+    use tower::ServiceExt as _;
+
     use super::*;
+    use crate::cluster::index::SharedIndex;
+    use crate::rules::Options;
+    use crate::server::http::limits::Limits;
+
+    /// Returns the routes of a webhook port whose API server answers nothing.
+    fn router() -> Router {
+        let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| {
+            std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+        });
+        let (client, index) = (Client::new(nobody, "default"), SharedIndex::default());
+        let admission = Admission {
+            lookup: Lookup::new(client.clone(), index.clone(), Options::default()),
+            shortages: Shortages::new(client, index, None),
+            strict: false,
+            kai_pods: true,
+            pods: PodSettings::default(),
+            bodies: Bodies::new(&Limits::default()),
+            beside: Beside::default(),
+            metrics: AdmissionMetrics::register(&mut Registry::default()),
+        };
+        admission.router()
+    }
+
+    #[tokio::test]
+    async fn who_sends_something_else_than_reviews_has_proven_nothing() {
+        let review = r#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE",
+            "kind":{},"resource":{"group":"","version":"v1","resource":"services"},"object":{}}}"#;
+        let router = router();
+        for (body, status, proves) in [(review, 200, true), ("{}", 400, false)] {
+            let request = http::Request::post("/mutate").header(header::CONTENT_TYPE, "application/json");
+            let answer = router.clone().oneshot(request.body(Body::from(body)).unwrap()).await.unwrap();
+            let proven = answer.extensions().get::<Proven>().is_some();
+            assert_eq!((answer.status().as_u16(), proven), (status, proves), "{body}");
+        }
+    }
 
     #[test]
     fn a_content_type_is_json_whatever_its_case_and_parameters() {

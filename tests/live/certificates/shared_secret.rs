@@ -2,7 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
-use rolegate::cluster::certificates::{CaBundle, Certificates, Policy, Publication, Standing};
+use rolegate::cluster::certificates::{
+    CaBundle, CertificateAction, Certificates, Policy, Publication, Standing, carry_out,
+};
 use rolegate::tls::acceptor::{CertStore, check_pair};
 use rolegate::tls::authority::{LeafSpec, issued_by};
 use tokio::sync::watch;
@@ -100,6 +102,32 @@ async fn three_replicas_share_one_secret_through_its_life() {
     let is_another = async || agree().await && replicas.iter().all(|one| one.serves() != before);
     until("a repaired leaf, served by all", is_another).await;
     assert_eq!(text(&secrets.get("rolegate-tls").await.unwrap(), "note"), "mine");
+
+    // Put back from elsewhere, with a CA that no caller knows: it is published beside that of the leaf that callers trust.
+    let (served, former) = (replicas.first().unwrap().serves(), secrets.get("rolegate-tls").await.unwrap());
+    let other = carry_out(CertificateAction::CreateAll(""), None, &policy, Timestamp::now()).unwrap().unwrap();
+    let parts = [
+        ("ca.crt", &other.ca.cert_pem),
+        ("ca.key", &other.ca.key_pem),
+        ("tls.crt", &other.leaf.cert_pem),
+        ("tls.key", &other.leaf.key_pem),
+        ("ca-bundle.crt", &other.bundle.0),
+    ];
+    let data: BTreeMap<_, _> =
+        parts.into_iter().map(|(key, pem)| (key, ByteString(pem.clone().into_bytes()))).collect();
+    secrets.patch("rolegate-tls", &PatchParams::default(), &Patch::Merge(json!({ "data": data }))).await.unwrap();
+    until("both CAs, with the leaf from before", async || {
+        let known =
+            |leaf: &str| replicas.iter().all(|one| one.bundle().is_some_and(|bundle| issued_by(leaf, &bundle.0)));
+        known(&other.leaf.cert_pem)
+            && known(&text(&former, "tls.crt"))
+            && replicas.iter().all(|one| one.serves() == served)
+    })
+    .await;
+    for replica in &replicas {
+        replica.publication.confirmation.published(&replica.bundle().unwrap(), Timestamp::now());
+    }
+    until("what was put back, served by all", &agree).await;
 
     // Somebody else's: it is neither read nor written, whatever is in it, and deleting it makes another one.
     let served = replicas.first().unwrap().serves();

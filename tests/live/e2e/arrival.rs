@@ -4,7 +4,7 @@ use crate::common::prelude::*;
 
 const HELD_BY: &str = "rolegate.dev/held-by";
 const SIZE: &str = "rolebasedgroup.workloads.x-k8s.io/role-subgroup-size";
-const INDEX: &str = "rolebasedgroup.workloads.x-k8s.io/role-instance-index";
+pub const INDEX: &str = "rolebasedgroup.workloads.x-k8s.io/role-instance-index";
 
 #[tokio::test]
 async fn a_workload_that_comes_before_its_group_waits_and_then_runs_by_segments() {

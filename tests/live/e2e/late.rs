@@ -1,6 +1,7 @@
 //! What rolegate knows of a group is older than the group's pods: nobody runs for that.
 
 use crate::common::prelude::*;
+use crate::e2e::arrival::INDEX;
 
 /// A stage whose rolegate knows one group, and hears of everything else half a second late.
 async fn late(name: &str, known: &Value) -> (Stage, Vec<Box<dyn Send>>) {
@@ -65,6 +66,19 @@ async fn pods_of_segments_that_were_parallel_until_just_now_wait_for_their_turn(
             assert!(now.all_in("decode", 0..u32::try_from(released).unwrap(), Pod::is_released), "{now}");
         });
         stage.let_ready(Pod::is_released).await;
+    }
+}
+
+#[tokio::test]
+async fn pods_of_a_set_that_was_made_just_now_are_counted_from_where_it_starts_to_count() {
+    let group = Group::new("llm").role("main", 2, 1);
+    let (stage, _running) = late("late-start", &group.object()).await;
+    let mut set = group.set(group.find("main"), &stage.namespace);
+    set["spec"]["ordinals"] = json!({ "start": 5 });
+    stage.create(set).await;
+    stage.pods.until("all are made", |now| now.count_all(|_| true) == 2).await;
+    for pod in stage.pods.births() {
+        assert_eq!(pod.labels[INDEX], (pod.index - 5).to_string(), "{pod:?}");
     }
 }
 

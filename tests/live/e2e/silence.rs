@@ -2,7 +2,7 @@
 //! longer than a write may take.
 
 use crate::common::prelude::*;
-use crate::common::request_proxy::{Kind, RequestProxy};
+use crate::common::request_proxy::{Fate, Kind, RequestProxy};
 use crate::e2e::wholes::mis_stamped;
 use crate::pods::pod_groups::define as define_pod_groups;
 use crate::rules::turn::Turn;
@@ -175,6 +175,10 @@ async fn a_release_by_hand_that_is_never_answered_ends_and_says_so() {
     let said = ended.err.contains("no answer within") || ended.out.contains("no answer within");
     assert!(ended.code == 1 && said, "{ended:?}");
     stage.pods.until("the other is released", |now| now.named("llm-main-2").is_some_and(Pod::is_released)).await;
+    // Deleted between the look and the write: that is told apart from a release.
+    silence.proxy.meet(kind, Fate::Refused(404));
+    let gone = ran(&silence.kubeconfig, &release).await;
+    assert_eq!((gone.code, gone.out.lines().last()), (0, Some("0 released, 1 gone, 0 failed")), "{gone:?}");
 }
 
 mod tier2 {

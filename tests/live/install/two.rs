@@ -3,6 +3,7 @@
 use crate::common::prelude::*;
 use crate::install::render::{chart, helm_command};
 use crate::install::support::{Installation, get_named};
+use crate::lifecycle::uninstall::request_for_nodes;
 
 /// A release of Helm for a namespace, and a rolegate that serves it.
 async fn release(name: &str, stage: &Stage, more: &[&str]) -> (Installation, Rolegate) {
@@ -74,6 +75,7 @@ async fn two_releases_with_namespaces_of_their_own_do_not_meet() {
         stage.deploy(&held).await;
         stage.pods.until("one is held", |now| now.count_all(Pod::is_held) == 1).await;
     }
+    let requests = request_for_nodes(&second, &plane).await;
     let arguments = ["uninstall", "--yes", "--name", "a-rolegate"];
     let ends = async {
         let look = async || plane.must(&["get", "deployments", "-n", SYSTEM, "-o", "name"], "");
@@ -85,6 +87,7 @@ async fn two_releases_with_namespaces_of_their_own_do_not_meet() {
     assert!(done.code == 0 && done.out.contains(left), "{done:?}");
     first.pods.until("nothing is held", |now| now.count_all(Pod::is_held) == 0).await;
     second.pods.now(|now| assert_eq!(now.count_all(Pod::is_held), 1, "{now}"));
+    assert!(requests.get_opt("asks").await.unwrap().is_some(), "nodes that the other has asked for");
     second.let_ready(Pod::is_released).await;
     second.pods.until("released in its turn", |now| now.count_all(Pod::is_held) == 0).await;
     drop(two);

@@ -2,7 +2,7 @@
 
 mod doctor;
 mod downgrade;
-mod uninstall;
+pub mod uninstall;
 mod upgrade;
 
 use crate::common::prelude::*;

@@ -62,7 +62,7 @@ async fn the_shipped_files_go_as_they_came() {
 }
 
 /// Makes a request for nodes.
-async fn request_for_nodes(stage: &Stage, plane: &ControlPlane) -> kube::Api<DynamicObject> {
+pub async fn request_for_nodes(stage: &Stage, plane: &ControlPlane) -> kube::Api<DynamicObject> {
     let kind = CAPACITY_BUFFER;
     let defined = (kind.group, &[kind.version][..], kind.kind, kind.plural, "Namespaced");
     define(plane, &loose_definition(defined, &json!({})).to_string());

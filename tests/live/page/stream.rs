@@ -168,6 +168,9 @@ async fn it_is_shown_to_who_may_look() {
     }
     let (_, mut absent) = ask(&own, "/page/groups/page-access/none", &[]).await;
     assert!(absent.next().await.unwrap()["group"].is_null());
+    // Who comes later sees the same at once, although nothing changes.
+    let (_, mut later) = ask(&own, "/page/groups/page-access/none", &[]).await;
+    assert!(later.next().await.unwrap()["group"].is_null());
     // Nobody changes anything here, nor shows it in a frame.
     let mut sender = http::handshake(TcpStream::connect(own.admin).await.unwrap()).await.unwrap();
     let request = Request::post("/page/groups").header("host", own.admin.to_string());

@@ -154,7 +154,7 @@ mod tier2 {
         let scene = Scene::new(stage, 1, racks(&["r1"]), &json!({})).await;
         scene.statuses.until("it waits", |status| status.reason() == "NoRoom").await;
         let look = async || scene.requests().await;
-        holds(Duration::from_secs(3), "nothing is asked for", look, |found| found.is_empty()).await;
+        holds(Duration::from_secs(3), "nothing is asked for", look, Vec::is_empty).await;
         let said = "no nodes are requested, since rolegate runs without `--allow provision`";
         scene.statuses.until("it is said", |status| status.0.to_string().contains(said)).await;
         let written = Account::of(&scene.stage).counts();

@@ -60,11 +60,16 @@ async fn roles_that_are_rolled_together_get_a_cohort_and_old_pods_keep_theirs() 
     duo.stage.pods.until("the third", |now| now.count_all(|pod| cohort(pod) == "3" && pod.is_ready()) == 12).await;
 }
 
-/// The webhook that is asked hears one and a half seconds late of what the leader has committed; the status is lost on the way.
-// kubectl is waited for while the proxies go on.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
-    let stage = Stage::new("cohort-late").await.with_room(12).await;
+/// A stage with a leader, and the follower that is asked instead, behind a proxy.
+struct Follows {
+    stage: Stage,
+    leader: Rolegate,
+    behind: Proxy,
+    _others: (Proxy, Rolegate),
+}
+
+async fn follows(namespace: &str) -> Follows {
+    let stage = Stage::new(namespace).await.with_room(12).await;
     let (service, launch) = stage.behind_a_service().await;
     let launch = launch.flag("lease-duration", "15s");
     let leader = launch.start_unready().await;
@@ -74,18 +79,43 @@ async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
     let follower = launch.clone().through(&behind).start().await;
     service.lead_to(&[follower.webhook]);
     service.cut();
-    let group = Group::new("llm").role("prefill", 8, 1).role("decode", 4, 1);
     // The API server finds the cut connection broken once.
     let dry_run = PostParams { dry_run: true, ..PostParams::default() };
     eventually(PATIENT, "the follower is asked", async || {
-        stage.groups().create(&dry_run, &typed(group.object())).await.map(drop)
+        stage.groups().create(&dry_run, &typed(duo().object())).await.map(drop)
     })
     .await;
+    Follows { stage, leader, behind, _others: (service, follower) }
+}
+
+fn duo() -> Group {
+    Group::new("llm").role("prefill", 8, 1).role("decode", 4, 1)
+}
+
+/// The webhook that is asked has not heard yet that the group was ready.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_that_comes_before_the_news_that_all_is_ready_is_frozen_all_the_same() {
+    let Follows { stage, leader, behind, _others } = follows("ready-late").await;
+    let coordination = rolling(json!({ "maxSkew": "25%", "maxUnavailable": 1 }));
+    let duo = Duo::create(stage, leader, duo().held_back(), &coordination).await;
+    duo.stage.pods.until("all run", |now| now.count_all(Pod::is_scheduled) == 12).await;
+    behind.delay(Duration::from_millis(700));
+    duo.stage.let_ready(|_| true).await;
+    let duo = duo.ready().await;
+    duo.set_image("prefill", "registry.invalid/x:2");
+    assert!(duo.partition("prefill").await > 0, "all of its pods are replaced at once");
+}
+
+/// The webhook that is asked hears one and a half seconds late of what the leader has committed; the status is lost on the way.
+// kubectl is waited for while the proxies go on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_that_come_before_the_news_of_their_cohort_have_it_all_the_same() {
+    let Follows { stage, leader, behind, _others } = follows("cohort-late").await;
     // Pods of roles that nothing batches would have their group read live anyway.
     let placement = json!({ "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 1 } } });
     let roll = &rolling(json!({ "maxSkew": "25%", "maxUnavailable": 2 }))[0];
     let coordination = json!([{ "name": "segments", "strategy": placement }, roll]);
-    let duo = Duo::create(stage, leader, group, &coordination).await.ready().await;
+    let duo = Duo::create(stage, leader, duo(), &coordination).await.ready().await;
     // What the follower reads live has this behind it as well, and 2.25 s in all.
     behind.delay(Duration::from_millis(700));
     duo.set_images("registry.invalid/x:2");

@@ -8,7 +8,7 @@ use crate::tenants::stage;
 const IMPOSSIBLE: [&str; 4] = ["/", "a?watch=true", "x/status", "My_Group"];
 
 /// A group that is deployed in steps under a constraint.
-fn in_steps(constraint: Value) -> Value {
+fn in_steps(constraint: &Value) -> Value {
     let deploy = json!({ "roleDeployStep": { "prefill": 1 }, "deployTopologyConstraint": constraint });
     let steps = json!([{ "name": "steps", "strategy": { "rollingDeploy": deploy } }]);
     Group::new("llm").role("prefill", 1, 1).coordinated(&steps)
@@ -50,7 +50,7 @@ async fn a_pod_of_an_impossible_pod_group_owner_or_set_is_admitted_without_askin
 #[tokio::test]
 async fn a_name_in_an_object_is_a_violation_and_no_request() {
     let (stage, _rolegate) = stage("impossible-names").await.serve().await;
-    let mut group = in_steps(json!({ "clusterTopologyName": "../secrets", "topologyLayerName": "rack" }));
+    let mut group = in_steps(&json!({ "clusterTopologyName": "../secrets", "topologyLayerName": "rack" }));
     group["metadata"]["annotations"] = json!({ "rolegate.dev/group": "/" });
     let answer = stage.post(GROUPS, "rolebasedgroups", &group).await;
     let fields = |body: &Value| -> Vec<String> {
@@ -76,7 +76,7 @@ async fn nobody_may_make_a_pod_group() {
     let launch = stage.launch();
     let rolegate = launch.start().await;
     let mut caller = launch.caller(&rolegate).await;
-    let mut group = in_steps(json!({ "topologyLayerName": "rack", "podGroupPolicy": { "kai": {} } }));
+    let mut group = in_steps(&json!({ "topologyLayerName": "rack", "podGroupPolicy": { "kai": {} } }));
     group["metadata"]["namespace"] = json!(stage.namespace);
     let (api, version) = ("workloads.x-k8s.io", "v1alpha1");
     let review = json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {

@@ -227,3 +227,33 @@ impl Lookup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+    use crate::api::rbg::ROLE_BASED_GROUP;
+    use crate::build::{self, typed, with};
+
+    #[tokio::test]
+    async fn a_group_whose_kind_is_not_served_may_come_back_with_it() {
+        let absent = json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound" }).to_string();
+        for (text, stays) in [(absent.as_str(), false), ("404 page not found\n", true)] {
+            let body = text.as_bytes().to_vec();
+            let service = tower::service_fn(move |_: Request<Body>| {
+                let answer = Response::builder().status(404).body(Body::from(body.clone()));
+                std::future::ready(Ok::<_, std::convert::Infallible>(answer.unwrap()))
+            });
+            let (index, key) = (SharedIndex::default(), GroupKey::new("ns", "pd"));
+            let metadata = json!({ "namespace": "ns", "uid": "pd", "resourceVersion": "1" });
+            let group = with(build::group("pd", &[], &json!([])), &json!({ "metadata": metadata }));
+            index.write(|index| index.apply_carrier(None, CarrierObject::rbg(ROLE_BASED_GROUP, &typed(group))));
+            let lookup = Lookup::new(Client::new(service, "ns"), index.clone(), Options::default());
+            lookup.read_live(&key).await.unwrap();
+            assert_eq!(index.read().group(&key).is_some(), stays, "{text}");
+        }
+    }
+}

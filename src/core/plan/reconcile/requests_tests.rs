@@ -474,6 +474,9 @@ fn an_edit_in_the_middle_takes_the_request_away_or_makes_another() {
     let kinds: Vec<_> = scene.objects.keys().map(|(kind, name)| format!("{kind} {}", without_time(name))).collect();
     let templates = ["decode", "prefill"].map(|role| format!("PodTemplate pd-pair-0-2-{role}"));
     assert_eq!(kinds, [templates.as_slice(), &["ProvisioningRequest pd-pair-0-2".to_owned()]].concat());
+    scene.edit(&coordination("provision", &json!({ "after": "1s", "by": "ProvisioningRequest", "class": "d" })));
+    scene.after(0);
+    assert_eq!(scene.entries(), [(0, "Requested", 3, vec!["r1"])], "of another class");
     scene.edit(&coordination("hold", &Value::Null));
     scene.after(0);
     assert_eq!((scene.entries(), scene.objects.len()), (vec![], 0));
