@@ -198,30 +198,6 @@ async fn what_is_to_be_said_of_a_written_status_is_not_said_when_somebody_was_fa
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_workload_is_not_scaled_for_segments_that_its_group_does_not_want_any_more() {
-    let object = |segments: u32| {
-        let coordination = json!([build::coordination("s", &build::segments(&[("prefill", 2)], &json!({})))]);
-        let object = build::role_coordination("pd", "StatefulSet", &["prefill"], &coordination);
-        let metadata = json!({ "namespace": "ns", "uid": "group", "resourceVersion": segments.to_string() });
-        with(object, &json!({ "metadata": metadata, "spec": { "segments": segments } }))
-    };
-    let planned: RoleCoordination = typed(object(3));
-    let planned = Arc::new(Group::from_role_coordination(ROLE_COORDINATION, &planned, &()));
-    for (wanted, outcome) in [(3, "written"), (2, "conflict")] {
-        let client = answering(move |request| match (request.method().as_str(), request.uri().path()) {
-            ("GET", path) if path.ends_with("/rolecoordinations/pd") => (200, object(wanted)),
-            ("PATCH", path) if path.ends_with("/scale") => (200, json!({ "metadata": { "resourceVersion": "2" } })),
-            _ => not_found(),
-        });
-        let metrics = LoopMetrics::register(&mut Registry::default());
-        let (group, role, workload) = (planned.clone(), "prefill".to_owned(), Box::new(set().scaled().unwrap()));
-        let step = Step::Replicas { group, role, workload, replicas: 6, then: Vec::new() };
-        executor(client, &metrics).carry_out(&planned.key, Action::Step(step)).await;
-        assert_eq!(metrics.scales.get_or_create(&Outcome { outcome }).get(), 1, "{wanted} segments are wanted now");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn pods_beyond_what_a_group_declares_are_of_an_update_only_while_their_workload_wants_no_more() {
     let coordination = json!([build::coordination("s", &build::segments(&[("prefill", 2)], &json!({})))]);
     let object = build::role_coordination("pd", "Deployment", &["prefill"], &coordination);
