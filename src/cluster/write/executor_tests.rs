@@ -198,6 +198,31 @@ async fn what_is_to_be_said_of_a_written_status_is_not_said_when_somebody_was_fa
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_workload_is_not_scaled_once_its_group_has_committed_something_else() {
+    let object = |draining: &Value| {
+        let coordination = json!([build::coordination("s", &build::segments(&[("prefill", 2)], &json!({})))]);
+        let object = build::role_coordination("pd", "StatefulSet", &["prefill"], &coordination);
+        let metadata = json!({ "namespace": "ns", "uid": "group", "resourceVersion": "1" });
+        with(object, &json!({ "metadata": metadata, "spec": { "segments": 3 }, "status": { "draining": draining } }))
+    };
+    let planned: RoleCoordination = typed(object(&Value::Null));
+    let planned = Arc::new(Group::from_role_coordination(ROLE_COORDINATION, &planned, &()));
+    for (draining, outcome) in [(Value::Null, "written"), (json!({ "from": 1, "to": 3 }), "conflict")] {
+        let stored = object(&draining);
+        let client = answering(move |request| match (request.method().as_str(), request.uri().path()) {
+            ("GET", path) if path.ends_with("/rolecoordinations/pd") => (200, stored.clone()),
+            ("PATCH", path) if path.ends_with("/scale") => (200, json!({ "metadata": { "resourceVersion": "2" } })),
+            _ => not_found(),
+        });
+        let metrics = LoopMetrics::register(&mut Registry::default());
+        let (group, role, workload) = (planned.clone(), "prefill".to_owned(), Box::new(set().scaled().unwrap()));
+        let step = Step::Replicas { group, role, workload, replicas: 6, then: Vec::new() };
+        executor(client, &metrics).carry_out(&planned.key, Action::Step(step)).await;
+        assert_eq!(metrics.scales.get_or_create(&Outcome { outcome }).get(), 1, "it has committed {draining}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn pods_beyond_what_a_group_declares_are_of_an_update_only_while_their_workload_wants_no_more() {
     let coordination = json!([build::coordination("s", &build::segments(&[("prefill", 2)], &json!({})))]);
     let object = build::role_coordination("pd", "Deployment", &["prefill"], &coordination);

@@ -189,18 +189,6 @@ async fn pods_go_when_nobody_asks_for_a_place_any_more() {
 }
 
 #[tokio::test]
-async fn pods_that_wait_for_a_place_go_where_they_are_only_observed() {
-    let stage = stage("gang-observed").await;
-    add(&stage, "b1", "r1", "a", 2).await;
-    let _rolegate = stage.launch().start().await;
-    create_group(&stage, &example(1)).await;
-    create(&stage, "decode", 0, 2).await;
-    says(&stage, "IncompleteBatch").await;
-    stage.plane.must(&["label", "namespace", &stage.namespace, "rolegate.dev/mode=observe"], "");
-    until(&stage, &[("decode", 2)]).await;
-}
-
-#[tokio::test]
 async fn a_pod_that_says_so_itself_waits_for_its_pod_group() {
     let stage = stage("gang-early").await;
     add(&stage, "b1", "r1", "a", 9).await;
