@@ -140,7 +140,16 @@ impl<'a> Placing<'a, '_> {
         }
         let mut is_full = None;
         for (index, releases) in batches {
-            self.batch(index, releases, beside.remove(&index).unwrap_or_default(), &mut is_full);
+            // Beside pods that are still to be deleted, they would go to the domain that these leave.
+            let made_again = &self.placed.made_again;
+            if made_again.is_empty() || self.facts_of(index, |pod| made_again.contains(&pod.pod)).is_empty() {
+                self.batch(index, releases, beside.remove(&index).unwrap_or_default(), &mut is_full);
+            } else {
+                let pods: Vec<_> = releases.iter().map(|release| release.pod.clone()).collect();
+                let message = "the others of its pods that got no node are deleted first";
+                let message = format!("{} is held: {message}", self.batching.batch_name(index));
+                self.hold(HoldReason::PlacedNotBound, index, &message, &pods);
+            }
         }
     }
 

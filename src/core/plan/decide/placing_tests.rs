@@ -376,6 +376,18 @@ fn a_batch_that_was_never_bound_leaves_a_domain_that_has_no_node_left_for_it() {
 }
 
 #[test]
+fn a_recreated_pod_waits_until_the_others_that_got_no_node_are_deleted() {
+    let scene = Scene::new(1, "hold").node("a", "r1", 3, false).node("b", "r2", 3, false).committed(&[("0", "r1")]);
+    let mut scene = scene.went("prefill-0", None).went("prefill-1", None);
+    let pods = ["prefill-0", "prefill-1", "the decode-0 before"].map(Arc::from).into_iter().collect();
+    let known = [((0, 0), GivenUp { domain: "r1".to_owned(), pods })];
+    let waited = &[(0, 0, Awaits::Node)];
+    let seen = scene.decide(DecisionContext { waited, given_up: &known, ..DecisionContext::default() });
+    assert_eq!(seen.decision.placed.made_again.len(), 2);
+    assert!(going(&seen).is_empty(), "decode-0 would keep the others in r1");
+}
+
+#[test]
 fn room_that_is_not_used_in_time_is_free_again() {
     let scene = Scene::new(1, "hold").node("a", "r1", 3, false).committed(&[("0", "r1")]);
     let mut scene = scene.went("prefill-0", None).went("prefill-1", None).went("decode-0", Some("a"));
