@@ -7,6 +7,7 @@ use rolegate::plan::marks::Mark;
 use crate::history::{Fate, History, Step};
 use crate::prelude::*;
 use crate::replica::Fault;
+use crate::server::merge_metadata;
 use crate::shrink::run;
 
 impl Setup {
@@ -217,17 +218,7 @@ pub fn mark(server: &mut Server, mark: &Mark, priced: bool) -> bool {
         return false;
     }
     let patch = mark_patch(&Mark { cheapest: mark.cheapest.filter(|_| priced), ..mark.clone() });
-    server.edit_pod(&mark.pod.name, |pod| {
-        let Meta { labels, annotations, .. } = &mut pod.metadata;
-        for (field, entries) in [("labels", labels), ("annotations", annotations)] {
-            for (key, value) in patch["metadata"][field].as_object().into_iter().flatten() {
-                match value.as_str() {
-                    Some(value) => _ = entries.insert(key.clone(), value.to_owned()),
-                    None => _ = entries.remove(key),
-                }
-            }
-        }
-    });
+    server.edit_pod(&mark.pod.name, |pod| merge_metadata(&mut pod.metadata, &patch));
     true
 }
 

@@ -348,15 +348,7 @@ impl Server {
             return Err(refusal(422, "metadata.uid"));
         }
         let mut pod = (*known).clone();
-        let Meta { labels, annotations, .. } = &mut pod.metadata;
-        for (field, map) in [("labels", labels), ("annotations", annotations)] {
-            for (key, value) in patch["metadata"][field].as_object().into_iter().flatten() {
-                match value.as_str() {
-                    Some(value) => _ = map.insert(key.clone(), value.to_owned()),
-                    None => _ = map.remove(key),
-                }
-            }
-        }
+        merge_metadata(&mut pod.metadata, patch);
         let mut gates = pod.spec.scheduling_gates.take().unwrap_or_default();
         match &patch["spec"]["schedulingGates"] {
             Value::Null => gates.clear(),
@@ -432,4 +424,17 @@ pub fn refusal(code: u16, field: &str) -> Box<Status> {
 /// Reports whether a pod counts and has our gate.
 pub fn is_held(pod: &Pod) -> bool {
     pod.has_gate(names::GATE) && !pod.is_gone()
+}
+
+/// Merges the labels and annotations of a patch into those of an object.
+pub fn merge_metadata(metadata: &mut Meta, patch: &Value) {
+    let Meta { labels, annotations, .. } = metadata;
+    for (field, map) in [("labels", labels), ("annotations", annotations)] {
+        for (key, value) in patch["metadata"][field].as_object().into_iter().flatten() {
+            match value.as_str() {
+                Some(value) => _ = map.insert(key.clone(), value.to_owned()),
+                None => _ = map.remove(key),
+            }
+        }
+    }
 }

@@ -134,6 +134,13 @@ pub struct CoordinationState {
     pub last_update_time: Option<String>,
 }
 
+impl CoordinationState {
+    /// Iterates over the domains, each with the number of its batch from 0. An entry of another form is skipped.
+    pub fn domains(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.domains.iter().filter_map(|(batch, domain)| Some((batch.parse().ok()?, domain.as_str())))
+    }
+}
+
 /// How far an open rollout has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]

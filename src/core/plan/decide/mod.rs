@@ -108,6 +108,13 @@ pub struct DecisionContext<'a> {
     pub recovery: &'a RecoveryContext<'a>,
 }
 
+impl<'a> DecisionContext<'a> {
+    /// Returns the node label of the domains of a coordination, by its position in the list of the group.
+    fn domain_key(&self, coordination: usize) -> Option<&'a str> {
+        self.domain_keys.iter().find(|(index, _)| *index == coordination).map(|(_, key)| key.as_str())
+    }
+}
+
 /// Decides in four stages: which pods may go, where they go, why the others stay, and to what the fields of workloads step.
 pub(in crate::plan) fn decide(
     group: &Group,

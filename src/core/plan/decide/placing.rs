@@ -37,10 +37,9 @@ pub(super) fn place(
     // The cluster comes last: pods that share a domain with others have their place by then.
     let mut hard: Vec<_> = group.batched().filter(|(_, batching)| batching.placed_in().is_some()).collect();
     hard.sort_by_key(|(_, batching)| batching.placed_in() == Some(PlacedIn::Cluster));
-    let key_of = |index: usize| context.domain_keys.iter().find(|(of, _)| *of == index).map(|(_, key)| key.as_str());
     for (coordination, batching) in hard.iter().copied() {
         let mut domains = stored(group, coordination, batching, view);
-        if let Some(key) = key_of(coordination.index) {
+        if let Some(key) = context.domain_key(coordination.index) {
             Unnumbered { view, batching, key }.correct(&mut domains, placer.as_deref());
         }
         domains.retain(|batch, _| !recovery.placed_anew.contains(&(coordination.index, *batch)));
@@ -49,14 +48,15 @@ pub(super) fn place(
     let committed = given.domains.clone();
     let mut held = Vec::new();
     for (coordination, batching) in hard {
-        let (Some(key), Some(placer)) = (key_of(coordination.index), placer.as_deref_mut()) else { continue };
+        let (Some(key), Some(placer)) = (context.domain_key(coordination.index), placer.as_deref_mut()) else {
+            continue;
+        };
         let mut placing = Placing {
             group,
             view,
             coordination,
             batching,
             key,
-            stored: stored(group, coordination, batching, view),
             context,
             recovery,
             is_scaled: group.scaled().is_some(),
@@ -81,11 +81,11 @@ pub(super) fn place(
 fn stored(group: &Group, coordination: &Coordination, batching: &Batching, view: &GroupView) -> Domains {
     // While the number of replicas is unknown, any batch may exist.
     let desired = |role: &str| view.roles.get(role).map(|role| if role.unknown { u32::MAX } else { role.desired });
-    let (name, total) = (coordination.display_name(), batching.total(desired));
-    let is_own = |state: &&CoordinationState| state.name == name;
-    let domains = group.status.coordination_state.iter().filter(is_own).flat_map(|state| &state.domains);
-    let read = |(index, domain): (&String, &String)| Some((index.parse().ok()?, domain.clone()));
-    domains.filter_map(read).filter(|(index, domain): &(u32, String)| *index < total && !domain.is_empty()).collect()
+    let total = batching.total(desired);
+    let domains =
+        group.status.coordination(&coordination.display_name()).into_iter().flat_map(CoordinationState::domains);
+    let existing = domains.filter(|(index, domain)| *index < total && !domain.is_empty());
+    existing.map(|(index, domain)| (index, domain.to_owned())).collect()
 }
 
 /// Texts on placed pods without a node, if these may be deleted.
@@ -108,8 +108,6 @@ struct Placing<'a, 'b> {
     coordination: &'a Coordination,
     batching: &'a Batching,
     key: &'a str,
-    /// The committed domains.
-    stored: Domains,
     context: DecisionContext<'a>,
     recovery: &'a RecoveryPlan,
     /// Whether room may have been kept for its batches before their pods existed.
@@ -207,7 +205,7 @@ impl<'a> Placing<'a, '_> {
         }
         match answer {
             Answer::To { domain, hosts } => {
-                let is_committed = self.stored.get(&index) == Some(&domain);
+                let is_committed = self.is_stored(index, &domain);
                 for (release, host) in releases.into_iter().zip(hosts) {
                     release.at_once &= is_committed;
                     release.pin = pin(self.key, &domain, host);
@@ -273,8 +271,7 @@ impl<'a> Placing<'a, '_> {
     fn is_in_domain(&self, pod: &HeldPod) -> bool {
         let in_domain = |batching: &Batching| matches!(batching.placed_in(), Some(PlacedIn::Domain(_)));
         let mut batches = self.group.batches_of(pod.role(), pod.ordinal).filter(|batch| in_domain(batch.batching));
-        self.key == CLUSTER_KEY
-            && batches.any(|batch| self.context.domain_keys.iter().any(|(index, _)| *index == batch.coordination.index))
+        self.key == CLUSTER_KEY && batches.any(|batch| self.context.domain_key(batch.coordination.index).is_some())
     }
 
     /// Returns what the replicas need by which a cut batch may still grow, as far as other replicas of their roles show it.
@@ -495,6 +492,12 @@ impl<'a> Placing<'a, '_> {
             }
         }
         self.placed.domains.entry(self.coordination.index).or_default().extend(adopted);
+    }
+
+    /// Reports whether the status has this domain of a batch: `domains` has corrections that are not written yet.
+    fn is_stored(&self, index: u32, domain: &str) -> bool {
+        let state = self.group.status.coordination(&self.coordination.display_name());
+        state.is_some_and(|state| state.domains().any(|stored| stored == (index, domain)))
     }
 
     fn is_bound(&self, index: u32) -> bool {

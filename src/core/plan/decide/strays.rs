@@ -131,8 +131,8 @@ pub(super) fn place_surge(
     let (mut waits, mut sent) = (HashSet::new(), Vec::new());
     for ((name, _), releases) in replicas {
         let mut of_role = group.batchings_of(&name).filter(|(_, batching)| batching.hard_topology().is_some());
-        let known = of_role
-            .find_map(|(coordination, _)| context.domain_keys.iter().find(|(index, _)| *index == coordination.index));
+        let known =
+            of_role.find_map(|(coordination, _)| Some((coordination.index, context.domain_key(coordination.index)?)));
         let (Some((index, key)), Some(role)) = (known, view.roles.get(&name)) else { continue };
         given.needs_room = true;
         let uids: Vec<_> = releases.iter().map(|release| release.pod.pod.uid.clone()).collect();
@@ -140,7 +140,7 @@ pub(super) fn place_surge(
             waits.extend(uids);
             continue;
         }
-        let own = given.domains.get(index).into_iter().flat_map(BTreeMap::values);
+        let own = given.domains.get(&index).into_iter().flat_map(BTreeMap::values);
         let mut old: BTreeMap<String, i64> = own.map(|domain| (domain.clone(), 0)).collect();
         let revision = releases.first().and_then(|release| release.pod.facts.revision.clone());
         for (ordinal, pod) in role.replicas.pods().filter(|(_, pod)| !pod.held) {

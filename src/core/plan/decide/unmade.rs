@@ -53,7 +53,7 @@ impl<'a> Unmade<'a> {
         let (_, batching) = group.scaled()?;
         batching.placed_in()?;
         let (coordination, _) = group.batched().next()?;
-        let (_, key) = context.domain_keys.iter().find(|(index, _)| *index == coordination.index)?;
+        let key = context.domain_key(coordination.index)?;
         let batches_of = |role: &String, count: Option<u32>| Some(count?.div_ceil(batching.size(role)?));
         let roles = || batching.sizes.keys();
         let target = roles().filter_map(|role| batches_of(role, released.get(role).copied())).max().unwrap_or(0);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::api::status::CoordinationState;
 use crate::model::Group;
 
 /// The domains of the batches of a role.
@@ -21,10 +22,9 @@ impl Home {
         let mut placed = group.batchings_of(role).filter(|(_, batching)| batching.hard_topology().is_some());
         let (coordination, batching) = placed.next()?;
         let (_, key) = keys.iter().find(|(index, _)| *index == coordination.index)?;
-        let name = coordination.display_name();
-        let own = group.status.coordination_state.iter().filter(|state| state.name == name);
-        let read = |(index, domain): (&String, &String)| Some((index.parse().ok()?, domain.clone()));
-        let domains = own.flat_map(|state| &state.domains).filter_map(read).collect();
+        let domains =
+            group.status.coordination(&coordination.display_name()).into_iter().flat_map(CoordinationState::domains);
+        let domains = domains.map(|(batch, domain)| (batch, domain.to_owned())).collect();
         Some(Self { key: key.clone(), size: batching.size(role)?, domains })
     }
 

@@ -120,7 +120,6 @@ fn place<'a>(
     taken: &mut BTreeSet<u32>,
 ) -> Vec<(Pods<'a>, u32)> {
     let bound = role.places();
-    let sent = |candidate: &Candidate<'a>| candidate.pods.iter().find_map(|pod| pod.sent_to(&home?.key));
     candidates.sort_by(|a, b| a.rank.cmp(&b.rank));
     let mut placed = Vec::with_capacity(candidates.len());
     let (wishing, mut others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| one.wished.is_some());
@@ -134,23 +133,9 @@ fn place<'a>(
     }
     others.sort_by(|a, b| a.rank.cmp(&b.rank));
     if let Some(home) = home {
-        let mut next: BTreeMap<&str, u32> = BTreeMap::new();
-        let mut elsewhere = Vec::new();
-        for candidate in others {
-            let free = sent(&candidate).and_then(|domain| {
-                let next = next.entry(domain).or_default();
-                let found = (*next..bound).find(|n| home.of_number(*n) == Some(domain) && !taken.contains(n));
-                *next = found.map_or(bound, |found| found + 1);
-                found
-            });
-            match free.filter(|number| taken.insert(*number)) {
-                Some(number) => placed.push((candidate.pods, number)),
-                None => elsewhere.push(candidate),
-            }
-        }
+        let (at_home, elsewhere) = at_home(home, bound, others, taken);
+        placed.extend(at_home);
         others = elsewhere;
-        // A replica of a surge waits for a number of its domain, as long as others can take those that are free.
-        others.sort_by_key(|candidate| candidate.wished.is_none() && sent(candidate).is_some());
     }
     let mut next = 0;
     for candidate in others {
@@ -160,6 +145,33 @@ fn place<'a>(
         placed.push((candidate.pods, next));
     }
     placed
+}
+
+/// Gives replicas that were sent to a domain the free ordinals below `bound` of batches there, and returns the others, with those
+/// last that wait for one: replicas of a surge, as long as others can take what is free.
+fn at_home<'a>(
+    home: &Home,
+    bound: u32,
+    candidates: Vec<Candidate<'a>>,
+    taken: &mut BTreeSet<u32>,
+) -> (Vec<(Pods<'a>, u32)>, Vec<Candidate<'a>>) {
+    let sent = |candidate: &Candidate<'a>| candidate.pods.iter().find_map(|pod| pod.sent_to(&home.key));
+    let mut next: BTreeMap<&str, u32> = BTreeMap::new();
+    let (mut placed, mut elsewhere) = (Vec::new(), Vec::new());
+    for candidate in candidates {
+        let free = sent(&candidate).and_then(|domain| {
+            let next = next.entry(domain).or_default();
+            let found = (*next..bound).find(|n| home.of_number(*n) == Some(domain) && !taken.contains(n));
+            *next = found.map_or(bound, |found| found + 1);
+            found
+        });
+        match free.filter(|number| taken.insert(*number)) {
+            Some(number) => placed.push((candidate.pods, number)),
+            None => elsewhere.push(candidate),
+        }
+    }
+    elsewhere.sort_by_key(|candidate| candidate.wished.is_none() && sent(candidate).is_some());
+    (placed, elsewhere)
 }
 
 #[cfg(test)]
