@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Meta, Object, ObjectKind, null_default};
+use super::scheduling::SchedulingSpec;
+use super::{Meta, Object, ObjectKind, null_default, readable};
 
 pub const POD_CLIQUE_SET: ObjectKind = ObjectKind {
     group: "grove.io",
@@ -75,6 +76,8 @@ pub struct CliqueSpec {
     pub replicas: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_scaling_config: Option<ScaleConfig>,
+    #[serde(deserialize_with = "readable", skip_serializing)]
+    pub pod_spec: SchedulingSpec,
 }
 
 /// Cliques that scale together.

@@ -90,11 +90,15 @@ pub struct Role {
     /// One pod in an instance (v1alpha2).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
-    pub standalone_pattern: Option<IgnoredObject>,
+    pub standalone_pattern: Option<Value>,
     /// A leader and workers in an instance (v1alpha2).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(skip)]
-    pub leader_worker_pattern: Option<IgnoredObject>,
+    pub leader_worker_pattern: Option<Value>,
+    /// A leader and workers in a replica (v1alpha1).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
+    pub leader_worker_set: Option<Value>,
     /// Annotations of the role's workload (v1alpha2); one of them names its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
@@ -103,10 +107,6 @@ pub struct Role {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineSettings>,
 }
-
-/// An object of which only the presence is read.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct IgnoredObject {}
 
 impl Object for RoleBasedGroup {
     fn meta(&self) -> &Meta {

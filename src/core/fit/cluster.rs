@@ -14,6 +14,7 @@ use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
+use crate::model::role_templates::role_templates;
 use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, Role, identify, names};
 use crate::mutate::expand::expand;
 use crate::plan::devices::DeviceObject;
@@ -224,25 +225,30 @@ impl Cluster {
         Ok(())
     }
 
-    /// Expands the templates of the roles of a RoleBasedGroup. Roles with patches or without a template are left to the
-    /// workloads that their operator makes.
+    /// Expands the templates of the roles of a RoleBasedGroup. Roles whose templates stand elsewhere are left to the workloads
+    /// that their operator makes.
     fn add_group(&mut self, object: &Value) -> Result<(), String> {
         let group: RoleBasedGroup = decode_value(object).map_err(|error| error.to_string())?;
         let key = GroupKey::new(group.metadata.namespace(), group.metadata.display_name());
-        let roles = object.pointer("/spec/roles").and_then(Value::as_array);
-        for (role, written) in group.spec.roles.iter().zip(roles.into_iter().flatten()) {
-            let Some((template, size)) = template(written) else { continue };
-            let mut pod: SchedulingPod = decode_value(template).map_err(|error| error.to_string())?;
-            pod.metadata.namespace = Some(key.namespace.to_string());
-            let needs = Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?);
+        for role in &group.spec.roles {
+            let mut of_replica = Vec::new();
+            for (template, pods) in role_templates(role) {
+                let mut pod: SchedulingPod = decode_value(&template).map_err(|error| error.to_string())?;
+                pod.metadata.namespace = Some(key.namespace.to_string());
+                of_replica.push((Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?), pods));
+            }
+            if of_replica.is_empty() {
+                continue;
+            }
             let replicas = u32::try_from(role.replicas.unwrap_or(1)).unwrap_or(0);
+            let size = of_replica.iter().map(|(_, pods)| *pods).fold(0, u64::saturating_add);
             let pods = u64::from(replicas).saturating_mul(size);
             let left = self.left.checked_sub(pods);
             self.left = left.ok_or_else(|| format!("role {:?} makes {pods} pods: too many", role.name))?;
             for ordinal in 0..replicas {
                 let replica = (key.clone(), Arc::from(role.name.as_str()), ordinal);
-                let of_replica = self.own_templates.entry(replica).or_default();
-                of_replica.extend((0..size).map(|_| needs.clone()));
+                let asked = self.own_templates.entry(replica).or_default();
+                asked.extend(of_replica.iter().flat_map(|(needs, pods)| (0..*pods).map(|_| needs.clone())));
             }
         }
         Ok(())
@@ -398,21 +404,6 @@ impl Cluster {
     fn domain(&self, node: &str, key: &str) -> Option<String> {
         self.room.facts(node)?.label(key).map(str::to_owned)
     }
-}
-
-/// Returns the template of a RoleBasedGroup's role, and the number of its pods in a replica; `None` for a role whose pods
-/// differ from it (patches), or that has none (references, components).
-fn template(role: &Value) -> Option<(&Value, u64)> {
-    let of_set = role.get("leaderWorkerSet");
-    let of_pattern = role.get("leaderWorkerPattern");
-    let patches =
-        ["templatePatch", "patchLeaderTemplate", "patchWorkerTemplate", "leaderTemplatePatch", "workerTemplatePatch"];
-    let holders = [Some(role), of_set, of_pattern, role.get("standalonePattern")];
-    let is_patched = patches.iter().any(|patch| holders.iter().flatten().any(|holder| holder.get(patch).is_some()));
-    let template = holders.iter().flatten().find_map(|holder| holder.get("template")).filter(|_| !is_patched)?;
-    let size = [of_set, of_pattern].into_iter().flatten().find_map(|holder| holder.get("size")).and_then(Value::as_u64);
-    // A replica without pods would still be iterated over.
-    Some((template, size.unwrap_or(1).max(1)))
 }
 
 /// Group, role, and the ordinal where the maker assigns one.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::engine::TemplateEngine;
 use super::{FieldPath, GroupKey, names};
 use crate::api::{self, ObjectKind};
 
@@ -34,8 +35,8 @@ pub struct Clique {
     pub role: Option<String>,
     /// Path of the role: in the spec, or beside it when only that field is set.
     pub role_at: FieldPath,
-    /// Engine in the pods, as their annotation says.
-    pub engine: Option<String>,
+    /// What its pods say of the engine in them.
+    pub template: TemplateEngine,
     /// Pods, at least 1.
     pub replicas: u32,
     /// Maximum number of pods, when the clique is scaled by itself.
@@ -119,7 +120,10 @@ impl CliqueSet {
                 name: clique.name.clone(),
                 at,
                 role: beside.or_else(|| set(&clique.spec.role_name)),
-                engine: clique.annotations.get(names::ENGINE).cloned(),
+                template: TemplateEngine::new(
+                    clique.annotations.get(names::ENGINE).map(|engine| engine.trim()),
+                    &clique.spec.pod_spec,
+                ),
                 role_at,
                 replicas: at_least_one(clique.spec.replicas),
                 max_replicas: clique

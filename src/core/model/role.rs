@@ -6,11 +6,13 @@ use serde_json::Value;
 
 use super::engine::TemplateEngine;
 use super::hosts::rbg_name;
-use super::names;
+use super::role_templates::role_templates;
 use super::workload::Unlabelled;
-use super::{FieldPath, GroupKey, Hosts, WorkloadKey, WorkloadKind, foreign_gate};
+use super::workload_object::engines;
+use super::{FieldPath, GroupKey, Hosts, WorkloadKey, WorkloadKind, gate_of_template};
 use crate::api;
 use crate::api::role_coordination::WorkloadRef;
+use crate::api::workload::PodTemplate;
 
 /// The workload that creates the pods of a role, limited to the fields that rules read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -72,6 +74,8 @@ impl RoleWorkload {
         let word = workload_kind(version, role);
         let kind = WorkloadKind::parse(word);
         let instances = INSTANCE_SETS.contains(&word).then(|| instances(role));
+        let templates = role_templates(role).into_iter();
+        let templates: Vec<PodTemplate> = templates.filter_map(|(one, _)| serde_json::from_value(one).ok()).collect();
         Self {
             hosts: Hosts::of_rbg_role(&key.name, &name, kind, instances == Some(Instances::Random), role),
             instances,
@@ -79,9 +83,10 @@ impl RoleWorkload {
             update_strategy: strategies.iter().find(|(_, value)| is_set(value)).map(|(field, _)| at.child(*field)),
             ordered: (role.pod_management_policy.as_deref() == Some("OrderedReady"))
                 .then(|| at.child("podManagementPolicy")),
-            labels: template_labels(role),
-            engines: template_engine(role).into_iter().collect(),
-            foreign_gate: template_gate(role),
+            labels: templates.last().map(|template| template.metadata.labels.clone()).unwrap_or_default(),
+            engines: engines(&templates),
+            foreign_gate: templates.iter().find_map(gate_of_template),
+            templates: templates.iter().map(TemplateEngine::of).collect(),
             standalone: role.standalone_pattern.is_some(),
             ..Self::default()
         }
@@ -124,22 +129,6 @@ fn instances(role: &api::rbg::Role) -> Instances {
 
 fn annotation<'a>(role: &'a api::rbg::Role, key: &str) -> Option<&'a str> {
     role.annotations.as_ref()?.get(key)?.as_str()
-}
-
-fn template_gate(role: &api::rbg::Role) -> Option<String> {
-    let gates = role.template.as_ref()?.pointer("/spec/schedulingGates")?.as_array()?;
-    foreign_gate(gates.iter().filter_map(|gate| gate.get("name")?.as_str())).map(str::to_owned)
-}
-
-fn template_labels(role: &api::rbg::Role) -> BTreeMap<String, String> {
-    let labels = role.template.as_ref().and_then(|template| template.pointer("/metadata/labels"));
-    let entries = labels.and_then(Value::as_object).into_iter().flatten();
-    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
-}
-
-fn template_engine(role: &api::rbg::Role) -> Option<String> {
-    let annotations = role.template.as_ref()?.pointer("/metadata/annotations")?;
-    Some(annotations.get(names::ENGINE)?.as_str()?.to_owned())
 }
 
 fn is_empty(value: &Value) -> bool {

@@ -9,7 +9,8 @@ use super::engine::TemplateEngine;
 use super::share::Unavailable;
 use super::workload::{OneByOne, desired};
 use super::{
-    Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, foreign_gate, names, queued, rolled, rollout_claim,
+    Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, gate_of_template, names, queued, rolled,
+    rollout_claim,
 };
 use crate::api::status::Condition;
 use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
@@ -252,9 +253,9 @@ fn seconds(written: Option<i64>) -> u32 {
 }
 
 /// Returns the engines of templates, each once.
-fn engines(templates: &[&PodTemplate]) -> Vec<String> {
+pub(super) fn engines<'a>(templates: impl IntoIterator<Item = &'a PodTemplate>) -> Vec<String> {
     let mut engines: Vec<String> = Vec::new();
-    for engine in templates.iter().filter_map(|template| template.metadata.annotation(names::ENGINE)) {
+    for engine in templates.into_iter().filter_map(|template| template.metadata.annotation(names::ENGINE)) {
         if !engines.iter().any(|known| known == engine) {
             engines.push(engine.to_owned());
         }
@@ -296,11 +297,8 @@ fn plain<'a, T: WorkloadObject>(
             .map(str::to_owned),
         asks_kueue: templates.iter().find_map(|template| queued::asks_for_topology(&template.metadata)),
         hosts: None,
-        engines: engines(&templates),
+        engines: engines(templates.iter().copied()),
         templates: templates.iter().map(|template| TemplateEngine::of(template)).collect(),
-        foreign_gate: templates.iter().find_map(|template| {
-            let gates = template.spec.scheduling_gates.iter().map(|gate| gate.name.as_str());
-            foreign_gate(gates).map(str::to_owned)
-        }),
+        foreign_gate: templates.iter().copied().find_map(gate_of_template),
     }
 }

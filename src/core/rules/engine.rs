@@ -3,7 +3,8 @@
 use super::violation::quoted;
 use super::{Cause, Report, Severity, World};
 use crate::api::Pod;
-use crate::model::engine::{EngineFault, EngineKind, FaultKind, Scope, half_groups, read_annotation};
+use crate::model::clique_set::Clique;
+use crate::model::engine::{EngineFault, EngineKind, FaultKind, Scope, half_groups, read_annotation, sizes};
 use crate::model::{CliqueSet, Engine, FieldPath, Group, Role, names};
 
 /// Refuses a pod whose engine has faults: it would lack what it was meant to get, and nothing can be added later.
@@ -17,7 +18,7 @@ pub(super) fn of_pod(pod: &Pod, _: &World, report: &mut Report) {
 /// Refuses a Grove set whose pods would be refused, and warns of a scope that they do not have.
 pub(super) fn of_cliques(set: &CliqueSet, _: &World, report: &mut Report) {
     for clique in &set.cliques {
-        let Some(text) = &clique.engine else { continue };
+        let Some(text) = &clique.template.asked else { continue };
         let at = clique.at.child("annotations").key(names::ENGINE);
         match read_annotation(text) {
             Err(faults) => show(&faults, &clique.name, Some(&at), Severity::Error, report),
@@ -26,9 +27,26 @@ pub(super) fn of_cliques(set: &CliqueSet, _: &World, report: &mut Report) {
                               group, and `scope=role` the pods of the clique";
                 report.warn(&clique.name, at, Cause::Notice, quoted("segment"), detail);
             }
-            Ok(_) => {}
+            Ok(engine) => {
+                let told =
+                    clique.template.contradicts(None).into_iter().chain(sizes_beside(set, clique, text, &engine));
+                told.for_each(|detail| report.warn(&clique.name, at.clone(), Cause::Notice, None, detail));
+            }
         }
     }
+}
+
+/// Tells which cliques, in one process group with this clique, count another number of processes; each group once, for its first
+/// clique.
+fn sizes_beside(set: &CliqueSet, clique: &Clique, text: &str, engine: &Engine) -> Vec<String> {
+    let copy = set.group_of(clique).filter(|_| engine.meets() && engine.scope == Scope::Replica);
+    let members = copy.and_then(|group| set.scope(Some(&group.name))).unwrap_or_default();
+    let mut together = members.into_iter().filter(|other| other.template.asked.as_deref() == Some(text)).peekable();
+    if together.peek().is_none_or(|first| first.name != clique.name) {
+        return Vec::new();
+    }
+    let names: Vec<_> = together.map(|clique| (format!("clique {:?}", clique.name), &clique.template)).collect();
+    sizes(names.iter().map(|(name, template)| (name.as_str(), *template)), None)
 }
 
 /// Requires engines without faults, and warns where what they ask for cannot be computed, or is outdated by a scale.

@@ -15,7 +15,7 @@ pub use fact::{Computed, Fact, Target};
 pub use facts::FACTS;
 pub use serves::serves_of_role;
 pub use settings::{EngineFault, FaultKind, SETTINGS, Setting, Values, read_annotation, read_settings};
-pub use template::{TemplateEngine, half_groups};
+pub use template::{TemplateEngine, half_groups, sizes};
 
 /// An engine, or a router that reads labels of pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

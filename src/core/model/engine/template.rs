@@ -2,6 +2,7 @@
 
 use super::devices::of_template;
 use super::{Computed, Engine, Target, read_annotation};
+use crate::api::scheduling::SchedulingSpec;
 use crate::api::workload::PodTemplate;
 use crate::model::names;
 
@@ -18,10 +19,14 @@ pub struct TemplateEngine {
 
 impl TemplateEngine {
     pub fn of(template: &PodTemplate) -> Self {
-        let containers = template.spec.containers.iter().chain(&template.spec.init_containers);
+        Self::new(template.metadata.annotation(names::ENGINE), &template.spec)
+    }
+
+    pub fn new(asked: Option<&str>, pods: &SchedulingSpec) -> Self {
+        let containers = pods.containers.iter().chain(&pods.init_containers);
         Self {
-            asked: template.metadata.annotation(names::ENGINE).map(str::to_owned),
-            devices: of_template(&template.spec),
+            asked: asked.map(str::to_owned),
+            devices: of_template(pods),
             numbers: containers.flat_map(|container| container.numbers.iter().cloned()).collect(),
         }
     }
@@ -57,17 +62,7 @@ impl Engine {
 /// Tells where the pods of one replica, of these templates, do not form one process group, and the setting that helps. Of two
 /// templates, the first is that of the leader. `of_role` is the engine of their role.
 pub fn half_groups(templates: &[TemplateEngine], of_role: Option<&Engine>) -> Vec<String> {
-    let mut told = Vec::new();
-    for template in templates {
-        let Some(engine) = template.engine(of_role) else { continue };
-        let (Some(set), Some((name, written))) = (engine.procs_per_pod, template.written(&engine)) else { continue };
-        if set != written {
-            told.push(format!(
-                "a container sets {name}={written}, and `procsPerPod` is {set}: the process group waits for processes that no pod \
-                 starts; remove the variable, or set `procsPerPod` to {written}"
-            ));
-        }
-    }
+    let mut told: Vec<_> = templates.iter().filter_map(|template| template.contradicts(of_role)).collect();
     let [leader, workers] = templates else { return told };
     let meets = |engine: &Engine| engine.meets();
     match (leader.engine(of_role).filter(meets), workers.engine(of_role).filter(meets)) {
@@ -84,23 +79,46 @@ pub fn half_groups(templates: &[TemplateEngine], of_role: Option<&Engine>) -> Ve
                     other.scope.as_str()
                 ));
             }
-            let counts = |template: &TemplateEngine, engine: &Engine| {
-                engine.counts_processes().then(|| template.processes(engine)).flatten()
-            };
-            if let (Some(first), Some(second)) = (counts(leader, &one), counts(workers, &other))
-                && first != second
-            {
-                told.push(format!(
-                    "a pod of the leader counts {first} processes and one of the workers {second}: their process group has two \
-                     sizes and never forms; set one `procsPerPod` in both templates"
-                ));
-            }
+            told.extend(sizes([("the leader", leader), ("the workers", workers)], of_role));
         }
     }
     told
 }
 
+/// Tells which pods of one process group count another number of processes than the first of them, each with the name of its
+/// pods.
+pub fn sizes<'a>(
+    templates: impl IntoIterator<Item = (&'a str, &'a TemplateEngine)>,
+    of_role: Option<&Engine>,
+) -> Vec<String> {
+    let mut counted = templates.into_iter().filter_map(|(name, template)| {
+        let engine = template.engine(of_role).filter(Engine::counts_processes)?;
+        Some((name, template.processes(&engine)?))
+    });
+    let Some((first, size)) = counted.next() else { return Vec::new() };
+    let others = counted.filter(|(_, other)| *other != size);
+    let told = others.map(|(name, other)| {
+        format!(
+            "a pod of {first} counts {size} processes and one of {name} {other}: their process group has two sizes and never \
+             forms; set one `procsPerPod` in both templates"
+        )
+    });
+    told.collect()
+}
+
 impl TemplateEngine {
+    /// Tells that a container has another number of processes than the setting.
+    pub fn contradicts(&self, of_role: Option<&Engine>) -> Option<String> {
+        let engine = self.engine(of_role)?;
+        let (set, (name, written)) = (engine.procs_per_pod?, self.written(&engine)?);
+        (set != written).then(|| {
+            format!(
+                "a container sets {name}={written}, and `procsPerPod` is {set}: the process group waits for processes that no pod \
+                 starts; remove the variable, or set `procsPerPod` to {written}"
+            )
+        })
+    }
+
     /// Reports whether its annotation has faults, which are told by themselves.
     fn is_unreadable(&self) -> bool {
         self.asked.as_ref().is_some_and(|text| read_annotation(text).is_err())

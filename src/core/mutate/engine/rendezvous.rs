@@ -131,7 +131,7 @@ fn in_set(context: &MutationContext<'_>, place: &CliquePod, scope: Scope) -> Res
 fn together<'a>(pod: &Pod, place: &CliquePod, set: &'a CliqueSet) -> Vec<&'a Clique> {
     let own = pod.metadata.annotation(names::ENGINE).map(str::trim);
     let members = set.scope(place.scaling_group.as_ref().map(|(name, _)| name.as_str())).unwrap_or_default();
-    let of_engine = |clique: &&Clique| clique.engine.as_deref().map(str::trim) == own || clique.name == place.clique;
+    let of_engine = |clique: &&Clique| clique.template.asked.as_deref() == own || clique.name == place.clique;
     members.into_iter().filter(of_engine).collect()
 }
 
