@@ -159,6 +159,9 @@ async fn beside_that_of_a_router(plane: Arc<ControlPlane>) {
     }
     // The selector of before was that of every pod of the group.
     let told = pair.stage.kubectl(&["get", "rcoord", "pd", "-o", "jsonpath={.status.selector}"]);
-    let selected = async || pair.stage.kubectl(&["get", "pods", "-l", &told, "-o", "name"]);
-    until_is("the first pods of both segments", selected, "pod/prefill-0\npod/prefill-2".to_owned()).await;
+    let selected = async || {
+        let names = pair.stage.kubectl(&["get", "pods", "-l", &told, "-o", "name"]);
+        names.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    until_is("the first pods of both segments", selected, ["pod/prefill-0", "pod/prefill-2"]).await;
 }
