@@ -33,6 +33,8 @@ pub struct Room {
     devices: Arc<Devices>,
     /// The uids of pods that may take devices.
     users: HashSet<Arc<str>>,
+    /// Claims that take devices of a node before any pod with them is there.
+    first: Vec<(Arc<str>, Vec<ClaimRef>)>,
     /// Resources that need not be on a node.
     pub ignored: IgnoredResources,
 }
@@ -237,6 +239,11 @@ impl Room {
         Some(Arc::new(Needs { reach, ..(*needs).clone() }))
     }
 
+    /// Takes devices of a node for claims that one pod has.
+    pub(super) fn take_for(&mut self, node: &Arc<str>, claims: Vec<ClaimRef>) {
+        self.first.push((node.clone(), claims));
+    }
+
     /// Returns the node on which a pod waits for one of these claims to be allocated.
     pub(super) fn holder(&self, claims: &[ClaimRef]) -> Option<Arc<str>> {
         let holds = |taken: &&Taken| taken.load.claims.iter().any(|claim| claims.contains(claim));
@@ -265,6 +272,10 @@ impl Room {
                 let ask = Ask { claims: &claims, ..taken.load.ask() };
                 reserved.entry(taken.node.clone()).or_default().push(demand.add(ask));
             }
+        }
+        for (node, claims) in &self.first {
+            let ask = Ask { claims, amounts: &Amounts::new() };
+            reserved.entry(node.clone()).or_default().push(demand.add(ask));
         }
         reserved
     }
