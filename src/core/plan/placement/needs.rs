@@ -99,6 +99,8 @@ pub enum NotModelled {
     TopologySpread,
     /// Another scheduler, with rules of its own.
     Scheduler(String),
+    /// The RuntimeClass of a pod that does not exist yet, for this reason.
+    RuntimeClass(Arc<str>),
     /// A resource that no node has, and that another scheduler, an extender, or a device class that may not be read gives.
     Resource(Arc<str>),
 }
@@ -117,7 +119,7 @@ impl NotModelled {
             Self::VolumeLimits => {
                 "how many volumes a node takes, and which of those without a provisioner are free".to_owned()
             }
-            Self::Devices(why) => why.to_string(),
+            Self::Devices(why) | Self::RuntimeClass(why) => why.to_string(),
             Self::PodAffinity => "required affinity to other pods".to_owned(),
             Self::PodAntiAffinity => {
                 "required anti-affinity by labels of namespaces, or by labels that number pods".to_owned()
@@ -216,6 +218,11 @@ impl Needs {
     pub(super) fn may_name_its_node(&self) -> bool {
         let needs_several = |spread: &Spread| spread.min_domains > 1 && !spread.any_node;
         self.not_modelled.is_empty() && !self.spread.iter().any(needs_several)
+    }
+
+    /// Reports whether the pod does not exist yet, and its RuntimeClass is not known.
+    pub(super) fn lacks_its_class(&self) -> bool {
+        self.not_modelled.iter().any(|what| matches!(what, NotModelled::RuntimeClass(_)))
     }
 
     /// Reports whether another scheduler than the default one binds the pod.
