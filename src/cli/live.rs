@@ -7,6 +7,7 @@ use tokio::sync::OnceCell;
 use super::connection::{Connection, Failure};
 use crate::api::node::NODE;
 use crate::api::pod::POD;
+use crate::api::runtime_class::{RUNTIME_CLASS, RuntimeClass};
 use crate::api::scheduling::SchedulingPod;
 use crate::api::volume::{
     PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PersistentVolume, PersistentVolumeClaim, STORAGE_CLASS, StorageClass,
@@ -147,6 +148,14 @@ pub async fn room(connection: &Connection, ignored: IgnoredResources) -> Result<
     if capacity.has_claims() {
         Box::pin(see_volumes(client, &mut capacity)).await;
     }
+    let classes = api::<RuntimeClass>(client, RUNTIME_CLASS, None).list(&all).await;
+    capacity.change_runtime_classes(|known| {
+        match classes {
+            Ok(classes) => classes.items.iter().for_each(|class| _ = known.apply(&class.object)),
+            Err(_) => known.sight = VolumeSight::Refused("runtimeclasses may not be read".into()),
+        }
+        true
+    });
     // Pods that do not exist yet may ask for some as well.
     Box::pin(see_devices(client, &mut capacity)).await;
     Ok(capacity)

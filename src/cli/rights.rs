@@ -46,6 +46,7 @@ pub const RIGHTS: &[Right] = &[
     of(&[""], &["nodes"], &["list", "watch"], "Batches that must share a domain go to one with room."),
     of(&[""], &["persistentvolumeclaims", "persistentvolumes"], &["list", "watch"], "The same, for pods with claims."),
     of(&["storage.k8s.io"], &["storageclasses"], &["list", "watch"], "The same, for new volumes."),
+    of(&["node.k8s.io"], &["runtimeclasses"], &["list", "watch"], "The same, for pods that are to be made."),
     of(&["resource.k8s.io"], DEVICES, &["list", "watch"], "The same, for pods that ask for devices (DRA)."),
     of(&[""], &["namespaces"], &["list", "watch"], "Namespaces that have opted out."),
     of(&["apps"], &["deployments", "statefulsets"], READ, "Desired replicas of a role, and the owner of its pods."),

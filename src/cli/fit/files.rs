@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use crate::api::node::NODE;
 use crate::api::pod::POD;
+use crate::api::runtime_class::RUNTIME_CLASS;
 use crate::cli::documents::{Document, Unreadable, in_namespace};
 use crate::cli::mutate::known::Known;
 use crate::fit::{Cluster, DomainKeys, Fitted, MOST_PODS, domain_keys, fit};
@@ -31,6 +32,8 @@ impl FileCluster {
         cluster.room.ignored = ignored;
         let mut unmeasured = Vec::new();
         let told: HashSet<_> = misshapen.iter().map(|(document, _)| std::ptr::from_ref(*document)).collect();
+        let is_class = |document: &&Document| document.is(RUNTIME_CLASS);
+        let documents = documents.clone().filter(is_class).chain(documents.filter(move |document| !is_class(document)));
         for document in documents.filter(|document| !told.contains(&std::ptr::from_ref(*document))) {
             let added = cluster.add(&document.api_version, &document.kind, &in_namespace(&document.json), &known);
             unmeasured.extend(added.err().map(|error| document.unreadable(&error)));

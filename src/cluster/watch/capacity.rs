@@ -9,6 +9,7 @@ use tokio::sync::{Notify, watch as told};
 use crate::api::Node;
 use crate::api::node::NODE;
 use crate::api::pod::POD;
+use crate::api::runtime_class::RUNTIME_CLASS;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
 use crate::cluster::capacity::{Known, SharedCapacity, Wish};
@@ -16,7 +17,7 @@ use crate::cluster::index::Change;
 use crate::cluster::watch::cache_age::CacheAges;
 use crate::cluster::watch::readable::{all_readable, until_readable};
 use crate::cluster::watch::{Asked, watch};
-use crate::cluster::watch::{devices, volumes};
+use crate::cluster::watch::{devices, runtime_classes, volumes};
 use crate::plan::devices::DeviceSight;
 use crate::plan::placement::VolumeSight;
 
@@ -34,7 +35,7 @@ pub async fn keep(client: Client, ages: CacheAges, capacity: SharedCapacity) {
         }
         tracing::info!("nodes and pods are watched no longer: there is nothing to place");
         capacity.write(|known| *known = Known::ignoring(known.capacity.room().ignored));
-        let kinds = [NODE, POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS];
+        let kinds = [NODE, POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS, RUNTIME_CLASS];
         kinds.into_iter().chain(devices::kinds()).for_each(|kind| ages.stopped(kind));
     }
 }
@@ -75,6 +76,10 @@ async fn follow(client: &Client, capacity: &SharedCapacity) {
             devices.sight = DeviceSight::Awaited;
             false
         });
+        known.capacity.change_runtime_classes(|classes| {
+            classes.sight = VolumeSight::Awaited;
+            false
+        });
     });
     let (never, nodes_listed) = (Notify::new(), Notify::new());
     let nodes = watch::<Node>(client, Asked::all(NODE), &never, |change| {
@@ -89,7 +94,8 @@ async fn follow(client: &Client, capacity: &SharedCapacity) {
         })
         .await;
     };
-    tokio::join!(nodes, pods, volumes::follow(client, capacity), devices::follow(client, capacity));
+    let classes = runtime_classes::follow(client, capacity);
+    tokio::join!(nodes, pods, volumes::follow(client, capacity), devices::follow(client, capacity), classes);
 }
 
 fn node_change(known: &mut Known, change: &Change<Node>) {

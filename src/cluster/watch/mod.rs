@@ -6,6 +6,7 @@ pub mod client;
 pub mod devices;
 pub mod protobuf;
 pub mod readable;
+mod runtime_classes;
 pub mod sources;
 mod stream;
 mod volumes;

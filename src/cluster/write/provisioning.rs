@@ -53,11 +53,14 @@ impl Writer {
                 let is_it = |read: &Value| read.pointer("/metadata/uid").and_then(Value::as_str) == Some(&*pod.uid);
                 Ok(read.filter(is_it))
             }
-            Sample::Workload(key, part) => {
+            Sample::Workload(key, part, added) => {
                 let read = objects::read(&self.client, key.kind.object_kind(), namespace, &key.name).await?;
                 let paths = key.kind.row().templates.iter().skip(*part);
                 let template = |path: &&[&str]| read.as_ref()?.pointer(&format!("/{}", path.join("/"))).cloned();
-                Ok(paths.copied().find_map(|path| template(&path)))
+                let mut found = paths.copied().find_map(|path| template(&path));
+                let spec = found.as_mut().and_then(|found| found.get_mut("spec")).and_then(Value::as_object_mut);
+                spec.into_iter().for_each(|spec| added.add_to_template(spec));
+                Ok(found)
             }
         }
     }

@@ -27,6 +27,7 @@ pub mod quantity;
 pub mod rbg;
 pub mod review;
 pub mod role_coordination;
+pub mod runtime_class;
 pub mod scheduling;
 pub mod selector;
 pub mod service;

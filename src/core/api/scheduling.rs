@@ -91,6 +91,7 @@ pub struct ContainerHas {
 pub struct SchedulingSpec {
     pub node_name: Option<String>,
     pub scheduler_name: Option<String>,
+    pub runtime_class_name: Option<String>,
     /// Larger values are more important.
     pub priority: Option<i32>,
     /// `Never` for a pod that preempts no other pod.

@@ -1,5 +1,7 @@
 //! Services, limited to the fields behind the DNS names of pods.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Meta, Object, ObjectKind, null_default};
@@ -24,6 +26,9 @@ pub struct ServiceSpec {
     /// True when pods have their names before they are ready.
     #[serde(deserialize_with = "null_default")]
     pub publish_not_ready_addresses: bool,
+    /// Labels of the pods that it gives a name; none for a Service whose endpoints others write.
+    #[serde(deserialize_with = "null_default")]
+    pub selector: BTreeMap<String, String>,
 }
 
 impl Object for Service {

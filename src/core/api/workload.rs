@@ -191,10 +191,22 @@ pub struct RolloutStrategy {
 pub struct LeaderWorkerTemplate {
     /// Pods in one group, 1 by default.
     pub size: Option<i64>,
+    pub sub_group_policy: Option<SubGroupPolicy>,
     /// Template of the leader, when it differs from the workers.
     pub leader_template: Option<PodTemplate>,
     #[serde(deserialize_with = "null_default")]
     pub worker_template: PodTemplate,
+}
+
+/// `subGroupPolicy` of a LeaderWorkerSet.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SubGroupPolicy {
+    /// LeaderWorker (default) or LeaderExcluded.
+    #[serde(rename = "subGroupPolicyType", deserialize_with = "null_default")]
+    pub r#type: String,
+    /// Pods in one subgroup.
+    pub sub_group_size: Option<i64>,
 }
 
 impl Object for StatefulSet {

@@ -11,6 +11,7 @@ use crate::api::device::{DEVICE_CLASS, DEVICE_TAINT_RULE, RESOURCE_CLAIM, RESOUR
 use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
+use crate::api::runtime_class::{RUNTIME_CLASS, RuntimeClass};
 use crate::api::scheduling::SchedulingPod;
 use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
@@ -19,7 +20,7 @@ use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, Role, ide
 use crate::mutate::expand::expand;
 use crate::plan::devices::DeviceObject;
 use crate::plan::placement::{
-    BatchPods, Capacity, Fit, Needs, Question, Room, VolumeSight, Volumes, claims_of, place, place_some,
+    BatchPods, Capacity, Fit, Needs, Question, Room, RuntimeClasses, VolumeSight, Volumes, claims_of, place, place_some,
 };
 use crate::plan::simulate::{Site, SitePod};
 use crate::plan::view::{GroupPods, counts};
@@ -111,7 +112,7 @@ impl Cluster {
         cluster
     }
 
-    /// Adds a node, a pod, a workload or a group; ignores other kinds.
+    /// Adds a node, a pod, a workload or a group; ignores other kinds. RuntimeClasses come before the templates that name them.
     ///
     /// # Errors
     ///
@@ -130,6 +131,10 @@ impl Cluster {
             self.add_pod(object, starts)
         } else if [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS].into_iter().any(is) {
             self.add_volume(kind, object).map_err(|error| error.to_string())
+        } else if is(RUNTIME_CLASS) {
+            let class: RuntimeClass = decode_value(object).map_err(|error| error.to_string())?;
+            self.room.runtime_classes_mut().apply(&class);
+            Ok(())
         } else if let Some(read) = device_object(api_version, kind) {
             self.devices.push(read(object).map_err(|error| error.to_string())?);
             Ok(())
@@ -191,7 +196,7 @@ impl Cluster {
         if object.pointer("/metadata/labels").is_some_and(|labels| labels.get(names::GROUP).is_some()) {
             self.add_pattern(api_version, kind, object, starts)?;
         }
-        let pods = expanded(api_version, kind, object, self.left, starts)?;
+        let pods = expanded(api_version, kind, object, (self.left, self.room.runtime_classes()), starts)?;
         for pod in pods {
             self.left = self.left.saturating_sub(1);
             let Some((replica, needs)) = pod else { continue };
@@ -216,7 +221,7 @@ impl Cluster {
         let mut one = object.clone();
         let Some(spec) = one.get_mut("spec").and_then(Value::as_object_mut) else { return Ok(()) };
         spec.insert("replicas".to_owned(), Value::from(1));
-        let pods = expanded(api_version, kind, &one, self.left, starts)?;
+        let pods = expanded(api_version, kind, &one, (self.left, self.room.runtime_classes()), starts)?;
         let mut of_any: BTreeMap<Unnumbered, Vec<Arc<Needs>>> = BTreeMap::new();
         for ((group, role, _), needs) in pods.into_iter().flatten() {
             of_any.entry((group, role)).or_default().push(needs);
@@ -235,7 +240,8 @@ impl Cluster {
             for (template, pods) in role_templates(role) {
                 let mut pod: SchedulingPod = decode_value(&template).map_err(|error| error.to_string())?;
                 pod.metadata.namespace = Some(key.namespace.to_string());
-                of_replica.push((Arc::new(Needs::of(&pod).map_err(|error| error.to_string())?), pods));
+                let needs = self.room.runtime_classes().needs(&pod).map_err(|error| error.to_string())?;
+                of_replica.push((Arc::new(needs), pods));
             }
             if of_replica.is_empty() {
                 continue;
@@ -428,14 +434,14 @@ fn expanded(
     api_version: &str,
     kind: &str,
     object: &Value,
-    most: u64,
+    (most, classes): (u64, &RuntimeClasses),
     starts: &impl OrdinalStarts,
 ) -> Result<Vec<Option<Asking>>, String> {
     let pods = expand(api_version, kind, object, most).map_err(|error| error.to_string())?;
     let mut last: Option<Arc<Needs>> = None;
     let needs = |pod| {
         let (Some(replica), pod) = read_pod(&pod, starts)? else { return Ok(None) };
-        let needs = Needs::of(&pod).map_err(|error| error.to_string())?;
+        let needs = classes.needs(&pod).map_err(|error| error.to_string())?;
         let needs = last.take().filter(|last| **last == needs).unwrap_or_else(|| Arc::new(needs));
         last = Some(needs.clone());
         Ok(Some((replica, needs)))

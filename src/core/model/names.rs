@@ -145,6 +145,8 @@ pub const INSTANCE_NAME: &str = "instance.workloads.x-k8s.io/instance-name";
 pub const LWS_NAME: &str = "leaderworkerset.sigs.k8s.io/name";
 /// Annotation of a LeaderWorkerSet: workers follow their leader into its domain.
 pub const LWS_EXCLUSIVE_TOPOLOGY: &str = "leaderworkerset.sigs.k8s.io/exclusive-topology";
+/// Annotation of a LeaderWorkerSet: each subgroup has a domain for itself.
+pub const LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY: &str = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology";
 /// LeaderWorkerSet: ordinal of the group. Workers carry it from creation, leaders get it from LWS's own webhook.
 pub const LWS_GROUP_INDEX: &str = "leaderworkerset.sigs.k8s.io/group-index";
 /// LeaderWorkerSet: ordinal in the group, `0` is the leader.

@@ -71,6 +71,10 @@ pub struct Workload {
     pub max_unavailable: Option<IntOrString>,
     /// Reason for which it creates its pods one after another, if it does.
     pub one_by_one: Option<OneByOne>,
+    /// LeaderWorkerSet: the subgroups of one group.
+    pub subgroups: u32,
+    /// LeaderWorkerSet: node label of which each subgroup has a value for itself.
+    pub subgroup_topology: Option<String>,
     pub claim: Option<RolloutClaim>,
     /// The controller that owns it, as `RoleBasedGroup "pd"`.
     pub owner: Option<String>,

@@ -13,7 +13,7 @@ use super::{
     rollout_claim,
 };
 use crate::api::status::Condition;
-use crate::api::workload::{Deployment, LeaderWorkerSet, PodTemplate, StatefulSet};
+use crate::api::workload::{Deployment, LeaderWorkerSet, LeaderWorkerTemplate, PodTemplate, StatefulSet};
 use crate::api::{Meta, Object};
 
 /// An object of one of the kinds of workload.
@@ -167,6 +167,8 @@ impl WorkloadObject for LeaderWorkerSet {
             max_surge: bounds.max_surge.clone(),
             max_unavailable: bounds.max_unavailable.clone(),
             one_by_one,
+            subgroups: subgroups(template),
+            subgroup_topology: self.metadata.annotation(names::LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY).map(str::to_owned),
             hosts: Some(Hosts::of_leader_worker_set(
                 self.metadata.display_name(),
                 spec.network_config.subdomain_policy == "UniquePerReplica",
@@ -252,6 +254,14 @@ fn seconds(written: Option<i64>) -> u32 {
     u32::try_from(written.unwrap_or(0).max(0)).unwrap_or(u32::MAX)
 }
 
+/// Returns the subgroups of one group. A leader that would be one too many belongs to the first subgroup, or to none.
+fn subgroups(template: &LeaderWorkerTemplate) -> u32 {
+    let Some(policy) = &template.sub_group_policy else { return 0 };
+    let (size, of_one) = (desired(template.size).max(1), desired(policy.sub_group_size).max(1));
+    let without_leader = policy.r#type == "LeaderExcluded" || (size - 1).is_multiple_of(of_one);
+    (size - u32::from(without_leader)) / of_one
+}
+
 /// Returns the engines of templates, each once.
 pub(super) fn engines<'a>(templates: impl IntoIterator<Item = &'a PodTemplate>) -> Vec<String> {
     let mut engines: Vec<String> = Vec::new();
@@ -288,6 +298,8 @@ fn plain<'a, T: WorkloadObject>(
         max_surge: None,
         max_unavailable: None,
         one_by_one: None,
+        subgroups: 0,
+        subgroup_topology: None,
         claim: rollout_claim(meta, meta.namespace()),
         owner: meta.controller().map(|owner| format!("{} {:?}", owner.kind, owner.name)),
         queued_as_one: false,

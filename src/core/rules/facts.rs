@@ -2,15 +2,15 @@
 
 use serde_json::Value;
 
-use super::World;
 use super::carrier::read_group;
 use super::decode::{DecodeError, decode};
+use super::{Need, World};
 use crate::api::autoscaler::Autoscaler;
 use crate::api::disruption_budget::PodDisruptionBudget;
 use crate::api::pod_group::{self, Topology};
 use crate::api::service::Service;
 use crate::api::{ClusterTopology, CoordinatedPolicy, ObjectKind, Pod, PodGroup};
-use crate::model::{Dialect, GangTree, Layers, Levels, WorkloadObject, identify};
+use crate::model::{AwaitedKind, Dialect, GangTree, Layers, Levels, WorkloadObject, identify};
 
 /// Decodes an object of one kind into the world.
 pub(super) type AddJson = fn(ObjectKind, &str, &mut World) -> Result<(), DecodeError>;
@@ -78,10 +78,16 @@ pub(super) fn add_levels(_: ObjectKind, object: &str, world: &mut World) -> Resu
     Ok(())
 }
 
-/// Adds the dialect of PodGroups, which the fields of their definition tell.
+/// Adds the dialect of PodGroups, which the fields of their definition tell, and whether its kind has namespaces.
 pub(super) fn add_definition(_: ObjectKind, object: &str, world: &mut World) -> Result<(), DecodeError> {
     let definition: Value = decode(object)?;
     let name = definition.pointer("/metadata/name").and_then(Value::as_str);
+    let text = |path: &str| definition.pointer(path).and_then(Value::as_str);
+    if let (Some(group), Some(kind), Some(scope)) = (text("/spec/group"), text("/spec/names/kind"), text("/spec/scope"))
+    {
+        let kind = AwaitedKind { group: group.to_owned(), kind: kind.to_owned() };
+        world.answer(Need::ClusterScoped(kind), scope == "Cluster");
+    }
     if name == Some(&pod_group::POD_GROUP.crd_name()) {
         world.kai_crd = Dialect::of_crd(&definition);
     }

@@ -45,6 +45,8 @@ pub enum Need {
     KaiTopology(String),
     /// Whether the API server serves objects of this kind.
     Served(ObjectKind),
+    /// Whether a kind that rolegate watches has no namespaces.
+    ClusterScoped(AwaitedKind),
     /// Whether the author may create objects of a kind (SubjectAccessReview).
     MayCreate {
         namespace: String,
@@ -81,6 +83,7 @@ impl fmt::Display for Need {
             Self::Service(key) => write!(f, "Service {key}"),
             Self::KaiTopology(name) => write!(f, "Topology {name}"),
             Self::Served(kind) => write!(f, "what the API server says of {}", kind.crd_name()),
+            Self::ClusterScoped(kind) => write!(f, "whether {kind} has namespaces"),
             Self::MayCreate { kind, .. } => write!(f, "the author's right to create {}", kind.crd_name()),
             Self::MayGet { namespace, kind } => write!(f, "the author's right to get {kind} in {namespace:?}"),
             Self::MayDeletePods { namespace } => write!(f, "the author's right to delete pods in {namespace:?}"),

@@ -239,6 +239,7 @@ impl World {
             | Need::DisruptionBudgets { .. }
             | Need::Autoscalers { .. } => self.manifests,
             Need::Served(_)
+            | Need::ClusterScoped(_)
             | Need::MayCreate { .. }
             | Need::MayDeletePods { .. }
             | Need::MayGet { .. }

@@ -142,6 +142,8 @@ pub struct Sort {
     pub extended: usize,
     /// The resource by the name of its class.
     pub by_class: bool,
+    /// All pods of the sort share its claims.
+    pub shares: bool,
 }
 
 /// A pod that is bound already.
@@ -168,6 +170,8 @@ pub struct Case {
     pub batch: Vec<usize>,
     /// The sorts of pods that were released before it, and are not bound yet.
     pub released: Vec<usize>,
+    /// Whether selectors of one node tell where devices are.
+    selected: bool,
 }
 
 impl Condition {
@@ -232,6 +236,7 @@ impl Case {
             sorts: Vec::new(),
             batch: Vec::new(),
             released: Vec::new(),
+            selected: dice.hits(4),
         };
         for at in 0..count {
             case.devices_of_node(dice, at);
@@ -243,6 +248,9 @@ impl Case {
         case.others(dice);
         let sorts = dice.within(1, 2);
         case.sorts = (0..sorts).map(|_| sort(dice, case.classes.len())).collect();
+        for sort in &mut case.sorts {
+            sort.shares = sort.extended == 0 && dice.hits(20);
+        }
         // Pods of one sort stand together, as the pods of a role do.
         case.batch = (0..sorts).flat_map(|sort| vec![sort; dice.within(1, 5 / sorts)]).collect();
         if case.batch.len() == 1 {
@@ -255,6 +263,11 @@ impl Case {
         case
     }
 
+    /// The number of pods of a sort in the batch.
+    pub fn in_batch(&self, sort: usize) -> usize {
+        self.batch.iter().filter(|of| **of == sort).count()
+    }
+
     pub fn node_name(&self, node: usize) -> String {
         format!("j{}-{node:02}", self.number)
     }
@@ -265,7 +278,10 @@ impl Case {
 
     fn devices_of_node(&mut self, dice: &mut Dice, node: usize) {
         let name = self.node_name(node);
-        let reach = if dice.hits(1) { Reach::Selected(node) } else { Reach::Node(node) };
+        let reach = if self.selected || dice.hits(1) { Reach::Selected(node) } else { Reach::Node(node) };
+        if node > 0 && self.nodes[node].plugin == self.nodes[node - 1].plugin && dice.hits(40) {
+            return self.devices_of_equal_node(node, reach);
+        }
         if self.nodes[node].plugin.unwrap_or_default() == 0 && dice.hits(85) {
             let count = dice.pick(&[2, 4, 4, 6, 8, 8]);
             let (model, tainted) = (dice.pick(&MODELS), dice.hits(25));
@@ -285,6 +301,20 @@ impl Case {
             let devices = devices.collect();
             self.pool(dice, NIC, &name, reach, devices);
         }
+    }
+
+    /// Gives a node devices that are equal to those of the node before it, by their names as well.
+    fn devices_of_equal_node(&mut self, node: usize, reach: Reach) {
+        let (before, name) = (self.node_name(node - 1), self.node_name(node));
+        let own = self.slices.iter().filter(|slice| slice.pool.starts_with(&before));
+        let equal = own.map(|slice| Slice {
+            name: slice.name.replace(&before, &name),
+            pool: slice.pool.replace(&before, &name),
+            reach,
+            ..slice.clone()
+        });
+        let equal: Vec<_> = equal.collect();
+        self.slices.extend(equal);
     }
 
     fn pool(&mut self, dice: &mut Dice, driver: &'static str, pool: &str, reach: Reach, mut devices: Vec<Device>) {

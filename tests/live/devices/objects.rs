@@ -32,7 +32,7 @@ impl Case {
         format!("j{}-{rack}", self.number)
     }
 
-    /// Slices, classes, rules and templates, in the namespace.
+    /// Slices, classes, rules, templates and shared claims, in the namespace.
     pub fn device_objects(&self, namespace: &str) -> Vec<Value> {
         let slices = self.slices.iter().map(|slice| self.slice_object(slice));
         let classes = self.classes.iter().map(|class| {
@@ -55,10 +55,14 @@ impl Case {
         let templates =
             sorts.flat_map(|(sort, spec)| spec.claims.iter().enumerate().map(move |(at, claim)| (sort, at, claim)));
         let templates = templates.map(|(sort, at, claim)| {
-            let mut template = object(API, "ResourceClaimTemplate", &self.template(sort, at))
-                .spec(json!({ "spec": { "devices": self.claim(claim) } }));
-            template["metadata"]["namespace"] = json!(namespace);
-            template
+            let (name, devices) = (self.template(sort, at), json!({ "devices": self.claim(claim) }));
+            let mut object = if self.sorts[sort].shares {
+                object(API, "ResourceClaim", &name).spec(devices)
+            } else {
+                object(API, "ResourceClaimTemplate", &name).spec(json!({ "spec": devices }))
+            };
+            object["metadata"]["namespace"] = json!(namespace);
+            object
         });
         slices.chain(classes).chain(rules).chain(templates).collect()
     }
@@ -151,7 +155,7 @@ impl Case {
 
     /// A pod of a sort, which goes to this node if there is one.
     pub fn pod(&self, name: &str, sort: usize, node: Option<&str>) -> Value {
-        let Sort { cpu, claims, extended, by_class } = &self.sorts[sort];
+        let Sort { cpu, claims, extended, by_class, shares } = &self.sorts[sort];
         let mut limits = json!({ "cpu": cpu.to_string() });
         if *extended > 0 {
             let of_class = || format!("deviceclass.resource.kubernetes.io/{}", self.classes[0].name);
@@ -160,7 +164,8 @@ impl Case {
         }
         let names = (0..claims.len()).map(|at| (format!("c{at}"), self.template(sort, at)));
         let named = names.clone().map(|(name, _)| json!({ "name": name })).collect::<Vec<_>>();
-        let of_pod = names.map(|(name, template)| json!({ "name": name, "resourceClaimTemplateName": template }));
+        let source = if *shares { "resourceClaimName" } else { "resourceClaimTemplateName" };
+        let of_pod = names.map(|(name, of)| json!({ "name": name, source: of }));
         let mut selector = json!({ CASE: self.number.to_string() });
         if let Some(node) = node {
             selector[HOSTNAME] = json!(node);

@@ -41,8 +41,7 @@ pub fn ways(case: &Case, released: &[(usize, usize)]) -> Ways {
     for (found, how) in [(Ways::InAnyOrder, true), (Ways::WithLuck, false)] {
         let steps = Cell::new(0);
         let seats: Vec<_> = (0..case.nodes.len()).map(|node| Seat::of(case, node, released, &steps)).collect();
-        let mut wanted = vec![0; case.sorts.len()];
-        case.batch.iter().for_each(|sort| wanted[*sort] += 1);
+        let wanted: Vec<_> = (0..case.sorts.len()).map(|sort| case.in_batch(sort)).collect();
         let has = (0..case.racks).any(|rack| {
             let of_rack = seats.iter().zip(&case.nodes).filter(|(_, node)| node.rack == rack);
             let of_rack: Vec<_> = of_rack.map(|(seat, _)| (seat, Known::default())).collect();
@@ -79,8 +78,11 @@ fn fits(
     let mut counts = vec![0; wanted.len()];
     loop {
         let is_known = known.borrow().get(&counts).copied();
+        // Each device here is of one node: so are all pods that share a claim.
+        let is_split = |(at, sort): (usize, &Sort)| sort.shares && ![0, seat.case.in_batch(at)].contains(&counts[at]);
         let takes = is_known.unwrap_or_else(|| {
-            let takes = seat.takes(&counts, in_any_order);
+            let splits = seat.case.sorts.iter().enumerate().any(is_split);
+            let takes = !splits && seat.takes(&counts, in_any_order);
             known.borrow_mut().insert(counts.clone(), takes);
             takes
         });
@@ -136,6 +138,9 @@ impl<'a> Seat<'a> {
             return false;
         }
         let claims: Vec<_> = self.case.sorts.iter().map(|sort| self.claims(sort)).collect();
+        // What pods share is allocated to the first of them.
+        let first = |(count, sort): (&usize, &Sort)| if sort.shares { 1.min(*count) } else { *count };
+        let counts: Vec<_> = counts.iter().zip(&self.case.sorts).map(first).collect();
         if in_any_order {
             self.after(&counts, &claims, &mut HashMap::new()).is_some()
         } else {

@@ -12,7 +12,7 @@ use crate::api::disruption_budget::POD_DISRUPTION_BUDGET;
 use crate::api::pod_group::{POD_GROUP, TOPOLOGY};
 use crate::api::service::SERVICE;
 use crate::cluster::watch::sources::{CARRIERS, ROLE_BASED_GROUPS};
-use crate::model::GroupKey;
+use crate::model::{AwaitedKind, GroupKey};
 use crate::rules::Need;
 
 /// Largest number of objects of one kind that are read one by one; more are listed.
@@ -41,6 +41,8 @@ pub(super) enum Way {
     Pods(GroupKey),
     /// Reads whether the API server serves a kind.
     Served(ObjectKind),
+    /// Reads whether a kind that is watched has namespaces.
+    Scope(AwaitedKind),
     /// Asks for the rights of the author.
     Rights,
     /// Too many reads: none is made.
@@ -106,6 +108,7 @@ fn way(need: &Need) -> Way {
         Need::Autoscalers { namespace } => Way::All(place(&[AUTOSCALER], Some(namespace))),
         Need::Pods { group, .. } => Way::Pods(group.clone()),
         Need::Served(kind) => Way::Served(*kind),
+        Need::ClusterScoped(kind) => Way::Scope(kind.clone()),
         Need::MayCreate { .. } | Need::MayDeletePods { .. } | Need::MayGet { .. } | Need::MayScale(_) => Way::Rights,
     }
 }

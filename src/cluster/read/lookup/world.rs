@@ -39,6 +39,8 @@ struct ResourceList {
 #[derive(Deserialize)]
 struct Resource {
     name: String,
+    #[serde(default)]
+    namespaced: bool,
 }
 
 impl Lookup {
@@ -90,7 +92,11 @@ impl Lookup {
             Way::Many(place) => self.many(place, &read.needs).await,
             Way::All(place) => self.all(place, &read.needs).await,
             Way::Pods(group) => self.pods(group, &read.needs).await,
-            Way::Served(kind) => self.served(*kind, &read.needs).await,
+            Way::Served(kind) => self.discovered(*kind, &read.needs, |_| true).await,
+            Way::Scope(kind) => match self.options.ready_kinds.iter().find(|known| kind.is(**known)) {
+                Some(known) => self.discovered(*known, &read.needs, |resource| !resource.namespaced).await,
+                None => Ok(Found::default()),
+            },
             Way::Rights => self.rights(&read.needs, author).await,
             Way::Not => Err(LookupError::TooMany(read.to_string())),
         }
@@ -191,13 +197,19 @@ impl Lookup {
         Ok(found)
     }
 
-    /// Reads from discovery whether a kind is served: its definition may exist but serve other versions.
-    async fn served(&self, kind: ObjectKind, needs: &[Need]) -> Result<Found, LookupError> {
+    /// Reads from discovery whether such a kind is served: its definition may exist but serve other versions.
+    async fn discovered(
+        &self,
+        kind: ObjectKind,
+        needs: &[Need],
+        is: fn(&Resource) -> bool,
+    ) -> Result<Found, LookupError> {
         let mut found = Found::default();
         let list = found.allowed(self.text(objects::versions(kind), kind).await)?;
         let list = list.map(|list| serde_json::from_str::<ResourceList>(&list));
         // An unreadable document answers nothing.
-        let is_served = |list: ResourceList| list.resources.iter().any(|resource| resource.name == kind.plural);
+        let is_served =
+            |list: ResourceList| list.resources.iter().any(|resource| resource.name == kind.plural && is(resource));
         if let Ok(there) = list.map_or(Ok(false), |list| list.map(is_served)) {
             needs.iter().for_each(|need| found.answer(need, there));
         }

@@ -138,7 +138,7 @@ pub(in crate::plan) fn decide(
     without_place.extend(gated.explain());
     let mut room_wait = unmade
         .zip(placer.as_deref_mut())
-        .and_then(|(unmade, placer)| unmade.ask(&mut released, (&mut domains, &without_place), placer));
+        .and_then(|(unmade, placer)| unmade.ask(&mut released, (&mut domains, &mut without_place), placer));
     let provision = provision(group, view, &domains, rollouts, context);
     let grows = group.batched().next().map(|(coordination, _)| coordination.index).zip(room_wait.as_mut());
     tell_of_requests(&provision, &mut without_place, grows);

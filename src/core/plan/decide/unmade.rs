@@ -10,10 +10,11 @@ use crate::model::{Batching, Coordination, Group, HoldReason, WorkloadKey};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::all_or_nothing::batch_waits;
 use crate::plan::decide::held::Held;
+use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::decide::placed::{Awaits, Domains, Placed};
 use crate::plan::decide::placing::{no_room, used};
 use crate::plan::elastic::RoomWait;
-use crate::plan::placement::{Answer, Needs, Placer, Request, unmade};
+use crate::plan::placement::{Added, Answer, Needs, NotModelled, Placer, Request, unmade};
 use crate::plan::provision::NoRoom;
 use crate::plan::provision::entry::{Sample, Sorts, awaited_resources};
 use crate::plan::recovery::BatchId;
@@ -22,8 +23,8 @@ use crate::plan::view::GroupView;
 /// The maximum number of pods of one batch to ask room for: no domain has room for more.
 const MOST_PODS: usize = 10_000;
 
-/// The needs of the pods of one replica by template, each with the number of these pods.
-type ReplicaNeeds = Vec<(Arc<Needs>, u32)>;
+/// The needs of the pods of one replica by template, each with what is added to the template, and the number of these pods.
+type ReplicaNeeds = Vec<(Arc<Needs>, Added, u32)>;
 
 /// The batches that may run, lack pods, and have no released pod.
 pub(super) struct Unmade<'a> {
@@ -72,10 +73,11 @@ impl<'a> Unmade<'a> {
     pub(super) fn ask(
         &self,
         released: &mut BTreeMap<String, u32>,
-        (given, without_place): (&mut Placed, &[Held]),
+        (given, without_place): (&mut Placed, &mut Vec<Held>),
         placer: &mut Placer<'_>,
     ) -> Option<RoomWait> {
         let index = self.coordination.index;
+        without_place.extend(self.blind(placer));
         let mut domains = given.domains.get(&index).cloned().unwrap_or_default();
         for batch in self.batches.iter().copied() {
             let is_new = batch >= self.next;
@@ -124,6 +126,17 @@ impl<'a> Unmade<'a> {
         None
     }
 
+    /// Returns what the room for the batches is looked for without.
+    fn blind(&self, placer: &Placer<'_>) -> Option<Held> {
+        let batch = self.batches.first().copied()?;
+        let all = self.batching.sizes.keys().filter_map(|name| self.replica(name, placer)).flat_map(|(_, pods)| pods);
+        let classes = all.flat_map(|(needs, ..)| needs.not_modelled.clone());
+        let what = classes.into_iter().find(|what| matches!(what, NotModelled::RuntimeClass(_)))?;
+        let message =
+            format!("the room for {} is looked for without {}", self.batching.batch_name(batch), what.describe());
+        Some(Held::of((Some(self.coordination), Some(batch)), HoldReason::RoomUnknown, message, HeldPods::default()))
+    }
+
     fn is_before(&self, held: &Held) -> bool {
         let is_own = held.coordination.as_ref().is_some_and(|of| of.index == self.coordination.index);
         is_own && matches!(held.reason, HoldReason::NoRoom | HoldReason::RoomUnknown) && !held.pods.is_empty()
@@ -148,14 +161,14 @@ impl<'a> Unmade<'a> {
         }))
     }
 
-    /// Returns the needs of the pods of a batch by the templates of their workloads. Two facts are not in a template: the
-    /// priority of a priority class, which is read from another pod of the role, and the affinity of a pod to its batch, which
-    /// pods that are born with a number get.
+    /// Returns the needs of the pods of a batch by the templates of their workloads. What is not in a template: what admission adds
+    /// ([`Added`]), the priority of a priority class, which is read from another pod of the role, and the affinity of a pod to its
+    /// batch, which pods that are born with a number get.
     fn needs(&self, batch: u32, placer: &Placer<'_>) -> Option<Vec<Arc<Needs>>> {
         let mut all = Vec::new();
         for name in self.batching.sizes.keys() {
             let mut replica = Vec::new();
-            for (needs, count) in self.replica(name, placer)?.1 {
+            for (needs, _, count) in self.replica(name, placer)?.1 {
                 let count = usize::try_from(count).ok().filter(|count| *count <= MOST_PODS)?;
                 replica.extend(std::iter::repeat_n(needs, count));
             }
@@ -180,11 +193,11 @@ impl<'a> Unmade<'a> {
         let mut pods = self.view.roles.get(role)?.replicas.pods();
         let sibling = pods.next().and_then(|(_, pod)| placer.load_of(&pod.pod.uid));
         let needs = |(pod, count): &(SchedulingPod, u32)| {
-            let mut needs = Needs::of(pod).ok()?;
+            let (mut needs, added) = placer.needs_of_template(pod)?;
             needs.load.priority = needs.load.priority.max(sibling.map_or(i32::MIN, |load| load.priority));
             needs.load.never_preempts |= sibling.is_some_and(|load| load.never_preempts);
             needs.keeps_together = key.kind.row().numbered;
-            Some((Arc::new(needs), *count))
+            Some((Arc::new(needs), added, *count))
         };
         Some((key, workload.replica.0.iter().map(needs).collect::<Option<_>>()?))
     }
@@ -195,8 +208,10 @@ impl<'a> Unmade<'a> {
         for name in self.batching.sizes.keys() {
             let replicas = u32::try_from(self.ordinals(name, batch)?.len()).ok()?;
             let (key, replica) = self.replica(name, placer)?;
-            for (part, (needs, pods)) in replica.iter().enumerate().filter(|(_, (_, pods))| *pods > 0 && replicas > 0) {
-                sorts.add(name, needs, pods.saturating_mul(replicas), || Sample::Workload(key.clone(), part));
+            let some = replica.iter().enumerate().filter(|(_, (.., pods))| *pods > 0 && replicas > 0);
+            for (part, (needs, added, pods)) in some {
+                let sample = || Sample::Workload(key.clone(), part, added.clone());
+                sorts.add(name, needs, pods.saturating_mul(replicas), sample);
             }
         }
         Some(sorts)

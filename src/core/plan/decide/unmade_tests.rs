@@ -10,7 +10,7 @@ use crate::plan::decide::DecisionContext;
 use crate::plan::decide::placed::Awaits;
 use crate::plan::elastic::ElasticContext;
 use crate::plan::evaluate::Evaluation;
-use crate::plan::placement::{Capacity, Line, Placer, Sight};
+use crate::plan::placement::{Capacity, Line, Placer, Sight, VolumeSight};
 use crate::plan::status::transition_times;
 use crate::plan::test_support::{Workloads, add_node, held_of as held, mk_batches, mk_placed, mk_set, show};
 use crate::plan::view::PodFacts;
@@ -154,4 +154,67 @@ fn nothing_is_made_before_nodes_are_known_and_everything_where_they_may_not_be_r
     let sight = Sight::Refused("nodes may not be read");
     let seen = decide(&group, &scaled, &[], (&mut line, sight), DecisionContext::default());
     assert_eq!(released(&seen), [2, 1]);
+}
+
+#[test]
+fn what_admission_adds_to_pods_decides_where_a_segment_goes() {
+    let mut scene = Scene::new("pd", &json!({ "segments": 1 }));
+    for workload in &mut scene.scaled {
+        for (pod, _) in &mut std::sync::Arc::make_mut(&mut workload.replica).0 {
+            pod.spec.runtime_class_name = Some("kata".to_owned());
+        }
+    }
+    scene.node("a", "r1", 3, "gpu");
+    // While classes are listed nothing is made; without the right to read them everything is, and that is told.
+    let sight = |scene: &mut Scene, sight: VolumeSight| {
+        scene.capacity.change_runtime_classes(|classes| {
+            classes.sight = sight;
+            true
+        });
+    };
+    sight(&mut scene, VolumeSight::Awaited);
+    let seen = scene.decide(&[], DecisionContext::default());
+    assert_eq!(released(&seen), [0, 0]);
+    sight(&mut scene, VolumeSight::Refused("runtimeclasses may not be read".into()));
+    let seen = scene.decide(&[], DecisionContext::default());
+    let why = "the room for segment 1 is looked for without RuntimeClass \"kata\" (runtimeclasses may not be read)";
+    assert_eq!((released(&seen), held(&seen)), ([2, 1], vec![(HoldReason::RoomUnknown, 0, why)]));
+    let class = json!({ "metadata": { "name": "kata" }, "overhead": { "podFixed": { "cpu": "1" } } });
+    scene.capacity.change_runtime_classes(|classes| {
+        classes.set_all(&[build::typed(class)]);
+        true
+    });
+    let seen = scene.decide(&[], DecisionContext::default());
+    let why = "no rack fits segment 1: best r1 fits 1 of 3 pods, short of 3 cpu";
+    assert_eq!((released(&seen), held(&seen)), ([0, 0], vec![(HoldReason::NoRoom, 0, why)]));
+    scene.node("b", "r2", 6, "gpu");
+    let seen = scene.decide(&[], DecisionContext::default());
+    assert_eq!((released(&seen), held(&seen)), ([2, 1], vec![]));
+}
+
+#[test]
+fn pods_that_lack_the_toleration_that_was_expected_of_admission_are_held_and_it_is_told() {
+    const GPU: &str = "nvidia.com/gpu";
+    let mut scene = Scene::new("pd", &json!({ "segments": 2 }));
+    for workload in &mut scene.scaled {
+        for (pod, _) in &mut std::sync::Arc::make_mut(&mut workload.replica).0 {
+            pod.spec.containers[0].resources.requests.insert(GPU.to_owned(), build::typed(json!("1")));
+        }
+    }
+    let tainted = json!({
+        "metadata": { "labels": { "pool": "gpu" } },
+        "spec": { "taints": [{ "key": GPU, "effect": "NoSchedule" }] },
+        "status": { "allocatable": { (GPU): "8" } },
+    });
+    add_node(&mut scene.capacity, ("a", "r1", 8), &tainted);
+    let seen = scene.decide(&[], DecisionContext::default());
+    assert_eq!((released(&seen), held(&seen)), ([2, 1], vec![]));
+    scene.store(&seen);
+    let pods = mk_batches(1);
+    let asks = json!({ "containers": [{ "resources": { "requests": { "cpu": 1, (GPU): 1 } } }] });
+    pods.iter().for_each(|pod| show(&mut scene.capacity, &pod.pod.uid, true, &asks));
+    let seen = scene.decide(&pods, DecisionContext::default());
+    let why = "no rack fits segment 1: best r1 fits 0 of 3 pods, short of 3 cpu, short of 3 nvidia.com/gpu, \
+               nodes with taints that its pods do not tolerate: 1";
+    assert_eq!((released(&seen), held(&seen)), ([2, 1], vec![(HoldReason::NoRoom, 3, why)]));
 }

@@ -378,6 +378,16 @@ impl Devices {
         self.claims.insert(claim.key().clone(), new);
     }
 
+    /// Allocates a claim on nodes without saying which devices; returns the template of a claim that takes them.
+    pub fn allocate_later(&mut self, claim: &ClaimRef, nodes: &Arc<NodeSelector>) -> ClaimRef {
+        let template: Arc<str> = format!("{}/first", claim.key()).into();
+        if let Some(claim) = self.claims.get(claim.key()) {
+            self.templates.insert(template.clone(), claim.ask.clone());
+        }
+        self.allocate(claim, Box::default(), Some(nodes.clone()));
+        ClaimRef::Template(template)
+    }
+
     /// Returns the selectors of an alternative: those of its class, then its own.
     ///
     /// # Errors

@@ -72,6 +72,8 @@ pub struct Demand<'a> {
     selected: HashMap<*const DeviceKind, u64>,
     seen: RefCell<HashMap<*const DeviceKind, Rc<Seen>>>,
     values: RefCell<HashMap<Attribute, usize>>,
+    /// Devices are what their pool and name say: equal ones share what is stored of them.
+    numbers: RefCell<HashMap<(&'a PoolId, &'a str), usize>>,
     offers: RefCell<HashMap<Node, Rc<Offer>>>,
 }
 
@@ -180,6 +182,7 @@ impl<'a> Demand<'a> {
             selected: HashMap::new(),
             seen: RefCell::default(),
             values: RefCell::default(),
+            numbers: RefCell::default(),
             offers: RefCell::default(),
         };
         // The sort without claims is the first.
@@ -343,7 +346,20 @@ impl<'a> Demand<'a> {
     pub fn offer(&self, view: &impl NodeView) -> (Rc<Offer>, Vec<usize>) {
         let (node, devices) = self.node(view);
         let shared = devices.iter().filter(|one| one.several.is_some());
-        (self.interned(node), shared.map(|one| std::ptr::from_ref(one.device).addr()).collect())
+        (self.interned(node), shared.map(|one| self.number(one)).collect())
+    }
+
+    /// Returns the number of a device, whichever node reaches it.
+    pub fn number(&self, found: &Found<'a>) -> usize {
+        let mut numbers = self.numbers.borrow_mut();
+        let next = numbers.len();
+        *numbers.entry((found.pool, &*found.device.name)).or_insert(next)
+    }
+
+    /// Reports whether a node has devices for these pods, in any order; `None` if other nodes reach some of these devices.
+    pub fn takes(&self, view: &impl NodeView, sorts: &[usize]) -> Option<bool> {
+        let (node, _) = self.node(view);
+        (node.several == 0).then(|| self.interned(node).states(&self.counts(sorts)).is_some())
     }
 
     /// Returns the number of devices of several nodes that each pod of a sort may take.

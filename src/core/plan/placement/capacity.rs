@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::added::RuntimeClasses;
 use super::filter::NodeFacts;
 use super::needs::{Load, Needs, kinds};
 use super::peers::Peer;
@@ -93,6 +94,7 @@ impl Capacity {
             ("assumed_pods", self.assumed.len()),
             ("nominations", self.nominated.len()),
             ("given_up_pods", self.given_up.len()),
+            ("runtime_classes", self.room.runtime_classes().count()),
         ];
         self.room.sizes().into_iter().chain(own).chain(self.volumes.sizes()).chain(self.room.devices().sizes())
     }
@@ -278,6 +280,13 @@ impl Capacity {
     /// Changes the known devices; `change` reports whether a pod may go elsewhere now.
     pub fn change_devices(&mut self, change: impl FnOnce(&mut Devices) -> bool) {
         if change(self.room.devices_mut()) {
+            self.freed += 1;
+        }
+    }
+
+    /// Changes the known RuntimeClasses; `change` reports whether a pod may go elsewhere now.
+    pub fn change_runtime_classes(&mut self, change: impl FnOnce(&mut RuntimeClasses) -> bool) {
+        if change(self.room.runtime_classes_mut()) {
             self.freed += 1;
         }
     }

@@ -313,3 +313,36 @@ fn pods_that_share_a_claim_go_where_all_reach_its_devices() {
         "no rack fits it: no node has the devices of claim \"ns/shared\""
     );
 }
+
+#[test]
+fn equal_devices_of_two_pools_are_two() {
+    // The claim is allocated on the node that has room for all pods that share it, and not on the equal one before it.
+    let mut nodes = room(&[class("gpu", ""), on("a1", &gpus(4)), on("b1", &gpus(4)), open("shared", &exactly(2))]);
+    let other = needs(&json!({ "containers": [{ "name": "main", "resources": { "requests": { "cpu": 32 } } }] }));
+    nodes.apply_pod("other", "a1", other.load.clone(), &Arc::default());
+    assert_eq!(goes(&nodes, &[shares("shared"), shares("shared")]), "b: b1 b1");
+    // Each of two nodes reaches one device, by a selector.
+    let far = |node: &str| {
+        let term =
+            json!({ "matchExpressions": [{ "key": "kubernetes.io/hostname", "operator": "In", "values": [node] }] });
+        let device = json!([{ "name": "far", "attributes": { "type": { "string": "gpu" } } }]);
+        slice(node, &json!({ "nodeSelector": { "nodeSelectorTerms": [term] } }), &device)
+    };
+    let room = room(&[class("gpu", ""), far("a1"), far("a2"), template("one", &exactly(1))]);
+    assert_eq!(goes(&room, &[claims("one"), claims("one")]), "a: a1 a2");
+    assert!(is_held(&goes(&room, &[claims("one"), claims("one"), claims("one")])));
+}
+
+#[test]
+fn claims_of_different_pods_are_allocated_each_on_a_node_of_its_own() {
+    let objects = [
+        on("b2", &gpus(2)),
+        class("gpu", ""),
+        on("b1", &gpus(2)),
+        open("one", &exactly(2)),
+        open("other", &exactly(2)),
+    ];
+    let pods = [shares("one"), shares("one"), shares("other")];
+    assert_eq!(goes(&room(&objects), &pods), "b: b1 b1 b2");
+    assert!(is_held(&goes(&room(&objects[1..]), &pods)), "one node has two devices, and both claims want two");
+}

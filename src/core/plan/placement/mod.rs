@@ -1,7 +1,7 @@
 //! Placement of a batch: from the free room of nodes to a domain, and to a node for each pod if the pods differ, or to a
 //! description of what is missing.
 //!
-//! `needs` needs of a pod, `load` its load on a node, `peers` its relations to other pods, `volumes`
+//! `needs` needs of a pod, `added` what admission adds to one that does not exist yet, `load` its load on a node, `peers` its relations to other pods, `volumes`
 //! reach of its claims → `filter` nodes it can go to; `room` free room, event by event; `asked` pods of a question by needs →
 //! `apart` constraints between pods → `together` rules that follow from these → `pack` pods onto nodes → `supply` what nodes
 //! have for the pods, devices included; `sharing` claims that pods share → `place` the domain that holds a batch → {`outlook`
@@ -11,6 +11,7 @@
 //! Modelled are the filters of kube-scheduler on resources of any name, the number of pods, host ports, taints, node selectors,
 //! required node affinity, required anti-affinity, spread and devices. [`NotModelled`] lists the rest.
 
+mod added;
 mod apart;
 mod asked;
 pub mod capacity;
@@ -31,6 +32,7 @@ mod supply;
 mod together;
 pub mod volumes;
 
+pub use added::{Added, RuntimeClasses};
 pub use capacity::Capacity;
 pub use line::Line;
 pub use needs::{Amounts, Needs, NotModelled, total};

@@ -74,6 +74,8 @@ pub struct Needs {
     pub refused_by: Vec<Arc<str>>,
     /// Resources with which nodes are requested for its batch: they count although no node has them.
     pub awaits: Vec<Arc<str>>,
+    /// A digest of the pod's constraints by other pods, as written; `None` without any but the affinity to its own batch.
+    pub related: Option<Arc<str>>,
     /// Whether the pod has an affinity to its own batch, which keeps the batch together without a domain.
     pub keeps_together: bool,
     /// Constraints that only the scheduler checks.
@@ -97,6 +99,8 @@ pub enum NotModelled {
     TopologySpread,
     /// Another scheduler, with rules of its own.
     Scheduler(String),
+    /// The RuntimeClass of a pod that does not exist yet, for this reason.
+    RuntimeClass(Arc<str>),
     /// A resource that no node has, and that another scheduler, an extender, or a device class that may not be read gives.
     Resource(Arc<str>),
 }
@@ -115,7 +119,7 @@ impl NotModelled {
             Self::VolumeLimits => {
                 "how many volumes a node takes, and which of those without a provisioner are free".to_owned()
             }
-            Self::Devices(why) => why.to_string(),
+            Self::Devices(why) | Self::RuntimeClass(why) => why.to_string(),
             Self::PodAffinity => "required affinity to other pods".to_owned(),
             Self::PodAntiAffinity => {
                 "required anti-affinity by labels of namespaces, or by labels that number pods".to_owned()
@@ -164,6 +168,7 @@ impl Needs {
             reach: Vec::new(),
             refused_by: Vec::new(),
             awaits: Vec::new(),
+            related: related(spec),
             keeps_together: spec.affinity.pod_affinity.terms.iter().any(is_own_batch),
             not_modelled: not_modelled(spec, also),
         })
@@ -171,24 +176,33 @@ impl Needs {
 }
 
 impl Needs {
-    /// Returns a hash of the amounts and of the nodes that the pod selects: what an edit of its template changes, and nothing that
-    /// changes by itself.
+    /// Returns a hash of the amounts and claims, and of the nodes that the pod selects, by labels or by other pods: what an edit of
+    /// its template changes, and nothing that changes by itself.
     pub fn shape(&self) -> String {
-        names::digest(&format!("{:?}", self.of_template()))
+        let mut text = format!("{:?}", self.of_nodes());
+        // A pod without these keeps the hash that earlier releases have stored.
+        if self.by_others() != (&[], None) {
+            text += &format!("{:?}", self.by_others());
+        }
+        names::digest(&text)
     }
 
     /// Reports whether both have one [`Self::shape`].
     pub fn is_shaped_like(&self, other: &Self) -> bool {
-        self.of_template() == other.of_template()
+        (self.of_nodes(), self.by_others()) == (other.of_nodes(), other.by_others())
     }
 
-    const fn of_template(&self) -> OfTemplate<'_> {
+    fn by_others(&self) -> (&[ClaimRef], Option<&str>) {
+        (&self.load.claims, self.related.as_deref())
+    }
+
+    const fn of_nodes(&self) -> OfTemplate<'_> {
         let Self { load: Load { amounts, ports, .. }, node_selector, node_affinity, tolerations, .. } = self;
         ((amounts, ports.as_slice()), (node_selector, node_affinity, tolerations.as_slice()))
     }
 }
 
-/// What the template of a pod decides: what the pod takes, and the nodes that it selects.
+/// What the pod takes from nodes, and the nodes that it selects.
 type OfTemplate<'a> =
     ((&'a Amounts, &'a [HostPort]), (&'a BTreeMap<String, String>, &'a Option<NodeSelector>, &'a [Toleration]));
 
@@ -204,6 +218,11 @@ impl Needs {
     pub(super) fn may_name_its_node(&self) -> bool {
         let needs_several = |spread: &Spread| spread.min_domains > 1 && !spread.any_node;
         self.not_modelled.is_empty() && !self.spread.iter().any(needs_several)
+    }
+
+    /// Reports whether the pod does not exist yet, and its RuntimeClass is not known.
+    pub(super) fn lacks_its_class(&self) -> bool {
+        self.not_modelled.iter().any(|what| matches!(what, NotModelled::RuntimeClass(_)))
     }
 
     /// Reports whether another scheduler than the default one binds the pod.
@@ -289,6 +308,13 @@ fn not_modelled(spec: &SchedulingSpec, also: [(bool, NotModelled); 2]) -> Vec<No
     ];
     let of_scheduler = scheduler.map(|name| NotModelled::Scheduler(name.to_owned()));
     table.into_iter().chain(also).filter_map(|(is, what)| is.then_some(what)).chain(of_scheduler).collect()
+}
+
+fn related(spec: &SchedulingSpec) -> Option<Arc<str>> {
+    let near: Vec<_> = spec.affinity.pod_affinity.terms.iter().filter(|term| !is_own_batch(term)).collect();
+    let (apart, spread) = (&spec.affinity.pod_anti_affinity.terms, &spec.topology_spread_constraints);
+    let is_any = !near.is_empty() || !apart.is_empty() || !spread.is_empty();
+    is_any.then(|| names::digest(&format!("{:?}", (near, apart, spread))).into())
 }
 
 /// Reports whether the term is the affinity of a batch to itself, which placement in one domain satisfies.

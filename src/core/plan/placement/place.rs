@@ -13,6 +13,9 @@ use super::sharing::{FirstPod, open_claims};
 use super::supply::Supply;
 use super::together::Rules;
 
+/// The number of ways to allocate the claims of a question that are tried.
+const MOST_ROOMS: u32 = 256;
+
 /// The question where a batch goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
@@ -101,14 +104,24 @@ struct Candidate<'a> {
 
 /// Finds the domain for a batch: of the domains with the fewest batches of its group, the one with the least room.
 pub fn place(room: &Room, question: &Question<'_>) -> Fit {
+    place_within(room, question, &mut { MOST_ROOMS })
+}
+
+/// Finds the domain for a batch, whose open claims are allocated in at most so many ways.
+fn place_within(room: &Room, question: &Question<'_>, ways: &mut u32) -> Fit {
     let open = open_claims(question.pods, room);
     if open.is_empty() {
         return place_as_is(room, question);
     }
     let mut best = NoFit { claim: open.first().map(|claim| claim.key().clone()), ..NoFit::default() };
-    let first_pod = FirstPod::of(room, &open);
+    let first_pod = FirstPod::of(room, &open, question.pods);
     for allocated in first_pod.rooms(question.pods, |facts| question.allows(facts)) {
-        match place_as_is(&allocated.room, &Question { pods: &allocated.pods, ..*question }) {
+        let Some(left) = ways.checked_sub(1) else {
+            best.bounded = true;
+            break;
+        };
+        *ways = left;
+        match place_within(&allocated.room, &Question { pods: &allocated.pods, ..*question }, ways) {
             Fit::Fits(found) if first_pod.is_the_same_on(&allocated, &found.nodes) => return Fit::Fits(found),
             Fit::Fits(_) => best.bounded = true,
             Fit::Not(no_fit) if no_fit.fits() > best.fits() || best.claim.is_some() => best = no_fit,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::added::{Added, RuntimeClasses};
 use super::capacity::{Capacity, HOSTNAME};
 use super::filter::Refusal;
 use super::line::{Closed, Line, Turn};
@@ -11,6 +12,7 @@ use super::needs::{Load, Needs, kinds};
 use super::place::{Fit, NoFit, Placement, Question, place, preempted};
 use super::room::may_lack;
 use super::supply::Counted;
+use crate::api::scheduling::SchedulingPod;
 use crate::model::batching::{CLUSTER, CLUSTER_KEY};
 use crate::model::{GroupKey, WhenNoFit};
 
@@ -311,6 +313,14 @@ impl<'a> Placer<'a> {
         Some(Needs { load, ..(**capacity.needs_of_bound(uid)?).clone() }.without(&[key, HOSTNAME]))
     }
 
+    /// Returns the needs of a pod that does not exist yet, and what admission will add to it.
+    pub fn needs_of_template(&self, pod: &SchedulingPod) -> Option<(Needs, Added)> {
+        let unseen = RuntimeClasses::default();
+        let classes =
+            if let Sight::Known(capacity) = &self.sight { capacity.room().runtime_classes() } else { &unseen };
+        Some((classes.needs(pod).ok()?, classes.added(pod)))
+    }
+
     /// Returns the load of an existing pod, as far as observed.
     pub fn load_of(&self, uid: &str) -> Option<&Load> {
         let Sight::Known(capacity) = &self.sight else { return None };
@@ -456,13 +466,17 @@ impl Batch<'_, '_> {
         same.then(|| Placement { domain: Some(domain.to_owned()), nodes })
     }
 
-    /// Returns the place of each pod from an earlier pass, if its node still takes it.
+    /// Returns the place of each pod from an earlier pass, if its node still takes it, and a pod that does not exist yet asks for
+    /// what it asked for then.
     fn places(&self, needs: &[Arc<Needs>]) -> Vec<Option<Arc<str>>> {
         let room = self.capacity.room();
         let takes =
             |node: &&Arc<str>, needs: &Needs| room.facts(node).is_some_and(|facts| facts.refusal(needs).is_none());
-        let pods = self.request.pods.iter().zip(needs);
-        pods.map(|(uid, needs)| self.capacity.assumed(uid).filter(|node| takes(node, needs)).cloned()).collect()
+        let is_same = |uid: &str, needs: &Needs| self.request.needs.is_none() || room.load_of(uid) == Some(&needs.load);
+        let place = |(uid, needs): (&Arc<str>, &Arc<Needs>)| {
+            self.capacity.assumed(uid).filter(|node| takes(node, needs) && is_same(uid, needs)).cloned()
+        };
+        self.request.pods.iter().zip(needs).map(place).collect()
     }
 
     /// Places the pods in a domain, if they all fit: first only the pods without a place there, else all that are not sent.

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use super::added::RuntimeClasses;
 use super::filter::{InCommon, NodeFacts};
 use super::needs::{Amounts, HostPort, Load, Needs, amounts};
 use super::peers::Peer;
 use super::reach::Reach;
+use super::volumes::VolumeSight;
 use crate::api::node::Node;
 use crate::model::IgnoredResources;
 use crate::model::ignored_resources::HUGE_PAGES;
@@ -31,8 +33,11 @@ pub struct Room {
     peers: Once<Peer>,
     in_common: InCommon,
     devices: Arc<Devices>,
+    classes: Arc<RuntimeClasses>,
     /// The uids of pods that may take devices.
     users: HashSet<Arc<str>>,
+    /// Claims that take devices of a node before any pod with them is there.
+    first: Vec<(Arc<str>, Vec<ClaimRef>)>,
     /// Resources that need not be on a node.
     pub ignored: IgnoredResources,
 }
@@ -217,8 +222,21 @@ impl Room {
         Arc::make_mut(&mut self.devices)
     }
 
-    /// Returns the needs of a pod including the nodes that reach its allocated claims; `None` while devices are not known.
+    /// Returns the known RuntimeClasses.
+    pub fn runtime_classes(&self) -> &RuntimeClasses {
+        &self.classes
+    }
+
+    pub fn runtime_classes_mut(&mut self) -> &mut RuntimeClasses {
+        Arc::make_mut(&mut self.classes)
+    }
+
+    /// Returns the needs of a pod including the nodes that reach its allocated claims; `None` while devices, or
+    /// its RuntimeClass, are not known.
     pub fn reached(&self, needs: Arc<Needs>) -> Option<Arc<Needs>> {
+        if self.classes.sight == VolumeSight::Awaited && needs.lacks_its_class() {
+            return None;
+        }
         let ask = needs.load.ask();
         if !ask.may_be_devices() {
             return Some(needs);
@@ -235,6 +253,11 @@ impl Room {
         }
         let reach = needs.reach.iter().cloned().chain(reach).collect();
         Some(Arc::new(Needs { reach, ..(*needs).clone() }))
+    }
+
+    /// Takes devices of a node for claims that one pod has.
+    pub(super) fn take_for(&mut self, node: &Arc<str>, claims: Vec<ClaimRef>) {
+        self.first.push((node.clone(), claims));
     }
 
     /// Returns the node on which a pod waits for one of these claims to be allocated.
@@ -265,6 +288,10 @@ impl Room {
                 let ask = Ask { claims: &claims, ..taken.load.ask() };
                 reserved.entry(taken.node.clone()).or_default().push(demand.add(ask));
             }
+        }
+        for (node, claims) in &self.first {
+            let ask = Ask { claims, amounts: &Amounts::new() };
+            reserved.entry(node.clone()).or_default().push(demand.add(ask));
         }
         reserved
     }

@@ -20,16 +20,16 @@ enum Leads {
     Class(Arc<str>),
 }
 
-/// The state of the watches of volumes.
+/// The state of the watches of volumes, and of that of RuntimeClasses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VolumeSight {
-    /// Volumes are not watched.
+    /// They are not watched.
     #[default]
     Unseen,
-    /// Volumes are watched once a pod has claims, and are not listed yet.
+    /// They are not listed yet. Volumes are watched once a pod has claims.
     Awaited,
     Known,
-    /// Volumes may not be read, for this reason.
+    /// They may not be read, for this reason.
     Refused(Arc<str>),
 }
 

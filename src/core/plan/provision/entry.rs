@@ -8,7 +8,7 @@ use crate::api::status::{ProvisioningState, RequestedPods};
 use crate::model::moment::Moment;
 use crate::model::words::words;
 use crate::model::{Coordination, Group, PROVISION_BY, ProvisionBy, WorkloadKey, names};
-use crate::plan::placement::Needs;
+use crate::plan::placement::{Added, Needs};
 use crate::plan::provision::template::Domains;
 use crate::plan::view::PodRef;
 
@@ -100,8 +100,8 @@ impl Sorts {
 pub enum Sample {
     /// One of the pods.
     Pod(PodRef),
-    /// The workload that will create them, and the position of the template among those of its replica.
-    Workload(WorkloadKey, usize),
+    /// The workload that will create them, the position of the template among those of its replica, and what admission adds.
+    Workload(WorkloadKey, usize, Added),
 }
 
 /// An object of a request. It never changes.

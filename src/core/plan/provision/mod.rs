@@ -290,6 +290,11 @@ impl One<'_> {
                 if let Some(why) = self.refusal(entry, (since, now)) {
                     return Some(self.given_up(entry, &why, now));
                 }
+                if let Some(why) = self.half_made(entry).filter(|_| since.after(DECIDED) <= now) {
+                    // Nobody has looked for a domain with nodes for all.
+                    let avoided = entry.avoided.clone();
+                    return Some(ProvisioningState { avoided, ..self.given_up(entry, &why, now) });
+                }
                 if since.after(DECIDED) > now {
                     plan.is_due_in(now.until(since.after(DECIDED)));
                 }
@@ -399,16 +404,31 @@ impl One<'_> {
         seen.iter().find(refuses).map(text::condition)
     }
 
+    /// Returns why an object of the request cannot be created, if another one asks for nodes, of which a part is of no use.
+    fn half_made(&self, entry: &ProvisioningState) -> Option<String> {
+        let all = objects_of(self.group, entry);
+        let (kind, (name, why)) = self.uncreated(&all)?;
+        let asks = |(of, other): &(ObjectKind, String)| *of == by(entry).kind() && self.uncreated_why(other).is_none();
+        all.iter().any(asks).then(|| cannot_be_created(kind, name, why))
+    }
+
+    /// Returns the first of these objects that cannot be created, and why.
+    fn uncreated(&self, objects: &[(ObjectKind, String)]) -> Option<(ObjectKind, (&str, &str))> {
+        objects.iter().rev().find_map(|(kind, name)| Some((*kind, self.uncreated_why(name)?)))
+    }
+
+    fn uncreated_why(&self, name: &str) -> Option<(&str, &str)> {
+        self.context.missing.iter().find(|(missing, _)| *missing == name).copied()
+    }
+
     /// Returns the conditions of the request, of CapacityBuffers those of the first that is not provisioned; or why there are
     /// none.
     fn seen(&self, entry: &ProvisioningState) -> Result<Vec<SeenCondition>, String> {
-        let kind = by(entry).kind();
-        let names = objects_of(self.group, entry).into_iter().filter(|(of, _)| *of == kind).map(|(_, name)| name);
-        let names: Vec<_> = names.collect();
-        let failed = self.context.missing.iter().find(|(missing, _)| names.iter().any(|name| name == missing));
-        if let Some((name, why)) = failed {
-            return Err(format!("{} {name:?} cannot be created: {why}", kind.kind));
+        let (kind, all) = (by(entry).kind(), objects_of(self.group, entry));
+        if let Some((kind, (name, why))) = self.uncreated(&all) {
+            return Err(cannot_be_created(kind, name, why));
         }
+        let names: Vec<_> = all.into_iter().filter(|(of, _)| *of == kind).map(|(_, name)| name).collect();
         self.objects.conditions(kind, &names)
     }
 
@@ -428,6 +448,10 @@ impl One<'_> {
     const fn id(&self) -> BatchId {
         (self.coordination.index, self.batch)
     }
+}
+
+fn cannot_be_created(kind: ObjectKind, name: &str, why: &str) -> String {
+    format!("{} {name:?} cannot be created: {why}", kind.kind)
 }
 
 /// Reports whether a message says that some pods have no place: `2/5 virtual pods required new capacity, 3 failed`.

@@ -50,6 +50,7 @@ impl Pass<'_> {
                 self.memory.owned.asks(id);
             }
         }
+        self.memory.owned.forget_failures(&provision.keeps);
         for object in &provision.makes {
             let is_made = |kind, name: &String| self.memory.owned.members(&id(group, kind, name.clone())).is_some();
             if !is_made(object.kind, &object.name) && object.templates.iter().all(|name| is_made(POD_TEMPLATE, name)) {

@@ -1,8 +1,9 @@
 //! Memory of the objects that the carrier of a group owns.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::api::ObjectKind;
+use crate::api::provisioning::REQUESTS;
 use crate::plan::decide::pod_groups::MissingOwned;
 
 /// An owned object. One of an earlier carrier of the same name is garbage-collected with that carrier, so the uid of the owner
@@ -59,6 +60,11 @@ impl OwnedMemory {
     /// Reports whether objects may be there beside those that are known to exist.
     pub(in crate::plan) fn may_be_more(&self) -> bool {
         !self.going.is_empty() || !self.asked.is_empty()
+    }
+
+    /// Forgets failures to create objects of requests for nodes beside these.
+    pub(in crate::plan) fn forget_failures(&mut self, requests: &BTreeSet<(ObjectKind, String)>) {
+        self.failed.retain(|id, _| !REQUESTS.contains(&id.kind) || requests.contains(&(id.kind, id.name.clone())));
     }
 
     /// Notes that the creation of an object begins.

@@ -39,6 +39,10 @@ struct Scene {
     conditions: Vec<Value>,
     /// What each pod asks for, and its scheduler.
     asks: (Value, &'static str),
+    /// The template of each pod's claim of devices.
+    claims: Vec<&'static str>,
+    /// How the names of objects end that a quota refuses.
+    refused: Option<&'static str>,
 }
 
 /// Returns the name of an object without the time of its request.
@@ -72,6 +76,8 @@ impl Scene {
             objects: BTreeMap::new(),
             conditions: Vec::new(),
             asks: (json!({ "cpu": 1 }), ""),
+            claims: Vec::new(),
+            refused: None,
         };
         scene.led_anew();
         (0..scene.pods.len()).for_each(|at| scene.show(at, None));
@@ -100,9 +106,11 @@ impl Scene {
         let gates = if pod.held { json!([{ "name": names::GATE }]) } else { json!([]) };
         let (requests, scheduler) = &self.asks;
         let containers = json!([{ "resources": { "requests": requests } }]);
+        let claim = |template: &&str| json!({ "name": "gpu", "resourceClaimTemplateName": template });
+        let claims: Vec<_> = self.claims.get(at).map(claim).into_iter().collect();
         let shown = json!({
             "metadata": { "uid": &*pod.pod.uid, "namespace": "ns", "labels": { (names::GROUP): "pd" } },
-            "spec": { "nodeName": node, "schedulingGates": gates, "containers": containers, "schedulerName": scheduler },
+            "spec": { "nodeName": node, "schedulingGates": gates, "containers": containers, "schedulerName": scheduler, "resourceClaims": claims },
         });
         self.capacity.apply_pod(&serde_json::from_value(shown).unwrap()).unwrap();
     }
@@ -178,6 +186,12 @@ impl Scene {
                     let consumes =
                         consumes.as_ref().map(|(name, _)| format!(" with {}", without_time(name))).unwrap_or_default();
                     Some(format!("release {}{consumes}", pod.name))
+                }
+                Action::WriteOwned { id, write: OwnedWrite::Create(_), .. }
+                    if self.refused.is_some_and(|end| id.name.ends_with(end)) =>
+                {
+                    ended = action.ended(Some("exceeded quota"));
+                    None
                 }
                 Action::WriteOwned { id, write: OwnedWrite::Create(object), .. } => {
                     // A new leader may not know yet of one that is there.
@@ -537,4 +551,46 @@ fn a_buffer_that_karpenter_cannot_place_is_given_up_when_that_lasts() {
     scene.conditions = vec![buffer("1/2 virtual pods required new capacity, 1 failed")];
     scene.after(1);
     assert_eq!(scene.entries(), [(0, "GivenUp", 1, vec![])], "it was the wrong rack to leave out");
+}
+
+#[test]
+fn a_request_of_which_a_part_is_refused_is_given_up_with_the_reason() {
+    let mut scene = Scene::new(1, &json!({ "after": "1s" }));
+    scene.refused = Some("prefill");
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    scene.after(1);
+    assert_eq!(scene.entries(), [(0, "Requested", 1, vec!["r1"])]);
+    scene.after(2);
+    assert!(scene.summary().message.contains("cannot be created: exceeded quota"), "{}", scene.summary().message);
+    scene.after(60);
+    assert_eq!(scene.entries(), [(0, "GivenUp", 1, vec!["r1"])], "no other rack was looked for in vain");
+    assert_eq!(scene.objects.len(), 0, "the nodes for the decode alone are given back");
+    let told = scene.summary().message;
+    assert!(told.contains("given up: CapacityBuffer \"pd-pair-0-1-") && told.contains("exceeded quota"), "{told}");
+}
+
+#[test]
+fn pods_with_other_claims_are_requested_apart_and_an_edited_claim_makes_another_request() {
+    let mut scene = Scene::new(1, &json!({ "after": "1s" }));
+    let show = |scene: &mut Scene, claims: [&'static str; 3]| {
+        scene.claims = claims.to_vec();
+        (0..3).for_each(|at| scene.show(at, None));
+    };
+    // One decode, and two prefills that differ as the leader and the worker of a LeaderWorkerSet do.
+    let of_role = |scene: &Scene, role: &str| scene.pods.iter().position(|pod| pod.pod.name.starts_with(role)).unwrap();
+    let first = of_role(&scene, "prefill");
+    let mut claims = ["one"; 3];
+    claims[first] = "four";
+    show(&mut scene, claims);
+    scene.node("a", "r1", 2);
+    scene.after(0);
+    scene.after(1);
+    let counts: Vec<_> =
+        scene.group.status.provisioning[0].pod_sets.iter().map(|set| (set.name.clone(), set.count)).collect();
+    assert_eq!(counts, [("decode", 1), ("prefill", 1), ("prefill.1", 1)].map(|(name, count)| (name.to_owned(), count)));
+    claims[first] = "eight";
+    show(&mut scene, claims);
+    scene.after(0);
+    assert_eq!(scene.entries()[0].2, 2, "what is asked for was edited");
 }

@@ -46,7 +46,12 @@ pub(super) fn addresses(group: &Group, world: &World, report: &mut Report) {
     for (role, key) in services(group) {
         let Some((_, at)) = role.workload.reference.as_ref() else { continue };
         let what = match world.service(&key) {
-            Known::Present(service) => wrong(service),
+            Known::Present(service) => {
+                if let Some(detail) = selects_others(role, service) {
+                    report.warn(&role.name, at.clone(), Cause::Notice, None, detail);
+                }
+                wrong(service)
+            }
             Known::Absent => Some(ABSENT),
             Known::Unknown => {
                 report.not_judged(&role.name, at.clone(), &Need::Service(key.clone()));
@@ -75,6 +80,20 @@ pub(super) fn scope(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
+/// Returns why the Service selects none of the role's pods. A label that the template lacks may be given by a controller or a
+/// webhook, and those of a StatefulSet's controller are its own whatever the template says.
+fn selects_others(role: &Role, service: &Service) -> Option<String> {
+    let of_pods = |key: &String| role.workload.labels.get(key).filter(|_| !OF_CONTROLLER.contains(&&**key));
+    let mut selected = service.spec.selector.iter().filter_map(|(key, value)| Some((key, value, of_pods(key)?)));
+    let (key, value, own) = selected.find(|(_, value, own)| value != own)?;
+    Some(format!(
+        "Service {:?} selects pods with `{key}: {value}`, and those of role {:?} have `{key}: {own}`: the address of the role does \
+         not resolve",
+        service.meta().display_name(),
+        role.name
+    ))
+}
+
 /// Returns the Service that a role lacks, as far as the labels of its pods tell.
 fn to_apply(role: &Role, name: &str) -> String {
     let labels = &role.workload.labels;
@@ -90,6 +109,9 @@ fn to_apply(role: &Role, name: &str) -> String {
         selector.join(", ")
     )
 }
+
+/// Labels that the controller of a StatefulSet writes.
+const OF_CONTROLLER: &[&str] = &[names::STATEFUL_SET_POD, names::POD_INDEX, names::CONTROLLER_REVISION];
 
 const ABSENT: &str = "is not there";
 const NOT_PUBLISHED: &str = "lacks `publishNotReadyAddresses: true`";

@@ -114,7 +114,7 @@ const RULES: &[Rule<Group>] = &[
     Rule::error("lws-surge", "a coordinated LeaderWorkerSet has maxSurge 0", rollout::surge),
     Rule::warning("partition-in-manifest", "a coordinated workload's manifest sets no partition", rollout::partition),
     Rule::either("topology-reference", "the ClusterTopology exists, is valid and has the layer", placement::reference),
-    Rule::warning("topology-twice", "nobody else places pods that must share a domain", placement::placed_by_kueue),
+    Rule::either("topology-twice", "nobody else places pods that must share a domain", placement::placed_twice),
     Rule::warning("topology-ordinals", "roles that must share a domain have ordinals", placement::topology_ordinals),
     Rule::error("pod-group-conflict", "a role is in at most one coordination with podGroupPolicy", conflicts::one_gang),
     Rule::error("pod-group-ordinals", "roles with podGroupPolicy have ordinals", placement::gang_ordinals),

@@ -2,7 +2,7 @@
 
 use super::bounds::is_too_large;
 use super::{by_hand, discovery, on_failure, provision, rollout_by};
-use crate::model::{Coordination, Group};
+use crate::model::{AwaitedObject, Coordination, Group};
 use crate::rules::Need;
 
 pub fn needs_of_group(group: &Group) -> Vec<Need> {
@@ -58,7 +58,9 @@ pub(super) fn needs(group: &Group, old: Option<&Group>) -> Vec<Need> {
         needs.push(Need::MayDeletePods { namespace: namespace.clone() });
     }
     let awaited = group.coordinations.iter().flat_map(Coordination::ready_when).filter_map(|when| when.object.as_ref());
-    needs.extend(awaited.map(|object| Need::MayGet { namespace: namespace.clone(), kind: object.kind.clone() }));
+    needs.extend(awaited.flat_map(|AwaitedObject { kind, .. }| {
+        [Need::MayGet { namespace: namespace.clone(), kind: kind.clone() }, Need::ClusterScoped(kind.clone())]
+    }));
     if let Some(old) = old {
         let coordinations = || group.coordinations.iter().chain(&old.coordinations);
         if coordinations().flat_map(|c| &c.batchings).any(|batching| batching.topology.is_some()) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::api::ObjectKind;
 use crate::model::object_name::subdomain_fault;
-use crate::model::{Batching, Coordination, Domain, FieldPath, GangLevel, Group, Topology};
+use crate::model::{Batching, Coordination, Domain, FieldPath, GangLevel, Group, Layers, Topology, Workload, names};
 use crate::rules::names::listed;
 use crate::rules::topology::is_valid;
 use crate::rules::violation::quoted;
@@ -148,9 +148,42 @@ pub(super) fn rights(group: &Group, world: &World, report: &mut Report) {
     }
 }
 
+/// Warns of Kueue, and refuses subgroups that cannot share a domain.
+pub(super) fn placed_twice(group: &Group, world: &World, report: &mut Report) {
+    placed_by_kueue(group, world, report);
+    for (coordination, batching) in group.batched() {
+        let Some(topology) = batching.hard_topology() else { continue };
+        // Whoever is alone in a domain is alone in those within it.
+        let keys = match &topology.domain {
+            Domain::Key(key) => vec![key.clone()],
+            Domain::Layer { topology, layer } => {
+                let layers = world.topology(topology).present().map(Layers::narrow_to_wide).unwrap_or_default();
+                layers.into_iter().skip_while(|one| one.name != *layer).map(|one| one.key).collect()
+            }
+        };
+        let known = |name: &String| world.workload(group.role(name)?.workload.key.as_ref()?).present();
+        let roles: Vec<_> = batching.sizes.keys().filter_map(|name| Some((name, known(name)?))).collect();
+        let of_batch =
+            |(name, set): &(&String, &Workload)| batching.size(name).unwrap_or(0).saturating_mul(set.subgroups);
+        let all = roles.iter().map(of_batch).fold(0, u32::saturating_add);
+        let is_alone = |set: &Workload| set.subgroup_topology.as_ref().is_some_and(|key| keys.contains(key));
+        for (name, set) in roles.iter().filter(|(_, set)| all > 1 && set.subgroups > 0 && is_alone(set)) {
+            let detail = format!(
+                "each subgroup of {} {:?} wants a domain for itself ({}: {}), and the {all} subgroups of a {} must share one",
+                set.key.kind.as_str(),
+                set.key.name,
+                names::LWS_SUBGROUP_EXCLUSIVE_TOPOLOGY,
+                set.subgroup_topology.as_deref().unwrap_or_default(),
+                batching.kind.word()
+            );
+            report.error(name, coordination.path_of(name), Cause::Forbidden, None, detail);
+        }
+    }
+}
+
 /// Warns where Kueue chooses nodes for pods that must share a domain. Kueue places the pods of one workload, and knows
 /// nothing of a batch of several workloads. Its choice comes first, and a batch that it splits over domains stays held.
-pub(super) fn placed_by_kueue(group: &Group, world: &World, report: &mut Report) {
+fn placed_by_kueue(group: &Group, world: &World, report: &mut Report) {
     let placed = |batching: &Batching| batching.topology.is_some();
     for (coordination, batching) in group.batched().filter(|(_, batching)| placed(batching)) {
         for role in batching.sizes.keys().filter_map(|name| group.role(name)) {

@@ -2,7 +2,7 @@
 
 use crate::model::malformed::Malformed;
 use crate::model::{Coordination, Group, Progression, ReadyWhen};
-use crate::rules::{Cause, Need, Report, World};
+use crate::rules::{Cause, Known, Need, Report, World};
 
 /// Requires well-formed times and names, an object that its author may get, and fields that have an effect where they stand.
 pub(super) fn ready_when(group: &Group, world: &World, report: &mut Report) {
@@ -30,6 +30,11 @@ fn right(group: &Group, coordination: &Coordination, when: &ReadyWhen, world: &W
     let (subject, path) = (coordination.display_name(), object.at.clone());
     let need = Need::MayGet { namespace: group.key.namespace.to_string(), kind: object.kind.clone() };
     let (kind, namespace) = (&object.kind, &*group.key.namespace);
+    if world.known(&Need::ClusterScoped(kind.clone())) == Known::Present(()) {
+        let detail = format!("must be of a kind with namespaces: {kind} has none");
+        report.error(&subject, path, Cause::Forbidden, None, detail);
+        return;
+    }
     let detail = if world.options.ready_kinds.iter().any(|known| kind.is(*known)) {
         format!("whoever names it must be allowed to get {kind} in namespace {namespace:?}")
     } else {

@@ -1,0 +1,51 @@
+//! RuntimeClasses: what admission adds to the pods that name one.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::scheduling::{ResourceList, Toleration};
+use super::{Meta, Object, ObjectKind, null_default};
+
+pub const RUNTIME_CLASS: ObjectKind = ObjectKind {
+    group: "node.k8s.io",
+    version: "v1",
+    kind: "RuntimeClass",
+    plural: "runtimeclasses",
+    namespaced: false,
+};
+
+/// A RuntimeClass, limited to the fields that decide where its pods go.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RuntimeClass {
+    #[serde(deserialize_with = "null_default")]
+    pub metadata: Meta,
+    #[serde(deserialize_with = "null_default")]
+    pub overhead: Overhead,
+    #[serde(deserialize_with = "null_default")]
+    pub scheduling: Scheduling,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Overhead {
+    /// Resources of the sandbox of each pod.
+    #[serde(deserialize_with = "null_default")]
+    pub pod_fixed: ResourceList,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Scheduling {
+    #[serde(deserialize_with = "null_default")]
+    pub node_selector: BTreeMap<String, String>,
+    #[serde(deserialize_with = "null_default")]
+    pub tolerations: Vec<Toleration>,
+}
+
+impl Object for RuntimeClass {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
