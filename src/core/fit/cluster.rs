@@ -13,7 +13,7 @@ use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::runtime_class::{RUNTIME_CLASS, RuntimeClass};
 use crate::api::scheduling::SchedulingPod;
-use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
+use crate::api::volume::{CSI_DRIVER, CSI_STORAGE_CAPACITY, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
 use crate::model::role_templates::role_templates;
 use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, Role, identify, names};
@@ -58,6 +58,10 @@ pub struct Cluster {
     /// Objects of devices that are not read yet.
     devices: Vec<DeviceObject>,
 }
+
+/// The kinds that tell which nodes reach claims.
+const VOLUMES: [ObjectKind; 5] =
+    [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS, CSI_DRIVER, CSI_STORAGE_CAPACITY];
 
 /// An existing pod of a replica.
 #[derive(Clone, Debug)]
@@ -129,7 +133,7 @@ impl Cluster {
             self.add_node(object)
         } else if is(POD) {
             self.add_pod(object, starts)
-        } else if [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS].into_iter().any(is) {
+        } else if VOLUMES.into_iter().any(is) {
             self.add_volume(kind, object).map_err(|error| error.to_string())
         } else if is(RUNTIME_CLASS) {
             let class: RuntimeClass = decode_value(object).map_err(|error| error.to_string())?;
@@ -156,8 +160,12 @@ impl Cluster {
             self.volumes.apply_claim(&decode_value(object)?);
         } else if kind == PERSISTENT_VOLUME.kind {
             self.volumes.apply_volume(&decode_value(object)?);
-        } else {
+        } else if kind == STORAGE_CLASS.kind {
             self.volumes.apply_class(&decode_value(object)?);
+        } else if kind == CSI_DRIVER.kind {
+            self.volumes.apply_driver(&decode_value(object)?);
+        } else {
+            self.volumes.apply_space(&decode_value(object)?);
         }
         Ok(())
     }

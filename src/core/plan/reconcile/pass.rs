@@ -158,7 +158,7 @@ impl Pass<'_> {
             domain_keys: &snapshot.domain_keys,
             waited: &waited,
             given_up: &self.memory.waits.given_up.now(self.now),
-            refusing: &self.memory.waits.refusing.now(self.now),
+            refusing: &[self.memory.waits.refusing.now(self.now), self.memory.waits.turned_down.now(self.now)].concat(),
             stalled,
             refused: Some(&refused),
             in_flight: Some(self.memory.tries.objects()),
@@ -189,6 +189,7 @@ impl Pass<'_> {
         self.released = self.memory.decided.release_timer.decided(view, decision, self.now);
         let reports = [
             refused_by_nodes,
+            self.memory.waits.turned_down.turn_down(group, &decision.placed.turned_down, self.now),
             self.memory.told.group.events(group, &seen, self.memory.surges.is_asking(), self.now),
             self.memory.told.ahead.events(group, view, self.now),
             self.memory.told.rollouts.events(rollouts, &decision.rollout, self.memory.decided.stalled, self.now),
