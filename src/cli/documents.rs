@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::listed::{Listed, listed};
 use super::node::{Kind, Node, Position};
-use super::parse::{json_parts, parse, part};
+use super::parse::{json_parts, parse, shifted};
 use super::progress::Progress;
 use super::terminal::{in_words, shown};
 use crate::api::ObjectKind;
@@ -321,7 +321,7 @@ impl Documents {
         let source = Rc::new(Source { name: name.to_owned(), text, in_folder, lines: OnceCell::new() });
         let parsed = if source.text.trim_start().starts_with(['{', '[']) {
             json_parts(&source.text)
-                .map_or_else(|| parse(&source.text), |parts| parts.into_iter().flat_map(part).collect())
+                .map_or_else(|| parse(&source.text), |parts| parts.into_iter().flat_map(shifted).collect())
         } else {
             parse(&source.text)
         };

@@ -99,6 +99,15 @@ impl Node {
         self.locate(&steps)
     }
 
+    /// Returns the number of its values, itself included.
+    pub fn values(&self) -> usize {
+        1 + match &self.kind {
+            Kind::Scalar(_) => 0,
+            Kind::List(nodes) => nodes.iter().map(Self::values).sum(),
+            Kind::Map(entries) => entries.iter().map(|(_, _, node)| node.values()).sum(),
+        }
+    }
+
     /// Moves every position to a document that begins at `start` of its file.
     pub fn shift(&mut self, start: Position) {
         self.at = self.at.after(start);

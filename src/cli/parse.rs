@@ -8,8 +8,47 @@ use super::yaml_words::yaml_words;
 /// A document, or the position and the message of an error.
 pub type Parsed = Result<Node, (Option<Position>, String)>;
 
-/// Parses the documents of a YAML stream. After an error, parsing continues where the parser can recover.
+/// Parses the documents of a YAML stream. If one of them cannot be read, each is read by itself, within the limits of one file.
 pub fn parse(text: &str) -> Vec<Parsed> {
+    let whole = parse_stream(text);
+    let documents = documents(text);
+    if documents.len() < 2 || whole.iter().all(Result::is_ok) {
+        return whole;
+    }
+    let (mut parsed, mut values) = (Vec::new(), 0);
+    for document in documents {
+        if values > MOST_VALUES {
+            parsed.push(Err((Some(document.0), within_limits("budget breached".to_owned()))));
+            break;
+        }
+        let nodes = shifted(document);
+        values += nodes.iter().map(|node| node.as_ref().map_or(OF_ERROR, Node::values)).sum::<usize>();
+        parsed.extend(nodes);
+    }
+    parsed
+}
+
+/// Returns the documents of a YAML stream with their positions: a line that begins with `---` begins one, whatever was before it.
+fn documents(text: &str) -> Vec<(Position, &str)> {
+    let is_marker = |line: &str| {
+        line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
+    };
+    // Directives and comments belong to the document that follows.
+    let is_content = |line: &&str| !line.trim().is_empty() && !line.starts_with(['%', '#']);
+    let (mut found, mut start, mut first, mut at, mut has_content) = (Vec::new(), 0, 1, 0, false);
+    for (line, number) in text.split_inclusive('\n').zip(1_u64..) {
+        if is_marker(line) && has_content {
+            found.push((Position { line: first, column: 1 }, text.get(start..at).unwrap_or_default()));
+            (start, first, has_content) = (at, number, false);
+        }
+        has_content |= is_marker(line) || is_content(&line);
+        at += line.len();
+    }
+    found.push((Position { line: first, column: 1 }, text.get(start..).unwrap_or_default()));
+    found
+}
+
+fn parse_stream(text: &str) -> Vec<Parsed> {
     let mut reader = text.as_bytes();
     let nodes = serde_saphyr::read_with_options::<_, Node>(&mut reader, options());
     nodes
@@ -35,6 +74,8 @@ fn within_limits(words: String) -> String {
 
 /// Maximum number of values with positions in one file.
 const MOST_VALUES: usize = 500_000;
+/// So many values a document counts as that cannot be read.
+const OF_ERROR: usize = MOST_VALUES / 20;
 /// Maximum number of values that aliases (`*name`) repeat in one file. Each is parsed anew: a few hundred bytes could
 /// expand to [`MOST_VALUES`].
 const MOST_REPEATED: usize = 50_000;
@@ -75,9 +116,9 @@ pub fn json_parts(text: &str) -> Option<Vec<(Position, &str)>> {
     Some(parts)
 }
 
-/// Parses JSON as YAML: one parser finds positions and duplicate keys.
-pub fn part((start, text): (Position, &str)) -> Vec<Parsed> {
-    let mut nodes = parse(text);
+/// Parses a part of a file. JSON is parsed as YAML: one parser finds positions and duplicate keys.
+pub fn shifted((start, text): (Position, &str)) -> Vec<Parsed> {
+    let mut nodes = parse_stream(text);
     for node in &mut nodes {
         match node {
             Ok(node) => node.shift(start),

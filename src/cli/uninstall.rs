@@ -9,6 +9,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use super::connection::{Connection, ConnectionArgs, Failure, LiveArgs, block_on};
+use super::manifests::OWN_LABEL;
 use super::options::{Output, parse_dns_label, parse_subdomain};
 use super::terminal::{self, Table, says_yes, shown};
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
@@ -158,9 +159,11 @@ fn report(args: &UninstallArgs, outcome: &Outcome) -> ExitCode {
         None => {
             table(&outcome.items)
                 + &format!(
-                    "{} done, {} failed; definitions, roles and namespaces stay: delete them with the tool that installed them\n",
+                    "{} done, {} failed; definitions, roles and namespaces stay: delete them with the tool that installed them, and \
+                     what `--allow` added with `kubectl delete clusterroles,clusterrolebindings -l {OWN_LABEL}={}`\n",
                     outcome.items.len(),
-                    outcome.failed.len()
+                    outcome.failed.len(),
+                    args.name
                 )
         }
     };

@@ -80,6 +80,12 @@ impl Record {
         let written = self.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok());
         written.map(Duration::from_secs).filter(|written| *written <= own.max(LONGEST)).unwrap_or(own)
     }
+
+    /// Returns the time since the last renewal, by the clocks of both replicas.
+    fn silent_for(&self, now: jiff::Timestamp) -> Option<Duration> {
+        let renewed: jiff::Timestamp = self.renew_time.as_ref()?.as_str()?.parse().ok()?;
+        Some(Duration::try_from(now.duration_since(renewed)).unwrap_or_default())
+    }
 }
 
 pub fn leases(client: &Client, namespace: &str) -> Api<DynamicObject> {
@@ -93,6 +99,8 @@ pub struct Election {
     api: Api<DynamicObject>,
     options: LeaseOptions,
     leader: watch::Sender<bool>,
+    /// How long nobody had led when this replica began to lead; `None` if the Lease does not tell.
+    unled: watch::Sender<Option<Duration>>,
     /// The time until which this replica leads without a further renewal.
     until: watch::Sender<Option<Instant>>,
     /// The version of the Lease seen last, and the time since when it has not changed. Only the own clock is trusted.
@@ -132,10 +140,13 @@ impl Election {
     pub fn new(client: &Client, options: LeaseOptions) -> (Self, watch::Receiver<bool>) {
         let (leader, receiver) = watch::channel(false);
         let api = leases(client, &options.namespace);
-        (
-            Self { api, options, leader, until: watch::Sender::new(None), seen: None, history: History::default() },
-            receiver,
-        )
+        let (until, unled) = (watch::Sender::new(None), watch::Sender::new(None));
+        (Self { api, options, leader, unled, until, seen: None, history: History::default() }, receiver)
+    }
+
+    /// Returns a receiver that holds how long nobody had led when this replica began to lead; `None` if the Lease does not tell.
+    pub fn unled(&self) -> watch::Receiver<Option<Duration>> {
+        self.unled.subscribe()
     }
 
     /// Takes part until `stop`, then gives the lease back. Returns early when the API server was restored from an older copy:
@@ -189,9 +200,11 @@ impl Election {
             if holder != self.options.identity && !holder.is_empty() && !self.is_stale(&lease.metadata, &record) {
                 return Ok(Attempt::Lost);
             }
+            self.note_silence(Some(&record));
             let next = self.lease(Some((&lease.metadata, &record)));
             self.api.replace(&self.options.name, &PostParams::default(), &next).await
         } else {
+            self.note_silence(None);
             // By PUT: the right to create it by POST could not name it, and would be one to make any Lease.
             let made = self.api.replace(&self.options.name, &PostParams::default(), &self.lease(None)).await;
             match made {
@@ -210,6 +223,13 @@ impl Election {
             Some(lease) if self.history.goes_on(&lease.metadata) => Attempt::Held(sent),
             Some(_) => Attempt::Restored,
         })
+    }
+
+    /// Notes how long nobody has led, before this replica does.
+    fn note_silence(&self, record: Option<&Record>) {
+        if !*self.leader.borrow() {
+            self.unled.send_replace(record.and_then(|record| record.silent_for(jiff::Timestamp::now())));
+        }
     }
 
     /// Reports whether the Lease has not changed for its whole duration by the own clock.

@@ -162,3 +162,16 @@ async fn a_leader_leads_from_when_it_asked_however_late_it_was_answered() {
     let led = asked.elapsed();
     assert!(led < DURATION * 2 / 3 + DURATION / 16, "for {led:?}");
 }
+
+#[test]
+fn the_last_renewal_tells_how_long_nobody_led() {
+    let now = "2026-01-01T12:01:00Z".parse().unwrap();
+    let silent = |renewed: Value| {
+        let lease = DynamicObject::new("l", &ApiResource::erase::<Lease>(&()))
+            .data(json!({ "spec": { "renewTime": renewed } }));
+        Record::of(&lease).silent_for(now)
+    };
+    assert_eq!(silent(json!("2026-01-01T12:00:00.000000Z")), Some(Duration::from_secs(60)));
+    assert_eq!(silent(json!("2026-01-01T13:00:00Z")), Some(Duration::ZERO), "a clock that is ahead");
+    assert_eq!([silent(json!("soon")), silent(Value::Null)], [None, None]);
+}

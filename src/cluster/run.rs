@@ -31,6 +31,8 @@ pub struct GateLoop {
     executor: Executor,
     metrics: LoopMetrics,
     leader: watch::Receiver<bool>,
+    /// How long nobody had led when this replica began to.
+    unled: watch::Receiver<Option<Duration>>,
     /// Nodes and pods for placement; `None` where nothing is placed.
     capacity: Option<SharedCapacity>,
     reconciler: Reconciler,
@@ -47,17 +49,19 @@ impl GateLoop {
         executor: Executor,
         options: LoopOptions,
         metrics: LoopMetrics,
-        leader: watch::Receiver<bool>,
+        (leader, unled): (watch::Receiver<bool>, watch::Receiver<Option<Duration>>),
         capacity: Option<SharedCapacity>,
     ) -> Self {
         let (done, results) = mpsc::unbounded_channel();
         let mut reconciler = Reconciler::new(options);
+        reconciler.nobody_led(*unled.borrow());
         reconciler.lead(*leader.borrow(), [], Uptime::ZERO);
         Self {
             index: executor.index().clone(),
             executor,
             metrics,
             leader,
+            unled,
             capacity,
             reconciler,
             started: Instant::now(),
@@ -104,6 +108,7 @@ impl GateLoop {
         let leads = *self.leader.borrow();
         self.metrics.leader.set(i64::from(leads));
         let keys = self.keys();
+        self.reconciler.nobody_led(*self.unled.borrow());
         self.reconciler.lead(leads, keys, self.now());
     }
 

@@ -15,6 +15,7 @@ mod elastic;
 mod growth;
 mod history;
 mod invariants;
+mod leaders;
 mod lockstep;
 mod machines;
 mod nature;

@@ -36,6 +36,41 @@ fn broken() -> String {
 }
 
 #[test]
+fn a_job_with_a_deadline_that_runs_while_its_pods_are_held_is_told() {
+    let job = |labels: &str| {
+        format!(
+            "{{backoffLimit: 0, activeDeadlineSeconds: 600, template: {{metadata: {{labels: {{{labels}}}}}, spec: {{containers: []}}}}}}"
+        )
+    };
+    let ours = job("rolegate.dev/group: pd, rolegate.dev/role: a");
+    let object = |head: &str, spec: &str| format!("{{{head}, metadata: {{name: a}}, spec: {spec}}}");
+    let folder = folder(&[
+        ("job.yaml", &object("apiVersion: batch/v1, kind: Job", &ours)),
+        ("cron.yaml", &object("apiVersion: batch/v1, kind: CronJob", &format!("{{jobTemplate: {{spec: {ours}}}}}"))),
+        (
+            "set.yaml",
+            &object(
+                "apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet",
+                &format!("{{replicatedJobs: [{{name: a, template: {{spec: {ours}}}}}]}}"),
+            ),
+        ),
+        ("free.yaml", &object("apiVersion: batch/v1, kind: Job", &job("app: a"))),
+    ]);
+    for (file, path) in [
+        ("job.yaml", "spec.activeDeadlineSeconds"),
+        ("cron.yaml", "spec.jobTemplate.spec.activeDeadlineSeconds"),
+        ("set.yaml", "spec.replicatedJobs[0].template.spec.activeDeadlineSeconds"),
+    ] {
+        let told = ran(&folder, &format!("check {file}"));
+        let why = format!(
+            "{path}: it runs from the start of the Job, also while its pods are held: after 600 s the Job fails"
+        );
+        assert!(told.code == Some(0) && told.out.contains(&why), "{told:?}");
+    }
+    assert!(ran(&folder, "check free.yaml").out.contains("0 warnings"));
+}
+
+#[test]
 fn an_object_that_stands_twice_is_told_and_each_file_is_judged_by_its_own() {
     let (other, set) = (
         VALID.replace("{name: llm,", "{name: llm, labels: {a: b},"),
@@ -145,6 +180,20 @@ fn what_cannot_be_read_says_where() {
         let files = if content.is_empty() { Vec::new() } else { vec![(name, content)] };
         let Ran { code, out, .. } = ran(folder(&files), &format!("check {name}"));
         assert!(code == Some(2) && out.starts_with(expected) && out.contains("unreadable"), "{name}: {out}");
+    }
+}
+
+#[test]
+fn an_unreadable_document_hides_no_other_of_its_file() {
+    let with = |text: &str| format!("# first\n{text}\n---\n{}", broken());
+    let (tab, open) = (with("kind: A\n\tb: 1"), with("kind: A\nb: [1,"));
+    let twice = format!("%YAML 1.2\n---\nkind: A\nb: 1\nb: 2\n---\n{}\n--- # last\n\tc: 1\n", broken());
+    let folder = folder(&[("tab.yaml", &tab), ("open.yaml", &open), ("twice.yaml", &twice)]);
+    for (name, unreadable, line) in [("tab.yaml", 1, 15), ("open.yaml", 1, 15), ("twice.yaml", 2, 17)] {
+        let told = ran(&folder, &format!("check {name}"));
+        assert_eq!(told.code, Some(2), "{told:?}");
+        let counts = format!("1 object, 1 refused, 1 error, 0 warnings, {unreadable} unreadable");
+        assert!(told.out.contains(&format!("{name}:{line}:")) && told.out.contains(&counts), "{told:?}");
     }
 }
 

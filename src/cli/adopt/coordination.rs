@@ -27,6 +27,10 @@ pub fn coordination(asked: &Asked<'_>, group: &str, names: &[String], running: &
     let rolled: Vec<_> =
         pairs().filter(|(_, running)| running.target.kind.row().rollout.is_some()).map(|(name, _)| name).collect();
     let mut coordinations = Vec::new();
+    if asked.max_skew.is_some() && rolled.len() < 2 {
+        let why = "--max-skew: fewer than two of these workloads can be rolled in lockstep, as a Deployment cannot";
+        return Err(Refused(vec![why.to_owned()]));
+    }
     if rolled.len() > 1 {
         let strategy = json!({ "rollingUpdate": { "maxSkew": asked.max_skew.unwrap_or("25%") } });
         coordinations.push(json!({ "name": "rollout", "roles": rolled, "strategy": strategy }));
@@ -36,8 +40,8 @@ pub fn coordination(asked: &Asked<'_>, group: &str, names: &[String], running: &
         coordinations.push(json!({ "name": "segments", "strategy": strategy }));
     }
     if coordinations.is_empty() {
-        let why = "these roles have no ratio of replicas and no rollout in common: set --segment-size";
-        return Err(Refused(vec![why.to_owned()]));
+        let why = "these roles have no ratio of replicas in common, and no two of them can be rolled in lockstep";
+        return Err(Refused(vec![format!("{why}: set --segment-size")]));
     }
     Ok(json!({
         "apiVersion": ROLE_COORDINATION.api_version(),

@@ -110,7 +110,9 @@ async fn is_served(connection: &Connection, api: &Adoption) -> Result<(), Failur
     let stance = connection.serving().await.stance(&labels.unwrap_or_default());
     let Some(why) = stance.lets_go() else { return Ok(()) };
     let (words, said_by) = (why.words(), why.said_by());
-    Err(Failure::Other(format!("not adopted: {words} ({said_by}), so that no rollout would be in lockstep")))
+    Err(Failure::Other(format!(
+        "not adopted: {words} ({said_by}), so that nothing of it would be held or rolled in lockstep"
+    )))
 }
 
 async fn planned(args: &AdoptArgs, connection: &Connection, api: &Adoption) -> Result<Result<Plan, Refused>, Failure> {

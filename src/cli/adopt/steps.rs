@@ -70,7 +70,7 @@ impl Steps<'_> {
 
     /// Waits until the group is ready: before that, the webhook freezes nothing of it.
     async fn until_ready(&self) -> Result<(), Failure> {
-        let group = &self.plan.group;
+        let Plan { group, namespace, .. } = self.plan;
         let until = Instant::now() + self.timeout;
         loop {
             let found = self.api.read(ROLE_COORDINATION, group).await.map_err(|error| self.fault(&error))?;
@@ -83,7 +83,7 @@ impl Steps<'_> {
                 let why = status.map_or_else(|| "rolegate has not reported a status".to_owned(), told);
                 return Err(Failure::Other(format!(
                     "group {group:?} was not ready within {:?}: {why}. Its pods run on, and no template was changed; `rolegate \
-                     explain group {group}` says more, and the same command goes on from here",
+                     explain group {group} -n {namespace}` says more, and the same command goes on from here",
                     self.timeout
                 )));
             }

@@ -1,6 +1,7 @@
 //! `rolegate check`: judges files by the rules of the webhook.
 
 mod github;
+mod job_deadline;
 pub(in crate::cli) mod json;
 mod sarif;
 mod text;
@@ -15,6 +16,7 @@ use clap::{Args, ValueEnum};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use self::job_deadline::job_deadlines;
 use crate::cli::context::context;
 use crate::cli::documents::{Document, Documents, Unreadable, repeated, seen_from};
 use crate::cli::fit::FileCluster;
@@ -168,6 +170,7 @@ pub fn write(args: &CheckArgs, out: &mut impl Write) -> ExitCode {
         let mut judged =
             judge(document, operation, old.as_deref(), worlds.of_file(&document.source.name)).in_mode(mode);
         judged.warnings.extend(twice.get(&std::ptr::from_ref(document)).map(|first| stands_twice(document, first)));
+        judged.warnings.extend(job_deadlines(document));
         Checked { document, judged }
     });
     let checks = Checks { objects: objects.collect(), unreadable: &unreadable };

@@ -12,6 +12,7 @@ use crate::rules::{Level, catalogue};
 const FRONT_END: &[(&str, &str)] = &[
     ("unreadable", "files are YAML or JSON"),
     ("schema", "fields have the type of their kind"),
+    ("job-deadline", "the deadline of a Job does not run while its pods are held"),
     ("object-twice", "an object stands in one file, or everywhere with the same content"),
 ];
 

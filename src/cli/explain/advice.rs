@@ -225,7 +225,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         Advice {
             next: "the next batch goes at once when the last of these replicas is ready",
             you_can: &[
-                "look at the pods that are not ready: `kubectl describe pod`",
+                "look at the pods that are not ready: `kubectl describe pod -n NAMESPACE`",
                 "scale the group down to what fits",
             ],
         },
@@ -302,6 +302,14 @@ pub fn advice(reason: HoldReason) -> Advice {
 /// Returns the advice for held pods: for an object that they wait for, by what is missing.
 pub fn of_held(decision: &Decision, held: &Held) -> Advice {
     let advice = advice(held.reason);
+    // A workload that does not exist has no pods to look at.
+    let waits_for_pods = matches!(
+        held.reason,
+        HoldReason::PreviousSegmentNotReady | HoldReason::PreviousStepNotScheduled | HoldReason::IncompleteBatch
+    );
+    if waits_for_pods && decision.held.iter().any(|held| held.reason == HoldReason::WorkloadMissing) {
+        return Advice { you_can: self::advice(HoldReason::WorkloadMissing).you_can, ..advice };
+    }
     decision.lack(held).map_or(advice, |lack| Advice { you_can: of_object(lack.what), ..advice })
 }
 
@@ -323,6 +331,18 @@ mod tests {
         for reason in HoldReason::ALL {
             assert!(!advice(*reason).you_can.is_empty(), "{reason}");
         }
+    }
+
+    #[test]
+    fn who_waits_for_pods_of_a_workload_that_is_not_there_is_not_sent_to_look_at_pods() {
+        let held = |reason| Held::new(reason, String::new(), Vec::new());
+        let turn = held(HoldReason::PreviousSegmentNotReady);
+        let advised = |reasons: &[HoldReason]| {
+            let decision = Decision { held: reasons.iter().copied().map(held).collect(), ..Decision::default() };
+            of_held(&decision, &turn).you_can.concat()
+        };
+        assert!(advised(&[turn.reason]).contains("kubectl describe pod -n NAMESPACE"));
+        assert!(advised(&[turn.reason, HoldReason::WorkloadMissing]).starts_with("apply the workload"));
     }
 
     #[test]

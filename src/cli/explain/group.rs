@@ -100,7 +100,11 @@ pub fn text(picture: &Picture) -> String {
     let in_queue = picture.snapshot.pods.iter().filter(|pod| !pod.held && pod.queued == Queued::Waits).count();
     if in_queue > 0 {
         let pods = counted(u32::try_from(in_queue).unwrap_or(u32::MAX), "pod");
-        _ = writeln!(text, "\n{pods} held by Kueue only: see `kubectl get workloads.kueue.x-k8s.io`");
+        _ = writeln!(
+            text,
+            "\n{pods} held by Kueue only: see `kubectl get workloads.kueue.x-k8s.io -n {}`",
+            picture.key.namespace
+        );
     }
     text
 }

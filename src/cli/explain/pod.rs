@@ -213,7 +213,9 @@ impl Story {
         message.clone_into(&mut self.message);
         self.next = match (others, &self.place) {
             (true, _) => "it is scheduled when the owners of these gates lift them".to_owned(),
-            (false, _) => "the scheduler decides: see `kubectl describe pod`".to_owned(),
+            (false, _) => {
+                format!("the scheduler decides: see `kubectl describe pod {} -n {}`", self.name, self.namespace)
+            }
         };
         self.you_can = self.gates.iter().filter(|gate| !gate.ask.is_empty()).map(|gate| gate.ask.to_owned()).collect();
         self.you_can.dedup();

@@ -197,24 +197,31 @@ impl Story {
             } else {
                 (
                     "no group: it is rolled and its pods run as without rolegate".to_owned(),
-                    format!("make it a role of a group, with the others: `rolegate adopt {word} …`"),
+                    format!(
+                        "make it a role of a group: `rolegate adopt {word} -n {} --dry-run`, with its other workloads beside it, \
+                         shows how",
+                        self.namespace
+                    ),
                 )
             };
             self.missing.push(missing);
             self.you_can.push(you_can);
             return;
         };
-        let adopt = format!("`rolegate adopt {word} --group {group}` adds the labels, after showing the rollouts");
+        let adopt = format!(
+            "`rolegate adopt {word} --group {group} -n {}` adds the labels, after showing what it does",
+            self.namespace
+        );
         let Pods { all, labelled, .. } = self.pods;
         if labelled < all {
             let lacking = counted(all - labelled, "running pod");
             self.missing.push(format!("{lacking} of {all} without the labels of role {role:?} of group {group:?}"));
         }
         match facts.unlabelled(&group, &role) {
-            Some(Unlabelled::Group) => {
+            Some(Unlabelled::Group(_)) => {
                 self.missing.push("its template lacks these labels: its new pods are not held".to_owned());
             }
-            Some(Unlabelled::Role) => self.missing.push(format!(
+            Some(Unlabelled::Role(_)) => self.missing.push(format!(
                 "its template names another role: its pods count for {role:?}, since this workload makes them"
             )),
             None => {}

@@ -47,7 +47,7 @@ use crate::cli::terminal::print;
 use crate::model::Mode;
 
 /// The label of our objects and pods; its value is the name of the installation.
-const OWN_LABEL: &str = "app.kubernetes.io/name";
+pub(super) const OWN_LABEL: &str = "app.kubernetes.io/name";
 
 /// A part of the installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -149,6 +149,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let writer = Writer::new(client.clone(), args.write_timeout);
     let events = Events::new(writer.clone(), &identity, loop_metrics.clone());
     let (election, leader) = Election::new(&client, lease_options(&args, &identity, &serving));
+    let leads = (leader.clone(), election.unled());
     parts.add("election", election.run(draining.clone()));
     // Its budget of reads is separate from that of reviews.
     let own = Lookup::new(client.clone(), index.clone(), options);
@@ -174,7 +175,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     };
     let page = status_page(&args, source, &stop)?;
     let shortages = Shortages::new(client.clone(), lookup.index().clone(), capacity.clone());
-    let gates = GateLoop::new(executor, args.loop_options(), loop_metrics, leader, capacity);
+    let gates = GateLoop::new(executor, args.loop_options(), loop_metrics, leads, capacity);
     parts.add("loop", gates.run(draining.clone()));
 
     let limits = Limits { body_memory: args.body_memory, ..Limits::default() }.within(open_files());

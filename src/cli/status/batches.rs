@@ -31,14 +31,16 @@ pub(super) fn table(picture: &Picture, coordination: &Coordination, batching: &B
     let mut table = Table::with_heading([word.as_str(), "LABEL", "STATE", "REPLICAS", "REASON"]);
     // Released batches differ: some of their pods may be ready.
     let alike = |one: &&Batch, other: &&Batch| {
-        one.state == other.state && one.reason == other.reason && one.state != BatchState::Released
+        let equal = one.state == other.state && one.is_held_in_part() == other.is_held_in_part();
+        equal && one.reason == other.reason && one.state != BatchState::Released
     };
     for batches in all.chunk_by(alike) {
         let (Some(first), Some(last)) = (batches.first(), batches.last()) else { continue };
         // Users count from 1; the label `rolegate.dev/segment` counts from 0.
         let [numbers, labels] = [1, 0].map(|start| ordinals(&(first.index + start..=last.index + start)));
         let reason = first.reason.map_or("-", |reason| reason.as_str());
-        table.row([&numbers, &labels, first.state.as_str(), &replicas(batches), reason]);
+        let state = if first.is_held_in_part() { "Held in part" } else { first.state.as_str() };
+        table.row([&numbers, &labels, state, &replicas(batches), reason]);
     }
     if all.is_empty() { format!("    no {}\n", batching.kind.words()) } else { table.text(4) }
 }

@@ -192,7 +192,7 @@ fn why_of(absence: &MissingPods, seen: &Seen, failures: &[Event]) -> Option<(Why
     let of_replica = format!("{}-{}", key.name, absence.first);
     let made_by = key.kind.row().made_by;
     let is_of_it = |event: &&Event| {
-        let InvolvedObject { kind, name } = &event.involved_object;
+        let InvolvedObject { kind, name, .. } = &event.involved_object;
         kind == made_by.unwrap_or(key.kind).as_str()
             && (*name == key.name || (made_by.is_some() && *name == of_replica))
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, stream};
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client};
 use prometheus_client::metrics::counter::Counter;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::certificates::{CaBundle, Publication};
-use crate::cluster::registration::Registration;
+use crate::cluster::registration::{Reach, Registration};
 use crate::cluster::write::deadline::{WRITE_TIMEOUT, within};
 use crate::cluster::write::writer::{MANAGER, params};
 
@@ -60,7 +60,7 @@ impl Webhooks {
         let mut state = State::default();
         loop {
             let bundle = publication.bundle.borrow_and_update().clone();
-            let wanted = bundle.as_ref().map(|bundle| self.wanted(bundle));
+            let wanted = bundle.as_ref().map(|bundle| self.wanted(bundle, &state.seen));
             if let Some((bundle, wanted)) = bundle.as_ref().zip(wanted.as_ref()) {
                 // Another replica may have written the present state.
                 match state.carries(wanted) {
@@ -91,7 +91,7 @@ impl Webhooks {
                         self.repairs.inc();
                         tracing::warn!(name = self.registration.name, "somebody else has changed the webhook configurations: they are put right");
                     }
-                    match within(WRITE_TIMEOUT, self.write(&wanted)).await {
+                    match within(WRITE_TIMEOUT, self.write(&wanted, &bundle)).await {
                         Ok(seen) => state.written(bundle, seen),
                         Err(error) => {
                             publication.confirmation.lost();
@@ -121,38 +121,64 @@ impl Webhooks {
         stream::select_all(self.apis.iter().enumerate().map(watch).collect::<Vec<_>>())
     }
 
-    /// Returns the content to be written to each.
-    fn wanted(&self, bundle: &CaBundle) -> [Value; 2] {
-        let pem = (self.keep == Keep::All).then_some(bundle.0.as_str());
-        let whole = [json!(self.registration.validating(pem)), json!(self.registration.mutating(pem))];
+    /// Returns the content that each should have.
+    fn wanted(&self, bundle: &CaBundle, seen: &[Seen; 2]) -> [Value; 2] {
         match self.keep {
-            Keep::All => whole,
-            Keep::CaBundle => whole.map(|configuration| ca_bundles(&configuration, bundle)),
+            Keep::All => {
+                let pem = Some(bundle.0.as_str());
+                [json!(self.registration.validating(pem)), json!(self.registration.mutating(pem))]
+            }
+            Keep::CaBundle => seen.each_ref().map(|seen| match seen {
+                Seen::There(found) => ca_bundles(found, &self.registration.reach, bundle),
+                Seen::Unknown | Seen::Gone(_) => json!({ "webhooks": [] }),
+            }),
         }
     }
 
     /// Writes both, and returns their new state.
-    async fn write(&self, wanted: &[Value; 2]) -> Result<[Seen; 2], kube::Error> {
-        let (name, [validating, mutating]) = (&self.registration.name, &self.apis);
+    async fn write(
+        &self,
+        [of_validating, of_mutating]: &[Value; 2],
+        bundle: &CaBundle,
+    ) -> Result<[Seen; 2], kube::Error> {
+        let (Registration { name, reach, .. }, [validating, mutating]) = (&self.registration, &self.apis);
         let write = async |api: &Api<DynamicObject>, wanted: &Value| {
             let written = match self.keep {
-                Keep::All => api.patch(name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(wanted)).await,
-                Keep::CaBundle => api.patch(name, &params(), &Patch::Strategic(wanted)).await,
+                Keep::All => api.patch(name, &PatchParams::apply(MANAGER).force(), &Patch::Apply(wanted)).await?,
+                Keep::CaBundle => {
+                    // Those of another version may be others: a name that is not there would be a new webhook.
+                    let only = ListParams::default().fields(&format!("metadata.name={name}"));
+                    let found = api.list(&only).await?.items.pop();
+                    let filled = |found: DynamicObject| ca_bundles(&webhooks(&found), reach, bundle);
+                    let wanted = found.map_or_else(|| json!({}), filled);
+                    api.patch(name, &params(), &Patch::Strategic(wanted)).await?
+                }
             };
-            written.map(|object| Seen::There(webhooks(&object)))
+            Ok::<_, kube::Error>(Seen::There(webhooks(&written)))
         };
-        let [of_validating, of_mutating] = wanted;
         Ok([write(validating, of_validating).await?, write(mutating, of_mutating).await?])
     }
 }
 
-/// Webhooks merge by name: only the bundle changes.
-fn ca_bundles(configuration: &Value, bundle: &CaBundle) -> Value {
+/// Returns the bundle for each webhook that leads to us. Webhooks merge by name: only the bundle changes.
+fn ca_bundles(found: &Value, reach: &Reach, bundle: &CaBundle) -> Value {
     use base64::Engine as _;
     let encoded = base64::engine::general_purpose::STANDARD.encode(&bundle.0);
-    let webhooks = configuration.pointer("/webhooks").and_then(Value::as_array).into_iter().flatten();
+    let webhooks = found.get("webhooks").and_then(Value::as_array).into_iter().flatten();
+    let ours = webhooks.filter(|webhook| webhook.get("clientConfig").is_some_and(|client| leads_to(client, reach)));
     let bundle = |webhook: &Value| json!({ "name": webhook.get("name"), "clientConfig": { "caBundle": encoded } });
-    json!({ "webhooks": webhooks.map(bundle).collect::<Vec<_>>() })
+    json!({ "webhooks": ours.map(bundle).collect::<Vec<_>>() })
+}
+
+/// Reports whether a `clientConfig` leads to this address, whatever the path and the port of the Service.
+fn leads_to(client: &Value, reach: &Reach) -> bool {
+    let text = |path: &str| client.pointer(path).and_then(Value::as_str).unwrap_or_default();
+    match reach {
+        Reach::Service { namespace, name, .. } => {
+            text("/service/namespace") == namespace && text("/service/name") == name
+        }
+        Reach::Url(base) => text("/url").strip_prefix(base.as_str()).is_some_and(|path| path.starts_with('/')),
+    }
 }
 
 fn webhooks(configuration: &DynamicObject) -> Value {

@@ -97,3 +97,27 @@ async fn what_another_replica_has_put_back_is_published_as_well() {
     state.see(1, there("ours"));
     assert_eq!((state.carries(&wanted), state.due(&ours, &wanted)), (Some(true), None));
 }
+
+#[test]
+fn each_webhook_that_leads_to_us_gets_the_bundle_and_no_other_is_named() {
+    let hook = |name: &str, client: Value| json!({ "name": name, "clientConfig": client, "sideEffects": "None" });
+    let service =
+        |name: &str| json!({ "service": { "namespace": "ns", "name": name, "path": "/mutate", "port": 8443 } });
+    let at = |base: &str| json!({ "url": format!("{base}/mutate") });
+    let found = json!({ "webhooks": [
+        hook("pods.rolegate.dev", service("rolegate")), hook("of-a-later-version.rolegate.dev", service("rolegate")),
+        hook("elsewhere", service("other")), hook("by-url", at("https://a:9443")), hook("longer", at("https://a:94430")),
+    ] });
+    let named = |reach: &Reach| {
+        let wanted = ca_bundles(&found, reach, &CaBundle("pem".to_owned()));
+        let all = wanted["webhooks"].as_array().unwrap();
+        assert!(
+            all.iter()
+                .all(|one| one["clientConfig"] == json!({ "caBundle": "cGVt" }) && one.as_object().unwrap().len() == 2)
+        );
+        all.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let by_service = Reach::Service { namespace: "ns".to_owned(), name: "rolegate".to_owned(), port: 443 };
+    assert_eq!(named(&by_service), ["pods.rolegate.dev", "of-a-later-version.rolegate.dev"]);
+    assert_eq!(named(&Reach::Url("https://a:9443".to_owned())), ["by-url"]);
+}

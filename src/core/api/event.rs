@@ -35,6 +35,9 @@ pub struct InvolvedObject {
     pub kind: String,
     #[serde(deserialize_with = "null_default")]
     pub name: String,
+    /// Empty in Events that name their object only.
+    #[serde(deserialize_with = "null_default")]
+    pub uid: String,
 }
 
 impl Event {
@@ -43,10 +46,36 @@ impl Event {
         let times = [&self.last_timestamp, &self.event_time, &self.metadata.creation_timestamp];
         times.into_iter().flatten().map(String::as_str).find(|time| !time.is_empty()).unwrap_or_default()
     }
+
+    /// Reports whether it is about the object with this uid and creation time, and not about a deleted one of its name. An Event
+    /// without a uid is, since the creation.
+    pub fn is_about(&self, uid: &str, created: &str) -> bool {
+        let second = |time: &'_ str| time.get(..19).unwrap_or(time).to_owned();
+        match self.involved_object.uid.as_str() {
+            "" => second(self.last_seen()) >= second(created),
+            of => of == uid,
+        }
+    }
 }
 
 impl Object for Event {
     fn meta(&self) -> &Meta {
         &self.metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_a_deleted_namesake_are_not_of_its_successor() {
+        let event = |uid: &str, at: &str| {
+            let object = serde_json::json!({ "involvedObject": { "uid": uid }, "lastTimestamp": at });
+            serde_json::from_value::<Event>(object).unwrap().is_about("new", "2026-01-01T12:00:00Z")
+        };
+        let (before, since) = ("2026-01-01T11:59:59Z", "2026-01-01T12:00:00.000001Z");
+        assert_eq!([event("old", since), event("new", before)], [false, true]);
+        assert_eq!([event("", before), event("", since)], [false, true]);
     }
 }

@@ -26,6 +26,9 @@ pub struct GroupStatus {
     /// Time at which the group was first ready; before it, the group is in deployment.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub first_ready_time: Option<String>,
+    /// Time at which pods or a rollout last moved, as of the last write: no older than a minute then.
+    #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
+    pub last_moved_time: Option<String>,
     /// Desired replicas of each role when the group was last ready.
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]

@@ -40,12 +40,13 @@ pub fn answer(text: &str) -> &str {
 /// Returns `the pod template of StatefulSet "prefill" lacks labels rolegate.dev/group: "pd" and …; its pods are not held`.
 pub fn not_labelled(lack: Unlabelled, (kind, name): (&str, &str), group: &str, role: &str) -> String {
     let (group_key, role_key) = (names::GROUP, names::ROLE);
-    let template = format!("the pod template of {kind} {name:?} lacks");
+    let (Unlabelled::Group(template) | Unlabelled::Role(template)) = lack;
+    let template = format!("the {} of {kind} {name:?} lacks", template.unwrap_or("pod template"));
     match lack {
-        Unlabelled::Group => {
+        Unlabelled::Group(_) => {
             format!("{template} labels {group_key}: {group:?} and {role_key}: {role:?}; its pods are not held")
         }
-        Unlabelled::Role => {
+        Unlabelled::Role(_) => {
             format!("{template} label {role_key}: {role:?}; its pods count for that role, whose workload makes them")
         }
     }

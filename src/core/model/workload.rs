@@ -94,13 +94,13 @@ pub struct Workload {
     pub foreign_gate: Option<String>,
 }
 
-/// Labels that the pods of a workload lack, and the effect.
+/// Labels that the pods of a workload lack, and the effect; with the name of the template, if another one has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unlabelled {
     /// They name the group and another role: they count for the role whose workload creates them.
-    Role,
+    Role(Option<&'static str>),
     /// They do not name the group: they are not held.
-    Group,
+    Group(Option<&'static str>),
 }
 
 impl Workload {
@@ -119,12 +119,17 @@ impl Workload {
             if of_group().any(|(_, role_key)| is(labels, role_key, role)) {
                 None
             } else if of_group().next().is_some() {
-                Some(Unlabelled::Role)
+                Some(false)
             } else {
-                Some(Unlabelled::Group)
+                Some(true)
             }
         };
-        self.template_labels.iter().filter_map(lack).max()
+        let lacks: Vec<_> = self.template_labels.iter().map(lack).collect();
+        let worst = lacks.iter().copied().max().filter(Option::is_some)?;
+        let at = lacks.iter().position(|lack| *lack == worst)?;
+        let is_one_of_two = lacks.iter().any(|lack| *lack != worst);
+        let template = self.key.kind.row().templates.get(at)?.last().copied().filter(|_| is_one_of_two);
+        Some(if worst == Some(true) { Unlabelled::Group(template) } else { Unlabelled::Role(template) })
     }
 
     /// Returns the number of replicas that its controller updates at once.

@@ -192,19 +192,14 @@ impl Source {
         }
     }
 
-    /// Returns the carrier of a group, the regarded object of its Events.
-    fn carrier(&self, key: &GroupKey) -> Option<(&'static str, String)> {
-        let group = self.index.read().group(key)?;
-        Some((group.carrier.kind.kind, group.carrier.name.clone()))
-    }
-
     async fn read_events(&self, key: &GroupKey, read: &mut Read) {
         if read.at.is_some_and(|at| at.elapsed() < EVENTS_PAUSE) {
             return;
         }
-        let Some((kind, name)) = self.carrier(key) else { return };
+        // Those of the object that carries it.
+        let Some(group) = self.index.read().group(key) else { return };
         read.at = Some(Instant::now());
-        match events_of(&self.client, (kind, &key.namespace, &name), MOST_EVENTS).await {
+        match events_of(&self.client, &key.namespace, &group.carrier, MOST_EVENTS).await {
             Ok(events) => (read.events, read.silence) = (events, None),
             Err(error) => read.silence = Some(short(&error)),
         }

@@ -56,4 +56,22 @@ async fn a_ca_bundle_that_is_overwritten_is_repaired_at_once() {
     let rolegate = launch.flag("webhooks", "ca-bundle").start_unready().await;
     rolegate.until_ready().await;
     repaired(&stage, &ours).await;
+    // The webhooks of another version, and one that leads elsewhere.
+    let validating: Api<ValidatingWebhookConfiguration> = Api::all(stage.client.clone());
+    let mut found = validating.get(&stage.namespace).await.unwrap();
+    let hooks = found.webhooks.as_mut().unwrap();
+    let mut later = hooks[0].clone();
+    (later.name, later.client_config.ca_bundle, later.rules) = ("later.rolegate.dev".to_owned(), None, None);
+    let mut elsewhere = later.clone();
+    (elsewhere.name, elsewhere.client_config.service) = ("elsewhere.rolegate.dev".to_owned(), None);
+    elsewhere.client_config.url = Some("https://127.0.0.1:1/validate".to_owned());
+    *hooks = vec![later, elsewhere];
+    validating.replace(&stage.namespace, &PostParams::default(), &found).await.unwrap();
+    eventually(SOON, "the webhook that leads to us has the bundle", async || {
+        let hooks = validating.get(&stage.namespace).await.unwrap().webhooks.unwrap();
+        let bundles: Vec<_> =
+            hooks.into_iter().map(|hook| hook.client_config.ca_bundle.map(|bundle| bundle.0)).collect();
+        if bundles == [Some(ours[0].clone()), None] { Ok(()) } else { Err(format!("{bundles:?}")) }
+    })
+    .await;
 }

@@ -142,10 +142,22 @@ async fn a_page_that_is_open_finds_its_way_back() {
     is_accessible(&browser).await;
     browser.press("a-token-of-some-length\u{e007}").await;
     browser.until("the list", &["page-back/llm", "live"]).await;
+    // A server that hangs ends no connection.
+    let follow = "window.broken = ''; import('/page/stream.js').then(({ follow }) => follow('groups', { patience: 300, token: \
+                  sessionStorage.getItem('token'), signal: new AbortController().signal, show() {}, connected() {}, refused() {}, \
+                  broken: (why) => (window.broken = why) }))";
+    browser.script(follow).await;
+    let broken = async || browser.script("return window.broken").await.as_str().unwrap_or_default().to_owned();
+    until_found("silence", broken, |why| why == "it says nothing for 0.3 s").await;
     rolegate.kill().await;
-    browser.until("it says so", &["not connected", "page-back/llm"]).await;
+    browser.until("it says so", &["not connected", "as of", "page-back/llm"]).await;
+    let is_stale = "return document.getElementById('main').classList.contains('stale')";
+    assert_eq!(browser.script(is_stale).await, true);
     let again = launch.flag("admin-listen", &address.to_string()).start().await;
     browser.until("it is back", &["live", "page-back/llm"]).await;
+    assert_eq!(browser.script(is_stale).await, false);
+    browser.script("location.hash = 'main'; location.reload()").await;
+    browser.until("a place in the page, at first", &["live", "page-back/llm"]).await;
     // What others write is text, whatever it looks like.
     browser.show(&url(&again, "#/page-back/%3Cimg%20src=x%20onerror=document.title=1%3E")).await;
     browser.until("nobody", &["Neither this group nor a pod", "<img src=x"]).await;

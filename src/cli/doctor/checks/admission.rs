@@ -1,5 +1,7 @@
 //! Checks of our webhook configurations: existence, version, endpoint.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::admissionregistration::v1::{
     MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
     WebhookClientConfig,
@@ -113,11 +115,19 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
     if ours.is_empty() {
         return;
     }
+    let all_wanted = wanted(facts);
     let (mut current, mut without_kai) = (true, false);
+    for more in ours.iter().filter(|ours| all_wanted.iter().all(|wanted| wanted.title != ours.title)) {
+        current = false;
+        found.warning(
+            format!("{} is not of this version", more.title),
+            "apply the manifests of the version that runs; an upgrade whose new pods do not run can be taken back so",
+        );
+    }
     let kind = |title: &str| title.split(' ').next().map(str::to_owned);
     // A missing configuration is another finding.
     let there = |wanted: &Ours| ours.iter().any(|ours| kind(&ours.title) == kind(&wanted.title));
-    for wanted in wanted(facts).into_iter().filter(there) {
+    for wanted in all_wanted.into_iter().filter(there) {
         let have = ours.iter().find(|have| have.title == wanted.title);
         if have.is_none() && wanted.title.ends_with(&format!(" {KAI_PODS}")) {
             without_kai = true;
@@ -194,13 +204,40 @@ pub fn exclusions(facts: &Facts, found: &mut Findings) {
     }
 }
 
+/// Returns where a webhook leads to: its Service, or the host of its URL.
+fn address(client: &WebhookClientConfig) -> String {
+    let url = client.url.as_ref().map(|url| url.split('/').take(3).collect::<Vec<_>>().join("/"));
+    let service = client.service.as_ref().map(|service| format!("Service {}/{}", service.namespace, service.name));
+    service.or(url).unwrap_or_default()
+}
+
+/// Checks that the webhooks lead to one address: who fills in their caBundle serves one.
+fn address_is_one(facts: &Facts, found: &mut Findings) {
+    let ours = ours(facts);
+    let mut by_address = BTreeMap::<_, Vec<_>>::new();
+    for ours in &ours {
+        by_address.entry(address(&ours.client)).or_default().push(ours.title.as_str());
+    }
+    let Some(most) = by_address.iter().max_by_key(|(_, titles)| titles.len()).map(|(address, _)| address.clone())
+    else {
+        return;
+    };
+    for (address, titles) in by_address.iter().filter(|(address, _)| **address != most) {
+        found.warning(
+            format!("{} leads to {address}, and the other webhooks to {most}", titles.join(", ")),
+            "`rolegate serve` fills in the caBundle of webhooks that lead to its own --reach, and of no other",
+        );
+    }
+}
+
 /// Checks that the Services of the webhooks have a ready endpoint.
 pub fn endpoint(facts: &Facts, found: &mut Findings) {
+    address_is_one(facts, found);
     let Some(services) = found.known(&facts.services, "Services") else { return };
     let mut seen = std::collections::BTreeSet::new();
     for ours in ours(facts) {
-        if let Some(url) = &ours.client.url {
-            let host = url.split('/').take(3).collect::<Vec<_>>().join("/");
+        if ours.client.url.is_some() {
+            let host = address(&ours.client);
             if seen.insert(host.clone()) {
                 found.info(format!("the webhook is called at {host}"));
             }
@@ -221,7 +258,10 @@ pub fn endpoint(facts: &Facts, found: &mut Findings) {
                 } else if !ports.into_iter().flatten().any(|one| one.port == port) {
                     found.error(format!("Service {name} has no port {port}"), start);
                 } else if *ready == 0 {
-                    let look = "`kubectl get pods`: is a replica running, and does its /readyz say ok?";
+                    let look = format!(
+                        "`kubectl get pods -n {}`: is a replica running, and does its /readyz say ok?",
+                        service.namespace
+                    );
                     found.error(format!("Service {name} has no endpoint that is ready"), look);
                 } else {
                     found.ok(format!("Service {name} has {ready} ready"));
@@ -242,6 +282,12 @@ const OLD_TLS: &str = "protocol version not supported";
 const SPEAK_OLD_TLS: &str =
     "the API server speaks TLS 1.2 alone, as some do in FIPS mode: run `rolegate serve` with --tls-min 1.2";
 
+/// Parts of the API server's message when it does not reach the webhook.
+const UNREACHED: &[&str] = &["dial tcp", "deadline exceeded", "Client.Timeout", "no route to host", "i/o timeout"];
+const REACH: &str = "the API server does not reach the pods: a firewall must let it to their webhook port, which is 9443 without \
+     --webhook-port. Ways out, of which one is enough: `rolegate manifests --webhook-port 10250`, which such firewalls often let \
+     through to the network of the pods; or `--host-network`, with a port that is free on the nodes, and 10250 is not";
+
 /// Checks that the API server gets an answer.
 pub fn answers(facts: &Facts, found: &mut Findings) {
     let Some(probe) = found.known(&facts.probe, "whether a pod is held") else { return };
@@ -260,6 +306,8 @@ pub fn answers(facts: &Facts, found: &mut Findings) {
             format!("a pod of a group, created as a dry run, is refused: {why}"),
             if why.contains(OLD_TLS) {
                 SPEAK_OLD_TLS
+            } else if UNREACHED.iter().any(|part| why.contains(part)) {
+                REACH
             } else {
                 "see the findings above and the log of `rolegate serve`"
             },

@@ -21,8 +21,10 @@ const RENEW: &str = "a running `rolegate serve` renews it; to start afresh, dele
 /// Hint for a Secret of our name that another program made.
 const FOREIGN: &str =
     "rolegate neither reads nor writes it, and serves what it remembers: find who made it, and delete it";
-/// Hint for certificates of cert-manager.
-const RENEW_ELSEWHERE: &str = "cert-manager renews it: see `kubectl describe certificate`";
+/// Returns the hint for certificates of cert-manager.
+fn renew_elsewhere(facts: &Facts) -> String {
+    format!("cert-manager renews it: see `kubectl describe certificate -n {}`", facts.target.namespace)
+}
 
 /// Checks that the serving certificate is valid for a while.
 pub fn served(facts: &Facts, found: &mut Findings) {
@@ -35,21 +37,21 @@ pub fn served(facts: &Facts, found: &mut Findings) {
         found.error(format!("the Secret of the certificates is not rolegate's: {why}"), FOREIGN);
         return;
     }
-    let renew = if *self_managed { RENEW } else { RENEW_ELSEWHERE };
+    let renew = if *self_managed { RENEW.to_owned() } else { renew_elsewhere(facts) };
     for (what, pem) in [("the serving certificate", &stored.leaf.cert_pem), ("its CA", &stored.ca.cert_pem)] {
         let info = match leaf_info(pem) {
             Ok(info) => info,
             Err(error) => {
-                found.error(format!("{what} cannot be read: {error}"), renew);
+                found.error(format!("{what} cannot be read: {error}"), &*renew);
                 continue;
             }
         };
         let left = info.not_after.as_second() - facts.now.as_second();
         let span = age(left.unsigned_abs());
         if left <= 0 {
-            found.error(format!("{what} expired {span} ago"), renew);
+            found.error(format!("{what} expired {span} ago"), &*renew);
         } else if facts.now >= renewal_time(&info, LATE) {
-            found.warning(format!("{what} expires in {span} and was not renewed"), renew);
+            found.warning(format!("{what} expires in {span} and was not renewed"), &*renew);
         } else {
             found.ok(format!("{what} is good for {span}"));
         }

@@ -44,7 +44,7 @@ pub fn orphans(facts: &Facts, found: &mut Findings) {
         let pods = counted(orphan.pods, "pod");
         found.warning(
             format!("{pods} held for group {}, which is not there", orphan.group),
-            "apply the group, or `rolegate release group NAME -n NAMESPACE`",
+            format!("apply the group, or `rolegate release {}`", named(&orphan.group)),
         );
     }
     more(orphans.len(), "group", "with held pods are missing", found);
@@ -61,12 +61,18 @@ pub fn held(facts: &Facts, found: &mut Findings) {
         let HeldGroup { group, reason, message, pods } = held;
         let pods = if *pods == 0 { String::new() } else { format!(" ({} held)", counted(*pods, "pod")) };
         let (what, hint) =
-            (format!("group {group}: {reason}: {message}{pods}"), "`rolegate explain group NAME -n NAMESPACE`");
+            (format!("group {group}: {reason}: {message}{pods}"), format!("`rolegate explain {}`", named(group)));
         if is_warning(*reason) { found.warning(what, hint) } else { found.note(what, hint) }
     }
     if let Some(more @ 1..) = all.len().checked_sub(NAMED) {
         found.note(format!("{} more", counted(more, "hold")), "`rolegate status -A`");
     }
+}
+
+/// Returns the arguments that name a group, from its namespace and name.
+fn named(group: &str) -> String {
+    let (namespace, name) = group.split_once('/').unwrap_or_default();
+    format!("group {name} -n {namespace}")
 }
 
 /// Checks that no pod runs that was held for a group that is missing.

@@ -228,6 +228,20 @@ const CASES: &[Case] = &[
         "Error replicas: the pods of Deployment rolegate are not made: FailedCreate: pods \"r\" is forbidden: insufficient quota",
     ),
     (
+        |facts| mutating(facts).webhooks.as_mut().unwrap()[0].name = "later.rolegate.dev".to_owned(),
+        "Warning webhooks-current: mutating webhook later.rolegate.dev is not of this version\n\
+         Warning webhooks-current: mutating webhook pods.rolegate.dev is missing: the objects that it lacks are neither judged nor held",
+    ),
+    (
+        |facts| {
+            let client = &mut mutating(facts).webhooks.as_mut().unwrap()[0].client_config;
+            client.service.as_mut().unwrap().name = "other".to_owned();
+        },
+        "Warning endpoint: mutating webhook pods.rolegate.dev leads to Service rolegate-system/other, and the other webhooks to Service \
+         rolegate-system/rolegate\n\
+         Error endpoint: mutating webhook pods.rolegate.dev leads to Service rolegate-system/other, which is not there",
+    ),
+    (
         |facts| mutating(facts).webhooks.as_mut().unwrap()[0].failure_policy = Some("Ignore".to_owned()),
         "Warning failure-policy: mutating webhook pods.rolegate.dev is ignored while rolegate is away: pods pass without a hold",
     ),
@@ -484,6 +498,18 @@ fn an_api_server_that_speaks_tls_1_2_alone_is_told_of() {
         facts.probe = Ok(Probe::Refused(why.to_owned()));
     };
     assert!(hint_of("admission", old).contains("--tls-min 1.2"));
+}
+
+#[test]
+fn an_api_server_that_does_not_reach_the_webhook_is_told_of_with_ports_and_firewalls() {
+    let hint = hint_of("admission", |facts| {
+        let why = "failed calling webhook \"pods.rolegate.dev\": failed to call webhook: Post \"https://rolegate.rolegate-system.svc:443\
+                   /mutate?timeout=3s\": context deadline exceeded";
+        facts.probe = Ok(Probe::Refused(why.to_owned()));
+    });
+    for part in ["firewall", "9443", "`rolegate manifests --webhook-port 10250`", "or `--host-network`"] {
+        assert!(hint.contains(part), "{hint}");
+    }
 }
 
 #[test]

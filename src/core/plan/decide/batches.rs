@@ -49,6 +49,13 @@ impl Share {
     }
 }
 
+impl Batch {
+    /// Reports whether it is held and replicas of it run: it has lost others, or has no room for them.
+    pub fn is_held_in_part(&self) -> bool {
+        self.state == BatchState::Held && self.roles.values().any(|share| share.released > 0)
+    }
+}
+
 /// Returns the batches of all coordinations, in order.
 pub fn batches(group: &Group, view: &GroupView, decision: &Decision) -> Vec<Batch> {
     let holds = Holds::of(view, decision);

@@ -46,6 +46,8 @@ pub struct Placed {
     pub stray: Option<PodRef>,
     /// Whether pods are to be placed, or are placed and not bound.
     pub needs_room: bool,
+    /// That batches which go as a whole go without a place, and why.
+    pub blind: Option<String>,
     /// Whether batches would be created if the room were known.
     pub is_blind: bool,
     /// Whether batches need a domain to be released: their count alone does not decide.

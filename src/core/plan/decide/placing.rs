@@ -33,9 +33,11 @@ pub(super) fn place(
     mut placer: Option<&mut Placer<'_>>,
 ) -> (Placed, Vec<Held>) {
     let by_domain = placer.as_ref().is_some_and(|placer| placer.refused().is_none());
-    let mut given = Placed { by_domain, ..Placed::default() };
     // The cluster comes last: pods that share a domain with others have their place by then.
     let mut hard: Vec<_> = group.batched().filter(|(_, batching)| batching.placed_in().is_some()).collect();
+    let refused = placer.as_ref().and_then(|placer| placer.refused()).filter(|_| !hard.is_empty());
+    let blind = refused.map(|why| format!("what is to go as a whole goes without a place: {why}"));
+    let mut given = Placed { by_domain, blind, ..Placed::default() };
     hard.sort_by_key(|(_, batching)| batching.placed_in() == Some(PlacedIn::Cluster));
     for (coordination, batching) in hard.iter().copied() {
         let mut domains = stored(group, coordination, batching, view);

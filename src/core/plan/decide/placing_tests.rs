@@ -570,7 +570,8 @@ fn a_node_that_refuses_pods_of_a_batch_gets_none_of_it_and_who_runs_there_is_wai
     let mut runs = scene().committed(&[("0", "r1")]).went("decode-0", Some("b")).went("prefill-0", Some("b"));
     runs = runs.comes_back("prefill-1").other("b", 1, 0);
     let seen = runs.decide(context());
-    let why = "no rack fits batch 1: best r1 fits 0 of 1 pods, short of 1 cpu, nodes where its pods were refused: 1";
+    let why = "batch 1 is in r1, and the rest of it does not fit there: there is room for 0 of 1 pods, short of 1 cpu, nodes where \
+               its pods were refused: 1";
     assert_eq!((going(&seen), held(&seen)), (vec![], vec![(HoldReason::NoRoom, 1, why)]));
     assert_eq!(hosts(&runs.decide(DecisionContext::default())), ["a"], "after a while it is tried again");
 }
@@ -595,6 +596,9 @@ fn without_a_look_at_nodes_batches_wait_or_go_as_they_are() {
     let seen = decide(&group, &pods, (&mut line, sight), DecisionContext::default());
     assert_eq!(held(&seen), [(HoldReason::RoomUnknown, 0, "batch 1 goes without a place: nodes may not be read")]);
     assert!(going(&seen).iter().all(|(_, now, pin)| *now && pin.is_empty()));
+    let told = seen.status.conditions.iter().find(|told| told.r#type == "Progressing").unwrap();
+    let lasts = "what is to go as a whole goes without a place: nodes may not be read";
+    assert!(told.message.ends_with(lasts), "{told:?}");
 }
 
 #[test]

@@ -64,18 +64,18 @@ impl Scene {
     }
 }
 
-fn scales(plan: &ElasticPlan) -> Vec<(&str, u32, bool)> {
-    plan.scales.iter().map(|(role, scale)| (role.as_str(), scale.to, scale.foreign)).collect()
+fn scales(plan: &ElasticPlan) -> Vec<(&str, u32)> {
+    plan.scales.iter().map(|(role, scale)| (role.as_str(), scale.to)).collect()
 }
 
 #[test]
 fn workloads_have_what_is_committed_and_nothing_above() {
     let scene = Scene { committed: [6, 3], ..Scene::at_rest(2) };
     let plan = scene.plan(5, None, ElasticContext::default());
-    assert_eq!(scales(&plan), [("decode", 3, false), ("prefill", 6, false)]);
+    assert_eq!(scales(&plan), [("decode", 3), ("prefill", 6)]);
     assert_eq!((plan.draining, plan.released, plan.wanted), (None, 3, 5));
     let by_hand = Scene { workloads: [9, 3], ..Scene::at_rest(3) };
-    assert_eq!(scales(&by_hand.plan(5, None, ElasticContext::default())), [("prefill", 6, true)]);
+    assert_eq!(scales(&by_hand.plan(5, None, ElasticContext::default())), [("prefill", 6)]);
 }
 
 #[test]
@@ -87,12 +87,12 @@ fn what_is_taken_away_is_committed_first_and_then_goes_one_segment_at_a_time() {
     let marked = scene.plan(2, Some((2, 5)), ElasticContext::default());
     assert_eq!((scales(&marked), marked.marks.len()), (vec![], 6 + 3));
     let time = ElasticContext { drained: true, ..ElasticContext::default() };
-    assert_eq!(scales(&scene.plan(2, Some((2, 5)), time)), [("decode", 4, false), ("prefill", 8, false)]);
+    assert_eq!(scales(&scene.plan(2, Some((2, 5)), time)), [("decode", 4), ("prefill", 8)]);
     // The next segment goes when all roles have lost the last one.
     let half = Scene { workloads: [8, 4], pods: [9, 4], ..scene };
     assert_eq!(scales(&half.plan(2, Some((2, 5)), time)), []);
     let next = Scene { pods: [8, 4], ..half };
-    assert_eq!(scales(&next.plan(2, Some((2, 5)), time)), [("decode", 3, false), ("prefill", 6, false)]);
+    assert_eq!(scales(&next.plan(2, Some((2, 5)), time)), [("decode", 3), ("prefill", 6)]);
     let done = Scene::at_rest(2).plan(2, Some((2, 5)), time);
     assert_eq!((done.draining, scales(&done)), (None, vec![]));
 }

@@ -101,8 +101,6 @@ pub struct Scale {
     pub workload: ScaledWorkload,
     /// The new number of replicas.
     pub to: u32,
-    /// Whether the workload has more replicas than rolegate ever allowed: another client scaled it.
-    pub foreign: bool,
 }
 
 struct Scaled<'a> {
@@ -212,16 +210,16 @@ fn scales(draining: Option<Draining>, roles: &[Scaled<'_>], drained: bool) -> BT
         // The size is unknown before the first commit.
         let committed = role.committed()?;
         let has = role.workload.desired;
-        let (most, to) = match draining {
-            None => (committed, committed),
+        let to = match draining {
+            None => committed,
             Some(Draining { from, to }) => {
                 let most = role.replicas(to).max(committed);
                 // All roles lose a segment before any role loses the next.
                 let step = if drained { role.replicas(from.max(highest.saturating_sub(1))) } else { most };
-                (most, has.min(step.min(most)).max(committed))
+                has.min(step.min(most)).max(committed)
             }
         };
-        (to != has).then(|| (role.name.to_owned(), Scale { workload: role.workload.clone(), to, foreign: has > most }))
+        (to != has).then(|| (role.name.to_owned(), Scale { workload: role.workload.clone(), to }))
     };
     roles.iter().filter_map(to).collect()
 }

@@ -69,6 +69,8 @@ pub struct NoFit {
     pub bounded: bool,
     /// A claim that pods share and for which no node has the devices.
     pub claim: Option<Arc<str>>,
+    /// The only domain that was asked: that of the other pods of the batch.
+    pub bound: Option<String>,
 }
 
 /// The part of a batch that a domain has room for, and what it lacks.
@@ -91,6 +93,8 @@ pub struct Miss {
     pub claim: Option<Arc<str>>,
     /// Whether anti-affinity or spread limits the pods.
     pub apart: bool,
+    /// Whether a remaining pod asks for devices.
+    pub devices: bool,
     /// The pods that it has room for, by position in the question, each with its node. Where `apart` limits the pods, they may
     /// break these limits.
     pub placed: Vec<(usize, Arc<str>)>,
@@ -113,7 +117,8 @@ fn place_within(room: &Room, question: &Question<'_>, ways: &mut u32) -> Fit {
     if open.is_empty() {
         return place_as_is(room, question);
     }
-    let mut best = NoFit { claim: open.first().map(|claim| claim.key().clone()), ..NoFit::default() };
+    let bound = question.only.map(str::to_owned);
+    let mut best = NoFit { claim: open.first().map(|claim| claim.key().clone()), bound, ..NoFit::default() };
     let first_pod = FirstPod::of(room, &open, question.pods);
     for allocated in first_pod.rooms(question.pods, |facts| question.allows(facts)) {
         let Some(left) = ways.checked_sub(1) else {
@@ -169,7 +174,7 @@ fn place_as_is(room: &Room, question: &Question<'_>) -> Fit {
             best = Some(Miss { apart: !constraints.is_empty(), nowhere, ..miss });
         }
     }
-    Fit::Not(NoFit { best, bounded, ..NoFit::default() })
+    Fit::Not(NoFit { best, bounded, bound: question.only.map(str::to_owned), ..NoFit::default() })
 }
 
 /// Returns which pods of a question without an answer find a node when a scheduler looks at one after the other, by position.
@@ -318,8 +323,9 @@ fn miss(
     let claim = candidate.nodes.iter().find_map(unreached);
     let split = split.into_iter().find(|_| short.is_empty());
     let (domain, fits) = (candidate.domain.map(str::to_owned), of - packing.left_out());
+    let devices = left.iter().any(|(_, (asked, _))| asked.demand > 0);
     let placed = places_of(asked, packing, |bin| Some(candidate.nodes.get(bin)?.0));
-    Miss { domain, fits, of, short, nowhere: Vec::new(), split, refused, claim, apart: false, placed }
+    Miss { domain, fits, of, short, nowhere: Vec::new(), split, refused, claim, apart: false, devices, placed }
 }
 
 impl Fit {
@@ -339,13 +345,21 @@ impl NoFit {
     /// Returns a text such as `no rack fits step 3: best rack-2 fits 9 of 15 pods, short of 6 nvidia.com/gpu`. `domains` is the
     /// word for domains, if the batch must share one.
     pub fn describe(&self, domains: Option<&str>, batch: &str) -> String {
-        let what = domains.map_or_else(|| format!("{batch} does not fit"), |what| format!("no {what} fits {batch}"));
+        let bound = self.bound.as_ref().filter(|_| domains.is_some());
+        let what = match (bound, domains) {
+            (Some(domain), _) => format!("{batch} is in {domain}, and the rest of it does not fit there"),
+            (None, Some(what)) => format!("no {what} fits {batch}"),
+            (None, None) => format!("{batch} does not fit"),
+        };
         let Some(best) = &self.best else {
             let why = self.claim.as_ref().map(|claim| format!("no node has the devices of claim {claim:?}"));
-            return format!("{what}: {}", why.as_deref().unwrap_or("no node has one"));
+            return format!(
+                "{what}: {}",
+                why.as_deref().unwrap_or(if bound.is_some() { "no node is there" } else { "no node has one" })
+            );
         };
         let Miss { domain, fits, of, .. } = best;
-        let named = domain.as_deref().filter(|_| domains.is_some());
+        let named = domain.as_deref().filter(|_| domains.is_some() && bound.is_none());
         let which = named.map_or_else(|| "there is room for".to_owned(), |name| format!("best {name} fits"));
         let bound = if self.bounded { "; not every way to place the pods was tried" } else { "" };
         let never = if self.never_preempts { "; pods with preemptionPolicy Never take no other's place" } else { "" };
@@ -386,12 +400,13 @@ impl Miss {
             Refusal::Refused => format!("nodes where its pods were refused: {nodes}"),
         }));
         if why.is_empty() {
-            let what = if self.apart {
-                "its nodes have no more room for pods that required anti-affinity or spread keeps apart"
+            let devices = if self.devices { "devices that its pods ask for, or " } else { "" };
+            let pods = if self.apart {
+                "pods that required anti-affinity or spread keeps apart"
             } else {
-                "its nodes have no more room for pods or their host ports"
+                "pods or their host ports"
             };
-            why.push(what.to_owned());
+            why.push(format!("its nodes have no more {devices}room for {pods}"));
         }
         why.join(", ")
     }

@@ -93,7 +93,13 @@ pub(super) fn overdue(deadline: Duration, missing: &str) -> String {
 pub(super) fn off(lacks: &NoRoom, unserved: Option<ObjectKind>) -> String {
     let why = unserved.map_or_else(
         || "rolegate runs without `--allow provision`".to_owned(),
-        |kind| format!("the API server serves no {}: its definition {} is not there", kind.kind, kind.crd_name()),
+        |kind| {
+            let (version, definition) = (kind.api_version(), kind.crd_name());
+            format!(
+                "the API server serves no {} of {version}: {definition} is not there, or lacks that version",
+                kind.kind
+            )
+        },
     );
     format!("{}; no nodes are requested, since {why}", lacks.why)
 }

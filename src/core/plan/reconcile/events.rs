@@ -81,13 +81,16 @@ impl Reported {
     }
 
     /// Returns Events on stored releases: a release is certain only then. A status that takes in running replicas releases
-    /// nothing.
+    /// nothing, and so does one that counts pods without labels, which were never held.
     fn releases(&mut self, group: &Group, seen: &Evaluation) -> Vec<EventNote> {
         let by_domain = seen.decision.placed.by_domain;
         let states = || group.status.coordination_state.iter();
         let counts: Counts = states().map(|state| (state.name.clone(), counts(state))).collect();
         let domains: Domains = states().map(|state| (state.name.clone(), state.domains.clone())).collect();
         let mut events = Vec::new();
+        let runs_unlabelled = |role: &str, ordinal: u32| {
+            seen.view.roles.get(role).is_some_and(|role| role.replicas.runs_unlabelled(ordinal))
+        };
         if let Some((before, domains_before)) = &self.released {
             for (coordination, batching) in group.batched() {
                 let name = coordination.display_name();
@@ -97,13 +100,14 @@ impl Reported {
                         |index: &String| domains_before.get(&name).is_some_and(|known| known.contains_key(index));
                     let new = domains.get(&name).into_iter().flatten().filter(|(index, _)| !known(index));
                     let placed = |(index, domain): (&String, &String)| {
-                        EventNote::placed(group, coordination, batching, index.parse().ok()?, domain)
+                        let at = (index.parse().ok()?, domain.as_str());
+                        EventNote::placed(group, coordination, batching, at, runs_unlabelled)
                     };
                     events.extend(new.filter_map(placed));
                 } else {
                     let none = BTreeMap::new();
                     let before = before.get(&name).unwrap_or(&none);
-                    events.extend(EventNote::released(&name, batching, before, now));
+                    events.extend(EventNote::released(&name, batching, (before, now), runs_unlabelled));
                 }
             }
         }
@@ -138,7 +142,9 @@ impl Reported {
             let requested = (what.0.clone(), HoldReason::NodesRequested, what.2);
             held.contains_key(what) || what.1 == HoldReason::NoRoom && held.contains_key(&requested)
         };
-        let is_over = |what: &What| !(goes_on(what) || is_turn(what.1) || (commits && what.2.is_some()));
+        // What goes without a look at nodes still does so once it has gone.
+        let has_gone = |what: &What| is_turn(what.1) || what.1 == HoldReason::RoomUnknown;
+        let is_over = |what: &What| !(goes_on(what) || has_gone(what) || (commits && what.2.is_some()));
         let cleared = |(what, told): (&What, &Told)| {
             EventNote::over(format!("{} {}", what.1, subject(what)), &told.message, told.roles.clone())
         };
@@ -296,14 +302,14 @@ impl EventNote {
     fn released(
         coordination: &str,
         batching: &Batching,
-        before: &BTreeMap<String, u32>,
-        now: &BTreeMap<String, u32>,
+        (before, now): (&BTreeMap<String, u32>, &BTreeMap<String, u32>),
+        runs_unlabelled: impl Fn(&str, u32) -> bool,
     ) -> Option<Self> {
         let (mut ranges, mut roles, mut first, mut last) = (Vec::new(), BTreeSet::new(), u32::MAX, 0);
         for (role, count) in now {
-            let from = before.get(role).copied().unwrap_or(0);
-            let new = (*count > from).then(|| (batching.batch_of(role, from), batching.batch_of(role, count - 1)));
-            if let Some((Some(lowest), Some(highest))) = new {
+            let mut new = before.get(role).copied().unwrap_or(0)..*count;
+            let Some(from) = new.find(|ordinal| !runs_unlabelled(role, *ordinal)) else { continue };
+            if let (Some(lowest), Some(highest)) = (batching.batch_of(role, from), batching.batch_of(role, count - 1)) {
                 ranges.push(format!("{role} {}", ordinals(&(from..=count - 1))));
                 roles.insert(role.clone());
                 (first, last) = (first.min(lowest), last.max(highest));
@@ -324,16 +330,22 @@ impl EventNote {
         group: &Group,
         coordination: &Coordination,
         batching: &Batching,
-        index: u32,
-        domain: &str,
+        (index, domain): (u32, &str),
+        runs_unlabelled: impl Fn(&str, u32) -> bool,
     ) -> Option<Self> {
         let (mut ranges, mut roles) = (Vec::new(), BTreeSet::new());
         for name in batching.sizes.keys() {
             let places = batching.ordinals(name, index, group.role(name)?.desired);
+            if places.clone().all(|ordinal| runs_unlabelled(name, ordinal)) {
+                continue;
+            }
             if let Some(last) = places.end.checked_sub(1).filter(|last| *last >= places.start) {
                 ranges.push(format!("{name} {}", ordinals(&(places.start..=last))));
                 roles.insert(name.clone());
             }
+        }
+        if roles.is_empty() {
+            return None;
         }
         let within = match batching.placed_in() {
             Some(PlacedIn::Cluster) => String::new(),

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::*;
 use crate::api::status::RoleProgress;
 use crate::plan::decide::held::CoordinationRef;
-use crate::plan::test_support::{mk_group, mk_held, mk_role, mk_segments};
-use crate::plan::view::GroupView;
+use crate::plan::test_support::{mk_group, mk_held, mk_pod, mk_role, mk_segments};
+use crate::plan::view::{GroupView, PodFacts, Replicas};
 
 fn group() -> Group {
     let sizes = [("prefill", 10), ("decode", 5)];
@@ -168,6 +168,38 @@ fn what_runs_already_is_not_said_to_be_released_when_a_status_takes_it_in_again(
     let none: [Vec<String>; 3] = Default::default();
     assert_eq!([30, 10, 30].map(&mut look), none);
     assert_eq!(look(40), ["segment 4 (rolegate.dev/segment=3) is released: prefill 30-39"]);
+}
+
+#[test]
+fn what_runs_without_labels_was_never_held_and_is_not_said_to_be_released() {
+    let (mut reported, mut group) = (Reported::default(), group());
+    let mut prefill = mk_role(100, 0, 0);
+    prefill.replicas = Replicas::default();
+    for ordinal in 0..30 {
+        let adopted = ordinal < 20;
+        prefill.replicas.add(&PodFacts { adopted, ..mk_pod(&ordinal.to_string(), "prefill", ordinal) }.into(), ordinal);
+    }
+    let view = GroupView { roles: [("prefill".to_owned(), prefill)].into(), ..GroupView::default() };
+    let seen = Evaluation { view, ..Evaluation::default() };
+    assert_eq!(told(&mut reported, &group, &seen, false), []);
+    let third = "segment 3 (rolegate.dev/segment=2) is released: prefill 20-29";
+    for (stored, expected) in [(20, None), (30, Some(third))] {
+        let progress = progress(&[("prefill", stored)]);
+        let state = CoordinationState { name: "pd".to_owned(), progress, ..CoordinationState::default() };
+        group.status.coordination_state = vec![state];
+        let notes: Vec<_> = told(&mut reported, &group, &seen, false).into_iter().map(|event| event.note).collect();
+        assert_eq!(notes, expected.into_iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_goes_without_a_look_at_nodes_is_not_said_to_be_over_when_it_has_gone() {
+    let mut reported = Reported::default();
+    let blind = Held { pods: Vec::new().into(), ..held(HoldReason::RoomUnknown, 1) };
+    let told = pass(&mut reported, &[], &[blind]);
+    assert_eq!(told, ["RoomUnknown: segment 2 is held (segment 2 is rolegate.dev/segment=1)"]);
+    assert_eq!(pass(&mut reported, &[("prefill", 20), ("decode", 10)], &[]).len(), 1, "it is released");
+    assert_eq!(pass(&mut reported, &[("prefill", 20), ("decode", 10)], &[]), [""; 0]);
 }
 
 #[test]

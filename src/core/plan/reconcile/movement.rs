@@ -2,13 +2,28 @@
 
 use std::time::Duration;
 
+use crate::api::status::GroupStatus;
+use crate::model::Group;
+use crate::model::moment::Moment;
 use crate::plan::decide::decision::Decision;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Rollouts;
+use crate::plan::status::transition_times::says_the_same;
 use crate::plan::view::{GroupView, RoleView};
+
+/// A new leader looks for so long before it says that nothing moves.
+const LOOKS: Duration = Duration::from_secs(60);
+/// The time of the last movement is stored again after so long.
+const STORED_EVERY: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub(in crate::plan) struct Movement {
+    /// When this leader looked first.
+    began: Option<Uptime>,
+    /// How long nothing had moved by then.
+    before: Duration,
+    /// Nobody led for a part of the time since the stored movement, which does not count: a later leader is to be told.
+    is_shifted: bool,
     /// Desired, present and ready pods of each role, and released counts, at the last pass.
     counts: Vec<u32>,
     moved: Uptime,
@@ -26,13 +41,65 @@ impl Movement {
         Self { moved: now, rolled: now, ..Self::default() }
     }
 
+    /// Begins with the first look of a leader: what moved last is stored, or shows in what is seen. While nobody led, nothing could
+    /// move, for a time that is unknown without `unled`.
+    pub(in crate::plan) fn begin(
+        &mut self,
+        group: &Group,
+        view: &GroupView,
+        (now, time): (Uptime, Option<Moment>),
+        unled: Option<Duration>,
+    ) {
+        if self.began.is_some() {
+            return;
+        }
+        let stored = group.status.last_moved_time.as_deref().and_then(Moment::parse);
+        let moved = stored.or_else(|| newest(group, view));
+        let before = moved.zip(time).map(|(moved, time)| moved.until(time)).unwrap_or_default();
+        self.before = before.saturating_sub(unled.unwrap_or(Duration::MAX));
+        self.is_shifted = stored.is_some() && unled.is_some_and(|unled| unled >= STORED_EVERY);
+        (self.began, self.moved) = (Some(now), now);
+    }
+
+    fn moves(&mut self, now: Uptime) {
+        (self.moved, self.before) = (now, Duration::ZERO);
+    }
+
+    /// Returns how long nothing has moved.
+    fn still(&self, now: Uptime) -> Duration {
+        now.saturating_sub(self.moved).saturating_add(self.before)
+    }
+
+    /// Reports whether the stored time of the last movement is to be corrected, though nothing else is to be written.
+    pub(in crate::plan) fn is_shifted(&self) -> bool {
+        self.is_shifted && !self.rests
+    }
+
+    /// Returns the time of the last movement to be stored with a status.
+    pub(in crate::plan) fn stored(&mut self, before: Option<&str>, (now, time): (Uptime, &str)) -> Option<String> {
+        let moved = Moment(Moment::parse(time)?.0.saturating_sub_unsigned(self.still(now).as_secs()));
+        let known = before.and_then(Moment::parse).filter(|known| known.until(moved) < STORED_EVERY);
+        self.is_shifted = false;
+        Some(known.unwrap_or(moved).text())
+    }
+
+    /// Notes the first decision of a leader: if the status says something else, that has moved meanwhile.
+    pub(in crate::plan) fn note_status(&mut self, status: &GroupStatus, stored: &GroupStatus, now: Uptime) {
+        let counts = |status: &GroupStatus| status.summary.clone().map(|summary| (summary.ready, summary.segments));
+        if self.began == Some(now) && (!says_the_same(status, stored) || counts(status) != counts(stored)) {
+            self.moves(now);
+        }
+    }
+
     pub(in crate::plan) fn note(&mut self, view: &GroupView, decision: &Decision, now: Uptime) {
         let counts = view.roles.values().flat_map(|role| [role.desired, role.current(), RoleView::ready_pods(role)]);
         let counts: Vec<_> = counts.chain(decision.released.values().copied()).collect();
         if counts != self.counts {
-            self.stall_is_over = !self.counts.is_empty();
-            self.counts = counts;
-            self.moved = now;
+            let is_first = self.counts.is_empty();
+            (self.counts, self.stall_is_over) = (counts, !is_first);
+            if !is_first {
+                self.moves(now);
+            }
         }
     }
 
@@ -42,8 +109,8 @@ impl Movement {
         if rolling != self.rolling {
             // The first pass finds rollouts, and no move.
             self.stall_is_over |= !self.rolling.is_empty();
-            self.rolling = rolling;
-            (self.rolled, self.moved) = (now, now);
+            (self.rolling, self.rolled) = (rolling, now);
+            self.moves(now);
         }
     }
 
@@ -57,20 +124,87 @@ impl Movement {
     pub(in crate::plan) fn is_stalled(&mut self, deadline: Duration, reported: bool, now: Uptime) -> bool {
         self.stall_is_over &= reported;
         if self.rests {
-            self.moved = now;
+            self.moves(now);
         }
-        now.saturating_sub(self.moved) >= deadline || (reported && !self.stall_is_over)
+        self.stalled_at(deadline).is_some_and(|at| at <= now) || (reported && !self.stall_is_over)
     }
 
     /// When the group counts as stalled if nothing moves.
     pub(in crate::plan) fn stalled_at(&self, deadline: Duration) -> Option<Uptime> {
-        self.moved.checked_add(deadline)
+        let at = self.moved.checked_add(deadline)?.saturating_sub(self.before);
+        Some(self.began.map_or(at, |began| at.max(began + LOOKS.min(deadline))))
     }
+}
+
+/// Returns the newest transition of a stored status, or creation or readiness of what is seen.
+fn newest(group: &Group, view: &GroupView) -> Option<Moment> {
+    let conditions = group.status.conditions.iter().filter_map(|condition| condition.last_transition_time.as_deref());
+    let states = group.status.coordination_state.iter().filter_map(|state| state.last_update_time.as_deref());
+    let pods = || view.roles.values().flat_map(|role| role.replicas.pods()).map(|(_, pod)| pod);
+    let created = pods().filter_map(|pod| pod.created.as_deref()).chain([group.carrier.created.as_str()]);
+    let ready = pods().filter_map(|pod| pod.ready_since).map(|since| Moment(since.into()));
+    conditions.chain(states).chain(created).filter_map(Moment::parse).chain(ready).max()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::plan::test_support::mk_group;
+
+    const HOUR: Duration = Duration::from_hours(1);
+    const DEADLINE: Duration = Duration::from_secs(600);
+
+    fn time(after: Duration) -> Moment {
+        Moment::parse("2026-01-01T12:00:00Z").unwrap().after(after)
+    }
+
+    /// A leader of a group that moved last at noon.
+    fn led(at: Duration, unled: Option<Duration>) -> Movement {
+        let mut group = mk_group(&[], &json!([]));
+        group.status.last_moved_time = Some(time(Duration::ZERO).text());
+        let mut movement = Movement::since(Uptime::ZERO);
+        movement.begin(&group, &GroupView::default(), (Uptime::ZERO, Some(time(at))), unled);
+        movement
+    }
+
+    #[test]
+    fn a_new_leader_goes_on_counting_and_looks_for_a_minute() {
+        let minutes = |minutes| Duration::from_mins(minutes);
+        let cases = [
+            // When it began, how long nobody led, and when it says that nothing moves, by its own clock.
+            (minutes(4), Some(Duration::from_secs(10)), minutes(6) + Duration::from_secs(10)),
+            (minutes(30), Some(Duration::from_secs(10)), minutes(1)),
+            (minutes(64), Some(HOUR), minutes(6)),
+            (minutes(64), Some(minutes(70)), DEADLINE),
+            (minutes(64), None, DEADLINE),
+        ];
+        for (at, unled, says) in cases {
+            let mut movement = led(at, unled);
+            assert_eq!(movement.stalled_at(DEADLINE), Some(says), "{at:?} {unled:?}");
+            let second = Duration::from_secs(1);
+            assert!(!movement.is_stalled(DEADLINE, false, says - second) && movement.is_stalled(DEADLINE, false, says));
+        }
+    }
+
+    #[test]
+    fn what_is_stored_leaves_out_the_time_in_which_nobody_led() {
+        let stored = |movement: &mut Movement, at: Duration, now: Duration| {
+            let noon = time(Duration::ZERO).text();
+            movement.stored(Some(&noon), (now, &time(at + now).text())).unwrap()
+        };
+        let (at, second) = (HOUR + Duration::from_mins(4), Duration::from_secs(1));
+        let mut movement = led(at, Some(HOUR));
+        assert!(movement.is_shifted());
+        assert_eq!(stored(&mut movement, at, second), "2026-01-01T13:00:00Z");
+        assert!(!movement.is_shifted());
+        let mut movement = led(at, Some(second));
+        assert!(!movement.is_shifted());
+        assert_eq!(stored(&mut movement, at, second), "2026-01-01T12:00:00Z", "a second is not worth a write");
+        movement.moves(second);
+        assert_eq!(stored(&mut movement, at, second), "2026-01-01T13:04:01Z");
+    }
 
     #[test]
     fn the_time_in_which_nothing_moves_begins_when_something_is_waited_for() {

@@ -70,6 +70,8 @@ pub(in crate::plan) struct Pass<'a> {
     pub(in crate::plan) again: Option<Uptime>,
     /// The placement of this pass; `None` if nothing is placed.
     pub(in crate::plan) placer: Option<Placer<'a>>,
+    /// How long nobody led before this replica; `None` if that is not known.
+    pub(in crate::plan) unled: Option<Duration>,
     /// The time that the release of a batch took, if it has just ended.
     pub(in crate::plan) released: Option<Duration>,
     /// Changes of requests for nodes.
@@ -122,6 +124,8 @@ impl Pass<'_> {
         let deadline = self.options.progress_deadline;
         let refused = self.memory.tries.refused();
         let observation = self.observe(group, snapshot);
+        let time = (self.now, Moment::parse(self.now_text));
+        self.memory.movement.begin(group, &observation.view, time, self.unled);
         let stalled = self.memory.movement.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
         let growing = self.growing(group, &observation.view);
         if observation.view.adopts_pods(group) && !self.memory.looks.show_pods_of(&group.carrier.uid) {
@@ -181,6 +185,7 @@ impl Pass<'_> {
         let seen = evaluate(group, observation, context, self.placer.as_mut());
         let Evaluation { view, rollouts, decision, .. } = &seen;
         self.memory.movement.note(view, decision, self.now);
+        self.memory.movement.note_status(&seen.status, &group.status, self.now);
         self.missing_pods(group, decision);
         self.surplus(group, decision);
         self.placed(decision);
@@ -439,12 +444,12 @@ impl Pass<'_> {
         if !group.is_claim() && !has_ours(&group.status) {
             return;
         }
-        let status = transition_times::set(seen.status.clone(), &group.status, self.now_text);
+        let mut status = transition_times::set(seen.status.clone(), &group.status, self.now_text);
         // While another status is being written, that one will stand.
         if !self.memory.status.is_under_way && transition_times::says_the_same(&status, &group.status) {
             self.memory.status.overwritten.stands(group);
         }
-        if status == group.status || group.deleting {
+        if (status == group.status && !self.memory.movement.is_shifted()) || group.deleting {
             return;
         }
         let urgent = seen.needs_commit(group) || transition_times::differs_in_substance(&status, &group.status);
@@ -456,6 +461,8 @@ impl Pass<'_> {
         if let Some(at) = allowed.filter(|at| *at > self.now) {
             return self.pass_again(at);
         }
+        let before = group.status.last_moved_time.as_deref();
+        status.last_moved_time = self.memory.movement.stored(before, (self.now, self.now_text));
         self.memory.status.overwritten.writes(group, &status, self.now);
         let is_first = self.memory.status.begin(snapshot.seen, self.now);
         let then = behind(group, &seen.view, !is_first).into_iter().collect();

@@ -10,6 +10,7 @@ use crate::plan::reconcile::braking::Braking;
 use crate::plan::reconcile::decided::Decided;
 use crate::plan::reconcile::lasting::Timed;
 use crate::plan::reconcile::memory::Memory;
+use crate::plan::reconcile::movement::Movement;
 use crate::plan::reconcile::options::LoopOptions;
 use crate::plan::reconcile::pass::Pass;
 use crate::plan::reconcile::queue::Queue;
@@ -31,6 +32,8 @@ pub struct Reconciler {
     groups: HashMap<GroupKey, Memory>,
     queue: Queue,
     leads: bool,
+    /// How long nobody led before this replica; `None` if that is not known.
+    unled: Option<Duration>,
     synced: bool,
     /// When a definition of a carrier kind was last changed.
     redefined: Option<Uptime>,
@@ -61,6 +64,11 @@ impl Reconciler {
         self.synced
     }
 
+    /// Notes how long nobody had led when this replica began to.
+    pub fn nobody_led(&mut self, unled: Option<Duration>) {
+        self.unled = unled;
+    }
+
     /// Notes whether this replica leads, and plans a pass over every group: the plan itself first finishes what the old leader
     /// had committed.
     pub fn lead(&mut self, leads: bool, keys: impl IntoIterator<Item = GroupKey>, now: Uptime) {
@@ -72,6 +80,7 @@ impl Reconciler {
         // Nobody has looked meanwhile: a rollout fails by what lasts from now on, and a batch waits to grow anew.
         for memory in self.groups.values_mut() {
             (memory.waits.late, memory.waits.cut) = (Timed::default(), Timed::default());
+            memory.movement = Movement::since(now);
         }
         self.schedule_unkept(keys, now);
     }
@@ -188,6 +197,7 @@ impl Reconciler {
             actions: Vec::new(),
             again: None,
             placer: sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, others_first, now)),
+            unled: self.unled,
             released: None,
             requests: Vec::new(),
         };

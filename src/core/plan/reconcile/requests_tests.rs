@@ -393,8 +393,8 @@ fn by_a_kind_that_is_not_served_nothing_is_requested_and_that_is_told() {
     let mut scene = Scene::new(1, &json!({ "after": "1s" }));
     scene.are_served = false;
     let told = scene.requests_none();
-    let why =
-        "the API server serves no CapacityBuffer: its definition capacitybuffers.autoscaling.x-k8s.io is not there";
+    let why = "the API server serves no CapacityBuffer of autoscaling.x-k8s.io/v1beta1: capacitybuffers.autoscaling.x-k8s.io is \
+               not there, or lacks that version";
     assert!(told.ends_with(&format!("no nodes are requested, since {why}")), "{told}");
     scene.are_served = true;
     scene.requests();

@@ -65,15 +65,28 @@ impl ElasticMemory {
         self.forced.insert(role.to_owned(), Forced { times, last: now });
     }
 
-    /// Reports whether another client has scaled the workload.
+    /// Reports whether another client has scaled the workload. What it has when its group is first seen is what its author wrote.
     pub(in crate::plan) fn is_foreign(&self, role: &str, scale: &Scale) -> bool {
-        scale.foreign || self.left.get(role).is_some_and(|left| *left != scale.workload.desired)
+        self.left.get(role).is_some_and(|left| *left != scale.workload.desired)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{RolloutClaim, ScaledWorkload, WorkloadKey, WorkloadKind};
+
+    #[test]
+    fn nobody_else_scaled_what_its_author_wrote() {
+        let key =
+            WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: "prefill".to_owned() };
+        let claim = RolloutClaim { group: crate::model::GroupKey::new("ns", "pd"), role: "prefill".to_owned() };
+        let scale = |has| Scale { workload: ScaledWorkload::of_nothing(key.clone(), claim.clone(), has), to: 4 };
+        let mut memory = ElasticMemory::default();
+        assert!(!memory.is_foreign("prefill", &scale(12)), "as it was applied");
+        memory.ended("prefill".to_owned(), 4, None);
+        assert!(memory.is_foreign("prefill", &scale(12)), "as it was left");
+    }
 
     #[test]
     fn who_insists_on_other_replicas_is_given_way_for_longer_each_time() {

@@ -65,6 +65,7 @@ pub fn status(
         conditions,
         coordination_state: coordination_states(group, view, decision, rollouts),
         first_ready_time: before.first_ready_time.clone(),
+        last_moved_time: before.last_moved_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
         cohorts: rollouts.cohorts.clone(),
         observed_workloads: rollouts.observed.clone(),
@@ -225,7 +226,8 @@ fn progress(
         let unclaimed = rollouts.unclaimed.iter();
         let unclaimed = unclaimed.map(|role| conditions::not_claimed(role));
         let off = decision.recovery.without_effect.iter().map(|name| recovery_is_off(name));
-        let what = strangers(view).chain(apart(group, view)).chain(doubled(view));
+        let blind = decision.placed.blind.iter().cloned();
+        let what = strangers(view).chain(apart(group, view)).chain(doubled(view)).chain(blind);
         let unlabelled = held.iter().map(|held| held.message.clone());
         return Progress::Complete(what.chain(unlabelled).chain(unclaimed).chain(off).collect::<Vec<_>>().join("; "));
     }
@@ -246,7 +248,8 @@ fn progress(
         .chain(apart(group, view))
         .chain(doubled(view))
         .chain(failed)
-        .chain(stuck);
+        .chain(stuck)
+        .chain(decision.placed.blind.iter().cloned());
     let lacks = lacks.collect::<Vec<_>>().join("; ");
     if context.stalled {
         let stalled = open.find_map(|(name, role)| Some((name, role.waits.as_ref()?)));

@@ -104,6 +104,12 @@ impl Replicas {
         self.slot(ordinal).map(|slot| slot.pods.as_slice()).unwrap_or_default()
     }
 
+    /// Reports whether the pods of a replica lack the label of their group: they were never held.
+    pub fn runs_unlabelled(&self, ordinal: u32) -> bool {
+        let pods = self.pods_of(ordinal);
+        !pods.is_empty() && pods.iter().all(|pod| pod.adopted)
+    }
+
     fn slot(&self, ordinal: u32) -> Option<&Slot> {
         let (_, block) = self.blocks.get(self.place(ordinal / BLOCK).ok()?)?;
         block.slot(ordinal % BLOCK)

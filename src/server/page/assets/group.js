@@ -61,11 +61,13 @@ function segments(group) {
       const [from, to] = share.ordinals;
       return [name, (roles[name] ?? []).slice(from, to + 1), from, to];
     });
+    const inPart = one.state === "Held" && Object.values(one.roles).some((share) => share.released > 0);
+    const state = inPart ? "held in part" : one.state.toLowerCase();
     return kept([coordination.name, one, drawn], () =>
       h(
         "li",
         { class: one.state },
-        h("h4", { title: `rolegate.dev/segment=${one.index}` }, `${batchWord(coordination.strategy)} ${one.index + 1}: ${one.state.toLowerCase()}`, one.reason && h("span", { class: "faint" }, ` ${one.reason}`)),
+        h("h4", { title: `rolegate.dev/segment=${one.index}` }, `${batchWord(coordination.strategy)} ${one.index + 1}: ${state}`, one.reason && h("span", { class: "faint" }, ` ${one.reason}`)),
         drawn.map((of) => line(...of)),
       ),
     );

@@ -9,6 +9,7 @@ let token = sessionStorage.getItem("token");
 let open = null;
 let all = null;
 let said = "";
+let seen = null;
 
 // Times grow old while nothing else changes.
 let again = null;
@@ -17,15 +18,24 @@ setInterval(() => again?.(), 15000);
 function show(path, draw) {
   open?.abort();
   open = new AbortController();
+  seen = null;
+  const drawn = (data) => {
+    seen = new Date();
+    draw(data);
+  };
   const connected = () => {
     $("token").hidden = true;
     connection("live");
   };
-  const broken = (why) => connection(`not connected (${why}), trying again`, true);
-  follow(path, { token, signal: open.signal, show: draw, connected, broken, refused: askForToken });
+  const broken = (why) => {
+    const asOf = seen ? `, as of ${seen.toLocaleTimeString()}` : "";
+    connection(`not connected (${why})${asOf}, trying again`, true, seen !== null);
+  };
+  follow(path, { token, signal: open.signal, show: drawn, connected, broken, refused: askForToken });
 }
 
-function connection(text, bad = false) {
+function connection(text, bad = false, stale = false) {
+  $("main").classList.toggle("stale", stale);
   morph($("connection"), h("p", { id: "connection", role: "status", class: bad ? "bad" : "faint" }, text));
 }
 
@@ -45,9 +55,8 @@ $("token").addEventListener("submit", (event) => {
   route();
 });
 
-/** `#/` or `#/NAMESPACE/NAME`; other fragments are places in the page. */
+/** `#/` or `#/NAMESPACE/NAME`; other fragments are places in the page, which begins with all groups. */
 function route() {
-  if (location.hash && !location.hash.startsWith("#/")) return;
   const [namespace, name] = location.hash.slice(2).split("/").map(decodeURIComponent);
   $("overview").hidden = Boolean(name);
   $("detail").hidden = !name;
@@ -63,8 +72,9 @@ function route() {
 }
 
 addEventListener("hashchange", () => {
+  if (location.hash && !location.hash.startsWith("#/")) return;
   route();
-  if (location.hash.startsWith("#/")) $("main").focus({ preventScroll: true });
+  if (location.hash) $("main").focus({ preventScroll: true });
 });
 
 function showReplica({ identity, leads, failing, listing, mode }) {
