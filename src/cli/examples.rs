@@ -97,20 +97,6 @@ pub const EXAMPLES: &[Examples] = &[
         ],
     },
     Examples {
-        command: "test",
-        exits: &[
-            (0, "all cases are as expected, or were updated"),
-            (1, "a case fails"),
-            (2, "a file cannot be read or written, or there is no case"),
-        ],
-        examples: &[
-            ("Every case of a folder", "rolegate test cases"),
-            ("Cases by name", "rolegate test cases --name rollout -o wide"),
-            ("In CI, with a report", "rolegate test cases --junit junit.xml"),
-            ("Accept the results", "rolegate test cases --update"),
-        ],
-    },
-    Examples {
         command: "status",
         exits: &[(0, "the groups could be read"), (1, "the groups could not be read")],
         examples: &[

@@ -12,7 +12,7 @@ mod context;
 pub mod crds;
 mod data;
 pub mod doctor;
-mod documents;
+pub mod documents;
 mod draw;
 mod duration;
 pub mod examples;
@@ -26,13 +26,13 @@ mod listed;
 mod live;
 pub mod manifests;
 pub mod mutate;
-mod node;
+pub mod node;
 mod numbers;
 mod options;
-mod parse;
+pub mod parse;
 pub mod plan;
 mod progress;
-mod ready_kinds;
+pub mod ready_kinds;
 pub mod release;
 pub mod resume;
 pub mod rights;
@@ -40,8 +40,7 @@ pub mod rollback;
 pub mod serve;
 mod serving;
 pub mod status;
-mod terminal;
-pub mod test;
+pub mod terminal;
 pub mod uninstall;
 pub mod version;
 mod watch;
@@ -51,7 +50,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Admission webhook and gate-lifting loop for disaggregated LLM inference on Kubernetes.
 #[derive(Debug, Parser)]
@@ -73,8 +72,9 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Show the number and the places of a group's batches that fit into free room.
     Fit(fit::FitArgs),
-    /// Run test cases of objects, without a cluster.
-    Test(test::TestArgs),
+    /// Removed.
+    #[command(hide = true)]
+    Test(RemovedArgs),
     /// Show the groups of a cluster and their batches.
     Status(status::StatusArgs),
     /// Explain why a pod or group of a cluster is held, and the remedy.
@@ -113,7 +113,10 @@ pub fn run() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Fit(args) => fit::run(&args),
-        Command::Test(args) => test::run(&args),
+        Command::Test(_) => removed(
+            "test",
+            "`check -o json`, `mutate`, `plan -o json` and `fit -o json` give the same answers: keep them in files, and compare",
+        ),
         Command::Status(args) => status::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Adopt(args) => adopt::run(&args),
@@ -127,6 +130,18 @@ pub fn run() -> ExitCode {
         Command::Crds(args) => crds::run(&args),
         Command::Version(args) => version::run(&args),
     }
+}
+
+/// What follows a command that exists no longer.
+#[derive(Args, Debug)]
+struct RemovedArgs {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    _rest: Vec<String>,
+}
+
+fn removed(command: &str, instead: &str) -> ExitCode {
+    eprintln!("rolegate: there is no command `{command}` any more: {instead}");
+    ExitCode::from(2)
 }
 
 /// Returns the file name of the running program.

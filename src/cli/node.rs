@@ -24,6 +24,7 @@ impl From<Location> for Position {
 
 impl Position {
     /// Returns the position in a file, for a part that begins at `start`; both are counted from 1.
+    #[must_use]
     pub fn after(self, start: Self) -> Self {
         let column = if self.line == 1 { self.column + start.column.saturating_sub(1) } else { self.column };
         Self { line: self.line + start.line.saturating_sub(1), column }

@@ -15,9 +15,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../golden/mod.rs"]
-#[allow(dead_code, reason = "the cases are run by the API server here")]
-mod golden;
 #[path = "../markdown/mod.rs"]
 #[allow(dead_code, reason = "links are looked at by the offline tests")]
 mod markdown;

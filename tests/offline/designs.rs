@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::golden::{cases, file_of};
+use rolegate_golden::{cases, file_of};
 
 /// The last cells of the rows of all tables, with the number of the line.
 fn last_cells(page: &str) -> Vec<(usize, &str)> {

@@ -10,8 +10,6 @@
 
 #[path = "../common/build.rs"]
 mod build;
-#[path = "../golden/mod.rs"]
-mod golden;
 #[path = "../markdown/mod.rs"]
 mod markdown;
 #[path = "../common/terminal.rs"]
@@ -27,6 +25,7 @@ mod fit;
 mod fuzz_lock;
 mod generated;
 mod generated_cli;
+mod golden_cases;
 mod house;
 mod identity;
 mod krew;
@@ -45,5 +44,3 @@ mod reference;
 mod rules;
 mod server;
 mod terminal;
-mod test_cli;
-mod test_guide;

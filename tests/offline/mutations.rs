@@ -1,10 +1,8 @@
 //! Mutation is idempotent: a second review of an object changes nothing.
 
-use rolegate::cli::test::Case;
-use rolegate::cli::test::case::Asked;
+use rolegate_golden::case::Asked;
+use rolegate_golden::{self as golden, Case, expected};
 use serde_json::{Value, json};
-
-use crate::golden::{self, expected};
 
 /// Returns the case for the mutated objects. Its workloads are kept, because they number their pods.
 fn again(case: &Case, after: &[Value]) -> Case {

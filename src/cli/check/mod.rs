@@ -243,7 +243,7 @@ fn stands_twice(document: &Document, first: &Document) -> Violation {
 
 /// Returns the context of the rules: `with`, and the files themselves if they exist in the cluster; with `own`, as that file sees
 /// them. Adds objects with a wrong shape to `unreadable`.
-pub(in crate::cli) fn world(
+pub fn world(
     options: Options,
     (files, are_there): (&[Document], bool),
     with: &[Document],
@@ -283,7 +283,7 @@ fn add_shortages(world: &mut World, files: &[Document], cluster: &FileCluster) {
 }
 
 /// Judges an object. An object without the shape of its kind is refused.
-pub(in crate::cli) fn judge(document: &Document, operation: Operation, old: Option<&str>, world: &World) -> Judged {
+pub fn judge(document: &Document, operation: Operation, old: Option<&str>, world: &World) -> Judged {
     of_shape(judge_json(&document.api_version, &document.kind, operation, &document.stored(), old, world))
 }
 

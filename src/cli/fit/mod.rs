@@ -237,11 +237,7 @@ fn fitted(
 }
 
 /// Returns the exit code and the JSON output for files.
-pub(in crate::cli) fn data(
-    all: (&[Document], &[Document]),
-    ignored: IgnoredResources,
-    unreadable: &mut Vec<String>,
-) -> (u8, Value) {
+pub fn data(all: (&[Document], &[Document]), ignored: IgnoredResources, unreadable: &mut Vec<String>) -> (u8, Value) {
     let groups = fitted(all, ignored, Asked::Batches(&[]), unreadable);
     (verdict(&groups), json::answer(&groups))
 }

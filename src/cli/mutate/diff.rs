@@ -7,7 +7,7 @@ use similar::{ChangeTag, DiffOp, group_diff_ops};
 const CONTEXT: usize = 3;
 
 /// Returns the lines of a diff, prefixed with ` `, `-` or `+`; `@` marks omitted lines.
-pub(in crate::cli) fn diff_lines(before: &str, after: &str) -> Vec<String> {
+pub fn diff_lines(before: &str, after: &str) -> Vec<String> {
     let (before, after): (Vec<_>, Vec<_>) = (before.lines().collect(), after.lines().collect());
     // The library's front compiles all of its algorithms.
     let mut changes = Replace::new(Capture::new());

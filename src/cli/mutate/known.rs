@@ -13,7 +13,7 @@ use crate::rules::decode::decode;
 use crate::rules::{self, DecodeError, World, judge_group, read_group};
 
 #[derive(Debug, Default)]
-pub(in crate::cli) struct Known {
+pub struct Known {
     /// Context of the rules, which also holds layers and PodGroups.
     pub world: World,
     claims: BTreeMap<GroupKey, Claims>,

@@ -1,8 +1,8 @@
 //! `rolegate mutate`: shows what the webhook would change in objects of files.
 
-pub(in crate::cli) mod diff;
-pub(in crate::cli) mod known;
-pub(in crate::cli) mod mutated;
+pub mod diff;
+pub mod known;
+pub mod mutated;
 mod print;
 
 use std::collections::BTreeMap;

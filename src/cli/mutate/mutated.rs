@@ -16,7 +16,7 @@ use crate::rules::decode::decode;
 use crate::rules::{Operation, judge_json};
 
 #[derive(Debug)]
-pub(in crate::cli) struct Mutated {
+pub struct Mutated {
     pub kind: String,
     /// Namespace as written; `""` when absent.
     pub namespace: String,
@@ -51,7 +51,7 @@ impl Mutated {
 }
 
 /// Returns all objects; workloads are replaced by their pods. Objects that the webhook ignores are included unchanged.
-pub(in crate::cli) fn all(
+pub fn all(
     files: &[Document],
     old: &[Document],
     known: &Known,

@@ -265,7 +265,7 @@ fn verdict(planned: &[Planned<'_>], single: bool) -> u8 {
 }
 
 /// Returns the exit code and the JSON output for files.
-pub(in crate::cli) fn data(
+pub fn data(
     files: &[Document],
     with: &[Document],
     observed: Option<&State<'_>>,

@@ -4,12 +4,12 @@ use std::io::Write as _;
 
 use base64::Engine as _;
 use k8s_openapi::api::core::v1::Namespace;
-use rolegate::cli::test::case::Asked;
+use rolegate_golden::case::Asked;
+use rolegate_golden::{self as golden, expected, file_of};
 
 use crate::common::control_plane::rolegate_binary;
 use crate::common::http::Caller;
 use crate::common::prelude::*;
-use crate::golden::{self, expected, file_of};
 use crate::rules::desk::stage;
 
 /// Cases whose objects an API server would not have are told of, and are few.

@@ -4,12 +4,12 @@ use futures::StreamExt;
 use k8s_openapi::api::core::v1::Namespace;
 use rolegate::api::ObjectKind;
 use rolegate::api::crd::CUSTOM_RESOURCE_DEFINITION;
-use rolegate::cli::test::case::{Action, Asked};
 use rolegate::model::Dialect;
 use rolegate::rules::{Judged, KaiDialect, judged_kinds};
+use rolegate_golden::case::{Action, Asked};
+use rolegate_golden::{self as golden, expected, file_of};
 
 use crate::common::prelude::*;
-use crate::golden::{self, expected, file_of};
 use crate::policies::cluster::{AT_ONCE, Answer, api_of, client_as, may_create};
 
 /// Whoever writes objects in the cases; the second may create PodGroups as well.

@@ -1,6 +1,6 @@
 //! Runs a case.
 
-use std::collections::BTreeSet;
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -8,16 +8,30 @@ use super::answer;
 use super::case::{Asked, Case, Expected, Match};
 use super::compare::in_words_of;
 use super::yaml;
-use crate::cli::mutate::diff::diff_lines;
-use crate::rules::Judged;
+use rolegate::cli::mutate::diff::diff_lines;
+use rolegate::rules::Judged;
 
 /// The result of a case.
 #[derive(Debug)]
 pub struct Outcome<'a> {
     pub case: &'a Case,
     pub verdict: Verdict,
-    /// Ids of the rules with findings.
-    pub rules: BTreeSet<String>,
+}
+
+/// Shows file, line and name, and below them the faults, or the differences.
+impl fmt::Display for Outcome<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case { file, line, name, .. } = self.case;
+        writeln!(out, "{file}:{line}: {name}")?;
+        match &self.verdict {
+            Verdict::Passed => Ok(()),
+            Verdict::Broken(faults) => faults.iter().try_for_each(|fault| writeln!(out, "  {fault}")),
+            Verdict::Failed(differences) => differences.iter().try_for_each(|difference| {
+                writeln!(out, "  {}: - expected, + found", difference.asked.name())?;
+                difference.lines().iter().try_for_each(|line| writeln!(out, "    {line}"))
+            }),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -28,8 +42,6 @@ pub enum Verdict {
     Failed(Vec<Difference>),
     /// A command could not answer.
     Broken(Vec<String>),
-    /// The case failed, and its file was updated.
-    Updated,
 }
 
 /// A command's answer that differs from the expectation.
@@ -53,15 +65,12 @@ impl Difference {
 
 impl Case {
     pub fn run(&self) -> Outcome<'_> {
-        let (mut differences, mut faults, mut rules) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let (mut differences, mut faults) = (Vec::new(), Vec::new());
         for expected in &self.expected {
             let name = expected.asked.name();
             match answer::answer(&self.input, expected) {
                 Err(why) => faults.extend(why.into_iter().map(|why| format!("{name}: {why}"))),
-                Ok(answer) => {
-                    rules.extend(found_by(expected.asked, &answer));
-                    differences.extend(difference(expected, &answer));
-                }
+                Ok(answer) => differences.extend(difference(expected, &answer)),
             }
         }
         let verdict = match (faults.is_empty(), differences.is_empty()) {
@@ -69,7 +78,7 @@ impl Case {
             (true, false) => Verdict::Failed(differences),
             (true, true) => Verdict::Passed,
         };
-        Outcome { case: self, verdict, rules }
+        Outcome { case: self, verdict }
     }
 
     /// Returns the verdict of each object, with the object's name.
@@ -101,7 +110,7 @@ impl Case {
         Ok(told.collect())
     }
 
-    /// Returns file and name, by which `--name` selects cases.
+    /// Returns file and name, by which cases are selected.
     pub fn title(&self) -> String {
         format!("{}: {}", self.file, self.name)
     }
@@ -112,11 +121,4 @@ fn difference(expected: &Expected, answer: &Map<String, Value>) -> Option<Differ
     let is_same = expected.written.as_ref() == Some(&found);
     let written = || expected.written.clone();
     (!is_same).then(|| Difference { asked: expected.asked, matching: expected.matching, expected: written(), found })
-}
-
-/// Returns the rules with errors or warnings.
-fn found_by(asked: Asked, answer: &Map<String, Value>) -> impl Iterator<Item = String> + '_ {
-    let lists = if asked == Asked::Check { ["violations", "warnings"].as_slice() } else { &[] };
-    let findings = lists.iter().filter_map(|list| answer.get(*list)?.as_array()).flatten();
-    findings.filter_map(|finding| finding.get("rule")?.as_str().map(str::to_owned))
 }

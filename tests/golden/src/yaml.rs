@@ -33,14 +33,14 @@ const FIRST: &[&str] = &[
 ];
 
 /// Formats the entries of a map for a file, with an indent.
-pub(super) fn lines(map: &Map<String, Value>, indent: usize) -> String {
+pub(crate) fn lines(map: &Map<String, Value>, indent: usize) -> String {
     let mut out = String::new();
     entries(&mut out, map, indent, WIDTH);
     out
 }
 
 /// Formats the entries of a map with each value on its own line, for diffs.
-pub(super) fn split_lines(map: &Map<String, Value>) -> String {
+pub(crate) fn split_lines(map: &Map<String, Value>) -> String {
     let mut out = String::new();
     entries(&mut out, map, 0, 0);
     out

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::case::{API_VERSION, Asked, Case, Expect, Expected, Input, KIND, TestFile, WrittenCase};
-use crate::cli::documents::{Documents, Unreadable, name_of, walk};
-use crate::cli::node::{Node, Position};
-use crate::cli::parse::parse;
-use crate::cli::terminal::in_words;
-use crate::rules::decode_value;
+use rolegate::cli::documents::{Documents, Unreadable, name_of, walk};
+use rolegate::cli::node::{Node, Position};
+use rolegate::cli::parse::parse;
+use rolegate::cli::terminal::in_words;
+use rolegate::rules::decode_value;
 
 #[derive(Debug, Default)]
 pub struct Suite {

@@ -1,17 +1,17 @@
-//! The format of test files, `cli.rolegate.dev/v1alpha1`; docs/guides/testing-your-specs.md describes it.
+//! The format of test files, `cli.rolegate.dev/v1alpha1`; the README beside the cases describes it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Map, Value};
 
-use crate::api::ObjectKind;
-use crate::cli::ready_kinds;
-use crate::model::{Allowed, IgnoredResources, Mode, ignored_resources};
-use crate::mutate::PodSettings;
-use crate::plan::ObservedCounts;
-use crate::rules::rule_setting::together;
-use crate::rules::{KaiDialect, Operation, RuleSetting, RuleSettings};
+use rolegate::api::ObjectKind;
+use rolegate::cli::ready_kinds;
+use rolegate::model::{Allowed, IgnoredResources, Mode, ignored_resources};
+use rolegate::mutate::PodSettings;
+use rolegate::plan::ObservedCounts;
+use rolegate::rules::rule_setting::together;
+use rolegate::rules::{KaiDialect, Operation, RuleSetting, RuleSettings};
 
 /// `apiVersion` of test files.
 pub const API_VERSION: &str = "cli.rolegate.dev/v1alpha1";
@@ -21,7 +21,7 @@ pub const KIND: &str = "Test";
 /// A test file, or one of its documents.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct TestFile {
+pub(crate) struct TestFile {
     /// Always `cli.rolegate.dev/v1alpha1`.
     pub api_version: String,
     /// Always `Test`.
@@ -35,7 +35,7 @@ pub(super) struct TestFile {
 /// A case as written in the file.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct WrittenCase {
+pub(crate) struct WrittenCase {
     /// Phrase that says what the case shows; unique within the file.
     pub name: String,
     /// The judged object; exclusive with `objects`.
@@ -183,25 +183,25 @@ pub enum UnknownRole {
 
 impl CaseOptions {
     /// Reports whether an option of `check` is set.
-    pub(super) fn of_check(&self) -> bool {
+    pub(crate) fn of_check(&self) -> bool {
         let words = self.kai_dialect.is_some() || self.mode.is_some();
         let rules = self.strict_roles.is_some() || self.rules.is_some();
         words || rules || self.allow.is_some() || self.ready_kinds.is_some()
     }
 
     /// Reports whether an option of commands that look at nodes is set.
-    pub(super) fn of_room(&self) -> bool {
+    pub(crate) fn of_room(&self) -> bool {
         self.ignore_resources != IgnoredResources::default()
     }
 
     /// Reports whether an option of `mutate` is set.
-    pub(super) fn of_mutate(&self) -> bool {
+    pub(crate) fn of_mutate(&self) -> bool {
         let texts = [&self.cluster_domain, &self.segment_label, &self.cohort_label];
         texts.iter().any(|text| text.is_some()) || self.discovery.is_some() || self.unknown_role.is_some()
     }
 
     /// Converts the options to the settings of mutation.
-    pub(super) fn settings(&self) -> PodSettings {
+    pub(crate) fn settings(&self) -> PodSettings {
         let default = PodSettings::default();
         PodSettings {
             discovery: self.discovery.unwrap_or(default.discovery),
@@ -217,7 +217,7 @@ impl CaseOptions {
 /// Expected answers by command. A command without a value has an answer still to be written by `--update`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Expect {
+pub(crate) struct Expect {
     #[serde(default)]
     pub check: Part<CheckExpect>,
     #[serde(default)]
@@ -230,7 +230,7 @@ pub(super) struct Expect {
 
 /// The expectation for a command.
 #[derive(Debug, Default)]
-pub(super) enum Part<T> {
+pub(crate) enum Part<T> {
     /// Nothing is expected.
     #[default]
     Absent,
@@ -272,7 +272,7 @@ pub enum Match {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "it is what an expectation may say: comparing looks at it as it is written")]
-pub(super) struct CheckExpect {
+pub(crate) struct CheckExpect {
     #[serde(default, rename = "match")]
     pub matching: Match,
     /// Whether all objects are admitted.
@@ -289,7 +289,7 @@ pub(super) struct CheckExpect {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "it is what an expectation may say: comparing looks at it as it is written")]
-pub(super) struct Finding {
+pub(crate) struct Finding {
     /// Name of the object, if there are several.
     pub object: Option<String>,
     pub rule: String,
@@ -305,7 +305,7 @@ pub(super) struct Finding {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "it is what an expectation may say: comparing looks at it as it is written")]
-pub(super) struct MutateExpect {
+pub(crate) struct MutateExpect {
     #[serde(default, rename = "match")]
     pub matching: Match,
     /// Whether all mutated objects are admitted.
@@ -331,7 +331,7 @@ pub(super) struct MutateExpect {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(dead_code, reason = "it is what an expectation may say: comparing looks at it as it is written")]
-pub(super) struct AnswerExpect {
+pub(crate) struct AnswerExpect {
     #[serde(default, rename = "match")]
     pub matching: Match,
     pub exit: Option<u8>,

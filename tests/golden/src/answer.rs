@@ -6,18 +6,17 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::case::{Asked, Asks, Expected, Input};
-use crate::api::ObjectKind;
-use crate::api::pod_group::POD_GROUPS;
-use crate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
-use crate::cli::check::{judge, world};
-use crate::cli::documents::{Document, Documents};
-use crate::cli::mutate::known::Known;
-use crate::cli::mutate::mutated::{Mutated, all};
-use crate::cli::{fit, plan};
-use crate::model::{AwaitedKind, WorkloadKey, WorkloadKind};
-use crate::rules::{Judged, KaiDialect, Need, Operation, Options, Violation, World, judged_kinds, needs};
+use rolegate::api::ObjectKind;
+use rolegate::api::pod_group::POD_GROUPS;
+use rolegate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
+use rolegate::cli::check::{judge, world};
+use rolegate::cli::documents::{Document, Documents};
+use rolegate::cli::mutate::known::Known;
+use rolegate::cli::mutate::mutated::{Mutated, all};
+use rolegate::cli::{fit, plan};
+use rolegate::model::{AwaitedKind, WorkloadKey, WorkloadKind};
+use rolegate::rules::{Judged, KaiDialect, Need, Operation, Options, Violation, World, judged_kinds, needs};
 
-/// PodGroups that an author may create.
 /// Requests for nodes that an author may create.
 const REQUESTS: [ObjectKind; 2] = [CAPACITY_BUFFER, PROVISIONING_REQUEST];
 
@@ -55,7 +54,7 @@ impl Files {
 /// # Errors
 ///
 /// When the command cannot read an object.
-pub(super) fn answer(input: &Input, expected: &Expected) -> Result<Map<String, Value>, Vec<String>> {
+pub(crate) fn answer(input: &Input, expected: &Expected) -> Result<Map<String, Value>, Vec<String>> {
     let files = Files::of(input)?;
     let mut unreadable = Vec::new();
     let ignored = input.options.ignore_resources;
@@ -85,7 +84,7 @@ fn with_exit((exit, answer): (u8, Value)) -> Map<String, Value> {
 /// # Errors
 ///
 /// When a context object lacks the shape of its kind, or no rule judges any object.
-pub(super) fn judged(input: &Input) -> Result<Vec<(String, Judged)>, Vec<String>> {
+pub(crate) fn judged(input: &Input) -> Result<Vec<(String, Judged)>, Vec<String>> {
     verdicts(input, &Files::of(input)?)
 }
 
@@ -219,7 +218,7 @@ fn checked(verdicts: &[(String, Judged)]) -> Map<String, Value> {
 /// # Errors
 ///
 /// When an object cannot be read.
-pub(super) fn mutations(input: &Input) -> Result<Vec<Mutated>, Vec<String>> {
+pub(crate) fn mutations(input: &Input) -> Result<Vec<Mutated>, Vec<String>> {
     let mut unreadable = Vec::new();
     let mutated = mutate(input, &Files::of(input)?, &mut unreadable);
     if unreadable.is_empty() { Ok(mutated) } else { Err(unreadable) }

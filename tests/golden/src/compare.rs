@@ -66,7 +66,7 @@ const fn at_first(asked: Asked) -> &'static [&'static str] {
 }
 
 /// Projects an answer onto the fields of the expectation.
-pub(super) fn in_words_of(expected: &Expected, found: &Map<String, Value>) -> Map<String, Value> {
+pub(crate) fn in_words_of(expected: &Expected, found: &Map<String, Value>) -> Map<String, Value> {
     let is_partial = expected.matching == Match::Partial;
     let mut all = Map::new();
     for (name, field) in fields(expected.asked) {

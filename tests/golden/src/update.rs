@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use super::case::{Case, Match};
 use super::outcome::Difference;
 use super::yaml;
-use crate::cli::node::{Node, Position};
-use crate::cli::parse::parse;
+use rolegate::cli::node::{Node, Position};
+use rolegate::cli::parse::parse;
 
 /// The reason why a case cannot be updated.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// The expectation begins within a line.
     #[error("its expectation begins within a line: begin a line with `expect:`")]
     Inline,
@@ -24,23 +24,20 @@ pub(super) enum Refusal {
     File(#[from] std::io::Error),
 }
 
-/// Writes the answers for the cases of one file.
-pub(super) fn update(file: &Path, cases: &[(&Case, Vec<Difference>)]) -> Result<(), Refusal> {
+/// Writes the answers of a case into its file.
+pub(crate) fn update(file: &Path, case: &Case, differences: &[Difference]) -> Result<(), Refusal> {
     let text = fs::read_to_string(file)?;
     let (documents, mut values) = read(&text).ok_or(Refusal::Entangled)?;
-    let mut edits = Vec::new();
-    for (case, differences) in cases {
-        let (number, index) = case.place;
-        let node = documents.get(number).ok_or(Refusal::Entangled)?;
-        let expect = values
-            .get_mut(number)
-            .and_then(|value| value.pointer_mut(&format!("/cases/{index}/expect"))?.as_object_mut())
-            .ok_or(Refusal::Entangled)?;
-        let sections: Vec<_> =
-            differences.iter().map(|difference| (difference.asked.name(), section(difference))).collect();
-        expect.extend(sections.iter().map(|(name, section)| ((*name).to_owned(), section.clone().into())));
-        edits.extend(edits_of(&text, node, index, expect, &sections)?);
-    }
+    let (number, index) = case.place;
+    let node = documents.get(number).ok_or(Refusal::Entangled)?;
+    let expect = values
+        .get_mut(number)
+        .and_then(|value| value.pointer_mut(&format!("/cases/{index}/expect"))?.as_object_mut())
+        .ok_or(Refusal::Entangled)?;
+    let sections: Vec<_> =
+        differences.iter().map(|difference| (difference.asked.name(), section(difference))).collect();
+    expect.extend(sections.iter().map(|(name, section)| ((*name).to_owned(), section.clone().into())));
+    let edits = edits_of(&text, node, index, expect, &sections)?;
     let written = apply(&text, edits);
     let is_right = read(&written).is_some_and(|(_, read)| read == values);
     if !is_right {
