@@ -37,7 +37,7 @@ pub(super) fn place(
     let mut hard: Vec<_> = group.batched().filter(|(_, batching)| batching.placed_in().is_some()).collect();
     let refused = placer.as_ref().and_then(|placer| placer.refused()).filter(|_| !hard.is_empty());
     let blind = refused.map(|why| format!("what is to go as a whole goes without a place: {why}"));
-    let mut given = Placed { by_domain, blind, ..Placed::default() };
+    let mut given = Placed { blind, by_domain, ..Placed::default() };
     hard.sort_by_key(|(_, batching)| batching.placed_in() == Some(PlacedIn::Cluster));
     for (coordination, batching) in hard.iter().copied() {
         let mut domains = stored(group, coordination, batching, view);
@@ -377,12 +377,11 @@ impl<'a> Placing<'a, '_> {
     /// Handles a placed batch of which these pods got no node in time.
     fn has_waited(&mut self, index: u32, domain: &str, without: &[Arc<PodFacts>]) {
         let gated: Vec<_> = without.iter().filter(|pod| pod.gated).collect();
-        let next = match gated.first() {
-            Some(first) => self.held_by_others(gated.len(), &first.pod),
-            None => {
-                self.turned_down(index, domain, without);
-                format!("{}{}", said(without), self.make_again(index, domain, without))
-            }
+        let next = if let Some(first) = gated.first() {
+            self.held_by_others(gated.len(), &first.pod)
+        } else {
+            self.turned_down(index, domain, without);
+            format!("{}{}", said(without), self.make_again(index, domain, without))
         };
         let (name, count) = (self.batching.batch_name(index), without.len());
         let (within, there) =

@@ -1,6 +1,7 @@
 //! The needs of a pod.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::features;
@@ -186,7 +187,7 @@ impl Needs {
         let mut text = format!("{:?}", self.of_nodes());
         // A pod without these keeps the hash that earlier releases have stored.
         if self.by_others() != (&[], None) {
-            text += &format!("{:?}", self.by_others());
+            _ = write!(text, "{:?}", self.by_others());
         }
         names::digest(&text)
     }

@@ -127,7 +127,7 @@ pub enum OwnedWrite {
     /// Create a PodGroup, or relax it to this minimum of members.
     Ensure(BatchPodGroup),
     /// Create an object of a request for nodes.
-    Create(RequestObject),
+    Create(Box<RequestObject>),
     /// Relax one that is left over: no more pods will name it, and those that do must not wait for others.
     Relax(u32),
     /// Delete it: nothing asks for it any more, and no pod names it.

@@ -55,7 +55,7 @@ impl Pass<'_> {
             let is_made = |kind, name: &String| self.memory.owned.members(&id(group, kind, name.clone())).is_some();
             if !is_made(object.kind, &object.name) && object.templates.iter().all(|name| is_made(POD_TEMPLATE, name)) {
                 let id = id(group, object.kind, object.name.clone());
-                if self.write_owned(group, id.clone(), OwnedWrite::Create(object.clone())) {
+                if self.write_owned(group, id.clone(), OwnedWrite::Create(Box::new(object.clone()))) {
                     self.memory.owned.asks(id);
                 }
             }

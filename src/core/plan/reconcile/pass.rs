@@ -14,7 +14,7 @@ use crate::plan::decide::batches::states;
 use crate::plan::decide::decision::Decision;
 use crate::plan::decide::growing;
 use crate::plan::decide::held::Held;
-use crate::plan::decide::lacking::lacking;
+use crate::plan::decide::lacking::{Lacking, lacking};
 use crate::plan::decide::placed::{Pin, Placed};
 use crate::plan::decide::pod_groups::{self, pod_group_of};
 use crate::plan::decide::together::going_with;
@@ -138,11 +138,7 @@ impl Pass<'_> {
         let drained = self.drained(group, &observation.view);
         let refused_by_nodes = self.memory.waits.refusing.avoid(group, &snapshot.refused, self.now);
         let waited = self.memory.waits.placed.overdue(self.options.bind_timeout, self.now);
-        let lacking = lacking(group);
-        let again = self.memory.waits.lacking.note(lacking.iter().cloned(), LASTS, self.now);
-        self.pass_again(again);
-        let told = self.memory.waits.lacking.overdue(LASTS, self.now);
-        let not_yet_told: Vec<_> = lacking.into_iter().filter(|lacks| !told.contains(lacks)).collect();
+        let not_yet_told = self.not_yet_told(group);
         let (judged, overdue_recoveries) = self.memory.recovery.known(self.now);
         let recovery = RecoveryContext {
             off: !self.options.allowed.recovery,
@@ -226,6 +222,15 @@ impl Pass<'_> {
         self.recover(group, &decision.recovery, snapshot);
         self.release_those_that_go(group, view, decision, snapshot);
         self.write_status(group, &seen, snapshot);
+    }
+
+    /// Returns what workloads lack since a short time only: files are applied in any order.
+    fn not_yet_told(&mut self, group: &Group) -> Vec<Lacking> {
+        let lacking = lacking(group);
+        let again = self.memory.waits.lacking.note(lacking.iter().cloned(), LASTS, self.now);
+        self.pass_again(again);
+        let told = self.memory.waits.lacking.overdue(LASTS, self.now);
+        lacking.into_iter().filter(|lacks| !told.contains(lacks)).collect()
     }
 
     /// Remembers the figures of a decision.
