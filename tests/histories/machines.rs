@@ -12,6 +12,7 @@ pub const HOST: &str = "kubernetes.io/hostname";
 const RACKS: u32 = 3;
 
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct Machine {
     pub name: String,
     pub rack: u32,

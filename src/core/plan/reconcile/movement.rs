@@ -153,7 +153,7 @@ mod tests {
     use super::*;
     use crate::plan::test_support::mk_group;
 
-    const HOUR: Duration = Duration::from_hours(1);
+    const HOUR: Duration = Duration::from_secs(3600);
     const DEADLINE: Duration = Duration::from_secs(600);
 
     fn time(after: Duration) -> Moment {
@@ -184,7 +184,7 @@ mod tests {
             let mut movement = led(at, unled);
             assert_eq!(movement.stalled_at(DEADLINE), Some(says), "{at:?} {unled:?}");
             let second = Duration::from_secs(1);
-            assert!(!movement.is_stalled(DEADLINE, false, says - second) && movement.is_stalled(DEADLINE, false, says));
+            assert!(!movement.is_stalled(DEADLINE, false, says.saturating_sub(second)) && movement.is_stalled(DEADLINE, false, says));
         }
     }
 

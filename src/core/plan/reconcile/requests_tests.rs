@@ -195,7 +195,7 @@ impl Scene {
                 }
                 Action::WriteOwned { id, write: OwnedWrite::Create(object), .. } => {
                     // A new leader may not know yet of one that is there.
-                    let known = self.objects.insert((id.kind.kind, id.name.clone()), object.clone());
+                    let known = self.objects.insert((id.kind.kind, id.name.clone()), (**object).clone());
                     let name = without_time(&id.name);
                     known.is_none().then(|| format!("make {} {name}", id.kind.kind)).or(Some("read".to_owned()))
                 }
