@@ -4,7 +4,7 @@ use crate::prelude::*;
 
 /// Time for which nobody leads when a leader is killed.
 const SILENT: Duration = Duration::from_secs(10);
-const MINUTE: Duration = Duration::from_mins(1);
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Returns two segments, of which no pod gets ready.
 fn stuck() -> World {

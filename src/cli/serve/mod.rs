@@ -158,8 +158,7 @@ async fn serve(args: ServeArgs) -> Result<(), ServeError> {
     let pods = PodSettings { places: args.placement.is_on(), ..args.pods.settings() };
     lookup.index().write(|index| index.choose_dialect(options.kai_dialect.chosen()));
     let executor = Executor::new(writer, lookup.clone(), events, loop_metrics.clone());
-    let ignored = serving.ignored_resources;
-    let capacity = (args.placement.is_on()).then(|| SharedCapacity::ignoring(ignored));
+    let capacity = (args.placement.is_on()).then(|| SharedCapacity::ignoring(serving.ignored_resources));
     if let Some(capacity) = capacity.clone() {
         parts.add("nodes and pods", capacity::keep(client.clone(), ages, capacity));
     }

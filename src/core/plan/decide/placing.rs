@@ -37,7 +37,7 @@ pub(super) fn place(
     let mut hard: Vec<_> = group.batched().filter(|(_, batching)| batching.placed_in().is_some()).collect();
     let refused = placer.as_ref().and_then(|placer| placer.refused()).filter(|_| !hard.is_empty());
     let blind = refused.map(|why| format!("what is to go as a whole goes without a place: {why}"));
-    let mut given = Placed { by_domain, blind, ..Placed::default() };
+    let mut given = Placed { blind, by_domain, ..Placed::default() };
     hard.sort_by_key(|(_, batching)| batching.placed_in() == Some(PlacedIn::Cluster));
     for (coordination, batching) in hard.iter().copied() {
         let mut domains = stored(group, coordination, batching, view);
