@@ -187,7 +187,7 @@ fn what_cannot_be_read_says_where() {
 fn an_unreadable_document_hides_no_other_of_its_file() {
     let with = |text: &str| format!("# first\n{text}\n---\n{}", broken());
     let (tab, open) = (with("kind: A\n\tb: 1"), with("kind: A\nb: [1,"));
-    let twice = format!("%YAML 1.2\n---\nkind: A\nb: 1\nb: 2\n---\n{}\n--- # last\n\tc: 1\n", broken());
+    let twice = format!("%YAML 1.2\n---\nkind: A\nb: 1\nb: 2\n---\n{}\n--- # last\nc: [1,\n", broken());
     let folder = folder(&[("tab.yaml", &tab), ("open.yaml", &open), ("twice.yaml", &twice)]);
     for (name, unreadable, line) in [("tab.yaml", 1, 15), ("open.yaml", 1, 15), ("twice.yaml", 2, 17)] {
         let told = ran(&folder, &format!("check {name}"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::api::status::GroupStatus;
 use crate::model::Group;
 use crate::model::moment::Moment;
-use crate::plan::decide::decision::Decision;
+use crate::plan::evaluate::Evaluation;
 use crate::plan::reconcile::uptime::Uptime;
 use crate::plan::rollout::Rollouts;
 use crate::plan::status::transition_times::says_the_same;
@@ -83,15 +83,13 @@ impl Movement {
         Some(known.unwrap_or(moved).text())
     }
 
-    /// Notes the first decision of a leader: if the status says something else, that has moved meanwhile.
-    pub(in crate::plan) fn note_status(&mut self, status: &GroupStatus, stored: &GroupStatus, now: Uptime) {
-        let counts = |status: &GroupStatus| status.summary.clone().map(|summary| (summary.ready, summary.segments));
-        if self.began == Some(now) && (!says_the_same(status, stored) || counts(status) != counts(stored)) {
+    /// Notes a decision. If the stored status says something else at the first look of a leader, that has moved meanwhile.
+    pub(in crate::plan) fn note(&mut self, seen: &Evaluation, stored: &GroupStatus, now: Uptime) {
+        let Evaluation { view, decision, status, .. } = seen;
+        let told = |status: &GroupStatus| status.summary.clone().map(|summary| (summary.ready, summary.segments));
+        if self.counts.is_empty() && (!says_the_same(status, stored) || told(status) != told(stored)) {
             self.moves(now);
         }
-    }
-
-    pub(in crate::plan) fn note(&mut self, view: &GroupView, decision: &Decision, now: Uptime) {
         let counts = view.roles.values().flat_map(|role| [role.desired, role.current(), RoleView::ready_pods(role)]);
         let counts: Vec<_> = counts.chain(decision.released.values().copied()).collect();
         if counts != self.counts {
@@ -183,8 +181,8 @@ mod tests {
         for (at, unled, says) in cases {
             let mut movement = led(at, unled);
             assert_eq!(movement.stalled_at(DEADLINE), Some(says), "{at:?} {unled:?}");
-            let second = Duration::from_secs(1);
-            assert!(!movement.is_stalled(DEADLINE, false, says.saturating_sub(second)) && movement.is_stalled(DEADLINE, false, says));
+            let before = says.saturating_sub(Duration::from_secs(1));
+            assert!(!movement.is_stalled(DEADLINE, false, before) && movement.is_stalled(DEADLINE, false, says));
         }
     }
 

@@ -124,8 +124,6 @@ impl Pass<'_> {
         let deadline = self.options.progress_deadline;
         let refused = self.memory.tries.refused();
         let observation = self.observe(group, snapshot);
-        let time = (self.now, Moment::parse(self.now_text));
-        self.memory.movement.begin(group, &observation.view, time, self.unled);
         let stalled = self.memory.movement.is_stalled(deadline, conditions::says_stalled(&group.status), self.now);
         let growing = self.growing(group, &observation.view);
         if observation.view.adopts_pods(group) && !self.memory.looks.show_pods_of(&group.carrier.uid) {
@@ -180,8 +178,7 @@ impl Pass<'_> {
         };
         let seen = evaluate(group, observation, context, self.placer.as_mut());
         let Evaluation { view, rollouts, decision, .. } = &seen;
-        self.memory.movement.note(view, decision, self.now);
-        self.memory.movement.note_status(&seen.status, &group.status, self.now);
+        self.memory.movement.note(&seen, &group.status, self.now);
         self.missing_pods(group, decision);
         self.surplus(group, decision);
         self.placed(decision);

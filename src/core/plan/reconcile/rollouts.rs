@@ -38,6 +38,7 @@ impl Pass<'_> {
         rollouts.pauses.late = bounds.iter().filter_map(late).flatten().collect();
         rollouts.note_deleted(&seen.view, &self.memory.pods.deleted);
         self.memory.note_rollouts(rollouts, now);
+        self.memory.movement.begin(group, &seen.view, (now, moment), self.unled);
         let stuck_at = self.memory.movement.stuck_at(settle);
         rollouts.roles.values_mut().for_each(|role| role.stuck = stuck_at <= now);
         let open = !rollouts.roles.is_empty();
