@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use super::capacity::HOSTNAME;
 use super::filter::{InCommon, NodeFacts};
 use super::needs::{Amounts, HostPort, Load, Needs, amounts};
 use super::peers::Peer;
@@ -144,6 +146,14 @@ impl Room {
     /// Returns the room of a node.
     pub fn node(&self, name: &str) -> Option<&NodeRoom> {
         self.nodes.get(name)
+    }
+
+    /// Returns a digest of the properties of a node and of its amounts: another one tells that the node has changed.
+    pub fn state_of(&self, name: &str) -> Option<u64> {
+        let node = self.nodes.get(name)?;
+        let mut digest = DefaultHasher::new();
+        (node.facts.as_ref()?, &node.allocatable).hash(&mut digest);
+        Some(digest.finish())
     }
 
     /// Returns the node that a pod is bound to, or assumed on.
@@ -326,6 +336,13 @@ impl Room {
         needs.may_name_its_node()
             && needs.load.amounts.keys().all(|resource| self.has(resource))
             && self.devices.not_modelled(needs.load.ask()).is_empty()
+    }
+
+    /// Returns the values of [`HOSTNAME`] that several nodes have: no pod can be bound to one of these by it.
+    pub fn shared_hosts(&self) -> HashSet<&str> {
+        let mut known = HashSet::new();
+        let hosts = self.nodes().filter_map(|(_, _, facts)| facts.label(HOSTNAME));
+        hosts.filter(|host| !known.insert(*host)).collect()
     }
 
     /// Returns the room without cordons.
