@@ -141,6 +141,8 @@ pub struct CaseOptions {
     pub segment_label: Option<String>,
     /// `mutate --cohort-label`.
     pub cohort_label: Option<String>,
+    /// Field manager of the update, as in `kubectl apply --field-manager`.
+    pub field_manager: Option<String>,
 }
 
 /// Parses the kinds whose objects `readyWhen` may name.
@@ -196,7 +198,7 @@ impl CaseOptions {
 
     /// Reports whether an option of `mutate` is set.
     pub(super) fn of_mutate(&self) -> bool {
-        let texts = [&self.cluster_domain, &self.segment_label, &self.cohort_label];
+        let texts = [&self.cluster_domain, &self.segment_label, &self.cohort_label, &self.field_manager];
         texts.iter().any(|text| text.is_some()) || self.discovery.is_some() || self.unknown_role.is_some()
     }
 

@@ -51,6 +51,8 @@ pub struct RolledWorkload {
     pub current_revision: Option<String>,
     /// True when its claim was removed while its rollout was open.
     pub unclaimed: bool,
+    /// False when its update strategy takes no partition: nothing is held or thawed by one.
+    pub takes_partition: bool,
     /// Replicas that its controller updates at once, if the old pods of more may be deleted instead; `None` if they may not.
     pub at_once: Option<u32>,
 }
@@ -75,6 +77,7 @@ impl RolledWorkload {
             update_revision: None,
             current_revision: None,
             unclaimed,
+            takes_partition: true,
             at_once: None,
         })
     }

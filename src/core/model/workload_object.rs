@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::engine::TemplateEngine;
 use super::share::Unavailable;
 use super::workload::{OneByOne, desired};
+use super::workload_kind::takes_partition;
 use super::{
     Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, foreign_gate, names, queued, rolled, rollout_claim,
 };
@@ -102,7 +103,7 @@ impl WorkloadObject for StatefulSet {
         let spec = &self.spec;
         Workload {
             partition: rolled::partition_of_user(&self.metadata, spec.update_strategy.rolling_update.partition),
-            on_delete: spec.update_strategy.r#type == "OnDelete",
+            takes_partition: takes_partition(Some(&spec.update_strategy.r#type)),
             max_unavailable: spec.update_strategy.rolling_update.max_unavailable.clone(),
             one_by_one: self.is_ordered().then_some(OneByOne::OrderedReady),
             min_ready_seconds: seconds(spec.min_ready_seconds),
@@ -117,6 +118,7 @@ impl WorkloadObject for StatefulSet {
         let rolled = RolledWorkload::read(Self::KIND, &self.metadata, self.spec.replicas, update.partition)?;
         let at_once = Unavailable::parse(update.max_unavailable.as_ref()).of(rolled.desired);
         Some(RolledWorkload {
+            takes_partition: takes_partition(Some(&self.spec.update_strategy.r#type)),
             at_once: (!self.is_ordered()).then_some(at_once),
             observed: self.status.observed_generation >= self.metadata.generation,
             update_revision: self.status.update_revision.clone(),
@@ -283,7 +285,7 @@ fn plain<'a, T: WorkloadObject>(
         partition: None,
         min_ready_seconds: 0,
         is_overdue: false,
-        on_delete: false,
+        takes_partition: true,
         max_surge: None,
         max_unavailable: None,
         one_by_one: None,

@@ -190,6 +190,7 @@ pub fn mk_workload(role: &str, revision: &str) -> RolledWorkload {
         update_revision: Some(revision.to_owned()),
         current_revision: Some(revision.to_owned()),
         unclaimed: false,
+        takes_partition: true,
         at_once: None,
     }
 }

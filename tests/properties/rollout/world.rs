@@ -111,6 +111,7 @@ impl Role {
             update_revision: Some(format!("{}-{edits}", self.update)),
             current_revision: None,
             unclaimed: false,
+            takes_partition: true,
             at_once: None,
         }
     }

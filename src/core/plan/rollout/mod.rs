@@ -115,6 +115,16 @@ impl RoleRollout {
         self.count(|_, replica| replica.updated != self.returns && replica.ready)
     }
 
+    /// Reports whether its edit was taken back while it was under way.
+    fn is_taken_back(&self) -> bool {
+        self.back && !self.returns
+    }
+
+    /// Reports whether it has replicas to update, or none at all.
+    fn has_old(&self) -> bool {
+        self.ordinals.is_empty() || self.updated() < self.desired()
+    }
+
     /// Counts the replicas that are updated and ready.
     pub fn done(&self) -> u32 {
         self.count(|_, replica| replica.is_done())
@@ -221,6 +231,18 @@ pub struct RolePlan {
     pub waits: Option<Wait>,
 }
 
+impl RolePlan {
+    /// Leaves a role that is barred as it is.
+    pub(in crate::plan) fn bar(&mut self, name: &str, role: &RoleRollout) {
+        (self.partition, self.made_again) = (role.partition, Vec::new());
+        if matches!(self.state, ProgressState::Progressing | ProgressState::Waiting) {
+            let moves = role.in_flight().is_some();
+            self.state = if moves { ProgressState::Progressing } else { ProgressState::Waiting };
+            self.waits = Some(Wait { reason: WaitReason::Barred, role: name.to_owned(), ordinal: None });
+        }
+    }
+}
+
 /// The reason why a role does not proceed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
@@ -233,6 +255,8 @@ pub struct Wait {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitReason {
+    /// The group or a workload is set to what forbids it.
+    Barred,
     /// The controller of a workload has not observed its last change.
     NotObserved,
     /// The other roles may still be edited.
