@@ -72,6 +72,7 @@ pub fn mk_bounds(roles: &[&str], max_skew: u32, max_unavailable: Unavailable, pa
         segments: None,
         object: None,
         fail_after: None,
+        min_ready: BTreeMap::new(),
     }
 }
 

@@ -164,10 +164,13 @@ impl RoleRollout {
         self.count(|ordinal, replica| ordinal >= floor && !replica.is_settled())
     }
 
-    /// Returns the replicas that are updated or may be at any moment, and are neither ready nor held.
+    /// Returns the replicas that are updated or about to be, and are neither ready nor held. While an updated one is not ready, the
+    /// controller may not have come to the others yet.
     fn unready(&self) -> impl Iterator<Item = u32> {
+        let is_down = |replica: &Ordinal| replica.updated && replica.is_unavailable();
+        let waits = self.ordinals.iter().any(is_down);
         let is_late = move |(ordinal, replica): &(u32, Ordinal)| {
-            (self.is_granted(*ordinal) || replica.updated) && replica.is_unavailable()
+            is_down(replica) || (!waits && self.is_granted(*ordinal) && replica.is_unavailable())
         };
         self.numbered().filter(is_late).map(|(ordinal, _)| ordinal)
     }

@@ -49,6 +49,16 @@ pub enum LateWhat {
     Object { step: u32 },
 }
 
+impl LateWhat {
+    /// Returns the role of the replica.
+    pub fn role(&self) -> Option<&str> {
+        match self {
+            Self::Replica { role, .. } => Some(role),
+            Self::Object { .. } => None,
+        }
+    }
+}
+
 /// The state of one coordination's rollout: the step under way, or the pause after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
@@ -252,11 +262,12 @@ impl<'a> Course<'a> {
     fn failure(&self, late: &[Late], leg: &Leg<'a>, state: &RolloutState) -> Option<RolledBack> {
         let began = state.since.as_deref().and_then(Moment::parse);
         let is_asked = self.pauses.rolled_back.zip(began).is_some_and(|(asked, began)| asked >= began);
-        let in_time = wording::time(self.bounds.fail_after.unwrap_or_default());
         let (reason, message) = if is_asked {
             (REQUESTED, "a person asked for it".to_owned())
         } else {
-            match &late.iter().find(|late| self.pauses.late.contains(late))?.what {
+            let what = &late.iter().find(|late| self.pauses.late.contains(late))?.what;
+            let in_time = wording::time(self.bounds.fails_after(what.role())?);
+            match what {
                 LateWhat::Replica { role, ordinal, .. } => {
                     (REPLICAS_NOT_READY, format!("{role}-{ordinal} did not get ready within {in_time}"))
                 }

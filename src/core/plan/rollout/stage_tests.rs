@@ -464,6 +464,35 @@ fn what_is_held_or_old_fails_nothing() {
     assert_eq!(story.stage().late, []);
 }
 
+/// The controller of a StatefulSet comes to the next replica when the one above is ready.
+#[test]
+fn the_time_of_a_replica_that_is_not_updated_yet_runs_while_none_above_it_is_awaited() {
+    let mut story = failing();
+    let role = story.role("prefill");
+    (role.partition, role.ordinals[7].ready) = (7, false);
+    let late = |story: &Story| {
+        let of = |late: Late| match late.what {
+            LateWhat::Replica { ordinal, .. } => ordinal,
+            LateWhat::Object { step } => step,
+        };
+        story.stage().late.into_iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(late(&story), [8]);
+    story.role("prefill").ordinals[8].ready = true;
+    assert_eq!(late(&story), [7]);
+}
+
+/// No replica counts before its pods were ready for as long as they must.
+#[test]
+fn the_time_of_a_replica_is_counted_after_the_time_for_which_its_pods_must_be_ready() {
+    let mut story = failing();
+    story.bounds[0].min_ready.insert("prefill".to_owned(), Duration::from_secs(900));
+    let seconds = |role| story.bounds[0].fails_after(role).map(|time| time.as_secs());
+    assert_eq!([Some("prefill"), Some("decode"), None].map(seconds), [Some(1500), Some(600), Some(600)]);
+    let stage = story.is_late();
+    assert_eq!(stage_text(&stage, &story.roles), r#""roll" was sent back: prefill-8 did not get ready within 25m"#);
+}
+
 /// All that is known is kept until an edit: the revisions from which it went back are not tried again.
 #[test]
 fn a_rollout_that_went_back_stays_so_until_the_next_edit() {
