@@ -53,6 +53,8 @@ pub struct RolledWorkload {
     pub unclaimed: bool,
     /// False when its update strategy takes no partition: nothing is held or thawed by one.
     pub takes_partition: bool,
+    /// Pods in one replica of its template.
+    pub replica_size: u32,
     /// Replicas that its controller updates at once, if the old pods of more may be deleted instead; `None` if they may not.
     pub at_once: Option<u32>,
 }
@@ -78,6 +80,7 @@ impl RolledWorkload {
             current_revision: None,
             unclaimed,
             takes_partition: true,
+            replica_size: 1,
             at_once: None,
         })
     }

@@ -204,7 +204,9 @@ impl WorkloadObject for LeaderWorkerSet {
     fn rolled(&self) -> Option<RolledWorkload> {
         let partition = self.spec.rollout_strategy.rolling_update_configuration.partition;
         let rolled = RolledWorkload::read(Self::KIND, &self.metadata, self.spec.replicas, partition)?;
-        Some(RolledWorkload { observed: self.status.observed_generation >= self.metadata.generation, ..rolled })
+        let replica_size = desired(self.spec.leader_worker_template.size).max(1);
+        let observed = self.status.observed_generation >= self.metadata.generation;
+        Some(RolledWorkload { observed, replica_size, ..rolled })
     }
 }
 

@@ -191,6 +191,7 @@ pub fn mk_workload(role: &str, revision: &str) -> RolledWorkload {
         current_revision: Some(revision.to_owned()),
         unclaimed: false,
         takes_partition: true,
+        replica_size: 1,
         at_once: None,
     }
 }

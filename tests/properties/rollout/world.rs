@@ -113,6 +113,7 @@ impl Role {
             current_revision: None,
             unclaimed: false,
             takes_partition: true,
+            replica_size: 1,
             at_once: None,
         }
     }
@@ -140,6 +141,7 @@ impl Role {
             remade: false,
             back: self.current == self.update && self.updated() < self.desired(),
             can_return: self.current != self.update,
+            resized: false,
             returns: false,
         }
     }

@@ -81,6 +81,8 @@ pub struct RoleRollout {
     pub remade: bool,
     /// Whether its controller makes replicas below the partition again at an older revision.
     pub can_return: bool,
+    /// Whether it changes the number of pods in a replica, which all revisions share.
+    pub resized: bool,
     /// Whether the rollout goes back by deletions of pods, with a partition above the top. A replica is then `updated` when it is not
     /// at the revision of the template.
     pub returns: bool,

@@ -82,6 +82,7 @@ impl Rollouts {
                 remade: is_remade(&bounds, workload),
                 back: is_left && base.is_some() && base == workload.update_revision,
                 can_return: can_return(view, workload),
+                resized: is_resized(view, workload),
                 returns: false,
             };
             seen.roles.insert(role.clone(), rollout);
@@ -222,6 +223,13 @@ fn can_return(view: &GroupView, workload: &RolledWorkload) -> bool {
         Some(current) => is_older(Some(current)),
         None => pods_of(view, workload).any(|pod| is_older(pod.revision.as_deref())),
     }
+}
+
+/// Reports whether a rollout changes the number of pods in a replica: a controller would make old replicas again with the new number.
+fn is_resized(view: &GroupView, workload: &RolledWorkload) -> bool {
+    let is_old =
+        |pod: &&PodFacts| pod.revision.is_some() && pod.revision.as_deref() != workload.update_revision.as_deref();
+    pods_of(view, workload).filter(is_old).any(|pod| pod.identity.replica_size != workload.replica_size)
 }
 
 /// Turns a rollout round. Before its controller has observed a partition above the top, a deleted pod would come back as it was.

@@ -289,6 +289,9 @@ impl<'a> Course<'a> {
         };
         let missing = |name: &String| match self.roles.get(name) {
             None => Some(format!("the rollout of role {name:?} is over")),
+            Some(role) if role.resized => {
+                Some(format!("role {name:?} changes its size, which all its revisions share"))
+            }
             Some(role) => (!role.can_return).then(|| format!("role {name:?} has no old replica")),
         };
         let off = || "rolegate runs without `--allow recovery`".to_owned();

@@ -552,6 +552,8 @@ fn a_rollout_of_which_one_role_cannot_go_back_stays_as_it_is() {
     assert_eq!(stays(&|story| _ = story.roles.remove("decode")), because(r#"the rollout of role "decode" is over"#));
     let none_old = |story: &mut Story| story.role("decode").can_return = false;
     assert_eq!(stays(&none_old), because(r#"role "decode" has no old replica"#));
+    let resized = |story: &mut Story| story.role("decode").resized = true;
+    assert_eq!(stays(&resized), because(r#"role "decode" changes its size, which all its revisions share"#));
     assert_eq!(stays(&|story| story.take_back("decode")), because(r#"the edit of role "decode" was taken back"#));
     assert_eq!(stays(&|story| story.pauses.off = true), because("rolegate runs without `--allow recovery`"));
 }
