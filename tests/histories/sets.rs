@@ -204,7 +204,7 @@ impl Server {
             Some(group) if !is_claimed && !group.rolls(&claim.role) => let_go(kind, old, new),
             Some(group) => {
                 let ready_once = group.status.first_ready_time.is_some();
-                hold_rollout(kind, old, new, &claim, &group, ready_once)
+                hold_rollout(kind, old, new, &claim, &group, ready_once, None)
             }
         };
         let patch: json_patch::Patch = serde_json::from_value(serde_json::to_value(patch).unwrap()).unwrap();

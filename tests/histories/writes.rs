@@ -48,7 +48,7 @@ impl Replica {
             | Request::RemoveOwned(_)) => of_owned(request, fault, server)?,
             Request::SetPartition { workload, partition, ends, carrier } => {
                 let version = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
-                let mut patch = partition_patch(WorkloadKind::StatefulSet, partition, ends, version).unwrap();
+                let mut patch = partition_patch(WorkloadKind::StatefulSet, Some(partition), ends, version).unwrap();
                 self.sabotage.iter().for_each(|sabotage| sabotage.of_partition(&mut patch));
                 let by = (ends, carrier.as_deref());
                 let done = answered(fault, || lockstep::set_partition(server, &workload, by, &patch))?;

@@ -174,7 +174,7 @@ impl Story {
             you_can: Vec::new(),
         };
         story.lacks(workload, (of_group, claim), referring.as_ref());
-        story.rollout = referring.and_then(|found| rollout(&found, &facts.key));
+        story.rollout = referring.and_then(|found| rollout(&found, workload));
         story
     }
 
@@ -281,7 +281,16 @@ impl Story {
     }
 }
 
-fn rollout(found: &Referring, key: &WorkloadKey) -> Option<Rollout> {
+/// Returns where the partition of its user is kept, and who applies it server-side.
+fn user_partition(object: &Value, partition: u32) -> Option<String> {
+    let note = |key: &str| object.get("metadata")?.get("annotations")?.get(key)?.as_str();
+    let key = names::USER_PARTITIONS.iter().find(|key| note(key).is_some()).filter(|_| partition > 0)?;
+    let by = note(names::USER_PARTITION_BY);
+    let by = by.map(|by| format!(", and {} names who applies it: {by}", names::USER_PARTITION_BY)).unwrap_or_default();
+    Some(format!("; {key} keeps partition {partition} of its user{by}"))
+}
+
+fn rollout(found: &Referring, Running { workload: Workload { key, .. }, object, .. }: &Running) -> Option<Rollout> {
     let picture = &found.picture;
     let workload = picture.snapshot.workloads.iter().find(|workload| workload.key == *key)?;
     let open = Some(workload).filter(|workload| RolledWorkload::is_open(workload))?;
@@ -293,5 +302,6 @@ fn rollout(found: &Referring, key: &WorkloadKey) -> Option<Rollout> {
     let stages =
         rollouts.stages.iter().filter(|stage| stage.is_told() && stage.state.revisions.contains_key(&found.role));
     text.extend(stages.map(|stage| format!("; {}", stage_text(stage, &rollouts.roles))));
+    text.extend(user_partition(object, open.asked_partition()));
     Some(Rollout { partition: open.partition, user_partition: open.asked_partition(), text })
 }

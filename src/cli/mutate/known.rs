@@ -16,6 +16,8 @@ use crate::rules::{self, DecodeError, World, judge_group, read_group};
 pub struct Known {
     /// Context of the rules, which also holds layers and PodGroups.
     pub world: World,
+    /// Field manager of updates, if it is known.
+    pub manager: Option<String>,
     claims: BTreeMap<GroupKey, Claims>,
     /// Groups that break no rule.
     sound: BTreeSet<GroupKey>,

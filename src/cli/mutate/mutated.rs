@@ -10,7 +10,7 @@ use crate::api::{ClusterTopology, Meta, Pod};
 use crate::cli::documents::{Document, Unreadable, in_namespace};
 use crate::model::{WorkloadKind, rollout_claim};
 use crate::mutate::expand::{TooManyPods, expand};
-use crate::mutate::rollout::hold_rollout;
+use crate::mutate::rollout::{MANAGER, hold_rollout};
 use crate::mutate::{Patch, PodSettings, Subject, mutate_pod, protect_topology};
 use crate::rules::decode::decode;
 use crate::rules::{Operation, judge_json};
@@ -94,10 +94,12 @@ fn updated(document: &Document, object: Value, old: &str, known: &Known) -> Muta
     let whole = in_namespace(&document.json);
     let meta: Meta =
         whole.get("metadata").cloned().and_then(|meta| serde_json::from_value(meta).ok()).unwrap_or_default();
-    let held = kind.zip(rollout_claim(&meta, meta.namespace())).and_then(|(kind, claim)| {
+    let manager = known.manager.as_deref();
+    let claim = rollout_claim(&meta, meta.namespace()).filter(|_| manager != Some(MANAGER));
+    let held = kind.zip(claim).and_then(|(kind, claim)| {
         let group = known.group(&claim.group)?;
         let ready_once = group.status.first_ready_time.is_some() || group.status == GroupStatus::default();
-        Some(hold_rollout(kind, &in_namespace(old), &mutated.before, &claim, group, ready_once))
+        Some(hold_rollout(kind, &in_namespace(old), &mutated.before, &claim, group, ready_once, manager))
     });
     held.into_iter().for_each(|patch| mutated.take(patch));
     mutated

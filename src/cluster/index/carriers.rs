@@ -12,7 +12,7 @@ use crate::api::{Object, ObjectKind, RoleBasedGroup, RoleCoordination};
 use crate::cluster::index::tombstones::{Tombstones, is_older};
 use crate::model::claims::{Claims, role_based_group};
 use crate::model::{Group, GroupKey, WorkloadKey};
-use crate::rules::{Violation, judge_group};
+use crate::rules::{Judged, Violation, judge_group};
 
 /// An object that carries coordinations.
 #[derive(Clone, Debug)]
@@ -260,6 +260,12 @@ impl Carriers {
             let faults = judged.map_or_else(judge, |old| old.faults);
             self.claims.insert(key.clone(), Carried { claims, rbg, faults });
         }
+    }
+
+    /// Judges a group as it is read with these objects.
+    pub(super) fn judged(&self, key: &GroupKey, context: &Context<'_>) -> Judged {
+        let claims = self.read(key, context);
+        claims.map(|claims| judge_group(&claims.group, None, &context.world_of(&claims.group))).unwrap_or_default()
     }
 
     fn read(&self, key: &GroupKey, context: &Context<'_>) -> Option<Claims> {

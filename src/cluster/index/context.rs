@@ -6,7 +6,7 @@ use super::named::Named;
 use super::workloads::Workloads;
 use crate::api::status::{Condition, GroupStatus};
 use crate::model::{Group, GroupKey, Layers, Sources, Standing, Workload, WorkloadKey};
-use crate::rules::{Need, RuleSettings, World, needs_of_group};
+use crate::rules::{Need, Options, World, needs_of_group};
 
 pub(super) struct Context<'a> {
     /// The RoleBasedGroup of the same name.
@@ -15,8 +15,9 @@ pub(super) struct Context<'a> {
     pub(super) topologies: &'a Named<Layers>,
     /// Whether workloads of elastic groups may be scaled; `None` before it is set.
     pub(super) may_scale: Option<bool>,
-    /// Severities set for single rules.
-    pub(super) rules: RuleSettings,
+    pub(super) options: Options,
+    /// A workload as it is about to be.
+    pub(super) coming: Option<&'a Arc<Workload>>,
 }
 
 impl Context<'_> {
@@ -24,14 +25,12 @@ impl Context<'_> {
     /// unknown, never as absent, so that ignorance causes no fault.
     pub(super) fn world_of(&self, group: &Group) -> World {
         let mut world = World::default();
-        world.options.rules = self.rules;
-        // Checked when the group was admitted. Where the loop may no longer delete pods, their controllers replace them singly.
-        (world.options.allowed.recovery, world.options.allowed.provision) = (true, true);
+        world.options = self.options;
         for need in needs_of_group(group) {
             match need {
                 Need::RoleBasedGroup(_) => self.rbg.iter().for_each(|rbg| world.add_group(rbg.clone())),
                 Need::Workload(key) => {
-                    self.workloads.get(&key).into_iter().for_each(|workload| world.add_workload(workload.clone()));
+                    self.arc(&key).into_iter().for_each(|workload| world.add_workload(workload.clone()));
                 }
                 Need::ClusterTopology(name) => {
                     self.topologies.get("", &name).into_iter().for_each(|topology| world.add_topology(topology));
@@ -42,6 +41,10 @@ impl Context<'_> {
         }
         world
     }
+
+    fn arc(&self, key: &WorkloadKey) -> Option<&Arc<Workload>> {
+        self.coming.filter(|coming| coming.key == *key).or_else(|| self.workloads.get(key))
+    }
 }
 
 impl Sources for Context<'_> {
@@ -50,7 +53,7 @@ impl Sources for Context<'_> {
     }
 
     fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
-        self.workloads.get(key).map(Arc::as_ref)
+        self.arc(key).map(Arc::as_ref)
     }
 
     /// Falls back to the status where the index was not told.

@@ -3,8 +3,9 @@ use serde_json::{Value, json};
 use super::adoption_tests::{key, stored};
 use super::*;
 use crate::api::cluster_topology::{CLUSTER_TOPOLOGY, CLUSTER_TOPOLOGY_KEP75};
-use crate::api::workload::LeaderWorkerSet;
+use crate::api::workload::{LeaderWorkerSet, StatefulSet};
 use crate::build;
+use crate::model::WorkloadObject as _;
 use crate::plan::rollout::Edit;
 use crate::plan::{DecisionContext, Observation, evaluate};
 
@@ -82,6 +83,46 @@ fn a_workload_that_surges_stops_the_group_until_it_does_not() {
     index.take_dirty();
     index.apply_workload(Some(1), set(0, 1));
     assert!(index.take_dirty().is_empty(), "the loop moves the partition itself");
+}
+
+/// It is admitted after its group, with a warning for what it brings about alone.
+#[test]
+fn what_a_group_forbids_of_a_workload_is_told_when_it_comes() {
+    let roles = json!([{ "name": "prefill", "workloadRef": { "kind": "StatefulSet", "name": "p" } }, { "name": "decode", "replicas": 2 }]);
+    let update = json!({ "rollingUpdate": { "by": "Segment" }, "segmentPlacement": { "segmentSize": { "prefill": 2, "decode": 2 } } });
+    let object = json!({
+        "metadata": { "name": "pd", "namespace": "ns", "uid": "u", "resourceVersion": "1" },
+        "spec": { "roles": roles, "coordination": [{ "name": "s", "roles": ["prefill", "decode"], "strategy": update }] },
+    });
+    let mut index = Index::default();
+    index.apply_carrier(None, CarrierObject::coordination(serde_json::from_value(object).unwrap()));
+    let set = |spec: Value| {
+        let labels = json!({ "rolegate.dev/group": "pd", "rolegate.dev/role": "prefill" });
+        let mut object = json!({
+            "metadata": { "name": "p", "namespace": "ns", "labels": labels },
+            "spec": { "replicas": 4, "podManagementPolicy": "Parallel", "template": { "metadata": { "labels": labels } } },
+        });
+        json_patch::merge(&mut object, &json!({ "spec": spec }));
+        serde_json::from_value::<StatefulSet>(object).unwrap()
+    };
+    let told = |index: &Index, spec: Value, recovery: bool| {
+        let options = Options { allowed: Allowed { recovery, ..Allowed::default() }, ..Options::default() };
+        let found = index.forbids(&key(), &Arc::new(set(spec).workload()), options);
+        found.iter().map(|found| found.rule).collect::<Vec<_>>()
+    };
+    let on_delete = || json!({ "updateStrategy": { "type": "OnDelete" } });
+    for (spec, recovery, rules) in [
+        (json!({}), true, vec![]),
+        (json!({}), false, vec!["rollout-by"]),
+        (on_delete(), true, vec!["role-update-strategy"]),
+        (json!({ "updateStrategy": { "type": "Recreate" } }), true, vec!["role-update-strategy"]),
+        (json!({ "updateStrategy": { "rollingUpdate": { "partition": 3 } } }), true, vec!["partition-in-manifest"]),
+    ] {
+        assert_eq!(told(&index, spec.clone(), recovery), rules, "{spec}");
+    }
+    index.apply_workload(Some(1), SeenWorkload::of(&set(on_delete())));
+    assert_eq!(told(&index, on_delete(), true), [""; 0], "it was told when it came");
+    assert_eq!(index.faults(&key()).iter().map(|fault| fault.rule).collect::<Vec<_>>(), ["role-update-strategy"]);
 }
 
 #[test]

@@ -37,17 +37,20 @@ use crate::api::definition::Definition;
 use crate::api::{Meta, ObjectKind, Pod};
 use crate::model::moment::Moment;
 use crate::model::{
-    CliqueSet, Dialect, GangTree, Group, GroupKey, Layers, Mode, OrdinalStarts, ScaledWorkload, Workload, WorkloadKey,
-    WorkloadKind, names,
+    Allowed, CliqueSet, Dialect, GangTree, Group, GroupKey, Layers, Mode, OrdinalStarts, ScaledWorkload, Workload,
+    WorkloadKey, WorkloadKind, names,
 };
 use crate::plan::{LastWords, Snapshot};
-use crate::rules::{RuleSettings, Violation, faults_in_mode};
+use crate::rules::{Judged, Options, RuleSettings, Violation, faults_in_mode};
 
 /// Id of a watch. A list of one watch must not remove the objects of another.
 pub type SourceId = usize;
 
 /// Namespace and name.
 pub type Name = (Arc<str>, Arc<str>);
+
+/// The rule on a partition that a workload sets itself.
+const PARTITION: &str = "partition-in-manifest";
 
 /// The last seen state of the cluster.
 #[derive(Debug, Default)]
@@ -293,14 +296,17 @@ impl Index {
     /// Rebuilds groups and marks them as changed.
     fn rebuild(&mut self, keys: impl IntoIterator<Item = GroupKey>, because: Because) {
         for key in keys {
+            // Rights are checked when the group is admitted: a loop that lost one holds no pods for it.
+            let allowed = Allowed { recovery: true, provision: true, ..Allowed::default() };
+            let options = Options { rules: self.rules, allowed, ..Options::default() };
             // A RoleCoordination is read with its RoleBasedGroup, which is one of the carriers that are changed meanwhile.
-            let rbg = self.carriers.role_based_group(&key).cloned();
             let context = context::Context {
-                rbg,
+                rbg: self.carriers.role_based_group(&key).cloned(),
                 workloads: &self.workloads,
                 topologies: &self.topologies,
                 may_scale: self.may_scale,
-                rules: self.rules,
+                options,
+                coming: None,
             };
             self.carriers.rebuild(&key, &context, because);
             self.dirty.insert(key);
@@ -400,6 +406,25 @@ impl Index {
         if changed.groups {
             self.rebuild(self.carriers.dependents(&key), Because::Context);
         }
+    }
+
+    /// Returns what a group forbids of a workload as it is about to be, and did not find before; and a partition of its own, which the
+    /// group overrules.
+    pub fn forbids(&self, key: &GroupKey, workload: &Arc<Workload>, options: Options) -> Vec<Violation> {
+        let judge = |coming| {
+            let context = context::Context {
+                rbg: self.carriers.role_based_group(key).cloned(),
+                workloads: &self.workloads,
+                topologies: &self.topologies,
+                may_scale: self.may_scale,
+                options,
+                coming,
+            };
+            let Judged { errors, warnings, .. } = self.carriers.judged(key, &context);
+            errors.into_iter().chain(warnings.into_iter().filter(|found| found.rule == PARTITION))
+        };
+        let before: Vec<_> = judge(None).collect();
+        judge(Some(workload)).filter(|found| !before.contains(found)).collect()
     }
 
     /// Returns the node label of a layer of a ClusterTopology.

@@ -191,7 +191,7 @@ fn parts(endpoint: Endpoint) -> Vec<Part> {
     parts.push(kai);
     parts.push(Part::new(
         "workloads.rolegate.dev",
-        vec![is_claimed(), stays(), changes(&rolled_fields(), &names::claims(), names::NOTES_OF_WORKLOADS)],
+        vec![is_claimed(), stays(), changes_or_leaves_out()],
         rows(|row| row.handling == Handling::HoldRollout),
     ));
     let conditions = if endpoint == Endpoint::Validate {
@@ -224,6 +224,15 @@ fn changes(fields: &[String], labels: &[&str], annotations: &[&str]) -> MatchCon
         all.push(format!("[{keys}].exists(key, {})", differs(&format!(".metadata.?{field}[?key]"))));
     }
     MatchCondition { name: "changes".to_owned(), expression: all.join(" || ") }
+}
+
+/// Matches updates that may affect a rollout. The manager that asked for the partition may leave it out by an update that changes
+/// nothing else: where rolegate has written the field last, it stays as it is.
+fn changes_or_leaves_out() -> MatchCondition {
+    let MatchCondition { name, expression } = changes(&rolled_fields(), &names::claims(), &names::notes_of_workloads());
+    let by = format!("dyn(oldObject).metadata.?annotations[?'{}']", names::USER_PARTITION_BY);
+    let expression = format!("{expression} || {by}.orValue('') == dyn(request).?options.?fieldManager.orValue('-')");
+    MatchCondition { name, expression }
 }
 
 /// Returns the fields of workloads that affect a rollout: the revised fields and the update strategy.

@@ -25,12 +25,10 @@ use crate::model::{
     Group, MemberKey, Queued, RolledWorkload, ScaledWorkload, WorkloadKey, WorkloadObject, names, pinned,
 };
 use crate::mutate::Entry;
+pub use crate::mutate::rollout::MANAGER;
 use crate::mutate::rollout::partition_patch;
 use crate::plan::marks::Mark;
 use crate::plan::{MemberEdit, Pin, PodRef};
-
-/// Field manager of the loop.
-pub const MANAGER: &str = "rolegate";
 
 #[derive(Clone)]
 pub struct Writer {
@@ -196,9 +194,9 @@ pub fn written(answer: Result<Option<CarrierObject>, kube::Error>) -> Result<Wri
 }
 
 impl Writer {
-    /// Sets the partition of a workload if it was not changed since it was read. At the end of a rollout the annotation with
-    /// the user's partition is removed as well. Returns the current workload; `None` where it was changed, or is not (yet) in
-    /// the expected state.
+    /// Sets the partition of a workload, if it takes one, and if it was not changed since it was read. At the end of a rollout
+    /// the annotation with the user's partition is removed as well. Returns the current workload; `None` where it was changed,
+    /// or is not (yet) in the expected state.
     pub async fn set_partition(
         &self,
         workload: &RolledWorkload,
@@ -206,6 +204,7 @@ impl Writer {
         ends: bool,
     ) -> Result<Option<SeenWorkload>, kube::Error> {
         let version = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
+        let partition = Some(partition).filter(|_| workload.takes_partition);
         let Some(patch) = partition_patch(workload.key.kind, partition, ends, version) else { return Ok(None) };
         if ends && !self.leaders_are_at(workload).await? {
             return Ok(None);

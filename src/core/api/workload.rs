@@ -76,7 +76,7 @@ pub struct Ordinals {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UpdateStrategy {
-    /// RollingUpdate (default) or OnDelete.
+    /// RollingUpdate (default), OnDelete or Recreate.
     #[serde(deserialize_with = "null_default")]
     pub r#type: String,
     #[serde(deserialize_with = "null_default")]

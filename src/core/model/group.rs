@@ -359,7 +359,7 @@ impl Role {
                 unlabelled: known.and_then(|workload| workload.unlabelled(&group.name, &role.name)),
                 min_ready_seconds: known.map_or(0, |workload| workload.min_ready_seconds),
                 is_overdue: known.is_some_and(|workload| workload.is_overdue),
-                update_strategy: known.filter(|workload| workload.on_delete).map(|_| reference_at.clone()),
+                update_strategy: known.filter(|workload| !workload.takes_partition).map(|_| reference_at.clone()),
                 ordered: known.and_then(|workload| workload.one_by_one).map(|_| reference_at),
                 hosts: known.and_then(|workload| workload.hosts.clone()),
                 engines: known.map(|workload| workload.engines.clone()).unwrap_or_default(),

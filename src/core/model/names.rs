@@ -36,6 +36,9 @@ pub const COHORT: &str = "rolegate.dev/cohort";
 pub const ROLLOUT: &str = "rolegate.dev/rollout";
 /// Annotation of a workload with an open rollout: the partition that its user set.
 pub const USER_PARTITION: &str = "rolegate.dev/user-partition";
+/// Annotation beside `USER_PARTITION`: the field manager that applies that partition server-side. Each step of the rollout takes
+/// the field from it, so only this tells that its next apply leaves the partition out.
+pub const USER_PARTITION_BY: &str = "rolegate.dev/user-partition-by";
 /// Annotation of a workload whose claim was removed during a rollout, `<group>/<role>`: it stays frozen for a while, since the
 /// claim may come back.
 pub const UNCLAIMED: &str = "rolegate.dev/unclaimed";
@@ -242,8 +245,14 @@ pub fn claims() -> Vec<&'static str> {
     LABEL_SCHEMES.iter().flat_map(|(group, role)| [*group, *role]).collect()
 }
 
+/// Rolegate's notes of an open rollout on a workload.
+pub const NOTES_OF_ROLLOUTS: &[&str] =
+    &[USER_PARTITION, USER_PARTITION_BY, USER_PARTITION_IN_RBG, UNCLAIMED, UNCLAIMED_IN_RBG];
+
 /// Annotations of a workload that concern its rollout: its claim, and rolegate's notes of an open rollout.
-pub const NOTES_OF_WORKLOADS: &[&str] = &[ROLLOUT, USER_PARTITION, USER_PARTITION_IN_RBG, UNCLAIMED, UNCLAIMED_IN_RBG];
+pub fn notes_of_workloads() -> Vec<&'static str> {
+    [ROLLOUT].iter().chain(NOTES_OF_ROLLOUTS).copied().collect()
+}
 
 /// Annotations of groups, PodGroups and Grove sets that rules read. Rules read no labels of these objects.
 pub const NOTES_OF_OBJECTS: &[&str] =

@@ -51,6 +51,10 @@ pub struct RolledWorkload {
     pub current_revision: Option<String>,
     /// True when its claim was removed while its rollout was open.
     pub unclaimed: bool,
+    /// False when its update strategy takes no partition: nothing is held or thawed by one.
+    pub takes_partition: bool,
+    /// Pods in one replica of its template.
+    pub replica_size: u32,
     /// Replicas that its controller updates at once, if the old pods of more may be deleted instead; `None` if they may not.
     pub at_once: Option<u32>,
 }
@@ -75,6 +79,8 @@ impl RolledWorkload {
             update_revision: None,
             current_revision: None,
             unclaimed,
+            takes_partition: true,
+            replica_size: 1,
             at_once: None,
         })
     }

@@ -36,6 +36,8 @@ pub struct RollingBounds {
     pub object: Option<AwaitedObject>,
     /// Time after which a rollout that does not get ready goes back; `None` if it stays as it is.
     pub fail_after: Option<Duration>,
+    /// Time for which a pod of each role must be ready before it counts, if it is not 0.
+    pub min_ready: BTreeMap<String, Duration>,
 }
 
 /// Spellings of `by`; the first is the default.
@@ -67,6 +69,7 @@ impl RollingBounds {
             object: coordination.rolling_ready_when.as_ref().and_then(|when| when.object.clone()),
             fail_after: (update.on_failure.as_deref() == Some(ROLLBACK))
                 .then(|| update.fail_after.as_deref().and_then(read_time).unwrap_or(FAIL_AFTER)),
+            min_ready: BTreeMap::new(),
             roles,
         })
     }
@@ -79,9 +82,21 @@ impl RollingBounds {
             let bounds = Self::of(coordination)?;
             let sizes = bounds.roles.iter().filter_map(|role| Some((role.clone(), group.batch_size(role)?)));
             let segments = by_segment.then(|| sizes.collect());
-            Some(Self { segments, ..bounds })
+            let min_ready = |role: &String| {
+                let seconds = group.min_ready_seconds(group.role(role)?);
+                (seconds > 0).then(|| (role.clone(), Duration::from_secs(seconds.into())))
+            };
+            let min_ready = bounds.roles.iter().filter_map(min_ready).collect();
+            Some(Self { segments, min_ready, ..bounds })
         };
         group.coordinations.iter().filter_map(of).collect()
+    }
+
+    /// Returns the time after which a rollout goes back by a replica of this role, or by the object of a step: no replica counts before
+    /// its pods were ready for as long as they must.
+    pub fn fails_after(&self, role: Option<&str>) -> Option<Duration> {
+        let min_ready = role.and_then(|role| self.min_ready.get(role)).copied().unwrap_or_default();
+        self.fail_after.map(|time| time.saturating_add(min_ready))
     }
 
     /// Reports whether the bounds apply to the role.
@@ -144,6 +159,7 @@ mod tests {
             segments: None,
             object: None,
             fail_after: None,
+            min_ready: BTreeMap::new(),
         }
     }
 

@@ -63,8 +63,8 @@ pub struct Workload {
     pub min_ready_seconds: u32,
     /// True when the workload reports that its progress deadline has passed.
     pub is_overdue: bool,
-    /// True when the workload replaces no pods by itself.
-    pub on_delete: bool,
+    /// False when its update strategy takes no partition.
+    pub takes_partition: bool,
     /// Extra replicas during an update, as written.
     pub max_surge: Option<IntOrString>,
     /// Replicas that its controller updates at once, as written.

@@ -73,7 +73,7 @@ pub struct RolloutFields {
     pub revised: &'static [&'static str],
     /// Path of the partition.
     pub partition: &'static [&'static str],
-    /// Path of the strategy's type; under `OnDelete` no partition may be set.
+    /// Path of the strategy's type; see [`takes_partition`].
     pub strategy: &'static str,
     /// Feature gate without which the API server drops `maxUnavailable`.
     pub at_once_gate: Option<&'static str>,
@@ -95,6 +95,12 @@ pub enum FailuresIn {
     /// In Events on the object that creates the pods.
     Events,
     Status,
+}
+
+/// Reports whether a workload with this update strategy may have a partition: the API server refuses one beside `OnDelete` and
+/// `Recreate`. Without a strategy it is `RollingUpdate`.
+pub fn takes_partition(strategy: Option<&str>) -> bool {
+    matches!(strategy, None | Some("" | "RollingUpdate"))
 }
 
 const STATEFUL_SET_ROW: WorkloadRow = WorkloadRow {

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use super::engine::TemplateEngine;
 use super::share::Unavailable;
 use super::workload::{OneByOne, desired};
+use super::workload_kind::takes_partition;
 use super::{
     Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, gate_of_template, names, queued, rolled,
     rollout_claim,
@@ -103,7 +104,7 @@ impl WorkloadObject for StatefulSet {
         let spec = &self.spec;
         Workload {
             partition: rolled::partition_of_user(&self.metadata, spec.update_strategy.rolling_update.partition),
-            on_delete: spec.update_strategy.r#type == "OnDelete",
+            takes_partition: takes_partition(Some(&spec.update_strategy.r#type)),
             max_unavailable: spec.update_strategy.rolling_update.max_unavailable.clone(),
             one_by_one: self.is_ordered().then_some(OneByOne::OrderedReady),
             min_ready_seconds: seconds(spec.min_ready_seconds),
@@ -118,6 +119,7 @@ impl WorkloadObject for StatefulSet {
         let rolled = RolledWorkload::read(Self::KIND, &self.metadata, self.spec.replicas, update.partition)?;
         let at_once = Unavailable::parse(update.max_unavailable.as_ref()).of(rolled.desired);
         Some(RolledWorkload {
+            takes_partition: takes_partition(Some(&self.spec.update_strategy.r#type)),
             at_once: (!self.is_ordered()).then_some(at_once),
             observed: self.status.observed_generation >= self.metadata.generation,
             update_revision: self.status.update_revision.clone(),
@@ -205,7 +207,9 @@ impl WorkloadObject for LeaderWorkerSet {
     fn rolled(&self) -> Option<RolledWorkload> {
         let partition = self.spec.rollout_strategy.rolling_update_configuration.partition;
         let rolled = RolledWorkload::read(Self::KIND, &self.metadata, self.spec.replicas, partition)?;
-        Some(RolledWorkload { observed: self.status.observed_generation >= self.metadata.generation, ..rolled })
+        let replica_size = desired(self.spec.leader_worker_template.size).max(1);
+        let observed = self.status.observed_generation >= self.metadata.generation;
+        Some(RolledWorkload { observed, replica_size, ..rolled })
     }
 }
 
@@ -294,7 +298,7 @@ fn plain<'a, T: WorkloadObject>(
         partition: None,
         min_ready_seconds: 0,
         is_overdue: false,
-        on_delete: false,
+        takes_partition: true,
         max_surge: None,
         max_unavailable: None,
         one_by_one: None,

@@ -9,16 +9,23 @@ use super::Patch;
 use super::labels::workload_labels;
 use crate::api::Meta;
 use crate::model::rolled::asked_partition;
-use crate::model::workload_kind::RolloutFields;
+use crate::model::workload_kind::{RolloutFields, takes_partition};
 use crate::model::{Group, RolloutClaim, WorkloadKind, is_of_rbg, names, rolling, rollout_claim};
 
 /// The partition of a frozen workload, as a number of its spec.
 const FROZEN: i64 = rolling::FROZEN as i64;
+/// Field manager of the loop, whose updates are no requests.
+pub const MANAGER: &str = "rolegate";
+const BY: &[&str] = &[names::USER_PARTITION_BY];
+/// Operations of `metadata.managedFields`.
+const APPLY: &str = "Apply";
+const UPDATE: &str = "Update";
 
 /// Mutates an update of a workload that is or was claimed, by anyone but the loop. A change that replaces pods freezes it,
 /// once the group was ready for the first time. During a rollout the live partition stays; the requested one is stored in an
-/// annotation, as a floor and to be restored at the end. This holds without the claim too: the claim may come back at once,
-/// and otherwise the loop ends the hold.
+/// annotation, as a floor and to be restored at the end, with the manager that applies it server-side. This holds without the
+/// claim too: the claim may come back at once, and otherwise the loop ends the hold. An update strategy that takes no partition
+/// ends it at once.
 pub fn hold_rollout(
     kind: WorkloadKind,
     old: &Value,
@@ -26,18 +33,21 @@ pub fn hold_rollout(
     claim: &RolloutClaim,
     group: &Group,
     ready_once: bool,
+    manager: Option<&str>,
 ) -> Patch {
     let mut patch = Patch::default();
     let Some(fields) = kind.row().rollout.filter(|_| group.rolls(&claim.role)) else { return patch };
-    if new.pointer(fields.strategy).and_then(Value::as_str) == Some("OnDelete") {
-        return patch;
+    if !may_have_partition(fields, new) {
+        return let_go(kind, old, new);
     }
     let (live, asked) = (partition_of(fields, old), partition_of(fields, new));
     let kept = annotation(old, names::USER_PARTITIONS);
     let open = kept.is_some();
     let meta = meta_of(new);
     let (claimed, of_rbg) = (rollout_claim(&meta, meta.namespace()).is_some(), is_of_rbg(&meta));
-    let revised = fields.revised.iter().any(|field| plain(old.pointer(field)) != plain(new.pointer(field)));
+    // After another strategy pods of any revision may be left, which the controller would replace now.
+    let revised = !may_have_partition(fields, old)
+        || fields.revised.iter().any(|field| plain(old.pointer(field)) != plain(new.pointer(field)));
     let freezes = revised && ready_once && claimed;
     if !open && !freezes {
         return patch;
@@ -47,20 +57,31 @@ pub fn hold_rollout(
     // A client that sends the partition it has read requests nothing, and neither does an update that comes back through
     // other webhooks. Only rolegate sets a frozen partition. The partitions set by the RoleBasedGroup operator are the steps
     // of its own rollout.
-    let asks_nothing = asked == FROZEN || (open && asked == live) || of_rbg;
+    let leaves_out = open && leaves_out(fields, old, new, manager);
+    let asks_nothing = !leaves_out && (asked == FROZEN || (open && asked == live) || of_rbg);
     let told = written.or(kept).filter(|_| asks_nothing).map(str::to_owned);
+    let by = if told.is_some() {
+        annotation(new, BY).or_else(|| annotation(old, BY))
+    } else {
+        applier(fields, new, manager)
+    };
     let untold = match asks_nothing {
-        true if of_rbg => 0,
+        _ if of_rbg || leaves_out => 0,
         true => live,
         false => asked,
     };
     let floor = told.unwrap_or_else(|| untold.to_string());
+    let by = by.filter(|_| floor != "0").map(str::to_owned);
     let (user_partition, unclaimed) = if of_rbg {
         (names::USER_PARTITION_IN_RBG, names::UNCLAIMED_IN_RBG)
     } else {
         (names::USER_PARTITION, names::UNCLAIMED)
     };
+    if by.is_none() {
+        remove_notes(&mut patch, new, BY);
+    }
     let mut annotations = vec![(user_partition, floor)];
+    annotations.extend(by.map(|by| (names::USER_PARTITION_BY, by)));
     if !claimed {
         annotations.push((unclaimed, format!("{}/{}", claim.group.name, claim.role)));
     }
@@ -76,8 +97,8 @@ pub fn hold_created(
     new: &Value,
     claim: &RolloutClaim,
     group: &Group,
-    has_pods: bool,
-    ready_once: bool,
+    (has_pods, ready_once): (bool, bool),
+    manager: Option<&str>,
 ) -> Patch {
     let mut patch = Patch::default();
     let present = meta_of(new).labels;
@@ -85,36 +106,34 @@ pub fn hold_created(
     // A selector may rely on an existing value.
     patch.set_entries("/metadata/labels", &present, labels.filter(|(key, _)| !present.contains_key(*key)));
     if has_pods {
-        patch.extend(hold_rollout(kind, &json!({}), new, claim, group, ready_once));
+        patch.extend(hold_rollout(kind, &json!({}), new, claim, group, ready_once, manager));
     }
     patch
 }
 
 /// Ends the rollout of a workload that is no longer claimed and that nothing coordinates: it continues by itself, from the
-/// partition of its user.
+/// partition of its user, if its update strategy takes one.
 pub fn let_go(kind: WorkloadKind, old: &Value, new: &Value) -> Patch {
     let mut patch = Patch::default();
     let Some(fields) = kind.row().rollout else { return patch };
     let Some(kept) = annotation(old, names::USER_PARTITIONS) else { return patch };
     let (live, asked) = (partition_of(fields, old), partition_of(fields, new));
-    for key in names::USER_PARTITIONS.iter().chain(names::UNCLAIMEDS) {
-        if annotation(new, &[key]).is_some() {
-            patch.remove(format!("/metadata/annotations/{}", Token::new(*key).encoded()));
-        }
-    }
-    if asked == live || asked == FROZEN {
+    remove_notes(&mut patch, new, names::NOTES_OF_ROLLOUTS);
+    if may_have_partition(fields, new) && (asked == live || asked == FROZEN) {
         set_partition(fields, &mut patch, new, i64::from(asked_partition(kept)));
     }
     patch
 }
 
-/// Returns the JSON Merge Patch that sets a workload's partition. At the end of a rollout it removes the annotation with the
-/// user's partition as well. `metadata` names the version of the workload. `None` for a kind without a partition.
-pub fn partition_patch(kind: WorkloadKind, partition: u32, ends: bool, mut metadata: Value) -> Option<Value> {
-    let fields = kind.row().rollout?;
-    let mut patch = fields.partition.iter().rev().fold(json!(partition), |inner, step| json!({ (*step): inner }));
+/// Returns the JSON Merge Patch that sets a workload's partition; `None` leaves it, where the update strategy takes none. At the
+/// end of a rollout it removes the annotation with the user's partition as well. `metadata` names the version of the workload.
+/// `None` for a kind without a partition.
+pub fn partition_patch(kind: WorkloadKind, partition: Option<u32>, ends: bool, mut metadata: Value) -> Option<Value> {
+    let steps = kind.row().rollout?.partition.iter().rev();
+    let set = |partition| steps.fold(json!(partition), |inner, step| json!({ (*step): inner }));
+    let mut patch = partition.map_or_else(|| json!({}), set);
     if ends {
-        let ours = names::USER_PARTITIONS.iter().chain(names::UNCLAIMEDS).map(|key| ((*key).to_owned(), Value::Null));
+        let ours = names::NOTES_OF_ROLLOUTS.iter().map(|key| ((*key).to_owned(), Value::Null));
         let ours: Value = ours.collect();
         metadata.as_object_mut()?.insert("annotations".to_owned(), ours);
     }
@@ -126,6 +145,7 @@ pub fn partition_patch(kind: WorkloadKind, partition: u32, ends: bool, mut metad
 /// when the workload is not held.
 pub fn thaw(kind: WorkloadKind, workload: &Value) -> Option<Value> {
     let asked = asked_partition(annotation(workload, names::USER_PARTITIONS)?);
+    let asked = Some(asked).filter(|_| kind.row().rollout.is_some_and(|fields| may_have_partition(fields, workload)));
     // Refused after a concurrent change, which may set another partition.
     let version = workload.pointer("/metadata/resourceVersion");
     partition_patch(kind, asked, true, json!({ "resourceVersion": version }))
@@ -135,6 +155,50 @@ pub fn thaw(kind: WorkloadKind, workload: &Value) -> Option<Value> {
 pub fn is_frozen(kind: WorkloadKind, workload: &Value) -> bool {
     let is_so = |fields| partition_of(fields, workload) == FROZEN;
     kind.row().rollout.is_some_and(is_so) && annotation(workload, names::USER_PARTITIONS).is_some()
+}
+
+/// Reports whether the manager that asked for the partition applies the workload server-side and leaves the partition out, and no other
+/// applies one. Each step of the loop takes the field from its entry too: only a request of its own counts, and none that changes its
+/// entry of updates.
+fn leaves_out(fields: RolloutFields, old: &Value, new: &Value, manager: Option<&str>) -> bool {
+    let Some(manager) = manager.filter(|manager| annotation(old, BY) == Some(*manager)) else { return false };
+    let of = |object, operation| entries(object, operation).filter(|entry| is_of(entry, manager)).collect::<Vec<_>>();
+    let is_applied = entries(new, APPLY).any(|entry| has_partition(fields, entry));
+    !is_applied && !of(new, APPLY).is_empty() && of(old, UPDATE) == of(new, UPDATE)
+}
+
+/// Returns the manager that applies the partition server-side: that of the request, or another one.
+fn applier<'a>(fields: RolloutFields, new: &'a Value, manager: Option<&str>) -> Option<&'a str> {
+    let of_partition = || entries(new, APPLY).filter(|entry| has_partition(fields, entry));
+    let of_request = of_partition().find(|entry| manager.is_some_and(|manager| is_of(entry, manager)));
+    of_request.or_else(|| of_partition().next())?.get("manager")?.as_str()
+}
+
+/// Returns the entries of an operation on the object itself in `metadata.managedFields`.
+fn entries<'a>(workload: &'a Value, operation: &'static str) -> impl Iterator<Item = &'a Value> {
+    let all = workload.pointer("/metadata/managedFields").and_then(Value::as_array).into_iter().flatten();
+    let text = |entry: &'a Value, field: &str| entry.get(field).and_then(Value::as_str).unwrap_or_default();
+    all.filter(move |entry| text(entry, "operation") == operation && text(entry, "subresource").is_empty())
+}
+
+fn is_of(entry: &Value, manager: &str) -> bool {
+    entry.get("manager").and_then(Value::as_str) == Some(manager)
+}
+
+fn has_partition(fields: RolloutFields, entry: &Value) -> bool {
+    let mut steps = fields.partition.iter();
+    entry.get("fieldsV1").and_then(|owned| steps.try_fold(owned, |at, step| at.get(format!("f:{step}")))).is_some()
+}
+
+/// Removes those of these annotations that a workload has.
+fn remove_notes(patch: &mut Patch, workload: &Value, keys: &[&str]) {
+    for key in keys.iter().filter(|key| annotation(workload, &[key]).is_some()) {
+        patch.remove(format!("/metadata/annotations/{}", Token::new(*key).encoded()));
+    }
+}
+
+fn may_have_partition(fields: RolloutFields, workload: &Value) -> bool {
+    takes_partition(workload.pointer(fields.strategy).and_then(Value::as_str))
 }
 
 fn partition_of(fields: RolloutFields, workload: &Value) -> i64 {
@@ -192,8 +256,7 @@ mod tests {
     #[test]
     fn a_thawed_workload_goes_to_the_partition_that_its_user_asked_for() {
         let frozen = json!({ "metadata": { "resourceVersion": "7", "annotations": { (names::USER_PARTITION): "3" } } });
-        let keys = [names::USER_PARTITIONS, names::UNCLAIMEDS].concat();
-        let ours: Value = keys.iter().map(|key| ((*key).to_owned(), Value::Null)).collect();
+        let ours: Value = names::NOTES_OF_ROLLOUTS.iter().map(|key| ((*key).to_owned(), Value::Null)).collect();
         let metadata = json!({ "resourceVersion": "7", "annotations": ours });
         let set = json!({ "updateStrategy": { "rollingUpdate": { "partition": 3 } } });
         let leader_worker_set = json!({ "rolloutStrategy": { "rollingUpdateConfiguration": { "partition": 3 } } });
@@ -201,6 +264,8 @@ mod tests {
             assert_eq!(thaw(kind, &frozen), Some(json!({ "metadata": metadata, "spec": spec })), "{kind:?}");
             assert_eq!(thaw(kind, &json!({ "metadata": {} })), None, "{kind:?}");
         }
+        let on_delete = json!({ "metadata": frozen["metadata"], "spec": { "updateStrategy": { "type": "OnDelete" } } });
+        assert_eq!(thaw(WorkloadKind::StatefulSet, &on_delete), Some(json!({ "metadata": metadata })));
         assert_eq!(thaw(WorkloadKind::Deployment, &frozen), None);
     }
 

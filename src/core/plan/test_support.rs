@@ -190,6 +190,8 @@ pub fn mk_workload(role: &str, revision: &str) -> RolledWorkload {
         update_revision: Some(revision.to_owned()),
         current_revision: Some(revision.to_owned()),
         unclaimed: false,
+        takes_partition: true,
+        replica_size: 1,
         at_once: None,
     }
 }

@@ -45,6 +45,7 @@ impl Admission {
         if let Some((claim, workload)) = claim.zip(kind.with_type(Read(&new))) {
             verdict.warnings.extend(of_template(kind, &workload, &claim));
             verdict.warnings.extend(self.half_groups(&workload, &claim));
+            verdict.warnings.extend(self.forbidden(workload, &claim));
         }
         Ok(verdict)
     }
@@ -59,7 +60,7 @@ impl Admission {
         let namespace = request.namespace.as_deref().unwrap_or_default();
         let claimed = rollout_claim(&meta(new), namespace);
         let Some(old) = request.old_object.map(value) else {
-            return self.hold_created(kind, new, claimed, deadline).await;
+            return self.hold_created(kind, new, (claimed, request), deadline).await;
         };
         let former = || rollout_claim(&meta(&old), namespace).or_else(|| former_claim(&meta(&old), namespace));
         let is_claimed = claimed.is_some();
@@ -75,7 +76,7 @@ impl Admission {
         if !is_claimed && !group.rolls(&claim.role) {
             return let_go();
         }
-        let patch = hold_rollout(kind, &old, new, &claim, &group, ready_once);
+        let patch = hold_rollout(kind, &old, new, &claim, &group, ready_once, request.field_manager().as_deref());
         Ok(Verdict::change(patch))
     }
 
@@ -91,6 +92,15 @@ impl Admission {
         }
     }
 
+    /// Returns warnings where the workload is set to what its group forbids: it is admitted, and its rollout waits.
+    fn forbidden(&self, workload: Workload, claim: &RolloutClaim) -> Vec<String> {
+        let index = self.lookup.index().read();
+        let Some(group) = index.group(&claim.group) else { return Vec::new() };
+        let (kind, name) = (group.carrier.kind.kind, &group.carrier.name);
+        let found = index.forbids(&claim.group, &Arc::new(workload), *self.lookup.options());
+        found.into_iter().map(|found| format!("{kind} {name:?}: {}: {found}", found.rule)).collect()
+    }
+
     /// Returns warnings where the pods of one replica would form no process group.
     fn half_groups(&self, workload: &Workload, claim: &RolloutClaim) -> Vec<String> {
         let group = self.lookup.index().read().group(&claim.group);
@@ -103,14 +113,15 @@ impl Admission {
         &self,
         kind: WorkloadKind,
         new: &Value,
-        claim: Option<RolloutClaim>,
+        (claim, request): (Option<RolloutClaim>, &Request<'_>),
         deadline: Instant,
     ) -> Result<Verdict, AdmissionError> {
         let Some(claim) = claim else { return Ok(Verdict::pass()) };
         let Some(group) = self.rolled_group(&claim.group, deadline).await? else { return Ok(Verdict::pass()) };
         let ready_once = group.status.first_ready_time.is_some();
         let has_pods = self.lookup.index().read().has_pods(&claim.group, &claim.role);
-        let patch = hold_created(kind, new, &claim, &group, has_pods, ready_once);
+        let manager = request.field_manager();
+        let patch = hold_created(kind, new, &claim, &group, (has_pods, ready_once), manager.as_deref());
         Ok(Verdict::change(patch))
     }
 }

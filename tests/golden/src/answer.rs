@@ -226,7 +226,8 @@ pub(crate) fn mutations(input: &Input) -> Result<Vec<Mutated>, Vec<String>> {
 
 fn mutate(input: &Input, files: &Files, unreadable: &mut Vec<String>) -> Vec<Mutated> {
     let mut misshapen = Vec::new();
-    let known = Known::of(files.objects.iter().chain(&files.with), &mut misshapen);
+    let mut known = Known::of(files.objects.iter().chain(&files.with), &mut misshapen);
+    known.manager.clone_from(&input.options.field_manager);
     let mut faults: Vec<_> = misshapen.iter().map(|(document, error)| document.misshapen(error)).collect();
     let objects = all(&files.objects, &files.old, &known, &input.options.settings(), &mut faults);
     unreadable.extend(faults.iter().map(ToString::to_string));

@@ -72,6 +72,7 @@ pub fn mk_bounds(roles: &[&str], max_skew: u32, max_unavailable: Unavailable, pa
         segments: None,
         object: None,
         fail_after: None,
+        min_ready: BTreeMap::new(),
     }
 }
 
@@ -111,6 +112,8 @@ impl Role {
             update_revision: Some(format!("{}-{edits}", self.update)),
             current_revision: None,
             unclaimed: false,
+            takes_partition: true,
+            replica_size: 1,
             at_once: None,
         }
     }
@@ -138,6 +141,7 @@ impl Role {
             remade: false,
             back: self.current == self.update && self.updated() < self.desired(),
             can_return: self.current != self.update,
+            resized: false,
             returns: false,
         }
     }

@@ -276,8 +276,8 @@ fn scaled(
     elastic::plan(group, view, (released, deferral), context.elastic)
 }
 
-/// Plans the rollouts. No partition moves while pods are released or workloads scaled, nor for a faulty group, nor of a rollout that
-/// goes back.
+/// Plans the rollouts. No partition moves while pods are released or workloads scaled, nor of a role that is barred, nor of a rollout
+/// that goes back.
 fn rollout(
     rollouts: &mut Rollouts,
     view: &GroupView,
@@ -289,18 +289,20 @@ fn rollout(
         || elastic.is_some_and(|plan| plan.draining.is_some() || !plan.scales.is_empty());
     let goes: HashSet<_> = release.iter().map(|release| &release.pod.pod.uid).collect();
     rollouts.decided(view, released, |pod| goes.contains(&pod.pod.uid));
-    rollouts.roles.values_mut().for_each(|role| role.remade &= !context.recovery.off && context.faults.is_empty());
+    rollouts.bar(context.faults.first(), context.recovery.off);
     rollouts.pauses.off = context.recovery.off;
     rollouts.stages = stages(&rollouts.bounds, &rollouts.roles, &rollouts.pauses);
     let mut plan = plan_rollout(&rollouts.bounds, &rollouts.roles, &rollouts.stages);
-    let rests = moves_on || !context.faults.is_empty();
     let back = rollouts.stages.iter().map(|stage| &stage.state).filter(|state| state.rolled_back.is_some());
     for (name, decided) in &mut plan {
-        if rests || back.clone().any(|state| state.revisions.contains_key(name)) {
+        if moves_on || back.clone().any(|state| state.revisions.contains_key(name)) {
             decided.partition = rollouts.roles.get(name).map_or(decided.partition, |role| role.partition);
         }
-        if rests || context.recovery.off {
+        if moves_on || context.recovery.off {
             decided.made_again.clear();
+        }
+        if let Some(role) = rollouts.roles.get(name).filter(|_| rollouts.barred.contains_key(name)) {
+            decided.bar(name, role);
         }
     }
     plan

@@ -105,7 +105,10 @@ impl ReportedRollouts {
         // The wait for a starting replica of the same role is not reported; held replicas have Events of their own.
         let is_told = |(_, state, wait): &&(&String, ProgressState, &Wait)| {
             *state == ProgressState::Waiting
-                && matches!(wait.reason, WaitReason::Skew | WaitReason::Settling | WaitReason::Object(_))
+                && matches!(
+                    wait.reason,
+                    WaitReason::Barred | WaitReason::Skew | WaitReason::Settling | WaitReason::Object(_)
+                )
         };
         let key = |(name, _, wait): &(&String, ProgressState, &Wait)| ((*name).clone(), wait.reason, wait.role.clone());
         let new = waits.iter().filter(is_told).map(key).filter(|key| !self.waits.contains(key));

@@ -11,7 +11,7 @@ use crate::plan::decide::progression::Targets;
 use crate::plan::evaluate::Observation;
 use crate::plan::reconcile::action::{Action, Extent, Step};
 use crate::plan::reconcile::pass::Pass;
-use crate::plan::rollout::{PauseEnd, RolloutPlan, Rollouts, Stage};
+use crate::plan::rollout::{Late, PauseEnd, RolloutPlan, Rollouts, Stage};
 use crate::plan::view::{Deletion, GroupView, Snapshot, count};
 
 impl Pass<'_> {
@@ -31,11 +31,9 @@ impl Pass<'_> {
         self.memory.status.succeeded.clone_from(&seen.view.succeeded);
         self.pass_again(seen.view.counts_at.zip(moment).map(|(at, moment)| now + moment.until(at)));
         let rollouts = &mut seen.rollouts;
-        let late = |bounds: &RollingBounds| {
-            let late = self.memory.waits.late.overdue(bounds.fail_after?, now).into_iter();
-            Some(late.filter(|late| late.index == bounds.index).collect::<Vec<_>>())
-        };
-        rollouts.pauses.late = bounds.iter().filter_map(late).flatten().collect();
+        let is_late = |(late, lasts): &(Late, Duration)| fails_after(&bounds, late).is_some_and(|time| *lasts >= time);
+        let late = self.memory.waits.late.lasting(now).into_iter().filter(is_late);
+        rollouts.pauses.late = late.map(|(late, _)| late).collect();
         rollouts.note_deleted(&seen.view, &self.memory.pods.deleted);
         self.memory.note_rollouts(rollouts, now);
         self.memory.movement.begin(group, &seen.view, (now, moment), self.unled);
@@ -82,8 +80,9 @@ impl Pass<'_> {
             let late = rollouts.stages.iter().flat_map(|stage| stage.late.iter().cloned());
             self.memory.waits.late.note(late, Duration::ZERO, self.now);
         }
-        for time in rollouts.bounds.iter().filter_map(|bounds| bounds.fail_after) {
-            self.pass_again(self.memory.waits.late.next(time, self.now));
+        for (late, lasts) in self.memory.waits.late.lasting(self.now) {
+            let left = fails_after(&rollouts.bounds, &late).and_then(|time| time.checked_sub(lasts));
+            self.pass_again(left.map(|left| self.now + left));
         }
     }
 
@@ -121,6 +120,11 @@ impl Pass<'_> {
     fn set_partition(&mut self, workload: &RolledWorkload, partition: u32, ends: bool) {
         self.begin(Action::Step(Step::Partition { workload: Box::new(workload.clone()), partition, ends }));
     }
+}
+
+/// Returns the time after which a rollout fails by what it waits for.
+fn fails_after(bounds: &[RollingBounds], late: &Late) -> Option<Duration> {
+    bounds.iter().find(|bounds| bounds.index == late.index)?.fails_after(late.what.role())
 }
 
 /// Reports whether the status has the cohort of the pods that the workload will create.

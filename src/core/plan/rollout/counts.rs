@@ -98,6 +98,7 @@ fn rollout(role: &Role, counts: &RoleCounts, batched: bool) -> Option<RoleRollou
         back: false,
         remade: false,
         can_return: updated.len() < desired as usize,
+        resized: false,
         returns: false,
     })
 }

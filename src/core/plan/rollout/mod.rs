@@ -81,6 +81,8 @@ pub struct RoleRollout {
     pub remade: bool,
     /// Whether its controller makes replicas below the partition again at an older revision.
     pub can_return: bool,
+    /// Whether it changes the number of pods in a replica, which all revisions share.
+    pub resized: bool,
     /// Whether the rollout goes back by deletions of pods, with a partition above the top. A replica is then `updated` when it is not
     /// at the revision of the template.
     pub returns: bool,
@@ -113,6 +115,16 @@ impl RoleRollout {
     /// Counts those of them that are ready.
     pub fn ready_at_template(&self) -> u32 {
         self.count(|_, replica| replica.updated != self.returns && replica.ready)
+    }
+
+    /// Reports whether its edit was taken back while it was under way.
+    fn is_taken_back(&self) -> bool {
+        self.back && !self.returns
+    }
+
+    /// Reports whether it has replicas to update, or none at all.
+    fn has_old(&self) -> bool {
+        self.ordinals.is_empty() || self.updated() < self.desired()
     }
 
     /// Counts the replicas that are updated and ready.
@@ -154,10 +166,13 @@ impl RoleRollout {
         self.count(|ordinal, replica| ordinal >= floor && !replica.is_settled())
     }
 
-    /// Returns the replicas that are updated or may be at any moment, and are neither ready nor held.
+    /// Returns the replicas that are updated or about to be, and are neither ready nor held. While an updated one is not ready, the
+    /// controller may not have come to the others yet.
     fn unready(&self) -> impl Iterator<Item = u32> {
+        let is_down = |replica: &Ordinal| replica.updated && replica.is_unavailable();
+        let waits = self.ordinals.iter().any(is_down);
         let is_late = move |(ordinal, replica): &(u32, Ordinal)| {
-            (self.is_granted(*ordinal) || replica.updated) && replica.is_unavailable()
+            is_down(replica) || (!waits && self.is_granted(*ordinal) && replica.is_unavailable())
         };
         self.numbered().filter(is_late).map(|(ordinal, _)| ordinal)
     }
@@ -221,6 +236,18 @@ pub struct RolePlan {
     pub waits: Option<Wait>,
 }
 
+impl RolePlan {
+    /// Leaves a role that is barred as it is.
+    pub(in crate::plan) fn bar(&mut self, name: &str, role: &RoleRollout) {
+        (self.partition, self.made_again) = (role.partition, Vec::new());
+        if matches!(self.state, ProgressState::Progressing | ProgressState::Waiting) {
+            let moves = role.in_flight().is_some();
+            self.state = if moves { ProgressState::Progressing } else { ProgressState::Waiting };
+            self.waits = Some(Wait { reason: WaitReason::Barred, role: name.to_owned(), ordinal: None });
+        }
+    }
+}
+
 /// The reason why a role does not proceed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
@@ -233,6 +260,8 @@ pub struct Wait {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitReason {
+    /// The group or a workload is set to what forbids it.
+    Barred,
     /// The controller of a workload has not observed its last change.
     NotObserved,
     /// The other roles may still be edited.

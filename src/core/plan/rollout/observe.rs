@@ -11,6 +11,7 @@ use crate::model::moment::Moment;
 use crate::model::rolling::FROZEN;
 use crate::model::{Group, RolledWorkload, RollingBounds};
 use crate::plan::view::{GroupPods, GroupView, PodFacts, Replicas};
+use crate::rules::Violation;
 
 #[derive(Clone, Debug, Default)]
 pub struct Rollouts {
@@ -30,6 +31,8 @@ pub struct Rollouts {
     pub strays: Vec<RolledWorkload>,
     /// The cohorts to commit before a partition moves.
     pub cohorts: Option<Cohorts>,
+    /// Roles that are not rolled, each with the reason: what the group or the workload is set to.
+    pub barred: BTreeMap<String, String>,
     /// The inputs on pauses.
     pub pauses: Pauses,
     /// The steps under way, once decided.
@@ -47,7 +50,9 @@ impl Rollouts {
     ) -> Self {
         let bounds = RollingBounds::all_of(group);
         let mut seen = Self::default();
-        let (mut open, closed): (Vec<_>, Vec<_>) = workloads.iter().partition(|workload| workload.is_open());
+        let is_held = |workload: &&RolledWorkload| workload.is_open() && workload.takes_partition;
+        let (mut open, closed): (Vec<_>, Vec<_>) = workloads.iter().partition(is_held);
+        seen.strays.extend(closed.iter().filter(|workload| workload.is_open()).map(|workload| (*workload).clone()));
         // If two workloads claim one role, the one that the role names wins.
         open.sort_by_key(|workload| !is_named(group, workload));
         let mut rolled: Vec<RolledRole<'_>> = Vec::new();
@@ -77,12 +82,13 @@ impl Rollouts {
                 remade: is_remade(&bounds, workload),
                 back: is_left && base.is_some() && base == workload.update_revision,
                 can_return: can_return(view, workload),
+                resized: is_resized(view, workload),
                 returns: false,
             };
             seen.roles.insert(role.clone(), rollout);
             seen.workloads.insert(role.clone(), workload.clone());
         }
-        for name in gone_back(group, &bounds, &seen.workloads) {
+        for name in seen.gone_back(group, &bounds) {
             if let (Some(role), Some(workload)) = (seen.roles.get_mut(&name), seen.workloads.get(&name)) {
                 turn(role, view, workload);
             }
@@ -103,6 +109,26 @@ impl Rollouts {
         let cohorts = cohorts(group, &bounds, pods, &rolled);
         let pauses = Pauses::of(group, &bounds, now);
         Self { bounds, cohorts, pauses, ..seen }
+    }
+
+    /// Returns the roles whose rollout goes back by the status. An edit of one of its roles, once observed, begins the rollout anew; a
+    /// role that took no part and has nothing to update stays out of it.
+    fn gone_back(&self, group: &Group, bounds: &[RollingBounds]) -> BTreeSet<String> {
+        let back = |bounds: &RollingBounds| {
+            let stored = group.status.coordination(&bounds.name)?.rollout.as_ref();
+            let revisions = &stored.filter(|stored| stored.rolled_back.is_some())?.revisions;
+            let is_out = |role: &String| {
+                !revisions.contains_key(role) && !self.roles.get(role).is_some_and(RoleRollout::has_old)
+            };
+            let is_same = |(role, workload): (&String, &RolledWorkload)| {
+                let known = workload.update_revision.as_ref().filter(|_| workload.observed && bounds.has(role));
+                known.is_none() || known == revisions.get(role) || is_out(role)
+            };
+            let roles =
+                || bounds.roles.iter().filter(|role| revisions.contains_key(*role)).cloned().collect::<Vec<_>>();
+            self.workloads.iter().all(is_same).then(roles)
+        };
+        bounds.iter().filter_map(back).flatten().collect()
     }
 
     /// Reports whether the rollout of a role goes back.
@@ -130,6 +156,26 @@ impl Rollouts {
                 }
             }
         }
+    }
+
+    /// Notes the roles that are not rolled: those of a group with a fault, and those whose segments cannot be updated as a whole, for
+    /// their controllers update replicas one after another and no pod may be deleted.
+    pub(in crate::plan) fn bar(&mut self, fault: Option<&Violation>, off: bool) {
+        let fault = fault.map(|fault| format!("{}: {fault}", fault.rule));
+        let singly = |name: &String| {
+            let workload =
+                self.workloads.get(name).filter(|_| off && self.roles.get(name).is_some_and(|role| role.remade))?;
+            Some(format!(
+                "`by: Segment` replaces the replicas of a segment together, {} replaces fewer at once, and rolegate runs without \
+                 `--allow recovery`",
+                workload.key
+            ))
+        };
+        let why = |bounds: &RollingBounds| fault.clone().or_else(|| bounds.roles.iter().find_map(singly));
+        let barred = self.bounds.iter().filter_map(|bounds| Some((bounds, why(bounds)?)));
+        self.barred =
+            barred.flat_map(|(bounds, why)| bounds.roles.iter().map(move |role| (role.clone(), why.clone()))).collect();
+        self.roles.values_mut().for_each(|role| role.remade &= !off && fault.is_none());
     }
 
     /// Notes the decision on pods: `released` replicas of each batched role may run, and pods for which `goes` returns true are
@@ -179,18 +225,11 @@ fn can_return(view: &GroupView, workload: &RolledWorkload) -> bool {
     }
 }
 
-/// Returns the roles whose rollout goes back by the status. An edit of one of its roles, once observed, begins the rollout anew.
-fn gone_back(group: &Group, bounds: &[RollingBounds], open: &BTreeMap<String, RolledWorkload>) -> BTreeSet<String> {
-    let goes_back = |bounds: &&RollingBounds| {
-        let stored = group.status.coordination(&bounds.name).and_then(|state| state.rollout.as_ref());
-        let Some(stored) = stored.filter(|stored| stored.rolled_back.is_some()) else { return false };
-        let is_same = |(role, workload): (&String, &RolledWorkload)| {
-            let known = workload.update_revision.as_ref().filter(|_| workload.observed && bounds.has(role));
-            known.is_none() || known == stored.revisions.get(role)
-        };
-        open.iter().all(is_same)
-    };
-    bounds.iter().filter(goes_back).flat_map(|bounds| bounds.roles.iter().cloned()).collect()
+/// Reports whether a rollout changes the number of pods in a replica: a controller would make old replicas again with the new number.
+fn is_resized(view: &GroupView, workload: &RolledWorkload) -> bool {
+    let is_old =
+        |pod: &&PodFacts| pod.revision.is_some() && pod.revision.as_deref() != workload.update_revision.as_deref();
+    pods_of(view, workload).filter(is_old).any(|pod| pod.identity.replica_size != workload.replica_size)
 }
 
 /// Turns a rollout round. Before its controller has observed a partition above the top, a deleted pod would come back as it was.

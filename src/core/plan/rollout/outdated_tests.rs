@@ -6,7 +6,7 @@ use super::*;
 use crate::api::status::{CoordinationState, RolledBack, RolloutState};
 use crate::model::rolling::FROZEN;
 use crate::model::{RolledWorkload, RollingBounds};
-use crate::plan::rollout::{Edit, plan_rollout, stages};
+use crate::plan::rollout::{Edit, plan_rollout, rollouts, stages};
 use crate::plan::test_support::{mk_group, mk_pod, mk_workload, shared};
 
 /// Four prefill in segments of two, of which the ordinals from `partition` may be replaced; prefill 3 is new.
@@ -35,6 +35,71 @@ fn only_old_pods_of_what_is_open_are_deleted() {
     assert_eq!(outdated("Segment", |_| {}), ["prefill-2"]);
     assert_eq!(outdated("Segment", |workload| workload.partition = 1), ["prefill-1", "prefill-2"]);
     assert_eq!(outdated("Segment", |workload| workload.partition = 4), [""; 0]);
+}
+
+/// Two prefill and two decode in segments of two, of which prefill is edited; returns what each role is told, and the hold that
+/// ends.
+fn told(off: bool, change: impl Fn(&mut RolledWorkload)) -> (Vec<String>, Vec<String>) {
+    let sizes = json!({ "prefill": 2, "decode": 2 });
+    let strategy = json!({ "rollingUpdate": { "by": "Segment" }, "segmentPlacement": { "segmentSize": sizes } });
+    let coordination = json!([{ "name": "roll", "roles": ["prefill", "decode"], "strategy": strategy }]);
+    let group = mk_group(&[("prefill", 2), ("decode", 2)], &coordination);
+    let pod = |role: &'static str, ordinal: u32| PodFacts {
+        held: false,
+        ready: true,
+        scheduled: true,
+        revision: Some("old".into()),
+        ..mk_pod(&format!("{role}-{ordinal}"), role, ordinal)
+    };
+    let pods = ["prefill", "decode"].map(|role| [0, 1].map(|ordinal| pod(role, ordinal))).concat();
+    let workload = |role| {
+        let mut workload = RolledWorkload {
+            desired: 2,
+            current_revision: Some("old".to_owned()),
+            partition: FROZEN,
+            user_partition: Some(0),
+            at_once: Some(1),
+            ..mk_workload(role, "new")
+        };
+        change(&mut workload);
+        workload
+    };
+    let workloads = ["prefill", "decode"].map(workload);
+    let view = GroupView::build(&group, &shared(&pods));
+    let mut seen = Rollouts::observe(&group, &view, &shared(&pods), (&workloads, None), |_| Edit::long_ago());
+    seen.bar(None, off);
+    seen.stages = stages(&seen.bounds, &seen.roles, &seen.pauses);
+    let mut plan = plan_rollout(&seen.bounds, &seen.roles, &seen.stages);
+    for (name, decided) in plan.iter_mut().filter(|(name, _)| seen.barred.contains_key(*name)) {
+        decided.bar(name, &seen.roles[name]);
+    }
+    (rollouts(&plan, &seen), seen.strays.iter().map(|stray| stray.key.name.clone()).collect())
+}
+
+/// Their controllers would replace the replicas of a segment one after another.
+#[test]
+fn by_segment_nothing_moves_where_no_pod_may_be_deleted_and_controllers_replace_fewer_at_once() {
+    let why = "is not rolled: `by: Segment` replaces the replicas of a segment together, StatefulSet ns/prefill replaces fewer at \
+               once, and rolegate runs without `--allow recovery`";
+    let (lines, _) =
+        told(true, |workload| workload.at_once = workload.at_once.filter(|_| workload.key.name == "prefill"));
+    for (role, line) in ["decode", "prefill"].iter().zip(&lines) {
+        assert_eq!(
+            *line,
+            format!("rollout of {role}: 0/2 updated, 0 of them ready, partition 2, Waiting: {role} {why}")
+        );
+    }
+    for (off, at_once) in [(false, Some(1)), (true, Some(2)), (true, None)] {
+        let (lines, _) = told(off, |workload| workload.at_once = at_once);
+        assert!(lines.iter().all(|line| line.contains("partition 0, Progressing")), "{lines:?}");
+    }
+}
+
+/// The API server would refuse the partition.
+#[test]
+fn a_workload_whose_strategy_takes_no_partition_is_not_rolled_and_its_hold_ends() {
+    let (lines, ends) = told(false, |workload| workload.takes_partition = workload.key.name == "prefill");
+    assert_eq!((lines.len(), ends), (1, vec!["decode".to_owned()]), "{lines:?}");
 }
 
 /// Until its controller has seen the partition, a successor would be old again.

@@ -49,6 +49,16 @@ pub enum LateWhat {
     Object { step: u32 },
 }
 
+impl LateWhat {
+    /// Returns the role of the replica.
+    pub fn role(&self) -> Option<&str> {
+        match self {
+            Self::Replica { role, .. } => Some(role),
+            Self::Object { .. } => None,
+        }
+    }
+}
+
 /// The state of one coordination's rollout: the step under way, or the pause after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stage {
@@ -252,11 +262,12 @@ impl<'a> Course<'a> {
     fn failure(&self, late: &[Late], leg: &Leg<'a>, state: &RolloutState) -> Option<RolledBack> {
         let began = state.since.as_deref().and_then(Moment::parse);
         let is_asked = self.pauses.rolled_back.zip(began).is_some_and(|(asked, began)| asked >= began);
-        let in_time = wording::time(self.bounds.fail_after.unwrap_or_default());
         let (reason, message) = if is_asked {
             (REQUESTED, "a person asked for it".to_owned())
         } else {
-            match &late.iter().find(|late| self.pauses.late.contains(late))?.what {
+            let what = &late.iter().find(|late| self.pauses.late.contains(late))?.what;
+            let in_time = wording::time(self.bounds.fails_after(what.role())?);
+            match what {
                 LateWhat::Replica { role, ordinal, .. } => {
                     (REPLICAS_NOT_READY, format!("{role}-{ordinal} did not get ready within {in_time}"))
                 }
@@ -272,13 +283,20 @@ impl<'a> Course<'a> {
 
     /// Returns why not all roles of a rollout that failed can go back.
     fn no_way_back(&self, failed: &RolledBack, state: &RolloutState) -> Option<String> {
+        let taken_back = |name: &String| {
+            let is_back = self.roles.get(name).is_some_and(RoleRollout::is_taken_back);
+            is_back.then(|| format!("the edit of role {name:?} was taken back"))
+        };
         let missing = |name: &String| match self.roles.get(name) {
-            None => Some(format!("role {name:?} is updated completely")),
-            Some(role) if role.back => Some(format!("the edit of role {name:?} was taken back")),
+            None => Some(format!("the rollout of role {name:?} is over")),
+            Some(role) if role.resized => {
+                Some(format!("role {name:?} changes its size, which all its revisions share"))
+            }
             Some(role) => (!role.can_return).then(|| format!("role {name:?} has no old replica")),
         };
         let off = || "rolegate runs without `--allow recovery`".to_owned();
-        let why = if self.pauses.off { Some(off()) } else { state.revisions.keys().find_map(missing) };
+        let all = || self.bounds.roles.iter().find_map(taken_back).or_else(|| state.revisions.keys().find_map(missing));
+        let why = if self.pauses.off { Some(off()) } else { all() };
         why.map(|why| {
             format!(
                 "{}, and the rollout cannot go back: {why}; undo the edits of all its templates instead",
@@ -288,13 +306,16 @@ impl<'a> Course<'a> {
     }
 
     /// Returns what is remembered of the rollout. Another edit of a role begins the pauses anew, and a rollout that went back; a role
-    /// whose rollout is over by now still takes part.
+    /// whose rollout is over by now still takes part, but not one whose edit was taken back.
     fn remembered(&self, past: Option<&RolloutState>, open: &Open<'a>) -> RolloutState {
         let mut state = past.cloned().unwrap_or_default();
         state.revisions.retain(|role, _| self.bounds.has(role));
         for (name, role) in open {
             let revision = role.revision.clone().unwrap_or_default();
-            if state.revisions.insert((*name).to_owned(), revision.clone()) != Some(revision) {
+            let known = state.revisions.remove(*name);
+            let takes_part = !role.is_taken_back() && (known.as_ref() == Some(&revision) || role.has_old());
+            let goes_to = takes_part.then(|| state.revisions.entry((*name).to_owned()).or_insert(revision).clone());
+            if known != goes_to {
                 state.passed.clear();
                 (state.paused_since, state.rolled_back) = (None, None);
                 state.since = self.pauses.later_than(self.pauses.rolled_back).map(Moment::text);

@@ -380,6 +380,17 @@ fn what_partition_keeps_old_no_step_updates() {
 }
 
 #[test]
+fn what_the_partition_of_its_user_keeps_old_says_so() {
+    let mut story = Story::with(&json!({ "maxSkew": "100%" }));
+    story.update("prefill", 8);
+    story.role("prefill").floor = 8;
+    let (bounds, roles) = (story.bounds.clone(), story.roles.clone());
+    let told = rollouts(&story.plan().1, &Rollouts { bounds, roles, ..Rollouts::default() });
+    let kept = "partition 8, Paused: its user asked for partition 8, and replicas below stay old";
+    assert!(told[1].ends_with(kept), "{told:?}");
+}
+
+#[test]
 fn before_the_controllers_have_seen_the_edits_nothing_is_known() {
     let mut story = Story::new(&in_halves(&json!({})));
     story.role("decode").judged = false;
@@ -453,6 +464,35 @@ fn what_is_held_or_old_fails_nothing() {
     assert_eq!(story.stage().late, []);
 }
 
+/// The controller of a StatefulSet comes to the next replica when the one above is ready.
+#[test]
+fn the_time_of_a_replica_that_is_not_updated_yet_runs_while_none_above_it_is_awaited() {
+    let mut story = failing();
+    let role = story.role("prefill");
+    (role.partition, role.ordinals[7].ready) = (7, false);
+    let late = |story: &Story| {
+        let of = |late: Late| match late.what {
+            LateWhat::Replica { ordinal, .. } => ordinal,
+            LateWhat::Object { step } => step,
+        };
+        story.stage().late.into_iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(late(&story), [8]);
+    story.role("prefill").ordinals[8].ready = true;
+    assert_eq!(late(&story), [7]);
+}
+
+/// No replica counts before its pods were ready for as long as they must.
+#[test]
+fn the_time_of_a_replica_is_counted_after_the_time_for_which_its_pods_must_be_ready() {
+    let mut story = failing();
+    story.bounds[0].min_ready.insert("prefill".to_owned(), Duration::from_secs(900));
+    let seconds = |role| story.bounds[0].fails_after(role).map(|time| time.as_secs());
+    assert_eq!([Some("prefill"), Some("decode"), None].map(seconds), [Some(1500), Some(600), Some(600)]);
+    let stage = story.is_late();
+    assert_eq!(stage_text(&stage, &story.roles), r#""roll" was sent back: prefill-8 did not get ready within 25m"#);
+}
+
 /// All that is known is kept until an edit: the revisions from which it went back are not tried again.
 #[test]
 fn a_rollout_that_went_back_stays_so_until_the_next_edit() {
@@ -509,11 +549,44 @@ fn a_rollout_of_which_one_role_cannot_go_back_stays_as_it_is() {
             "prefill-8 did not get ready within 10m, and the rollout cannot go back: {why}; undo the edits of all its templates instead"
         )
     };
-    assert_eq!(stays(&|story| _ = story.roles.remove("decode")), because(r#"role "decode" is updated completely"#));
+    assert_eq!(stays(&|story| _ = story.roles.remove("decode")), because(r#"the rollout of role "decode" is over"#));
     let none_old = |story: &mut Story| story.role("decode").can_return = false;
     assert_eq!(stays(&none_old), because(r#"role "decode" has no old replica"#));
+    let resized = |story: &mut Story| story.role("decode").resized = true;
+    assert_eq!(stays(&resized), because(r#"role "decode" changes its size, which all its revisions share"#));
     assert_eq!(stays(&|story| story.take_back("decode")), because(r#"the edit of role "decode" was taken back"#));
     assert_eq!(stays(&|story| story.pauses.off = true), because("rolegate runs without `--allow recovery`"));
+}
+
+/// The other role is tried again, and goes back alone: the first one has all its replicas at the old revision already.
+#[test]
+fn after_going_back_an_undo_of_one_role_leaves_it_out_of_the_rollout() {
+    let mut story = failing();
+    story.is_late();
+    story.decide();
+    (story.pauses.late, story.pauses.now) = (Vec::new(), Some(Moment(9000)));
+    story.edit("prefill", 10, "v1");
+    story.role("prefill").ordinals.fill(NEW);
+    story.role("prefill").can_return = false;
+    story.decide();
+    let is_over = |story: &Story| story.pauses.past[&0].revisions.keys().cloned().collect::<Vec<_>>();
+    assert_eq!((is_over(&story), story.stage().state.since), (vec!["decode".to_owned()], Some(Moment(9000).text())));
+    story.roles.remove("prefill");
+    story.role("decode").ordinals[3].ready = false;
+    let stage = story.is_late();
+    assert_eq!(stage_text(&stage, &story.roles), r#""roll" was sent back: decode-3 did not get ready within 10m"#);
+}
+
+/// It goes back by itself, and the others may, once it is there.
+#[test]
+fn a_role_whose_edit_was_taken_back_is_not_awaited_by_a_rollout_that_goes_back() {
+    let mut story = failing();
+    story.decide();
+    story.take_back("decode");
+    story.decide();
+    assert!(story.is_late().stays.unwrap().contains("the edit of role \"decode\" was taken back"));
+    story.roles.remove("decode");
+    assert_eq!(story.is_late().state.rolled_back.unwrap().reason, "ReplicasNotReady");
 }
 
 #[test]

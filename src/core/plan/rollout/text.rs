@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{PauseEnd, RolePlan, RoleRollout, RolloutPlan, Rollouts, Stage, StepNumber, Wait, WaitReason};
+use super::{
+    PauseEnd, ProgressState, RolePlan, RoleRollout, RolloutPlan, Rollouts, Stage, StepNumber, Wait, WaitReason, floor,
+};
 use crate::model::{Group, RollingBounds, RolloutStep, wording};
 
 /// `step 2 of 3`, or `step 2 of 3 back` after an edit was taken back.
@@ -39,6 +41,9 @@ pub fn waits_for(name: &str, wait: &Wait, rollouts: &Rollouts) -> String {
     let counts = roles.get(other).map(counts).unwrap_or_default();
     let replica = wait.ordinal.map(|ordinal| format!(", next is {other}-{ordinal}")).unwrap_or_default();
     match wait.reason {
+        WaitReason::Barred => {
+            format!("{name} is not rolled: {}", rollouts.barred.get(name).map(String::as_str).unwrap_or_default())
+        }
         WaitReason::NotObserved => format!("{name} waits: the controller of {other} has not seen its last change yet"),
         WaitReason::Settling => format!("{name} waits: {other} may be edited as well"),
         WaitReason::Skew => format!("{name} waits for {other}: {counts}{replica}"),
@@ -152,6 +157,9 @@ pub fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> Vec<String> {
         let role = rollouts.roles.get(name)?;
         let (desired, partition) = (role.desired(), decided.partition.min(role.desired()));
         let waits = decided.waits.as_ref().map(|wait| format!(": {}", waits_for(name, wait, rollouts)));
+        let of_user = role.floor > 0 && floor(&rollouts.bounds, name, role) <= role.floor;
+        let kept = || format!(": its user asked for partition {}, and replicas below stay old", role.floor);
+        let waits = waits.or_else(|| (decided.state == ProgressState::Paused && of_user).then(kept));
         let mut again = decided.made_again.clone();
         again.sort_unstable();
         let again = match wording::numbers(&again) {

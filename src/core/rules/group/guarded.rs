@@ -1,6 +1,8 @@
 //! What the rights of an author guard: the fields by which rolegate comes to act, compared as read, after defaults, and without
 //! the paths of their spelling. Coordinations and roles are matched by name.
 
+use std::collections::BTreeMap;
+
 use crate::model::rolling::RollingBounds;
 use crate::model::topology::Strength;
 use crate::model::{
@@ -75,7 +77,13 @@ fn deletions<'a>(
         |recovery: &Recovery| Recovery { at: FieldPath::default(), malformed: Vec::new(), ..recovery.clone() };
     let recoveries = coordination.batchings.iter().map(|batching| batching.recovery.as_ref().map(pathless));
     let bounds = RollingBounds::all_of(group).into_iter().find(|bounds| bounds.index == coordination.index);
-    let bounds = bounds.map(|bounds| RollingBounds { index: 0, name: String::new(), object: None, ..bounds });
+    let bounds = bounds.map(|bounds| RollingBounds {
+        index: 0,
+        name: String::new(),
+        object: None,
+        min_ready: BTreeMap::new(),
+        ..bounds
+    });
     let rolling = coordination.rolling_ready_when.iter().map(awaits);
     (made(group, coordination), recoveries.collect(), bounds, rolling.collect())
 }

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::api::coordination::RollingUpdate;
 use crate::model::recovery::MUST_BE_A_TIME;
-use crate::model::rolling::{ON_FAILURE, ROLLBACK};
+use crate::model::rolling::{ON_FAILURE, ROLLBACK, RollingBounds};
 use crate::model::rollout_step::read_duration;
-use crate::model::{Coordination, FieldPath, Group};
+use crate::model::{Coordination, FieldPath, Group, wording};
 use crate::rules::group::rollout_steps::shared;
 use crate::rules::violation::{quoted, supported};
 use crate::rules::{Cause, Need, Report, World};
@@ -23,6 +23,9 @@ fn that_go_back(group: &Group) -> impl Iterator<Item = (&Coordination, &RollingU
 /// Requires a known word and a time, and roles in no other rolling update.
 pub(super) fn on_failure(group: &Group, world: &World, report: &mut Report) {
     format(group, report);
+    for bounds in RollingBounds::all_of(group) {
+        too_short(group, &bounds, report);
+    }
     for (coordination, _, at) in that_go_back(group) {
         let (subject, path) = (coordination.display_name(), at.child("onFailure"));
         if let Some((role, other)) = shared(group, coordination) {
@@ -41,6 +44,25 @@ pub(super) fn on_failure(group: &Group, world: &World, report: &mut Report) {
             report.warn(&subject, path, Cause::Notice, None, detail);
         }
     }
+}
+
+/// Warns about a time that is over before a replica can be ready: it is counted from there, and is longer than it says.
+fn too_short(group: &Group, bounds: &RollingBounds, report: &mut Report) {
+    let Some((update, at)) = group.coordination(bounds.index).and_then(|one| one.rolling_update.as_ref()) else {
+        return;
+    };
+    let Some((role, min_ready)) = bounds.min_ready.iter().max_by_key(|(_, time)| **time) else { return };
+    let Some(time) = bounds.fail_after.filter(|time| time <= min_ready) else { return };
+    let (path, written) = match &update.fail_after {
+        Some(_) => (at.child("failAfter"), ""),
+        None => (at.child("onFailure"), "`failAfter` is 10m by default, which "),
+    };
+    let [min_ready, fails] = [*min_ready, time.saturating_add(*min_ready)].map(wording::time);
+    let detail = format!(
+        "{written}is not longer than the {min_ready} for which a pod of role {role:?} must be ready before it counts \
+         (`minReadySeconds`): it is counted after these, and the rollout fails after {fails}"
+    );
+    report.warn(&bounds.name, path, Cause::Notice, None, detail);
 }
 
 fn format(group: &Group, report: &mut Report) {

@@ -29,14 +29,14 @@ fn updated_roles(group: &Group) -> impl Iterator<Item = (&Coordination, &Role)> 
 }
 
 /// Refuses an update strategy of a coordinated role (KEP-30, Risks). The partition of a referenced workload is allowed, since
-/// the loop moves it; OnDelete is not, since nothing would follow the partition.
+/// the loop moves it; OnDelete and Recreate are not, since nothing would follow the partition.
 pub(super) fn own_strategy(group: &Group, _: &World, report: &mut Report) {
     for (coordination, role) in updated_roles(group) {
         let Some(path) = &role.workload.update_strategy else { continue };
         let (name, owner) = (&role.name, coordination.display_name());
         let detail = match &role.workload.reference {
             Some((reference, _)) => format!(
-                "{} {:?} must not have update strategy OnDelete: coordination {owner:?} updates role {name:?}",
+                "{} {:?} must have update strategy RollingUpdate: coordination {owner:?} updates role {name:?}",
                 reference.kind, reference.name
             ),
             None => {
