@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::engine::TemplateEngine;
 use super::share::Unavailable;
-use super::workload::{OneByOne, desired};
+use super::workload::{OneByOne, OwnUpdate, desired, most};
 use super::{
     Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, foreign_gate, names, queued, rolled, rollout_claim,
 };
@@ -89,6 +89,15 @@ impl WorkloadKind {
 }
 
 impl StatefulSet {
+    /// Returns the update under way; `None` if nothing is to be replaced.
+    fn own_update(&self) -> Option<OwnUpdate> {
+        let (status, strategy) = (&self.status, &self.spec.update_strategy);
+        let is_known = strategy.r#type != "OnDelete" && !is_unseen(&self.metadata, status.observed_generation);
+        let is_open = status.current_revision != status.update_revision || status.updated_replicas < status.replicas;
+        let revision = status.update_revision.clone().filter(|_| is_known && is_open)?;
+        Some(OwnUpdate { revision, from: most(strategy.rolling_update.partition.unwrap_or(0)) })
+    }
+
     /// Reports whether it makes a pod only when those before it are ready.
     fn is_ordered(&self) -> bool {
         self.spec.pod_management_policy.as_deref().unwrap_or("OrderedReady") != "Parallel"
@@ -107,6 +116,7 @@ impl WorkloadObject for StatefulSet {
             one_by_one: self.is_ordered().then_some(OneByOne::OrderedReady),
             min_ready_seconds: seconds(spec.min_ready_seconds),
             queued_as_one: queued::is_queued_as_one(&self.metadata, &spec.template.metadata),
+            update: self.own_update(),
             hosts: Hosts::of_stateful_set(self.metadata.display_name(), spec.ordinals.start, &spec.service_name),
             ..plain(self, spec.replicas, [&spec.template])
         }
@@ -117,7 +127,9 @@ impl WorkloadObject for StatefulSet {
         let rolled = RolledWorkload::read(Self::KIND, &self.metadata, self.spec.replicas, update.partition)?;
         let at_once = Unavailable::parse(update.max_unavailable.as_ref()).of(rolled.desired);
         Some(RolledWorkload {
-            at_once: (!self.is_ordered()).then_some(at_once),
+            at_once: Some(at_once),
+            ordered: self.is_ordered(),
+            start: self.spec.ordinals.start,
             observed: self.status.observed_generation >= self.metadata.generation,
             update_revision: self.status.update_revision.clone(),
             current_revision: self.status.current_revision.clone(),
@@ -298,6 +310,7 @@ fn plain<'a, T: WorkloadObject>(
         hosts: None,
         engines: engines(&templates),
         templates: templates.iter().map(|template| TemplateEngine::of(template)).collect(),
+        update: None,
         foreign_gate: templates.iter().find_map(|template| {
             let gates = template.spec.scheduling_gates.iter().map(|gate| gate.name.as_str());
             foreign_gate(gates).map(str::to_owned)

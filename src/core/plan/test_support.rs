@@ -191,5 +191,7 @@ pub fn mk_workload(role: &str, revision: &str) -> RolledWorkload {
         current_revision: Some(revision.to_owned()),
         unclaimed: false,
         at_once: None,
+        ordered: false,
+        start: 0,
     }
 }

@@ -112,6 +112,8 @@ impl Role {
             current_revision: None,
             unclaimed: false,
             at_once: None,
+            ordered: false,
+            start: 0,
         }
     }
 
@@ -122,6 +124,7 @@ impl Role {
                 updated: pod.revision == self.update,
                 ready: pod.ready,
                 held: false,
+                new: false,
                 given_up: pod.revision != self.update && pod.revision != self.current,
             })
         };
@@ -136,6 +139,8 @@ impl Role {
             may_run: u32::MAX,
             revision: Some(format!("{}", self.update)),
             remade: false,
+            at_once: None,
+            ordered: false,
             back: self.current == self.update && self.updated() < self.desired(),
             can_return: self.current != self.update,
             returns: false,
