@@ -9,8 +9,8 @@ use crate::model::Allowed;
 pub enum Allow {
     /// Scale claimed workloads of groups with `segments`.
     Scale,
-    /// Delete the pods of a broken batch, so that it is recreated as a whole, old pods of a segment that is updated as a whole, and updated
-    /// pods of a rollout that goes back.
+    /// Delete the pods of a broken batch, so that it is recreated as a whole, old pods that their controller would not
+    /// replace in time, and updated pods of a rollout that goes back.
     Recovery,
     /// Request nodes of an autoscaler for batches that fit nowhere, where `whenNoFit: provision` asks for it.
     Provision,

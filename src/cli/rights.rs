@@ -139,8 +139,8 @@ pub const OF_RECOVERY: &[Right] = &[of(
     &[""],
     &["pods"],
     &["delete"],
-    "Pods of a broken batch are recreated together, and old pods of a segment that is updated as a whole and updated pods of a \
-     rollout that goes back are deleted.",
+    "Pods of a broken batch are recreated together, and old pods that their controller would not replace in time and updated pods \
+     of a rollout that goes back are deleted.",
 )];
 
 /// Rights for `--allow provision`.

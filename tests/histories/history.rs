@@ -172,7 +172,7 @@ impl History {
         let length = 10 + random.below(50);
         let mut steps = Vec::new();
         if setup.rolling.is_some() && random.percent(85) {
-            // Updates are coordinated only after the group was ready for the first time.
+            // Updates are coordinated only after a pod was ready.
             steps.push(Step::Flow(15));
         }
         for _ in 0..length {

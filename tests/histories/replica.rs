@@ -71,7 +71,7 @@ pub enum Request {
         pod: PodRef,
         with_dependents: bool,
     },
-    /// Deletes an old pod of a segment that is updated.
+    /// Deletes an old pod that its controller does not replace in time.
     Renew(PodRef),
     /// Deletes an updated pod of a rollout that goes back.
     Undo(PodRef),

@@ -100,7 +100,7 @@ pub fn deletes(
         is_of && pod.ready && goes(&pod.pod.uid)
     };
     let leaving = u32::try_from(snapshot.pods.iter().filter(is_down).count()).unwrap();
-    let down = leaving + count(&ordinals(workload, snapshot), |_, seen| !seen.ready && !seen.held);
+    let down = leaving + count(&ordinals(workload, snapshot), |_, seen| seen.is_down());
     hold!(
         down <= rolling.unavailable,
         "R17: {down} of {} are down without {}, and {} may be",
@@ -179,7 +179,7 @@ pub fn keeps_last(
     }
     for other in open(snapshot).filter(|other| !is_back(other)) {
         let floor = stored.kept_old(role_of(other), other.desired).max(other.asked_partition());
-        let is_left = |ordinal: u32, seen: Ordinal| ordinal >= floor && !(seen.updated && (seen.ready || seen.held));
+        let is_left = |ordinal: u32, seen: Ordinal| ordinal >= floor && !(seen.updated && !seen.is_down());
         let left = count(&ordinals(other, snapshot), is_left);
         let most = u32::from(floor == 0 || other.key == workload.key);
         hold!(
@@ -244,12 +244,14 @@ pub fn never_again(server: &mut Server) -> Result<(), Broken> {
     Ok(())
 }
 
-/// R22: checks that at rest all pods of a role that went back are of one revision, and ready.
+/// R22: checks that at rest all pods of a role that went back are of one revision, and ready or held.
 pub fn judge(server: &Server, role: usize) -> Result<(), Broken> {
     let set = &server.sets[role];
     let is_back = |ordinal: &u32| {
         let pod = server.pods.get(&server.pod_of_set(role, *ordinal));
-        pod.is_some_and(|pod| revision_of(pod) == Some(set.current_revision()) && is_ready(pod))
+        pod.is_some_and(|pod| {
+            revision_of(pod) == Some(set.current_revision()) && (is_ready(pod) || crate::server::is_held(pod))
+        })
     };
     let left: Vec<_> = (0..set.replicas()).filter(|ordinal| !is_back(ordinal)).collect();
     hold!(left.is_empty(), "R22: the rollout of {} went back, and {left:?} did not", ROLES[role]);

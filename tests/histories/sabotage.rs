@@ -193,6 +193,8 @@ sabotages! {
     RenewsBelow = 291,
     /// Deletes only one old pod of what is open.
     RenewsInPart = 291,
+    /// Loses every deletion of an old pod that its controller does not replace.
+    LosesRenewals,
     /// Forgets that a rollout went back.
     ForgetsRollbacks = 236,
     /// Deletes updated pods before the rollback is committed.
@@ -492,6 +494,7 @@ impl Sabotage {
             Request::Recreate(_) => self == Self::LosesRemakes,
             Request::RemoveOwned(id) => self == Self::KeepsRequests && id.kind != KUBE_POD_GROUP,
             Request::Undo(_) => self == Self::LosesUndos,
+            Request::Renew(_) => self == Self::LosesRenewals,
             Request::Gather(_) => self == Self::LosesGathers,
             Request::RelaxPodGroup(..) => self == Self::LosesRelaxations,
             _ => false,

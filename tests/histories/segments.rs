@@ -62,7 +62,7 @@ impl<'a> Part<'a> {
     fn is_down(&self, segment: u32) -> bool {
         self.any(segment, |ordinal, seen| {
             let leaves = ordinal >= self.workload.partition && !seen.updated && seen.ready;
-            leaves || !seen.ready && (!seen.held || ordinal < self.committed)
+            leaves || seen.is_down() || seen.held && ordinal < self.committed
         })
     }
 
@@ -107,36 +107,42 @@ pub fn allow(
     Ok(())
 }
 
-/// Returns the old pods that may be deleted: of segments that are open as their controllers have seen, which would replace them
-/// one after another.
-fn outdated<'a>(snapshot: &'a Snapshot, stored: &Stored) -> Vec<&'a Arc<PodFacts>> {
+/// Reports whether the controller of a workload waits for pods that may never be ready before it replaces others: held ones above, or
+/// as many old ones as may be unavailable.
+fn waits_for_others(workload: &RolledWorkload, snapshot: &Snapshot) -> bool {
+    let seen = ordinals(workload, snapshot);
+    let numbered = || (0..).zip(&seen);
+    let held = numbered().filter(|(_, seen)| seen.held).map(|(ordinal, _)| ordinal).max();
+    let below = numbered().any(|(ordinal, seen)| !seen.updated && !seen.held && Some(ordinal) < held);
+    let down = numbered()
+        .filter(|(ordinal, seen): &(u32, &Ordinal)| !seen.updated && seen.is_down() && *ordinal < workload.partition);
+    below || workload.at_once.is_some_and(|most| down.count() >= most as usize)
+}
+
+/// Returns the old pods that may be deleted: of what is open as their controllers have seen, which would replace them one after another
+/// or, if those that wait count (`waiting`), not at all.
+fn outdated<'a>(snapshot: &'a Snapshot, stored: &Stored, waiting: bool) -> Vec<&'a Arc<PodFacts>> {
     let open =
         snapshot.workloads.iter().filter(|workload| workload.is_open() && !workload.unclaimed && workload.observed);
     let open: Vec<_> = open.filter(|open| role_of(open) < ROLLED).collect();
     let is_old = |pod: &&Arc<PodFacts>| {
         let workload = open.iter().find(|open| pod.identity.role.as_deref() == Some(&*open.claim.role));
-        let Some((workload, size)) = workload.and_then(|open| Some((open, stored.segment_of(role_of(open))?))) else {
-            return false;
-        };
+        let Some(workload) = workload else { return false };
+        let in_part = stored.segment_of(role_of(workload)).is_some_and(|size| workload.at_once < Some(size));
         let is_open = pod.identity.ordinal.is_some_and(|n| (workload.partition..workload.desired).contains(&n));
         let is_new = pod.revision.as_deref() == workload.update_revision.as_deref();
-        workload.at_once.is_some_and(|most| most < size) && is_open && !is_new
+        workload.at_once.is_some() && is_open && !is_new && (in_part || waiting && waits_for_others(workload, snapshot))
     };
     snapshot.pods.iter().filter(is_old).collect()
 }
 
-/// R14: checks that a pod is deleted for a rollout only if it is old and its segment is open.
+/// R14: checks that a pod is deleted for a rollout only if it is old and may be replaced, and its controller would not do so in time.
 pub fn deletes(pod: &PodRef, snapshot: &Snapshot, stored: Option<&Stored>) -> Result<(), Broken> {
     let Some(stored) = stored.filter(|stored| stored.wish != Wish::Wrong && snapshot.lets_go().is_none()) else {
         return Err(Broken(format!("R14: {} is deleted for no group", pod.name)));
     };
-    let is_outdated = outdated(snapshot, stored).iter().any(|old| old.pod == *pod);
-    hold!(
-        is_outdated,
-        "R14: {} is deleted, and is not old or its segment is not open: {:?}",
-        pod.name,
-        snapshot.workloads
-    );
+    let is_outdated = outdated(snapshot, stored, true).iter().any(|old| old.pod == *pod);
+    hold!(is_outdated, "R14: {} is deleted, and is not old or may not be replaced: {:?}", pod.name, snapshot.workloads);
     Ok(())
 }
 
@@ -150,7 +156,7 @@ pub fn are_deleted_at_once(
     if snapshot.lets_go().is_some() || stored.wish == Wish::Wrong || replica.confirms(requests) {
         return Ok(());
     }
-    for old in outdated(snapshot, stored) {
+    for old in outdated(snapshot, stored, false) {
         let asked = requests.iter().any(|request| matches!(request, Request::Renew(pod) if *pod == old.pod));
         hold!(asked || replica.is_busy_with(&old.pod.uid), "R15: {} is old, and is not deleted", old.pod.name);
     }

@@ -203,8 +203,11 @@ impl Server {
             None => let_go(kind, old, new),
             Some(group) if !is_claimed && !group.rolls(&claim.role) => let_go(kind, old, new),
             Some(group) => {
-                let ready_once = group.status.first_ready_time.is_some();
-                hold_rollout(kind, old, new, &claim, &group, ready_once, None)
+                let is_ready = |(name, pod): (&String, &Arc<Pod>)| {
+                    ROLES[crate::places::role_of(name)] == claim.role && crate::nature::is_ready(pod)
+                };
+                let served = group.status.has_served(&claim.role) || self.pods.iter().any(is_ready);
+                hold_rollout(kind, old, new, &claim, &group, served, None)
             }
         };
         let patch: json_patch::Patch = serde_json::from_value(serde_json::to_value(patch).unwrap()).unwrap();

@@ -91,7 +91,7 @@ impl<'a> Open<'a> {
     /// Reports whether it has come to the end of a step.
     fn is_at(&self, goal: u32, rolling: Rolling) -> bool {
         let floor = rolling.kept_old(self.workload.desired).max(self.workload.asked_partition());
-        let last = count(&self.seen, |ordinal, seen| seen.updated || ordinal >= floor);
+        let last = count(&self.seen, |ordinal, seen| !seen.out && (seen.updated || ordinal >= floor));
         count(&self.seen, |_, seen| seen.updated && seen.ready) >= goal.min(last)
     }
 }
@@ -111,13 +111,14 @@ pub fn allow(
         return Ok(());
     };
     let all_back = open.iter().all(|open| open.back);
-    let is_new = |ordinal: u32, seen: Ordinal| (to..workload.partition).contains(&ordinal) && !seen.updated;
+    let is_new =
+        |ordinal: u32, seen: Ordinal| (to..workload.partition).contains(&ordinal) && !seen.updated && !seen.out;
     if (own.back && !all_back) || count(&own.seen, is_new) == 0 {
         return Ok(());
     }
     let name = &workload.claim.role;
     let goal_of = |step: usize, open: &Open<'_>| {
-        let (desired, role) = (open.workload.desired, open.role);
+        let (desired, role) = (count(&open.seen, |_, seen| !seen.out), open.role);
         // Where a rollout may go back, one replica stays old until the last step.
         let most =
             |step: usize| if rolling.back && step + 1 < list.len() { desired.saturating_sub(1) } else { desired };
@@ -128,7 +129,7 @@ pub fn allow(
         // The way back ends where the steps began.
         desired - (list.len() - 1).checked_sub(step + 1).map_or(0, goal)
     };
-    let reach = count(&own.seen, |ordinal, seen| seen.updated || ordinal >= to);
+    let reach = count(&own.seen, |ordinal, seen| !seen.out && (seen.updated || ordinal >= to));
     let step = (0..list.len()).find(|step| goal_of(*step, own) >= reach).unwrap_or(list.len() - 1);
     for before in 0..step {
         for other in open.iter().filter(|other| other.back == all_back) {

@@ -110,10 +110,9 @@ pub fn plan(
     let object = coordination.as_ref().or(carrier.map(|carrier| &carrier.object)).cloned().unwrap_or_default();
     let (judged, read) = judged(&object, carrier.is_some(), &world);
     refused.extend(judged.errors.iter().map(|error| format!("{}: {error}", error.rule)));
-    let ready_once = read.as_ref().is_some_and(|group| group.status.first_ready_time.is_some());
     let mut roles = Vec::new();
     for (running, role) in running.iter().zip(&names) {
-        match role_of(running, role, &group, read.as_ref(), ready_once) {
+        match role_of(running, role, &group, read.as_ref()) {
             Ok(role) => roles.push(role),
             Err(whys) => refused.extend(whys),
         }
@@ -226,13 +225,7 @@ fn judged(object: &Value, is_there: bool, world: &World) -> (Judged, Option<Grou
     (of_shape(judged), read_group(kind, &text, world).ok())
 }
 
-fn role_of(
-    running: &Running,
-    role: &str,
-    group: &str,
-    read: Option<&Group>,
-    ready_once: bool,
-) -> Result<Role, Vec<String>> {
+fn role_of(running: &Running, role: &str, group: &str, read: Option<&Group>) -> Result<Role, Vec<String>> {
     let Running { target, object, workload, pods } = running;
     let wanted = labels(group, role);
     let mut refused = Vec::new();
@@ -252,11 +245,12 @@ fn role_of(
     {
         refused.push(format!("{target} is labelled for group {other:?}: remove that label first"));
     }
-    let ready = pods.iter().filter(|pod| pod.condition_is_true("Ready")).count();
-    let wants = workload.desired.saturating_mul(workload.replica_size) as usize;
-    if !ready_once && ready < wants {
+    let has_served = pods.iter().any(|pod| pod.condition_is_true("Ready"))
+        || read.is_some_and(|group| group.status.has_served(role));
+    if !has_served && workload.desired > 0 {
+        let wants = workload.desired.saturating_mul(workload.replica_size);
         refused.push(format!(
-            "{target}: {ready} of {wants} pods are ready; nothing can be frozen before the group has once been ready as a whole"
+            "{target}: 0 of {wants} pods are ready; nothing can be frozen before a pod of the role was ready once"
         ));
     }
     if !refused.is_empty() {

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::plan::{Plan, Role, Rolls};
 use crate::api::role_coordination::ROLE_COORDINATION;
+use crate::api::status::GroupStatus;
 use crate::cli::connection::{Connection, Failure};
 use crate::cluster::write::adoption::Adoption;
 use crate::model::wording::counted;
@@ -40,7 +42,8 @@ impl Steps<'_> {
             }
         }
         let in_lockstep = || roles.iter().filter(|role| role.rolls == Rolls::InLockstep);
-        for role in in_lockstep() {
+        // From zero replicas nothing is replaced, and nothing frozen.
+        for role in in_lockstep().filter(|role| role.replicas > 0) {
             self.would_be_frozen(role).await?;
         }
         for role in in_lockstep() {
@@ -68,22 +71,26 @@ impl Steps<'_> {
         Ok(())
     }
 
-    /// Waits until the group is ready: before that, the webhook freezes nothing of it.
+    /// Waits until rolegate has committed that a pod of each role in lockstep was ready: before that, the webhook freezes nothing of
+    /// it.
     async fn until_ready(&self) -> Result<(), Failure> {
-        let Plan { group, namespace, .. } = self.plan;
+        let Plan { group, namespace, roles, .. } = self.plan;
+        let frozen = || roles.iter().filter(|role| role.rolls == Rolls::InLockstep && role.replicas > 0);
         let until = Instant::now() + self.timeout;
         loop {
             let found = self.api.read(ROLE_COORDINATION, group).await.map_err(|error| self.fault(&error))?;
             let status = found.as_ref().and_then(|object| object.get("status"));
-            if status.is_some_and(|status| status.get("firstReadyTime").is_some_and(|time| !time.is_null())) {
-                (self.tell)(&format!("group {group:?} is ready as it runs"));
+            let known: GroupStatus =
+                status.and_then(|status| GroupStatus::deserialize(status).ok()).unwrap_or_default();
+            if known.summary.is_some() && frozen().all(|role| known.has_served(&role.name)) {
+                (self.tell)(&format!("group {group:?} is known as it runs"));
                 return Ok(());
             }
             if Instant::now() >= until {
                 let why = status.map_or_else(|| "rolegate has not reported a status".to_owned(), told);
                 return Err(Failure::Other(format!(
-                    "group {group:?} was not ready within {:?}: {why}. Its pods run on, and no template was changed; `rolegate \
-                     explain group {group} -n {namespace}` says more, and the same command goes on from here",
+                    "no pod of a role of group {group:?} was ready within {:?}: {why}. Its pods run on, and no template was changed; \
+                     `rolegate explain group {group} -n {namespace}` says more, and the same command goes on from here",
                     self.timeout
                 )));
             }

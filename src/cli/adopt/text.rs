@@ -95,7 +95,7 @@ fn steps(plan: &Plan) -> Vec<String> {
         steps.push(format!("label {}: nothing moves", counted(pods, "running pod")));
     }
     if plan.coordination.is_some() {
-        steps.push(format!("create RoleCoordination {:?}, and wait until it is ready as it runs", plan.group));
+        steps.push(format!("create RoleCoordination {:?}, and wait until it is known as it runs", plan.group));
     }
     let named = |roles: &[&Role]| roles.iter().map(|role| name(role)).collect::<Vec<_>>().join(", ");
     let claimed: Vec<_> = plan.roles.iter().filter(|role| role.claim.is_some()).collect();

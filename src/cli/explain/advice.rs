@@ -199,6 +199,7 @@ const ADVICE: &[(HoldReason, Advice)] = &[
             next: "the rollout goes on when these replicas run, or are no longer desired",
             you_can: &[
                 "make room for the held replicas",
+                "delete its old pods, by the command of the message, one after another; with `--allow recovery` rolegate does this in step",
                 "scale the role to the replicas that run, in the group and in its workload; scale it up again afterwards",
             ],
         },

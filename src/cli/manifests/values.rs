@@ -34,8 +34,8 @@ pub fn chart_values() -> Map<String, Value> {
         "#namespaceSelector": "LabelSelector of the namespaces to serve: matchLabels and matchExpressions.",
         "namespaceSelector": {},
         "#allow": "Actions beyond gates, statuses and partitions, and their rights: scale (workloads of groups with \
-                   segments), recovery (deletes the pods of a broken batch, old pods of a segment that is updated as a whole, and \
-                   updated pods of a rollout that goes back), provision (requests nodes for batches that fit nowhere).",
+                   segments), recovery (deletes the pods of a broken batch, old pods that their controller would not replace \
+                   in time, and updated pods of a rollout that goes back), provision (requests nodes for batches that fit nowhere).",
         "allow": [],
         "#readyKinds": "Kinds whose objects readyWhen may name, as Job=jobs.v1.batch, and the right to watch them.",
         "readyKinds": [],

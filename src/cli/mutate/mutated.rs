@@ -87,7 +87,7 @@ pub fn all(
 /// Maximum number of pods from all files: the largest clusters have no more, and all are held in memory.
 const MOST_PODS: u64 = 100_000;
 
-/// Mutates the update of a workload. Manifests have no status: the group counts as ready once.
+/// Mutates the update of a workload. Manifests have no status: a pod of each role counts as ready once.
 fn updated(document: &Document, object: Value, old: &str, known: &Known) -> Mutated {
     let mut mutated = unchanged(document, object);
     let kind = WorkloadKind::ALL.iter().copied().find(|kind| document.is(kind.object_kind()));
@@ -98,8 +98,8 @@ fn updated(document: &Document, object: Value, old: &str, known: &Known) -> Muta
     let claim = rollout_claim(&meta, meta.namespace()).filter(|_| manager != Some(MANAGER));
     let held = kind.zip(claim).and_then(|(kind, claim)| {
         let group = known.group(&claim.group)?;
-        let ready_once = group.status.first_ready_time.is_some() || group.status == GroupStatus::default();
-        Some(hold_rollout(kind, &in_namespace(old), &mutated.before, &claim, group, ready_once, manager))
+        let served = group.status.has_served(&claim.role) || group.status == GroupStatus::default();
+        Some(hold_rollout(kind, &in_namespace(old), &mutated.before, &claim, group, served, manager))
     });
     held.into_iter().for_each(|patch| mutated.take(patch));
     mutated

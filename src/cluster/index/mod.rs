@@ -118,6 +118,10 @@ impl Index {
         self.pods.has_role(key, role)
     }
 
+    pub fn has_ready_pods(&self, key: &GroupKey, role: &str) -> bool {
+        self.pods.has_ready(key, role)
+    }
+
     /// Reports whether the API server serves a kind; `None` before that is known.
     pub fn is_served(&self, kind: ObjectKind) -> Option<bool> {
         self.served.get(&kind).copied()
@@ -200,6 +204,7 @@ impl Index {
             refused: self.pods.went.refused(key),
             seen: self.pods.seen,
             workloads: self.workloads.rolled(key),
+            updates: claims.iter().flat_map(|claims| self.workloads.updates(&claims.group)).collect(),
             scaled: claims
                 .iter()
                 .filter(|c| c.group.elastic.is_some())
@@ -400,6 +405,9 @@ impl Index {
         let key = seen.workload.key.clone();
         let changed = self.workloads.apply(source, seen);
         self.dirty.extend(changed.rollouts);
+        if changed.update {
+            self.dirty.extend(self.carriers.dependents(&key));
+        }
         if changed.pods {
             self.dirty.extend(self.pods.made_by(&key, &self.workloads));
         }

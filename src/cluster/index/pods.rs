@@ -69,6 +69,11 @@ impl Pods {
         self.by_group.get(key).is_some_and(|home| home.counted.of_role(role).next().is_some())
     }
 
+    /// Reports whether a replica with a number of its own has a ready pod.
+    pub(super) fn has_ready(&self, key: &GroupKey, role: &str) -> bool {
+        self.by_group.get(key).is_some_and(|home| home.counted.has_ready(role))
+    }
+
     /// Counts anew the pods that a workload makes; returns their groups.
     pub(super) fn made_by(&mut self, workload: &WorkloadKey, workloads: &Workloads) -> Vec<GroupKey> {
         let is_maker = |(kind, name): &MadeBy| *kind == workload.kind && **name == *workload.name;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::store::{Store, Stored};
 use super::{SourceId, version};
 use crate::model::{
-    Group, GroupKey, OrdinalStarts, RolledWorkload, ScaledWorkload, Workload, WorkloadKey, WorkloadKind, WorkloadObject,
+    Group, GroupKey, OrdinalStarts, OwnUpdate, Role, RolledWorkload, ScaledWorkload, Workload, WorkloadKey,
+    WorkloadKind, WorkloadObject,
 };
 
 /// A workload as a watch reports it.
@@ -55,6 +56,8 @@ pub(super) struct Changed {
     pub(super) groups: bool,
     /// Facts that its pods lack have changed: the first ordinal, or whether pods are made one by one.
     pub(super) pods: bool,
+    /// The update of a StatefulSet by itself has changed.
+    pub(super) update: bool,
     /// Groups whose rollouts are affected.
     pub(super) rollouts: Vec<GroupKey>,
 }
@@ -85,6 +88,7 @@ impl Workloads {
             groups: before.is_none_or(|before| !seen.workload.is_like(&before.workload)),
             pods: before.map_or(0, |before| before.start) != seen.start
                 || before.and_then(|before| before.workload.one_by_one) != seen.workload.one_by_one,
+            update: before.is_some_and(|before| before.workload.update != seen.workload.update),
         };
         let source = source.or(stored.and_then(|stored| stored.source));
         self.0.insert(key, Stored { source, group: seen.group().cloned(), object: seen });
@@ -159,6 +163,12 @@ impl Workloads {
         let is_claimed = |workload: &&Arc<Workload>| workload.claim.as_ref().is_some_and(|claim| claim.role == role);
         let claimed = self.0.of(&group.key).map(|entry| &entry.workload).find(is_claimed);
         claimed.or_else(|| self.get(group.role(role)?.workload.key.as_ref()?))
+    }
+
+    /// Returns the updates of the StatefulSets of a group's roles that are under way.
+    pub(super) fn updates(&self, group: &Group) -> Vec<(String, OwnUpdate)> {
+        let update = |role: &Role| Some((role.name.clone(), self.of_role(group, &role.name)?.update.clone()?));
+        group.roles.iter().filter_map(update).collect()
     }
 
     pub(super) fn open(&self) -> impl Iterator<Item = &GroupKey> {

@@ -391,7 +391,7 @@ const fn cause(extent: Extent) -> (Option<&'static str>, &'static str, &'static 
         Extent::Stray => {
             (Some(recovery), "its batch is in another domain", "deletion of a pod in another domain than its batch")
         }
-        Extent::Outdated => (Some(update), "its segment is updated", "deletion of an old pod of a segment"),
+        Extent::Outdated => (Some(update), "its role is updated", "deletion of an old pod of a rollout"),
         Extent::RolledBack { .. } => {
             (Some(rollback), "its rollout goes back", "deletion of a pod whose rollout goes back")
         }

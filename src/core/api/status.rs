@@ -33,6 +33,10 @@ pub struct GroupStatus {
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "counts")]
     pub last_ready_replicas: BTreeMap<String, u32>,
+    /// Committed. Replicas of each role up to the highest of which a pod was ready once: its updates are held.
+    #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "counts")]
+    pub served: BTreeMap<String, u32>,
     /// Cohorts: pods that were updated together.
     #[serde(deserialize_with = "readable", skip_serializing_if = "Option::is_none")]
     pub cohorts: Option<Cohorts>,
@@ -71,6 +75,17 @@ impl GroupStatus {
     /// Returns the condition of this type.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|condition| condition.r#type == kind)
+    }
+
+    /// Reports whether a pod of the role was ready once.
+    pub fn has_served(&self, role: &str) -> bool {
+        self.replicas_served(role) > 0
+    }
+
+    /// Returns the number of replicas of the role up to the highest one of which a pod was ready once.
+    pub fn replicas_served(&self, role: &str) -> u32 {
+        let known = [&self.served, &self.last_ready_replicas].map(|known| known.get(role).copied());
+        known.into_iter().flatten().max().unwrap_or(0)
     }
 
     /// Returns the state of the coordination of this name.

@@ -38,6 +38,9 @@ pub struct WorkloadStatus {
     pub current_revision: Option<String>,
     /// StatefulSet: revision that its pods are updated to.
     pub update_revision: Option<String>,
+    /// StatefulSet: existing pods, and those of them at the update revision.
+    pub replicas: Option<i64>,
+    pub updated_replicas: Option<i64>,
     /// LeaderWorkerSet: only `UpdateInProgress` is read.
     #[serde(deserialize_with = "null_default")]
     pub conditions: Vec<Condition>,

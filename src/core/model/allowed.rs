@@ -8,8 +8,8 @@ use serde::Deserialize;
 pub struct Allowed {
     /// Scaling of the claimed workloads of elastic groups.
     pub scale: bool,
-    /// Deletion of the pods of a broken batch, so that they are created again together, of old pods of a segment that is updated as a
-    /// whole, and of updated pods of a rollout that goes back.
+    /// Deletion of the pods of a broken batch, so that they are created again together, of old pods that their controller would
+    /// not replace in time, and of updated pods of a rollout that goes back.
     pub recovery: bool,
     /// Requests for nodes for batches that fit nowhere.
     pub provision: bool,

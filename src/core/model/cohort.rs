@@ -30,11 +30,11 @@ impl Group {
     }
 
     /// Returns the cohort of a role's pods of this revision, or the newest cohort of the role when it is not known. Returns
-    /// `None` when no cohort is known of a group that has been ready: its status was lost and is being rebuilt.
+    /// `None` when no cohort is known of a role of which a pod was ready: the status was lost and is being rebuilt.
     pub fn cohort(&self, role: &str, revision: &str) -> Option<&str> {
         self.known_cohort(role, revision).or_else(|| match &self.status.cohorts {
             Some(known) => Some(newest_cohort(&known.roles, &RollingBounds::all_of(self), role)),
-            None => self.status.first_ready_time.is_none().then_some(FIRST_COHORT),
+            None => (!self.status.has_served(role)).then_some(FIRST_COHORT),
         })
     }
 }

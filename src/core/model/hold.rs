@@ -82,6 +82,7 @@ impl HoldReason {
                 | Self::RoomUnknown
                 | Self::Recovering
                 | Self::SegmentGrowing
+                | Self::RolloutBehindHeldBatch
         )
     }
 

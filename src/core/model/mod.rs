@@ -103,6 +103,6 @@ pub use scaled::{ReplicaPods, ScaledWorkload};
 pub use serving::{LetGo, Out, Serving, Stance};
 pub use topology::{Domain, Strength, Topology};
 pub use when_no_fit::WhenNoFit;
-pub use workload::{OneByOne, Workload, WorkloadKey};
+pub use workload::{OneByOne, OwnUpdate, Workload, WorkloadKey};
 pub use workload_kind::{MadeBy, WorkloadKind};
 pub use workload_object::WorkloadObject;

@@ -22,6 +22,12 @@ pub(super) fn partition_of_user(meta: &Meta, in_spec: Option<i64>) -> Option<i64
     }
 }
 
+/// Returns the command that deletes a pod.
+pub fn deletion(namespace: &str, pod: &str) -> String {
+    let within = if namespace.is_empty() { String::new() } else { format!(" -n {namespace}") };
+    format!("`kubectl delete pod {pod}{within}`")
+}
+
 fn number(number: i64) -> u32 {
     u32::try_from(number.max(0)).unwrap_or(u32::MAX)
 }
@@ -55,8 +61,12 @@ pub struct RolledWorkload {
     pub takes_partition: bool,
     /// Pods in one replica of its template.
     pub replica_size: u32,
-    /// Replicas that its controller updates at once, if the old pods of more may be deleted instead; `None` if they may not.
+    /// Replicas that its controller updates at once, if old pods may be deleted instead; `None` if they may not.
     pub at_once: Option<u32>,
+    /// True when its controller makes a pod only when those before it are ready.
+    pub ordered: bool,
+    /// Number in the name of its first pod.
+    pub start: i64,
 }
 
 impl RolledWorkload {
@@ -82,6 +92,8 @@ impl RolledWorkload {
             takes_partition: true,
             replica_size: 1,
             at_once: None,
+            ordered: false,
+            start: 0,
         })
     }
 
@@ -99,6 +111,12 @@ impl RolledWorkload {
             Some(_) => current != update && revision.is_some() && revision != current,
             None => revision.is_some() && revision == update,
         }
+    }
+
+    /// Returns the command that deletes the pod of a replica; its controller makes it again.
+    pub fn deletion_of(&self, ordinal: u32) -> String {
+        let WorkloadKey { namespace, name, .. } = &self.key;
+        deletion(namespace, &format!("{name}-{}", self.start + i64::from(ordinal)))
     }
 
     /// Reports whether a rollout is open and the partition is rolegate's.

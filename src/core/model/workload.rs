@@ -92,6 +92,17 @@ pub struct Workload {
     pub templates: Vec<TemplateEngine>,
     /// The first gate of another controller in its pod templates.
     pub foreign_gate: Option<String>,
+    /// The update of a StatefulSet that is under way.
+    pub update: Option<OwnUpdate>,
+}
+
+/// How the controller of a StatefulSet replaces its pods, as it has observed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnUpdate {
+    /// Revision of its new pods.
+    pub revision: String,
+    /// Ordinal from which on it replaces pods.
+    pub from: u32,
 }
 
 /// Labels that the pods of a workload lack, and the effect; with the name of the template, if another one has them.
@@ -104,9 +115,10 @@ pub enum Unlabelled {
 }
 
 impl Workload {
-    /// Reports whether both are equal apart from the partition, which the loop moves and on which no group depends.
+    /// Reports whether both are equal apart from the partition and the update under way, which the loop moves and on which no group
+    /// depends.
     pub fn is_like(&self, other: &Self) -> bool {
-        Self { partition: other.partition, ..self.clone() } == *other
+        Self { partition: other.partition, update: other.update.clone(), ..self.clone() } == *other
     }
 
     /// Returns which labels of this group and role the pods lack in every label scheme; `None` if one scheme is complete.

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use super::engine::TemplateEngine;
 use super::share::Unavailable;
-use super::workload::{OneByOne, desired};
+use super::workload::{OneByOne, OwnUpdate, desired, most};
 use super::workload_kind::takes_partition;
 use super::{
     Hosts, RolledWorkload, ScaledWorkload, Workload, WorkloadKind, gate_of_template, names, queued, rolled,
@@ -91,6 +91,15 @@ impl WorkloadKind {
 }
 
 impl StatefulSet {
+    /// Returns the update under way; `None` if nothing is to be replaced.
+    fn own_update(&self) -> Option<OwnUpdate> {
+        let (status, strategy) = (&self.status, &self.spec.update_strategy);
+        let is_known = strategy.r#type != "OnDelete" && !is_unseen(&self.metadata, status.observed_generation);
+        let is_open = status.current_revision != status.update_revision || status.updated_replicas < status.replicas;
+        let revision = status.update_revision.clone().filter(|_| is_known && is_open)?;
+        Some(OwnUpdate { revision, from: most(strategy.rolling_update.partition.unwrap_or(0)) })
+    }
+
     /// Reports whether it makes a pod only when those before it are ready.
     fn is_ordered(&self) -> bool {
         self.spec.pod_management_policy.as_deref().unwrap_or("OrderedReady") != "Parallel"
@@ -109,6 +118,7 @@ impl WorkloadObject for StatefulSet {
             one_by_one: self.is_ordered().then_some(OneByOne::OrderedReady),
             min_ready_seconds: seconds(spec.min_ready_seconds),
             queued_as_one: queued::is_queued_as_one(&self.metadata, &spec.template.metadata),
+            update: self.own_update(),
             hosts: Hosts::of_stateful_set(self.metadata.display_name(), spec.ordinals.start, &spec.service_name),
             ..plain(self, spec.replicas, [&spec.template])
         }
@@ -120,7 +130,9 @@ impl WorkloadObject for StatefulSet {
         let at_once = Unavailable::parse(update.max_unavailable.as_ref()).of(rolled.desired);
         Some(RolledWorkload {
             takes_partition: takes_partition(Some(&self.spec.update_strategy.r#type)),
-            at_once: (!self.is_ordered()).then_some(at_once),
+            at_once: Some(at_once),
+            ordered: self.is_ordered(),
+            start: self.spec.ordinals.start,
             observed: self.status.observed_generation >= self.metadata.generation,
             update_revision: self.status.update_revision.clone(),
             current_revision: self.status.current_revision.clone(),
@@ -315,6 +327,7 @@ fn plain<'a, T: WorkloadObject>(
         hosts: None,
         engines: engines(templates.iter().copied()),
         templates: templates.iter().map(|template| TemplateEngine::of(template)).collect(),
+        update: None,
         foreign_gate: templates.iter().copied().find_map(gate_of_template),
     }
 }

@@ -22,17 +22,17 @@ const APPLY: &str = "Apply";
 const UPDATE: &str = "Update";
 
 /// Mutates an update of a workload that is or was claimed, by anyone but the loop. A change that replaces pods freezes it,
-/// once the group was ready for the first time. During a rollout the live partition stays; the requested one is stored in an
-/// annotation, as a floor and to be restored at the end, with the manager that applies it server-side. This holds without the
-/// claim too: the claim may come back at once, and otherwise the loop ends the hold. An update strategy that takes no partition
-/// ends it at once.
+/// if a pod of its role was ready once (`served`); from zero replicas it replaces none. During a rollout the live partition
+/// stays; the requested one is stored in an annotation, as a floor and to be restored at the end, with the manager that applies
+/// it server-side. This holds without the claim too: the claim may come back at once, and otherwise the loop ends the hold. An
+/// update strategy that takes no partition ends it at once.
 pub fn hold_rollout(
     kind: WorkloadKind,
     old: &Value,
     new: &Value,
     claim: &RolloutClaim,
     group: &Group,
-    ready_once: bool,
+    served: bool,
     manager: Option<&str>,
 ) -> Patch {
     let mut patch = Patch::default();
@@ -46,13 +46,18 @@ pub fn hold_rollout(
     let meta = meta_of(new);
     let (claimed, of_rbg) = (rollout_claim(&meta, meta.namespace()).is_some(), is_of_rbg(&meta));
     // After another strategy pods of any revision may be left, which the controller would replace now.
-    let revised = !may_have_partition(fields, old)
-        || fields.revised.iter().any(|field| plain(old.pointer(field)) != plain(new.pointer(field)));
-    let freezes = revised && ready_once && claimed;
+    let revised = !may_have_partition(fields, old) || is_revised(fields, old, new);
+    let from_zero = old.pointer("/spec/replicas").and_then(Value::as_i64) == Some(0);
+    let freezes = revised && served && claimed && !from_zero;
     if !open && !freezes {
         return patch;
     }
-    let wanted = if revised { FROZEN } else { live };
+    // What is made from zero is new.
+    let wanted = match (revised, from_zero, kept) {
+        (true, true, Some(kept)) => i64::from(asked_partition(kept)),
+        (true, ..) => FROZEN,
+        (false, ..) => live,
+    };
     let written = annotation(new, names::USER_PARTITIONS);
     // A client that sends the partition it has read requests nothing, and neither does an update that comes back through
     // other webhooks. Only rolegate sets a frozen partition. The partitions set by the RoleBasedGroup operator are the steps
@@ -90,6 +95,24 @@ pub fn hold_rollout(
     patch
 }
 
+/// Returns a warning where an update that freezes a workload adds replicas too, which its controller makes of the old template.
+pub fn grows_old(kind: WorkloadKind, old: &Value, new: &Value, role: &str) -> Option<String> {
+    let fields = kind.row().rollout?;
+    let [before, after] =
+        [old, new].map(|object| object.pointer("/spec/replicas").and_then(Value::as_i64).unwrap_or(1));
+    (0 < before && before < after && is_revised(fields, old, new)).then(|| {
+        format!(
+            "replicas {before} to {} of role {role:?} are made of the old template, and then updated in step with the others",
+            after - 1
+        )
+    })
+}
+
+/// Reports whether an update replaces pods.
+fn is_revised(fields: RolloutFields, old: &Value, new: &Value) -> bool {
+    fields.revised.iter().any(|field| plain(old.pointer(field)) != plain(new.pointer(field)))
+}
+
 /// Labels a claimed workload at creation. While pods of its role exist, the workload was deleted without them, and they would
 /// be replaced at once. So its creation counts as an update: its partition is stored, and it is frozen.
 pub fn hold_created(
@@ -97,7 +120,7 @@ pub fn hold_created(
     new: &Value,
     claim: &RolloutClaim,
     group: &Group,
-    (has_pods, ready_once): (bool, bool),
+    (has_pods, served): (bool, bool),
     manager: Option<&str>,
 ) -> Patch {
     let mut patch = Patch::default();
@@ -106,7 +129,7 @@ pub fn hold_created(
     // A selector may rely on an existing value.
     patch.set_entries("/metadata/labels", &present, labels.filter(|(key, _)| !present.contains_key(*key)));
     if has_pods {
-        patch.extend(hold_rollout(kind, &json!({}), new, claim, group, ready_once, manager));
+        patch.extend(hold_rollout(kind, &json!({}), new, claim, group, served, manager));
     }
     patch
 }
@@ -252,6 +275,18 @@ fn plain(value: Option<&Value>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn replicas_that_come_with_a_new_template_are_told_to_be_old_at_first() {
+        let set =
+            |replicas: u32, image: &str| json!({ "spec": { "replicas": replicas, "template": { "image": image } } });
+        let told = |old: &Value, new: &Value| grows_old(WorkloadKind::StatefulSet, old, new, "prefill");
+        let text = "replicas 6 to 11 of role \"prefill\" are made of the old template, and then updated in step with the others";
+        assert_eq!(told(&set(6, "a"), &set(12, "b")).as_deref(), Some(text));
+        for (old, new) in [(set(6, "a"), set(12, "a")), (set(0, "a"), set(9, "b")), (set(6, "a"), set(6, "b"))] {
+            assert_eq!(told(&old, &new), None);
+        }
+    }
 
     #[test]
     fn a_thawed_workload_goes_to_the_partition_that_its_user_asked_for() {

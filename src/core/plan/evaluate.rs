@@ -35,6 +35,7 @@ impl Observation {
         view.leaving.clone_from(&snapshot.leaving);
         let mut rollouts = Rollouts::observe(group, &view, &snapshot.pods, (&snapshot.workloads, now), edit);
         rollouts.pauses.objects.clone_from(&snapshot.objects);
+        rollouts.updates.clone_from(&snapshot.updates);
         Self { view, rollouts }
     }
 }

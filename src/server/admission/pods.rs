@@ -45,6 +45,7 @@ impl Admission {
         // Only a group that would free the pod is checked.
         let is_certain = |group: &Arc<Group>| subject.is_free_in(group) && self.is_certain(&subject, group);
         let is_certain = group.as_ref().is_some_and(is_certain);
+        let group = group.map(|group| self.with_served(group, &subject));
         let layer = match group.as_deref().and_then(|group| subject.layer(group)) {
             Some((topology, layer)) => {
                 let layers = self.lookup.looked_up::<Layers>(&GroupKey::new("", topology), deadline).await?;
@@ -109,6 +110,19 @@ impl Admission {
             }
             known => Ok(known),
         }
+    }
+
+    /// Returns the group with the role of the pod as one that has served, if its pods show that and the status, which was lost, does
+    /// not: the pod gets no wrong cohort.
+    fn with_served(&self, group: Arc<Group>, subject: &Subject) -> Arc<Group> {
+        let role = subject.identity.as_ref().and_then(|identity| identity.role.as_deref());
+        let role = role.filter(|role| group.status.cohorts.is_none() && group.rolls(role));
+        let Some(role) = role.filter(|role| !group.status.has_served(role) && self.has_served(&group, role)) else {
+            return group;
+        };
+        let mut group = Arc::unwrap_or_clone(group);
+        group.status.served.insert(role.to_owned(), 1);
+        group.into()
     }
 
     /// Reports whether the known group and StatefulSet suffice to decide that the pod is not held.

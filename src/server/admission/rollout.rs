@@ -16,10 +16,9 @@ use crate::model::engine::half_groups;
 use crate::model::wording::not_labelled;
 use crate::model::workload_object::WithType;
 use crate::model::{
-    Group, GroupKey, RolloutClaim, Workload, WorkloadKind, WorkloadObject, former_claim, rollout_claim,
-    template_has_gate,
+    Group, RolloutClaim, Workload, WorkloadKind, WorkloadObject, former_claim, rollout_claim, template_has_gate,
 };
-use crate::mutate::rollout::{hold_created, hold_rollout, let_go};
+use crate::mutate::rollout::{grows_old, hold_created, hold_rollout, let_go};
 
 /// Without `status.observedGeneration` a new revision cannot be told from an old one.
 const BLIND: &str = "this LeaderWorkerSet is not rolled out in lockstep: its controller (before v0.9) does not report \
@@ -66,27 +65,28 @@ impl Admission {
         let is_claimed = claimed.is_some();
         let Some(claim) = claimed.or_else(former) else { return Ok(Verdict::pass()) };
         let let_go = || Ok(Verdict::change(let_go(kind, &old, new)));
-        let Some(group) = self.rolled_group(&claim.group, deadline).await? else {
+        let Some(group) = self.rolled_group(&claim, deadline).await? else {
             return if is_claimed { Ok(Verdict::pass()) } else { let_go() };
         };
-        let ready_once = group.status.first_ready_time.is_some();
         if kind == WorkloadKind::LeaderWorkerSet && old.pointer("/status/observedGeneration").is_none() {
             return Ok(Verdict::warn(BLIND.to_owned()));
         }
         if !is_claimed && !group.rolls(&claim.role) {
             return let_go();
         }
-        let patch = hold_rollout(kind, &old, new, &claim, &group, ready_once, request.field_manager().as_deref());
-        Ok(Verdict::change(patch))
+        let served = self.has_served(&group, &claim.role);
+        let patch = hold_rollout(kind, &old, new, &claim, &group, served, request.field_manager().as_deref());
+        let warning = grows_old(kind, &old, new, &claim.role).filter(|_| !patch.is_empty());
+        Ok(Verdict { warnings: warning.into_iter().collect(), ..Verdict::change(patch) })
     }
 
-    /// Returns the group of a claimed workload. A group without a first ready time is read live: the watch may be behind, and
-    /// the workload would not be frozen.
-    async fn rolled_group(&self, key: &GroupKey, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
+    /// Returns the group of a claimed workload. While no pod of its role is known to have been ready, it is read live: the watch
+    /// may be behind, and the workload would not be frozen.
+    async fn rolled_group(&self, claim: &RolloutClaim, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
         let arrived = Instant::now();
-        match self.lookup.group(key, deadline).await? {
-            Some(known) if known.status.first_ready_time.is_none() => {
-                self.lookup.group_since(key, arrived, deadline).await
+        match self.lookup.group(&claim.group, deadline).await? {
+            Some(known) if !self.has_served(&known, &claim.role) => {
+                self.lookup.group_since(&claim.group, arrived, deadline).await
             }
             known => Ok(known),
         }
@@ -99,6 +99,11 @@ impl Admission {
         let (kind, name) = (group.carrier.kind.kind, &group.carrier.name);
         let found = index.forbids(&claim.group, &Arc::new(workload), *self.lookup.options());
         found.into_iter().map(|found| format!("{kind} {name:?}: {}: {found}", found.rule)).collect()
+    }
+
+    /// Reports whether a pod of the role was ready once, by the status or, if that is new or lost, is now.
+    pub(super) fn has_served(&self, group: &Group, role: &str) -> bool {
+        group.status.has_served(role) || self.lookup.index().read().has_ready_pods(&group.key, role)
     }
 
     /// Returns warnings where the pods of one replica would form no process group.
@@ -117,11 +122,10 @@ impl Admission {
         deadline: Instant,
     ) -> Result<Verdict, AdmissionError> {
         let Some(claim) = claim else { return Ok(Verdict::pass()) };
-        let Some(group) = self.rolled_group(&claim.group, deadline).await? else { return Ok(Verdict::pass()) };
-        let ready_once = group.status.first_ready_time.is_some();
+        let Some(group) = self.rolled_group(&claim, deadline).await? else { return Ok(Verdict::pass()) };
         let has_pods = self.lookup.index().read().has_pods(&claim.group, &claim.role);
-        let manager = request.field_manager();
-        let patch = hold_created(kind, new, &claim, &group, (has_pods, ready_once), manager.as_deref());
+        let (manager, served) = (request.field_manager(), self.has_served(&group, &claim.role));
+        let patch = hold_created(kind, new, &claim, &group, (has_pods, served), manager.as_deref());
         Ok(Verdict::change(patch))
     }
 }

@@ -1,5 +1,6 @@
 //! Images that never get ready, and the ways back.
 
+use crate::common::invariants::rolled_in_step;
 use crate::common::prelude::*;
 use crate::rollouts::support::{Duo, revision};
 
@@ -67,30 +68,34 @@ mod tier2 {
         duo.assert_bounds(25, &|_| 1);
     }
 
-    /// A first version that never gets ready can be replaced: nothing is frozen before the group was ready once.
+    /// A first version that never gets ready can be replaced: nothing is frozen before a pod was ready once. What the StatefulSets
+    /// wait for on top does not keep the broken pods below.
     #[tokio::test]
     async fn a_first_version_that_is_broken_can_be_replaced() {
         let stage = Stage::new("broken-first").await.with_room(6).await;
         let group = Group::new("llm").role("prefill", 4, 1).role("decode", 2, 1).held_back();
-        let duo = Duo::serve_on(stage, group, &with_segments("10%"), &[]).await;
+        let duo = Duo::serve_on(stage, group, &with_segments("10%"), &[("allow", "recovery")]).await;
         duo.stage.pods.until("the first segment runs", |now| now.count_all(Pod::is_scheduled) == 3).await;
         for role in ["prefill", "decode"] {
             duo.edit_good(role, "registry.invalid/x:2");
             assert_eq!(duo.user_partition(role).await, None);
         }
-        // The StatefulSets wait for their held pods on top before they replace those below: these are deleted by hand.
-        eventually(PATIENT, "all ready", async || {
-            let broken = duo.stage.pods.now(|now| {
-                let old = now.all().filter(|pod| pod.annotations.contains_key("kwok.rolegate.dev/not-ready"));
-                old.map(|pod| pod.name.clone()).collect::<Vec<_>>()
-            });
-            for pod in &broken {
-                duo.kubectl(&["delete", "pod", pod, "--wait=false", "--ignore-not-found"], "");
-            }
-            let status = duo.statuses.now();
-            if status.ready().starts_with("True") { Ok(()) } else { Err(status.to_string()) }
-        })
-        .await;
+        duo.statuses.until("all ready", |status| status.ready().starts_with("True")).await;
+    }
+
+    /// One segment lacks room from the first day, and one is held behind it. What serves is updated in step all the same.
+    #[tokio::test]
+    async fn a_group_that_never_was_whole_is_updated_in_step() {
+        let stage = Stage::new("never-whole").await.with_room(6).await;
+        let group = Group::new("llm").role("prefill", 8, 2).role("decode", 4, 1);
+        let duo = Duo::serve_on(stage, group, &with_segments("50%"), &[("allow", "recovery")]).await;
+        duo.stage.pods.until("two segments serve", |now| now.count_all(Pod::is_ready) == 6).await;
+        let old = duo.stage.pods.now(|now| now.all().map(revision).collect::<BTreeSet<_>>());
+        duo.set_images("registry.invalid/x:2");
+        let is_new = |pod: &Pod| pod.is_ready() && !old.contains(&revision(pod));
+        duo.stage.pods.until("all that serves is new", |now| now.count_all(is_new) == 6).await;
+        let serving = [("prefill", 4), ("decode", 2)];
+        assert!(rolled_in_step(&duo.stage.pods, serving, is_new, 50, &|_| 1) > 0);
     }
 
     /// Held replicas on top keep a StatefulSet from rolling those below: that is said, and scaling to what runs is the way out.

@@ -5,7 +5,7 @@ use rolegate::plan::rollout::{Ordinal, RoleRollout, RolloutPlan, WaitReason, pla
 use super::world::{Controller, Role, World, mk_bounds};
 use crate::prelude::*;
 
-const OLD: Ordinal = Ordinal { updated: false, ready: true, held: false, given_up: false };
+const OLD: Ordinal = Ordinal { updated: false, ready: true, held: false, new: false, given_up: false };
 const NEW: Ordinal = Ordinal { updated: true, ..OLD };
 const BROKEN: Ordinal = Ordinal { ready: false, ..NEW };
 const HELD: Ordinal = Ordinal { ready: false, held: true, ..OLD };
@@ -89,6 +89,35 @@ fn held_replicas_on_top_are_named() {
     let plan = plan(100, Unavailable::Count(1), &[("prefill", mk_rollout(&[(4, OLD), (2, HELD)], FROZEN))]);
     let wait = plan["prefill"].waits.clone().unwrap();
     assert_eq!((wait.reason, wait.ordinal), (WaitReason::HeldBatch, Some(5)));
+}
+
+/// A third of each role lacks room or waits for its turn: the others go on in step, and what has yet to serve goes with them.
+#[test]
+fn what_never_served_costs_nothing_and_counts_for_no_share() {
+    for waits in [Ordinal { ready: false, new: true, ..OLD }, HELD] {
+        let (prefill, decode) = ([(4, OLD), (2, waits)], [(2, OLD), (1, waits)]);
+        let roles = [("prefill", mk_rollout(&prefill, FROZEN)), ("decode", mk_rollout(&decode, FROZEN))];
+        let begun = plan(10, Unavailable::Count(1), &roles);
+        assert_eq!((begun["prefill"].partition, begun["decode"].partition), (3, 2), "{waits:?}");
+        let waits = Ordinal { updated: true, ..waits };
+        let (prefill, decode) = ([(3, OLD), (1, NEW), (2, waits)], [(2, OLD), (1, waits)]);
+        let roles = [("prefill", mk_rollout(&prefill, 3)), ("decode", mk_rollout(&decode, 2))];
+        let ahead = plan(10, Unavailable::Count(1), &roles);
+        assert_eq!((ahead["prefill"].partition, ahead["decode"].partition), (2, 1), "{waits:?}");
+    }
+}
+
+/// Its controller lets one be unavailable, and that is an old one.
+#[test]
+fn an_old_replica_that_is_down_is_named_where_the_controller_waits_for_it() {
+    let down = Ordinal { ready: false, ..OLD };
+    let role = RoleRollout { at_once: Some(1), ..mk_rollout(&[(1, down), (5, OLD)], FROZEN) };
+    let wait =
+        |role: &RoleRollout| plan(100, Unavailable::Count(2), &[("prefill", role.clone())])["prefill"].waits.clone();
+    let named = wait(&role).unwrap();
+    assert_eq!((named.reason, named.ordinal), (WaitReason::OldReplica, Some(0)));
+    // Where rolegate deletes old pods, only the bound is waited for.
+    assert_eq!(wait(&RoleRollout { remade: true, ..role }).unwrap().reason, WaitReason::Unavailable);
 }
 
 #[test]

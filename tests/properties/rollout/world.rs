@@ -115,6 +115,8 @@ impl Role {
             takes_partition: true,
             replica_size: 1,
             at_once: None,
+            ordered: false,
+            start: 0,
         }
     }
 
@@ -125,6 +127,7 @@ impl Role {
                 updated: pod.revision == self.update,
                 ready: pod.ready,
                 held: false,
+                new: false,
                 given_up: pod.revision != self.update && pod.revision != self.current,
             })
         };
@@ -139,6 +142,8 @@ impl Role {
             may_run: u32::MAX,
             revision: Some(format!("{}", self.update)),
             remade: false,
+            at_once: None,
+            ordered: false,
             back: self.current == self.update && self.updated() < self.desired(),
             can_return: self.current != self.update,
             resized: false,

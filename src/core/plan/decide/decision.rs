@@ -71,6 +71,8 @@ pub struct Decision {
     pub provision: ProvisionPlan,
     /// Workloads that roles lack.
     pub lacking: Vec<Lacking>,
+    /// Roles whose controllers wait for held pods before they replace old ones below.
+    pub behind: Vec<String>,
 }
 
 impl Decision {

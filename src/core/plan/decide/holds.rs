@@ -273,11 +273,13 @@ pub(super) fn deferred(elastic: Option<&ElasticPlan>) -> Option<Held> {
     Some(Held::new(HoldReason::ScaleInDeferred, message, HeldPods::default()))
 }
 
-/// Returns the entries for rollouts whose workloads wait for held replicas.
-pub(super) fn rollouts(plan: &RolloutPlan, rollouts: &Rollouts) -> impl Iterator<Item = Held> {
-    plan.iter().filter_map(|(name, role)| {
+/// Returns the entries for roles whose workloads wait for held replicas before they replace old ones, whether or not that is told.
+pub(super) fn behind(plan: &RolloutPlan, rollouts: &Rollouts) -> impl Iterator<Item = (String, Held)> {
+    let open = plan.iter().filter_map(|(name, role)| {
         let wait = role.waits.as_ref().filter(|wait| wait.reason == WaitReason::HeldBatch)?;
-        let message = waits_for(name, wait, rollouts);
-        Some(Held::new(HoldReason::RolloutBehindHeldBatch, message, HeldPods::default()))
-    })
+        Some((name.clone(), waits_for(name, wait, rollouts)))
+    });
+    let own = rollouts.behind.iter().map(|(name, behind)| (name.clone(), behind.text(name)));
+    open.chain(own)
+        .map(|(name, message)| (name, Held::new(HoldReason::RolloutBehindHeldBatch, message, HeldPods::default())))
 }

@@ -96,6 +96,8 @@ pub struct DecisionContext<'a> {
     pub refusing: &'a [Refused],
     /// Missing workloads that are not reported yet, since files are applied in any order.
     pub not_yet_told: &'a [Lacking],
+    /// Roles whose update has waited for held pods for long.
+    pub behind: &'a [String],
     /// Whether pods of a role that their group does not have are released.
     pub frees_unknown_roles: bool,
     /// Whether pods get no variables of discovery, whatever their groups say.
@@ -170,7 +172,10 @@ pub(in crate::plan) fn decide(
 
     let elastic = scaled(group, view, &released, rollouts, context).map(|plan| ElasticPlan { room_wait, ..plan });
     let rollout = rollout(rollouts, view, (&release, &released, elastic.as_ref()), context);
-    held.extend(holds::rollouts(&rollout, rollouts).chain(holds::deferred(elastic.as_ref())));
+    let behind: BTreeMap<_, _> = holds::behind(&rollout, rollouts).collect();
+    rollouts.behind.retain(|name, _| context.behind.contains(name));
+    let is_told = |(name, _): &(&String, &Held)| context.behind.contains(name) && !rollouts.deletes_broken(name);
+    held.extend(behind.iter().filter(is_told).map(|(_, held)| held.clone()).chain(holds::deferred(elastic.as_ref())));
     let lacking: Vec<_> = lacking(group).into_iter().filter(|lacks| !context.not_yet_told.contains(lacks)).collect();
     lacking::explain(&lacking, &mut held);
     Decision {
@@ -190,6 +195,7 @@ pub(in crate::plan) fn decide(
         recovery,
         provision,
         lacking,
+        behind: behind.into_keys().collect(),
     }
 }
 
@@ -290,6 +296,7 @@ fn rollout(
     let goes: HashSet<_> = release.iter().map(|release| &release.pod.pod.uid).collect();
     rollouts.decided(view, released, |pod| goes.contains(&pod.pod.uid));
     rollouts.bar(context.faults.first(), context.recovery.off);
+    rollouts.help(view, released, !context.recovery.off && context.faults.is_empty());
     rollouts.pauses.off = context.recovery.off;
     rollouts.stages = stages(&rollouts.bounds, &rollouts.roles, &rollouts.pauses);
     let mut plan = plan_rollout(&rollouts.bounds, &rollouts.roles, &rollouts.stages);

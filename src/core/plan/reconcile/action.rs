@@ -63,7 +63,7 @@ pub enum Extent {
     Unscheduled,
     /// A pod that runs in another domain than its batch.
     Stray,
-    /// An old pod of a segment that is updated as a whole.
+    /// An old pod that its controller would not replace in time.
     Outdated,
     /// An updated pod of a rollout that goes back; with the other pods of its replica, if these depend on it.
     RolledBack { with_dependents: bool },

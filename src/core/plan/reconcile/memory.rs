@@ -113,6 +113,8 @@ pub(in crate::plan) struct Waits {
     pub(in crate::plan) unclaimed: Timed<Arc<str>>,
     /// Roles that lack something of their workloads.
     pub(in crate::plan) lacking: Timed<Lacking>,
+    /// Roles whose controllers wait for held pods before they replace old ones.
+    pub(in crate::plan) behind: Timed<String>,
     /// What rollouts fail by if it lasts.
     pub(in crate::plan) late: Timed<Late>,
 }

@@ -41,6 +41,9 @@ use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, Snapshot, count};
 /// The minimum interval between writes of a status that differs only in counts.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
 
+/// The time for which an update waits for held pods before that counts: their turn may come.
+const BEHIND_LASTS: Duration = Duration::from_secs(30);
+
 /// The pause before a group that waits for others is looked at again.
 pub(in crate::plan) const NEXT_TURN: Duration = Duration::from_millis(10);
 
@@ -166,6 +169,7 @@ impl Pass<'_> {
             growing: Some(&growing),
             surge: self.memory.surges.proven(),
             not_yet_told: &not_yet_told,
+            behind: &self.memory.waits.behind.overdue(BEHIND_LASTS, self.now),
             frees_unknown_roles: self.options.frees_unknown_roles,
             discovery_is_off: self.options.discovery_is_off,
             provision: &self.requests_of(group, snapshot, &lacking_room, present.as_deref()),
@@ -182,6 +186,8 @@ impl Pass<'_> {
         self.missing_pods(group, decision);
         self.surplus(group, decision);
         self.placed(decision);
+        let again = self.memory.waits.behind.note(decision.behind.iter().cloned(), BEHIND_LASTS, self.now);
+        self.pass_again(again);
         self.remember_decided(group, &seen);
         self.remember_recoveries(&decision.recovery);
         self.released = self.memory.decided.release_timer.decided(view, decision, self.now);

@@ -157,8 +157,8 @@ fn a_role_that_comes_later_begins_with_what_the_others_are_at() {
 fn a_group_that_has_served_and_lost_its_status_says_no_cohort_rather_than_a_wrong_one() {
     let mut lost = group(None);
     assert_eq!(lost.cohort("prefill", "p1"), Some("1"));
-    lost.status.first_ready_time = Some("2026-01-01T00:00:00Z".to_owned());
-    assert_eq!(lost.cohort("prefill", "p1"), None);
+    lost.status.served = [("prefill".to_owned(), 1)].into();
+    assert_eq!((lost.cohort("prefill", "p1"), lost.cohort("decode", "d1")), (None, Some("1")));
 }
 
 #[test]

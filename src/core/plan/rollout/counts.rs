@@ -81,6 +81,7 @@ fn rollout(role: &Role, counts: &RoleCounts, batched: bool) -> Option<RoleRollou
             updated: there && updated.contains(&ordinal),
             ready: there && up && !held,
             held: there && held,
+            new: false,
             given_up: false,
         }
     };
@@ -97,6 +98,8 @@ fn rollout(role: &Role, counts: &RoleCounts, batched: bool) -> Option<RoleRollou
         revision: None,
         back: false,
         remade: false,
+        at_once: None,
+        ordered: false,
         can_return: updated.len() < desired as usize,
         resized: false,
         returns: false,

@@ -1,5 +1,6 @@
 //! Rollouts in lockstep (KEP-30): from the state of each ordinal of each role to the partition of each workload. Pure.
 
+mod behind;
 mod cohorts;
 mod counts;
 mod observe;
@@ -22,7 +23,7 @@ pub use walk::plan_rollout;
 use crate::model::{ProgressState, RollingBounds};
 
 /// One replica in a rollout; the default is a replica that does not exist.
-#[expect(clippy::struct_excessive_bools, reason = "four independent facts of a replica, not states of one machine")]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts of a replica, not states of one machine")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ordinal {
     /// Its pods are at the update revision, or will be: after a rollback to the base revision, a missing replica comes back at
@@ -32,6 +33,8 @@ pub struct Ordinal {
     pub ready: bool,
     /// Some of its pods are held by the gate of rolegate: it does not serve, and that is no failure.
     pub held: bool,
+    /// None of its pods was ready yet since the role has so many replicas: it does not serve, and that is no failure.
+    pub new: bool,
     /// It is at a revision that is neither the base nor the target of the workload: a rollout that was given up halfway.
     pub given_up: bool,
 }
@@ -42,14 +45,14 @@ impl Ordinal {
         self.updated && self.ready
     }
 
-    /// Reports whether the replica is updated, and ready or held.
+    /// Reports whether the replica is updated, and is ready, held or never was ready.
     fn is_settled(self) -> bool {
-        self.updated && (self.ready || self.held)
+        self.updated && !self.is_unavailable()
     }
 
     /// Reports whether the replica should serve and does not.
     pub fn is_unavailable(self) -> bool {
-        !self.ready && !self.held
+        !self.ready && !self.held && !self.new
     }
 }
 
@@ -77,8 +80,12 @@ pub struct RoleRollout {
     pub revision: Option<String>,
     /// Whether the edit was taken back: the role goes to the revision that it came from.
     pub back: bool,
-    /// Whether rolegate deletes its old pods: its controller would replace them one after another.
+    /// Whether rolegate deletes its old pods: its controller would replace them one after another, or waits for others for ever.
     pub remade: bool,
+    /// Replicas that its controller lets be unavailable, if its old pods may be deleted instead.
+    pub at_once: Option<u32>,
+    /// Whether its controller makes a pod only when those before it are ready.
+    pub ordered: bool,
     /// Whether its controller makes replicas below the partition again at an older revision.
     pub can_return: bool,
     /// Whether it changes the number of pods in a replica, which all revisions share.
@@ -98,13 +105,52 @@ impl RoleRollout {
         ordinal >= self.partition
     }
 
-    /// Counts the replicas that are updated or may be at any moment.
+    /// Reports whether the replica counts for the shares of the role: one that has yet to serve may be replaced at any moment.
+    fn shares(&self, ordinal: u32) -> bool {
+        let replica = self.at(ordinal);
+        !(replica.new || replica.held && ordinal >= self.may_run)
+    }
+
+    /// Counts the replicas of which shares are taken.
+    pub fn shared(&self) -> u32 {
+        self.count(|ordinal, _| self.shares(ordinal))
+    }
+
+    /// Counts those of them that are updated or may be at any moment.
     pub fn reach(&self) -> u32 {
-        self.count(|ordinal, replica| replica.updated || self.is_granted(ordinal))
+        self.count(|ordinal, replica| self.shares(ordinal) && (replica.updated || self.is_granted(ordinal)))
     }
 
     pub fn updated(&self) -> u32 {
         self.count(|_, replica| replica.updated)
+    }
+
+    /// Returns the highest replica whose batch is held above old ones from this ordinal on that are not: most controllers wait for it
+    /// before they replace those.
+    fn held_above_old(&self, from: u32) -> Option<u32> {
+        let waits = |(ordinal, replica): &(u32, Ordinal)| replica.held && *ordinal >= self.may_run;
+        let held = self.numbered().rev().find(waits)?.0;
+        let is_old = |ordinal: u32| !self.at(ordinal).updated && !self.at(ordinal).held;
+        (from..held).any(is_old).then_some(held)
+    }
+
+    /// Returns the highest old replica that is not ready and may not be replaced yet, if its controller counts it and replaces no
+    /// other, although it may.
+    fn old_in_the_way(&self) -> Option<u32> {
+        let most = if self.ordered { 1 } else { self.at_once.filter(|_| !self.remade)? };
+        let is_down = |(ordinal, replica): &(u32, Ordinal)| {
+            replica.is_unavailable() && !replica.updated && !self.is_granted(*ordinal)
+        };
+        let down: Vec<_> = self.numbered().filter(is_down).map(|(ordinal, _)| ordinal).collect();
+        let waits = self.numbered().any(|(ordinal, _)| self.leaves(ordinal)) && down.len() >= most as usize;
+        down.last().copied().filter(|_| waits)
+    }
+
+    /// Reports whether its controller may wait for ever for replicas that are held, or old and not ready, before it replaces what it
+    /// may: its old pods are to be deleted.
+    fn needs_deletions(&self) -> bool {
+        let waits = self.held_above_old(0).or_else(|| self.old_in_the_way().filter(|_| !self.ordered));
+        self.at_once.is_some() && !self.returns && waits.is_some()
     }
 
     /// Counts the replicas at the revision of the template, to which a rollout that goes back does not go.
@@ -156,12 +202,12 @@ impl RoleRollout {
         self.stuck && replica.given_up && !replica.updated && !self.is_granted(ordinal)
     }
 
-    /// Reports whether the rollout is over: every replica is updated, and ready or held.
+    /// Reports whether the rollout is over: every replica is updated, and is ready, held or never was ready.
     fn is_over(&self) -> bool {
         self.judged && self.ordinals.iter().all(|replica| replica.is_settled())
     }
 
-    /// Counts the replicas from this ordinal on that are not updated, or neither ready nor held.
+    /// Counts the replicas from this ordinal on that are not updated, or are unavailable.
     fn unsettled(&self, floor: u32) -> u32 {
         self.count(|ordinal, replica| ordinal >= floor && !replica.is_settled())
     }
@@ -194,14 +240,15 @@ impl RoleRollout {
     /// Returns the highest replica that is updated or may be replaced, and is not done.
     fn in_flight(&self) -> Option<u32> {
         let open = |(ordinal, replica): &(u32, Ordinal)| {
-            (self.is_granted(*ordinal) || replica.updated) && !replica.is_done() && !replica.held
+            (self.is_granted(*ordinal) || replica.updated) && !replica.is_done() && !replica.held && !replica.new
         };
         self.numbered().rev().find(open).map(|(ordinal, _)| ordinal)
     }
 
     /// Returns the highest replica that the next step of another role waits for.
     fn behind(&self) -> Option<u32> {
-        let next = || self.numbered().rev().find(|(_, replica)| !replica.is_done()).map(|(ordinal, _)| ordinal);
+        let waits = |(ordinal, replica): &(u32, Ordinal)| !replica.is_done() && self.shares(*ordinal);
+        let next = || self.numbered().rev().find(waits).map(|(ordinal, _)| ordinal);
         self.in_flight().or_else(next)
     }
 }
@@ -268,6 +315,8 @@ pub enum WaitReason {
     Settling,
     /// The highest replicas are held; the controller of the workload waits for them before it replaces lower ones.
     HeldBatch,
+    /// Old replicas are not ready; the controller of the workload waits for them before it replaces those that it may.
+    OldReplica,
     /// The maximum number of replicas is unavailable.
     Unavailable,
     /// Another role is too far behind.

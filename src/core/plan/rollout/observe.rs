@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use super::behind::Behind;
 use super::cohorts::{RolledRole, cohorts};
 use super::standing::{Standings, at_rest, observed, of_open};
 use super::{Edit, Ordinal, Pauses, RoleRollout, RolloutPlan, Stage};
 use crate::api::status::{Cohorts, ObservedWorkload};
 use crate::model::moment::Moment;
 use crate::model::rolling::FROZEN;
-use crate::model::{Group, RolledWorkload, RollingBounds};
+use crate::model::{Group, OwnUpdate, RolledWorkload, RollingBounds};
 use crate::plan::view::{GroupPods, GroupView, PodFacts, Replicas};
 use crate::rules::Violation;
 
@@ -29,6 +30,10 @@ pub struct Rollouts {
     pub observed: BTreeMap<String, ObservedWorkload>,
     /// Workloads with an open rollout that nothing coordinates (any longer): they are thawed.
     pub strays: Vec<RolledWorkload>,
+    /// The updates of StatefulSets by themselves, by role.
+    pub updates: BTreeMap<String, OwnUpdate>,
+    /// What such updates wait for, once decided.
+    pub behind: BTreeMap<String, Behind>,
     /// The cohorts to commit before a partition moves.
     pub cohorts: Option<Cohorts>,
     /// Roles that are not rolled, each with the reason: what the group or the workload is set to.
@@ -66,7 +71,7 @@ impl Rollouts {
             let settled = edit.settled || edited_together(&bounds, workloads, workload, &edit);
             rolled.push(RolledRole { workload, edit: Edit { settled, ..edit.clone() } });
             let base = base(view, workload);
-            let ordinals = ordinals(view, workload, base.as_deref());
+            let ordinals = ordinals(view, workload, base.as_deref(), group.status.replicas_served(role));
             // Some controllers name the update revision as the base when all replicas have it.
             let is_left = ordinals.iter().any(|replica| !replica.updated);
             let rollout = RoleRollout {
@@ -80,6 +85,8 @@ impl Rollouts {
                 may_run: 0,
                 revision: workload.update_revision.clone(),
                 remade: is_remade(&bounds, workload),
+                at_once: workload.at_once,
+                ordered: workload.ordered,
                 back: is_left && base.is_some() && base == workload.update_revision,
                 can_return: can_return(view, workload),
                 resized: is_resized(view, workload),
@@ -175,7 +182,6 @@ impl Rollouts {
         let barred = self.bounds.iter().filter_map(|bounds| Some((bounds, why(bounds)?)));
         self.barred =
             barred.flat_map(|(bounds, why)| bounds.roles.iter().map(move |role| (role.clone(), why.clone()))).collect();
-        self.roles.values_mut().for_each(|role| role.remade &= !off && fault.is_none());
     }
 
     /// Notes the decision on pods: `released` replicas of each batched role may run, and pods for which `goes` returns true are
@@ -193,6 +199,23 @@ impl Rollouts {
                 replica.held = seen.replicas.pods_of(ordinal).iter().any(|pod| pod.held && !goes(pod));
             }
         }
+    }
+
+    /// Reports whether old pods of a role without an open rollout are deleted, since they are not ready.
+    pub(in crate::plan) fn deletes_broken(&self, role: &str) -> bool {
+        self.behind.get(role).is_some_and(|behind| !behind.broken.is_empty())
+    }
+
+    /// Decides which controllers need help to replace old pods. `may_delete` reports whether pods may be deleted.
+    pub(in crate::plan) fn help(&mut self, view: &GroupView, released: &BTreeMap<String, u32>, may_delete: bool) {
+        for role in self.roles.values_mut() {
+            role.remade = may_delete && (role.remade || role.needs_deletions());
+        }
+        let own = self.updates.iter().filter(|(name, _)| !self.roles.contains_key(*name));
+        let of_role = |(name, update): (&String, &OwnUpdate)| {
+            Some((name.clone(), Behind::of(view.roles.get(name)?, *released.get(name)?, update, may_delete)?))
+        };
+        self.behind = own.filter_map(of_role).collect();
     }
 }
 
@@ -212,7 +235,7 @@ fn is_named(group: &Group, workload: &RolledWorkload) -> bool {
 /// Reports whether the controller of a workload replaces fewer pods at once than a segment has, and others may be deleted.
 fn is_remade(bounds: &[RollingBounds], workload: &RolledWorkload) -> bool {
     let mut sizes = bounds.iter().filter_map(|bounds| bounds.segments.as_ref()?.get(&workload.claim.role));
-    workload.at_once.is_some_and(|most| sizes.any(|size| most < *size))
+    !workload.ordered && workload.at_once.is_some_and(|most| sizes.any(|size| most < *size))
 }
 
 /// Reports whether the controller of a workload makes replicas below the partition again at an older revision. A LeaderWorkerSet does
@@ -275,14 +298,16 @@ fn base(view: &GroupView, workload: &RolledWorkload) -> Option<String> {
 
 /// Returns the desired replicas of a workload. Revisions are read from the pods: the counts of the workload status are stale
 /// right after an edit, and do not say which ordinals they mean.
-fn ordinals(view: &GroupView, workload: &RolledWorkload, base: Option<&str>) -> Vec<Ordinal> {
+fn ordinals(view: &GroupView, workload: &RolledWorkload, base: Option<&str>, served: u32) -> Vec<Ordinal> {
     let none = Replicas::default();
-    let replicas = view.roles.get(&workload.claim.role).map_or(&none, |role| &role.replicas);
+    let role = view.roles.get(&workload.claim.role);
+    let (replicas, served) = role.map_or((&none, served), |role| (&role.replicas, role.served(served)));
     let update = workload.update_revision.as_deref();
     let is = |pod: &PodFacts, other: Option<&str>| pod.revision.as_deref() == other;
     let ordinal = |ordinal: u32| {
         let Some(replica) = replicas.get(ordinal) else {
-            return Ordinal { updated: update.is_some() && update == base, ..Ordinal::default() };
+            let updated = update.is_some() && update == base;
+            return Ordinal { updated, new: ordinal >= served, ..Ordinal::default() };
         };
         let pods = replicas.pods_of(ordinal);
         let updated = pods.iter().all(|pod| is(pod, update));
@@ -290,6 +315,7 @@ fn ordinals(view: &GroupView, workload: &RolledWorkload, base: Option<&str>) -> 
             updated,
             ready: replica.is_ready(),
             held: replica.held > 0,
+            new: ordinal >= served,
             given_up: !updated && pods.iter().all(|pod| !is(pod, update) && !is(pod, base)),
         }
     };

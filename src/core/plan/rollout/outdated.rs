@@ -1,5 +1,5 @@
-//! The pods of rollouts that rolegate deletes itself: old ones of segments under way, which their controllers would replace one after
-//! another, and updated ones of rollouts that go back.
+//! The pods of rollouts that rolegate deletes itself: old ones that their controllers would replace one after another, or not at all,
+//! and updated ones of rollouts that go back.
 
 use std::sync::Arc;
 
@@ -16,11 +16,15 @@ impl Rollouts {
             }
             // Only replicas that may be replaced at any moment count, and only once the controller has observed that they may.
             let is_old = |pod: &PodFacts| pod.revision.is_some() && pod.revision.as_deref() != role.revision.as_deref();
-            let granted = (role.partition..role.desired()).filter(|_| role.remade);
+            // A controller that makes pods in order makes this one again only when those before it are ready.
+            let comes_back = |ordinal: &u32| !role.ordered || (0..*ordinal).all(|lower| role.at(lower).ready);
+            let granted = (role.partition..role.desired()).filter(|ordinal| role.remade && comes_back(ordinal));
             let pods = granted.flat_map(|ordinal| replicas.pods_of(ordinal)).filter(|pod| is_old(pod));
             Some(pods.map(|pod| Deletion { pod: pod.clone(), with_dependents: false }).collect::<Vec<_>>())
         };
-        self.roles.iter().filter_map(of_role).flatten().collect()
+        let broken = self.behind.values().flat_map(|behind| &behind.broken);
+        let broken = broken.map(|pod| Deletion { pod: pod.clone(), with_dependents: false });
+        self.roles.iter().filter_map(of_role).flatten().chain(broken).collect()
     }
 
     /// Returns the pods to delete of a role that goes back. The first pod of several takes the others with it.

@@ -20,7 +20,7 @@ pub(super) fn limits<'a>(
     (name, role, reach): (&str, &RoleRollout, u32),
     others: &'a BTreeMap<String, RoleRollout>,
 ) -> Option<&'a str> {
-    let desired = role.desired();
+    let desired = role.shared();
     let shared = bounds.iter().filter(|bounds| bounds.has(name));
     let over = shared.flat_map(|bounds| {
         let compared =
@@ -29,12 +29,13 @@ pub(super) fn limits<'a>(
         let others = others.iter().filter(compared);
         let others = others.filter(move |(other, _)| !stage.is_some_and(|stage| stage.is_reached(other)));
         others.filter_map(move |(other, state)| {
-            let goal = state.desired() - bounds.kept_old(state.desired());
-            if state.desired() == 0 || (is_forced(bounds, desired) && state.done() >= goal) {
+            let shared = state.shared();
+            let goal = shared - bounds.kept_old(shared);
+            if shared == 0 || (is_forced(bounds, desired) && state.done() >= goal) {
                 return None;
             }
-            let excess = excess(bounds, (reach, desired), (state.done(), state.desired()));
-            (excess > 0).then_some((other.as_str(), i128::from(excess) * 1000 / i128::from(state.desired())))
+            let excess = excess(bounds, (reach, desired), (state.done(), shared));
+            (excess > 0).then_some((other.as_str(), i128::from(excess) * 1000 / i128::from(shared)))
         })
     });
     over.max_by_key(|(_, excess)| *excess).map(|(other, _)| other)

@@ -333,7 +333,7 @@ impl<'a> Course<'a> {
         let mut since = state.paused_since.take().as_deref().and_then(Moment::parse);
         let mut before: Option<&RolloutStep> = None;
         for (number, step) in (1..).zip(&self.bounds.steps) {
-            let leg = self.leg(number, open, |name, role| self.bounds.goal((number, step), name, role.desired()));
+            let leg = self.leg(number, open, |name, role| self.bounds.goal((number, step), name, role.shared()));
             if !leg.behind.is_empty() {
                 return leg;
             }
@@ -370,8 +370,8 @@ impl<'a> Course<'a> {
         let ends = ends.into_iter().rev().skip(1).map(Some).chain([None]);
         let mut legs = (1..).zip(ends).map(|(number, end)| {
             let stays =
-                |name: &str, role: &RoleRollout| end.map_or(0, |end| self.bounds.goal(end, name, role.desired()));
-            self.leg(number, open, |name, role| role.desired() - stays(name, role))
+                |name: &str, role: &RoleRollout| end.map_or(0, |end| self.bounds.goal(end, name, role.shared()));
+            self.leg(number, open, |name, role| role.shared() - stays(name, role))
         });
         legs.find(|leg| !leg.behind.is_empty()).unwrap_or(Leg::free(self.count()))
     }
@@ -389,7 +389,7 @@ impl<'a> Course<'a> {
     /// Returns the number of updated replicas when all steps are over: `partition` keeps the others old.
     fn last(&self, name: &str, role: &RoleRollout) -> u32 {
         let floor = floor(self.all, name, role);
-        role.count(|ordinal, replica| replica.updated || ordinal >= floor)
+        role.count(|ordinal, replica| role.shares(ordinal) && (replica.updated || ordinal >= floor))
     }
 
     /// Reports whether the pause after a step counts: replicas are still to be updated, a role that takes part was updated since
@@ -402,7 +402,8 @@ impl<'a> Course<'a> {
     ) -> bool {
         let share = |step: Option<&RolloutStep>, role: &str| step.and_then(|step| step.shares.get(role)).copied();
         let has_moved = |role: &String| share(Some(step), role) > Some(share(before, role).unwrap_or(0));
-        let is_left = open.iter().any(|(name, role)| role.updated() < self.last(name, role));
+        let updated = |role: &RoleRollout| role.count(|ordinal, replica| role.shares(ordinal) && replica.updated);
+        let is_left = open.iter().any(|(name, role)| updated(role) < self.last(name, role));
         let ended = step.shares.iter().all(|(role, share)| *share <= state.passed.get(role).copied().unwrap_or(0));
         is_left && !ended && state.revisions.keys().any(has_moved)
     }

@@ -58,21 +58,50 @@ pub fn waits_for(name: &str, wait: &Wait, rollouts: &Rollouts) -> String {
         }
         WaitReason::Pause(number, end) => format!("{name} pauses after {number} {end}"),
         WaitReason::Segment(number) => {
-            let replica = wait.ordinal.map(|ordinal| format!("{other}-{ordinal}")).unwrap_or_default();
-            format!("{name} waits for segment {number}: {replica} is not ready ({other} is at {counts})")
+            let replica = wait.ordinal.map(|ordinal| lacks(other, ordinal, rollouts)).unwrap_or_default();
+            format!("{name} waits for segment {number}: {replica} ({other} is at {counts})")
         }
         WaitReason::Unavailable => {
-            let replica = wait.ordinal.map(|ordinal| format!(": {other}-{ordinal} is not ready")).unwrap_or_default();
+            let replica =
+                wait.ordinal.map(|ordinal| format!(": {}", lacks(other, ordinal, rollouts))).unwrap_or_default();
             format!("{name} has as many replicas unavailable as it may{replica} ({counts})")
         }
         WaitReason::HeldBatch => {
-            let released = roles.get(other).map_or(0, RoleRollout::below_held);
-            format!(
-                "{name} cannot be rolled: its workload waits for held replicas on top; scale it to {released} replicas to \
-                 go on"
-            )
+            let role = roles.get(other);
+            let next = role.zip(wait.ordinal).and_then(|(role, held)| {
+                let is_next = |ordinal: &u32| !role.at(*ordinal).updated && !role.at(*ordinal).held;
+                let workload = rollouts.workloads.get(other).filter(|_| role.at_once.is_some())?;
+                (0..held).rev().find(is_next).map(|ordinal| workload.deletion_of(ordinal))
+            });
+            behind_held(name, &next.unwrap_or_default(), role.map_or(0, RoleRollout::below_held))
+        }
+        WaitReason::OldReplica => {
+            let replica = wait.ordinal.map(|ordinal| lacks(other, ordinal, rollouts)).unwrap_or_default();
+            format!("{name} cannot be rolled: its workload waits for an old replica: {replica} ({counts})")
         }
     }
+}
+
+/// Returns why a role cannot be rolled while replicas on top are held. `deletion` is the command that replaces its next pod.
+pub(super) fn behind_held(name: &str, deletion: &str, released: u32) -> String {
+    let replaces = if deletion.is_empty() { String::new() } else { format!("{deletion} replaces the next pod; or ") };
+    format!(
+        "{name} cannot be rolled: its workload waits for held replicas on top; {replaces}scale it to {released} replicas to go on"
+    )
+}
+
+/// Returns what a replica lacks, such as `prefill-5 is not ready`. An old one that may not be replaced yet and stays so is made again by
+/// its deletion.
+fn lacks(name: &str, ordinal: u32, rollouts: &Rollouts) -> String {
+    let role = rollouts.roles.get(name).filter(|role| !role.returns);
+    let replica = role.map(|role| role.at(ordinal)).unwrap_or_default();
+    if replica.ready && !replica.updated {
+        return format!("{name}-{ordinal} is not replaced yet");
+    }
+    let stays = role.is_some_and(|role| role.stuck && !role.is_granted(ordinal)) && !replica.updated && !replica.held;
+    let workload = rollouts.workloads.get(name).filter(|_| stays);
+    let again = workload.map(|workload| format!(", and {} makes it again", workload.deletion_of(ordinal)));
+    format!("{name}-{ordinal} is not ready{}", again.unwrap_or_default())
 }
 
 /// Returns a sentence such as `"roll" is in step 2 of 3, which ends with decode 4/4 updated and ready`, or `"roll" pauses after
@@ -93,7 +122,7 @@ pub fn stage_text(stage: &Stage, roles: &BTreeMap<String, RoleRollout>) -> Strin
     }
     let goal = |role: &String| {
         let (limit, rollout) = (limits.get(role)?, roles.get(role)?);
-        Some(format!("{role} {limit}/{}", rollout.desired()))
+        Some(format!("{role} {limit}/{}", rollout.shared()))
     };
     let goals: Vec<_> = behind.iter().filter_map(goal).collect();
     let ends = if goals.is_empty() {

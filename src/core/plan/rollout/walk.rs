@@ -57,7 +57,8 @@ impl<'a> Walk<'a> {
         let (lowest, made_again) =
             if self.role.returns { (None, granted) } else { (granted.into_iter().min(), Vec::new()) };
         let partition = lowest.unwrap_or(self.role.partition);
-        let in_flight = RoleRollout { partition, ..self.role.clone() }.in_flight();
+        let granted = RoleRollout { partition, ..self.role.clone() };
+        let in_flight = granted.in_flight();
         let left = (self.floor()..self.role.desired()).rev().any(|ordinal| !self.at(ordinal).updated);
         let own = |reason, ordinal| Wait { reason, role: self.name.to_owned(), ordinal: Some(ordinal) };
         let pauses = stopped.as_ref().is_some_and(|wait| matches!(wait.reason, WaitReason::Pause(..)));
@@ -70,7 +71,10 @@ impl<'a> Walk<'a> {
         } else {
             ProgressState::Paused
         };
-        let held = self.behind_held().map(|ordinal| own(WaitReason::HeldBatch, ordinal));
+        let waits = !self.role.remade && !self.role.returns;
+        let held =
+            granted.held_above_old(partition.max(self.floor())).map(|ordinal| own(WaitReason::HeldBatch, ordinal));
+        let held = held.or_else(|| Some(own(WaitReason::OldReplica, granted.old_in_the_way()?))).filter(|_| waits);
         let reason = |ordinal| {
             let segment = self.segments().and_then(|segments| segments.number_of(ordinal, self.name));
             segment.map_or(WaitReason::Unavailable, WaitReason::Segment)
@@ -119,12 +123,18 @@ impl<'a> Walk<'a> {
         let (mut reach, mut busy, mut granted) = (role.reach(), self.busy(), Vec::new());
         for ordinal in self.order() {
             let replica = self.at(ordinal);
-            if let Some(stage) =
-                self.stages.iter().find(|stage| stage.limits.get(self.name).is_some_and(|most| reach >= *most))
-            {
+            // What has yet to serve counts for no share.
+            let shares = role.shares(ordinal);
+            let stops = |stage: &&Stage| {
+                let is_reached = stage.limits.get(self.name).is_some_and(|most| reach >= *most);
+                is_reached && (shares || stage.pause.is_some() || stage.lacks.is_some())
+            };
+            if let Some(stage) = self.stages.iter().find(stops) {
                 return (granted, self.wait_of(stage));
             }
-            if let Some(other) = skew::limits((self.bounds, self.stages), (self.name, role, reach + 1), self.roles) {
+            let asked = (self.name, role, reach + 1);
+            let limit = shares.then(|| skew::limits((self.bounds, self.stages), asked, self.roles)).flatten();
+            if let Some(other) = limit {
                 let ordinal = self.roles.get(other).and_then(RoleRollout::behind);
                 return (granted, Some(Wait { reason: WaitReason::Skew, role: other.to_owned(), ordinal }));
             }
@@ -138,7 +148,7 @@ impl<'a> Walk<'a> {
             }
             // A replica that is held or not ready costs nothing more.
             busy += u32::from(replica.ready || (replica.is_unavailable() && self.role.is_excused(ordinal)));
-            reach += 1;
+            reach += u32::from(shares);
             granted.push(ordinal);
         }
         (granted, None)
@@ -191,16 +201,6 @@ impl<'a> Walk<'a> {
     fn first_unavailable(&self) -> Option<u32> {
         let down = |(_, replica): &(u32, super::Ordinal)| replica.is_unavailable();
         self.role.in_flight().or_else(|| self.role.numbered().rev().find(down).map(|(ordinal, _)| ordinal))
-    }
-
-    /// Returns the highest replica whose batch is held, if a serving replica below it is to be replaced by the workload.
-    fn behind_held(&self) -> Option<u32> {
-        if self.role.remade || self.role.returns {
-            return None;
-        }
-        let waits = |(ordinal, replica): &(u32, super::Ordinal)| replica.held && *ordinal >= self.role.may_run;
-        let held = self.role.numbered().rev().find(waits)?.0;
-        (self.floor()..held).any(|ordinal| !self.at(ordinal).updated && !self.at(ordinal).held).then_some(held)
     }
 
     /// Returns the ordinal below which replicas stay old.

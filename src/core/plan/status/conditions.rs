@@ -157,7 +157,7 @@ fn ready(
         .any(|(name, view)| status.last_ready_replicas.get(name).is_none_or(|replicas| view.desired > *replicas));
     let reason = match (status.first_ready_time.is_some(), grown) {
         (true, true) => "ScalingInProgress",
-        (true, false) if in_rollout == Standing::InProgress => IN_PROGRESS,
+        _ if in_rollout == Standing::InProgress => IN_PROGRESS,
         (true, false) => "ReplicasNotReady",
         (false, _) if segments.is_some_and(|segments| segments.ready > 0) => "PartialDeployment",
         (false, _) => "DeploymentInProgress",

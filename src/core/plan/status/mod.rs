@@ -67,6 +67,7 @@ pub fn status(
         first_ready_time: before.first_ready_time.clone(),
         last_moved_time: before.last_moved_time.clone(),
         last_ready_replicas: before.last_ready_replicas.clone(),
+        served: served(group, view),
         cohorts: rollouts.cohorts.clone(),
         observed_workloads: rollouts.observed.clone(),
         succeeded: view.succeeded.clone(),
@@ -91,6 +92,15 @@ pub fn status(
         status.last_ready_replicas = view.roles.iter().map(|(role, view)| (role.clone(), view.desired)).collect();
     }
     status
+}
+
+/// Returns the replicas of each role that have served: those that are added later have not.
+fn served(group: &Group, view: &GroupView) -> BTreeMap<String, u32> {
+    let served = |(name, role): (&String, &RoleView)| {
+        let desired = if role.unknown { u32::MAX } else { role.desired };
+        (name.clone(), role.served(group.status.replicas_served(name)).min(desired))
+    };
+    view.roles.iter().map(served).filter(|(_, served)| *served > 0).collect()
 }
 
 /// Returns the status of a group that is too large to be judged: what is committed stays, and only the fault is told.
@@ -181,6 +191,7 @@ pub fn dropped(written: &GroupStatus, answer: &GroupStatus) -> Vec<&'static str>
         ("coordinationState", written.coordination_state == answer.coordination_state),
         ("firstReadyTime", written.first_ready_time == answer.first_ready_time),
         ("lastReadyReplicas", written.last_ready_replicas == answer.last_ready_replicas),
+        ("served", written.served == answer.served),
         ("cohorts", written.cohorts == answer.cohorts),
         ("observedWorkloads", written.observed_workloads == answer.observed_workloads),
         ("succeeded", written.succeeded == answer.succeeded),

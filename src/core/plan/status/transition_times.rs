@@ -36,7 +36,9 @@ pub fn set(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupSta
 
 /// Reports whether two statuses differ in more than counts: such changes are written at once, counts at most once a second.
 pub fn differs_in_substance(a: &GroupStatus, b: &GroupStatus) -> bool {
-    shapes(&a.conditions, |_| true) != shapes(&b.conditions, |_| true) || a.first_ready_time != b.first_ready_time
+    shapes(&a.conditions, |_| true) != shapes(&b.conditions, |_| true)
+        || a.first_ready_time != b.first_ready_time
+        || a.served != b.served
 }
 
 /// Reports whether two statuses agree on what may run and on the state of the group, apart from counts and times.

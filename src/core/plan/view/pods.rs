@@ -60,6 +60,11 @@ impl GroupPods {
         self.roles.get(role).into_iter().flat_map(|role| role.pods())
     }
 
+    /// Reports whether a replica of the role has a ready pod.
+    pub fn has_ready(&self, role: &str) -> bool {
+        self.roles.get(role).is_some_and(|role| role.replicas.pods_in(..).ready > 0)
+    }
+
     /// Iterates over the held pods; a pod without a number has ordinal 0.
     pub fn held(&self) -> impl Iterator<Item = HeldPod> {
         self.roles.values().flat_map(|role| {

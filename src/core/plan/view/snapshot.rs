@@ -1,11 +1,12 @@
 //! The inputs of planning for one group, as the index provides them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::ObjectKind;
 use crate::model::moment::Moment;
-use crate::model::{Claims, LetGo, RolledWorkload, ScaledWorkload, Stance};
+use crate::model::{Claims, LetGo, OwnUpdate, RolledWorkload, ScaledWorkload, Stance};
 use crate::plan::view::{AwaitedObjects, GroupPods, Leaving, NodeRefusal};
 use crate::rules::Violation;
 
@@ -33,6 +34,8 @@ pub struct Snapshot {
     pub seen: u64,
     /// Workloads that it claims for rollouts.
     pub workloads: Vec<RolledWorkload>,
+    /// The updates of the StatefulSets of its roles that are under way, claimed or not.
+    pub updates: BTreeMap<String, OwnUpdate>,
     /// Workloads that it claims for scaling.
     pub scaled: Vec<ScaledWorkload>,
     /// The time of the snapshot by the clock of the cluster; `None` without a clock.
