@@ -95,9 +95,9 @@ pub struct DecisionContext<'a> {
     /// Nodes that kubelets or the scheduler refused to pods of a batch, and which it avoids for a while.
     pub refusing: &'a [Refused],
     /// Missing workloads that are not reported yet, since files are applied in any order.
-    pub not_yet_told: &'a [Lacking],
+    pub not_yet_told: Option<&'a Vec<Lacking>>,
     /// Roles whose update has waited for held pods for long.
-    pub behind: &'a [String],
+    pub behind: Option<&'a Vec<String>>,
     /// Whether pods of a role that their group does not have are released.
     pub frees_unknown_roles: bool,
     /// Whether pods get no variables of discovery, whatever their groups say.
@@ -173,10 +173,12 @@ pub(in crate::plan) fn decide(
     let elastic = scaled(group, view, &released, rollouts, context).map(|plan| ElasticPlan { room_wait, ..plan });
     let rollout = rollout(rollouts, view, (&release, &released, elastic.as_ref()), context);
     let behind: BTreeMap<_, _> = holds::behind(&rollout, rollouts).collect();
-    rollouts.behind.retain(|name, _| context.behind.contains(name));
-    let is_told = |(name, _): &(&String, &Held)| context.behind.contains(name) && !rollouts.deletes_broken(name);
+    let for_long = |name: &String| context.behind.is_some_and(|behind| behind.contains(name));
+    rollouts.behind.retain(|name, _| for_long(name));
+    let is_told = |(name, _): &(&String, &Held)| for_long(name) && !rollouts.deletes_broken(name);
     held.extend(behind.iter().filter(is_told).map(|(_, held)| held.clone()).chain(holds::deferred(elastic.as_ref())));
-    let lacking: Vec<_> = lacking(group).into_iter().filter(|lacks| !context.not_yet_told.contains(lacks)).collect();
+    let is_new = |lacks: &Lacking| context.not_yet_told.is_some_and(|new| new.contains(lacks));
+    let lacking: Vec<_> = lacking(group).into_iter().filter(|lacks| !is_new(lacks)).collect();
     lacking::explain(&lacking, &mut held);
     Decision {
         incomplete: incomplete.into_units(),

@@ -27,8 +27,8 @@ fn seen(snapshot: &Snapshot, may_delete: bool) -> (Vec<String>, Vec<String>) {
     let group = mk_group(&[("prefill", 4)], &json!([{ "name": "roll", "roles": ["prefill"], "strategy": strategy }]));
     let observation = Observation::of(&group, snapshot, None, |_| None, |_| Edit::long_ago());
     let recovery = RecoveryContext { off: !may_delete, ..RecoveryContext::default() };
-    let roles = ["prefill".to_owned()];
-    let context = DecisionContext { recovery: &recovery, behind: &roles, ..DecisionContext::default() };
+    let roles = vec!["prefill".to_owned()];
+    let context = DecisionContext { recovery: &recovery, behind: Some(&roles), ..DecisionContext::default() };
     let seen = evaluate(&group, observation, context, None);
     assert_eq!(seen.decision.behind.is_empty(), snapshot.workloads.iter().any(RolledWorkload::is_open) && may_delete);
     let held = seen.decision.held.iter().filter(|held| held.reason == HoldReason::RolloutBehindHeldBatch);
