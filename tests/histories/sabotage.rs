@@ -194,7 +194,7 @@ sabotages! {
     /// Deletes only one old pod of what is open.
     RenewsInPart = 291,
     /// Loses every deletion of an old pod that its controller does not replace.
-    LosesRenewals,
+    LosesRenewals = 291,
     /// Forgets that a rollout went back.
     ForgetsRollbacks = 236,
     /// Deletes updated pods before the rollback is committed.
