@@ -12,6 +12,7 @@ pub const HOST: &str = "kubernetes.io/hostname";
 const RACKS: u32 = 3;
 
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts, not states of one machine")]
 pub struct Machine {
     pub name: String,
     pub rack: u32,
@@ -22,6 +23,8 @@ pub struct Machine {
     open: bool,
     /// Whether its kubelet refuses bound pods.
     refuses: bool,
+    /// Whether the scheduler binds no pod to it, for a reason that only it knows.
+    filtered: bool,
     pub is_there: bool,
 }
 
@@ -65,6 +68,7 @@ impl Setup {
             room: if self.tight { 2 } else { 3 },
             open: true,
             refuses: false,
+            filtered: false,
             is_there,
         };
         (0..if self.racks { 2 * RACKS } else { 0 }).map(machine).collect()
@@ -89,8 +93,9 @@ impl Server {
         match step {
             MachineStep::Cordon => self.change(n, |machine| machine.open = false),
             MachineStep::Uncordon => self.change(n, |machine| machine.open = true),
+            MachineStep::Refuse if self.setup.filters => self.change(n, |machine| machine.filtered = true),
             MachineStep::Refuse => self.change(n, |machine| machine.refuses = true),
-            MachineStep::Admit => self.change(n, |machine| machine.refuses = false),
+            MachineStep::Admit => self.change(n, |machine| (machine.refuses, machine.filtered) = (false, false)),
             MachineStep::Room(room) => self.change(n, |machine| machine.room = room),
             MachineStep::Come => self.change(n, |machine| machine.is_there = true),
             MachineStep::Go => {
@@ -119,7 +124,8 @@ impl Server {
     pub fn heal_machines(&mut self) {
         for n in 0..self.machines.len() {
             self.change(n, |machine| {
-                *machine = Machine { room: 40, open: true, refuses: false, is_there: true, ..machine.clone() };
+                (machine.room, machine.open, machine.is_there) = (40, true, true);
+                (machine.refuses, machine.filtered) = (false, false);
             });
         }
         for n in 0..self.machines.len().min(RACKS as usize) {
@@ -147,12 +153,16 @@ impl Server {
                 pod.spec.node_name.as_ref() == Some(&machine.name) && pod.status.phase != "Failed"
             };
             let used = self.pods.values().filter(on_it).count();
-            machine.is_there && machine.open && wanted.iter().all(has) && used < machine.room as usize
+            machine.is_there
+                && machine.open
+                && !machine.filtered
+                && wanted.iter().all(has)
+                && used < machine.room as usize
         };
         let Some((name, refuses)) =
             self.machines.iter().find(takes).map(|machine| (machine.name.clone(), machine.refuses))
         else {
-            return;
+            return self.find_no_node(pod);
         };
         self.edit_pod(pod, |pod| pod.spec.node_name = Some(name));
         if refuses {
@@ -161,6 +171,17 @@ impl Server {
                 "OutOfcpu".clone_into(&mut pod.status.reason);
             });
         }
+    }
+
+    /// Lets the scheduler say that no node takes a pod.
+    fn find_no_node(&mut self, pod: &str) {
+        if !self.setup.filters || self.pods.get(pod).is_none_or(|pod| pod.unschedulable().is_some()) {
+            return;
+        }
+        let said = json!({
+            "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/6 nodes are available: 6 others",
+        });
+        self.edit_pod(pod, |pod| pod.status.conditions = vec![build::typed(said)]);
     }
 
     /// Returns the rack of a bound pod that counts.

@@ -27,6 +27,7 @@ impl Setup {
         let mut sizes = [1 + random.below(2), 1 + random.below(2), 0];
         let recovers = random.percent(30);
         self.racks = true;
+        self.filters = recovers;
         self.gated_by_others = random.percent(25);
         let placed = if random.percent(40) {
             Placed::InCluster

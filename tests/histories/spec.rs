@@ -60,6 +60,8 @@ pub struct Setup {
     pub racks: bool,
     /// Whether a rack has room for one batch.
     pub tight: bool,
+    /// Whether the scheduler has a filter of its own, in place of kubelets that refuse pods.
+    pub filters: bool,
     /// Whether pods are created with a gate of others, until everything comes to rest.
     pub gated_by_others: bool,
     /// Number of pods that the controllers of claimed StatefulSets replace at once.

@@ -70,7 +70,7 @@ fn pod() -> impl Strategy<Value = PodFacts> {
             gated: false,
             foreign_gate: None,
             scheduled: state > 1,
-            unschedulable: false,
+            unschedulable: None,
             ready: state > 2,
             labelled: ordinal.map(|ordinal| LabelledPlace::at(1, ordinal)),
             stamp: Stamp {

@@ -51,6 +51,9 @@ pub struct NodeStatus {
     /// Only `Ready` is read.
     #[serde(deserialize_with = "null_default")]
     pub conditions: Vec<PodCondition>,
+    /// Features of the kubelet, from 1.36 on.
+    #[serde(rename = "declaredFeatures", deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
+    pub declared_features: Vec<String>,
 }
 
 impl Object for Node {

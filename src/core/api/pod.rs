@@ -227,6 +227,8 @@ pub struct PodCondition {
     /// One CamelCase word.
     #[serde(deserialize_with = "null_default", skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    #[serde(deserialize_with = "null_default", skip_serializing_if = "String::is_empty")]
+    pub message: String,
 }
 
 /// Reports whether a condition of this type is `True`.
@@ -254,10 +256,11 @@ impl Pod {
         is_true(&self.status.conditions, kind)
     }
 
-    /// Reports whether the scheduler has found no node for the pod. A gate gives another reason.
-    pub fn is_unschedulable(&self) -> bool {
-        let says = |condition: &PodCondition| condition.r#type == "PodScheduled" && condition.reason == "Unschedulable";
-        self.status.conditions.iter().any(says)
+    /// Returns what the scheduler says of a pod for which it has found no node. A gate gives another reason.
+    pub fn unschedulable(&self) -> Option<&str> {
+        let says =
+            |condition: &&PodCondition| condition.r#type == "PodScheduled" && condition.reason == "Unschedulable";
+        self.status.conditions.iter().find(says).map(|condition| condition.message.as_str())
     }
 
     /// Reports whether no count may include the pod: it is being deleted, has failed, or has ended outside a Job.

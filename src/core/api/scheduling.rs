@@ -117,6 +117,8 @@ pub struct SchedulingSpec {
     /// When true, every container port is a port of the node.
     #[serde(deserialize_with = "null_default")]
     pub host_network: bool,
+    /// False for a pod in a user namespace.
+    pub host_users: Option<bool>,
     #[serde(deserialize_with = "null_default")]
     pub topology_spread_constraints: Vec<SpreadConstraint>,
     #[serde(deserialize_with = "null_default")]
@@ -145,9 +147,19 @@ pub struct SchedulingContainer {
     pub ports: Vec<ContainerPort>,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<String>,
+    #[serde(deserialize_with = "null_default")]
+    pub restart_policy_rules: Vec<RestartRule>,
     /// Variables whose value is a number, such as that of the processes of an engine. Others are not kept: many pods are read.
     #[serde(rename = "env", deserialize_with = "numbers")]
     pub numbers: Vec<(String, u32)>,
+}
+
+/// What follows an exit of a container.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct RestartRule {
+    /// `Restart` or `RestartAllContainers`.
+    pub action: String,
 }
 
 impl SchedulingContainer {

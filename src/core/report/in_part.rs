@@ -26,7 +26,7 @@ impl InPart {
             let mut lacking: BTreeMap<u32, u32> = BTreeMap::new();
             for name in batching.sizes.keys() {
                 let pods = picture.seen.view.roles.get(name).into_iter().flat_map(|role| role.replicas.pods());
-                for (ordinal, _) in pods.filter(|(_, pod)| pod.unschedulable && !pod.held && !pod.gated) {
+                for (ordinal, _) in pods.filter(|(_, pod)| pod.unschedulable.is_some() && !pod.held && !pod.gated) {
                     if let Some(batch) = batching.batch_of(name, ordinal) {
                         *lacking.entry(batch).or_default() += 1;
                     }

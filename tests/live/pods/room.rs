@@ -297,6 +297,31 @@ mod tier2 {
         stage.pods.until("all run", |now| now.count_all(|pod| pod.is_ready() && pod.name != "y") == 3).await;
     }
 
+    /// A pod of others keeps decodes away from the only node of the rack, by namespaces with a label, which only the scheduler reads.
+    #[tokio::test]
+    async fn a_batch_of_which_the_scheduler_refuses_a_pod_leaves_its_rack_as_a_whole() {
+        let stage = stage("room-refused").await;
+        add_rack(&stage, "r1", &["a"], 4).await;
+        let mut other = group("none", 1, 1).pod("none", "x", &stage.namespace);
+        other["metadata"]["labels"] = json!({});
+        let here = json!({ "matchLabels": { "kubernetes.io/metadata.name": stage.namespace } });
+        let decodes = json!({ "matchLabels": { "rolegate.dev/role": "decode" } });
+        let term = json!({ "topologyKey": RACK, "namespaceSelector": here, "labelSelector": decodes });
+        let terms = json!({ "requiredDuringSchedulingIgnoredDuringExecution": [term] });
+        other["spec"]["affinity"] = json!({ "podAntiAffinity": terms });
+        stage.create(other).await;
+        stage.pods.until("it runs", |now| now.count_all(Pod::is_scheduled) == 1).await;
+        add_rack(&stage, "r2", &["a"], 6).await;
+        let _rolegate = stage.launch().flag("bind-timeout", "4s").flag("allow", "recovery").start().await;
+        let group = group("llm", 2, 1);
+        deploy(&stage, &group, &one_step(&group)).await;
+        stage
+            .until_event("NodeRefusesPods", &["room-refused-r1-a", "llm-decode-0", "nodes are available: 1 node(s)"])
+            .await;
+        stage.pods.until("it runs in the other rack", |now| racks(&stage, now, "llm") == only("r2")).await;
+        stage.pods.until("all of it", |now| now.count_all(|pod| pod.is_ready() && pod.name != "x") == 3).await;
+    }
+
     #[tokio::test]
     async fn a_rack_that_is_cordoned_takes_nobody() {
         let stage = stage("room-cordon").await;

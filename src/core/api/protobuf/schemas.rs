@@ -76,6 +76,7 @@ const POD_SPEC: Message = Message(&[
     field(31, "preemptionPolicy", Kind::Text),
     field(32, "overhead", Kind::QuantityMap),
     field(33, "topologySpreadConstraints", Kind::Messages(&SPREAD_CONSTRAINT)),
+    field(37, "hostUsers", Kind::Bool),
     field(38, "schedulingGates", Kind::Messages(&SCHEDULING_GATE)),
     field(39, "resourceClaims", Kind::Messages(&POD_RESOURCE_CLAIM)),
     field(40, "resources", Kind::Message(&RESOURCES)),
@@ -103,7 +104,10 @@ const CONTAINER: Message = Message(&[
     field(7, "env", Kind::Messages(&ENV_VAR)),
     field(8, "resources", Kind::Message(&RESOURCES)),
     field(24, "restartPolicy", Kind::Text),
+    field(25, "restartPolicyRules", Kind::Messages(&RESTART_RULE)),
 ]);
+
+const RESTART_RULE: Message = Message(&[field(1, "action", Kind::Text)]);
 
 const CONTAINER_PORT: Message = Message(&[
     field(2, "hostPort", Kind::Number),
@@ -202,6 +206,7 @@ const CONDITION: Message = Message(&[
     field(2, "status", Kind::Text),
     field(4, "lastTransitionTime", Kind::Time),
     field(5, "reason", Kind::Text),
+    field(6, "message", Kind::Text),
 ]);
 
 const CONTAINER_STATUS: Message = Message(&[
@@ -233,5 +238,8 @@ const TAINT: Message =
     Message(&[field(1, "key", Kind::Text), field(2, "value", Kind::Text), field(3, "effect", Kind::Text)]);
 
 /// The fields of node conditions have the numbers of pod conditions.
-const NODE_STATUS: Message =
-    Message(&[field(2, "allocatable", Kind::QuantityMap), field(4, "conditions", Kind::Messages(&CONDITION))]);
+const NODE_STATUS: Message = Message(&[
+    field(2, "allocatable", Kind::QuantityMap),
+    field(4, "conditions", Kind::Messages(&CONDITION)),
+    field(14, "declaredFeatures", Kind::Texts),
+]);

@@ -48,7 +48,7 @@ use self::holds::{Kept, Turns};
 use self::lacking::{Lacking, lacking};
 use self::missing_pods::{Diagnosis, MissingPods};
 use self::objections::Objections;
-use self::placed::{GivenUp, Pin, Placed, PlacedWait};
+use self::placed::{GivenUp, Pin, Placed, PlacedWait, Refused};
 use self::pod_groups::MissingOwned;
 use self::progression::{Targets, targets};
 use self::unmade::Unmade;
@@ -92,8 +92,8 @@ pub struct DecisionContext<'a> {
     pub waited: &'a [PlacedWait],
     /// Domains in which batches got no node in time, and which they avoid for a while.
     pub given_up: &'a [((usize, u32), GivenUp)],
-    /// Nodes whose kubelets refused pods of a batch, and which it avoids for a while.
-    pub refusing: &'a [((usize, u32), Arc<str>)],
+    /// Nodes that kubelets or the scheduler refused to pods of a batch, and which it avoids for a while.
+    pub refusing: &'a [Refused],
     /// Missing workloads that are not reported yet, since files are applied in any order.
     pub not_yet_told: &'a [Lacking],
     /// Whether pods of a role that their group does not have are released.

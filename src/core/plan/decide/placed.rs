@@ -36,6 +36,8 @@ pub struct Placed {
     pub waits: BTreeSet<PlacedWait>,
     /// Domains in which pods of batches got no node in time.
     pub given_up: BTreeMap<(usize, u32), GivenUp>,
+    /// Nodes that the scheduler refuses to pods without a node.
+    pub turned_down: Vec<Refused>,
     /// Batches to be recreated as a whole: some of their pods have no room in their domain, and another one has room for all.
     pub moves: BTreeSet<BatchId>,
     /// Such pods that should be recreated: they are deleted if they still have no node.
@@ -72,6 +74,19 @@ pub struct GivenUp {
     pub domain: String,
     /// The uids of these pods.
     pub pods: BTreeSet<Arc<str>>,
+}
+
+/// Nodes that pods of a batch were refused, and which it avoids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    pub batch: BatchId,
+    /// A placed pod to which the scheduler refuses them, while they have room for it as far as is modelled; `None` if kubelets refuse
+    /// pods.
+    pub pod: Option<PodRef>,
+    /// What the scheduler says.
+    pub why: Arc<str>,
+    /// The nodes, each with its state at that time if another one ends it.
+    pub nodes: BTreeMap<Arc<str>, Option<u64>>,
 }
 
 /// A batch that leaves its committed domain.

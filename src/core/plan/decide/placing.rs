@@ -1,7 +1,7 @@
 //! Placement of batches that must share a domain: all pods of a batch go into one domain with room for them, or none go. The
 //! domain is committed before the first pod is released; later pods follow it.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 use crate::api::status::CoordinationState;
@@ -12,7 +12,7 @@ use crate::plan::decide::decision::Release;
 use crate::plan::decide::growing::may_grow;
 use crate::plan::decide::held::{CoordinationRef, Held};
 use crate::plan::decide::held_pods::HeldPods;
-use crate::plan::decide::placed::{Awaits, Domains, GivenUp, Moved, Placed, pin};
+use crate::plan::decide::placed::{Awaits, Domains, GivenUp, Moved, Placed, Refused, pin};
 use crate::plan::decide::strays::{Split, Unnumbered};
 use crate::plan::decide::together::going_with;
 use crate::plan::decide::without_place::stay_together;
@@ -375,15 +375,46 @@ impl<'a> Placing<'a, '_> {
     /// Handles a placed batch of which these pods got no node in time.
     fn has_waited(&mut self, index: u32, domain: &str, without: &[Arc<PodFacts>]) {
         let gated: Vec<_> = without.iter().filter(|pod| pod.gated).collect();
-        let next = match gated.first() {
-            Some(first) => self.held_by_others(gated.len(), &first.pod),
-            None => self.make_again(index, domain, without),
-        };
+        let by_others = gated.first().map(|first| self.held_by_others(gated.len(), &first.pod));
+        let next = by_others.unwrap_or_else(|| {
+            self.turned_down(index, domain, without);
+            format!("{}{}", said(without), self.make_again(index, domain, without))
+        });
         let (name, count) = (self.batching.batch_name(index), without.len());
         let (within, there) =
             if self.key == CLUSTER_KEY { (String::new(), "") } else { (format!(" in {domain}"), " there") };
         let message = format!("{name} was placed{within}, and {count} of its pods have no node{there}; {next}");
         self.hold(HoldReason::PlacedNotBound, index, &message, &[]);
+    }
+
+    /// Notes the nodes that the scheduler refuses to these pods although they have room there: it looks at more than is modelled.
+    /// Where the batch avoids a node of the domain for another pod, that is all of its nodes.
+    fn turned_down(&mut self, index: u32, domain: &str, without: &[Arc<PodFacts>]) {
+        let batch = (self.coordination.index, index);
+        let of_batch = self.context.refusing.iter().filter(|known| known.batch == batch);
+        let known: Vec<_> = of_batch.filter_map(|known| Some((known.pod.as_ref()?, self.unchanged(known)))).collect();
+        let in_domain = if self.key == CLUSTER_KEY { Vec::new() } else { self.placer.nodes_in(self.key, domain) };
+        let told = without.iter().filter_map(|pod| Some((&pod.pod, pod.unschedulable.clone()?)));
+        for (pod, why) in told.filter(|(_, why)| is_of_nodes(why)) {
+            let mut nodes = self.placer.open_to(&pod.uid, self.key, domain);
+            if nodes.is_empty() {
+                continue;
+            }
+            if let Some((_, own)) = known.iter().find(|(of, own)| *of == pod && !own.is_empty()) {
+                nodes.clone_from(own);
+            } else if known.iter().any(|(_, others)| others.iter().any(|node| in_domain.contains(node))) {
+                nodes.clone_from(&in_domain);
+            }
+            let nodes = nodes.into_iter().map(|node| (node.clone(), self.placer.state_of(&node))).collect();
+            self.placed.turned_down.push(Refused { batch, pod: Some(pod.clone()), why, nodes });
+        }
+    }
+
+    /// Returns the nodes that are as they were when they were refused.
+    fn unchanged(&self, known: &Refused) -> Vec<Arc<str>> {
+        let is_same =
+            |(node, state): &(&Arc<str>, &Option<u64>)| state.is_none() || self.placer.state_of(node) == **state;
+        known.nodes.iter().filter(is_same).map(|(node, _)| node.clone()).collect()
     }
 
     /// Has pods recreated, if they may be deleted, so that they go elsewhere; returns a text on that.
@@ -418,25 +449,24 @@ impl<'a> Placing<'a, '_> {
         if self.key == CLUSTER_KEY || !all.iter().any(runs) {
             return None;
         }
-        let is_rest = |pod: &Arc<PodFacts>| without.contains(&pod.pod);
-        let rest: Vec<_> = all
-            .iter()
-            .filter(|pod| is_rest(pod))
-            .map(|pod| self.placer.needs_wherever(&pod.pod.uid, self.key))
-            .collect();
-        let rest: Vec<_> = rest.into_iter().collect::<Option<_>>()?;
-        if self.placer.room_for(&rest, self.key, Within::Only(domain)).is_some() {
+        let refused_by = self.refused_by(index);
+        let needs = |pod: &Arc<PodFacts>| {
+            let needs = self.placer.needs_wherever(&pod.pod.uid, self.key)?;
+            Some(Arc::new(Needs { refused_by: refused_by.clone(), ..(*needs).clone() }))
+        };
+        let rest = all.iter().filter(|pod| without.contains(&pod.pod)).map(needs);
+        if self.placer.room_for(&rest.collect::<Option<Vec<_>>>()?, self.key, Within::Only(domain)).is_some() {
             return None;
         }
-        let needs: Option<Vec<_>> = all.iter().map(|pod| self.placer.needs_wherever(&pod.pod.uid, self.key)).collect();
+        let no_room =
+            if refused_by.is_empty() { "they have no room there" } else { "no other node there has room for them" };
+        let needs: Option<Vec<_>> = all.iter().map(needs).collect();
         let Some(to) = self.placer.room_for(&needs?, self.key, Within::AnyBut(domain)) else {
-            return Some(
-                "they have no room there, and no other domain has room for all of it, so nothing is deleted".to_owned(),
-            );
+            return Some(format!("{no_room}, and no other domain has room for all of it, so nothing is deleted"));
         };
         if self.context.recovery.off {
             let all: Vec<_> = all.iter().map(|pod| pod.pod.clone()).collect();
-            return Some(format!("they have no room there, and {to} has room for all of it: {}", self.way_out(&all)));
+            return Some(format!("{no_room}, and {to} has room for all of it: {}", self.way_out(&all)));
         }
         let pods = all.iter().map(|pod| pod.pod.uid.clone()).collect();
         self.placed.given_up.insert((self.coordination.index, index), GivenUp { domain: domain.to_owned(), pods });
@@ -446,7 +476,7 @@ impl<'a> Placing<'a, '_> {
             Some(Phase::Exhausted) => "it was recreated as often as `recovery.limit` allows",
             _ => "it is recreated as a whole",
         };
-        Some(format!("they have no room there, and {to} has room for all of it: {next}"))
+        Some(format!("{no_room}, and {to} has room for all of it: {next}"))
     }
 
     /// Tells of the first batch in several domains, and has one of its pods recreated where it belongs, if that may be.
@@ -511,10 +541,11 @@ impl<'a> Placing<'a, '_> {
         self.context.given_up.iter().find(|(of, _)| *of == id).map(|(_, given_up)| given_up)
     }
 
-    /// Returns the nodes whose kubelets refused pods of a batch.
+    /// Returns the nodes that kubelets or the scheduler refused to pods of a batch.
     fn refused_by(&self, index: u32) -> Vec<Arc<str>> {
         let id = (self.coordination.index, index);
-        self.context.refusing.iter().filter(|(of, _)| *of == id).map(|(_, node)| node.clone()).collect()
+        let all = self.context.refusing.iter().chain(&self.placed.turned_down).filter(|known| known.batch == id);
+        all.flat_map(|known| self.unchanged(known)).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Returns advice for placed pods without a node.
@@ -567,6 +598,19 @@ impl<'a> Placing<'a, '_> {
         entry.pods.extend(pods);
         self.out.extend(pods.iter().map(|pod| pod.pod.uid.clone()));
     }
+}
+
+/// Reports whether the scheduler counts the nodes that do not take a pod: otherwise the pod lacks something wherever it goes.
+fn is_of_nodes(why: &str) -> bool {
+    let reasons = why.split_once(" nodes are available: ").map(|(_, reasons)| reasons);
+    reasons.is_some_and(|reasons| reasons.starts_with(|first: char| first.is_ascii_digit()))
+}
+
+/// Returns what the scheduler says of the first of these pods, before what is done.
+fn said(without: &[Arc<PodFacts>]) -> String {
+    let told = |pod: &Arc<PodFacts>| Some((pod.pod.name.clone(), pod.unschedulable.clone()?));
+    let told = without.iter().find_map(told).filter(|(_, why)| !why.is_empty());
+    told.map(|(pod, why)| format!("the scheduler says of {pod}: {why:?}; ")).unwrap_or_default()
 }
 
 /// Takes back the released counts from the first batch on that has no place or waits to grow, unless a later one goes: a batch is
@@ -661,3 +705,7 @@ mod as_scheduled_tests;
 #[cfg(test)]
 #[path = "placing_whole_tests.rs"]
 mod whole_tests;
+
+#[cfg(test)]
+#[path = "placing_turned_down_tests.rs"]
+mod turned_down_tests;

@@ -7,12 +7,12 @@ use crate::build::{self, typed, with};
 use crate::model::{Batching, Coordination, FieldPath, Group, GroupKey, HoldReason, Queued, WorkloadKey, WorkloadKind};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
-use crate::plan::decide::placed::{Awaits, GivenUp, Placed};
+use crate::plan::decide::placed::{Awaits, GivenUp, Placed, Refused};
 use crate::plan::decide::placing::no_room;
 use crate::plan::evaluate::Evaluation;
 use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::line::Closed;
-use crate::plan::placement::{Capacity, Line, NoFit, Sight};
+use crate::plan::placement::{Capacity, Line, NoFit, Sight, VolumeSight};
 use crate::plan::recovery::RecoveryContext;
 use crate::plan::status::transition_times;
 pub(super) use crate::plan::test_support::held_of as held;
@@ -67,6 +67,32 @@ impl Scene {
     pub(super) fn node(mut self, name: &str, rack: &str, cpu: u32, cordoned: bool) -> Self {
         add_node(&mut self.capacity, (name, rack, cpu), &json!({ "spec": { "unschedulable": cordoned } }));
         self
+    }
+
+    /// Gives a node of this size the name of another one as a label.
+    pub(super) fn node_named(mut self, name: &str, rack: &str, host: &str) -> Self {
+        add_node(&mut self.capacity, (name, rack, 1), &json!({ "metadata": { "labels": { HOSTNAME: host } } }));
+        self
+    }
+
+    /// Lets the scheduler say this of a pod.
+    pub(super) fn says(&mut self, name: &str, why: &str) {
+        let pod = self.pods.iter_mut().find(|pod| &*pod.pod.name == name).unwrap();
+        pod.unschedulable = Some(why.into());
+    }
+
+    /// Gives a pod that runs on a node a volume that only its rack reaches.
+    pub(super) fn volume_in(&mut self, name: &str, rack: &str, node: &str) {
+        let volumes = json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
+        self.capacity.remove_pod(name);
+        show(&mut self.capacity, name, false, &json!({ "nodeName": node, "volumes": volumes }));
+        let only = json!([{ "matchExpressions": [{ "key": RACK, "operator": "In", "values": [rack] }] }]);
+        let volume = json!({ "metadata": { "name": "v" }, "spec": { "nodeAffinity": { "required": { "nodeSelectorTerms": only } } } });
+        let claim = json!({ "metadata": { "name": "data", "namespace": "ns" }, "spec": { "volumeName": "v" } });
+        self.capacity.change_volumes(|volumes| {
+            volumes.sight = VolumeSight::Known;
+            volumes.apply_claim(&typed(claim)) | volumes.apply_volume(&typed(volume))
+        });
     }
 
     /// Adds a pod without a group on a node.
@@ -535,7 +561,8 @@ fn a_batch_that_got_no_node_in_time_goes_elsewhere_when_all_its_pods_are_there_a
 
 #[test]
 fn a_node_that_refuses_pods_of_a_batch_gets_none_of_it_and_who_runs_there_is_waited_for() {
-    let refusing = [((0, 0), Arc::from("a"))];
+    let nodes = BTreeMap::from([(Arc::from("a"), None)]);
+    let refusing = [Refused { batch: (0, 0), pod: None, why: Arc::default(), nodes }];
     let context = || DecisionContext { refusing: &refusing, ..DecisionContext::default() };
     let scene = || Scene::new(1, "hold").node("a", "r1", 3, false).node("b", "r1", 3, false);
     let hosts = |seen: &Evaluation| going(seen).iter().map(|(_, _, pin)| pin[1].to_owned()).collect::<Vec<_>>();
@@ -543,8 +570,7 @@ fn a_node_that_refuses_pods_of_a_batch_gets_none_of_it_and_who_runs_there_is_wai
     let mut runs = scene().committed(&[("0", "r1")]).went("decode-0", Some("b")).went("prefill-0", Some("b"));
     runs = runs.comes_back("prefill-1").other("b", 1, 0);
     let seen = runs.decide(context());
-    let why =
-        "no rack fits batch 1: best r1 fits 0 of 1 pods, short of 1 cpu, nodes whose kubelets have refused its pods: 1";
+    let why = "no rack fits batch 1: best r1 fits 0 of 1 pods, short of 1 cpu, nodes where its pods were refused: 1";
     assert_eq!((going(&seen), held(&seen)), (vec![], vec![(HoldReason::NoRoom, 1, why)]));
     assert_eq!(hosts(&runs.decide(DecisionContext::default())), ["a"], "after a while it is tried again");
 }

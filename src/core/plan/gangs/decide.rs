@@ -237,6 +237,7 @@ impl<'a> Decider<'a> {
         let mut chosen = Growth::new(self.shape, &fixed, &held, &mut room).run();
         let domains: Vec<_> = room.shares().into_iter().map(|share| share.fixed.or(share.hint)).collect();
         let places = Shared { domains, nodes: room.nodes() };
+        let several = self.capacity.shared_hosts();
         let mut pods = Vec::new();
         let mut placement = self.tree.placement.clone();
         placement.0.retain(|leaf, _| {
@@ -262,7 +263,8 @@ impl<'a> Decider<'a> {
             *known =
                 LeafPlacement { pods: known.pods.min(there).max(at(&fixed, leaf) + count), within: within.clone() };
             pods.extend(go.into_iter().map(|(pod, node)| {
-                let host = node.as_ref().and_then(|node| self.host(pod, node));
+                let host =
+                    node.as_ref().and_then(|node| self.host(pod, node)).filter(|host| !several.contains(&**host));
                 let pin = within.clone().into_iter().chain(host.map(|host| (HOSTNAME.to_owned(), host))).collect();
                 (pod.pod.clone(), node, pin)
             }));

@@ -39,7 +39,7 @@ pub struct Capacity {
     bound: HashMap<Arc<str>, Arc<Needs>>,
     /// The same needs, deduplicated.
     kinds_of_bound: Once<Needs>,
-    /// The claims of these pods, by uid; only of pods that have some.
+    /// The claims of pods of groups, by uid; only of pods that have some.
     claims: HashMap<Arc<str>, Box<[Arc<str>]>>,
     volumes: Volumes,
     /// The groups of placed pods that are not bound yet, by uid: their room is taken already.
@@ -137,6 +137,7 @@ impl Capacity {
             Some(node) => {
                 if placed_for(pod).is_some() && !self.bound.contains_key(uid) {
                     self.remember(uid, &Needs::of(pod)?);
+                    self.note_claims(uid, pod);
                 }
                 self.bind(uid, node, Load::of(pod)?, &Arc::new(Peer::of(pod).0));
             }
@@ -148,10 +149,7 @@ impl Capacity {
                 if let Some(before) = self.unbound.insert(uid.clone(), needs.clone()) {
                     self.kinds.forget(&before);
                 }
-                let claims = claims_of(pod);
-                if !claims.is_empty() {
-                    self.claims.insert(uid.clone(), claims);
-                }
+                self.note_claims(&uid, pod);
                 self.nominate(pod, &uid, &needs.load, &needs.peer);
                 self.assume_as_bound_to_be(pod, &uid, &needs);
             }
@@ -195,17 +193,16 @@ impl Capacity {
     fn assume_as_bound_to_be(&mut self, pod: &SchedulingPod, uid: &Arc<str>, needs: &Arc<Needs>) {
         let goes = !pod.spec.scheduling_gates.iter().any(|gate| gate.name == names::GATE);
         let host = needs.node_selector.get(HOSTNAME).filter(|_| goes && !self.given_up.contains(uid));
-        let Some((node, group)) = host.and_then(|host| self.node_named(host)).zip(placed_for(pod)) else { return };
-        if self.assumed(uid).is_none_or(|assumed| *assumed != node) {
+        // Several nodes may have the name; the selector has the domain as well.
+        let is_named = |facts: &NodeFacts| facts.is_selected_by(&needs.node_selector);
+        let is_there = self.assumed(uid).and_then(|node| self.room.facts(node)).is_some_and(is_named);
+        let same = |host: &String| self.room.facts(host).filter(|facts| is_named(facts));
+        let other = || self.room.nodes().map(|(_, _, facts)| facts).find(|facts| is_named(facts));
+        let node =
+            host.filter(|_| !is_there).and_then(|host| same(host).or_else(other)).map(|facts| facts.name.clone());
+        if let Some((node, group)) = node.zip(placed_for(pod)) {
             self.assume(&group, uid, &node, needs);
         }
-    }
-
-    fn node_named(&self, host: &str) -> Option<Arc<str>> {
-        let is_named = |facts: &NodeFacts| facts.label(HOSTNAME) == Some(host);
-        let same = self.room.facts(host).filter(|facts| is_named(facts)).map(|facts| facts.name.clone());
-        let other = || self.room.nodes().find(|(_, _, facts)| is_named(facts)).map(|(name, _, _)| name.clone());
-        same.or_else(other)
     }
 
     /// Remembers the needs of a pod for the time in which it is bound.
@@ -228,6 +225,7 @@ impl Capacity {
     /// Removes a pod that is gone or has ended.
     pub fn remove_pod(&mut self, uid: &str) {
         self.forget_needs(uid);
+        self.claims.remove(uid);
         if let Some(needs) = self.bound.remove(uid) {
             self.kinds_of_bound.forget(&needs);
         }
@@ -242,9 +240,15 @@ impl Capacity {
         known.iter().filter(|uid| !uids.contains(&***uid)).for_each(|uid| self.remove_pod(uid));
     }
 
+    fn note_claims(&mut self, uid: &str, pod: &SchedulingPod) {
+        let claims = claims_of(pod);
+        if !claims.is_empty() {
+            self.claims.insert(uid.into(), claims);
+        }
+    }
+
     fn forget_needs(&mut self, uid: &str) {
         if let Some(needs) = self.unbound.remove(uid) {
-            self.claims.remove(uid);
             self.kinds.forget(&needs);
         }
     }
@@ -254,14 +258,22 @@ impl Capacity {
         self.unbound.get(uid)
     }
 
-    /// Returns the needs of a bound pod of a group, apart from its load; `None` while they are not known.
-    pub fn needs_of_bound(&self, uid: &str) -> Option<&Arc<Needs>> {
-        self.bound.get(uid)
+    /// Returns the needs of a pod as if it were made again, with the nodes that reach its volumes; `None` while they are not known.
+    pub fn needs_again(&self, uid: &str) -> Option<Arc<Needs>> {
+        let needs = match self.unbound.get(uid) {
+            Some(needs) => needs.clone(),
+            None => Arc::new(Needs { load: self.room.load_of(uid)?.clone(), ..(**self.bound.get(uid)?).clone() }),
+        };
+        self.volumes.asked(&needs, self.claims_of(uid))
+    }
+
+    fn claims_of(&self, uid: &str) -> &[Arc<str>] {
+        self.claims.get(uid).map_or(&[], |claims| claims)
     }
 
     /// Returns these needs with the nodes that reach its claims; `None` while either is not known.
     pub fn asked(&self, uid: &str) -> Option<Arc<Needs>> {
-        let needs = self.volumes.asked(self.unbound.get(uid)?, self.claims.get(uid).map_or(&[], |claims| claims))?;
+        let needs = self.volumes.asked(self.unbound.get(uid)?, self.claims_of(uid))?;
         self.room.reached(needs)
     }
 
@@ -282,7 +294,14 @@ impl Capacity {
         }
     }
 
-    /// Reports whether any pod without a node has claims.
+    /// Returns the values of [`HOSTNAME`] that several nodes have: no pod can be bound to one of these by it.
+    pub fn shared_hosts(&self) -> HashSet<&str> {
+        let mut known = HashSet::new();
+        let hosts = self.room.nodes().filter_map(|(_, _, facts)| facts.label(HOSTNAME));
+        hosts.filter(|host| !known.insert(*host)).collect()
+    }
+
+    /// Reports whether any pod of a group has claims.
     pub fn has_claims(&self) -> bool {
         !self.claims.is_empty()
     }

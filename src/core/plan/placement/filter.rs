@@ -1,9 +1,10 @@
 //! The nodes that a pod can go to, whatever their free room: the filters of kube-scheduler of the same names.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::features;
 use super::needs::{Amounts, Needs};
 use crate::api::node::{Node, Taint};
 use crate::api::scheduling::{NodeRequirement, NodeSelector, NodeSelectorTerm};
@@ -17,13 +18,15 @@ const NOT_READY: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.i
 pub(super) const NAME_FIELD: &str = "metadata.name";
 
 /// The properties of a node, beside its room.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NodeFacts {
     pub name: Arc<str>,
     /// Sorted by key.
     labels: Box<[Arc<Label>]>,
     /// The taints with effect `NoSchedule` or `NoExecute`.
     taints: Vec<Taint>,
+    /// The features of its kubelet, as far as pods may need them; `None` if they are not known.
+    features: Option<Vec<&'static str>>,
     /// False for a cordoned node.
     pub schedulable: bool,
     /// False while its kubelet does not answer.
@@ -37,12 +40,14 @@ pub enum Refusal {
     Affinity,
     /// A claim of the pod cannot be reached from the node.
     Volume,
+    /// The kubelet of the node does not have a feature that the pod needs.
+    Features,
     /// The node has a taint that the pod does not tolerate.
     Taint,
     NotReady,
     Cordoned,
-    /// The kubelet of the node has refused pods of the batch.
-    Kubelet,
+    /// The kubelet of the node, or the scheduler, has refused it to pods of the batch.
+    Refused,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -101,6 +106,7 @@ impl NodeFacts {
             name,
             labels: labels.map(|(key, value)| one_of(&mut in_common.labels, Label::new(key, value))).collect(),
             taints: node.spec.taints.iter().filter(|taint| keeps_away(taint)).cloned().collect(),
+            features: features::declared(node),
             schedulable: !node.spec.unschedulable,
             ready: node.is_ready(),
         }
@@ -134,6 +140,8 @@ impl NodeFacts {
             Some(Refusal::Affinity)
         } else if self.unreached(needs).is_some() {
             Some(Refusal::Volume)
+        } else if self.lacks_a_feature(needs) {
+            Some(Refusal::Features)
         } else if !self.taints.iter().filter(|taint| !is_state(taint)).all(bears) {
             Some(Refusal::Taint)
         } else if !self.ready {
@@ -141,15 +149,25 @@ impl NodeFacts {
         } else if !self.schedulable && !bears_cordon() {
             Some(Refusal::Cordoned)
         } else if needs.refused_by.contains(&self.name) {
-            Some(Refusal::Kubelet)
+            Some(Refusal::Refused)
         } else {
             None
         }
     }
 
+    fn lacks_a_feature(&self, needs: &Needs) -> bool {
+        let lacks = |feature: &&str| self.features.as_ref().is_some_and(|has| !has.contains(feature));
+        needs.features.iter().any(lacks)
+    }
+
     fn is_asked_for(&self, needs: &Needs) -> bool {
-        let selected = needs.node_selector.iter().all(|(key, value)| self.label(key) == Some(value));
-        selected && needs.node_affinity.as_ref().is_none_or(|affinity| self.is_one_of(affinity))
+        self.is_selected_by(&needs.node_selector)
+            && needs.node_affinity.as_ref().is_none_or(|affinity| self.is_one_of(affinity))
+    }
+
+    /// Reports whether the node has all these labels.
+    pub(super) fn is_selected_by(&self, labels: &BTreeMap<String, String>) -> bool {
+        labels.iter().all(|(key, value)| self.label(key) == Some(value))
     }
 
     /// Returns the first claim of a pod that cannot be reached from the node.

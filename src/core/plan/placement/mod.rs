@@ -1,19 +1,20 @@
 //! Placement of a batch: from the free room of nodes to a domain, and to a node for each pod if the pods differ, or to a
 //! description of what is missing.
 //!
-//! `needs` needs of a pod, `load` its load on a node, `peers` its relations to other pods, `volumes`
-//! reach of its claims → `filter` nodes it can go to; `room` free room, event by event; `asked` pods of a question by needs →
+//! `needs` needs of a pod, `load` its load on a node, `features` those of kubelets that it needs, `peers` its relations to other
+//! pods, `volumes` reach of its claims → `filter` nodes it can go to; `room` free room, event by event; `asked` pods of a question by needs →
 //! `apart` constraints between pods → `together` rules that follow from these → `pack` pods onto nodes → `supply` what nodes
 //! have for the pods, devices included; `sharing` claims that pods share → `place` the domain that holds a batch → {`outlook`
 //! how many batches fit one after the other; `capacity` room beside placed pods, `line` order of waiting batches → `placer`
 //! placement of a released batch; `shares` domains within domains}.
 //!
 //! Modelled are the filters of kube-scheduler on resources of any name, the number of pods, host ports, taints, node selectors,
-//! required node affinity, required anti-affinity, spread and devices. [`NotModelled`] lists the rest.
+//! required node affinity, declared features, required anti-affinity, spread and devices. [`NotModelled`] lists the rest.
 
 mod apart;
 mod asked;
 pub mod capacity;
+mod features;
 pub mod filter;
 pub mod line;
 mod load;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::features;
 use super::peers::{Apart, Peer, Spread};
 use super::reach::Reach;
 use crate::api::scheduling::{
@@ -64,13 +65,15 @@ pub struct Needs {
     /// Required node affinity.
     pub node_affinity: Option<NodeSelector>,
     pub tolerations: Vec<Toleration>,
+    /// Features of kubelets.
+    pub features: Vec<&'static str>,
     /// The identity of the pod for other pods, and its anti-affinity.
     pub peer: Arc<Peer>,
     /// The constraints on its spread over domains.
     pub spread: Vec<Spread>,
     /// The nodes that reach its claims, if not every node does.
     pub reach: Vec<Reach>,
-    /// Nodes whose kubelets have refused pods of its batch.
+    /// Nodes that were refused to pods of its batch, by their kubelets or by the scheduler.
     pub refused_by: Vec<Arc<str>>,
     /// Resources with which nodes are requested for its batch: they count although no node has them.
     pub awaits: Vec<Arc<str>>,
@@ -159,6 +162,7 @@ impl Needs {
             node_selector: spec.node_selector.clone(),
             node_affinity: spec.affinity.node_affinity.required.clone(),
             tolerations: spec.tolerations.clone(),
+            features: features::needed(spec),
             peer: Arc::new(peer),
             spread,
             reach: Vec::new(),
@@ -194,7 +198,7 @@ type OfTemplate<'a> =
 
 /// The key of interchangeable pods, as far as other pods do not matter.
 pub(super) type Alike<'a> = (
-    (&'a Load, &'a BTreeMap<String, String>, &'a Option<NodeSelector>, &'a [Toleration]),
+    (&'a Load, &'a BTreeMap<String, String>, &'a Option<NodeSelector>, &'a [Toleration], &'a [&'static str]),
     (&'a [Apart], &'a [Spread], &'a [Reach], &'a [NotModelled]),
 );
 
@@ -213,7 +217,8 @@ impl Needs {
 
     /// Returns the key of interchangeable pods.
     pub(super) fn alike(&self) -> Alike<'_> {
-        let of_nodes = (&self.load, &self.node_selector, &self.node_affinity, self.tolerations.as_slice());
+        let Self { load, node_selector, node_affinity, tolerations, features, .. } = self;
+        let of_nodes = (load, node_selector, node_affinity, tolerations.as_slice(), features.as_slice());
         (of_nodes, (&self.peer.apart, &self.spread, &self.reach, &self.not_modelled))
     }
 }

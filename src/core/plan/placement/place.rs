@@ -366,10 +366,11 @@ impl Miss {
                 let claim = self.claim.as_deref().unwrap_or_default();
                 format!("nodes from which claim {claim:?} cannot be reached: {nodes}")
             }
+            Refusal::Features => format!("nodes without features of the kubelet that its pods need: {nodes}"),
             Refusal::Taint => format!("nodes with taints that its pods do not tolerate: {nodes}"),
             Refusal::NotReady => format!("nodes that are not ready: {nodes}"),
             Refusal::Cordoned => format!("cordoned nodes: {nodes}"),
-            Refusal::Kubelet => format!("nodes whose kubelets have refused its pods: {nodes}"),
+            Refusal::Refused => format!("nodes where its pods were refused: {nodes}"),
         }));
         if why.is_empty() {
             let what = if self.apart {

@@ -348,3 +348,29 @@ fn a_search_that_would_take_too_long_ends_and_says_so() {
     let fit = asked(&room, &pods);
     assert!(says(&fit).ends_with("; not every way to place the pods was tried"), "{}", says(&fit));
 }
+
+#[test]
+fn a_pod_goes_where_kubelets_declare_the_features_that_it_needs() {
+    let declares = |name: &str, rack: &str, features: &[&str]| {
+        typed::<Node>(build::with(json!(node(name, rack, 1)), &json!({ "status": { "declaredFeatures": features } })))
+    };
+    let restarts = |action: &str| {
+        pod(&json!({ "initContainers": [{ "restartPolicyRules": [{ "action": "Restart" }, { "action": action }] }] }))
+    };
+    let in_user_namespace = |host_network: bool| pod(&json!({ "hostUsers": false, "hostNetwork": host_network }));
+    let mut room = Room::default();
+    room.apply_node(&declares("a", "r1", &["ExtendWebSocketsToKubelet"])).unwrap();
+    let why =
+        "no rack fits step 3: best r1 fits 0 of 1 pods, nodes without features of the kubelet that its pods need: 1";
+    assert_eq!(says(&asked(&room, &[restarts("RestartAllContainers")])), why);
+    assert_eq!(says(&asked(&room, &[in_user_namespace(true)])), why);
+    for needs in [restarts("Restart"), in_user_namespace(false)] {
+        assert_eq!(domain(&asked(&room, &[needs])), Some("r1"));
+    }
+    room.apply_node(&declares("b", "r2", &["RestartAllContainersOnContainerExits"])).unwrap();
+    assert_eq!(domain(&asked(&room, &[restarts("RestartAllContainers")])), Some("r2"));
+    assert_eq!(says(&asked(&room, &[in_user_namespace(true)])), why);
+    // A kubelet before 1.36 declares nothing, and its scheduler does not look.
+    room.apply_node(&declares("c", "r3", &[])).unwrap();
+    assert_eq!(domain(&asked(&room, &[in_user_namespace(true)])), Some("r3"));
+}

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::capacity::{Capacity, HOSTNAME};
-use super::filter::Refusal;
+use super::filter::{NodeFacts, Refusal};
 use super::line::{Closed, Line, Turn};
 use super::needs::{Load, Needs, kinds};
 use super::place::{Fit, NoFit, Placement, Question, place, preempted};
-use super::room::may_lack;
+use super::room::{NodeRoom, may_lack};
 use super::supply::Counted;
 use crate::model::batching::{CLUSTER, CLUSTER_KEY};
 use crate::model::{GroupKey, WhenNoFit};
@@ -58,7 +58,7 @@ pub struct Request<'a> {
     pub used: &'a BTreeMap<String, u32>,
     /// The needs of pods by which the batch may still grow: a domain that has room for these as well is preferred.
     pub grown: &'a [Arc<Needs>],
-    /// Nodes whose kubelets have refused pods of the batch: it does not go there.
+    /// Nodes that were refused to pods of the batch, by their kubelets or by the scheduler: it does not go there.
     pub refused_by: &'a [Arc<str>],
     /// Resources with which nodes are requested for the batch.
     pub awaits: &'a [String],
@@ -226,6 +226,34 @@ impl<'a> Placer<'a> {
         room.facts(room.node_of(uid)?)?.label(key)
     }
 
+    /// Returns the nodes of a domain that take a pod without a place, of those that it selects: if its scheduler finds none, it looks
+    /// at more than is modelled.
+    pub fn open_to(&self, uid: &str, key: &str, domain: &str) -> Vec<Arc<str>> {
+        let Sight::Known(capacity) = &self.sight else { return Vec::new() };
+        let Some(needs) = capacity.asked(uid) else { return Vec::new() };
+        let (pods, room) = ([needs], capacity.room());
+        if self.room_for(&pods, key, Within::Only(domain)).is_none() {
+            return Vec::new();
+        }
+        let counted = Counted::of(&pods, room);
+        let takes = |(_, node, facts): &(&Arc<str>, &NodeRoom, &NodeFacts)| {
+            facts.label(key) == Some(domain) && counted.takes_one(node, facts)
+        };
+        room.nodes().filter(takes).map(|(name, _, _)| name.clone()).collect()
+    }
+
+    /// Returns the nodes of a domain.
+    pub fn nodes_in(&self, key: &str, domain: &str) -> Vec<Arc<str>> {
+        let Sight::Known(capacity) = &self.sight else { return Vec::new() };
+        let nodes = capacity.room().nodes().filter(|(_, _, facts)| facts.label(key) == Some(domain));
+        nodes.map(|(name, _, _)| name.clone()).collect()
+    }
+
+    /// Returns a digest of the state of a node, as [`Room::state_of`](super::Room::state_of).
+    pub fn state_of(&self, node: &str) -> Option<u64> {
+        if let Sight::Known(capacity) = &self.sight { capacity.room().state_of(node) } else { None }
+    }
+
     /// Returns a domain with room for pods with these needs, beside all that have a place.
     pub fn room_for(&self, pods: &[Arc<Needs>], key: &str, within: Within<'_>) -> Option<String> {
         let Sight::Known(capacity) = &self.sight else { return None };
@@ -304,11 +332,7 @@ impl<'a> Placer<'a> {
     /// Returns the needs of an existing pod, wherever it was sent.
     pub fn needs_wherever(&self, uid: &str, key: &str) -> Option<Arc<Needs>> {
         let Sight::Known(capacity) = &self.sight else { return None };
-        if let Some(needs) = capacity.needs(uid) {
-            return Some(needs.without(&[key, HOSTNAME]));
-        }
-        let load = capacity.room().load_of(uid)?.clone();
-        Some(Needs { load, ..(**capacity.needs_of_bound(uid)?).clone() }.without(&[key, HOSTNAME]))
+        Some(capacity.needs_again(uid)?.without(&[key, HOSTNAME]))
     }
 
     /// Returns the load of an existing pod, as far as observed.
@@ -416,8 +440,8 @@ impl Batch<'_, '_> {
         let mut is_gone = true;
         for refusal in here.flat_map(|facts| needs.iter().map(|needs| facts.refusal(needs))) {
             match refusal {
-                Some(Refusal::Affinity | Refusal::Volume) => {}
-                Some(Refusal::Taint | Refusal::NotReady | Refusal::Cordoned | Refusal::Kubelet) => is_gone = false,
+                Some(Refusal::Affinity | Refusal::Volume | Refusal::Features) => {}
+                Some(Refusal::Taint | Refusal::NotReady | Refusal::Cordoned | Refusal::Refused) => is_gone = false,
                 None => return false,
             }
         }
@@ -435,7 +459,7 @@ impl Batch<'_, '_> {
             return Some(self.answer(&placement, needs));
         }
         let goes_all_the_same = !self.request.others.is_empty() || !self.request.when_no_fit.holds();
-        // The pods follow their batch, but not to a node whose kubelet refuses them again.
+        // The pods follow their batch, but not to a node where they are refused again.
         if goes_all_the_same && !self.request.refused_by.is_empty() {
             let none = BTreeMap::new();
             let question = Question { only: Some(domain), ..Question::new(needs, Some(self.request.key), &none) };
@@ -576,7 +600,9 @@ impl Batch<'_, '_> {
     fn answer(&self, placement: &Placement, needs: &[Arc<Needs>]) -> Answer {
         let room = self.capacity.room();
         let is_exact = kinds(needs).all(|needs| room.may_name_node_of(needs));
-        let host = |node: &Arc<str>| room.facts(node)?.label(HOSTNAME).filter(|_| is_exact).map(str::to_owned);
+        let shared = self.capacity.shared_hosts();
+        let may_name = |host: &&str| is_exact && !shared.contains(host);
+        let host = |node: &Arc<str>| room.facts(node)?.label(HOSTNAME).filter(may_name).map(str::to_owned);
         Answer::To {
             domain: placement.domain.clone().unwrap_or_default(),
             hosts: placement.nodes.iter().map(host).collect(),

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::filter::{InCommon, NodeFacts};
@@ -144,6 +145,14 @@ impl Room {
     /// Returns the room of a node.
     pub fn node(&self, name: &str) -> Option<&NodeRoom> {
         self.nodes.get(name)
+    }
+
+    /// Returns a digest of the properties of a node and of its amounts: another one tells that the node has changed.
+    pub fn state_of(&self, name: &str) -> Option<u64> {
+        let node = self.nodes.get(name)?;
+        let mut digest = DefaultHasher::new();
+        (node.facts.as_ref()?, &node.allocatable).hash(&mut digest);
+        Some(digest.finish())
     }
 
     /// Returns the node that a pod is bound to, or assumed on.

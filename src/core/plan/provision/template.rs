@@ -20,10 +20,11 @@ const FIELDS: &[&str] = &[
     "resources",
     "resourceClaims",
     "hostNetwork",
+    "hostUsers",
     "os",
 ];
 /// Fields of a container that decide where its pod goes.
-const CONTAINER_FIELDS: &[&str] = &["name", "resources", "restartPolicy"];
+const CONTAINER_FIELDS: &[&str] = &["name", "resources", "restartPolicy", "restartPolicyRules"];
 /// Fields of a port of a container.
 const PORT_FIELDS: &[&str] = &["containerPort", "hostPort", "hostIP", "protocol"];
 /// Sources of volumes that tie a pod to nodes.
@@ -162,7 +163,11 @@ mod tests {
                         "metadata": { "annotations": { "a": secret } }, "spec": { "storageClassName": "fast" },
                     } } },
                 ],
-                "initContainers": [{ "name": "side", "restartPolicy": "Always", "command": [secret] }],
+                "hostUsers": false,
+                "initContainers": [{
+                    "name": "side", "restartPolicy": "Always", "command": [secret],
+                    "restartPolicyRules": [{ "action": "RestartAllContainers" }],
+                }],
                 "containers": [{
                     "name": "main",
                     "image": secret,
@@ -201,7 +206,11 @@ mod tests {
                         "spec": { "storageClassName": "fast" },
                     } } },
                 ],
-                "initContainers": [{ "name": "side", "restartPolicy": "Always", "image": IMAGE }],
+                "hostUsers": false,
+                "initContainers": [{
+                    "name": "side", "restartPolicy": "Always", "image": IMAGE,
+                    "restartPolicyRules": [{ "action": "RestartAllContainers" }],
+                }],
                 "containers": [{
                     "name": "main",
                     "image": IMAGE,

@@ -23,7 +23,7 @@ use crate::plan::reconcile::presence::Presence;
 use crate::plan::reconcile::probes::{GivenUpUntil, MissingPodsProbe, SurgeProbe};
 use crate::plan::reconcile::recovery_events::ReportedRecoveries;
 use crate::plan::reconcile::recovery_memory::RecoveryMemory;
-use crate::plan::reconcile::refusing::Refusing;
+use crate::plan::reconcile::refusing::{Refusing, TurnedDownUntil};
 use crate::plan::reconcile::request_events::ReportedRequests;
 use crate::plan::reconcile::rollout_events::ReportedRollouts;
 use crate::plan::reconcile::rounds::Rounds;
@@ -107,6 +107,8 @@ pub(in crate::plan) struct Waits {
     pub(in crate::plan) given_up: GivenUpUntil,
     /// Nodes whose kubelets refuse pods.
     pub(in crate::plan) refusing: Refusing,
+    /// Nodes that the scheduler refuses to placed pods.
+    pub(in crate::plan) turned_down: TurnedDownUntil,
     /// Workloads with an open rollout and without their claim, by unique id.
     pub(in crate::plan) unclaimed: Timed<Arc<str>>,
     /// Roles that lack something of their workloads.
@@ -127,12 +129,13 @@ impl Memory {
 
     /// Returns the number of remembered objects.
     pub(in crate::plan) fn len(&self) -> usize {
-        let Waits { given_up, no_room, refusing, unclaimed, cut, moves, .. } = &self.waits;
+        let Waits { given_up, no_room, refusing, turned_down, unclaimed, cut, moves, .. } = &self.waits;
         let waits = given_up.len()
             + cut.len()
             + moves.len()
             + no_room.len()
             + refusing.len()
+            + turned_down.len()
             + unclaimed.len()
             + self.tree.unbound.len();
         self.recovery.len()

@@ -158,7 +158,7 @@ impl Pass<'_> {
             domain_keys: &snapshot.domain_keys,
             waited: &waited,
             given_up: &self.memory.waits.given_up.now(self.now),
-            refusing: &self.memory.waits.refusing.now(self.now),
+            refusing: &[self.memory.waits.refusing.now(self.now), self.memory.waits.turned_down.now(self.now)].concat(),
             stalled,
             refused: Some(&refused),
             in_flight: Some(self.memory.tries.objects()),
@@ -183,12 +183,12 @@ impl Pass<'_> {
         self.memory.movement.note(view, decision, self.now);
         self.missing_pods(group, decision);
         self.surplus(group, decision);
-        self.placed(decision);
         self.remember_decided(group, &seen);
         self.remember_recoveries(&decision.recovery);
         self.released = self.memory.decided.release_timer.decided(view, decision, self.now);
         let reports = [
             refused_by_nodes,
+            self.placed(group, decision),
             self.memory.told.group.events(group, &seen, self.memory.surges.is_asking(), self.now),
             self.memory.told.ahead.events(group, view, self.now),
             self.memory.told.rollouts.events(rollouts, &decision.rollout, self.memory.decided.stalled, self.now),
@@ -391,9 +391,9 @@ impl Pass<'_> {
     }
 
     /// Notes since when placed batches wait, and since when others lack room, and plans another pass if the group waits for its
-    /// turn.
-    fn placed(&mut self, decision: &Decision) {
-        let Placed { waits, given_up, needs_room, is_blind, is_next, moves, .. } = &decision.placed;
+    /// turn. Returns new Events, and when to look again.
+    fn placed(&mut self, group: &Group, decision: &Decision) -> (Vec<EventNote>, Option<Uptime>) {
+        let Placed { waits, given_up, needs_room, is_blind, is_next, moves, turned_down, .. } = &decision.placed;
         let is_new = *moves != self.memory.waits.moves && !moves.is_empty();
         self.memory.waits.moves.clone_from(moves);
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
@@ -406,6 +406,7 @@ impl Pass<'_> {
         let ProvisionPlan { lacking, due, .. } = &decision.provision;
         self.memory.waits.no_room.note(lacking.iter().copied(), Duration::ZERO, now);
         self.pass_again(due.map(|due| now + due));
+        self.memory.waits.turned_down.turn_down(group, turned_down, now)
     }
 
     /// Recreates pods with the wrong stamp, placed pods that got no node, and one that runs in another domain than its batch.

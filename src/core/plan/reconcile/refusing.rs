@@ -1,4 +1,5 @@
-//! Nodes whose kubelets repeatedly refuse pods of a batch: the batch avoids them for a while.
+//! Nodes whose kubelets repeatedly refuse pods of a batch, or that the scheduler refuses although they have room: the batch avoids
+//! them for a while.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,10 +7,12 @@ use std::time::Duration;
 
 use crate::model::Group;
 use crate::model::wording::{counted, time};
+use crate::plan::decide::placed::Refused;
 use crate::plan::reconcile::events::EventNote;
 use crate::plan::reconcile::lasting::Timed;
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::view::NodeRefusal;
+use crate::plan::recovery::BatchId;
+use crate::plan::view::{NodeRefusal, PodRef, count};
 
 /// The reason of the Event on a node that a batch avoids.
 pub const REFUSES: &str = "NodeRefusesPods";
@@ -27,8 +30,15 @@ pub(in crate::plan) type Refusing = Timed<Key, BTreeSet<Arc<str>>>;
 
 impl Refusing {
     /// Returns the nodes to avoid now.
-    pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<Key> {
-        self.0.iter().filter(|(_, (until, _))| *until > now).map(|(key, _)| key.clone()).collect()
+    pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<Refused> {
+        let all = self.0.iter().filter(|(_, (until, _))| *until > now);
+        let one = |batch, node: &Arc<str>| Refused {
+            batch,
+            pod: None,
+            why: Arc::default(),
+            nodes: BTreeMap::from([(node.clone(), None)]),
+        };
+        all.map(|((batch, node), _)| one(*batch, node)).collect()
     }
 
     /// Notes refusals; returns new Events, and when the next node is no longer avoided.
@@ -67,6 +77,55 @@ impl Refusing {
     }
 }
 
+/// The time for which a node is avoided that does not change after the scheduler has refused it last.
+const TURNED_DOWN: Duration = Duration::from_secs(600);
+
+/// Nodes that the scheduler refused, by batch and pod, each until a time.
+pub(in crate::plan) type TurnedDownUntil = Timed<(BatchId, Option<PodRef>), Refused>;
+
+impl TurnedDownUntil {
+    /// Returns the nodes to avoid now, as far as they have not changed.
+    pub(in crate::plan) fn now(&self, now: Uptime) -> Vec<Refused> {
+        self.0.values().filter(|(until, _)| *until > now).map(|(_, known)| known.clone()).collect()
+    }
+
+    /// Notes the nodes that are refused now; returns new Events, and when the next node is no longer avoided.
+    pub(in crate::plan) fn turn_down(
+        &mut self,
+        group: &Group,
+        found: &[Refused],
+        now: Uptime,
+    ) -> (Vec<EventNote>, Option<Uptime>) {
+        self.0.retain(|_, (until, _)| *until > now);
+        let mut events = Vec::new();
+        for of in found {
+            let before = self.0.insert((of.batch, of.pod.clone()), (now + TURNED_DOWN, of.clone()));
+            let is_known = |(node, state): (&Arc<str>, &Option<u64>)| {
+                before.iter().any(|(_, of)| of.nodes.get(node) == Some(state))
+            };
+            let is_new = !of.nodes.iter().all(is_known);
+            let Some((pod, coordination)) = of.pod.as_ref().zip(group.coordination(of.batch.0)).filter(|_| is_new)
+            else {
+                continue;
+            };
+            let name = coordination.batching().map(|batching| batching.batch_name(of.batch.1)).unwrap_or_default();
+            let nodes = match of.nodes.keys().next() {
+                Some(node) if of.nodes.len() == 1 => format!("node {node}"),
+                _ => counted(count(of.nodes.len()), "node"),
+            };
+            let note = format!(
+                "the scheduler refuses {nodes} to pod {} of {name} ({}): the batch is not placed there for {}",
+                pod.name,
+                of.why,
+                time(TURNED_DOWN),
+            );
+            let subject = format!("{name} {}", pod.name);
+            events.push(EventNote::new(REFUSES, subject, note, true).of_roles(coordination.role_names()));
+        }
+        (events, self.next(Duration::ZERO, now))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -74,6 +133,29 @@ mod tests {
     use super::*;
     use crate::plan::test_support::mk_group;
     use crate::plan::view::PodRef;
+
+    #[test]
+    fn a_node_that_the_scheduler_refuses_is_avoided_for_ten_minutes_after_it_says_so_last() {
+        let strategy = json!({ "segmentPlacement": { "segmentSize": { "p": 2, "d": 1 } } });
+        let group = mk_group(&[("p", 4), ("d", 2)], &json!([{ "name": "pd", "strategy": strategy }]));
+        let found = |nodes: &[&str]| {
+            let pod = PodRef { name: "p-3".into(), uid: "u".into() };
+            let nodes = nodes.iter().map(|node| (Arc::from(*node), Some(7))).collect();
+            [Refused { batch: (0, 1), pod: Some(pod), why: "0/1 nodes are available: 1 why".into(), nodes }]
+        };
+        let mut known = TurnedDownUntil::default();
+        let at = Uptime::from_secs;
+        let (events, due) = known.turn_down(&group, &found(&["n1"]), at(0));
+        let told = "the scheduler refuses node n1 to pod p-3 of segment 2 (0/1 nodes are available: 1 why): the batch is not \
+                    placed there for 10m";
+        assert_eq!((events[0].note.as_str(), due), (told, Some(at(600))));
+        let (events, due) = known.turn_down(&group, &found(&["n1"]), at(60));
+        assert_eq!((events.len(), due), (0, Some(at(660))), "it says so still");
+        assert_eq!(known.now(at(659)), found(&["n1"]));
+        let (events, _) = known.turn_down(&group, &found(&["n1", "n2"]), at(60));
+        assert!(events[0].note.starts_with("the scheduler refuses 2 nodes to pod p-3"), "{}", events[0].note);
+        assert_eq!((known.now(at(660)), known.turn_down(&group, &[], at(660)).1, known.len()), (vec![], None, 0));
+    }
 
     #[test]
     fn a_node_is_left_out_after_the_second_refusal_for_twice_as_long_each_time() {
@@ -91,7 +173,7 @@ mod tests {
         let (events, due) = refusing.avoid(&group, &refused(2), at(0));
         let told = "node n1 has refused a pod of segment 2 2 times (OutOfcpu): the batch is not placed there for 1m";
         assert_eq!((events[0].note.as_str(), due), (told, Some(at(60))));
-        assert_eq!(refusing.now(at(59)), [((0, 1), "n1".into())]);
+        assert_eq!(refusing.now(at(59))[0].nodes, BTreeMap::from([("n1".into(), None)]));
         let (events, _) = refusing.avoid(&group, &refused(2), at(60));
         assert_eq!((events.len(), refusing.now(at(60))), (0, vec![]), "it is tried again");
         let (events, due) = refusing.avoid(&group, &refused(3), at(70));

@@ -119,7 +119,6 @@ impl ObservedCounts {
                     },
                     held: ordinal >= counts.released && group.batch_size(&role.name).is_some(),
                     scheduled: ordinal < counts.scheduled,
-                    unschedulable: false,
                     ready: ordinal < counts.ready,
                     labelled: group.batch_size(&role.name).map(|size| LabelledPlace::at(size, ordinal)),
                     ..PodFacts::default()

@@ -22,8 +22,8 @@ pub struct PodFacts {
     /// The first of these that is not Kueue's.
     pub foreign_gate: Option<Arc<str>>,
     pub scheduled: bool,
-    /// Whether the scheduler finds no node for it.
-    pub unschedulable: bool,
+    /// What the scheduler says of a pod for which it finds no node.
+    pub unschedulable: Option<Arc<str>>,
     /// Whether its `Ready` condition is true, or it belongs to a Job and has succeeded.
     pub ready: bool,
     /// The place in its batches by its labels; `None` for a pod without batch labels: it is older than its group, or has no
@@ -81,7 +81,7 @@ impl PodFacts {
             foreign_gate: foreign_gate(pod.spec.scheduling_gates.iter().flatten().map(|gate| gate.name.as_str()))
                 .map(Into::into),
             scheduled: pod.has_node(),
-            unschedulable: !pod.has_node() && pod.is_unschedulable(),
+            unschedulable: pod.unschedulable().filter(|_| !pod.has_node()).map(in_short),
             ready: pod.condition_is_true("Ready") || pod.is_completed(),
             labelled: LabelledPlace::of(meta),
             ready_since: ready_since(pod),
@@ -130,6 +130,15 @@ impl PodFacts {
     pub fn pod_group(&self, key: MemberKey) -> Option<&str> {
         self.pod_groups.iter().find(|(known, _)| *known == key).map(|(_, name)| &**name)
     }
+}
+
+/// The maximum number of characters of a message of the scheduler.
+const SAID: usize = 240;
+
+/// Returns the start of a message of the scheduler: why no node takes the pod, without why preemption does not help.
+fn in_short(message: &str) -> Arc<str> {
+    let why = message.split(" preemption: ").next().unwrap_or_default().trim_end_matches(['.', ' ']);
+    why.chars().take(SAID).collect::<String>().into()
 }
 
 fn ready_since(pod: &Pod) -> Option<u32> {
