@@ -9,7 +9,8 @@ use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::scheduling::SchedulingPod;
 use crate::api::volume::{
-    PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PersistentVolume, PersistentVolumeClaim, STORAGE_CLASS, StorageClass,
+    CSI_DRIVER, CSI_STORAGE_CAPACITY, CsiDriver, CsiStorageCapacity, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM,
+    PersistentVolume, PersistentVolumeClaim, STORAGE_CLASS, StorageClass,
 };
 use crate::api::{Node, ObjectKind, Pod};
 use crate::cluster::index::Index;
@@ -152,19 +153,29 @@ pub async fn room(connection: &Connection, ignored: IgnoredResources) -> Result<
     Ok(capacity)
 }
 
-/// Reads claims, volumes and classes into `capacity`. When that is forbidden, the answer is given without them, and
+/// Reads claims, volumes, classes and the room of drivers into `capacity`. When that is forbidden, the answer is given without them, and
 /// says so.
 async fn see_volumes(client: &Client, capacity: &mut Capacity) {
     let all = ListParams::default();
     let claims = api::<PersistentVolumeClaim>(client, PERSISTENT_VOLUME_CLAIM, None);
     let volumes = api::<PersistentVolume>(client, PERSISTENT_VOLUME, None);
     let classes = api::<StorageClass>(client, STORAGE_CLASS, None);
-    let read = tokio::try_join!(claims.list(&all), volumes.list(&all), classes.list(&all));
-    let Ok((claims, volumes, classes)) = read else { return };
+    let drivers = api::<CsiDriver>(client, CSI_DRIVER, None);
+    let space = api::<CsiStorageCapacity>(client, CSI_STORAGE_CAPACITY, None);
+    let read = tokio::try_join!(
+        claims.list(&all),
+        volumes.list(&all),
+        classes.list(&all),
+        drivers.list(&all),
+        space.list(&all)
+    );
+    let Ok((claims, volumes, classes, drivers, space)) = read else { return };
     capacity.change_volumes(|known| {
         claims.items.iter().for_each(|claim| _ = known.apply_claim(&claim.object));
         volumes.items.iter().for_each(|volume| _ = known.apply_volume(&volume.object));
         classes.items.iter().for_each(|class| _ = known.apply_class(&class.object));
+        drivers.items.iter().for_each(|driver| _ = known.apply_driver(&driver.object));
+        space.items.iter().for_each(|space| _ = known.apply_space(&space.object));
         known.sight = VolumeSight::Known;
         true
     });

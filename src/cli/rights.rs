@@ -38,6 +38,7 @@ const RBG: &[&str] = &["workloads.x-k8s.io", "workloads.instai.io"];
 const TOPOLOGIES: &[&str] = &["rolegate.dev", "workloads.x-k8s.io"];
 const DEVICES: &[&str] =
     &["deviceclasses", "devicetaintrules", "resourceclaims", "resourceclaimtemplates", "resourceslices"];
+const STORAGE: &[&str] = &["csidrivers", "csistoragecapacities"];
 const POD_GROUPS: &[&str] = &["scheduling.x-k8s.io", "scheduling.volcano.sh"];
 
 /// Rights of the loop and the webhook, regardless of where certificates come from.
@@ -46,6 +47,7 @@ pub const RIGHTS: &[Right] = &[
     of(&[""], &["nodes"], &["list", "watch"], "Batches that must share a domain go to one with room."),
     of(&[""], &["persistentvolumeclaims", "persistentvolumes"], &["list", "watch"], "The same, for pods with claims."),
     of(&["storage.k8s.io"], &["storageclasses"], &["list", "watch"], "The same, for new volumes."),
+    of(&["storage.k8s.io"], STORAGE, &["list", "watch"], "The same, where drivers tell what room they have."),
     of(&["resource.k8s.io"], DEVICES, &["list", "watch"], "The same, for pods that ask for devices (DRA)."),
     of(&[""], &["namespaces"], &["list", "watch"], "Namespaces that have opted out."),
     of(&["apps"], &["deployments", "statefulsets"], READ, "Desired replicas of a role, and the owner of its pods."),

@@ -10,7 +10,6 @@ use crate::api::Node;
 use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::scheduling::SchedulingPod;
-use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
 use crate::cluster::capacity::{Known, SharedCapacity, Wish};
 use crate::cluster::index::Change;
 use crate::cluster::watch::cache_age::CacheAges;
@@ -34,8 +33,8 @@ pub async fn keep(client: Client, ages: CacheAges, capacity: SharedCapacity) {
         }
         tracing::info!("nodes and pods are watched no longer: there is nothing to place");
         capacity.write(|known| *known = Known::ignoring(known.capacity.room().ignored));
-        let kinds = [NODE, POD, PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS];
-        kinds.into_iter().chain(devices::kinds()).for_each(|kind| ages.stopped(kind));
+        let kinds = [NODE, POD].into_iter().chain(volumes::KINDS);
+        kinds.chain(devices::kinds()).for_each(|kind| ages.stopped(kind));
     }
 }
 

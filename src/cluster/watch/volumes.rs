@@ -1,11 +1,14 @@
-//! The watches of claims, volumes and classes. They start once a pod to be placed has claims, and end with the watches of
+//! The watches of claims, volumes, classes, and the room of drivers for new volumes. They start once a pod to be placed has claims, and end with the watches of
 //! nodes.
 
 use kube::Client;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
-use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PersistentVolume, STORAGE_CLASS, StorageClass};
+use crate::api::volume::{
+    CSI_DRIVER, CSI_STORAGE_CAPACITY, CsiDriver, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PersistentVolume,
+    STORAGE_CLASS, StorageClass,
+};
 use crate::api::{Object, ObjectKind};
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::Change;
@@ -14,7 +17,8 @@ use crate::cluster::watch::{Asked, watch};
 use crate::plan::placement::{VolumeSight, Volumes};
 
 /// The kinds. The position of each is its argument of `Volumes::are_listed`.
-const KINDS: [ObjectKind; 3] = [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS];
+pub(super) const KINDS: [ObjectKind; 5] =
+    [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS, CSI_DRIVER, CSI_STORAGE_CAPACITY];
 
 /// Fills the volumes of the capacity. Never returns.
 pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
@@ -41,6 +45,10 @@ pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
         one(of, 2, Volumes::keep_classes, Volumes::apply_class, |volumes, one: &StorageClass| {
             volumes.remove_class(one.metadata.display_name())
         }),
+        one(of, 3, Volumes::keep_drivers, Volumes::apply_driver, |volumes, one: &CsiDriver| {
+            volumes.remove_driver(one.metadata.display_name())
+        }),
+        one(of, 4, Volumes::keep_space, Volumes::apply_space, Volumes::remove_space),
     );
 }
 

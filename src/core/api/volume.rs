@@ -1,8 +1,11 @@
-//! PersistentVolumeClaims, PersistentVolumes and StorageClasses: the nodes that a pod with a claim can run on.
+//! PersistentVolumeClaims, PersistentVolumes, StorageClasses, and the room for new volumes that CSI drivers tell: the nodes that a
+//! pod with a claim can run on.
 
 use serde::{Deserialize, Serialize};
 
-use super::scheduling::NodeSelector;
+use super::quantity::Quantity;
+use super::scheduling::{NodeSelector, ResourceRequests};
+use super::selector::LabelSelector;
 use super::{Meta, Object, ObjectKind, null_default};
 
 pub const PERSISTENT_VOLUME_CLAIM: ObjectKind = ObjectKind {
@@ -24,7 +27,18 @@ pub const STORAGE_CLASS: ObjectKind = ObjectKind {
     namespaced: false,
 };
 
-/// A claim, limited to the volume and the class that it refers to.
+pub const CSI_DRIVER: ObjectKind =
+    ObjectKind { group: "storage.k8s.io", version: "v1", kind: "CSIDriver", plural: "csidrivers", namespaced: false };
+
+pub const CSI_STORAGE_CAPACITY: ObjectKind = ObjectKind {
+    group: "storage.k8s.io",
+    version: "v1",
+    kind: "CSIStorageCapacity",
+    plural: "csistoragecapacities",
+    namespaced: true,
+};
+
+/// A claim, limited to its size, and the volume and the class that it refers to.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct PersistentVolumeClaim {
@@ -43,6 +57,8 @@ pub struct ClaimSpec {
     /// Name of the class that provides the volume.
     #[serde(deserialize_with = "null_default")]
     pub storage_class_name: String,
+    #[serde(deserialize_with = "null_default")]
+    pub resources: ResourceRequests,
 }
 
 /// A volume, limited to the nodes that can reach it.
@@ -102,6 +118,51 @@ pub struct TopologyLabel {
     pub key: String,
     #[serde(deserialize_with = "null_default")]
     pub values: Vec<String>,
+}
+
+/// A driver of volumes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct CsiDriver {
+    #[serde(deserialize_with = "null_default")]
+    pub metadata: Meta,
+    #[serde(deserialize_with = "null_default")]
+    pub spec: CsiDriverSpec,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CsiDriverSpec {
+    /// Whether its volumes are created only where an object tells that there is room.
+    #[serde(deserialize_with = "null_default")]
+    pub storage_capacity: bool,
+}
+
+/// The room of a driver for new volumes of a class on some nodes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CsiStorageCapacity {
+    #[serde(deserialize_with = "null_default")]
+    pub metadata: Meta,
+    /// Absent selects none.
+    pub node_topology: Option<LabelSelector>,
+    pub storage_class_name: String,
+    /// Room for all new volumes together.
+    pub capacity: Option<Quantity>,
+    /// Room for the largest new volume, if it is told.
+    pub maximum_volume_size: Option<Quantity>,
+}
+
+impl Object for CsiDriver {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
+}
+
+impl Object for CsiStorageCapacity {
+    fn meta(&self) -> &Meta {
+        &self.metadata
+    }
 }
 
 impl Object for PersistentVolumeClaim {

@@ -12,7 +12,7 @@ use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::scheduling::SchedulingPod;
-use crate::api::volume::{PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
+use crate::api::volume::{CSI_DRIVER, CSI_STORAGE_CAPACITY, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
 use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, Role, identify, names};
 use crate::mutate::expand::expand;
@@ -56,6 +56,10 @@ pub struct Cluster {
     /// Objects of devices that are not read yet.
     devices: Vec<DeviceObject>,
 }
+
+/// The kinds that tell which nodes reach claims.
+const VOLUMES: [ObjectKind; 5] =
+    [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS, CSI_DRIVER, CSI_STORAGE_CAPACITY];
 
 /// An existing pod of a replica.
 #[derive(Clone, Debug)]
@@ -127,7 +131,7 @@ impl Cluster {
             self.add_node(object)
         } else if is(POD) {
             self.add_pod(object, starts)
-        } else if [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS].into_iter().any(is) {
+        } else if VOLUMES.into_iter().any(is) {
             self.add_volume(kind, object).map_err(|error| error.to_string())
         } else if let Some(read) = device_object(api_version, kind) {
             self.devices.push(read(object).map_err(|error| error.to_string())?);
@@ -150,8 +154,12 @@ impl Cluster {
             self.volumes.apply_claim(&decode_value(object)?);
         } else if kind == PERSISTENT_VOLUME.kind {
             self.volumes.apply_volume(&decode_value(object)?);
-        } else {
+        } else if kind == STORAGE_CLASS.kind {
             self.volumes.apply_class(&decode_value(object)?);
+        } else if kind == CSI_DRIVER.kind {
+            self.volumes.apply_driver(&decode_value(object)?);
+        } else {
+            self.volumes.apply_space(&decode_value(object)?);
         }
         Ok(())
     }

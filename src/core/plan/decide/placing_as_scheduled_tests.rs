@@ -179,6 +179,8 @@ fn volumes(scene: &mut Scene, what: &str, object: &Value) {
         "claim" => volumes.apply_claim(&typed(object)),
         "volume" => volumes.apply_volume(&typed(object)),
         "class" => volumes.apply_class(&typed(object)),
+        "driver" => volumes.apply_driver(&typed(object)),
+        "space" => volumes.apply_space(&typed(object)),
         _ => {
             volumes.sight = serde_json::from_value(object).map_or(VolumeSight::Known, |why: Option<String>| {
                 why.map_or(VolumeSight::Awaited, |why| VolumeSight::Refused(why.into()))
@@ -241,6 +243,47 @@ fn a_claim_that_waits_is_bound_where_its_class_makes_volumes() {
     // A claim with immediate binding is bound already, or will be: where is not known.
     volumes(&mut scene, "class", &class("Immediate", "r2"));
     assert_eq!(going(&scene.decide(DecisionContext::default())).len(), 3);
+}
+
+#[test]
+fn a_new_volume_is_made_where_its_driver_has_room_for_it() {
+    let mut scene = with_volumes("r1");
+    volumes(&mut scene, "sight", &json!(1));
+    let claim = json!({ "storageClassName": "fast", "resources": { "requests": { "storage": "10Gi" } } });
+    let claim = json!({ "metadata": { "name": "prefill-0-scratch", "namespace": "ns" }, "spec": claim });
+    volumes(&mut scene, "claim", &claim);
+    let class = json!({ "metadata": { "name": "fast" }, "provisioner": "csi.example.com", "volumeBindingMode": "WaitForFirstConsumer" });
+    volumes(&mut scene, "class", &class);
+    let count = |scene: &mut Scene| going(&scene.decide(DecisionContext::default())).len();
+    assert_eq!(count(&mut scene), 3, "the driver tells nothing");
+    let tells =
+        |tells: bool| json!({ "metadata": { "name": "csi.example.com" }, "spec": { "storageCapacity": tells } });
+    let space = |class: &str, nodes: Value, most: &str| {
+        let room =
+            json!({ "storageClassName": class, "nodeTopology": nodes, "capacity": "1Ti", "maximumVolumeSize": most });
+        build::with(json!({ "metadata": { "name": "s", "namespace": "csi" } }), &room)
+    };
+    volumes(&mut scene, "driver", &tells(true));
+    let rack = |rack: &str| json!({ "matchLabels": { RACK: rack } });
+    for (told, goes) in [
+        (Value::Null, 0),
+        (space("fast", rack("r2"), "10Gi"), 0),
+        (space("fast", rack("r1"), "9Gi"), 0),
+        (space("slow", rack("r1"), "10Gi"), 0),
+        (space("fast", Value::Null, "10Gi"), 0),
+        (space("fast", rack("r1"), "10Gi"), 3),
+        (space("fast", json!({}), "10Gi"), 3),
+    ] {
+        let freed = scene.capacity.freed();
+        if told != Value::Null {
+            volumes(&mut scene, "space", &told);
+        }
+        assert_eq!(count(&mut scene), goes, "{told}");
+        assert!(goes == 0 || scene.capacity.freed() > freed, "it is worth another look");
+    }
+    volumes(&mut scene, "space", &space("fast", rack("r2"), "10Gi"));
+    volumes(&mut scene, "driver", &tells(false));
+    assert_eq!(count(&mut scene), 3, "it tells nothing any more");
 }
 
 /// The pods were deleted, and their volumes stay: the committed domain is not reachable for them.
