@@ -355,8 +355,8 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
     let waits = server.pods.iter().any(|(name, pod)| {
         let place = crate::places::role_of(name);
         let committed = rolling.and_then(|group| group.committed(place)).unwrap_or(0);
-        let served = server.setup.named(name).is_none_or(|place| place.ordinal < committed);
-        crate::server::is_held(pod) && place < ROLLED && served
+        let has_served = server.setup.named(name).is_none_or(|place| place.ordinal < committed);
+        crate::server::is_held(pod) && place < ROLLED && has_served
     });
     // A gang scheduler waits for the pods that a workload with fewer replicas than its role does not make.
     let are_unmade =

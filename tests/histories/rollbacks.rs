@@ -179,7 +179,7 @@ pub fn keeps_last(
     }
     for other in open(snapshot).filter(|other| !is_back(other)) {
         let floor = stored.kept_old(role_of(other), other.desired).max(other.asked_partition());
-        let is_left = |ordinal: u32, seen: Ordinal| ordinal >= floor && !(seen.updated && !seen.is_down());
+        let is_left = |ordinal: u32, seen: Ordinal| ordinal >= floor && (!seen.updated || seen.is_down());
         let left = count(&ordinals(other, snapshot), is_left);
         let most = u32::from(floor == 0 || other.key == workload.key);
         hold!(
