@@ -53,7 +53,8 @@ impl Writer {
                 let is_it = |read: &Value| read.pointer("/metadata/uid").and_then(Value::as_str) == Some(&*pod.uid);
                 Ok(read.filter(is_it))
             }
-            Sample::Workload(key, part, added) => {
+            Sample::Workload(key, of) => {
+                let (part, added) = &**of;
                 let read = objects::read(&self.client, key.kind.object_kind(), namespace, &key.name).await?;
                 let paths = key.kind.row().templates.iter().skip(*part);
                 let template = |path: &&[&str]| read.as_ref()?.pointer(&format!("/{}", path.join("/"))).cloned();

@@ -210,7 +210,7 @@ impl<'a> Unmade<'a> {
             let (key, replica) = self.replica(name, placer)?;
             let some = replica.iter().enumerate().filter(|(_, (.., pods))| *pods > 0 && replicas > 0);
             for (part, (needs, added, pods)) in some {
-                let sample = || Sample::Workload(key.clone(), part, added.clone());
+                let sample = || Sample::Workload(key.clone(), Arc::new((part, added.clone())));
                 sorts.add(name, needs, pods.saturating_mul(replicas), sample);
             }
         }

@@ -179,11 +179,11 @@ impl Needs {
     /// Returns a hash of the amounts and claims, and of the nodes that the pod selects, by labels or by other pods: what an edit of
     /// its template changes, and nothing that changes by itself.
     pub fn shape(&self) -> String {
-        let mut text = format!("{:?}", self.of_nodes());
-        // A pod without these keeps the hash that earlier releases have stored.
-        if self.by_others() != (&[], None) {
-            text += &format!("{:?}", self.by_others());
-        }
+        let text = match self.by_others() {
+            // A pod without these keeps the hash that earlier releases have stored.
+            ([], None) => format!("{:?}", self.of_nodes()),
+            by_others => format!("{:?}{by_others:?}", self.of_nodes()),
+        };
         names::digest(&text)
     }
 

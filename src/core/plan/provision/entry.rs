@@ -101,7 +101,7 @@ pub enum Sample {
     /// One of the pods.
     Pod(PodRef),
     /// The workload that will create them, the position of the template among those of its replica, and what admission adds.
-    Workload(WorkloadKey, usize, Added),
+    Workload(WorkloadKey, Arc<(usize, Added)>),
 }
 
 /// An object of a request. It never changes.
