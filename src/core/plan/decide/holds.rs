@@ -16,7 +16,7 @@ use crate::plan::decide::held_pods::{HeldPods, Ordinals};
 use crate::plan::decide::progression::{CoordinationTarget, Targets, requirement_of};
 use crate::plan::decide::queued::{InQueue, in_queue};
 use crate::plan::elastic::{ElasticPlan, RoomWait};
-use crate::plan::rollout::{RolloutPlan, Rollouts, WaitReason, waits_for};
+use crate::plan::rollout::{RolloutPlan, Rollouts, WaitReason, behind_text, waits_for};
 use crate::plan::view::{GroupView, HeldPod, PodFacts, PodRef, RoleView};
 
 /// The inputs that decide whose turn it is.
@@ -279,7 +279,7 @@ pub(super) fn behind(plan: &RolloutPlan, rollouts: &Rollouts) -> impl Iterator<I
         let wait = role.waits.as_ref().filter(|wait| wait.reason == WaitReason::HeldBatch)?;
         Some((name.clone(), waits_for(name, wait, rollouts)))
     });
-    let own = rollouts.behind.iter().map(|(name, behind)| (name.clone(), behind.text(name)));
+    let own = rollouts.behind.iter().map(|(name, behind)| (name.clone(), behind_text(name, behind)));
     open.chain(own)
         .map(|(name, message)| (name, Held::new(HoldReason::RolloutBehindHeldBatch, message, HeldPods::default())))
 }

@@ -28,7 +28,12 @@ impl Known {
     fn decide(&self, not_yet_told: &[Lacking]) -> Evaluation {
         let group = self.group();
         let observation = Observation::of(&group, &Snapshot::default(), None, |_| None, |_| Edit::long_ago());
-        evaluate(&group, observation, DecisionContext { not_yet_told: Some(&not_yet_told.to_vec()), ..DecisionContext::default() }, None)
+        evaluate(
+            &group,
+            observation,
+            DecisionContext { not_yet_told: Some(&not_yet_told.to_vec()), ..DecisionContext::default() },
+            None,
+        )
     }
 }
 

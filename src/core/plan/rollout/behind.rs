@@ -5,7 +5,6 @@ use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
 
 use crate::model::OwnUpdate;
-use crate::model::rolled::deletion;
 use crate::plan::view::{PodFacts, RoleView};
 
 /// The old pods of a role below held ones.
@@ -32,13 +31,6 @@ impl Behind {
         let old = || role.replicas.pods().filter(is_old).map(|(_, pod)| pod);
         let broken = old().filter(|pod| may_delete && !pod.ready).cloned().collect();
         Some(Self { released: lowest, next: old().last()?.clone(), broken })
-    }
-
-    /// Returns why the role is not updated, with the ways out.
-    pub(in crate::plan) fn text(&self, name: &str) -> String {
-        let Self { released, next, .. } = self;
-        let namespace = &next.identity.group.namespace;
-        super::text::behind_held(name, &deletion(namespace, &next.pod.name), *released)
     }
 }
 

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::behind::Behind;
 use super::{
     PauseEnd, ProgressState, RolePlan, RoleRollout, RolloutPlan, Rollouts, Stage, StepNumber, Wait, WaitReason, floor,
 };
+use crate::model::rolled::deletion;
 use crate::model::{Group, RollingBounds, RolloutStep, wording};
 
 /// `step 2 of 3`, or `step 2 of 3 back` after an edit was taken back.
@@ -82,8 +84,14 @@ pub fn waits_for(name: &str, wait: &Wait, rollouts: &Rollouts) -> String {
     }
 }
 
+/// Returns why a role that nothing rolls in step is not updated, with the ways out.
+pub fn behind_text(name: &str, behind: &Behind) -> String {
+    let namespace = &behind.next.identity.group.namespace;
+    behind_held(name, &deletion(namespace, &behind.next.pod.name), behind.released)
+}
+
 /// Returns why a role cannot be rolled while replicas on top are held. `deletion` is the command that replaces its next pod.
-pub(super) fn behind_held(name: &str, deletion: &str, released: u32) -> String {
+fn behind_held(name: &str, deletion: &str, released: u32) -> String {
     let replaces = if deletion.is_empty() { String::new() } else { format!("{deletion} replaces the next pod; or ") };
     format!(
         "{name} cannot be rolled: its workload waits for held replicas on top; {replaces}scale it to {released} replicas to go on"
