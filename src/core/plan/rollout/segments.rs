@@ -51,8 +51,9 @@ impl Part<'_> {
 
     fn is_down(&self, ordinal: u32) -> bool {
         let replica = self.role.at(ordinal);
-        // A replica that may run and is held, for want of room or of the rest of its batch, served before.
-        let is_unavailable = replica.is_unavailable() || (replica.held && ordinal < self.role.may_run);
+        // A replica that served, may run and is held waits for room or for the rest of its batch.
+        let waits = replica.held && !replica.new && ordinal < self.role.may_run;
+        let is_unavailable = replica.is_unavailable() || waits;
         (is_unavailable && !self.role.is_excused(ordinal)) || self.role.leaves(ordinal)
     }
 }
