@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::api::Pod;
+use crate::model::names::HOSTNAME;
 use crate::model::wording::ordinals;
 use crate::model::{HoldReason, PodIdentity, names};
 use crate::plan::Held;
-use crate::plan::placement::capacity::HOSTNAME;
 use crate::report::Picture;
 
 /// The place of a pod in its group.

@@ -17,9 +17,9 @@ use crate::cli::connection::Connection;
 use crate::cli::live::{self, Rooms};
 use crate::cli::terminal::{Style, age, shown};
 use crate::cluster::index::Index;
+use crate::model::names::HOSTNAME;
 use crate::model::{Group, GroupKey, HoldReason, LetGo, PodIdentity, identify, names, placed_by};
 use crate::plan::gangs::TreeSnapshot;
-use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::{Held, PodRef};
 use crate::report::{Picture, TreePicture};
 

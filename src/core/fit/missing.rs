@@ -7,8 +7,8 @@ use super::fitted::Fitted;
 use crate::api::Node;
 use crate::api::pod::PodCondition;
 use crate::model::Group;
+use crate::model::names::HOSTNAME;
 use crate::model::quantity::NoQuantity;
-use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Fit, Placement, Question, Room, place};
 
 /// What a batch lacks.

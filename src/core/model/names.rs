@@ -9,6 +9,9 @@ pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// The scheduling gate; a pod that carries it is held.
 pub const GATE: &str = "rolegate.dev/hold";
 
+/// The node label with a unique value for each node.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+
 /// Label that ties a pod or workload to a group, where no other label scheme does.
 pub const GROUP: &str = "rolegate.dev/group";
 /// Label that ties a pod or workload to a role of its group.

@@ -10,6 +10,7 @@ use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::workload::StatefulSet;
 use crate::build::{self, typed, with};
+use crate::model::names::HOSTNAME;
 use crate::model::workload_object::WorkloadObject;
 use crate::model::{
     Group, GroupKey, HoldReason, PodIdentity, RolledWorkload, RolloutClaim, Sources, Workload, WorkloadKey,
@@ -18,7 +19,6 @@ use crate::model::{
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods, WhyMissing};
 use crate::plan::evaluate::{Evaluation, Observation, evaluate};
-use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Capacity, Line, Placer, Sight};
 use crate::plan::view::{GroupPods, GroupView, HeldPod, LabelledPlace, PodFacts, PodRef, Replicas, RoleView, Stamp};
 

@@ -197,13 +197,8 @@ impl CaseOptions {
     }
 
     /// Reports whether an option of `mutate` is set.
-<<<<<<< HEAD:tests/golden/src/case.rs
     pub(crate) fn of_mutate(&self) -> bool {
-        let texts = [&self.cluster_domain, &self.segment_label, &self.cohort_label];
-=======
-    pub(super) fn of_mutate(&self) -> bool {
         let texts = [&self.cluster_domain, &self.segment_label, &self.cohort_label, &self.field_manager];
->>>>>>> w64-b:src/cli/test/case.rs
         texts.iter().any(|text| text.is_some()) || self.discovery.is_some() || self.unknown_role.is_some()
     }
 

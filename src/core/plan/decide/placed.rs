@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::batching::CLUSTER_KEY;
+use crate::model::names::HOSTNAME;
 use crate::plan::decide::held::CoordinationRef;
-use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::provision::NoRoom;
 use crate::plan::recovery::BatchId;
 use crate::plan::view::PodRef;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::build::{self, typed, with};
+use crate::model::names::HOSTNAME;
 use crate::model::{Batching, Coordination, FieldPath, Group, GroupKey, HoldReason, Queued, WorkloadKey, WorkloadKind};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::placed::{Awaits, GivenUp, Placed, Refused};
 use crate::plan::decide::placing::no_room;
 use crate::plan::evaluate::Evaluation;
-use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::line::Closed;
 use crate::plan::placement::{Capacity, Line, NoFit, Sight, VolumeSight};
 use crate::plan::recovery::RecoveryContext;

@@ -3,10 +3,10 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::tests::{RACK, Scene, going, held};
+use crate::model::names::HOSTNAME;
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::placed::{Awaits, Placed, Refused};
 use crate::plan::evaluate::Evaluation;
-use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::recovery::RecoveryContext;
 
 const SAYS: &str =

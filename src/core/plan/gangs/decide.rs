@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use crate::model::names::HOSTNAME;
 use crate::model::{GangTree, GroupKey, HoldReason, LeafPlacement, LetGo, Minimum, Placement, Stance};
 use crate::plan::decide::placed::Pin;
 use crate::plan::gangs::grow::{Counts, Growth, at, eligible, is_met};
 use crate::plan::gangs::shape::{LeafShare, Level, MOST_LEVELS, Shape};
 use crate::plan::gangs::taken::Taken;
-use crate::plan::placement::capacity::HOSTNAME;
 use crate::plan::placement::{Capacity, Fit, Needs, Question, Share, Shared, place};
 use crate::plan::view::PodRef;
 

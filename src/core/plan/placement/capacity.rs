@@ -12,13 +12,11 @@ use super::room::Room;
 use super::volumes::{VolumeSight, Volumes, claims_of};
 use crate::api::Node;
 use crate::api::scheduling::SchedulingPod;
+use crate::model::names::HOSTNAME;
 use crate::model::quantity::NoQuantity;
 use crate::model::{GroupKey, IgnoredResources, names, placed_by};
 use crate::plan::devices::Devices;
 use crate::plan::once::Once;
-
-/// The node label with a unique value for each node.
-pub const HOSTNAME: &str = "kubernetes.io/hostname";
 
 /// Returns the group of a pod, or the PodGroup that places it.
 fn placed_for(pod: &SchedulingPod) -> Option<GroupKey> {

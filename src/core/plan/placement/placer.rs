@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::added::{Added, RuntimeClasses};
-use super::capacity::{Capacity, HOSTNAME};
+use super::capacity::Capacity;
 use super::filter::{NodeFacts, Refusal};
 use super::line::{Closed, Line, Turn};
 use super::needs::{Load, Needs, kinds};
@@ -14,6 +14,7 @@ use super::room::{NodeRoom, may_lack};
 use super::supply::Counted;
 use crate::api::scheduling::SchedulingPod;
 use crate::model::batching::{CLUSTER, CLUSTER_KEY};
+use crate::model::names::HOSTNAME;
 use crate::model::{GroupKey, WhenNoFit};
 
 /// The observed nodes and pods.

@@ -6,7 +6,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::added::RuntimeClasses;
-use super::capacity::HOSTNAME;
 use super::filter::{InCommon, NodeFacts};
 use super::needs::{Amounts, HostPort, Load, Needs, amounts};
 use super::peers::Peer;
@@ -15,6 +14,7 @@ use super::volumes::VolumeSight;
 use crate::api::node::Node;
 use crate::model::IgnoredResources;
 use crate::model::ignored_resources::HUGE_PAGES;
+use crate::model::names::HOSTNAME;
 use crate::model::quantity::NoQuantity;
 use crate::plan::devices::{Ask, ClaimRef, Demand, DeviceSight, Devices, is_extended};
 use crate::plan::once::Once;
