@@ -71,9 +71,11 @@ programs() {
     [[ ${#targets[@]} -gt 0 ]] || { say "no tests were built"; exit 1; }
 }
 
-# run NAME TARGET ARGUMENTS...: runs these tests of a target, and compares what ran with what is listed.
+# run NAME TARGET ARGUMENTS...: runs these tests of a target, and compares what ran with what is listed. `failed` has the names
+# of those that failed, and is empty if a test did not end.
+failed=()
 run() {
-    local name=$1 target=$2 listed result ran ignored failed status=0 log
+    local name=$1 target=$2 listed result ran ignored status=0 log
     shift 2
     log=$out/$name.log
     say "$name"
@@ -82,6 +84,7 @@ run() {
     measure "$name" env -C "${folder[$target]}" CARGO_MANIFEST_DIR="${folder[$target]}" RUSTC_BOOTSTRAP=1 \
         "${program[$target]}" -Zunstable-options --report-time --test-threads="$threads" "$@" > >(tee "$log") || status=$?
     wait $! || :
+    failed=()
     result=$(tail -n 5 "$log" | grep '^test result: ' || :)
     ran=$(awk '{ print $4 + $6 + $8 }' <<<"$result")
     ignored=$(awk '{ print $8 + 0 }' <<<"$result")
@@ -97,6 +100,21 @@ run() {
     fi
 }
 
+# again NAME TARGET: has up to five (a hundredth) of the tests that failed beside others run once more, one after the other.
+again() {
+    local name=$1 target=$2 names=("${failed[@]}") before=$threads
+    [[ ${#names[@]} -gt 0 && ${#names[@]} -le 5 ]] || return 1
+    unset 'faults[-1]'
+    say "failed beside others, run again alone: ${names[*]}"
+    threads=1
+    if run "$name-again" "$target" --exact "${names[@]}"; then
+        notes+=("FLAKY, passed alone: ${names[*]}")
+    else
+        faults+=("$name: failed: ${names[*]}")
+    fi
+    threads=$before
+}
+
 # names TARGET PATTERN: the names of tests that match.
 names() { (cd "${folder[$1]}" && "${program[$1]}" --list --format terse) | sed -n 's/: test$//p' | grep -E "$2" || :; }
 
@@ -108,7 +126,7 @@ second_tier() {
     mapfile -t tests < <(names live "^($(IFS='|'; echo "${areas[*]}"))::(.*::)?tier2::")
     ends=$(($(date +%s) + cap * 60))
     while [[ $at -lt ${#tests[@]} && $(date +%s) -lt $ends ]]; do
-        run "tier2-$at" live --exact "${tests[@]:at:12}" || :
+        run "tier2-$at" live --exact "${tests[@]:at:12}" || again "tier2-$at" live || :
         at=$((at + 12))
     done
     left=("${tests[@]:at}")
@@ -125,9 +143,8 @@ suite() {
         say "$name has passed"
         return 0
     fi
-    run "$@" || return 0
-    echo "$tree" >"$passed/$name"
-    tail -n 1 "$out/counts.tsv" >"$passed/$name.count"
+    run "$@" || again "$1" "$2" || return 0
+    [[ ${#faults[@]} -gt 0 ]] || { echo "$tree" >"$passed/$name"; tail -n 1 "$out/counts.tsv" >"$passed/$name.count"; }
 }
 
 report() {
@@ -154,7 +171,7 @@ for target in "${targets[@]}"; do
     if [[ $target != live ]]; then
         if [[ -n $all ]]; then suite "$target" "$target"; else run "$target" "$target" || :; fi
     elif [[ -z $all ]]; then
-        run live live --skip tier2:: "${skip[@]}" || :
+        run live live --skip tier2:: "${skip[@]}" || again live live || :
         second_tier
     else
         for area in $(names live . | sed 's/::.*//' | sort -u); do

@@ -14,7 +14,7 @@ use crate::cluster::index::Index;
 use crate::cluster::write::adoption::Adoption;
 use crate::cluster::write::deadline::WRITE_TIMEOUT;
 use crate::model::wording::counted;
-use crate::model::workload::{Unlabelled, Workload};
+use crate::model::workload::{Lack, Workload};
 use crate::model::{Role, RolledWorkload, WorkloadKey, WorkloadKind, names};
 use crate::plan::rollout::{rollouts, stage_text};
 use crate::report::Picture;
@@ -217,11 +217,11 @@ impl Story {
             let lacking = counted(all - labelled, "running pod");
             self.missing.push(format!("{lacking} of {all} without the labels of role {role:?} of group {group:?}"));
         }
-        match facts.unlabelled(&group, &role) {
-            Some(Unlabelled::Group(_)) => {
+        match facts.unlabelled(&group, &role).map(|found| found.lack) {
+            Some(Lack::Group) => {
                 self.missing.push("its template lacks these labels: its new pods are not held".to_owned());
             }
-            Some(Unlabelled::Role(_)) => self.missing.push(format!(
+            Some(Lack::Role) => self.missing.push(format!(
                 "its template names another role: its pods count for {role:?}, since this workload makes them"
             )),
             None => {}

@@ -431,8 +431,12 @@ impl Index {
             let Judged { errors, warnings, .. } = self.carriers.judged(key, &context);
             errors.into_iter().chain(warnings.into_iter().filter(|found| found.rule == PARTITION))
         };
-        let before: Vec<_> = judge(None).collect();
-        judge(Some(workload)).filter(|found| !before.contains(found)).collect()
+        let mut found: Vec<_> = judge(Some(workload)).collect();
+        if !found.is_empty() {
+            let before: Vec<_> = judge(None).collect();
+            found.retain(|found| !before.contains(found));
+        }
+        found
     }
 
     /// Returns the node label of a layer of a ClusterTopology.

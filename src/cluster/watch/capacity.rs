@@ -11,6 +11,7 @@ use crate::api::node::NODE;
 use crate::api::pod::POD;
 use crate::api::runtime_class::RUNTIME_CLASS;
 use crate::api::scheduling::SchedulingPod;
+use crate::api::volume::VOLUME_KINDS;
 use crate::cluster::capacity::{Known, SharedCapacity, Wish};
 use crate::cluster::index::Change;
 use crate::cluster::watch::cache_age::CacheAges;
@@ -34,7 +35,7 @@ pub async fn keep(client: Client, ages: CacheAges, capacity: SharedCapacity) {
         }
         tracing::info!("nodes and pods are watched no longer: there is nothing to place");
         capacity.write(|known| *known = Known::ignoring(known.capacity.room().ignored));
-        let kinds = [NODE, POD].into_iter().chain(volumes::KINDS).chain([RUNTIME_CLASS]);
+        let kinds = [NODE, POD].into_iter().chain(VOLUME_KINDS).chain([RUNTIME_CLASS]);
         kinds.chain(devices::kinds()).for_each(|kind| ages.stopped(kind));
     }
 }

@@ -5,20 +5,13 @@ use kube::Client;
 use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 
-use crate::api::volume::{
-    CSI_DRIVER, CSI_STORAGE_CAPACITY, CsiDriver, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, PersistentVolume,
-    STORAGE_CLASS, StorageClass,
-};
-use crate::api::{Object, ObjectKind};
+use crate::api::Object;
+use crate::api::volume::{CsiDriver, PersistentVolume, StorageClass, VOLUME_KINDS};
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::Change;
 use crate::cluster::watch::readable::{all_readable, until_readable};
 use crate::cluster::watch::{Asked, watch};
 use crate::plan::placement::{VolumeSight, Volumes};
-
-/// The kinds. The position of each is its argument of `Volumes::are_listed`.
-pub(super) const KINDS: [ObjectKind; 5] =
-    [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS, CSI_DRIVER, CSI_STORAGE_CAPACITY];
 
 /// Fills the volumes of the capacity. Never returns.
 pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
@@ -29,7 +22,7 @@ pub(super) async fn follow(client: &Client, capacity: &SharedCapacity) {
         });
     };
     until_readable(
-        || all_readable(client, &KINDS),
+        || all_readable(client, &VOLUME_KINDS),
         "wherever their volumes are",
         |why| see(VolumeSight::Refused(why.into())),
     )
@@ -62,7 +55,7 @@ async fn one<T>(
 ) where
     T: Object + DeserializeOwned + Send,
 {
-    let Some(kind) = KINDS.get(sort) else { return };
+    let Some(kind) = VOLUME_KINDS.get(sort) else { return };
     let take = |volumes: &mut Volumes, change: &Change<T>| match change {
         Change::Listed(all) => {
             keep(volumes, all);

@@ -38,6 +38,10 @@ pub const CSI_STORAGE_CAPACITY: ObjectKind = ObjectKind {
     namespaced: true,
 };
 
+/// The kinds that tell which nodes reach claims. The position of each is its argument of `Volumes::are_listed`.
+pub const VOLUME_KINDS: [ObjectKind; 5] =
+    [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS, CSI_DRIVER, CSI_STORAGE_CAPACITY];
+
 /// A claim, limited to its size, and the volume and the class that it refers to.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]

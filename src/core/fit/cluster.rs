@@ -13,7 +13,7 @@ use crate::api::pod::POD;
 use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::runtime_class::{RUNTIME_CLASS, RuntimeClass};
 use crate::api::scheduling::SchedulingPod;
-use crate::api::volume::{CSI_DRIVER, CSI_STORAGE_CAPACITY, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS};
+use crate::api::volume::{CSI_DRIVER, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, VOLUME_KINDS};
 use crate::api::{Node, ObjectKind, Pod, RoleBasedGroup};
 use crate::model::role_templates::role_templates;
 use crate::model::{Batching, CARRIERS, Group, GroupKey, OrdinalStarts, Role, identify, names};
@@ -58,10 +58,6 @@ pub struct Cluster {
     /// Objects of devices that are not read yet.
     devices: Vec<DeviceObject>,
 }
-
-/// The kinds that tell which nodes reach claims.
-const VOLUMES: [ObjectKind; 5] =
-    [PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS, CSI_DRIVER, CSI_STORAGE_CAPACITY];
 
 /// An existing pod of a replica.
 #[derive(Clone, Debug)]
@@ -133,7 +129,7 @@ impl Cluster {
             self.add_node(object)
         } else if is(POD) {
             self.add_pod(object, starts)
-        } else if VOLUMES.into_iter().any(is) {
+        } else if VOLUME_KINDS.into_iter().any(is) {
             self.add_volume(kind, object).map_err(|error| error.to_string())
         } else if is(RUNTIME_CLASS) {
             let class: RuntimeClass = decode_value(object).map_err(|error| error.to_string())?;

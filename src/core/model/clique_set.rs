@@ -167,6 +167,13 @@ impl CliqueSet {
         Some(self.cliques.iter().filter(|clique| clique.group == group).collect())
     }
 
+    /// Returns the cliques of a scaling group that form one process group with a clique of this engine: those that ask for the same,
+    /// in the order of the set.
+    pub fn together<'a>(&'a self, scaling_group: &str, clique: &str, engine: Option<&str>) -> Vec<&'a Clique> {
+        let members = self.scope(Some(scaling_group)).unwrap_or_default().into_iter();
+        members.filter(|other| other.template.asked.as_deref() == engine || other.name == clique).collect()
+    }
+
     /// Reports whether cliques with and without a scaling group find each other.
     pub fn joins_scopes(&self) -> bool {
         self.discovery && self.discovery_scope.as_deref() == Some(WHOLE_SET) && self.has_standalone()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::SignedDuration;
 
 use super::names;
-use super::workload::Unlabelled;
+use super::workload::{Lack, Unlabelled};
 
 /// Returns `1 pod`, `2 pods`.
 pub fn counted(count: impl TryInto<u64>, word: &str) -> String {
@@ -40,13 +40,12 @@ pub fn answer(text: &str) -> &str {
 /// Returns `the pod template of StatefulSet "prefill" lacks labels rolegate.dev/group: "pd" and …; its pods are not held`.
 pub fn not_labelled(lack: Unlabelled, (kind, name): (&str, &str), group: &str, role: &str) -> String {
     let (group_key, role_key) = (names::GROUP, names::ROLE);
-    let (Unlabelled::Group(template) | Unlabelled::Role(template)) = lack;
-    let template = format!("the {} of {kind} {name:?} lacks", template.unwrap_or("pod template"));
-    match lack {
-        Unlabelled::Group(_) => {
+    let template = format!("the {} of {kind} {name:?} lacks", lack.template.unwrap_or("pod template"));
+    match lack.lack {
+        Lack::Group => {
             format!("{template} labels {group_key}: {group:?} and {role_key}: {role:?}; its pods are not held")
         }
-        Unlabelled::Role(_) => {
+        Lack::Role => {
             format!("{template} label {role_key}: {role:?}; its pods count for that role, whose workload makes them")
         }
     }

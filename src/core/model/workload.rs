@@ -105,13 +105,21 @@ pub struct OwnUpdate {
     pub from: u32,
 }
 
-/// Labels that the pods of a workload lack, and the effect; with the name of the template, if another one has them.
+/// Labels that the pods of a workload lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unlabelled {
+    pub lack: Lack,
+    /// Name of the template that lacks them, if another one has them.
+    pub template: Option<&'static str>,
+}
+
+/// The labels that pods lack, and the effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unlabelled {
+pub enum Lack {
     /// They name the group and another role: they count for the role whose workload creates them.
-    Role(Option<&'static str>),
+    Role,
     /// They do not name the group: they are not held.
-    Group(Option<&'static str>),
+    Group,
 }
 
 impl Workload {
@@ -131,17 +139,17 @@ impl Workload {
             if of_group().any(|(_, role_key)| is(labels, role_key, role)) {
                 None
             } else if of_group().next().is_some() {
-                Some(false)
+                Some(Lack::Role)
             } else {
-                Some(true)
+                Some(Lack::Group)
             }
         };
         let lacks: Vec<_> = self.template_labels.iter().map(lack).collect();
-        let worst = lacks.iter().copied().max().filter(Option::is_some)?;
-        let at = lacks.iter().position(|lack| *lack == worst)?;
-        let is_one_of_two = lacks.iter().any(|lack| *lack != worst);
+        let worst = lacks.iter().copied().flatten().max()?;
+        let at = lacks.iter().position(|lack| *lack == Some(worst))?;
+        let is_one_of_two = lacks.iter().any(|lack| *lack != Some(worst));
         let template = self.key.kind.row().templates.get(at)?.last().copied().filter(|_| is_one_of_two);
-        Some(if worst == Some(true) { Unlabelled::Group(template) } else { Unlabelled::Role(template) })
+        Some(Unlabelled { lack: worst, template })
     }
 
     /// Returns the number of replicas that its controller updates at once.

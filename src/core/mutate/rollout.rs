@@ -65,10 +65,11 @@ pub fn hold_rollout(
     let leaves_out = open && leaves_out(fields, old, new, manager);
     let asks_nothing = !leaves_out && (asked == FROZEN || (open && asked == live) || of_rbg);
     let told = written.or(kept).filter(|_| asks_nothing).map(str::to_owned);
-    let by = if told.is_some() {
-        annotation(new, BY).or_else(|| annotation(old, BY))
-    } else {
-        applier(fields, new, manager)
+    // The manager stands beside the partition that it asked for: a second review changes nothing.
+    let by = match (&told, written) {
+        (Some(_), Some(_)) => annotation(new, BY),
+        (Some(_), None) => annotation(old, BY),
+        (None, _) => applier(fields, new, manager),
     };
     let untold = match asks_nothing {
         _ if of_rbg || leaves_out => 0,

@@ -40,12 +40,12 @@ pub(super) fn of_cliques(set: &CliqueSet, _: &World, report: &mut Report) {
 /// clique.
 fn sizes_beside(set: &CliqueSet, clique: &Clique, text: &str, engine: &Engine) -> Vec<String> {
     let copy = set.group_of(clique).filter(|_| engine.meets() && engine.scope == Scope::Replica);
-    let members = copy.and_then(|group| set.scope(Some(&group.name))).unwrap_or_default();
-    let mut together = members.into_iter().filter(|other| other.template.asked.as_deref() == Some(text)).peekable();
-    if together.peek().is_none_or(|first| first.name != clique.name) {
+    let together = copy.map(|group| set.together(&group.name, &clique.name, Some(text))).unwrap_or_default();
+    if together.first().is_none_or(|first| first.name != clique.name) {
         return Vec::new();
     }
-    let names: Vec<_> = together.map(|clique| (format!("clique {:?}", clique.name), &clique.template)).collect();
+    let names: Vec<_> =
+        together.into_iter().map(|clique| (format!("clique {:?}", clique.name), &clique.template)).collect();
     sizes(names.iter().map(|(name, template)| (name.as_str(), *template)), None)
 }
 

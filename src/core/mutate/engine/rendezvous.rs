@@ -5,7 +5,6 @@
 
 use std::fmt;
 
-use crate::api::Pod;
 use crate::model::Meeting;
 use crate::model::clique_set::{Clique, clique_name};
 use crate::model::engine::Scope;
@@ -109,11 +108,14 @@ fn within(nodes: u32, rank: u32) -> Result<(u32, u32), NoRendezvous> {
 fn in_set(context: &MutationContext<'_>, place: &CliquePod, scope: Scope) -> Result<Found, NoRendezvous> {
     let set = context.lookups.clique_set.ok_or(NoRendezvous::NoSet)?;
     let index = place.index.ok_or(NoRendezvous::NoIndex)?;
-    let cliques = match scope {
-        Scope::Segment => return Err(NoRendezvous::NoSegment),
-        Scope::Replica if place.scaling_group.is_none() => return Ok(Found { nodes: 1, rank: 0, leader: None }),
-        Scope::Replica => together(context.pod, place, set),
-        Scope::Role => named(set, &place.clique).into_iter().collect(),
+    let cliques = match (scope, &place.scaling_group) {
+        (Scope::Segment, _) => return Err(NoRendezvous::NoSegment),
+        (Scope::Replica, None) => return Ok(Found { nodes: 1, rank: 0, leader: None }),
+        (Scope::Replica, Some((group, _))) => {
+            let engine = context.pod.metadata.annotation(names::ENGINE).map(str::trim);
+            set.together(group, &place.clique, engine)
+        }
+        (Scope::Role, _) => named(set, &place.clique).into_iter().collect(),
     };
     let before = cliques.iter().take_while(|clique| clique.name != place.clique);
     let before = before.map(|clique| clique.replicas).fold(0, u32::saturating_add);
@@ -125,14 +127,6 @@ fn in_set(context: &MutationContext<'_>, place: &CliquePod, scope: Scope) -> Res
         format!("{clique}-0.{service}")
     });
     within(nodes, before.saturating_add(index)).map(|(nodes, rank)| Found { nodes, rank, leader })
-}
-
-/// Returns the cliques of the pod's scaling group whose engine is that of the pod, in the order of the set.
-fn together<'a>(pod: &Pod, place: &CliquePod, set: &'a CliqueSet) -> Vec<&'a Clique> {
-    let own = pod.metadata.annotation(names::ENGINE).map(str::trim);
-    let members = set.scope(place.scaling_group.as_ref().map(|(name, _)| name.as_str())).unwrap_or_default();
-    let of_engine = |clique: &&Clique| clique.template.asked.as_deref() == own || clique.name == place.clique;
-    members.into_iter().filter(of_engine).collect()
 }
 
 fn named<'a>(set: &'a CliqueSet, clique: &str) -> Option<&'a Clique> {

@@ -54,9 +54,11 @@ impl Movement {
             return;
         }
         let stored = group.status.last_moved_time.as_deref().and_then(Moment::parse);
-        let moved = stored.or_else(|| newest(group, view));
-        let before = moved.zip(time).map(|(moved, time)| moved.until(time)).unwrap_or_default();
-        self.before = before.saturating_sub(unled.unwrap_or(Duration::MAX));
+        let before = |unled: Duration| {
+            let moved = stored.or_else(|| newest(group, view))?;
+            Some(moved.until(time?).saturating_sub(unled))
+        };
+        self.before = unled.and_then(before).unwrap_or_default();
         self.is_shifted = stored.is_some() && unled.is_some_and(|unled| unled >= STORED_EVERY);
         (self.began, self.moved) = (Some(now), now);
     }
