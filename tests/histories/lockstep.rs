@@ -97,7 +97,10 @@ pub fn ordinals(workload: &RolledWorkload, snapshot: &Snapshot) -> Vec<Ordinal> 
     let (role, group) = (&workload.claim.role, snapshot.claims.as_ref().map(|claims| &claims.group));
     let top = (1..).zip(&ordinals).filter(|(_, seen)| seen.ready).map(|(number, _)| number).max().unwrap_or(0);
     let served = group.map_or(0, |group| group.status.replicas_served(role)).max(top);
-    let committed = group.and_then(|group| group.committed(role)).unwrap_or(0);
+    // What is held beyond the replicas that the group declares is not let go, whatever was committed before.
+    let declared = group.and_then(|group| group.role(role)).filter(|role| role.workload.reference.is_none());
+    let most = declared.map_or(u32::MAX, |role| role.desired);
+    let committed = group.and_then(|group| group.committed(role)).unwrap_or(0).min(most);
     for (ordinal, seen) in (0..).zip(&mut ordinals) {
         seen.new = ordinal >= served;
         seen.out = seen.new || seen.held && ordinal >= committed;

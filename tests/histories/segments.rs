@@ -119,6 +119,22 @@ fn waits_for_others(workload: &RolledWorkload, snapshot: &Snapshot) -> bool {
     below || workload.at_once.is_some_and(|most| down.count() >= most as usize)
 }
 
+/// Returns the broken old pods that may be deleted although their workload rolls by itself: it waits for held ones above them.
+fn broken<'a>(snapshot: &'a Snapshot) -> impl Iterator<Item = &'a Arc<PodFacts>> {
+    let rolls = |workload: &&RolledWorkload| !workload.is_open() && workload.observed && workload.at_once.is_some();
+    snapshot.workloads.iter().filter(rolls).flat_map(|workload| {
+        let number = |pod: &PodFacts| {
+            pod.identity.ordinal.filter(|_| pod.identity.role.as_deref() == Some(&*workload.claim.role))
+        };
+        let top = snapshot.pods.iter().filter(|pod| pod.held).filter_map(|pod| number(pod)).max();
+        let may = workload.partition..top.unwrap_or(0);
+        snapshot.pods.iter().filter(move |pod| {
+            let is_old = pod.revision.as_deref() != workload.update_revision.as_deref();
+            is_old && !pod.ready && !pod.held && number(pod).is_some_and(|number| may.contains(&number))
+        })
+    })
+}
+
 /// Returns the old pods that may be deleted: of what is open as their controllers have seen, which would replace them one after another
 /// or, if those that wait count (`waiting`), not at all.
 fn outdated<'a>(snapshot: &'a Snapshot, stored: &Stored, waiting: bool) -> Vec<&'a Arc<PodFacts>> {
@@ -141,7 +157,7 @@ pub fn deletes(pod: &PodRef, snapshot: &Snapshot, stored: Option<&Stored>) -> Re
     let Some(stored) = stored.filter(|stored| stored.wish != Wish::Wrong && snapshot.lets_go().is_none()) else {
         return Err(Broken(format!("R14: {} is deleted for no group", pod.name)));
     };
-    let is_outdated = outdated(snapshot, stored, true).iter().any(|old| old.pod == *pod);
+    let is_outdated = outdated(snapshot, stored, true).into_iter().chain(broken(snapshot)).any(|old| old.pod == *pod);
     hold!(is_outdated, "R14: {} is deleted, and is not old or may not be replaced: {:?}", pod.name, snapshot.workloads);
     Ok(())
 }
