@@ -189,6 +189,10 @@ impl History {
                 continue;
             }
             let rolls = setup.rolling.is_some() && random.percent(40);
+            if rolls && random.percent(12) {
+                steps.extend(Step::two_applies(&mut random));
+                continue;
+            }
             steps.push(if rolls { Step::of_rollout(&mut random) } else { Step::random(&mut random, theme, setup.two) });
         }
         Self { setup, steps }
@@ -240,6 +244,14 @@ impl Step {
             20..=21 => Self::Autoscale(random.below(6) as usize),
             _ => Self::Scale { role: random.below(2) as usize, replicas: random.below(6) },
         }
+    }
+
+    /// A new version and more replicas of two roles, in two applies at most 20 seconds apart.
+    fn two_applies(random: &mut Random) -> [Self; 4] {
+        let (first, image) = (random.below(2) as usize, 1 + random.below(3));
+        let apply = |random: &mut Random, role: usize| Self::Set(role, SetStep::Grow(image, random.below(5)));
+        let pause = Duration::from_secs(random.pick(&[0, 3, 9, 12, 20]));
+        [apply(random, first), Self::Flow(random.below(4)), Self::Wait(pause), apply(random, 1 - first)]
     }
 
     fn of_rollout(random: &mut Random) -> Self {

@@ -392,6 +392,7 @@ fn commit(
             };
             if (0..ROLES.len()).filter(|role| coordination.sizes[*role] > 0).all(|role| is_new(&role)) {
                 growth::commits(replica, (*index, segment), &format!("{} {ordinal}", ROLES[role]), now)?;
+                segments::begin_new((coordination, segment), seen.0, stored)?;
             }
             if group.scaled().is_some() {
                 let is_there = |role, ordinal| {
@@ -533,6 +534,7 @@ fn come_back_at_once(
         hold!(
             asked
                 || replica.is_under_way(&pod.pod.uid)
+                || replica.is_busy_with(&pod.pod.uid)
                 || replica.refused.contains(&pod.pod.uid)
                 || replica.confirms(requests),
             "S3: {} may go and is not released at once",

@@ -36,7 +36,7 @@ fn open(snapshot: &Snapshot) -> impl Iterator<Item = &RolledWorkload> {
 
 /// Reports whether a status says that the rollout goes back from what the templates say now. A role that took no part and has no old
 /// replica does not count: its edit was undone.
-fn goes_back(status: &GroupStatus, snapshot: &Snapshot) -> bool {
+pub fn goes_back(status: &GroupStatus, snapshot: &Snapshot) -> bool {
     tried(status).is_some_and(|tried| {
         let is_same = |open: &RolledWorkload| match tried.get(&open.claim.role) {
             Some(tried) => Some(tried) == open.update_revision.as_ref(),

@@ -28,6 +28,8 @@ pub struct Rolling {
 pub enum SetStep {
     /// The template gets this image, new or used before.
     Image(u32),
+    /// One apply gives the template this image, and so many replicas more to the workload and to the group.
+    Grow(u32, u32),
     Unclaim,
     Claim,
     /// The controller observes the last change.

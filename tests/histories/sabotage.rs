@@ -207,6 +207,8 @@ sabotages! {
     GoesCut,
     /// Begins recoveries that wait while one slow cause breaks many batches.
     RecoversSlowCause,
+    /// Lets segments go with pods that a rollout is about to replace.
+    StartsOld,
 }
 
 impl Sabotage {
@@ -379,6 +381,10 @@ impl Sabotage {
             Self::TakesLastOld => with_changed(snapshot, |one| {
                 one.rolling_update.iter_mut().for_each(|(update, _)| update.on_failure = None);
             }),
+            Self::StartsOld => {
+                let in_order = |open: &RolledWorkload| RolledWorkload { ordered: true, ..open.clone() };
+                Some(Snapshot { workloads: snapshot.workloads.iter().map(in_order).collect(), ..snapshot.clone() })
+            }
             Self::IgnoresObjects => Some(Snapshot { objects: AwaitedObjects::AllHold, ..snapshot.clone() }),
             Self::IgnoresChecks if has_checks(snapshot) => Self::IgnoresObjects.of_sight(snapshot),
             Self::CountsAtOnce => with_changed(snapshot, |one| {

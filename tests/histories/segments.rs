@@ -5,6 +5,8 @@ use rolegate::model::RolledWorkload;
 use crate::lockstep::{Ordinal, ordinals, role_of};
 use crate::prelude::*;
 use crate::replica::Request;
+use crate::rollbacks;
+use crate::sets::revision_of;
 
 impl Stored {
     /// Returns the group as admission lets it be: only segments that all updated roles have are updated as a whole.
@@ -113,10 +115,20 @@ fn waits_for_others(workload: &RolledWorkload, snapshot: &Snapshot) -> bool {
     let seen = ordinals(workload, snapshot);
     let numbered = || (0..).zip(&seen);
     let held = numbered().filter(|(_, seen)| seen.held).map(|(ordinal, _)| ordinal).max();
-    let below = numbered().any(|(ordinal, seen)| !seen.updated && !seen.held && Some(ordinal) < held);
+    let below = numbered().any(|(ordinal, seen)| !seen.updated && (seen.out || !seen.held && Some(ordinal) < held));
     let down = numbered()
         .filter(|(ordinal, seen): &(u32, &Ordinal)| !seen.updated && seen.is_down() && *ordinal < workload.partition);
     below || workload.at_once.is_some_and(|most| down.count() >= most as usize)
+}
+
+/// Reports whether held pods are old, and an open rollout makes them new: at the end of all none is left.
+pub fn are_made_new(server: &Server) -> bool {
+    let is_old = |role: usize, pod: &Pod| {
+        let set = &server.sets[role];
+        set.is_open() && crate::server::is_held(pod) && revision_of(pod) != Some(set.update_revision())
+    };
+    let mut pods = server.pods.iter().map(|(name, pod)| (crate::places::role_of(name), pod));
+    pods.any(|(role, pod)| role < server.sets.len() && is_old(role, pod))
 }
 
 /// Returns the broken old pods that may be deleted although their workload rolls by itself: it waits for held ones above them.
@@ -133,6 +145,25 @@ fn broken<'a>(snapshot: &'a Snapshot) -> impl Iterator<Item = &'a Arc<PodFacts>>
             is_old && !pod.ready && !pod.held && number(pod).is_some_and(|number| may.contains(&number))
         })
     })
+}
+
+/// R23: checks that a segment of which nothing runs is let go without a pod that an open rollout is about to replace.
+pub fn begin_new((one, segment): (&Coordination, u32), snapshot: &Snapshot, stored: &Stored) -> Result<(), Broken> {
+    let has_steps = stored.rolling.is_none_or(|rolling| rolling.steps != Steps::None);
+    if has_steps || stored.wish == Wish::Wrong || rollbacks::goes_back(&stored.status, snapshot) {
+        return Ok(());
+    }
+    let is_ours = |open: &&RolledWorkload| open.is_open() && !open.unclaimed && open.observed && open.at_once.is_some();
+    for open in snapshot.workloads.iter().filter(is_ours).filter(|open| role_of(open) < ROLLED && !open.ordered) {
+        let (role, size) = (role_of(open), one.sizes[role_of(open)]);
+        let floor = stored.kept_old(role, open.desired).max(open.asked_partition());
+        let seen = ordinals(open, snapshot);
+        let own = (segment * size..(segment + 1) * size).filter(|ordinal| *ordinal >= floor);
+        let old = own.filter(|ordinal| seen.get(*ordinal as usize).is_some_and(|seen| seen.held && !seen.updated));
+        let old: Vec<_> = old.collect();
+        hold!(old.is_empty(), "R23: segment {segment} is let go, and {} {old:?} are old", ROLES[role]);
+    }
+    Ok(())
 }
 
 /// Returns the old pods that may be deleted: of what is open as their controllers have seen, which would replace them one after another

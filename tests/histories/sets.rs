@@ -12,6 +12,8 @@ use crate::places::Place;
 use crate::prelude::*;
 use crate::rollbacks::BROKEN;
 
+/// The most replicas to which a workload grows.
+const MOST: u32 = 12;
 const IMAGE: &str = "/spec/template/spec/containers/0/image";
 const PARTITION: &str = "/spec/updateStrategy/rollingUpdate/partition";
 
@@ -226,14 +228,25 @@ impl Server {
 
     /// Applies a step to a set; returns false when nothing changes.
     pub fn set_step(&mut self, role: usize, step: SetStep) -> bool {
-        let is_own = |set: &Arc<Set>| set.is_stateful() || !matches!(step, SetStep::Image(_) | SetStep::Replace);
-        if !self.sets.get(role).is_some_and(is_own) {
+        let scales = matches!(step, SetStep::Grow(..)) && self.setup.segments.is_some();
+        let is_own =
+            |set: &Arc<Set>| set.is_stateful() || matches!(step, SetStep::Unclaim | SetStep::Claim | SetStep::Observe);
+        if !self.sets.get(role).is_some_and(is_own) || scales {
             return false;
         }
         let before = self.version;
         match step {
             SetStep::Image(image) => {
                 self.edit_set(role, |set| *set.pointer_mut(IMAGE).unwrap() = json!(image));
+            }
+            SetStep::Grow(image, more) => {
+                let replicas = (self.workloads[role] + more).min(MOST);
+                self.workloads[role] = replicas;
+                self.edit_group(|group| group.replicas[role] = replicas);
+                self.edit_set(role, |set| {
+                    *set.pointer_mut(IMAGE).unwrap() = json!(image);
+                    set["spec"]["replicas"] = json!(replicas);
+                });
             }
             SetStep::Unclaim => self.edit_set(role, |set| set["metadata"]["labels"] = json!({})),
             SetStep::Claim => self.edit_set(role, |set| set["metadata"]["labels"] = claim(role)),

@@ -101,6 +101,7 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
     let waits =
         crate::recoveries::are_under_way(group) || crate::racks::lacks_nodes(server) || crate::canaries::pauses(group);
     let waits = waits || crate::readiness::waits(server, group) || crate::growth::waits(world);
+    let waits = waits || crate::segments::are_made_new(server);
     for pod in server.pods_that(is_held) {
         let place = places[&pod];
         hold!(!group.wish.of_role(place.role).is_empty(), "S7: nothing batches {pod}, and it is held");
@@ -143,10 +144,15 @@ fn judge(world: &World) -> Result<(), Broken> {
     let nobody = server.ignored || server.group.is_none();
     hold!(!nobody || held.is_empty(), "S7: nobody holds them, and they are held: {held:?}");
     let Some(group) = server.group.as_ref().filter(|_| !nobody) else { return Ok(()) };
+    let places = server.places();
     for name in group.committed_pod_groups(|role| server.desired(role)) {
         let present = server.pod_groups.get(&name);
-        let names_it = |pod: &Arc<Pod>| pod.metadata.label(names::KUBE_POD_GROUP) == Some(name.as_str());
-        let is_named = server.pods.values().any(names_it);
+        // A pod that was let go for an earlier group may name it too, of another batch.
+        let is_of_it = |pod: &str| group.pod_group_of(places[pod].role, places[pod].ordinal).as_ref() == Some(&name);
+        let names_it = |(pod, object): (&String, &Arc<Pod>)| {
+            object.metadata.label(names::KUBE_POD_GROUP) == Some(name.as_str()) && is_of_it(pod)
+        };
+        let is_named = server.pods.iter().any(names_it);
         hold!(
             !is_named || present.is_some_and(|meta| stays(meta, group.uid())),
             "L2: the batch is committed, and its PodGroup {name} is {present:?}"

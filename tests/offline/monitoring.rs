@@ -90,6 +90,7 @@ fn reasons_that_alerts_name_are_those_that_hold_pods() {
         "ScaleInDeferred",
         "SegmentGrowing",
         "SegmentNotAccepted",
+        "SegmentOutdated",
     ];
     let rest: Vec<_> = known.into_iter().filter(|reason| !named.contains(*reason)).collect();
     assert_eq!(rest, others);

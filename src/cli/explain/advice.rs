@@ -215,6 +215,13 @@ const ADVICE: &[(HoldReason, Advice)] = &[
         },
     ),
     (
+        HoldReason::SegmentOutdated,
+        Advice {
+            next: "it goes when the rollout has replaced its old pods, which takes `--allow recovery`",
+            you_can: &["look at the rollout with `rolegate status`: a role that it waits for is named there"],
+        },
+    ),
+    (
         HoldReason::BlockedByCoordination,
         Advice {
             next: "it continues when the other coordination does",

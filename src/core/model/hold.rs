@@ -55,6 +55,8 @@ pub enum HoldReason {
     CanaryPaused,
     /// A role has fewer replicas than the batch takes: the roles may be scaled one after another, and the batch waits for that.
     SegmentGrowing,
+    /// Pods of the batch were made of an old template: the rollout replaces them before they run.
+    SegmentOutdated,
     /// Another coordination that shares a role waits.
     BlockedByCoordination,
     /// Replicas of an earlier segment are missing or not ready.
@@ -82,6 +84,7 @@ impl HoldReason {
                 | Self::RoomUnknown
                 | Self::Recovering
                 | Self::SegmentGrowing
+                | Self::SegmentOutdated
                 | Self::RolloutBehindHeldBatch
         )
     }

@@ -1,5 +1,6 @@
-//! Batches that are released as a whole, and of which a role may still get replicas: roles are scaled one after another, and
-//! their growth is one step.
+//! Batches of which nothing was released, and whose pods are not yet those that are to run. Of a batch that is released as a whole a role
+//! may still get replicas: roles are scaled one after another, and their growth is one step. Of a batch that grew in a rollout old pods
+//! are replaced first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,6 +8,7 @@ use crate::model::{Batching, Group, HoldReason, Role};
 use crate::plan::decide::held::Held;
 use crate::plan::decide::together::{is_untouched, together, waits_text};
 use crate::plan::recovery::BatchId;
+use crate::plan::rollout::Rollouts;
 use crate::plan::view::{GroupView, HeldPod};
 
 /// The maximum number of batches of a coordination that are looked at: more than wait to grow at once.
@@ -24,6 +26,33 @@ pub(in crate::plan) fn cut(group: &Group, view: &GroupView) -> Vec<BatchId> {
     };
     let apart = whole.filter(|(_, batching)| are_scaled_apart(group, batching));
     apart.filter_map(|(coordination, batching)| of((coordination.index, batching))).flatten().collect()
+}
+
+/// Returns the batches of which nothing was released, from the first one on with a replica that the rollout of its role makes new before
+/// it runs, each with that replica: a segment begins with pods of one version.
+fn outdated(group: &Group, view: &GroupView, rollouts: &Rollouts) -> BTreeMap<BatchId, (String, u32)> {
+    if rollouts.roles.is_empty() {
+        return BTreeMap::new();
+    }
+    let new = |batching: &'_ Batching, first: u32| {
+        let total = batching.total(|role| Some(view.roles.get(role)?.desired));
+        (first..total).take(MOST).filter(|batch| is_new(view, batching, *batch)).collect::<Vec<_>>()
+    };
+    let old = |batching: &Batching| {
+        let begun = |role: &String| batching.batch_of(role, view.roles.get(role)?.committed?.checked_sub(1)?);
+        let first = batching.sizes.keys().filter_map(begun).min().unwrap_or(0);
+        new(batching, first).into_iter().find_map(|batch| {
+            let mut ranges = view.ranges(batching, batch);
+            ranges.find_map(|(role, _, range)| Some((role.to_owned(), rollouts.made_new(role, range)?)))
+        })
+    };
+    let replicas: Vec<_> = group.batched().filter_map(|(_, batching)| old(batching)).collect();
+    let waiting = |(index, batching): (usize, &Batching)| {
+        let first = replicas.iter().filter_map(|replica| Some((batching.batch_of(&replica.0, replica.1)?, replica)));
+        let (first, replica) = first.min()?;
+        Some(new(batching, first).into_iter().map(move |batch| ((index, batch), replica.clone())))
+    };
+    group.batched().filter_map(|(own, batching)| waiting((own.index, batching))).flatten().collect()
 }
 
 /// Reports whether a batch is cut, and the replicas that it lacks may still come.
@@ -64,18 +93,22 @@ pub(super) struct Growing<'a> {
     view: &'a GroupView,
     /// The batches, each with the coordination whose batch waits to grow.
     batches: BTreeMap<BatchId, usize>,
+    /// Those that wait for the rollout of a role, with a replica that it replaces.
+    outdated: BTreeMap<BatchId, (String, u32)>,
     waiting: BTreeMap<BatchId, Vec<HeldPod>>,
 }
 
 impl<'a> Growing<'a> {
-    pub(super) fn of(group: &'a Group, view: &'a GroupView, growing: &[BatchId]) -> Self {
-        let mut batches: BTreeMap<_, _> = growing.iter().map(|id| (*id, id.0)).collect();
-        for (index, batch) in growing {
+    pub(super) fn of(group: &'a Group, view: &'a GroupView, rollouts: &Rollouts, growing: &[BatchId]) -> Self {
+        let outdated = outdated(group, view, rollouts);
+        let growing = || growing.iter().chain(outdated.keys());
+        let mut batches: BTreeMap<_, _> = growing().map(|id| (*id, id.0)).collect();
+        for (index, batch) in growing() {
             for (other, _) in together(group, view, (*index, *batch), |other| is_new(view, other, *batch)) {
                 batches.entry((other.index, *batch)).or_insert(*index);
             }
         }
-        Self { group, view, batches, waiting: BTreeMap::new() }
+        Self { group, view, batches, outdated, waiting: BTreeMap::new() }
     }
 
     /// Iterates over the batches that wait, whether their pods exist or not.
@@ -99,10 +132,14 @@ impl<'a> Growing<'a> {
         self.waiting.iter().filter_map(|(id, pods)| {
             let (own, other) = (self.group.coordination(id.0)?, self.group.coordination(*self.batches.get(id)?)?);
             let batching = own.batching()?;
-            let (reason, message) = if own.index == other.index {
-                (HoldReason::SegmentGrowing, self.text(batching, id.1))
-            } else {
+            let (reason, message) = if own.index != other.index {
                 (HoldReason::BlockedByCoordination, waits_text(batching, id.1, other))
+            } else if let Some((role, ordinal)) = self.outdated.get(id) {
+                let name = batching.batch_name(id.1);
+                let message = format!("{name} is held: {role}-{ordinal} is old, and the rollout replaces it first");
+                (HoldReason::SegmentOutdated, message)
+            } else {
+                (HoldReason::SegmentGrowing, self.text(batching, id.1))
             };
             Some(Held::of((Some(own), Some(id.1)), reason, message, pods.clone()))
         })

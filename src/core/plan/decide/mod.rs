@@ -125,11 +125,14 @@ pub(in crate::plan) fn decide(
     context: DecisionContext<'_>,
     mut placer: Option<&mut Placer<'_>>,
 ) -> Decision {
+    rollouts.bar(context.faults.first(), context.recovery.off);
+    rollouts.pauses.off = context.recovery.off;
     let conditions = Conditions { missing_layers: context.missing_layers, pauses: Some(&rollouts.pauses) };
     let targets = targets(group, &view.roles, conditions);
     let mut released = released_counts(view, &targets, context);
     let unmade = if placer.is_some() { Unmade::of(group, view, &mut released, context) } else { None };
-    let mut objections = Objections::of(group, view, plan_recovery(group, view, rollouts, *context.recovery), context);
+    let recovery = plan_recovery(group, view, rollouts, *context.recovery);
+    let mut objections = Objections::of(group, view, rollouts, recovery, context);
     let (going, mut strangers) = going(view, &released, context);
     let may_go = going.into_iter().filter(|pod| !objections.hold(pod));
     let mut release: Vec<_> = may_go.map(|pod| release_of(pod, view, &released)).collect();
@@ -297,9 +300,8 @@ fn rollout(
         || elastic.is_some_and(|plan| plan.draining.is_some() || !plan.scales.is_empty());
     let goes: HashSet<_> = release.iter().map(|release| &release.pod.pod.uid).collect();
     rollouts.decided(view, released, |pod| goes.contains(&pod.pod.uid));
-    rollouts.bar(context.faults.first(), context.recovery.off);
-    rollouts.help(view, released, !context.recovery.off && context.faults.is_empty());
-    rollouts.pauses.off = context.recovery.off;
+    let may_delete = !context.recovery.off && context.faults.is_empty();
+    rollouts.help(view, released, may_delete, release.is_empty());
     rollouts.stages = stages(&rollouts.bounds, &rollouts.roles, &rollouts.pauses);
     let mut plan = plan_rollout(&rollouts.bounds, &rollouts.roles, &rollouts.stages);
     let back = rollouts.stages.iter().map(|stage| &stage.state).filter(|state| state.rolled_back.is_some());

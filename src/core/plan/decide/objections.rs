@@ -8,6 +8,7 @@ use crate::plan::decide::growing::Growing;
 use crate::plan::decide::mis_stamped::{self, MisStamped};
 use crate::plan::decide::recovering::Recovering;
 use crate::plan::recovery::RecoveryPlan;
+use crate::plan::rollout::Rollouts;
 use crate::plan::view::{GroupView, HeldPod};
 
 /// What the objections know, and the pods that each of them holds.
@@ -35,13 +36,14 @@ impl<'a> Objections<'a> {
     pub(super) fn of(
         group: &'a Group,
         view: &'a GroupView,
+        rollouts: &Rollouts,
         recovery: RecoveryPlan,
         context: DecisionContext<'a>,
     ) -> Self {
         Self {
             mis_stamped: mis_stamped::find(group, view, context),
             recovering: Recovering::of(group, recovery),
-            growing: Growing::of(group, view, context.growing.map(Vec::as_slice).unwrap_or_default()),
+            growing: Growing::of(group, view, rollouts, context.growing.map(Vec::as_slice).unwrap_or_default()),
             incomplete: Incomplete::new(group, view, context.overdue),
             gated: Gated::of(group, view, context),
         }

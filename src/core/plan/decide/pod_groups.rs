@@ -23,8 +23,8 @@ pub struct BatchPodGroup {
     /// The number of pods that start together: all its pods, or those of its smallest replica once they were scheduled. Pods
     /// that were released without it, as before an edit of the policy, do not count.
     pub min_member: u32,
-    /// Whether a lower `minMember` rises: the batch is being recreated, or all its pods exist and none was released, or the
-    /// PodGroup is that of one replica, which always starts together.
+    /// Whether a lower `minMember` rises: the batch is being recreated, or all its pods exist and none was released with it, or
+    /// the PodGroup is that of one replica, which always starts together.
     pub renewed: bool,
     /// Whether each of its roles has a pod, which tells the number of pods in a replica.
     pub is_sized: bool,
@@ -106,7 +106,10 @@ impl Gang<'_> {
         let own = Some(pods.saturating_sub(without).max(held.min(1))).filter(|own| *own > 0)?;
         let all_are = |what| self.replicas.iter().all(|(view, ordinals)| view.all_in(ordinals.clone(), what));
         let is_scheduled = all_are(ReplicaIs::Scheduled);
-        let starts = all_are(ReplicaIs::Complete) && all_are(ReplicaIs::Untouched);
+        let own_let_go = |(view, ordinals): &(&RoleView, Range<u32>)| {
+            view.replicas.let_go(ordinals.clone()).any(|pod| !names_another(&pod))
+        };
+        let starts = all_are(ReplicaIs::Complete) && !self.replicas.iter().any(own_let_go);
         let smallest = self.replicas.iter().map(|(view, _)| view.replica_size()).min().unwrap_or(1);
         let Batch { group, coordination, index, .. } = self.batch;
         let recovery = of_batch(&group.status.recoveries, coordination, index);

@@ -226,6 +226,7 @@ const fn is_turn(reason: HoldReason) -> bool {
             | HoldReason::SegmentNotAccepted
             | HoldReason::CanaryPaused
             | HoldReason::SegmentGrowing
+            | HoldReason::SegmentOutdated
     )
 }
 

@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use crate::model::{HoldReason, RolledWorkload};
@@ -76,4 +76,41 @@ fn a_first_version_that_is_broken_is_deleted_and_one_that_serves_is_not() {
     assert_eq!(seen(&snapshot(false, 0), false), (why(1), vec![]));
     assert_eq!(seen(&snapshot(true, 0), true), (vec![], vec!["prefill-1".to_owned()]));
     assert_eq!(seen(&snapshot(true, 0), false), (why(1), vec![]));
+}
+
+#[test]
+fn a_segment_that_grew_in_a_rollout_begins_with_new_pods_where_old_ones_may_be_deleted() {
+    let pod = |ordinal: u32, revision: &str| PodFacts {
+        held: ordinal >= 2,
+        scheduled: ordinal < 2,
+        ready: ordinal < 2,
+        revision: Some(revision.into()),
+        ..mk_pod(&format!("prefill-{ordinal}"), "prefill", ordinal)
+    };
+    let mut workload = mk_workload("prefill", "new");
+    workload.current_revision = Some("old".to_owned());
+    (workload.partition, workload.user_partition, workload.at_once) = (2, Some(0), Some(1));
+    let of_grown = |revision: &str, may_delete: bool, steps: &Value| {
+        let pods: Vec<_> = (0..2).map(|n| pod(n, "new")).chain((2..4).map(|n| pod(n, revision))).collect();
+        let snapshot = Snapshot { pods: shared(&pods), workloads: vec![workload.clone()], ..Snapshot::default() };
+        let strategy = json!({ "rollingUpdate": steps, "segmentPlacement": { "segmentSize": { "prefill": 2 } } });
+        let coordination = json!([{ "name": "roll", "roles": ["prefill"], "strategy": strategy }]);
+        let group = mk_group(&[("prefill", 4)], &coordination);
+        let observation = Observation::of(&group, &snapshot, None, |_| None, |_| Edit::long_ago());
+        let recovery = RecoveryContext { off: !may_delete, ..RecoveryContext::default() };
+        let context = DecisionContext { recovery: &recovery, ..DecisionContext::default() };
+        let seen = evaluate(&group, observation, context, None);
+        let deleted = seen.rollouts.outdated(&seen.view, &seen.decision.rollout);
+        let deleted: Vec<_> = deleted.iter().map(|deletion| deletion.pod.pod.name.to_string()).collect();
+        let told: Vec<_> = seen.decision.held.iter().map(|held| (held.reason, held.message.clone())).collect();
+        (told, deleted, seen.decision.released["prefill"])
+    };
+    let at_one_rate = json!({});
+    let why = "segment 2 is held: prefill-2 is old, and the rollout replaces it first".to_owned();
+    let old = ["prefill-2", "prefill-3"].map(str::to_owned).to_vec();
+    assert_eq!(of_grown("old", true, &at_one_rate), (vec![(HoldReason::SegmentOutdated, why)], old, 2));
+    assert_eq!(of_grown("new", true, &at_one_rate), (vec![], vec![], 4));
+    assert_eq!(of_grown("old", false, &at_one_rate), (vec![], vec![], 4), "nobody would replace them");
+    let steps = json!({ "steps": [{ "updated": "50%" }, { "updated": "100%" }] });
+    assert_eq!(of_grown("old", true, &steps), (vec![], vec![], 4), "steps bound how many new pods there are");
 }

@@ -1,12 +1,13 @@
 //! Observation of the open rollouts of a group.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::behind::Behind;
 use super::cohorts::{RolledRole, cohorts};
 use super::standing::{Standings, at_rest, observed, of_open};
-use super::{Edit, Ordinal, Pauses, RoleRollout, RolloutPlan, Stage};
+use super::{Edit, Ordinal, Pauses, RoleRollout, RolloutPlan, Stage, floor};
 use crate::api::status::{Cohorts, ObservedWorkload};
 use crate::model::moment::Moment;
 use crate::model::rolling::FROZEN;
@@ -201,15 +202,34 @@ impl Rollouts {
         }
     }
 
+    /// Returns the first of these replicas of a role that is old, and that the rollout makes new before it runs: its pods are held, so
+    /// they may be deleted at once. Steps bound how many new pods there are, and a controller that makes pods in order would make none.
+    pub(in crate::plan) fn made_new(&self, role: &str, mut ordinals: Range<u32>) -> Option<u32> {
+        let rollout = self.roles.get(role).filter(|rollout| !rollout.returns && !rollout.ordered)?;
+        rollout.at_once.filter(|_| !self.pauses.off && !self.barred.contains_key(role))?;
+        let has_steps = |bounds: &RollingBounds| bounds.has(role) && !bounds.steps.is_empty();
+        let floor = floor(&self.bounds, role, rollout);
+        let is_old = |replica: Ordinal| replica.held && !(rollout.judged && replica.updated);
+        let first = ordinals.find(|ordinal| *ordinal >= floor && is_old(rollout.at(*ordinal)));
+        first.filter(|_| !self.bounds.iter().any(has_steps))
+    }
+
     /// Reports whether old pods of a role without an open rollout are deleted, since they are not ready.
     pub(in crate::plan) fn deletes_broken(&self, role: &str) -> bool {
         self.behind.get(role).is_some_and(|behind| !behind.broken.is_empty())
     }
 
-    /// Decides which controllers need help to replace old pods. `may_delete` reports whether pods may be deleted.
-    pub(in crate::plan) fn help(&mut self, view: &GroupView, released: &BTreeMap<String, u32>, may_delete: bool) {
+    /// Decides which controllers need help to replace old pods. `may_delete` reports whether pods may be deleted, and `rests` that none
+    /// is released now: a controller does not wait for ever for those that are.
+    pub(in crate::plan) fn help(
+        &mut self,
+        view: &GroupView,
+        released: &BTreeMap<String, u32>,
+        may_delete: bool,
+        rests: bool,
+    ) {
         for role in self.roles.values_mut() {
-            role.remade = may_delete && (role.remade || role.needs_deletions());
+            role.remade = may_delete && (role.remade || rests && role.needs_deletions());
         }
         let own = self.updates.iter().filter(|(name, _)| !self.roles.contains_key(*name));
         let of_role = |(name, update): (&String, &OwnUpdate)| {
