@@ -132,7 +132,7 @@ pub fn are_made_new(server: &Server) -> bool {
 }
 
 /// Returns the broken old pods that may be deleted although their workload rolls by itself: it waits for held ones above them.
-fn broken<'a>(snapshot: &'a Snapshot) -> impl Iterator<Item = &'a Arc<PodFacts>> {
+fn broken(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<PodFacts>> {
     let rolls = |workload: &&RolledWorkload| !workload.is_open() && workload.observed && workload.at_once.is_some();
     snapshot.workloads.iter().filter(rolls).flat_map(|workload| {
         let number = |pod: &PodFacts| {
