@@ -88,7 +88,10 @@ mod tier2 {
     async fn a_group_that_never_was_whole_is_updated_in_step() {
         let stage = Stage::new("never-whole").await.with_room(6).await;
         let group = Group::new("llm").role("prefill", 8, 2).role("decode", 4, 1);
-        let duo = Duo::serve_on(stage, group, &with_segments("50%"), &[("allow", "recovery")]).await;
+        // Pods of a later segment that wait for a node would take that of a pod that is replaced.
+        let mut whole = with_segments("50%");
+        whole[0]["strategy"]["segmentPlacement"]["whole"] = json!(true);
+        let duo = Duo::serve_on(stage, group, &whole, &[("allow", "recovery")]).await;
         duo.stage.pods.until("two segments serve", |now| now.count_all(Pod::is_ready) == 6).await;
         let old = duo.stage.pods.now(|now| now.all().map(revision).collect::<BTreeSet<_>>());
         duo.set_images("registry.invalid/x:2");
