@@ -518,6 +518,9 @@ fn come_back_at_once(
         {
             continue;
         }
+        if snapshot.lets_go().is_none() && segments::is_made_new_first(pod, snapshot, stored) {
+            continue;
+        }
         // A batch goes when all its PodGroups are there.
         let of_batch = stored.wish.of_role(place.role).into_iter().flat_map(|one| {
             let batch = place.ordinal / one.sizes[place.role];

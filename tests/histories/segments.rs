@@ -147,10 +147,29 @@ fn broken(snapshot: &Snapshot) -> impl Iterator<Item = &Arc<PodFacts>> {
     })
 }
 
-/// R23: checks that a segment of which nothing runs is let go without a pod that an open rollout is about to replace.
+/// Reports whether a pod that never served is held until an open rollout has made all pods new that begin with it, or before it.
+pub fn is_made_new_first(pod: &PodFacts, snapshot: &Snapshot, stored: &Stored) -> bool {
+    let role = ROLES.iter().position(|role| pod.identity.role.as_deref() == Some(*role));
+    let served = |role: &str| stored.status.replicas_served(role);
+    let is_old = |open: &RolledWorkload| {
+        let seen = ordinals(open, snapshot);
+        seen.iter().any(|seen| seen.held && seen.new && !seen.updated || !open.observed)
+    };
+    let begins = role.is_some_and(|role| pod.identity.ordinal >= Some(served(ROLES[role])));
+    begins && snapshot.workloads.iter().any(|open| open.is_open() && open.at_once.is_some() && is_old(open))
+}
+
+/// R23: checks that a segment of which nothing runs or ever served is let go without a pod that an open rollout is about to replace.
 pub fn begin_new((one, segment): (&Coordination, u32), snapshot: &Snapshot, stored: &Stored) -> Result<(), Broken> {
     let has_steps = stored.rolling.is_none_or(|rolling| rolling.steps != Steps::None);
-    if has_steps || stored.wish == Wish::Wrong || rollbacks::goes_back(&stored.status, snapshot) {
+    let served = |role: usize| stored.status.replicas_served(ROLES[role]) > segment * one.sizes[role];
+    let has_served = (0..ROLES.len()).any(|role| one.sizes[role] > 0 && served(role));
+    if has_steps
+        || has_served
+        || stored.segments.is_some()
+        || stored.wish == Wish::Wrong
+        || rollbacks::goes_back(&stored.status, snapshot)
+    {
         return Ok(());
     }
     let is_ours = |open: &&RolledWorkload| open.is_open() && !open.unclaimed && open.observed && open.at_once.is_some();

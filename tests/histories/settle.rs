@@ -101,7 +101,7 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
     let waits =
         crate::recoveries::are_under_way(group) || crate::racks::lacks_nodes(server) || crate::canaries::pauses(group);
     let waits = waits || crate::readiness::waits(server, group) || crate::growth::waits(world);
-    let waits = waits || crate::segments::are_made_new(server);
+    let made_new = crate::segments::are_made_new(server);
     for pod in server.pods_that(is_held) {
         let place = places[&pod];
         hold!(!group.wish.of_role(place.role).is_empty(), "S7: nothing batches {pod}, and it is held");
@@ -117,6 +117,9 @@ fn nothing_is_in_the_way(world: &World) -> Result<(), Broken> {
             continue;
         }
         if crate::recoveries::holds(group, (place.role, place.ordinal), false) {
+            continue;
+        }
+        if made_new && place.ordinal >= group.status.replicas_served(ROLES[place.role]) {
             continue;
         }
         hold!(beyond || Some(place.ordinal) >= committed, "S3: {pod} may go ({committed:?} are committed) and is held");

@@ -1,6 +1,7 @@
 //! Images that never get ready, and the ways back.
 
 use crate::common::invariants::rolled_in_step;
+use crate::common::pods::Event;
 use crate::common::prelude::*;
 use crate::rollouts::support::{Duo, revision};
 
@@ -99,6 +100,28 @@ mod tier2 {
         duo.stage.pods.until("all that serves is new", |now| now.count_all(is_new) == 6).await;
         let serving = [("prefill", 4), ("decode", 2)];
         assert!(rolled_in_step(&duo.stage.pods, serving, is_new, 50, &|_| 1) > 0);
+    }
+
+    /// Twice as many replicas of a new version, in one apply for each role: none of the new segments begins with an old pod.
+    #[tokio::test]
+    async fn segments_that_grow_with_a_new_version_begin_with_new_pods() {
+        let stage = Stage::new("grown-new").await.with_room(24).await;
+        let group = Group::new("llm").role("prefill", 4, 2).role("decode", 2, 1);
+        let larger = group.clone().role("prefill", 8, 2).role("decode", 4, 1);
+        let duo = Duo::serve_on(stage, group, &with_segments("50%"), &[("allow", "recovery")]).await.ready().await;
+        duo.stage.patch_group(&larger, json!({ "spec": { "roles": larger.object()["spec"]["roles"] } })).await;
+        for (role, replicas) in [("prefill", 8), ("decode", 4)] {
+            let spec = json!({ "containers": [{ "name": "main", "image": "registry.invalid/x:2" }] });
+            let patch = json!({ "spec": { "replicas": replicas, "template": { "spec": spec } } }).to_string();
+            let told = duo.kubectl(&["patch", &duo.target(role), "--type=strategic", "-p", &patch], "");
+            assert!(told.contains("patched"), "{told}");
+        }
+        duo.until_over().await;
+        duo.stage.pods.until("all are new", |now| now.count_all(|pod| pod.is_ready() && duo.is_new(pod)) == 12).await;
+        let grown = |pod: &Pod| pod.index >= if pod.role == "prefill" { 4 } else { 2 };
+        let begins_old = |event: &Event| grown(&event.pod) && !event.pod.is_held() && !duo.is_new(&event.pod);
+        let old: Vec<_> = duo.stage.pods.events().into_iter().filter(begins_old).map(|event| event.pod.name).collect();
+        assert!(old.is_empty(), "{old:?}");
     }
 
     /// Held replicas on top keep a StatefulSet from rolling those below: that is said, and scaling to what runs is the way out.

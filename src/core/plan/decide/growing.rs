@@ -28,18 +28,24 @@ pub(in crate::plan) fn cut(group: &Group, view: &GroupView) -> Vec<BatchId> {
     apart.filter_map(|(coordination, batching)| of((coordination.index, batching))).flatten().collect()
 }
 
-/// Returns the batches of which nothing was released, from the first one on with a replica that the rollout of its role makes new before
-/// it runs, each with that replica: a segment begins with pods of one version.
+/// Returns the batches of which nothing runs or ever served, from the first one on with a replica that the rollout of its role makes new
+/// before it runs, each with that replica: a segment begins with pods of one version. They may be committed, before their pods are made.
 fn outdated(group: &Group, view: &GroupView, rollouts: &Rollouts) -> BTreeMap<BatchId, (String, u32)> {
-    if rollouts.roles.is_empty() {
+    // Of an elastic group no partition moves while segments are made.
+    if rollouts.roles.is_empty() || group.scaled().is_some() {
         return BTreeMap::new();
     }
+    let served = |role: &str| group.status.replicas_served(role);
+    let begins = |batching: &Batching, batch: u32| {
+        let mut ranges = view.ranges(batching, batch).filter(|(_, _, range)| !range.is_empty());
+        ranges.all(|(role, _, range)| served(role) <= range.start) && is_untouched(view, batching, batch)
+    };
     let new = |batching: &'_ Batching, first: u32| {
         let total = batching.total(|role| Some(view.roles.get(role)?.desired));
-        (first..total).take(MOST).filter(|batch| is_new(view, batching, *batch)).collect::<Vec<_>>()
+        (first..total).take(MOST).filter(|batch| begins(batching, *batch)).collect::<Vec<_>>()
     };
     let old = |batching: &Batching| {
-        let begun = |role: &String| batching.batch_of(role, view.roles.get(role)?.committed?.checked_sub(1)?);
+        let begun = |role: &String| batching.batch_of(role, served(role).checked_sub(1)?);
         let first = batching.sizes.keys().filter_map(begun).min().unwrap_or(0);
         new(batching, first).into_iter().find_map(|batch| {
             let mut ranges = view.ranges(batching, batch);
