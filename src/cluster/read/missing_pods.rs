@@ -95,8 +95,8 @@ pub async fn with_jobs(client: &Client, group: &Group, absent: &[MissingPods]) -
     for name in of_jobs.map(|of| &of.name).collect::<BTreeSet<_>>().into_iter().take(MOST_JOBS) {
         let Ok(Some(job)) = objects::read(client, JOB, namespace, name).await else { continue };
         let labels = |key: &str| job.pointer("/spec/template/metadata/labels")?.get(key)?.as_str();
-        let of_group = names::LABEL_SCHEMES.iter().filter(|(of, _)| labels(of) == Some(&*group.key.name));
-        let Some(role) = of_group.filter_map(|(_, role)| labels(role)).next() else { continue };
+        let mut of_group = names::LABEL_SCHEMES.iter().filter(|(of, _)| labels(of) == Some(&*group.key.name));
+        let Some(role) = of_group.find_map(|(_, role)| labels(role)) else { continue };
         let uid = job.pointer("/metadata/uid").and_then(Value::as_str);
         absent.iter_mut().filter(|absence| absence.role == role).for_each(|absence| absence.job = uid.map(Into::into));
     }

@@ -15,7 +15,7 @@ use crate::plan::view::GroupView;
 pub(super) fn unjudged(
     group: &Group,
     view: &GroupView,
-    placed: &Placed,
+    given: &Placed,
     context: DecisionContext<'_>,
     placer: Option<&Placer<'_>>,
 ) -> Unjudged {
@@ -30,7 +30,7 @@ pub(super) fn unjudged(
     let told = group.status.condition(ROOM_UNKNOWN).is_some();
     let mut texts = Vec::new();
     for (coordination, batching) in hard {
-        let of = Of { view, domains: placed.domains.get(&coordination.index), batching, placer };
+        let of = Of { view, domains: given.domains.get(&coordination.index), batching, placer };
         let ends = of.ends();
         if !ends.iter().all(|(_, pods)| placer.sees_claims_of(pods)) {
             return Unjudged::NotKnown;
