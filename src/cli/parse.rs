@@ -49,10 +49,11 @@ fn values_of((mut at, section): (Position, &str)) -> Vec<(Position, &str)> {
 /// which is indented within a value. Words between values count as one.
 fn end_of_value(text: &str) -> usize {
     let start = text.len() - text.trim_start().len();
-    let (mut depth, mut quoted, mut escaped, mut last) = (0_usize, false, false, ' ');
+    // Of each open bracket, whether it is that of an object.
+    let (mut open, mut quoted, mut escaped, mut last) = (Vec::new(), false, false, ' ');
     for (at, char) in text.char_indices().filter(|(at, _)| *at >= start) {
         let is_bracket = !quoted && matches!(char, '{' | '[');
-        if at > start && (last == '\n' && char == '{' || is_bracket && depth == 0) {
+        if at > start && (last == '\n' && char == '{' || is_bracket && open.is_empty()) {
             return at;
         }
         match char {
@@ -61,9 +62,18 @@ fn end_of_value(text: &str) -> usize {
             _ if escaped => escaped = false,
             '\\' if quoted => escaped = true,
             '"' => quoted = !quoted,
-            '{' | '[' if !quoted => depth += 1,
-            '}' | ']' if !quoted && depth > 1 => depth -= 1,
-            '}' | ']' if !quoted => return at + 1,
+            _ if is_bracket => open.push(char == '{'),
+            // A brace closes what is open within its object; a bracket closes a list only.
+            '}' | ']' if !quoted => {
+                let is_object = |object: &bool| *object;
+                open.truncate(match char {
+                    '}' => open.iter().rposition(is_object).unwrap_or(0),
+                    _ => open.len() - usize::from(open.last() == Some(&false)),
+                });
+                if open.is_empty() {
+                    return at + 1;
+                }
+            }
             _ => {}
         }
         last = char;

@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use crate::model::batching::CLUSTER_KEY;
-use crate::model::{Batching, Group};
+use crate::model::{Batching, Group, HoldReason};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::placed::{Domains, Placed, Unjudged};
 use crate::plan::placement::Placer;
-use crate::plan::status::conditions::ROOM_UNKNOWN;
 use crate::plan::view::GroupView;
 
 /// Returns what the batches that were placed were placed without, as far as it is known now. It is told as long as it is so: the
@@ -27,7 +26,8 @@ pub(super) fn unjudged(
     if !placer.knows() {
         return Unjudged::NotKnown;
     }
-    let told = group.status.condition(ROOM_UNKNOWN).is_some();
+    // The condition has the name of the reason that its Event had.
+    let told = group.status.condition(HoldReason::RoomUnknown.as_str()).is_some();
     let mut texts = Vec::new();
     for (coordination, batching) in hard {
         let of = Of { view, domains: given.domains.get(&coordination.index), batching, placer };
