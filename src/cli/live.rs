@@ -90,7 +90,8 @@ async fn diagnosed(picture: Picture, connection: &Connection, rooms: &Rooms, nee
         if missing.is_empty() {
             return Vec::new();
         }
-        missing_pods::find(client, &group, missing, &picture.makers).await.unwrap_or_default()
+        let missing = missing_pods::with_jobs(client, &group, missing).await;
+        missing_pods::find(client, &group, &missing, &picture.makers).await.unwrap_or_default()
     };
     let awaited = picture.awaited_pod_groups();
     let (diagnoses, missing_owned) = tokio::join!(diagnoses, pod_groups::missing(client, &group, &awaited));

@@ -8,7 +8,7 @@ use super::yaml_words::yaml_words;
 /// A document, or the position and the message of an error.
 pub type Parsed = Result<Node, (Option<Position>, String)>;
 
-/// Parses the documents of a YAML stream. If one of them cannot be read, each is read by itself, within the limits of one file.
+/// Parses the documents of a YAML or JSON stream. If one of them cannot be read, each is read by itself, within the limits of one file.
 pub fn parse(text: &str) -> Vec<Parsed> {
     let whole = parse_stream(text);
     let documents = documents(text);
@@ -28,8 +28,67 @@ pub fn parse(text: &str) -> Vec<Parsed> {
     parsed
 }
 
-/// Returns the documents of a YAML stream with their positions: a line that begins with `---` begins one, whatever was before it.
+/// Returns the documents of a stream with their positions: a line that begins with `---` begins one, whatever was before it, and so
+/// does what follows a whole JSON value.
 fn documents(text: &str) -> Vec<(Position, &str)> {
+    sections(text).into_iter().flat_map(values_of).collect()
+}
+
+/// Returns the JSON values of a section, readable or not; a section that is no JSON is one value.
+fn values_of((mut at, section): (Position, &str)) -> Vec<(Position, &str)> {
+    let (mut values, mut rest) = (Vec::new(), section);
+    while section.trim_start().starts_with(['{', '[']) && !rest.trim().is_empty() {
+        let (value, after) = rest.split_at(end_of_value(rest));
+        values.push((at, value));
+        (at, rest) = (end_of(value).after(at), after);
+    }
+    if values.is_empty() { vec![(at, section)] } else { values }
+}
+
+/// Returns the length of the first JSON value of a text: up to where its brackets are closed, or up to a line that begins with `{`,
+/// which is indented within a value. Words between values count as one.
+fn end_of_value(text: &str) -> usize {
+    let start = text.len() - text.trim_start().len();
+    // Of each open bracket, whether it is that of an object.
+    let (mut open, mut quoted, mut escaped, mut last) = (Vec::new(), false, false, ' ');
+    for (at, char) in text.char_indices().filter(|(at, _)| *at >= start) {
+        let is_bracket = !quoted && matches!(char, '{' | '[');
+        if at > start && (last == '\n' && char == '{' || is_bracket && open.is_empty()) {
+            return at;
+        }
+        match char {
+            // No JSON string goes beyond its line.
+            '\n' => (quoted, escaped) = (false, false),
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if is_bracket => open.push(char == '{'),
+            // A brace closes what is open within its object; a bracket closes a list only.
+            '}' | ']' if !quoted => {
+                let is_object = |object: &bool| *object;
+                open.truncate(match char {
+                    '}' => open.iter().rposition(is_object).unwrap_or(0),
+                    _ => open.len() - usize::from(open.last() == Some(&false)),
+                });
+                if open.is_empty() {
+                    return at + 1;
+                }
+            }
+            _ => {}
+        }
+        last = char;
+    }
+    text.len()
+}
+
+/// Returns the position behind a text that begins at the first position.
+fn end_of(text: &str) -> Position {
+    let last_line = text.rsplit('\n').next().unwrap_or_default().chars().count() as u64;
+    Position { line: text.matches('\n').count() as u64 + 1, column: last_line + 1 }
+}
+
+/// Returns the parts of a YAML stream with their positions: a line that begins with `---` begins one.
+fn sections(text: &str) -> Vec<(Position, &str)> {
     let is_marker = |line: &str| {
         line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
     };
@@ -108,9 +167,7 @@ pub fn json_parts(text: &str) -> Option<Vec<(Position, &str)>> {
         let end = stream.byte_offset();
         let part = text.get(start..end)?;
         parts.push((at, part));
-        let last_line = part.rsplit('\n').next().unwrap_or_default().chars().count() as u64;
-        let lines = part.matches('\n').count() as u64;
-        at = Position { line: lines + 1, column: last_line + 1 }.after(at);
+        at = end_of(part).after(at);
         start = end;
     }
     Some(parts)

@@ -76,6 +76,16 @@ impl SharedCapacity {
         self.lock().capacity.freed()
     }
 
+    /// Reports whether nodes and pods are listed.
+    pub fn is_listed(&self) -> bool {
+        self.lock().is_listed()
+    }
+
+    /// Returns the resources that need not be on a node.
+    pub fn ignored(&self) -> IgnoredResources {
+        self.lock().capacity.room().ignored
+    }
+
     /// Returns the number of entries of each map.
     pub fn sizes(&self) -> Vec<(&'static str, usize)> {
         self.lock().capacity.sizes().collect()

@@ -198,6 +198,43 @@ fn an_unreadable_document_hides_no_other_of_its_file() {
 }
 
 #[test]
+fn an_unreadable_value_hides_no_other_of_its_json_stream() {
+    let object = |name: &str| {
+        json!({
+            "apiVersion": "workloads.x-k8s.io/v1alpha1", "kind": "RoleBasedGroup", "metadata": {"name": name},
+            "spec": {"roles": [{"name": "p", "replicas": -1}]},
+        })
+    };
+    let (one, other) = (object("a"), object("b"));
+    for (what, broken, unreadable) in [
+        ("lacks a value", r#"{"kind": [}"#, 1),
+        ("is not closed", "{\"kind\": \"A\",\n  \"list\": [{\"b\": 1},", 1),
+        ("has an open string", "{\"kind\": \"A}\n", 1),
+        ("has a bracket in a string", r#"{"kind": "}{", "a": 1, "a": 2}"#, 1),
+        ("is closed twice", "{\"kind\": \"A\", \"apiVersion\": \"b\"}}", 1),
+        ("is followed by another", "{\"kind\": [}\n{\"kind\": [}", 2),
+    ] {
+        let last = 5 + broken.matches('\n').count();
+        let texts = [
+            (format!("{one}\n\n\n{broken}\n{other}\n"), last),
+            (format!("{broken}\n{one:#}\n{other}"), 0),
+            (format!("{one}\n{other:#}\n{broken}"), 0),
+        ];
+        for (text, line) in texts {
+            let told = fed("check -", &text);
+            let counts = format!(" 2 refused, 2 errors, 0 warnings, {unreadable} unreadable");
+            assert!(told.code == Some(2) && told.out.contains(&counts), "{what}: {text}\n{told:?}");
+            assert!(line == 0 || told.out.contains(&format!("-:{line}:")), "{what}: {text}\n{told:?}");
+        }
+    }
+    // Values that stand on one line, with words between.
+    let told = fed("check -", &format!("{one}{{\"a\": [}}{other}"));
+    assert!(told.out.contains("2 objects, 2 refused") && told.out.contains(", 1 unreadable"), "{told:?}");
+    let told = fed("check -", &format!("{one} oops {other}"));
+    assert!(told.out.contains("2 objects, 2 refused") && told.out.contains(", 1 unreadable"), "{told:?}");
+}
+
+#[test]
 fn bombs_are_refused_quickly() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for level in 1..12 {

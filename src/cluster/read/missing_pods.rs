@@ -1,26 +1,35 @@
 //! Reasons for which pods do not appear: one look at their maker after a long wait. Nothing of this is watched: it is seldom
 //! asked for, and Events are too many.
 
+use std::collections::BTreeSet;
+
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
 use kube::Client;
 use kube::api::ListParams;
+use serde_json::Value;
 
 use crate::api::event::{EVENT, Event, InvolvedObject};
 use crate::api::meta::OwnerReference;
 use crate::api::pod::POD;
-use crate::api::{Meta, Pod};
+use crate::api::{Meta, ObjectKind, Pod};
 use crate::cluster::failure::forbidden;
 use crate::cluster::index::Index;
+use crate::cluster::objects;
 use crate::cluster::watch::watched::api;
 use crate::model::role::RoleWorkload;
 use crate::model::workload_kind::FailuresIn;
 use crate::model::workload_object::WithType;
-use crate::model::{Group, Maker as PodMaker, OneByOne, Workload, WorkloadKey, WorkloadObject};
+use crate::model::{Group, Maker as PodMaker, OneByOne, Workload, WorkloadKey, WorkloadObject, names};
 use crate::plan::{Diagnosis, MissingPods, WhyMissing};
 
-/// Selects Events by which controllers report that a pod could not be created.
-const FAILED: &str = "reason=FailedCreate";
+/// The reason of Events by which controllers report that a pod could not be created.
+const FAILED: &str = "FailedCreate";
+/// The reason of Events on Jobs that have exceeded their `activeDeadlineSeconds`.
+const DEADLINE: &str = "DeadlineExceeded";
+const JOB: ObjectKind = ObjectKind { group: "batch", version: "v1", kind: "Job", plural: "jobs", namespaced: true };
+/// Largest number of Jobs read by a command.
+const MOST_JOBS: usize = 20;
 /// Largest number of Events read at a time.
 const MOST_EVENTS: u32 = 500;
 
@@ -63,16 +72,35 @@ pub async fn find(
         Maker::Absent(_) => false,
         Maker::Unknown | Maker::Unread(_) => true,
     };
-    let failures = if seen.iter().any(|(_, maker)| speaks_by_events(maker)) {
-        failures(client, &group.key.namespace).await?
-    } else {
-        Vec::new()
-    };
+    let mut failures = Vec::new();
+    if seen.iter().any(|(_, maker)| speaks_by_events(maker)) {
+        failures.extend(events(client, namespace, FAILED).await?);
+    }
+    if seen.iter().any(|(_, maker)| !matches!(maker, Maker::Seen(_))) {
+        failures.extend(events(client, namespace, DEADLINE).await?);
+    }
     let found = seen.iter().filter_map(|(absence, maker)| {
         let (why, text) = why(group, absence, maker, &failures)?;
         Some(Diagnosis { role: absence.role.clone(), why, text })
     });
     Ok(found.collect())
+}
+
+/// Fills in the Jobs of roles that have exceeded their deadlines, by the labels of their pod templates. The loop knows a Job by the
+/// pods that it saw, and may not read it.
+pub async fn with_jobs(client: &Client, group: &Group, absent: &[MissingPods]) -> Vec<MissingPods> {
+    let (mut absent, namespace) = (absent.to_vec(), &group.key.namespace);
+    let events = events(client, namespace, DEADLINE).await.unwrap_or_default();
+    let of_jobs = events.iter().map(|event| &event.involved_object).filter(|of| of.kind == JOB.kind);
+    for name in of_jobs.map(|of| &of.name).collect::<BTreeSet<_>>().into_iter().take(MOST_JOBS) {
+        let Ok(Some(job)) = objects::read(client, JOB, namespace, name).await else { continue };
+        let labels = |key: &str| job.pointer("/spec/template/metadata/labels")?.get(key)?.as_str();
+        let mut of_group = names::LABEL_SCHEMES.iter().filter(|(of, _)| labels(of) == Some(&*group.key.name));
+        let Some(role) = of_group.find_map(|(_, role)| labels(role)) else { continue };
+        let uid = job.pointer("/metadata/uid").and_then(Value::as_str);
+        absent.iter_mut().filter(|absence| absence.role == role).for_each(|absence| absence.job = uid.map(Into::into));
+    }
+    absent
 }
 
 /// Reads the maker of the pods of a role; `None` when it may not be read.
@@ -140,9 +168,9 @@ fn allowed<T>(error: kube::Error, nothing: T) -> Result<T, kube::Error> {
     if forbidden(&error).is_some() { Ok(nothing) } else { Err(error) }
 }
 
-/// Lists the Events of a namespace about pods that could not be created.
-async fn failures(client: &Client, namespace: &str) -> Result<Vec<Event>, kube::Error> {
-    let params = ListParams::default().fields(FAILED).limit(MOST_EVENTS);
+/// Lists the Events of a namespace with this reason.
+async fn events(client: &Client, namespace: &str, reason: &str) -> Result<Vec<Event>, kube::Error> {
+    let params = ListParams::default().fields(&format!("reason={reason}")).limit(MOST_EVENTS);
     match api::<Event>(client, EVENT, Some(namespace)).list(&params).await {
         Ok(list) => Ok(list.items.into_iter().map(|event| event.object).collect()),
         Err(error) => allowed(error, Vec::new()),
@@ -154,6 +182,11 @@ fn why(group: &Group, absence: &MissingPods, maker: &Maker, failures: &[Event]) 
         let name = absence.depends_on.as_ref()?;
         Some((WhyMissing::DependencyNotReady, format!("its workload is made when role {name:?} is ready")))
     };
+    if let Some(name) = late_job(group, absence, maker, failures) {
+        let job = format!("Job {}/{name}", group.key.namespace);
+        let text = format!("{job} has exceeded its activeDeadlineSeconds, which also runs while its pods are held");
+        return Some((WhyMissing::JobDeadlineExceeded, text));
+    }
     match maker {
         Maker::Absent(key) => dependency().or_else(|| {
             Some((WhyMissing::WorkloadMissing, format!("{key} is not there, and no other workload makes such pods")))
@@ -177,6 +210,23 @@ fn why(group: &Group, absence: &MissingPods, maker: &Maker, failures: &[Event]) 
             })
         }
     }
+}
+
+/// Returns the Job of the pods that has exceeded its deadline, unless a pod was created since. Its pods are gone with it, so that it is
+/// known by a pod that was there, by one that is left, or by a name as operators give it.
+fn late_job<'a>(group: &Group, absence: &MissingPods, maker: &Maker, events: &'a [Event]) -> Option<&'a str> {
+    let owner = match maker {
+        Maker::Seen(_) => return None,
+        Maker::Unread(owner) => Some(&owner.name),
+        Maker::Absent(_) | Maker::Unknown => None,
+    };
+    let role = format!("{}-{}", group.key.name, absence.role);
+    let is_of_role = |event: &&Event| {
+        let InvolvedObject { kind, name, uid } = &event.involved_object;
+        let is_its = || absence.job.as_deref() == Some(uid) || owner == Some(name) || is_part(name, &role);
+        event.reason == DEADLINE && kind == JOB.kind && is_its()
+    };
+    Some(&last_event(absence, events.iter().filter(is_of_role))?.involved_object.name)
 }
 
 /// Returns why an existing workload does not make the pods; reasons that need a person come first.
@@ -215,12 +265,17 @@ fn is_part(of: &str, name: &str) -> bool {
 }
 
 /// Returns the message of the last failure, unless a pod was created since.
-fn last_failure<'a>(absence: &MissingPods, failures: impl Iterator<Item = &'a Event>) -> Option<String> {
+fn last_failure<'a>(absence: &MissingPods, events: impl Iterator<Item = &'a Event>) -> Option<String> {
+    last_event(absence, events.filter(|event| event.reason != DEADLINE)).map(|event| event.message.clone())
+}
+
+/// Returns the last Event, unless a pod was created since.
+fn last_event<'a>(absence: &MissingPods, events: impl Iterator<Item = &'a Event>) -> Option<&'a Event> {
     // Compare seconds: only some Events have fractions.
     let second = |time: &'a str| time.get(..19).unwrap_or(time);
     let made = absence.newest.as_deref().and_then(|time| time.get(..19)).unwrap_or_default();
-    let last = failures.max_by_key(|event| second(event.last_seen()))?;
-    (second(last.last_seen()) >= made).then(|| last.message.clone())
+    let last = events.max_by_key(|event| second(event.last_seen()))?;
+    (second(last.last_seen()) >= made).then_some(last)
 }
 
 /// Classifies `Create Pod x in StatefulSet y failed error: pods "x" is forbidden: …`. The reason comes last.

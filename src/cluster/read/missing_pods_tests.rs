@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::rbg::ROLE_BASED_GROUP_V1ALPHA2;
 use crate::api::workload::LeaderWorkerSet;
+use crate::model::WorkloadKind;
 
 const REFUSED: &str =
     r#"pods "x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=4, limited: pods=4"#;
@@ -27,6 +28,7 @@ fn mk_absence(newest: Option<&str>) -> MissingPods {
         newest: newest.map(Into::into),
         depends_on: None,
         sibling: None,
+        job: None,
     }
 }
 
@@ -108,4 +110,32 @@ fn what_controls_the_pods_that_are_there_speaks_for_those_that_are_not() {
     let silent = "Job ns/work, which makes pods of the role, makes none of these".to_owned();
     assert_eq!(found("Job", "work-1"), Some((WhyMissing::NotMade, silent.clone())));
     assert_eq!(found("StatefulSet", "work"), Some((WhyMissing::NotMade, silent)));
+}
+
+#[test]
+fn a_job_that_has_exceeded_its_deadline_is_known_by_the_pods_that_went_with_it() {
+    let group = mk_group();
+    let late = |name: &str, uid: &str| {
+        let mut event = mk_event("Job", name, "2026-01-01T00:00:09Z");
+        (event.reason, event.involved_object.uid) = ("DeadlineExceeded".to_owned(), uid.to_owned());
+        event
+    };
+    let text = |name: &str| {
+        let text = "has exceeded its activeDeadlineSeconds, which also runs while its pods are held";
+        Some((WhyMissing::JobDeadlineExceeded, format!("Job ns/{name} {text}")))
+    };
+    let job = || OwnerReference { kind: "Job".to_owned(), name: "work".to_owned(), ..Default::default() };
+    let set = WorkloadKey { namespace: "ns".to_owned(), kind: WorkloadKind::StatefulSet, name: "pd-decode".to_owned() };
+    let seen = MissingPods { job: Some("1".into()), ..mk_absence(None) };
+    let why = |absence: &MissingPods, maker: &Maker, event: Event| why(&group, absence, maker, &[event]);
+    for maker in [Maker::Unknown, Maker::Absent(set.clone())] {
+        assert_eq!(why(&seen, &maker, late("work", "1")), text("work"));
+        assert_eq!(why(&mk_absence(None), &maker, late("pd-decode", "2")), text("pd-decode"), "by its name");
+        assert_ne!(why(&seen, &maker, late("work", "2")), text("work"), "of somebody else");
+    }
+    assert_eq!(why(&mk_absence(None), &Maker::Unread(job()), late("work", "2")), text("work"), "by a pod that is left");
+    let later = MissingPods { newest: Some("2026-01-01T00:00:10Z".into()), ..seen.clone() };
+    assert_ne!(why(&later, &Maker::Unread(job()), late("work", "1")), text("work"), "another one makes pods");
+    let workload = Maker::Seen(Box::new(mk_set(4, &Value::Null)));
+    assert_eq!(why(&seen, &workload, late("pd", "1")), None, "a workload makes them");
 }

@@ -1,6 +1,7 @@
 //! Reads on demand, where a watch does not do: live reads before a denial, and lists for a single look.
 
 pub mod devices;
+mod empty_nodes;
 pub mod events;
 pub mod installations;
 pub mod listing;

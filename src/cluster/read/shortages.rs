@@ -10,10 +10,12 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::capacity::SharedCapacity;
 use crate::cluster::index::SharedIndex;
+use crate::cluster::read::empty_nodes::EmptyNodes;
 use crate::cluster::read::templates::{add_templates, workloads};
 use crate::fit::{Cluster, domain_keys, fit, shortages};
 use crate::model::{CARRIERS, GroupKey};
 use crate::plan::Sight;
+use crate::plan::placement::Capacity;
 use crate::rules::question::Question;
 use crate::rules::{Operation, Shortage, World, read_group};
 
@@ -23,6 +25,9 @@ const AT_A_TIME: usize = 2;
 const LISTED_WITHIN: Duration = Duration::from_secs(1);
 /// Largest number of batches without a node that are checked.
 const MOST_BATCHES: usize = 100;
+
+/// Largest number of workloads that are read for a group whose batches share no domain.
+const MOST_MAKERS: usize = 8;
 
 /// Largest number of pods of the workloads of a group: each is expanded for a moment.
 const MOST_PODS: u64 = 5_000;
@@ -34,17 +39,19 @@ pub struct Shortages {
     index: SharedIndex,
     /// `None` where nothing is placed.
     capacity: Option<SharedCapacity>,
+    empty: EmptyNodes,
     budget: Arc<Semaphore>,
 }
 
 impl Shortages {
     /// Returns a finder that reads workloads with this client, and pods from this index.
     pub fn new(client: Client, index: SharedIndex, capacity: Option<SharedCapacity>) -> Self {
-        Self { client, index, capacity, budget: Arc::new(Semaphore::new(AT_A_TIME)) }
+        Self { client, index, capacity, empty: EmptyNodes::default(), budget: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
 
-    /// Returns the shortages of a group that is created or changed, as far as known in time: its batches share domains, nodes
-    /// and pods are listed, and its pods or their makers exist. All reads end by `deadline`.
+    /// Returns the shortages of a group that is created or changed, as far as known in time: its pods or their makers exist, and nodes
+    /// and pods are listed. Where its batches share no domain, and nodes and pods are not watched anyway, they are counted on empty
+    /// nodes. All reads end by `deadline`.
     pub async fn of(
         &self,
         question: Question<'_>,
@@ -57,7 +64,8 @@ impl Shortages {
         }
         let group = read_group(question.kind, question.object, world).ok()?;
         let is_placed = group.batched().any(|(_, batching)| batching.placed_in().is_some());
-        if group.deleting || !is_placed {
+        let makers = group.roles.iter().filter(|role| role.workload.key.is_some()).count();
+        if group.deleting || group.batched().next().is_none() || (!is_placed && makers > MOST_MAKERS) {
             return None;
         }
         let object: Value = serde_json::from_str(question.object).ok()?;
@@ -66,20 +74,30 @@ impl Shortages {
             return None;
         }
         let _turn = self.budget.try_acquire().ok()?;
-        capacity.ask();
-        timeout_at(deadline.min(Instant::now() + LISTED_WITHIN), capacity.listed()).await.ok()?;
+        let within = deadline.min(Instant::now() + LISTED_WITHIN);
+        let mut empty = None;
+        if is_placed {
+            capacity.ask();
+            timeout_at(within, capacity.listed()).await.ok()?;
+        } else if !capacity.is_listed() {
+            empty = Some(timeout_at(within, self.empty.get(&self.client, capacity.ignored())).await.ok()??);
+        }
         let mut templates = timeout_at(deadline, workloads(&self.client, &group)).await.ok()?.ok()?;
         templates.push((question.kind, object));
         let domain_keys = domain_keys(&group, |topology, layer| world.layer_key(topology, layer));
         let (capacity, pods) = (capacity.clone(), self.index.read().snapshot(&group.key).pods);
         let key = group.key.clone();
         let found = tokio::task::spawn_blocking(move || {
-            let mut cluster = capacity.look(|sight| match sight {
-                Sight::Known(capacity) => Some(Cluster::seen(capacity, &group.key, &pods, MOST_PODS)),
-                _ => None,
-            })?;
+            let seen = |capacity: &Capacity| Cluster::seen(capacity, &group.key, &pods, MOST_PODS);
+            let mut cluster = match &empty {
+                Some(nodes) => seen(nodes),
+                None => {
+                    capacity.look(|sight| if let Sight::Known(known) = sight { Some(seen(known)) } else { None })?
+                }
+            };
             add_templates(&mut cluster, &templates).ok()?;
-            Some(shortages(&fit(&group, &domain_keys, &cluster, MOST_BATCHES)))
+            let found = shortages(&fit(&group, &domain_keys, &cluster, MOST_BATCHES)).into_iter();
+            Some(found.map(|one| Shortage { on_empty_nodes: empty.is_some(), ..one }).collect())
         });
         Some((key, timeout_at(deadline, found).await.ok()?.ok()??))
     }

@@ -103,6 +103,7 @@ fn all() -> Vec<Action> {
         newest: None,
         depends_on: None,
         sibling: None,
+        job: None,
     };
     let surplus = Surplus { role: "prefill".to_owned(), desired: 4, pods: vec![pod("prefill-4")] };
     let status = Box::<GroupStatus>::default();

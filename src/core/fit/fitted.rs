@@ -94,6 +94,7 @@ pub fn shortages(fitted: &[Fitted]) -> Vec<Shortage> {
             fits: u32::try_from(outlook.fits.len()).unwrap_or(u32::MAX),
             of: fitted.total - fitted.bound,
             why: fitted.why(stop) + &beyond.unwrap_or_default(),
+            on_empty_nodes: false,
         })
     };
     fitted.iter().filter_map(of).collect()

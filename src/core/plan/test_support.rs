@@ -132,6 +132,7 @@ pub fn mk_missing(missing: u32) -> MissingPods {
         newest: None,
         depends_on: None,
         sibling: None,
+        job: None,
     }
 }
 

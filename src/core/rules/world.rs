@@ -57,6 +57,8 @@ pub struct Shortage {
     pub of: u32,
     /// Why the next batch does not fit.
     pub why: String,
+    /// Whether the pods on the nodes were not counted: not even so many may fit.
+    pub on_empty_nodes: bool,
 }
 
 impl World {

@@ -54,3 +54,20 @@ async fn what_a_job_has_done_counts_when_the_job_is_cleaned_up() {
     stage.create(job(&group, &stage, "second", &json!({}))).await;
     statuses.until("it begins anew", |status| status.ready().contains("0/4 pods ready")).await;
 }
+
+#[tokio::test]
+async fn a_job_whose_deadline_ends_while_its_pods_are_held_is_named() {
+    let (stage, _rolegate) = Stage::new("job-late").await.serve().await;
+    let group = Group::new("llm").role("work", 4, 2).held_back();
+    let statuses = stage.create_watched(&group).await;
+    stage.create(job(&group, &stage, "batch", &json!({ "activeDeadlineSeconds": 3 }))).await;
+    stage.pods.until("its pods are held", |now| now.count_all(|pod| !pod.is_released()) >= 2).await;
+    let why = "role \"work\" lacks 2 of 2 replicas: Job job-late/batch has exceeded its activeDeadlineSeconds, which also runs \
+               while its pods are held";
+    let told = statuses.until("it is named", |status| status.progressing().contains("activeDeadlineSeconds")).await;
+    assert!(told.progressing().contains(why), "{}", told.progressing());
+    stage.until_event("JobDeadlineExceeded", &[why]).await;
+    // A command has seen no pod of it, and reads the Job.
+    let explained = stage.said(&["explain", "group", "llm"]).await;
+    assert!(explained.contains(why), "{explained}");
+}

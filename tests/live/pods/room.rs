@@ -206,6 +206,28 @@ async fn pods_of_a_deployment_share_a_rack() {
     assert_eq!(nodes, ["large".to_owned()].into());
 }
 
+/// Nodes and pods are not watched for it: it is counted on empty nodes.
+#[tokio::test]
+async fn a_segment_that_goes_in_part_is_told_of_when_it_is_applied_without_a_topology() {
+    let (stage, _rolegate) = with_rack("room-in-part", "r1", &["a"], 3).await;
+    let group = group("llm", 4, 4);
+    stage.create_sets(&group).await;
+    let apply = |whole: bool| {
+        let sizes = json!({ "prefill": 4, "decode": 4 });
+        let placement = json!({ "segmentSize": sizes, "whole": whole });
+        let coordination = json!({ "name": "pd", "strategy": { "segmentPlacement": placement } });
+        let object = coordinated(&group, &coordination);
+        let output = stage.plane.kubectl(&["-n", &stage.namespace, "apply", "-f", "-"], &object.to_string());
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let why = "0 of 1 segments fit onto the nodes, if nothing else ran there: ";
+    let told = apply(false);
+    assert!(told.contains(why) && told.contains("what fits of it goes, unless `whole: true` keeps it back"), "{told}");
+    let told = apply(true);
+    assert!(!told.contains("unless `whole: true`"), "{told}");
+}
+
 /// Whoever applies a group is told when there is too little room for it, as far as its pods are known.
 #[tokio::test]
 async fn a_group_that_does_not_fit_is_told_of_when_it_is_applied() {
@@ -242,8 +264,10 @@ async fn where_nodes_may_not_be_read_batches_go_by_their_turn_and_it_is_told() {
     add_rack(&stage, "r1", &["a", "b"], 3).await;
     let _rolegate = without_a_right(&stage, "nodes", |rule| rule["resources"] == json!(["nodes"])).await;
     let group = group("llm", 4, 2);
-    deploy(&stage, &group, &one_step(&group)).await;
-    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 6).await;
+    let statuses = deploy(&stage, &group, &one_step(&group)).await;
+    let told = "True NotJudged: what is to go as a whole goes without a place: nodes may not be read";
+    let lasts = |status: &Status| status.ready().ends_with("6/6 pods ready") && status.condition("RoomUnknown") == told;
+    statuses.until("all run, and it is told", lasts).await;
     stage.until_event("RoomUnknown", &["step 1 goes without a place: nodes may not be read"]).await;
 }
 

@@ -89,8 +89,12 @@ async fn where_volumes_may_not_be_read_they_are_not_looked_at_and_it_is_told() {
     let is_of_classes = |rule: &Value| rule["resources"] == json!(["storageclasses"]);
     let _rolegate = without_a_right(&stage, "storageclasses.storage.k8s.io", is_of_classes).await;
     let group = with_claim("llm", "data");
-    deploy(&stage, &group, &one_step(&group)).await;
-    stage.pods.until("it runs", |now| now.count_all(Pod::is_ready) == 2).await;
+    let statuses = deploy(&stage, &group, &one_step(&group)).await;
     let why = "step 1 goes without a look at the claims of its pods: storageclasses may not be read";
     stage.until_event("RoomUnknown", &[why]).await;
+    let lasts = |status: &Status| {
+        status.ready().ends_with("2/2 pods ready")
+            && status.condition("RoomUnknown") == format!("True NotJudged: {why}")
+    };
+    statuses.until("it is told as long as it is so", lasts).await;
 }

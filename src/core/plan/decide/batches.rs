@@ -74,11 +74,11 @@ pub fn batches(group: &Group, view: &GroupView, decision: &Decision) -> Vec<Batc
 pub(in crate::plan) fn states(group: &Group, view: &GroupView, decision: &Decision) -> BTreeMap<BatchState, u32> {
     let (mut states, mut left) = (BTreeMap::new(), MOST_BATCHES);
     let mut count = |state, more| *states.entry(state).or_default() += more;
-    for (coordination, batching) in group.batched() {
+    for (_, batching) in group.batched() {
         let total = total(batching, view).min(left);
         left -= total;
         let begun = batching.total(|role| Some(view.roles.get(role)?.replicas.end())).min(total);
-        of_coordination(coordination, batching, view, decision, 0..begun).for_each(|counted| count(counted.state, 1));
+        (0..begun).for_each(|index| count(Look { batching, view, decision }.state(index), 1));
         if total > begun {
             count(BatchState::Held, total - begun);
         }
@@ -117,32 +117,52 @@ fn of_coordination<'a>(
     decision: &'a Decision,
     batches: Range<u32>,
 ) -> impl Iterator<Item = Counted<'a>> {
+    let look = Look { batching, view, decision };
     batches.map(move |index| {
-        let share = |role: &'a String| Some((role.as_str(), share(view.roles.get(role)?, batching, role, index)?));
-        let shares: Vec<_> = batching.sizes.keys().filter_map(share).collect();
-        let beyond = shares
-            .iter()
-            .any(|(role, share)| decision.released.get(*role).is_some_and(|released| share.ordinals.end() >= released));
-        Counted { coordination, index, state: state(&shares, beyond), beyond, shares }
+        let ranges = look.ranges(index);
+        let shares = ranges.map(|(name, role, ordinals)| (name, share(role, ordinals))).collect();
+        Counted { coordination, index, state: look.state(index), beyond: look.is_beyond(index), shares }
     })
 }
 
-fn share(role: &RoleView, batching: &Batching, name: &str, batch: u32) -> Option<Share> {
-    let ordinals = batching.ordinals(name, batch, role.desired);
-    let last = ordinals.end.checked_sub(1).filter(|last| *last >= ordinals.start)?;
-    let count = |what| role.replicas.count_in(ordinals.clone(), what);
-    let (released, ready) = (count(ReplicaIs::Released), count(ReplicaIs::Ready));
-    Some(Share { ordinals: ordinals.start..=last, released, ready })
+/// The batches of one coordination. Each state is found without an allocation: there are thousands, at every pass.
+#[derive(Clone, Copy)]
+struct Look<'a> {
+    batching: &'a Batching,
+    view: &'a GroupView,
+    decision: &'a Decision,
 }
 
-fn state(shares: &[(&str, Share)], beyond: bool) -> BatchState {
-    if shares.iter().all(|(_, share)| share.ready == share.desired()) {
-        BatchState::Ready
-    } else if beyond || shares.iter().any(|(_, share)| share.released < share.desired()) {
-        BatchState::Held
-    } else {
-        BatchState::Released
+impl<'a> Look<'a> {
+    /// Returns the replicas of a batch by role, without the roles that have none left for it.
+    fn ranges(self, batch: u32) -> impl Iterator<Item = (&'a str, &'a RoleView, Range<u32>)> {
+        self.view.ranges(self.batching, batch).filter(|(.., ordinals)| !ordinals.is_empty())
     }
+
+    /// Reports whether some of the replicas may not run.
+    fn is_beyond(self, batch: u32) -> bool {
+        let ends = |(name, _, ordinals): (&str, _, Range<u32>)| {
+            self.decision.released.get(name).is_some_and(|released| ordinals.end > *released)
+        };
+        self.ranges(batch).any(ends)
+    }
+
+    fn state(self, batch: u32) -> BatchState {
+        let all = |what| self.ranges(batch).all(|(_, role, ordinals)| role.all_in(ordinals, what));
+        if all(ReplicaIs::Ready) {
+            BatchState::Ready
+        } else if self.is_beyond(batch) || !all(ReplicaIs::Released) {
+            BatchState::Held
+        } else {
+            BatchState::Released
+        }
+    }
+}
+
+fn share(role: &RoleView, ordinals: Range<u32>) -> Share {
+    let count = |what| role.replicas.count_in(ordinals.clone(), what);
+    let (released, ready) = (count(ReplicaIs::Released), count(ReplicaIs::Ready));
+    Share { ordinals: ordinals.start..=ordinals.end.saturating_sub(1), released, ready }
 }
 
 /// The reasons why the pods of each replica are held.

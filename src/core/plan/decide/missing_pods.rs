@@ -25,6 +25,8 @@ pub struct MissingPods {
     pub depends_on: Option<String>,
     /// The name of an existing pod of the role: its controller is asked if the workload is not known.
     pub sibling: Option<Arc<str>>,
+    /// The uid of the Job that made the last pods of the role, if known: a Job that fails deletes them.
+    pub job: Option<Arc<str>>,
 }
 
 /// The reason why pods are not created. The order is that of the table in `docs/held.md`.
@@ -34,6 +36,8 @@ pub enum WhyMissing {
     QuotaExceeded,
     /// The API server refuses the pods for another reason.
     CreationRefused,
+    /// The Job of the pods has exceeded its `activeDeadlineSeconds`.
+    JobDeadlineExceeded,
     WorkloadPaused,
     /// The workload has fewer replicas than the group declares.
     FewerReplicas,
@@ -52,6 +56,7 @@ impl WhyMissing {
         match self {
             Self::QuotaExceeded => "QuotaExceeded",
             Self::CreationRefused => "CreationRefused",
+            Self::JobDeadlineExceeded => "JobDeadlineExceeded",
             Self::WorkloadPaused => "WorkloadPaused",
             Self::FewerReplicas => "FewerReplicas",
             Self::MadeOneByOne => "MadeOneByOne",
@@ -99,6 +104,7 @@ pub(in crate::plan) fn missing_pods<'a>(
             newest: seen.replicas.newest().cloned(),
             depends_on: dependencies.iter().find(|name| !is_ready(name)).cloned(),
             sibling: seen.replicas.pods().map(|(_, pod)| &pod.pod.name).find(|name| !name.is_empty()).cloned(),
+            job: None,
         })
     };
     let batched: BTreeMap<_, _> = released.into_iter().map(|(role, count)| (role, *count)).collect();

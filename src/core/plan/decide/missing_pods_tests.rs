@@ -28,7 +28,8 @@ fn replicas_that_may_run_and_do_not_exist_are_missing() {
     let newest = Some("2026-01-01T00:00:07Z".into());
     let depends_on = Some("prefill".to_owned());
     let sibling = Some("0".into());
-    let decode = MissingPods { role: "decode".to_owned(), missing: 2, of: 4, first: 2, newest, depends_on, sibling };
+    let decode =
+        MissingPods { role: "decode".to_owned(), missing: 2, of: 4, first: 2, newest, depends_on, sibling, job: None };
     assert_eq!(missing_pods(&group, &view, &released), [decode]);
 }
 

@@ -31,6 +31,7 @@ mod recovering;
 mod strays;
 pub mod surplus;
 pub(in crate::plan) mod together;
+mod unjudged;
 pub mod unmade;
 pub mod waits;
 mod without_place;

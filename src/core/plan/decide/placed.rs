@@ -46,14 +46,24 @@ pub struct Placed {
     pub stray: Option<PodRef>,
     /// Whether pods are to be placed, or are placed and not bound.
     pub needs_room: bool,
-    /// That batches which go as a whole go without a place, and why.
-    pub blind: Option<String>,
+    /// What batches that go as a whole went without.
+    pub unjudged: Unjudged,
     /// Whether batches would be created if the room were known.
     pub is_blind: bool,
     /// Whether batches need a domain to be released: their count alone does not decide.
     pub by_domain: bool,
     /// Whether other groups are looked at before this one, whose turn comes soon.
     pub is_next: bool,
+}
+
+/// What placed batches went without a look at, or that they went without a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Unjudged {
+    #[default]
+    Nothing,
+    /// Nodes are not watched now: what was told before stays.
+    NotKnown,
+    Told(String),
 }
 
 /// A coordination, as position in the list of the group, the number of a batch, and the event that the batch waits for.

@@ -15,6 +15,7 @@ use crate::plan::decide::held_pods::HeldPods;
 use crate::plan::decide::placed::{Awaits, Domains, GivenUp, Moved, Placed, Refused, pin};
 use crate::plan::decide::strays::{Split, Unnumbered};
 use crate::plan::decide::together::going_with;
+use crate::plan::decide::unjudged::{unjudged, without_domain};
 use crate::plan::decide::without_place::stay_together;
 use crate::plan::placement::line::Closed;
 use crate::plan::placement::{Answer, Needs, NoFit, Placer, Request, Within};
@@ -35,9 +36,7 @@ pub(super) fn place(
     let by_domain = placer.as_ref().is_some_and(|placer| placer.refused().is_none());
     // The cluster comes last: pods that share a domain with others have their place by then.
     let mut hard: Vec<_> = group.batched().filter(|(_, batching)| batching.placed_in().is_some()).collect();
-    let refused = placer.as_ref().and_then(|placer| placer.refused()).filter(|_| !hard.is_empty());
-    let blind = refused.map(|why| format!("what is to go as a whole goes without a place: {why}"));
-    let mut given = Placed { blind, by_domain, ..Placed::default() };
+    let mut given = Placed { by_domain, ..Placed::default() };
     hard.sort_by_key(|(_, batching)| batching.placed_in() == Some(PlacedIn::Cluster));
     for (coordination, batching) in hard.iter().copied() {
         let mut domains = stored(group, coordination, batching, view);
@@ -75,7 +74,8 @@ pub(super) fn place(
         release.retain(|release| !out.contains(&release.pod.pod.uid));
         held.extend(of_coordination.into_values());
     }
-    stay_together(group, view, release, (&mut held, &mut given), (&committed, placer));
+    stay_together(group, view, release, (&mut held, &mut given), (&committed, placer.as_deref_mut()));
+    given.unjudged = unjudged(group, view, &given, context, placer.as_deref());
     (given, held)
 }
 
@@ -225,7 +225,7 @@ impl<'a> Placing<'a, '_> {
                     self.placed.moved.push(Moved { coordination, index, message });
                 }
                 self.placed.domains.entry(self.coordination.index).or_default().insert(index, domain);
-                if let Some(why) = self.placer.blind_to(&uids) {
+                if let Some(why) = self.placer.blind_to(&uids, false) {
                     let message = format!("{name} goes without a look at {why}");
                     self.hold(HoldReason::RoomUnknown, index, &message, &[]);
                 }
@@ -248,8 +248,7 @@ impl<'a> Placing<'a, '_> {
                 self.hold(HoldReason::RoomUnknown, index, &format!("{name} is held: {message}"), &pods);
             }
             Answer::WithoutDomain => {
-                let message = format!("no node has the label {}, and its affinity keeps it together", self.key);
-                self.hold(HoldReason::RoomUnknown, index, &format!("{name} goes without a place: {message}"), &[]);
+                self.hold(HoldReason::RoomUnknown, index, &without_domain(self.batching, index, self.key), &[]);
             }
             Answer::Anywhere => {}
         }

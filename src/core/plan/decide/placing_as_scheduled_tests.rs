@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::tests::{RACK, Scene, domains, going, held};
+use super::tests::{RACK, Scene, domains, going, held, unjudged};
 use crate::build::{self, typed, with};
 use crate::model::{HoldReason, IgnoredResources, names};
 use crate::plan::decide::DecisionContext;
@@ -146,6 +146,14 @@ fn where_no_node_has_the_label_a_batch_that_is_to_go_all_the_same_goes_without_a
     let why = "batch 1 goes without a place: no node has the label rack, and its affinity keeps it together";
     assert_eq!((going(&seen).len(), held(&seen)), (3, vec![(HoldReason::RoomUnknown, 0, why)]));
     assert!(domains(&seen).is_empty());
+    let mut gone = Scene::new(1, "release").asking(&own_batch()).store();
+    for name in ["prefill-0", "prefill-1", "decode-0"] {
+        gone = gone.went(name, None);
+    }
+    let lasts = gone.decide(DecisionContext::default());
+    assert_eq!((held(&lasts), unjudged(&lasts)), (vec![], Some(why)));
+    let lasts = gone.node("a", "r1", 9, false).decide(DecisionContext::default());
+    assert_eq!(unjudged(&lasts), None, "a node has the label");
     // Two pods were released, and nodes appear: the scheduler may put them anywhere, and the third follows them.
     let mut scene = scene.went("prefill-0", None).went("prefill-1", None).node("a", "r1", 9, false);
     let seen = scene.decide(DecisionContext::default());
@@ -168,9 +176,14 @@ fn without_an_affinity_or_with_another_word_it_waits_for_a_node_with_the_label()
 
 /// Shows a pod of the batch with its gate and a claim of its own.
 fn claims(scene: &mut Scene, uid: &str) {
+    claims_on(scene, uid, None);
+}
+
+fn claims_on(scene: &mut Scene, uid: &str, node: Option<&str>) {
     let data = json!({ "name": "data", "persistentVolumeClaim": { "claimName": format!("data-{uid}") } });
     let volumes = json!([data, { "name": "scratch", "ephemeral": {} }]);
-    test_support::show(&mut scene.capacity, uid, true, &json!({ "priority": 5, "volumes": volumes }));
+    let spec = json!({ "priority": 5, "volumes": volumes, "nodeName": node });
+    test_support::show(&mut scene.capacity, uid, node.is_none(), &spec);
 }
 
 fn volumes(scene: &mut Scene, what: &str, object: &Value) {
@@ -218,6 +231,20 @@ fn a_batch_goes_where_its_volumes_are() {
     let seen = scene.decide(DecisionContext::default());
     let why = "batch 1 goes without a look at the claims of its pods: persistentvolumes may not be read";
     assert_eq!((going(&seen).len(), held(&seen)), (3, vec![(HoldReason::RoomUnknown, 0, why)]));
+    assert_eq!(unjudged(&seen), Some(why));
+    // As long as it is so, and while nobody knows.
+    let mut scene = scene.committed(&[("0", "r1")]);
+    for name in ["prefill-0", "prefill-1", "decode-0"] {
+        scene = scene.went(name, Some("a"));
+        claims_on(&mut scene, name, Some("a"));
+    }
+    let seen = scene.decide(DecisionContext::default());
+    assert_eq!((held(&seen), unjudged(&seen)), (vec![], Some(why)));
+    let mut scene = scene.store();
+    volumes(&mut scene, "sight", &Value::Null);
+    assert_eq!(unjudged(&scene.decide(DecisionContext::default())), Some(why));
+    volumes(&mut scene, "sight", &json!(1));
+    assert_eq!(unjudged(&scene.decide(DecisionContext::default())), None);
 }
 
 #[test]

@@ -135,8 +135,17 @@ pub struct Offer {
 type States = Option<Rc<[Bits]>>;
 
 impl Devices {
-    /// Returns the reasons why the devices of pods are not modelled.
+    /// Returns the reasons why the devices of pods are not modelled; those of allocated claims are known.
     pub fn not_modelled(&self, ask: Ask<'_>) -> Vec<Arc<str>> {
+        self.why_not_modelled(ask, |claim| self.allocated(claim).is_none())
+    }
+
+    /// Returns the reasons why the devices of pods were not modelled before their claims were allocated.
+    pub fn never_modelled(&self, ask: Ask<'_>) -> Vec<Arc<str>> {
+        self.why_not_modelled(ask, |_| true)
+    }
+
+    fn why_not_modelled(&self, ask: Ask<'_>, counts: impl Fn(&ClaimRef) -> bool) -> Vec<Arc<str>> {
         let unknown = match &self.sight {
             DeviceSight::Known => None,
             DeviceSight::Refused(why) => Some(why.clone()),
@@ -147,7 +156,7 @@ impl Devices {
         }
         let mut demand = Demand::of(self, []);
         let mut whys: Vec<Arc<str>> = Vec::new();
-        for claim in ask.claims.iter().filter(|claim| self.allocated(claim).is_none()) {
+        for claim in ask.claims.iter().filter(|claim| counts(claim)) {
             let wanted = self.ask_of(claim).and_then(|claim| demand.wanted(claim));
             whys.extend(wanted.err());
         }

@@ -15,7 +15,7 @@ use crate::api::scheduling::SchedulingPod;
 use crate::model::names::HOSTNAME;
 use crate::model::quantity::NoQuantity;
 use crate::model::{GroupKey, IgnoredResources, names, placed_by};
-use crate::plan::devices::Devices;
+use crate::plan::devices::{DeviceSight, Devices};
 use crate::plan::once::Once;
 
 /// Returns the group of a pod, or the PodGroup that places it.
@@ -258,6 +258,11 @@ impl Capacity {
         self.unbound.get(uid)
     }
 
+    /// Returns the needs of a pod with or without a node, as its template says them; `None` while they are not known.
+    pub fn known(&self, uid: &str) -> Option<&Arc<Needs>> {
+        self.unbound.get(uid).or_else(|| self.bound.get(uid))
+    }
+
     /// Returns the needs of a pod as if it were made again, with the nodes that reach its volumes; `None` while they are not known.
     pub fn needs_again(&self, uid: &str) -> Option<Arc<Needs>> {
         let needs = match self.unbound.get(uid) {
@@ -304,6 +309,14 @@ impl Capacity {
     /// Reports whether any pod of a group has claims.
     pub fn has_claims(&self) -> bool {
         !self.claims.is_empty()
+    }
+
+    /// Reports whether the claims of a pod are known, or may not be read.
+    pub fn sees_claims_of(&self, uid: &str) -> bool {
+        let of_volumes = matches!(self.volumes.sight, VolumeSight::Known | VolumeSight::Refused(_));
+        let of_devices = matches!(self.room.devices().sight, DeviceSight::Known | DeviceSight::Refused(_));
+        let has_devices = || self.known(uid).is_some_and(|needs| !needs.load.claims.is_empty());
+        (of_volumes || !self.claims.contains_key(uid)) && (of_devices || !has_devices())
     }
 
     /// Returns why the reach of the claims of a pod is unknown.

@@ -352,15 +352,26 @@ impl<'a> Placer<'a> {
         capacity.needs(uid).map(|needs| &needs.load).or_else(|| capacity.room().load_of(uid))
     }
 
-    /// Returns what pods are placed without a look at.
-    pub fn blind_to(&self, pods: &[Arc<str>]) -> Option<String> {
+    /// Reports whether a node has the label.
+    pub fn has_label(&self, key: &str) -> bool {
+        matches!(&self.sight, Sight::Known(capacity) if capacity.room().nodes().any(|(_, _, facts)| facts.label(key).is_some()))
+    }
+
+    /// Reports whether the claims of these pods are known, or may not be read.
+    pub fn sees_claims_of(&self, pods: &[Arc<str>]) -> bool {
+        matches!(&self.sight, Sight::Known(capacity) if pods.iter().all(|uid| capacity.sees_claims_of(uid)))
+    }
+
+    /// Returns what pods are placed without a look at. `went`: it is known that they were, and their claims may be allocated since.
+    pub fn blind_to(&self, pods: &[Arc<str>], went: bool) -> Option<String> {
         let Sight::Known(capacity) = &self.sight else { return None };
         if let Some(why) = pods.iter().find_map(|uid| capacity.blind_to_claims(uid)) {
             return Some(format!("the claims of its pods: {why}"));
         }
-        let needs: Vec<_> = pods.iter().filter_map(|uid| capacity.needs(uid).cloned()).collect();
+        let needs: Vec<_> = pods.iter().filter_map(|uid| capacity.known(uid).cloned()).collect();
         let devices = capacity.room().devices();
-        let why = kinds(&needs).find_map(|needs| devices.not_modelled(needs.load.ask()).into_iter().next());
+        let of = |ask| if went { devices.never_modelled(ask) } else { devices.not_modelled(ask) };
+        let why = kinds(&needs).find_map(|needs| of(needs.load.ask()).into_iter().next());
         let why = why.map(|why| format!("the devices of its pods: {why}"));
         why.or_else(|| kinds(&needs).find_map(|needs| capacity.room().blind_to(needs)))
     }

@@ -183,7 +183,7 @@ impl Pass<'_> {
         let seen = evaluate(group, observation, context, self.placer.as_mut());
         let Evaluation { view, rollouts, decision, .. } = &seen;
         self.memory.movement.note(&seen, &group.status, self.now);
-        self.missing_pods(group, decision);
+        self.missing_pods(group, view, decision);
         self.surplus(group, decision);
         self.placed(decision);
         let again = self.memory.waits.behind.note(decision.behind.iter().cloned(), BEHIND_LASTS, self.now);
@@ -371,9 +371,11 @@ impl Pass<'_> {
     }
 
     /// Reads why pods do not appear if that has lasted, and notes since when batches lack them.
-    fn missing_pods(&mut self, group: &Arc<Group>, decision: &Decision) {
+    fn missing_pods(&mut self, group: &Arc<Group>, view: &GroupView, decision: &Decision) {
+        self.memory.missing_pods.note_jobs(view);
         let step = self.memory.missing_pods.note(&decision.missing_pods, self.now);
-        self.probe(step, || Question::MissingPods { group: group.clone(), missing: decision.missing_pods.clone() });
+        let missing = self.memory.missing_pods.with_jobs(&decision.missing_pods);
+        self.probe(step, || Question::MissingPods { group: group.clone(), missing });
         if let IncompleteBatch::ReleaseAfter(time) = self.options.incomplete {
             let again = self.memory.waits.incomplete.note(decision.incomplete.iter().cloned(), time, self.now);
             self.pass_again(again);

@@ -2,6 +2,7 @@
 //! that lack pods.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::plan::decide::missing_pods::{Diagnosis, MissingPods};
@@ -9,7 +10,7 @@ use crate::plan::decide::placed::GivenUp;
 use crate::plan::decide::surplus::Surplus;
 use crate::plan::reconcile::lasting::Timed;
 use crate::plan::reconcile::uptime::Uptime;
-use crate::plan::view::PodRef;
+use crate::plan::view::{GroupView, PodRef};
 
 /// The longest pause between two reads on the same pods.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -60,6 +61,8 @@ pub(in crate::plan) struct MissingPodsProbe {
     missing: Vec<(String, u32)>,
     pace: Pace,
     diagnoses: Vec<Diagnosis>,
+    /// The uid of the Job that made the last pods of a role.
+    jobs: BTreeMap<String, Arc<str>>,
 }
 
 impl MissingPodsProbe {
@@ -71,6 +74,23 @@ impl MissingPodsProbe {
     /// Reports whether a read is under way.
     pub(in crate::plan) fn is_asking(&self) -> bool {
         self.pace.asking
+    }
+
+    /// Remembers the Jobs of the roles: a Job that fails deletes its pods.
+    pub(in crate::plan) fn note_jobs(&mut self, view: &GroupView) {
+        self.jobs.retain(|role, _| view.roles.contains_key(role));
+        for (name, role) in &view.roles {
+            let job = role.replicas.pods().next().and_then(|(_, pod)| pod.job.as_ref());
+            if let Some(job) = job.filter(|job| self.jobs.get(name).is_none_or(|known| **known != *job.uid)) {
+                self.jobs.insert(name.clone(), Arc::from(&*job.uid));
+            }
+        }
+    }
+
+    /// Returns the missing pods with the Jobs that made pods of their roles before.
+    pub(in crate::plan) fn with_jobs(&self, missing: &[MissingPods]) -> Vec<MissingPods> {
+        let with_job = |of: &MissingPods| MissingPods { job: self.jobs.get(&of.role).cloned(), ..of.clone() };
+        missing.iter().map(with_job).collect()
     }
 
     /// Notes the missing pods. The diagnosis of a role is removed when the role is complete.

@@ -219,7 +219,9 @@ impl Pass<'_> {
             let pods = if pods == 0 { String::new() } else { format!(" ({})", counted(pods, "pod")) };
             EventNote::new(reason.as_str(), reason.as_str(), message + &pods, is_warning(reason))
         });
-        let over = over.into_iter().map(|(reason, (message, _))| {
+        // What goes without a look at nodes still does so once it has gone.
+        let ends = over.into_iter().filter(|(reason, _)| *reason != HoldReason::RoomUnknown);
+        let over = ends.map(|(reason, (message, _))| {
             EventNote::new(CLEARED, reason.as_str(), format!("no longer so: {message}"), false)
         });
         let mut events: Vec<_> = begun.chain(over).collect();

@@ -201,3 +201,18 @@ fn a_namespace_that_opts_out_has_its_pods_back_and_who_does_not_lead_does_nothin
     world.snapshot.stance.mode = crate::model::Mode::Observe;
     assert_eq!(world.pass(1), ["release", "release"]);
 }
+
+#[test]
+fn what_went_without_a_place_is_not_said_to_be_over_while_nodes_are_not_watched() {
+    let mut world = World::new();
+    let key = world.snapshot.key.of_pod_group();
+    let mut tells = |sight: Sight<'_>, snapshot: &TreeSnapshot, at: u32| {
+        let actions = world.reconciler.pass(&key, snapshot, Some(sight), SECOND * at, "");
+        actions.iter().any(|action| matches!(action, Action::Publish { about: About::PodGroup(_), .. }))
+    };
+    let (mut snapshot, sight) = (world.snapshot.clone(), "nodes may not be read");
+    assert!(!tells(Sight::Refused(sight), &snapshot, 0));
+    assert!(tells(Sight::Refused(sight), &snapshot, 2));
+    snapshot.pods.iter_mut().for_each(|pod| pod.held = false);
+    assert!(!tells(Sight::NotYet, &snapshot, 4));
+}

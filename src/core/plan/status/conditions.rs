@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::api::status::{Condition, GroupStatus, RecoveryState};
 use crate::model::wording::counted;
 use crate::model::{Group, GroupKey, HoldReason};
+use crate::plan::decide::placed::Unjudged;
 use crate::plan::decide::progression::{CoordinationTarget, Targets};
 use crate::plan::recovery::entry::{Phase, loss_text};
 use crate::plan::recovery::text::{batch_name, many_text, pause};
@@ -50,12 +51,34 @@ pub const CONFLICTED: &str = "Conflicted";
 pub const ELASTIC: &str = "Elastic";
 /// `RecoveryExhausted`: a batch was recreated as often as allowed, and has lost a replica again.
 pub const EXHAUSTED: &str = "RecoveryExhausted";
+/// `RoomUnknown`: batches that go as a whole went without a look at all that decides where they fit.
+pub const ROOM_UNKNOWN: &str = "RoomUnknown";
 /// The conditions that rolegate writes and removes.
-pub const OURS: &[&str] =
-    &[READY, MINIMUM, PROGRESSING, ROLLED, ROLLOUT_PAUSED, ROLLED_BACK, CONFLICTED, ELASTIC, EXHAUSTED, PAUSED];
+pub const OURS: &[&str] = &[
+    READY,
+    MINIMUM,
+    PROGRESSING,
+    ROLLED,
+    ROLLOUT_PAUSED,
+    ROLLED_BACK,
+    CONFLICTED,
+    ELASTIC,
+    EXHAUSTED,
+    PAUSED,
+    ROOM_UNKNOWN,
+];
 
 /// The conditions that are True while recoveries wait for a person.
 pub const RECOVERIES_WAIT: &[&str] = &[PAUSED, EXHAUSTED];
+
+/// Returns the condition on batches that went without a look, if there are any. While nodes are not watched, it stays as it was.
+pub fn room_unknown(before: &GroupStatus, unjudged: &Unjudged) -> Option<Condition> {
+    match unjudged {
+        Unjudged::Nothing => None,
+        Unjudged::NotKnown => before.condition(ROOM_UNKNOWN).cloned(),
+        Unjudged::Told(what) => Some(condition(ROOM_UNKNOWN, true, "NotJudged", what.clone())),
+    }
+}
 
 /// Returns the condition on batches that are not recreated any more, if there are any.
 pub fn exhausted(group: &Group, recovery: &RecoveryPlan) -> Option<Condition> {

@@ -57,6 +57,7 @@ pub fn status(
     conditions.extend(elastic_condition(group, decision));
     conditions.extend(conditions::exhausted(group, &decision.recovery));
     conditions.extend(conditions::paused(group, &decision.recovery));
+    conditions.extend(conditions::room_unknown(before, &decision.placed.unjudged));
     let ready = view.roles.values().map(RoleView::ready_pods).fold(0, u32::saturating_add);
     let desired = view.roles.values().map(RoleView::desired_pods).fold(0, u32::saturating_add);
     let (reason, message) = why(rollouts, decision, context);
@@ -237,8 +238,7 @@ fn progress(
         let unclaimed = rollouts.unclaimed.iter();
         let unclaimed = unclaimed.map(|role| conditions::not_claimed(role));
         let off = decision.recovery.without_effect.iter().map(|name| recovery_is_off(name));
-        let blind = decision.placed.blind.iter().cloned();
-        let what = strangers(view).chain(apart(group, view)).chain(doubled(view)).chain(blind);
+        let what = strangers(view).chain(apart(group, view)).chain(doubled(view));
         let unlabelled = held.iter().map(|held| held.message.clone());
         return Progress::Complete(what.chain(unlabelled).chain(unclaimed).chain(off).collect::<Vec<_>>().join("; "));
     }
@@ -259,8 +259,7 @@ fn progress(
         .chain(apart(group, view))
         .chain(doubled(view))
         .chain(failed)
-        .chain(stuck)
-        .chain(decision.placed.blind.iter().cloned());
+        .chain(stuck);
     let lacks = lacks.collect::<Vec<_>>().join("; ");
     if context.stalled {
         let stalled = open.find_map(|(name, role)| Some((name, role.waits.as_ref()?)));

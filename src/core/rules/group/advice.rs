@@ -72,7 +72,12 @@ pub(super) fn capacity(group: &Group, world: &World, report: &mut Report) {
     });
     for (coordination, batching, shortage) in known {
         let (fits, of, words) = (shortage.fits, shortage.of, batching.kind.words());
-        let detail = format!("{fits} of {of} {words} fit into the room that nodes have now: {}", shortage.why);
+        let room = if shortage.on_empty_nodes {
+            "onto the nodes, if nothing else ran there"
+        } else {
+            "into the room that nodes have now"
+        };
+        let detail = format!("{fits} of {of} {words} fit {room}: {}", shortage.why);
         report.warn(&coordination.display_name(), batching.sizes_at.clone(), Cause::Notice, None, detail);
     }
 }
