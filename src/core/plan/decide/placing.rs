@@ -686,15 +686,13 @@ pub(super) fn no_room(
         Some(PlacedIn::Domain(Domain::Layer { layer, .. })) => Some(layer.as_str()),
         Some(PlacedIn::Domain(Domain::Key(_))) | None => Some(key),
     };
-    let kept = closed.map(|Closed { domain, group, .. }| {
-        let of = if &*group.namespace == namespace {
-            format!("group {:?}", &*group.name)
-        } else {
-            "a group of another namespace".to_owned()
-        };
-        format!("; {domain} is kept for {of}, which waits longer")
-    });
-    format!("{}{}", why.describe(word, &batching.batch_name(index)), kept.unwrap_or_default())
+    let name = batching.batch_name(index);
+    match closed {
+        // It has room, as far as is counted.
+        Some(closed) if closed.unbound => format!("{name} is held: {}", closed.describe(namespace)),
+        Some(closed) => format!("{}; {}", why.describe(word, &name), closed.describe(namespace)),
+        None => why.describe(word, &name),
+    }
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl World {
 
     /// Releases the pods that may go; returns the reasons why the others are held.
     fn go(&mut self) -> Vec<(HoldReason, String, usize)> {
-        let decision = decide(&self.snapshot(), &self.capacity, None);
+        let decision = decide(&self.snapshot(), &self.capacity, &[]);
         if let Some(plan) = decision.plan {
             for (pod, node, _) in &plan.pods {
                 let node = node.as_deref().unwrap_or("nowhere");

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::added::RuntimeClasses;
 use super::filter::NodeFacts;
+use super::loose::{DomainLabel, Loose};
 use super::needs::{Load, Needs, kinds};
 use super::peers::Peer;
 use super::room::Room;
@@ -43,6 +44,8 @@ pub struct Capacity {
     volumes: Volumes,
     /// The groups of placed pods that are not bound yet, by uid: their room is taken already.
     assumed: HashMap<Arc<str>, GroupKey>,
+    /// Those of them that a scheduler may bind to other nodes of their domains.
+    loose: Loose,
     /// The nominated nodes of pods without a node, by uid.
     nominated: HashMap<Arc<str>, Arc<str>>,
     /// The uids of pods that were not bound in time: their room is free for others.
@@ -90,6 +93,7 @@ impl Capacity {
             ("pods_with_claims", self.claims.len()),
             ("needs_in_common", self.kinds.count()),
             ("assumed_pods", self.assumed.len()),
+            ("loose_pods", self.loose.count()),
             ("nominations", self.nominated.len()),
             ("given_up_pods", self.given_up.len()),
             ("runtime_classes", self.room.runtime_classes().count()),
@@ -171,6 +175,7 @@ impl Capacity {
         match node {
             Some(node) => {
                 // The pod goes to the nominated node instead of the assumed one.
+                self.makes_way(uid, &node);
                 self.room.nominate(uid, &node, load.clone(), peer);
                 if let Some(group) = placed_for(pod).filter(|_| !self.given_up.contains(uid)) {
                     self.assumed.insert(uid.clone(), group);
@@ -183,7 +188,8 @@ impl Capacity {
 
     fn forget_place(&mut self, uid: &str) {
         self.assumed.remove(uid);
-        if self.room.remove_pod(uid) {
+        let opens = self.loose.remove(uid);
+        if self.room.remove_pod(uid) || opens {
             self.freed += 1;
         }
     }
@@ -215,10 +221,25 @@ impl Capacity {
         self.forget_needs(uid);
         self.given_up.remove(uid);
         self.nominated.remove(uid);
+        self.makes_way(uid, node);
         self.assumed.remove(uid);
+        let opens = self.loose.remove(uid);
         // The pod went elsewhere, or takes less than before.
-        if self.room.apply_pod(uid, node, load, peer) {
+        if self.room.apply_pod(uid, node, load, peer) || opens {
             self.freed += 1;
+        }
+    }
+
+    /// Lets a pod go to a node where an equal one was assumed, which takes its place.
+    fn makes_way(&mut self, uid: &str, node: &str) {
+        let Some(before) = self.assumed(uid).filter(|before| ***before != *node).cloned() else { return };
+        let is_there = |other: &&Arc<str>| {
+            !self.nominated.contains_key(&***other) && self.room.node_of(other).is_some_and(|on| **on == *node)
+        };
+        let other = self.loose.equals_of(uid).find(is_there);
+        let other = other.and_then(|other| Some((other.clone(), self.unbound.get(other)?.clone())));
+        if let Some((other, needs)) = other {
+            self.room.apply_pod(&other, &before, needs.load.clone(), &needs.peer);
         }
     }
 
@@ -327,6 +348,33 @@ impl Capacity {
         self.assumed.insert(uid.clone(), group.clone());
     }
 
+    /// Notes which assumed pods of a group may be bound to any node of a domain, and what they have in common.
+    pub(super) fn loosen<'a>(
+        &mut self,
+        pods: impl Iterator<Item = (&'a Arc<str>, bool)>,
+        group: &GroupKey,
+        (domain, like): (&DomainLabel, Option<&Arc<Needs>>),
+    ) {
+        for (uid, is_loose) in pods {
+            self.freed += u64::from(self.loose.remove(uid) && !is_loose);
+            if is_loose {
+                self.loose.add(uid, group, (domain, like));
+            }
+        }
+    }
+
+    /// Returns the pods that may be bound to any node of their domains.
+    pub fn loose(&self) -> &Loose {
+        &self.loose
+    }
+
+    /// Reports whether a domain has the place of an unbound pod, beside these.
+    pub(super) fn expects_others_in(&self, domain: &DomainLabel, pods: &[Arc<str>]) -> bool {
+        let own: HashSet<_> = pods.iter().collect();
+        let in_domain = |uid: &Arc<str>| Some(self.room.facts(self.room.node_of(uid)?)?.label(&domain.0)? == domain.1);
+        self.assumed.keys().any(|uid| !own.contains(uid) && in_domain(uid) == Some(true))
+    }
+
     /// Returns the assumed node of a pod that is not bound yet.
     pub fn assumed(&self, uid: &str) -> Option<&Arc<str>> {
         self.assumed.get(uid).and_then(|_| self.room.node_of(uid))
@@ -335,6 +383,7 @@ impl Capacity {
     /// Removes the place of an unbound pod, to find another one.
     pub fn give_back(&mut self, uid: &str) {
         if self.assumed.remove(uid).is_some() {
+            self.loose.remove(uid);
             self.room.remove_pod(uid);
         }
     }
@@ -356,6 +405,7 @@ impl Capacity {
         if self.assumed.remove(uid).is_none() {
             return;
         }
+        self.freed += u64::from(self.loose.remove(uid));
         if let (Some((uid, node)), Some(needs)) = (self.nominated.get_key_value(uid), self.unbound.get(uid)) {
             self.room.nominate(uid, node, needs.load.clone(), &needs.peer);
         } else if self.room.remove_pod(uid) {

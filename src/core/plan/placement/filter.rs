@@ -5,6 +5,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::features;
+use super::loose::DomainLabel;
 use super::needs::{Amounts, Needs};
 use crate::api::node::{Node, Taint};
 use crate::api::scheduling::{NodeRequirement, NodeSelector, NodeSelectorTerm};
@@ -119,6 +120,11 @@ impl NodeFacts {
         }
         let at = self.labels.binary_search_by(|known| (*known.key).cmp(key)).ok()?;
         self.labels.get(at).map(|label| &*label.value)
+    }
+
+    /// Reports whether the node is in none of these domains.
+    pub fn is_in_none_of(&self, domains: &[DomainLabel]) -> bool {
+        domains.iter().all(|domain| self.label(&domain.0) != Some(&domain.1))
     }
 
     /// Removes the cordon.
