@@ -194,6 +194,8 @@ impl<'a> Placing<'a, '_> {
             grown: &grown,
             refused_by: &refused_by,
             awaits: awaited_resources(&self.group.status.provisioning, self.coordination, index),
+            goes_with_others: self.group.batched().nth(1).is_some()
+                && going_with(self.group, self.view, (self.coordination.index, index)).len() > 1,
             when_no_fit: self.coordination.when_no_fit(),
         };
         let mut answer = self.placer.place(&request);
@@ -702,6 +704,10 @@ mod tests;
 #[cfg(test)]
 #[path = "placing_as_scheduled_tests.rs"]
 mod as_scheduled_tests;
+
+#[cfg(test)]
+#[path = "placing_loose_tests.rs"]
+mod loose_tests;
 
 #[cfg(test)]
 #[path = "placing_whole_tests.rs"]

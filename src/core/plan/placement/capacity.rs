@@ -199,6 +199,7 @@ impl Capacity {
     fn assume_as_bound_to_be(&mut self, pod: &SchedulingPod, uid: &Arc<str>, needs: &Arc<Needs>) {
         let goes = !pod.spec.scheduling_gates.iter().any(|gate| gate.name == names::GATE);
         let host = needs.node_selector.get(HOSTNAME).filter(|_| goes && !self.given_up.contains(uid));
+        self.freed += u64::from(host.is_some() && self.loose.remove(uid));
         // Several nodes may have the name; the selector has the domain as well.
         let is_named = |facts: &NodeFacts| facts.is_selected_by(&needs.node_selector);
         let is_there = self.assumed(uid).and_then(|node| self.room.facts(node)).is_some_and(is_named);

@@ -67,6 +67,8 @@ pub struct Request<'a> {
     pub refused_by: &'a [Arc<str>],
     /// Resources with which nodes are requested for the batch.
     pub awaits: &'a [String],
+    /// Whether pods of other batches go with these, or not at all: none of them may wait for the others to be bound.
+    pub goes_with_others: bool,
     /// The action if the batch fits nowhere.
     pub when_no_fit: WhenNoFit,
 }
@@ -92,6 +94,7 @@ impl<'a> Request<'a> {
             grown: &[],
             refused_by: &[],
             awaits: &[],
+            goes_with_others: false,
             when_no_fit: WhenNoFit::Hold,
         }
     }
@@ -712,10 +715,11 @@ impl Batch<'_, '_> {
         loose.closed_to((self.request.key, self.like(needs).as_deref()), self.request.pods)
     }
 
-    /// Reports whether the pods may go to any node of the domain: no other pod has a place there but such as they.
+    /// Reports whether the pods may go to any node of the domain: no other pod has, or asks for, a place there but such as they.
     fn fits_in_any_order(&self, domain: &DomainLabel, needs: &[Arc<Needs>]) -> bool {
         let is_alone = || !self.capacity.expects_others_in(domain, self.request.pods);
         self.chooses_domain()
+            && !self.request.goes_with_others
             && self.like(needs).is_some()
             && (self.capacity.loose().is_in(domain) || is_alone())
     }
