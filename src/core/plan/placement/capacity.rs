@@ -46,6 +46,8 @@ pub struct Capacity {
     assumed: HashMap<Arc<str>, GroupKey>,
     /// Those of them that a scheduler may bind to other nodes of their domains.
     loose: Loose,
+    /// The uids of released pods without a node that select nodes, and name none.
+    sent: HashSet<Arc<str>>,
     /// The nominated nodes of pods without a node, by uid.
     nominated: HashMap<Arc<str>, Arc<str>>,
     /// The uids of pods that were not bound in time: their room is free for others.
@@ -94,6 +96,7 @@ impl Capacity {
             ("needs_in_common", self.kinds.count()),
             ("assumed_pods", self.assumed.len()),
             ("loose_pods", self.loose.count()),
+            ("sent_pods", self.sent.len()),
             ("nominations", self.nominated.len()),
             ("given_up_pods", self.given_up.len()),
             ("runtime_classes", self.room.runtime_classes().count()),
@@ -199,6 +202,9 @@ impl Capacity {
     fn assume_as_bound_to_be(&mut self, pod: &SchedulingPod, uid: &Arc<str>, needs: &Arc<Needs>) {
         let goes = !pod.spec.scheduling_gates.iter().any(|gate| gate.name == names::GATE);
         let host = needs.node_selector.get(HOSTNAME).filter(|_| goes && !self.given_up.contains(uid));
+        if goes && host.is_none() && !needs.node_selector.is_empty() {
+            self.sent.insert(uid.clone());
+        }
         self.freed += u64::from(host.is_some() && self.loose.remove(uid));
         // Several nodes may have the name; the selector has the domain as well.
         let is_named = |facts: &NodeFacts| facts.is_selected_by(&needs.node_selector);
@@ -270,6 +276,7 @@ impl Capacity {
     }
 
     fn forget_needs(&mut self, uid: &str) {
+        self.sent.remove(uid);
         if let Some(needs) = self.unbound.remove(uid) {
             self.kinds.forget(&needs);
         }
@@ -367,6 +374,11 @@ impl Capacity {
     /// Returns the pods that may be bound to any node of their domains.
     pub fn loose(&self) -> &Loose {
         &self.loose
+    }
+
+    /// Reports whether pods may go to any node of a domain that is known only when their groups are looked at.
+    pub fn may_be_loose(&self) -> bool {
+        self.sent.iter().any(|uid| !self.assumed.contains_key(uid))
     }
 
     /// Reports whether a domain has the place of an unbound pod, beside these.

@@ -164,7 +164,7 @@ impl<'a> Placer<'a> {
             Sight::Refused(_) => return Answer::Anywhere,
             Sight::NotYet => return Answer::NotYet,
         };
-        if *others_first && request.others.is_empty() {
+        if *others_first && (request.others.is_empty() || capacity.may_be_loose()) {
             *waits = true;
             return Answer::AfterOthers;
         }

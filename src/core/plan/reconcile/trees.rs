@@ -115,7 +115,7 @@ impl Pass<'_> {
             line.leaves(self.key);
             return Vec::new();
         }
-        if others_first && snapshot.pods.iter().all(|pod| pod.held) {
+        if others_first && (capacity.may_be_loose() || snapshot.pods.iter().all(|pod| pod.held)) {
             return blind(snapshot, OTHERS_FIRST);
         }
         let priority = |pod: &PodRef| Some(capacity.needs(&pod.uid)?.load.priority);
