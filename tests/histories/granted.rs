@@ -120,7 +120,7 @@ impl Cluster {
     fn make(&mut self, random: &mut Random, group: usize, batch: usize) {
         let sorts = [1 + random.below(2), if random.percent(50) { 1 } else { 1 + random.below(3) }];
         let alike = random.percent(60);
-        let pods = (0..1 + random.below(4)).map(|at| {
+        let pods = (0..=random.below(4)).map(|at| {
             self.made += 1;
             let cpu = sorts[if alike { 0 } else { at as usize % 2 }];
             OnePod { uid: format!("p{}", self.made).into(), cpu, held: true, pin: Pin::new(), node: None }

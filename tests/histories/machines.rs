@@ -161,7 +161,7 @@ impl Server {
         };
         let fitting: Vec<_> = self.machines.iter().filter(takes).collect();
         // Any of them, as the scheduler may prefer.
-        let Some(machine) = fitting.get(self.version as usize % fitting.len().max(1)) else {
+        let Some(machine) = fitting.get(usize::try_from(self.version).unwrap() % fitting.len().max(1)) else {
             return self.find_no_node(pod);
         };
         let (name, refuses) = (machine.name.clone(), machine.refuses);

@@ -72,8 +72,10 @@ fn nodes_are_named_where_the_order_of_binding_matters() {
     let terms = json!([{ "topologyKey": "zone", "labelSelector": { "matchLabels": { "app": "x" } } }]);
     let apart = json!({ "podAntiAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": terms } });
     let spread = json!([{ "topologyKey": "kubernetes.io/hostname", "maxSkew": 9, "labelSelector": {} }]);
-    let port = json!([{ "ports": [{ "containerPort": 80, "hostPort": 80 }], "resources": { "requests": { "cpu": 1 } } }]);
-    let nodes = || ["a", "b", "c"].into_iter().fold(Scene::new(1, "hold"), |scene, name| scene.node(name, "r1", 1, false));
+    let port =
+        json!([{ "ports": [{ "containerPort": 80, "hostPort": 80 }], "resources": { "requests": { "cpu": 1 } } }]);
+    let nodes =
+        || ["a", "b", "c"].into_iter().fold(Scene::new(1, "hold"), |scene, name| scene.node(name, "r1", 1, false));
     let named = |spec: &Value| pins(&mut nodes().asking(spec)).iter().map(Vec::len).collect::<Vec<_>>();
     assert_eq!(named(&json!({ "tolerations": [{ "operator": "Exists" }] })), [1, 1, 1]);
     assert_eq!(named(&json!({ "containers": port })), [2, 2, 2]);

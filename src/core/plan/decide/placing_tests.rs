@@ -232,7 +232,12 @@ fn what_does_not_fit_waits_and_so_does_what_comes_after_it() {
 fn for_whom_a_domain_is_kept_is_told_in_its_own_namespace_only() {
     let group = Scene::new(1, "hold").group;
     let (_, batching) = group.batched().next().unwrap();
-    let closed = Closed { key: RACK.to_owned(), domain: "r1".to_owned(), group: GroupKey::new("theirs", "first"), unbound: false };
+    let closed = Closed {
+        key: RACK.to_owned(),
+        domain: "r1".to_owned(),
+        group: GroupKey::new("theirs", "first"),
+        unbound: false,
+    };
     let told = |namespace| no_room(batching, RACK, 0, &NoFit::default(), (Some(&closed), namespace));
     let why = "no rack fits batch 1: no node has one; r1 is kept for";
     assert_eq!(told("theirs"), format!("{why} group \"first\", which waits longer"));

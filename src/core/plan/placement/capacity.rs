@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::added::RuntimeClasses;
 use super::filter::NodeFacts;
@@ -362,11 +363,12 @@ impl Capacity {
         pods: impl Iterator<Item = (&'a Arc<str>, bool)>,
         group: &GroupKey,
         (domain, like): (&DomainLabel, Option<&Arc<Needs>>),
+        now: Duration,
     ) {
         for (uid, is_loose) in pods {
             self.freed += u64::from(self.loose.remove(uid) && !is_loose);
             if is_loose {
-                self.loose.add(uid, group, (domain, like));
+                self.loose.add(uid, group, (domain, like), now);
             }
         }
     }
@@ -381,11 +383,12 @@ impl Capacity {
         self.sent.iter().any(|uid| !self.assumed.contains_key(uid))
     }
 
-    /// Reports whether a domain has the place of an unbound pod, beside these.
+    /// Reports whether a domain has the place of an unbound pod that may not go to any node there, beside these.
     pub(super) fn expects_others_in(&self, domain: &DomainLabel, pods: &[Arc<str>]) -> bool {
         let own: HashSet<_> = pods.iter().collect();
         let in_domain = |uid: &Arc<str>| Some(self.room.facts(self.room.node_of(uid)?)?.label(&domain.0)? == domain.1);
-        self.assumed.keys().any(|uid| !own.contains(uid) && in_domain(uid) == Some(true))
+        let is_other = |uid: &&Arc<str>| !own.contains(uid) && self.loose.domain_of(uid) != Some(domain);
+        self.assumed.keys().filter(is_other).any(|uid| in_domain(uid) == Some(true))
     }
 
     /// Returns the assumed node of a pod that is not bound yet.

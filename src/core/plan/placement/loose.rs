@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::line::Closed;
 use super::needs::Needs;
@@ -10,6 +11,10 @@ use crate::model::GroupKey;
 
 /// The node label of a domain, and its value.
 pub type DomainLabel = Arc<(String, String)>;
+
+/// The time after which a domain is open although pods there have no node: their group takes care of them no longer, for it would have
+/// given up their room before.
+const CLOSED_FOR: Duration = Duration::from_secs(600);
 
 /// The pods by domain.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +30,8 @@ struct Unbound {
     /// Their common needs; `None` if they differ.
     like: Option<Arc<Needs>>,
     pods: BTreeSet<Arc<str>>,
+    /// When the last of them came.
+    since: Duration,
 }
 
 impl Unbound {
@@ -43,13 +50,15 @@ impl Loose {
         uid: &Arc<str>,
         group: &GroupKey,
         (domain, like): (&DomainLabel, Option<&Arc<Needs>>),
+        now: Duration,
     ) {
-        let new = || Unbound { group: group.clone(), like: like.cloned(), pods: BTreeSet::new() };
+        let new = || Unbound { group: group.clone(), like: like.cloned(), pods: BTreeSet::new(), since: now };
         let unbound = self.domains.entry(domain.clone()).or_insert_with(new);
         if !unbound.is_like(like.map(|like| &**like)) {
             unbound.like = None;
         }
         unbound.pods.insert(uid.clone());
+        unbound.since = now;
         self.of.insert(uid.clone(), domain.clone());
     }
 
@@ -72,16 +81,17 @@ impl Loose {
         self.of.get(uid)
     }
 
-    /// Reports whether pods in a domain are still to be bound.
-    pub(super) fn is_in(&self, domain: &DomainLabel) -> bool {
-        self.domains.contains_key(domain)
+    /// Reports whether all pods that are still to be bound in a domain have these needs.
+    pub(super) fn are_like(&self, domain: &DomainLabel, like: &Needs) -> bool {
+        self.domains.get(domain).is_none_or(|unbound| unbound.is_like(Some(like)))
     }
 
     /// Returns the domains that are closed to these pods, which have these needs in common and share a domain of this key.
-    pub fn closed_to(&self, (key, like): (&str, Option<&Needs>), pods: &[Arc<str>]) -> Vec<DomainLabel> {
+    pub fn closed_to(&self, (key, like): (&str, Option<&Needs>), pods: &[Arc<str>], now: Duration) -> Vec<DomainLabel> {
         let joins = |(domain, unbound): &(&DomainLabel, &Unbound)| {
             let is_own = || unbound.pods.iter().all(|uid| pods.contains(uid));
-            (domain.0 == key && unbound.is_like(like)) || is_own()
+            let is_late = now.saturating_sub(unbound.since) > CLOSED_FOR;
+            is_late || (domain.0 == key && unbound.is_like(like)) || is_own()
         };
         self.domains.iter().filter(|one| !joins(one)).map(|(domain, _)| domain.clone()).collect()
     }

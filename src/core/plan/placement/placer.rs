@@ -168,7 +168,7 @@ impl<'a> Placer<'a> {
             *waits = true;
             return Answer::AfterOthers;
         }
-        let mut batch = Batch { group, capacity, request, went: false };
+        let mut batch = Batch { group, capacity, request, went: false, now: *now };
         let Some(needs) = batch.needs() else { return Answer::NotYet };
         // If no node has the committed value any more, the domain is the one in which other pods of the batch run.
         let committed = request.committed.filter(|domain| batch.is_there(domain)).map(str::to_owned);
@@ -225,7 +225,7 @@ impl<'a> Placer<'a> {
         let without: Vec<_> = pods.iter().filter(|uid| capacity.assumed(uid).is_none()).cloned().collect();
         let used = BTreeMap::new();
         let request = Request::in_domain(&without, key, domain, &used);
-        let mut batch = Batch { group: &self.group, capacity, request: &request, went: true };
+        let mut batch = Batch { group: &self.group, capacity, request: &request, went: true, now: self.now };
         if let Some(needs) = batch.needs().filter(|needs| !needs.is_empty())
             && batch.assume_in(domain, &needs).is_some()
         {
@@ -334,7 +334,7 @@ impl<'a> Placer<'a> {
         let Sight::Known(capacity) = &mut self.sight else { return None };
         let used = BTreeMap::new();
         let request = Request::in_domain(pods, key, domain, &used);
-        let mut batch = Batch { group: &self.group, capacity, request: &request, went: false };
+        let mut batch = Batch { group: &self.group, capacity, request: &request, went: false, now: self.now };
         let needs = batch.needs()?;
         let placement = batch.assume_in(domain, &needs)?;
         let Answer::To { hosts, .. } = batch.answer(&placement, &needs) else { return None };
@@ -347,7 +347,7 @@ impl<'a> Placer<'a> {
         let Sight::Known(capacity) = &mut self.sight else { return false };
         let used = BTreeMap::new();
         let request = Request::in_domain(pods, key, domain, &used);
-        let mut batch = Batch { group: &self.group, capacity, request: &request, went: false };
+        let mut batch = Batch { group: &self.group, capacity, request: &request, went: false, now: self.now };
         let Some(needs) = batch.needs() else { return false };
         let is_closed = batch.closed(&needs).contains(&batch.label(domain));
         if is_closed {
@@ -437,6 +437,7 @@ struct Batch<'a, 'b> {
     request: &'a Request<'b>,
     /// Whether the pods were released before: no domain is closed to them.
     went: bool,
+    now: Duration,
 }
 
 impl Batch<'_, '_> {
@@ -584,8 +585,7 @@ impl Batch<'_, '_> {
         let kept: Vec<_> = closed.iter().map(Closed::label).collect();
         let unbound = self.closed(needs);
         let all: Vec<_> = kept.iter().chain(&unbound).cloned().collect();
-        let question =
-            Question { closed: &all, ..Question::new(needs, Some(self.request.key), self.request.used) };
+        let question = Question { closed: &all, ..Question::new(needs, Some(self.request.key), self.request.used) };
         let grown: Vec<_> = needs.iter().chain(self.request.grown).cloned().collect();
         let roomy = if self.request.grown.is_empty() {
             None
@@ -712,16 +712,16 @@ impl Batch<'_, '_> {
         if self.went || loose.count() == 0 {
             return Vec::new();
         }
-        loose.closed_to((self.request.key, self.like(needs).as_deref()), self.request.pods)
+        loose.closed_to((self.request.key, self.like(needs).as_deref()), self.request.pods, self.now)
     }
 
     /// Reports whether the pods may go to any node of the domain: no other pod has, or asks for, a place there but such as they.
     fn fits_in_any_order(&self, domain: &DomainLabel, needs: &[Arc<Needs>]) -> bool {
-        let is_alone = || !self.capacity.expects_others_in(domain, self.request.pods);
-        self.chooses_domain()
-            && !self.request.goes_with_others
-            && self.like(needs).is_some()
-            && (self.capacity.loose().is_in(domain) || is_alone())
+        if self.request.goes_with_others || !self.chooses_domain() {
+            return false;
+        }
+        self.like(needs).is_some_and(|like| self.capacity.loose().are_like(domain, &like))
+            && !self.capacity.expects_others_in(domain, self.request.pods)
     }
 
     /// Reports whether a domain of several nodes is chosen for pods that exist.
@@ -736,7 +736,7 @@ impl Batch<'_, '_> {
             return;
         }
         let (label, like) = (self.label(domain), self.like(needs));
-        self.capacity.loosen(self.request.pods.iter().zip(which), self.group, (&label, like.as_ref()));
+        self.capacity.loosen(self.request.pods.iter().zip(which), self.group, (&label, like.as_ref()), self.now);
     }
 }
 

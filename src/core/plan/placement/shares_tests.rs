@@ -111,6 +111,8 @@ fn the_hint_goes_before_the_best_fit() {
 #[test]
 fn what_is_kept_for_others_is_not_taken() {
     let room = two_blocks([4, 0, 0, 8]);
-    let found = place_shared(&room, &[vec![gpus(1)]], &[share(RACK, &[0])], &[Arc::new((RACK.to_owned(), "r1".to_owned()))]).unwrap();
+    let found =
+        place_shared(&room, &[vec![gpus(1)]], &[share(RACK, &[0])], &[Arc::new((RACK.to_owned(), "r1".to_owned()))])
+            .unwrap();
     assert_eq!(domains(&found), ["r4"]);
 }
