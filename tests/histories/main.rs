@@ -158,7 +158,7 @@ fn a_loop_that_does_one_thing_wrong_is_found() {
 /// Of two groups in the same racks.
 #[test]
 fn nothing_is_granted_twice() {
-    let broken = seeds(HISTORIES).find_map(|seed| Some((seed, granted::run(seed, None).err()?)));
+    let broken = seeds(HISTORIES / 4).find_map(|seed| Some((seed, granted::run(seed, None).err()?)));
     assert!(broken.is_none(), "{broken:?}");
     let loose: u32 = (0..QUIET).map(|seed| granted::run(seed, None).unwrap()).sum();
     assert!(loose > 0, "no pod goes without a node");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::added::RuntimeClasses;
-use super::filter::NodeFacts;
-use super::loose::{DomainLabel, Loose};
+use super::filter::{DomainLabel, NodeFacts};
+use super::loose::Loose;
 use super::needs::{Load, Needs, kinds};
 use super::peers::Peer;
 use super::room::Room;

@@ -5,7 +5,6 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::features;
-use super::loose::DomainLabel;
 use super::needs::{Amounts, Needs};
 use crate::api::node::{Node, Taint};
 use crate::api::scheduling::{NodeRequirement, NodeSelector, NodeSelectorTerm};
@@ -33,6 +32,9 @@ pub struct NodeFacts {
     /// False while its kubelet does not answer.
     pub ready: bool,
 }
+
+/// The node label of a domain, and its value.
+pub type DomainLabel = Arc<(String, String)>;
 
 /// The reason why a pod cannot go to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::loose::DomainLabel;
+use super::filter::DomainLabel;
 use crate::model::GroupKey;
 
 /// The time after which the first batch in the line has its best domain kept.

@@ -5,12 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::filter::DomainLabel;
 use super::line::Closed;
 use super::needs::Needs;
 use crate::model::GroupKey;
-
-/// The node label of a domain, and its value.
-pub type DomainLabel = Arc<(String, String)>;
 
 /// The time after which a domain is open although pods there have no node: their group takes care of them no longer, for it would have
 /// given up their room before.

@@ -37,8 +37,8 @@ pub mod volumes;
 
 pub use added::{Added, RuntimeClasses};
 pub use capacity::Capacity;
+pub use filter::DomainLabel;
 pub use line::Line;
-pub use loose::DomainLabel;
 pub use needs::{Amounts, Needs, NotModelled, total};
 pub use outlook::{BatchPods, Outlook, Remedy, Stop, outlook};
 pub use place::{Fit, Miss, NoFit, Placement, Question, not_modelled, nowhere, place, place_some};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::apart::Constraints;
 use super::asked::{Asked, total as total_of};
-use super::filter::{NodeFacts, Refusal};
-use super::loose::DomainLabel;
+use super::filter::{DomainLabel, NodeFacts, Refusal};
 use super::needs::{Needs, NotModelled, kinds, written};
 use super::pack::{Bin, Packing, STEPS, may_fit, pack};
 use super::room::{NodeRoom, Room};

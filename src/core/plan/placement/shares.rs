@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use super::apart::Constraints;
 use super::asked::{Asked, total};
-use super::filter::NodeFacts;
-use super::loose::DomainLabel;
+use super::filter::{DomainLabel, NodeFacts};
 use super::needs::Needs;
 use super::pack::{Bin, STEPS, Sort, pack};
 use super::place::{least_priority, nodes_of};
