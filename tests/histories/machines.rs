@@ -159,11 +159,12 @@ impl Server {
                 && wanted.iter().all(has)
                 && used < machine.room as usize
         };
-        let Some((name, refuses)) =
-            self.machines.iter().find(takes).map(|machine| (machine.name.clone(), machine.refuses))
-        else {
+        let fitting: Vec<_> = self.machines.iter().filter(takes).collect();
+        // Any of them, as the scheduler may prefer.
+        let Some(machine) = fitting.get(usize::try_from(self.version).unwrap() % fitting.len().max(1)) else {
             return self.find_no_node(pod);
         };
+        let (name, refuses) = (machine.name.clone(), machine.refuses);
         self.edit_pod(pod, |pod| pod.spec.node_name = Some(name));
         if refuses {
             self.edit_pod(pod, |pod| {

@@ -12,6 +12,7 @@ mod broken;
 mod build;
 mod canaries;
 mod elastic;
+mod granted;
 mod growth;
 mod history;
 mod invariants;
@@ -151,5 +152,17 @@ fn a_loop_that_does_one_thing_wrong_is_found() {
         let Some(seed) = found else { panic!("{sabotage:?} is not found") };
         let Err(broken) = run(&History::random(seed), Some(sabotage)) else { panic!("{sabotage:?}: found only once") };
         println!("{sabotage:?}: history {seed}: {}", broken.0);
+    }
+}
+
+/// Of two groups in the same racks.
+#[test]
+fn nothing_is_granted_twice() {
+    let broken = seeds(HISTORIES / 4).find_map(|seed| Some((seed, granted::run(seed, None).err()?)));
+    assert!(broken.is_none(), "{broken:?}");
+    let loose: u32 = (0..QUIET).map(|seed| granted::run(seed, None).unwrap()).sum();
+    assert!(loose > 0, "no pod goes without a node");
+    for fault in granted::Fault::ALL {
+        assert!((0..HISTORIES).any(|seed| granted::run(seed, Some(fault)).is_err()), "{fault:?} is not found");
     }
 }

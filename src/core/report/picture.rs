@@ -255,7 +255,7 @@ impl TreePicture {
     /// Returns the picture of a PodGroup, even if only pods name it. Only the loop knows which others wait for room, and
     /// since when.
     pub fn of(snapshot: TreeSnapshot, room: Result<&Capacity, &str>) -> Self {
-        let decision = room.map(|room| gangs::decide(&snapshot, room, None)).map_err(str::to_owned);
+        let decision = room.map(|room| gangs::decide(&snapshot, room, &[])).map_err(str::to_owned);
         Self { snapshot, decision }
     }
 

@@ -116,7 +116,7 @@ fn tree(scenario: &Scenario, tree: GangTree) {
     let key = tree.key.clone();
     let (stance, tree) = (Stance::default(), Some(Arc::new(tree)));
     let snapshot = TreeSnapshot { key, tree, pods, keys, stance, rests: false, served: true };
-    let decision = decide(&snapshot, &capacity, None);
+    let decision = decide(&snapshot, &capacity, &[]);
     let going = decision.plan.as_ref().map(|plan| plan.pods.as_slice()).unwrap_or_default();
     let held = decision.held.iter().flat_map(|held| &held.pods);
     let mut seen = BTreeSet::new();

@@ -83,7 +83,37 @@ async fn a_step_goes_to_the_rack_with_room_for_all_of_it() {
     for pod in stored(&stage).await {
         let selector = pod.spec.as_ref().unwrap().node_selector.clone().unwrap();
         assert_eq!(selector[RACK], "roomy");
-        assert_eq!(selector.get("kubernetes.io/hostname"), pod.spec.as_ref().unwrap().node_name.as_ref());
+        assert_eq!(selector.get("kubernetes.io/hostname"), None, "its pods are all alike");
+    }
+}
+
+/// Pods that are alike name no node, so the scheduler takes one that is to go last. Those that wait for a node keep others away.
+#[tokio::test]
+async fn equal_pods_are_bound_to_their_rack_alone_and_no_rack_is_given_twice() {
+    let (stage, _rolegate) = stage("room-loose").await.serve().await;
+    let cpu = json!({ "cpu": "4" });
+    for (rack, host) in [("r1", "goes"), ("r1", "stays"), ("r2", "goes"), ("r2", "stays")] {
+        let taints: &[Value] =
+            if host == "goes" { &[json!({ "key": "goes", "effect": "PreferNoSchedule" })] } else { &[] };
+        let status = json!({ "allocatable": cpu, "capacity": cpu });
+        let more =
+            json!({ "metadata": { "labels": { (RACK): rack } }, "spec": { "taints": taints }, "status": status });
+        stage.add_node_like(&format!("{rack}-{host}"), 9, &more).await;
+    }
+    let of = |name: &str, cpu: &str| group(name, 1, 1).template(&asks(&json!({ "cpu": cpu })));
+    let (small, large) = (of("small", "1"), of("large", "4"));
+    let (of_small, of_large) = (one_step(&small), one_step(&large));
+    tokio::join!(deploy(&stage, &small, &of_small), deploy(&stage, &large, &of_large));
+    stage.pods.until("all run", |now| now.count_all(Pod::is_ready) == 4).await;
+    stage.pods.now(|now| {
+        let (of_small, of_large) = (racks(&stage, now, "small"), racks(&stage, now, "large"));
+        assert!(of_small.len() == 1 && of_large.len() == 1 && of_small != of_large, "{now}");
+        let small = now.all().filter(|pod| pod.name.starts_with("small"));
+        assert!(small.into_iter().all(|pod| pod.node.as_ref().is_some_and(|node| node.ends_with("stays"))), "{now}");
+    });
+    for pod in stored(&stage).await {
+        let selector = pod.spec.unwrap().node_selector.unwrap();
+        assert!(selector.contains_key(RACK) && !selector.contains_key("kubernetes.io/hostname"), "{selector:?}");
     }
 }
 

@@ -194,6 +194,8 @@ impl<'a> Placing<'a, '_> {
             grown: &grown,
             refused_by: &refused_by,
             awaits: awaited_resources(&self.group.status.provisioning, self.coordination, index),
+            goes_with_others: self.group.batched().nth(1).is_some()
+                && going_with(self.group, self.view, (self.coordination.index, index)).len() > 1,
             when_no_fit: self.coordination.when_no_fit(),
         };
         let mut answer = self.placer.place(&request);
@@ -685,15 +687,13 @@ pub(super) fn no_room(
         Some(PlacedIn::Domain(Domain::Layer { layer, .. })) => Some(layer.as_str()),
         Some(PlacedIn::Domain(Domain::Key(_))) | None => Some(key),
     };
-    let kept = closed.map(|Closed { domain, group, .. }| {
-        let of = if &*group.namespace == namespace {
-            format!("group {:?}", &*group.name)
-        } else {
-            "a group of another namespace".to_owned()
-        };
-        format!("; {domain} is kept for {of}, which waits longer")
-    });
-    format!("{}{}", why.describe(word, &batching.batch_name(index)), kept.unwrap_or_default())
+    let name = batching.batch_name(index);
+    match closed {
+        // It has room, as far as is counted.
+        Some(closed) if closed.unbound => format!("{name} is held: {}", closed.describe(namespace)),
+        Some(closed) => format!("{}; {}", why.describe(word, &name), closed.describe(namespace)),
+        None => why.describe(word, &name),
+    }
 }
 
 #[cfg(test)]
@@ -703,6 +703,10 @@ mod tests;
 #[cfg(test)]
 #[path = "placing_as_scheduled_tests.rs"]
 mod as_scheduled_tests;
+
+#[cfg(test)]
+#[path = "placing_loose_tests.rs"]
+mod loose_tests;
 
 #[cfg(test)]
 #[path = "placing_whole_tests.rs"]

@@ -157,6 +157,8 @@ pub(super) fn place_surge(
         if let Some((domain, hosts)) = found {
             releases.into_iter().zip(hosts).for_each(|(release, host)| release.pin = pin(key, domain, host));
             sent.push((name.clone(), domain.clone()));
+        } else if old.keys().any(|domain| placer.is_closed(&uids, key, domain)) {
+            waits.extend(uids);
         }
     }
     surge.retain(|release| !waits.contains(&release.pod.pod.uid));

@@ -157,6 +157,7 @@ impl<'a> Unmade<'a> {
             grown: &[],
             refused_by: &[],
             awaits: awaited_resources(&self.group.status.provisioning, self.coordination, batch),
+            goes_with_others: false,
             when_no_fit: self.coordination.when_no_fit(),
         }))
     }

@@ -9,7 +9,7 @@ use crate::plan::decide::placed::Pin;
 use crate::plan::gangs::grow::{Counts, Growth, at, eligible, is_met};
 use crate::plan::gangs::shape::{LeafShare, Level, MOST_LEVELS, Shape};
 use crate::plan::gangs::taken::Taken;
-use crate::plan::placement::{Capacity, Fit, Needs, Question, Share, Shared, place};
+use crate::plan::placement::{Capacity, DomainLabel, Fit, Needs, Question, Share, Shared, place};
 use crate::plan::view::PodRef;
 
 /// The observed state of a PodGroup and its pods.
@@ -83,8 +83,8 @@ pub struct TreeHeld {
     pub pods: Vec<PodRef>,
 }
 
-/// Decides on a PodGroup. Nodes with the label and value `closed` are kept for others.
-pub fn decide(snapshot: &TreeSnapshot, capacity: &Capacity, closed: Option<(&str, &str)>) -> TreeDecision {
+/// Decides on a PodGroup. Nodes with a label and value of `closed` are kept for others.
+pub fn decide(snapshot: &TreeSnapshot, capacity: &Capacity, closed: &[DomainLabel]) -> TreeDecision {
     let Some(tree) = &snapshot.tree else { return TreeDecision::default() };
     let Some(shape) = Shape::of(tree) else {
         let why = if tree.cycles().is_empty() {
@@ -140,7 +140,7 @@ struct Decider<'a> {
     tree: &'a GangTree,
     shape: &'a Shape,
     capacity: &'a Capacity,
-    closed: Option<(&'a str, &'a str)>,
+    closed: &'a [DomainLabel],
     /// The node labels of the shares.
     keys: Vec<&'a str>,
     /// Held pods by leaf.
@@ -157,7 +157,7 @@ impl<'a> Decider<'a> {
         tree: &'a GangTree,
         shape: &'a Shape,
         capacity: &'a Capacity,
-        closed: Option<(&'a str, &'a str)>,
+        closed: &'a [DomainLabel],
     ) -> Self {
         let leaves = shape.leaves.len();
         let keys =

@@ -81,7 +81,7 @@ impl World {
 
     /// Releases the pods that may go; returns the reasons why the others are held.
     fn go(&mut self) -> Vec<(HoldReason, String, usize)> {
-        let decision = decide(&self.snapshot(), &self.capacity, None);
+        let decision = decide(&self.snapshot(), &self.capacity, &[]);
         if let Some(plan) = decision.plan {
             for (pod, node, _) in &plan.pods {
                 let node = node.as_deref().unwrap_or("nowhere");
@@ -151,7 +151,7 @@ fn nothing_of_example_1_goes_when_one_gang_has_no_rack() {
     world.make("prefill", 0, 1);
     let why = "no rack fits gang decode: best r0 fits 2 of 4 pods, short of 2 nvidia.com/gpu";
     assert_eq!(world.go(), [(HoldReason::NoRoom, why.to_owned(), 5)]);
-    let kept = |world: &World| decide(&world.snapshot(), &world.capacity, None).best;
+    let kept = |world: &World| decide(&world.snapshot(), &world.capacity, &[]).best;
     assert_eq!(kept(&world), Some(("rack".to_owned(), "r0".to_owned())), "kept for it when it has waited for long");
     world.node("new", "b1", "r3", 2);
     assert_eq!(world.go(), []);
@@ -183,7 +183,7 @@ fn example_3_begins_with_two_replicas_and_takes_the_third_when_there_is_room() {
     }
     let held = world.go();
     assert_eq!((held.len(), held[0].0, held[0].2, world.count()), (1, HoldReason::NoRoom, 3, 6), "{held:?}");
-    assert_eq!(decide(&world.snapshot(), &world.capacity, None).best, None, "what runs keeps nothing from others");
+    assert_eq!(decide(&world.snapshot(), &world.capacity, &[]).best, None, "what runs keeps nothing from others");
     world.node("small", "b1", "r3", 2);
     assert_eq!((world.go()[0].0, world.count()), (HoldReason::NoRoom, 6), "two of three are none");
     world.node("more", "b1", "r3", 1);
@@ -294,7 +294,7 @@ fn a_pod_made_again_goes_to_its_own_where_others_have_taken_its_room() {
         world.capacity.apply_pod(&World::object(&format!("other-{at}"), Some(node))).unwrap();
     }
     world.make("decode", 3, 4);
-    let decision = decide(&world.snapshot(), &world.capacity, None);
+    let decision = decide(&world.snapshot(), &world.capacity, &[]);
     let plan = decision.plan.unwrap();
     assert_eq!((plan.pods.len(), &plan.pods[0].1), (1, &None));
     assert_eq!(plan.pods[0].2, BTreeMap::from([("rack".to_owned(), "r0".to_owned())]));

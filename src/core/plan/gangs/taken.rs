@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use crate::plan::gangs::grow::{Counts, Places, at};
-use crate::plan::placement::{Needs, Room, Share, place_shared};
+use crate::plan::placement::{DomainLabel, Needs, Room, Share, place_shared};
 
 /// The room that held pods of a PodGroup take during the search for the pods to release.
 pub(super) struct Taken<'a> {
@@ -11,8 +11,8 @@ pub(super) struct Taken<'a> {
     parts: &'a [Vec<Arc<Needs>>],
     /// The shares before any of these pods is placed.
     shares: &'a [Share],
-    /// A node label and value that are kept for others.
-    closed: Option<(&'a str, &'a str)>,
+    /// Node labels and values that are kept for others.
+    closed: &'a [DomainLabel],
     /// The free room beside these pods; `None` before any has taken room.
     room: Option<Room>,
     /// The nodes of the first pods of each leaf.
@@ -24,7 +24,7 @@ impl<'a> Taken<'a> {
         all: &'a Room,
         parts: &'a [Vec<Arc<Needs>>],
         shares: &'a [Share],
-        closed: Option<(&'a str, &'a str)>,
+        closed: &'a [DomainLabel],
     ) -> Self {
         Self { all, parts, shares, closed, room: None, nodes: vec![Vec::new(); parts.len()] }
     }

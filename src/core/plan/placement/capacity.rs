@@ -3,9 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::added::RuntimeClasses;
-use super::filter::NodeFacts;
+use super::filter::{DomainLabel, NodeFacts};
+use super::loose::Loose;
 use super::needs::{Load, Needs, kinds};
 use super::peers::Peer;
 use super::room::Room;
@@ -43,6 +45,10 @@ pub struct Capacity {
     volumes: Volumes,
     /// The groups of placed pods that are not bound yet, by uid: their room is taken already.
     assumed: HashMap<Arc<str>, GroupKey>,
+    /// Those of them that a scheduler may bind to other nodes of their domains.
+    loose: Loose,
+    /// The uids of released pods without a node that select nodes, and name none.
+    sent: HashSet<Arc<str>>,
     /// The nominated nodes of pods without a node, by uid.
     nominated: HashMap<Arc<str>, Arc<str>>,
     /// The uids of pods that were not bound in time: their room is free for others.
@@ -90,6 +96,8 @@ impl Capacity {
             ("pods_with_claims", self.claims.len()),
             ("needs_in_common", self.kinds.count()),
             ("assumed_pods", self.assumed.len()),
+            ("loose_pods", self.loose.count()),
+            ("sent_pods", self.sent.len()),
             ("nominations", self.nominated.len()),
             ("given_up_pods", self.given_up.len()),
             ("runtime_classes", self.room.runtime_classes().count()),
@@ -171,6 +179,7 @@ impl Capacity {
         match node {
             Some(node) => {
                 // The pod goes to the nominated node instead of the assumed one.
+                self.makes_way(uid, &node);
                 self.room.nominate(uid, &node, load.clone(), peer);
                 if let Some(group) = placed_for(pod).filter(|_| !self.given_up.contains(uid)) {
                     self.assumed.insert(uid.clone(), group);
@@ -183,7 +192,8 @@ impl Capacity {
 
     fn forget_place(&mut self, uid: &str) {
         self.assumed.remove(uid);
-        if self.room.remove_pod(uid) {
+        let opens = self.loose.remove(uid);
+        if self.room.remove_pod(uid) || opens {
             self.freed += 1;
         }
     }
@@ -193,6 +203,10 @@ impl Capacity {
     fn assume_as_bound_to_be(&mut self, pod: &SchedulingPod, uid: &Arc<str>, needs: &Arc<Needs>) {
         let goes = !pod.spec.scheduling_gates.iter().any(|gate| gate.name == names::GATE);
         let host = needs.node_selector.get(HOSTNAME).filter(|_| goes && !self.given_up.contains(uid));
+        if goes && host.is_none() && !needs.node_selector.is_empty() {
+            self.sent.insert(uid.clone());
+        }
+        self.freed += u64::from(host.is_some() && self.loose.remove(uid));
         // Several nodes may have the name; the selector has the domain as well.
         let is_named = |facts: &NodeFacts| facts.is_selected_by(&needs.node_selector);
         let is_there = self.assumed(uid).and_then(|node| self.room.facts(node)).is_some_and(is_named);
@@ -215,10 +229,25 @@ impl Capacity {
         self.forget_needs(uid);
         self.given_up.remove(uid);
         self.nominated.remove(uid);
+        self.makes_way(uid, node);
         self.assumed.remove(uid);
+        let opens = self.loose.remove(uid);
         // The pod went elsewhere, or takes less than before.
-        if self.room.apply_pod(uid, node, load, peer) {
+        if self.room.apply_pod(uid, node, load, peer) || opens {
             self.freed += 1;
+        }
+    }
+
+    /// Lets a pod go to a node where an equal one was assumed, which takes its place.
+    fn makes_way(&mut self, uid: &str, node: &str) {
+        let Some(before) = self.assumed(uid).filter(|before| ***before != *node).cloned() else { return };
+        let is_there = |other: &&Arc<str>| {
+            !self.nominated.contains_key(&***other) && self.room.node_of(other).is_some_and(|on| **on == *node)
+        };
+        let other = self.loose.equals_of(uid).find(is_there);
+        let other = other.and_then(|other| Some((other.clone(), self.unbound.get(other)?.clone())));
+        if let Some((other, needs)) = other {
+            self.room.apply_pod(&other, &before, needs.load.clone(), &needs.peer);
         }
     }
 
@@ -248,6 +277,7 @@ impl Capacity {
     }
 
     fn forget_needs(&mut self, uid: &str) {
+        self.sent.remove(uid);
         if let Some(needs) = self.unbound.remove(uid) {
             self.kinds.forget(&needs);
         }
@@ -340,6 +370,40 @@ impl Capacity {
         self.assumed.insert(uid.clone(), group.clone());
     }
 
+    /// Notes which assumed pods of a group may be bound to any node of a domain, and what they have in common.
+    pub(super) fn loosen<'a>(
+        &mut self,
+        pods: impl Iterator<Item = (&'a Arc<str>, bool)>,
+        group: &GroupKey,
+        (domain, like): (&DomainLabel, Option<&Arc<Needs>>),
+        now: Duration,
+    ) {
+        for (uid, is_loose) in pods {
+            self.freed += u64::from(self.loose.remove(uid) && !is_loose);
+            if is_loose {
+                self.loose.add(uid, group, (domain, like), now);
+            }
+        }
+    }
+
+    /// Returns the pods that may be bound to any node of their domains.
+    pub fn loose(&self) -> &Loose {
+        &self.loose
+    }
+
+    /// Reports whether pods may go to any node of a domain that is known only when their groups are looked at.
+    pub fn may_be_loose(&self) -> bool {
+        self.sent.iter().any(|uid| !self.assumed.contains_key(uid))
+    }
+
+    /// Reports whether a domain has the place of an unbound pod that may not go to any node there, beside these.
+    pub(super) fn expects_others_in(&self, domain: &DomainLabel, pods: &[Arc<str>]) -> bool {
+        let own: HashSet<_> = pods.iter().collect();
+        let in_domain = |uid: &Arc<str>| Some(self.room.facts(self.room.node_of(uid)?)?.label(&domain.0)? == domain.1);
+        let is_other = |uid: &&Arc<str>| !own.contains(uid) && self.loose.domain_of(uid) != Some(domain);
+        self.assumed.keys().filter(is_other).any(|uid| in_domain(uid) == Some(true))
+    }
+
     /// Returns the assumed node of a pod that is not bound yet.
     pub fn assumed(&self, uid: &str) -> Option<&Arc<str>> {
         self.assumed.get(uid).and_then(|_| self.room.node_of(uid))
@@ -348,6 +412,7 @@ impl Capacity {
     /// Removes the place of an unbound pod, to find another one.
     pub fn give_back(&mut self, uid: &str) {
         if self.assumed.remove(uid).is_some() {
+            self.loose.remove(uid);
             self.room.remove_pod(uid);
         }
     }
@@ -369,6 +434,7 @@ impl Capacity {
         if self.assumed.remove(uid).is_none() {
             return;
         }
+        self.freed += u64::from(self.loose.remove(uid));
         if let (Some((uid, node)), Some(needs)) = (self.nominated.get_key_value(uid), self.unbound.get(uid)) {
             self.room.nominate(uid, node, needs.load.clone(), &needs.peer);
         } else if self.room.remove_pod(uid) {

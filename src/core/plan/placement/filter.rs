@@ -33,6 +33,9 @@ pub struct NodeFacts {
     pub ready: bool,
 }
 
+/// The node label of a domain, and its value.
+pub type DomainLabel = Arc<(String, String)>;
+
 /// The reason why a pod cannot go to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Refusal {
@@ -119,6 +122,11 @@ impl NodeFacts {
         }
         let at = self.labels.binary_search_by(|known| (*known.key).cmp(key)).ok()?;
         self.labels.get(at).map(|label| &*label.value)
+    }
+
+    /// Reports whether the node is in none of these domains.
+    pub fn is_in_none_of(&self, domains: &[DomainLabel]) -> bool {
+        domains.iter().all(|domain| self.label(&domain.0) != Some(&domain.1))
     }
 
     /// Removes the cordon.

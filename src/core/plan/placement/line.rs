@@ -5,8 +5,10 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::filter::DomainLabel;
 use crate::model::GroupKey;
 
 /// The time after which the first batch in the line has its best domain kept.
@@ -47,6 +49,30 @@ pub struct Closed {
     pub domain: String,
     /// The group of the batch.
     pub group: GroupKey,
+    /// Whether pods of that group are to be bound there first; otherwise its batch waits longer.
+    pub unbound: bool,
+}
+
+impl Closed {
+    /// Returns the label of the domain.
+    pub fn label(&self) -> DomainLabel {
+        Arc::new((self.key.clone(), self.domain.clone()))
+    }
+
+    /// Returns why the domain is closed to pods of a namespace: only that of the group is told its name.
+    pub fn describe(&self, namespace: &str) -> String {
+        let Self { domain, group, .. } = self;
+        let of = if &*group.namespace == namespace {
+            format!("group {:?}", &*group.name)
+        } else {
+            "a group of another namespace".to_owned()
+        };
+        if self.unbound {
+            format!("{domain} waits for pods of {of} to be bound")
+        } else {
+            format!("{domain} is kept for {of}, which waits longer")
+        }
+    }
 }
 
 impl Line {
@@ -65,7 +91,7 @@ impl Line {
         let keeps = first.filter(|(_, waiting)| now.saturating_sub(waiting.since) >= KEEPS_AFTER);
         let closed = keeps.and_then(|((_, _, group), waiting)| {
             let (key, domain) = waiting.best.clone()?;
-            Some(Closed { key, domain, group: group.clone() })
+            Some(Closed { key, domain, group: group.clone(), unbound: false })
         });
         Turn::Now { closed }
     }

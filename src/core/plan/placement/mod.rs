@@ -6,8 +6,8 @@
 //! `room` free room, event by event; `asked` pods of a question by needs →
 //! `apart` constraints between pods → `together` rules that follow from these → `pack` pods onto nodes → `supply` what nodes
 //! have for the pods, devices included; `sharing` claims that pods share → `place` the domain that holds a batch → {`outlook`
-//! how many batches fit one after the other; `capacity` room beside placed pods, `line` order of waiting batches → `placer`
-//! placement of a released batch; `shares` domains within domains}.
+//! how many batches fit one after the other; `loose` pods that are bound to a domain alone → `capacity` room beside placed pods,
+//! `line` order of waiting batches → `placer` placement of a released batch; `shares` domains within domains}.
 //!
 //! Modelled are the filters of kube-scheduler on resources of any name, the number of pods, host ports, taints, node selectors,
 //! required node affinity, declared features, required anti-affinity, spread and devices. [`NotModelled`] lists the rest.
@@ -20,6 +20,7 @@ mod features;
 pub mod filter;
 pub mod line;
 mod load;
+pub mod loose;
 pub mod needs;
 pub mod outlook;
 pub mod pack;
@@ -36,6 +37,7 @@ pub mod volumes;
 
 pub use added::{Added, RuntimeClasses};
 pub use capacity::Capacity;
+pub use filter::DomainLabel;
 pub use line::Line;
 pub use needs::{Amounts, Needs, NotModelled, total};
 pub use outlook::{BatchPods, Outlook, Remedy, Stop, outlook};

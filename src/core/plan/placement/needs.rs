@@ -225,6 +225,13 @@ impl Needs {
         self.not_modelled.is_empty() && !self.spread.iter().any(needs_several)
     }
 
+    /// Reports whether pods like it fit in any order of binding, whatever nodes the scheduler prefers.
+    pub(super) fn fits_in_any_order(&self) -> bool {
+        let Self { load, spread, reach, refused_by, peer, .. } = self;
+        let is_bound = load.claims.is_empty() && load.ports.is_empty() && reach.is_empty();
+        is_bound && spread.is_empty() && peer.apart.is_empty() && refused_by.is_empty()
+    }
+
     /// Reports whether the pod does not exist yet, and its RuntimeClass is not known.
     pub(super) fn lacks_its_class(&self) -> bool {
         self.not_modelled.iter().any(|what| matches!(what, NotModelled::RuntimeClass(_)))

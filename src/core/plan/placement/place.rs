@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::apart::Constraints;
 use super::asked::{Asked, total as total_of};
-use super::filter::{NodeFacts, Refusal};
+use super::filter::{DomainLabel, NodeFacts, Refusal};
 use super::needs::{Needs, NotModelled, kinds, written};
 use super::pack::{Bin, Packing, STEPS, may_fit, pack};
 use super::room::{NodeRoom, Room};
@@ -26,19 +26,19 @@ pub struct Question<'a> {
     pub used: &'a BTreeMap<String, u32>,
     /// The only allowed domain; `None` for any.
     pub only: Option<&'a str>,
-    /// A node label and its value: nodes with it are kept for another batch.
-    pub closed: Option<(&'a str, &'a str)>,
+    /// Node labels and their values: nodes with one of them are kept for other pods.
+    pub closed: &'a [DomainLabel],
 }
 
 impl<'a> Question<'a> {
     /// Returns a question that any domain can answer.
     pub const fn new(pods: &'a [Arc<Needs>], key: Option<&'a str>, used: &'a BTreeMap<String, u32>) -> Self {
-        Self { pods, key, used, only: None, closed: None }
+        Self { pods, key, used, only: None, closed: &[] }
     }
 
     /// Reports whether pods may go to a node, as far as its labels decide.
     fn allows(&self, facts: &NodeFacts) -> bool {
-        let is_open = self.closed.is_none_or(|(label, kept)| facts.label(label) != Some(kept));
+        let is_open = facts.is_in_none_of(self.closed);
         let domain = self.key.map(|key| facts.label(key));
         is_open && domain.is_none_or(|domain| domain.is_some() && self.only.is_none_or(|only| Some(only) == domain))
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::added::{Added, RuntimeClasses};
+use super::apart::Constraints;
 use super::capacity::Capacity;
-use super::filter::{NodeFacts, Refusal};
+use super::filter::{DomainLabel, NodeFacts, Refusal};
 use super::line::{Closed, Line, Turn};
 use super::needs::{Load, Needs, kinds};
 use super::place::{Fit, NoFit, Placement, Question, place, preempted};
@@ -65,6 +66,8 @@ pub struct Request<'a> {
     pub refused_by: &'a [Arc<str>],
     /// Resources with which nodes are requested for the batch.
     pub awaits: &'a [String],
+    /// Whether pods of other batches go with these, or not at all: none of them may wait for the others to be bound.
+    pub goes_with_others: bool,
     /// The action if the batch fits nowhere.
     pub when_no_fit: WhenNoFit,
 }
@@ -90,6 +93,7 @@ impl<'a> Request<'a> {
             grown: &[],
             refused_by: &[],
             awaits: &[],
+            goes_with_others: false,
             when_no_fit: WhenNoFit::Hold,
         }
     }
@@ -159,18 +163,23 @@ impl<'a> Placer<'a> {
             Sight::Refused(_) => return Answer::Anywhere,
             Sight::NotYet => return Answer::NotYet,
         };
-        if *others_first && request.others.is_empty() {
+        if *others_first && (request.others.is_empty() || capacity.may_be_loose()) {
             *waits = true;
             return Answer::AfterOthers;
         }
-        let mut batch = Batch { group, capacity, request };
+        let mut batch = Batch { group, capacity, request, went: false, now: *now };
         let Some(needs) = batch.needs() else { return Answer::NotYet };
         // If no node has the committed value any more, the domain is the one in which other pods of the batch run.
         let committed = request.committed.filter(|domain| batch.is_there(domain)).map(str::to_owned);
         let committed = committed.or_else(|| batch.domain_of_others()).or_else(|| request.committed.map(str::to_owned));
         let committed = committed.filter(|domain| !batch.is_lost(domain, &needs));
         if let Some(answer) = committed.as_deref().and_then(|domain| batch.stay_in(domain, &needs)) {
-            stay.extend(request.pods.iter().cloned());
+            if matches!(answer, Answer::NoRoom { closed: Some(_), .. }) {
+                *waits = true;
+                line.waits(group, priority(&needs), *now, batch.capacity.freed(), None);
+            } else {
+                stay.extend(request.pods.iter().cloned());
+            }
             return answer;
         }
         let went_without = request.committed.or(committed.as_deref()).is_none() && !request.others.is_empty();
@@ -215,9 +224,14 @@ impl<'a> Placer<'a> {
         let without: Vec<_> = pods.iter().filter(|uid| capacity.assumed(uid).is_none()).cloned().collect();
         let used = BTreeMap::new();
         let request = Request::in_domain(&without, key, domain, &used);
-        let mut batch = Batch { group: &self.group, capacity, request: &request };
-        if let Some(needs) = batch.needs().filter(|needs| !needs.is_empty()) {
-            batch.assume_in(domain, &needs);
+        let mut batch = Batch { group: &self.group, capacity, request: &request, went: true, now: self.now };
+        if let Some(needs) = batch.needs().filter(|needs| !needs.is_empty())
+            && batch.assume_in(domain, &needs).is_some()
+        {
+            let is_loose = |Needs { node_selector, .. }: &Needs| {
+                !node_selector.contains_key(HOSTNAME) && node_selector.get(key).is_some_and(|own| own == domain)
+            };
+            batch.loosen(domain, &needs, needs.iter().map(|needs| is_loose(needs)));
         }
         self.stay.extend(pods.iter().cloned());
     }
@@ -262,10 +276,10 @@ impl<'a> Placer<'a> {
         let Sight::Known(capacity) = &self.sight else { return None };
         let (only, closed) = match within {
             Within::Only(domain) => (Some(domain), None),
-            Within::AnyBut(domain) => (None, Some((key, domain))),
+            Within::AnyBut(domain) => (None, Some(Arc::new((key.to_owned(), domain.to_owned())))),
         };
         let none = BTreeMap::new();
-        let question = Question { only, closed, ..Question::new(pods, Some(key), &none) };
+        let question = Question { only, closed: closed.as_slice(), ..Question::new(pods, Some(key), &none) };
         place(capacity.room(), &question).placement()?.domain.clone()
     }
 
@@ -319,12 +333,27 @@ impl<'a> Placer<'a> {
         let Sight::Known(capacity) = &mut self.sight else { return None };
         let used = BTreeMap::new();
         let request = Request::in_domain(pods, key, domain, &used);
-        let mut batch = Batch { group: &self.group, capacity, request: &request };
+        let mut batch = Batch { group: &self.group, capacity, request: &request, went: false, now: self.now };
         let needs = batch.needs()?;
         let placement = batch.assume_in(domain, &needs)?;
         let Answer::To { hosts, .. } = batch.answer(&placement, &needs) else { return None };
         self.stay.extend(pods.iter().cloned());
         Some(hosts)
+    }
+
+    /// Reports whether a domain waits for other pods to be bound before pods of a replica are placed there.
+    pub fn is_closed(&mut self, pods: &[Arc<str>], key: &str, domain: &str) -> bool {
+        let Sight::Known(capacity) = &mut self.sight else { return false };
+        let used = BTreeMap::new();
+        let request = Request::in_domain(pods, key, domain, &used);
+        let mut batch = Batch { group: &self.group, capacity, request: &request, went: false, now: self.now };
+        let Some(needs) = batch.needs() else { return false };
+        let is_closed = batch.closed(&needs).contains(&batch.label(domain));
+        if is_closed {
+            self.waits = true;
+            self.line.waits(&self.group, priority(&needs), self.now, capacity.freed(), None);
+        }
+        is_closed
     }
 
     /// Reports whether nodes and pods are known, or will not be.
@@ -416,6 +445,9 @@ struct Batch<'a, 'b> {
     group: &'a GroupKey,
     capacity: &'a mut Capacity,
     request: &'a Request<'b>,
+    /// Whether the pods were released before: no domain is closed to them.
+    went: bool,
+    now: Duration,
 }
 
 impl Batch<'_, '_> {
@@ -480,6 +512,11 @@ impl Batch<'_, '_> {
         if let Some(placement) = placed.or_else(|| self.assume_in(domain, needs)) {
             return Some(self.answer(&placement, needs));
         }
+        let label = self.label(domain);
+        if self.closed(needs).contains(&label) {
+            let why = NoFit { bound: Some(domain.to_owned()), ..NoFit::default() };
+            return Some(Answer::NoRoom { why: Box::new(why), closed: self.capacity.loose().closed(&label) });
+        }
         let goes_all_the_same = !self.request.others.is_empty() || !self.request.when_no_fit.holds();
         // The pods follow their batch, but not to a node where they are refused again.
         if goes_all_the_same && !self.request.refused_by.is_empty() {
@@ -536,7 +573,9 @@ impl Batch<'_, '_> {
         let (without, asked): (Vec<_>, Vec<_>) = pods.map(|((uid, needs), _)| (uid, needs.clone())).unzip();
         without.into_iter().for_each(|uid| self.capacity.give_back(uid));
         let none = BTreeMap::new();
-        let question = Question { only: Some(domain), ..Question::new(&asked, Some(self.request.key), &none) };
+        let closed = self.closed(needs);
+        let question =
+            Question { only: Some(domain), closed: &closed, ..Question::new(&asked, Some(self.request.key), &none) };
         let Fit::Fits(found) = place(self.capacity.room(), &question) else { return None };
         let mut found = found.nodes.into_iter();
         let nodes = kept.iter().map(|node| node.clone().or_else(|| found.next())).collect::<Option<_>>()?;
@@ -548,15 +587,15 @@ impl Batch<'_, '_> {
     /// Finds a domain for the whole batch, if it is its turn; returns the answer otherwise.
     fn place_anew(&mut self, needs: &[Arc<Needs>], line: &mut Line, now: Duration) -> Result<Placement, Answer> {
         self.give_back();
-        let priority = needs.iter().map(|needs| needs.load.priority).max().unwrap_or_default();
+        let priority = priority(needs);
         let Turn::Now { closed } = line.turn(self.group, priority, now, self.capacity.freed()) else {
             line.joins(self.group, priority, now);
             return Err(Answer::AfterOthers);
         };
-        let question = Question {
-            closed: closed.as_ref().map(|closed| (closed.key.as_str(), closed.domain.as_str())),
-            ..Question::new(needs, Some(self.request.key), self.request.used)
-        };
+        let kept: Vec<_> = closed.iter().map(Closed::label).collect();
+        let unbound = self.closed(needs);
+        let all: Vec<_> = kept.iter().chain(&unbound).cloned().collect();
+        let question = Question { closed: &all, ..Question::new(needs, Some(self.request.key), self.request.used) };
         let grown: Vec<_> = needs.iter().chain(self.request.grown).cloned().collect();
         let roomy = if self.request.grown.is_empty() {
             None
@@ -581,6 +620,11 @@ impl Batch<'_, '_> {
         if self.may_go_without_domain(needs) && self.no_node_has_the_label() {
             return Err(Answer::WithoutDomain);
         }
+        if let Some(closed) = self.waits_for(&Question { closed: &kept, ..question }, &unbound) {
+            let best = Some((closed.key.clone(), closed.domain.clone()));
+            line.waits(self.group, priority, now, self.capacity.freed(), best);
+            return Err(Answer::NoRoom { why: Box::new(why), closed: Some(closed) });
+        }
         let best = why.best.as_ref().and_then(|best| best.domain.clone());
         let domain = match self.request.when_no_fit {
             WhenNoFit::Hold | WhenNoFit::Provision => None,
@@ -602,6 +646,17 @@ impl Batch<'_, '_> {
         Err(Answer::NoRoom { why: Box::new(why), closed })
     }
 
+    /// Returns the first of these domains whose room the batch would take, if they were open.
+    fn waits_for(&self, question: &Question<'_>, unbound: &[DomainLabel]) -> Option<Closed> {
+        let room = self.capacity.room();
+        let Fit::Fits(found) = place(room, unbound.first().map(|_| question)?) else { return None };
+        let takes = |domain: &&DomainLabel| {
+            let in_domain = |node: &Arc<str>| room.facts(node)?.label(&domain.0).map(|label| label == domain.1);
+            found.nodes.iter().any(|node| in_domain(node) == Some(true))
+        };
+        self.capacity.loose().closed(unbound.iter().find(takes)?)
+    }
+
     /// Reports whether the batch is released without a fit, and its affinity keeps it together.
     fn may_go_without_domain(&self, needs: &[Arc<Needs>]) -> bool {
         self.request.when_no_fit == WhenNoFit::Release && needs.iter().all(|needs| needs.keeps_together)
@@ -621,17 +676,81 @@ impl Batch<'_, '_> {
         }
     }
 
-    /// Returns the answer for a placement: a domain, and a node for each pod. Without a node, a small pod might take the room
-    /// of a large one in the domain.
-    fn answer(&self, placement: &Placement, needs: &[Arc<Needs>]) -> Answer {
+    /// Returns the answer for a placement: a domain, and a node for each pod, unless any order of binding is right. Without a node,
+    /// a small pod might take the room of a large one in the domain.
+    fn answer(&mut self, placement: &Placement, needs: &[Arc<Needs>]) -> Answer {
+        let domain = placement.domain.clone().unwrap_or_default();
+        let label = self.label(&domain);
+        let is_loose = |uid: &Arc<str>| self.capacity.loose().domain_of(uid) == Some(&label);
+        if self.chooses_domain() && self.request.pods.iter().all(is_loose) {
+            return Answer::to(&domain, self.request);
+        }
+        if self.fits_in_any_order(&label, needs) {
+            self.loosen(&domain, needs, needs.iter().map(|_| true));
+            return Answer::to(&domain, self.request);
+        }
         let room = self.capacity.room();
         let is_exact = kinds(needs).all(|needs| room.may_name_node_of(needs));
         let shared = room.shared_hosts();
         let may_name = |host: &&str| is_exact && !shared.contains(host);
         let host = |node: &Arc<str>| room.facts(node)?.label(HOSTNAME).filter(may_name).map(str::to_owned);
-        Answer::To {
-            domain: placement.domain.clone().unwrap_or_default(),
-            hosts: placement.nodes.iter().map(host).collect(),
-        }
+        let hosts: Vec<_> = placement.nodes.iter().map(host).collect();
+        self.loosen(&domain, needs, hosts.iter().map(Option::is_none));
+        Answer::To { domain, hosts }
     }
+
+    fn label(&self, domain: &str) -> DomainLabel {
+        Arc::new((self.request.key.to_owned(), domain.to_owned()))
+    }
+
+    /// Returns the needs that the pods have in common, if such pods fit in any order of binding: equal ones, without constraints
+    /// between pods, and of which all is modelled.
+    fn like(&self, needs: &[Arc<Needs>]) -> Option<Arc<Needs>> {
+        let (room, first) = (self.capacity.room(), needs.first()?);
+        let of_class = |resource: &Arc<str>| room.devices().class_of(resource).is_some();
+        let is_plain = first.fits_in_any_order()
+            && room.may_name_node_of(first)
+            && !first.load.amounts.keys().any(of_class)
+            && kinds(needs).all(|other| other.alike() == first.alike())
+            && Constraints::of(needs.iter(), room).is_empty();
+        is_plain.then(|| first.without(&[self.request.key, HOSTNAME]))
+    }
+
+    /// Returns the domains with pods to be bound that these pods do not join.
+    fn closed(&self, needs: &[Arc<Needs>]) -> Vec<DomainLabel> {
+        let loose = self.capacity.loose();
+        if self.went || loose.count() == 0 {
+            return Vec::new();
+        }
+        loose.closed_to((self.request.key, self.like(needs).as_deref()), self.request.pods, self.now)
+    }
+
+    /// Reports whether the pods may go to any node of the domain: no other pod has, or asks for, a place there but such as they.
+    fn fits_in_any_order(&self, domain: &DomainLabel, needs: &[Arc<Needs>]) -> bool {
+        if self.request.goes_with_others || !self.chooses_domain() {
+            return false;
+        }
+        self.like(needs).is_some_and(|like| self.capacity.loose().are_like(domain, &like))
+            && !self.capacity.expects_others_in(domain, self.request.pods)
+    }
+
+    /// Reports whether a domain of several nodes is chosen for pods that exist.
+    fn chooses_domain(&self) -> bool {
+        self.request.needs.is_none() && ![CLUSTER_KEY, HOSTNAME].contains(&self.request.key)
+    }
+
+    /// Notes that pods may be bound to any node of their domain.
+    fn loosen(&mut self, domain: &str, needs: &[Arc<Needs>], which: impl Iterator<Item = bool>) {
+        let room = self.capacity.room();
+        if !self.chooses_domain() || !kinds(needs).all(|needs| room.may_name_node_of(needs)) {
+            return;
+        }
+        let (label, like) = (self.label(domain), self.like(needs));
+        self.capacity.loosen(self.request.pods.iter().zip(which), self.group, (&label, like.as_ref()), self.now);
+    }
+}
+
+/// Returns the highest priority of the pods.
+fn priority(needs: &[Arc<Needs>]) -> i32 {
+    needs.iter().map(|needs| needs.load.priority).max().unwrap_or_default()
 }

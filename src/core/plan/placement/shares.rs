@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::apart::Constraints;
 use super::asked::{Asked, total};
-use super::filter::NodeFacts;
+use super::filter::{DomainLabel, NodeFacts};
 use super::needs::Needs;
 use super::pack::{Bin, STEPS, Sort, pack};
 use super::place::{least_priority, nodes_of};
@@ -50,7 +50,7 @@ pub struct NotShared {
     pub bounded: bool,
 }
 
-/// Finds a place for all pods of all parts, so that every share holds. Nodes with the label and value `closed` are kept for
+/// Finds a place for all pods of all parts, so that every share holds. Nodes with a label and value of `closed` are kept for
 /// others.
 ///
 /// # Errors
@@ -60,7 +60,7 @@ pub fn place_shared(
     room: &Room,
     parts: &[Vec<Arc<Needs>>],
     shares: &[Share],
-    closed: Option<(&str, &str)>,
+    closed: &[DomainLabel],
 ) -> Result<Shared, NotShared> {
     let room = &*room.seen_with(least_priority(parts.iter().flatten()));
     let steps = steps(parts, shares);
@@ -170,8 +170,8 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(room: &'a Room, parts: &'a [Vec<Arc<Needs>>], shares: &'a [Share], closed: Option<(&str, &str)>) -> Self {
-        let is_open = |facts: &NodeFacts| closed.is_none_or(|(label, kept)| facts.label(label) != Some(kept));
+    fn new(room: &'a Room, parts: &'a [Vec<Arc<Needs>>], shares: &'a [Share], closed: &[DomainLabel]) -> Self {
+        let is_open = |facts: &NodeFacts| facts.is_in_none_of(closed);
         let constraints = Constraints::of(parts.iter().flatten(), room);
         let all: Vec<_> = parts.iter().flatten().cloned().collect();
         let supply = Rc::new(Supply::of(&mut constraints.sorts(&all), room));

@@ -37,7 +37,7 @@ fn preferred(key: &str, parts: &[usize]) -> Share {
 }
 
 fn place(room: &Room, parts: &[Vec<Arc<Needs>>], shares: &[Share]) -> Result<Shared, NotShared> {
-    place_shared(room, parts, shares, None)
+    place_shared(room, parts, shares, &[])
 }
 
 fn domains(found: &Shared) -> Vec<&str> {
@@ -111,6 +111,8 @@ fn the_hint_goes_before_the_best_fit() {
 #[test]
 fn what_is_kept_for_others_is_not_taken() {
     let room = two_blocks([4, 0, 0, 8]);
-    let found = place_shared(&room, &[vec![gpus(1)]], &[share(RACK, &[0])], Some((RACK, "r1"))).unwrap();
+    let found =
+        place_shared(&room, &[vec![gpus(1)]], &[share(RACK, &[0])], &[Arc::new((RACK.to_owned(), "r1".to_owned()))])
+            .unwrap();
     assert_eq!(domains(&found), ["r4"]);
 }

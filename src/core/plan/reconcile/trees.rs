@@ -8,7 +8,7 @@ use crate::model::wording::counted;
 use crate::model::{GangTree, HoldReason, LeafPlacement, Placement, Queued};
 use crate::plan::decide::placed::Pin;
 use crate::plan::gangs::{TreeDecision, TreeHeld, TreePlan, TreeSnapshot, decide};
-use crate::plan::placement::line::Turn;
+use crate::plan::placement::line::{Closed, Turn};
 use crate::plan::placement::{Capacity, Line, Sight};
 use crate::plan::reconcile::action::{About, Action, StatusWrite};
 use crate::plan::reconcile::events::{CLEARED, EventNote, RELEASED, is_warning};
@@ -115,7 +115,7 @@ impl Pass<'_> {
             line.leaves(self.key);
             return Vec::new();
         }
-        if others_first && snapshot.pods.iter().all(|pod| pod.held) {
+        if others_first && (capacity.may_be_loose() || snapshot.pods.iter().all(|pod| pod.held)) {
             return blind(snapshot, OTHERS_FIRST);
         }
         let priority = |pod: &PodRef| Some(capacity.needs(&pod.uid)?.load.priority);
@@ -125,8 +125,13 @@ impl Pass<'_> {
             self.pass_again(self.now + NEXT_TURN);
             return blind(snapshot, OTHERS_FIRST);
         };
-        let closed = closed.as_ref().map(|closed| (closed.key.as_str(), closed.domain.as_str()));
-        let TreeDecision { plan, held, best } = decide(snapshot, capacity, closed);
+        let unbound = capacity.loose().closed_to(("", None), &[], self.now);
+        let all: Vec<_> = unbound.iter().cloned().chain(closed.iter().map(Closed::label)).collect();
+        let TreeDecision { plan, mut held, best } = decide(snapshot, capacity, &all);
+        if let Some(closed) = unbound.first().and_then(|domain| capacity.loose().closed(domain)) {
+            let lack = held.iter_mut().filter(|held| held.reason == HoldReason::NoRoom);
+            lack.for_each(|held| held.message = format!("{}; {}", held.message, closed.describe(&self.key.namespace)));
+        }
         if held.iter().any(|held| held.reason == HoldReason::NoRoom) {
             line.waits(self.key, priority, self.now, capacity.freed(), best);
         } else {

@@ -1,0 +1,103 @@
+//! Pods that are bound to a domain alone and have no node yet. A scheduler may bind each of them to any node there, so a pod that
+//! differs from them could take the room that one of them needs: it waits. Pods like them fit in any order, and may join them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::filter::DomainLabel;
+use super::line::Closed;
+use super::needs::Needs;
+use crate::model::GroupKey;
+
+/// The time after which a domain is open although pods there have no node: their group takes care of them no longer, for it would have
+/// given up their room before.
+const CLOSED_FOR: Duration = Duration::from_secs(600);
+
+/// The pods by domain.
+#[derive(Clone, Debug, Default)]
+pub struct Loose {
+    domains: BTreeMap<DomainLabel, Unbound>,
+    of: HashMap<Arc<str>, DomainLabel>,
+}
+
+#[derive(Clone, Debug)]
+struct Unbound {
+    /// The group of the first of them.
+    group: GroupKey,
+    /// Their common needs; `None` if they differ.
+    like: Option<Arc<Needs>>,
+    pods: BTreeSet<Arc<str>>,
+    /// When the last of them came.
+    since: Duration,
+}
+
+impl Unbound {
+    fn is_like(&self, like: Option<&Needs>) -> bool {
+        self.like.as_ref().zip(like).is_some_and(|(own, like)| own.alike() == like.alike())
+    }
+}
+
+impl Loose {
+    pub fn count(&self) -> usize {
+        self.of.len()
+    }
+
+    pub(super) fn add(
+        &mut self,
+        uid: &Arc<str>,
+        group: &GroupKey,
+        (domain, like): (&DomainLabel, Option<&Arc<Needs>>),
+        now: Duration,
+    ) {
+        let new = || Unbound { group: group.clone(), like: like.cloned(), pods: BTreeSet::new(), since: now };
+        let unbound = self.domains.entry(domain.clone()).or_insert_with(new);
+        if !unbound.is_like(like.map(|like| &**like)) {
+            unbound.like = None;
+        }
+        unbound.pods.insert(uid.clone());
+        unbound.since = now;
+        self.of.insert(uid.clone(), domain.clone());
+    }
+
+    /// Removes a pod; returns whether its domain is open to all pods then.
+    pub(super) fn remove(&mut self, uid: &str) -> bool {
+        let Some(domain) = self.of.remove(uid) else { return false };
+        let Some(unbound) = self.domains.get_mut(&domain) else { return false };
+        unbound.pods.remove(uid);
+        unbound.pods.is_empty() && self.domains.remove(&domain).is_some()
+    }
+
+    /// Iterates over the pods that can take the place of this one.
+    pub(super) fn equals_of(&self, uid: &str) -> impl Iterator<Item = &Arc<str>> {
+        let unbound = self.of.get(uid).and_then(|domain| self.domains.get(domain));
+        unbound.filter(|unbound| unbound.like.is_some()).into_iter().flat_map(|unbound| &unbound.pods)
+    }
+
+    /// Returns the domain of a pod.
+    pub(super) fn domain_of(&self, uid: &str) -> Option<&DomainLabel> {
+        self.of.get(uid)
+    }
+
+    /// Reports whether all pods that are still to be bound in a domain have these needs.
+    pub(super) fn are_like(&self, domain: &DomainLabel, like: &Needs) -> bool {
+        self.domains.get(domain).is_none_or(|unbound| unbound.is_like(Some(like)))
+    }
+
+    /// Returns the domains that are closed to these pods, which have these needs in common and share a domain of this key.
+    pub fn closed_to(&self, (key, like): (&str, Option<&Needs>), pods: &[Arc<str>], now: Duration) -> Vec<DomainLabel> {
+        let joins = |(domain, unbound): &(&DomainLabel, &Unbound)| {
+            let is_own = || unbound.pods.iter().all(|uid| pods.contains(uid));
+            let is_late = now.saturating_sub(unbound.since) > CLOSED_FOR;
+            is_late || (domain.0 == key && unbound.is_like(like)) || is_own()
+        };
+        self.domains.iter().filter(|one| !joins(one)).map(|(domain, _)| domain.clone()).collect()
+    }
+
+    /// Returns for whose pods a domain is closed.
+    pub fn closed(&self, domain: &DomainLabel) -> Option<Closed> {
+        let Unbound { group, .. } = self.domains.get(domain)?;
+        let (key, domain) = (**domain).clone();
+        Some(Closed { key, domain, group: group.clone(), unbound: true })
+    }
+}
