@@ -154,6 +154,6 @@ mod tier2 {
         // Without those from before.
         let renewals = others.load(Ordering::SeqCst) - 1;
         println!("{renewals} renewals, {held} pods held");
-        assert!((2..=5).contains(&renewals), "{renewals} renewals");
+        assert!((1..=5).contains(&renewals), "{renewals} renewals");
     }
 }

@@ -9,7 +9,7 @@ use crate::plan::decide::held::Held;
 use crate::plan::decide::together::{is_untouched, together, waits_text};
 use crate::plan::recovery::BatchId;
 use crate::plan::rollout::Rollouts;
-use crate::plan::view::{GroupView, HeldPod};
+use crate::plan::view::{GroupView, HeldPod, RoleView};
 
 /// The maximum number of batches of a coordination that are looked at: more than wait to grow at once.
 const MOST: usize = 1024;
@@ -36,13 +36,10 @@ fn outdated(group: &Group, view: &GroupView, rollouts: &Rollouts) -> BTreeMap<Ba
         return BTreeMap::new();
     }
     let served = |role: &str| group.status.replicas_served(role);
-    let begins = |batching: &Batching, batch: u32| {
-        let mut ranges = view.ranges(batching, batch).filter(|(_, _, range)| !range.is_empty());
-        ranges.all(|(role, _, range)| served(role) <= range.start) && is_untouched(view, batching, batch)
-    };
-    let new = |batching: &'_ Batching, first: u32| {
+    let new = |batching: &Batching, first: u32| {
         let total = batching.total(|role| Some(view.roles.get(role)?.desired));
-        (first..total).take(MOST).filter(|batch| begins(batching, *batch)).collect::<Vec<_>>()
+        let begins = |batch: &u32| begins_after(view, batching, *batch, |role, _| served(role));
+        (first..total).take(MOST).filter(begins).collect::<Vec<_>>()
     };
     let old = |batching: &Batching| {
         let begun = |role: &String| batching.batch_of(role, served(role).checked_sub(1)?);
@@ -89,8 +86,13 @@ fn are_scaled_apart(group: &Group, batching: &Batching) -> bool {
 
 /// Reports whether no pod of a batch was released, and none of its replicas is committed: those that were go at once.
 fn is_new(view: &GroupView, batching: &Batching, batch: u32) -> bool {
+    begins_after(view, batching, batch, |_, role| role.committed.unwrap_or(0))
+}
+
+/// Reports whether no pod of a batch was released, and its replicas come after these counts of their roles.
+fn begins_after(view: &GroupView, batching: &Batching, batch: u32, count: impl Fn(&str, &RoleView) -> u32) -> bool {
     let mut ranges = view.ranges(batching, batch).filter(|(_, _, range)| !range.is_empty());
-    ranges.all(|(_, role, range)| role.committed.unwrap_or(0) <= range.start) && is_untouched(view, batching, batch)
+    ranges.all(|(name, role, range)| count(name, role) <= range.start) && is_untouched(view, batching, batch)
 }
 
 /// Held pods of batches that wait to grow, and of batches that share replicas with these.

@@ -149,12 +149,14 @@ impl RoleRollout {
     /// Reports whether its controller may wait for ever for replicas that are held, or old and not ready, before it replaces what it
     /// may: its old pods are to be deleted.
     fn needs_deletions(&self) -> bool {
-        let held_and_old = |(ordinal, replica): (u32, Ordinal)| {
-            (replica.held && !replica.updated && ordinal >= self.may_run).then_some(ordinal)
+        let is_held_and_old =
+            |(ordinal, replica): (u32, Ordinal)| replica.held && !replica.updated && ordinal >= self.may_run;
+        let waits = || {
+            self.held_above_old(0).is_some()
+                || (!self.ordered && self.old_in_the_way().is_some())
+                || self.numbered().any(is_held_and_old)
         };
-        let waits = self.held_above_old(0).or_else(|| self.old_in_the_way().filter(|_| !self.ordered));
-        let waits = waits.or_else(|| self.numbered().find_map(held_and_old));
-        self.at_once.is_some() && !self.returns && waits.is_some()
+        self.at_once.is_some() && !self.returns && waits()
     }
 
     /// Counts the replicas at the revision of the template, to which a rollout that goes back does not go.

@@ -34,11 +34,12 @@ pub fn set(mut status: GroupStatus, before: &GroupStatus, now: &str) -> GroupSta
     status
 }
 
-/// Reports whether two statuses differ in more than counts: such changes are written at once, counts at most once a second.
+/// Reports whether two statuses differ in more than counts: such changes are written at once, counts at most once a second. That a role
+/// has served is one, to which replica it has is a count.
 pub fn differs_in_substance(a: &GroupStatus, b: &GroupStatus) -> bool {
     shapes(&a.conditions, |_| true) != shapes(&b.conditions, |_| true)
         || a.first_ready_time != b.first_ready_time
-        || a.served != b.served
+        || a.served.keys().ne(b.served.keys())
 }
 
 /// Reports whether two statuses agree on what may run and on the state of the group, apart from counts and times.

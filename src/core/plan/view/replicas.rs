@@ -136,6 +136,17 @@ impl Replicas {
         self.blocks.last().map_or(0, end)
     }
 
+    /// Returns the number of replicas up to the highest one with a ready pod.
+    pub fn end_of_ready(&self) -> u32 {
+        let top = self.blocks.iter().rev().find(|(_, block)| block.pods.ready > 0);
+        let is_ready = |slot: &Option<Slot>| slot.as_ref().is_some_and(|slot| slot.counted.ready > 0);
+        let end = |(number, block): &(u32, Arc<Block>)| {
+            let within = block.slots.iter().rposition(is_ready).map_or(0, |offset| count(offset + 1));
+            number.saturating_mul(BLOCK).saturating_add(within)
+        };
+        top.map_or(0, end)
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Replica)> {
         self.slots(.., |block| block.present).map(|(ordinal, slot)| (ordinal, &slot.counted))
     }

@@ -56,13 +56,7 @@ impl RoleView {
 
     /// Returns the number of replicas up to the highest one of which a pod is ready; at least `known`, which were before.
     pub(in crate::plan) fn served(&self, known: u32) -> u32 {
-        let is_ready_from = |ordinal: u32| self.replicas.pods_in(ordinal..).ready > 0;
-        let (mut low, mut high) = (known, self.replicas.end().max(known));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if is_ready_from(middle) { low = middle + 1 } else { high = middle }
-        }
-        low
+        known.max(self.replicas.end_of_ready())
     }
 
     /// Returns the number of ready pods among the desired replicas.
