@@ -411,7 +411,10 @@ impl Pass<'_> {
     fn placed(&mut self, decision: &Decision) {
         let Placed { waits, given_up, needs_room, is_blind, is_next, moves, .. } = &decision.placed;
         let is_new = *moves != self.memory.waits.moves && !moves.is_empty();
-        self.memory.waits.moves.clone_from(moves);
+        // A recovery that begins is not placed any more, and is known only when the status is written, which may be later.
+        let begins = |id: &BatchId| decision.recovery.placed_anew.contains(id);
+        self.memory.waits.moves.retain(begins);
+        self.memory.waits.moves.extend(moves);
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
         let (after, now) = (self.options.bind_timeout, self.now);
         let again = self.memory.waits.placed.note(waits.iter().copied(), after, now);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::ConditionedObject;
 use crate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
-use crate::api::status::Summary;
+use crate::api::status::{GroupStatus, Summary};
 use crate::build::{self, typed, with};
 use crate::model::moment::Moment;
 use crate::model::names;
@@ -43,6 +43,9 @@ struct Scene {
     claims: Vec<&'static str>,
     /// How the names of objects end that a quota refuses.
     refused: Option<&'static str>,
+    /// Whether a write of the status takes until the end of the next pass; the write that is under way.
+    is_slow: bool,
+    under_way: Option<(GroupStatus, Option<Ended>)>,
 }
 
 /// Returns the name of an object without the time of its request.
@@ -78,6 +81,8 @@ impl Scene {
             asks: (json!({ "cpu": 1 }), ""),
             claims: Vec::new(),
             refused: None,
+            is_slow: false,
+            under_way: None,
         };
         scene.led_anew();
         (0..scene.pods.len()).for_each(|at| scene.show(at, None));
@@ -159,8 +164,14 @@ impl Scene {
         self.reconciler.changed([key.clone()], self.now);
         let text = Moment(BEGAN + i64::try_from(self.now.as_secs()).unwrap()).text();
         let sight = Some(Sight::Known(&mut self.capacity));
+        let written = self.under_way.take();
         let actions = self.reconciler.pass(&key, &snapshot, sight, self.now, &text);
         let mut done = Vec::new();
+        if let Some((status, ended)) = written {
+            Arc::make_mut(&mut self.group).status = status;
+            ended.into_iter().for_each(|ended| self.reconciler.ended(key.clone(), ended, self.now));
+            done.push("commit".to_owned());
+        }
         for action in actions {
             let mut ended = action.ended(None);
             done.extend(match &action {
@@ -175,6 +186,10 @@ impl Scene {
                     Some("read".to_owned())
                 }
                 Action::Read(_) => Some("read".to_owned()),
+                Action::WriteStatus(StatusWrite::Group { status, .. }) if self.is_slow => {
+                    self.under_way = Some(((**status).clone(), ended.take()));
+                    Some("commit".to_owned())
+                }
                 Action::WriteStatus(StatusWrite::Group { status, .. }) => {
                     Arc::make_mut(&mut self.group).status = (**status).clone();
                     Some("commit".to_owned())
@@ -187,6 +202,7 @@ impl Scene {
                         consumes.as_ref().map(|(name, _)| format!(" with {}", without_time(name))).unwrap_or_default();
                     Some(format!("release {}{consumes}", pod.name))
                 }
+                Action::Delete { pod, .. } => Some(format!("delete {}", pod.name)),
                 Action::WriteOwned { id, write: OwnedWrite::Create(_), .. }
                     if self.refused.is_some_and(|end| id.name.ends_with(end)) =>
                 {
@@ -593,4 +609,25 @@ fn pods_with_other_claims_are_requested_apart_and_an_edited_claim_makes_another_
     show(&mut scene, claims);
     scene.after(0);
     assert_eq!(scene.entries()[0].2, 2, "what is asked for was edited");
+}
+
+/// The status that says so is still being written when the next pass begins the recovery.
+#[test]
+fn a_batch_that_moves_is_recreated_even_if_writes_of_the_status_are_slow() {
+    for is_slow in [false, true] {
+        let mut scene = Scene::new(1, &json!({}));
+        scene.node("a", "r1", 3);
+        scene.after(0);
+        let allowed = Allowed { recovery: true, ..Allowed::default() };
+        scene.reconciler = Reconciler::new(LoopOptions { allowed, ..LoopOptions::default() });
+        scene.reconciler.lead(true, [], scene.now);
+        scene.reconciler.sync([GroupKey::new("ns", "pd")], scene.now);
+        scene.node("b", "r2", 3);
+        scene.pods[2].scheduled = false;
+        scene.pods[2].unschedulable = Some("0/2 nodes are available: 1 other, 1 of another rack".into());
+        scene.show(2, None);
+        scene.is_slow = is_slow;
+        scene.after(0);
+        assert_eq!(scene.after(60), ["delete decode-0", "delete prefill-0", "delete prefill-1"], "{is_slow}");
+    }
 }
