@@ -386,6 +386,11 @@ impl Capacity {
         }
     }
 
+    /// Notes that the group of these pods looks at them.
+    pub(super) fn keep(&mut self, pods: &[Arc<str>], now: Duration) {
+        pods.iter().for_each(|uid| self.loose.keep(uid, now));
+    }
+
     /// Returns the pods that may be bound to any node of their domains.
     pub fn loose(&self) -> &Loose {
         &self.loose

@@ -10,9 +10,8 @@ use super::line::Closed;
 use super::needs::Needs;
 use crate::model::GroupKey;
 
-/// The time after which a domain is open although pods there have no node: their group takes care of them no longer, for it would have
-/// given up their room before.
-const CLOSED_FOR: Duration = Duration::from_secs(600);
+/// The time after which a domain is open although pods there have no node, unless their group looks at them: it may be deleted.
+pub const CLOSED_FOR: Duration = Duration::from_secs(600);
 
 /// The pods by domain.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +27,7 @@ struct Unbound {
     /// Their common needs; `None` if they differ.
     like: Option<Arc<Needs>>,
     pods: BTreeSet<Arc<str>>,
-    /// When the last of them came.
+    /// When their group looked at one of them last.
     since: Duration,
 }
 
@@ -58,6 +57,13 @@ impl Loose {
         unbound.pods.insert(uid.clone());
         unbound.since = now;
         self.of.insert(uid.clone(), domain.clone());
+    }
+
+    /// Notes that the group of a pod looks at it.
+    pub(super) fn keep(&mut self, uid: &str, now: Duration) {
+        if let Some(unbound) = self.of.get(uid).and_then(|domain| self.domains.get_mut(domain)) {
+            unbound.since = now;
+        }
     }
 
     /// Removes a pod; returns whether its domain is open to all pods then.
@@ -99,5 +105,24 @@ impl Loose {
         let Unbound { group, .. } = self.domains.get(domain)?;
         let (key, domain) = (**domain).clone();
         Some(Closed { key, domain, group: group.clone(), unbound: true })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_domain_is_closed_as_long_as_the_group_of_its_pods_looks_at_them() {
+        let domain: DomainLabel = Arc::new(("rack".to_owned(), "r1".to_owned()));
+        let mut loose = Loose::default();
+        loose.add(&"pod".into(), &GroupKey::new("ns", "pd"), (&domain, None), Duration::ZERO);
+        let is_closed = |loose: &Loose, minutes: u64| {
+            loose.closed_to(("", None), &[], Duration::from_secs(60 * minutes)) == std::slice::from_ref(&domain)
+        };
+        assert_eq!([10, 11].map(|minutes| is_closed(&loose, minutes)), [true, false]);
+        loose.keep("pod", Duration::from_secs(480));
+        assert_eq!([11, 18, 19].map(|minutes| is_closed(&loose, minutes)), [true, true, false]);
+        assert!(loose.remove("pod") && !is_closed(&loose, 11));
     }
 }

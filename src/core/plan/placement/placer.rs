@@ -221,6 +221,7 @@ impl<'a> Placer<'a> {
     /// Keeps the places of released pods that are not bound yet, or places them in their domain.
     pub fn keep(&mut self, pods: &[Arc<str>], key: &str, domain: &str) {
         let Sight::Known(capacity) = &mut self.sight else { return };
+        capacity.keep(pods, self.now);
         let without: Vec<_> = pods.iter().filter(|uid| capacity.assumed(uid).is_none()).cloned().collect();
         let used = BTreeMap::new();
         let request = Request::in_domain(&without, key, domain, &used);

@@ -21,6 +21,7 @@ use crate::plan::decide::together::going_with;
 use crate::plan::elastic::{ElasticContext, ElasticPlan};
 use crate::plan::evaluate::{Evaluation, evaluate};
 use crate::plan::placement::Placer;
+use crate::plan::placement::loose::CLOSED_FOR;
 use crate::plan::provision::{ProvisionContext, ProvisionPlan};
 use crate::plan::reconcile::action::{About, Action, Extent, MissingLabels, Question, StatusWrite};
 use crate::plan::reconcile::behind::behind;
@@ -418,7 +419,7 @@ impl Pass<'_> {
         (self.memory.decided.needs_room, self.memory.decided.is_blind) = (*needs_room, *is_blind);
         let (after, now) = (self.options.bind_timeout, self.now);
         let again = self.memory.waits.placed.note(waits.iter().copied(), after, now);
-        self.pass_again(again);
+        self.pass_again(again.map(|at| at.min(now + CLOSED_FOR / 2)));
         let again = self.memory.waits.given_up.give_up(given_up, after, now);
         self.pass_again(again);
         self.pass_again((*is_next || is_new).then(|| now + NEXT_TURN));
