@@ -56,6 +56,8 @@ pub enum Part {
     Namespace,
     /// Definitions of RoleCoordination and ClusterTopology.
     Crds,
+    /// Definitions in the shape of the designs, for a cluster without an RBG operator.
+    OptionalCrds,
     /// ServiceAccount, roles and bindings.
     Rbac,
     /// Policies that limit writes of rolegate's accounts.
@@ -81,7 +83,7 @@ impl Part {
     fn objects(self, settings: &Settings) -> Vec<Value> {
         match self {
             Self::Namespace => vec![namespace(settings)],
-            Self::Crds | Self::Policies => Vec::new(),
+            Self::Crds | Self::OptionalCrds | Self::Policies => Vec::new(),
             Self::Rbac => rights::objects(settings),
             Self::Containment => containment::objects(settings),
             Self::Certificates => certificates::objects(settings),
@@ -95,8 +97,13 @@ impl Part {
 
     /// Returns YAML; each document begins with `---`.
     fn print(self, settings: &Settings, target: Target<'_>) -> String {
-        if self == Self::Crds {
-            return crd::files(false).into_iter().flat_map(|(_, yaml)| ["---\n".to_owned(), yaml]).collect();
+        let definitions = match self {
+            Self::Crds => crd::OWN,
+            Self::OptionalCrds => crd::OPTIONAL,
+            _ => &[],
+        };
+        if !definitions.is_empty() {
+            return definitions.iter().flat_map(|(_, yaml)| ["---\n", yaml]).collect();
         }
         let objects = self.objects(settings);
         match target {
@@ -122,7 +129,7 @@ impl Part {
 /// Options of `manifests`.
 #[derive(Debug, Args)]
 pub struct ManifestsArgs {
-    /// Parts to print; by default all but `policies`, `doctor` and `uninstall`.
+    /// Parts to print; by default all but `optional-crds`, `policies`, `doctor` and `uninstall`.
     #[arg(long, value_enum, value_delimiter = ',')]
     part: Vec<Part>,
     /// Version of the cluster; what an older one does not accept is written in its words or left out.
@@ -284,7 +291,7 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
     let all = Part::value_variants();
     let is_asked_for = |part: &&Part| {
         if args.part.is_empty() {
-            !matches!(part, Part::Policies | Part::Doctor | Part::Uninstall)
+            !matches!(part, Part::OptionalCrds | Part::Policies | Part::Doctor | Part::Uninstall)
         } else {
             args.part.contains(part)
         }
