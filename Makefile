@@ -57,7 +57,9 @@ release: deny $(RELEASE_PROGRAMS) ## What a release consists of, in target/dist:
 release-twice: $(RELEASE_PROGRAMS) ## The same, built twice at two paths: fails where a byte differs.
 	deploy/release/twice.sh $(ARCHS)
 
-docs: ## Write what is generated: definitions, manifests, the Helm chart, the pages of rules, of the API and of the command line, the alerts of prometheus-operator.
+docs: tools ## Write what is generated: definitions, manifests, the Helm chart, the pages of rules, of the API and of the command line, the alerts of prometheus-operator.
+	deploy/render.sh $(CONTROLPLANE)/helm >target/rendered.yaml
+	cmp -s target/rendered.yaml deploy/rendered.yaml || cp target/rendered.yaml deploy/rendered.yaml
 	UPDATE_DOCS=1 cargo test --locked --quiet --test offline generated
 
 # Built beside the control plane: each has stretches that keep only one core busy.
