@@ -18,7 +18,7 @@ IMAGE ?= rolegate:$(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head 
 # Test threads: most tests wait for the control plane, not for the processor.
 THREADS ?= 4
 
-.PHONY: help demo demo-programs test test-all unit-programs build image sbom release release-twice crds docs rig addons tools fmt lint deny long chaos neighbours engines versions soak fuzz bench bench-review bench-scale bench-create bench-ungate bench-restart bench-plan bench-instructions clean
+.PHONY: help demo demo-programs test test-all unit-programs build image sbom release release-twice docs rig addons tools fmt lint deny long chaos neighbours engines versions soak fuzz bench bench-review bench-scale bench-create bench-ungate bench-restart bench-plan bench-instructions clean
 
 help: ## Show this list.
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  make \1\t/' | expand -t 16
@@ -57,11 +57,9 @@ release: deny $(RELEASE_PROGRAMS) ## What a release consists of, in target/dist:
 release-twice: $(RELEASE_PROGRAMS) ## The same, built twice at two paths: fails where a byte differs.
 	deploy/release/twice.sh $(ARCHS)
 
-crds: ## Write the CustomResourceDefinitions from the Rust types.
-	cargo run --locked --quiet --bin rolegate -- crds --output deploy/crds
-	cargo run --locked --quiet --bin rolegate -- crds --optional --output deploy/optional
-
-docs: crds ## Write what is generated: definitions, manifests, the Helm chart, the pages of rules, of the API and of the command line, the alerts of prometheus-operator.
+docs: tools ## Write what is generated: definitions, manifests, the Helm chart, the pages of rules, of the API and of the command line, the alerts of prometheus-operator.
+	deploy/render.sh $(CONTROLPLANE)/helm >target/rendered.yaml
+	cmp -s target/rendered.yaml deploy/rendered.yaml || cp target/rendered.yaml deploy/rendered.yaml
 	UPDATE_DOCS=1 cargo test --locked --quiet --test offline generated
 
 # Built beside the control plane: each has stretches that keep only one core busy.
@@ -69,7 +67,7 @@ demo-programs:
 	cargo build --locked --bin rolegate --bin demo
 
 # Lints and code in one pass: the deeper half of the compiler's work is done once, and for all of these together.
-LINTED := unit-programs demo-programs docs crds
+LINTED := unit-programs demo-programs docs
 $(LINTED): export RUSTC_WORKSPACE_WRAPPER := clippy-driver
 $(LINTED): export CLIPPY_ARGS := -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
 unit-programs:

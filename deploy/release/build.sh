@@ -111,7 +111,7 @@ say "manifests, chart and the manifest of krew"
 manifests() {
     run "$1" manifests >"$2/rolegate.yaml"
     run "$1" manifests --certificates cert-manager >"$2/rolegate-cert-manager.yaml"
-    run "$1" crds >"$2/rolegate-crds.yaml"
+    run "$1" manifests --part crds >"$2/rolegate-crds.yaml"
 }
 manifests "$machine" "$folder"
 for arch in "${archs[@]}"; do

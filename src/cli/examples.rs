@@ -201,17 +201,9 @@ pub const EXAMPLES: &[Examples] = &[
                 "Three replicas on three nodes, certificates by cert-manager",
                 "rolegate manifests --image YOURS --replicas 3 --spread required --certificates cert-manager",
             ),
+            ("The definitions, those of RoleBasedGroup too", "rolegate manifests --part crds,optional-crds"),
             ("The rights and the policies that limit them", "rolegate manifests --part rbac,containment"),
             ("With flags of `serve`", "rolegate manifests --image YOURS -- --incomplete release-after=10m"),
-        ],
-    },
-    Examples {
-        command: "crds",
-        exits: &[(0, "printed, or written"), (1, "could not be written")],
-        examples: &[
-            ("RoleCoordination and ClusterTopology", "rolegate crds | kubectl apply --server-side -f -"),
-            ("RoleBasedGroup, on a cluster without an RBG operator", "rolegate crds --optional"),
-            ("A file for each definition", "rolegate crds --output ."),
         ],
     },
     Examples {

@@ -45,7 +45,7 @@ pub async fn list(connection: &Connection, namespace: Option<&str>) -> Result<Cl
     let seen = seen.map_err(|error| connection.failure(&error))?;
     if seen.lacks_groups() {
         return Err(Failure::Other(
-            "this cluster has neither RoleBasedGroups nor RoleCoordinations: `rolegate crds` prints their definitions"
+            "this cluster has neither RoleBasedGroups nor RoleCoordinations: `rolegate manifests --part crds` prints their definitions"
                 .to_owned(),
         ));
     }

@@ -9,7 +9,6 @@ pub mod check;
 pub mod completions;
 mod connection;
 mod context;
-pub mod crds;
 mod data;
 pub mod doctor;
 pub mod documents;
@@ -95,8 +94,9 @@ enum Command {
     Completions(completions::CompletionsArgs),
     /// Print the objects of an installation.
     Manifests(manifests::ManifestsArgs),
-    /// Print CustomResourceDefinitions, or write each to a file.
-    Crds(crds::CrdsArgs),
+    /// Removed.
+    #[command(hide = true)]
+    Crds(RemovedArgs),
     /// Print the version and its commit.
     Version(version::VersionArgs),
 }
@@ -127,7 +127,10 @@ pub fn run() -> ExitCode {
         Command::Uninstall(args) => uninstall::run(&args),
         Command::Completions(args) => completions::run(&args),
         Command::Manifests(args) => manifests::run(&args),
-        Command::Crds(args) => crds::run(&args),
+        Command::Crds(_) => removed(
+            "crds",
+            "`manifests --part crds` prints the definitions, `--part optional-crds` those of the designs",
+        ),
         Command::Version(args) => version::run(&args),
     }
 }

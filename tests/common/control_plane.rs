@@ -181,10 +181,10 @@ impl ControlPlane {
         plane
     }
 
-    /// Installs the definitions of `rolegate crds`, including those of groups.
+    /// Installs the definitions of `rolegate manifests`, including those of groups.
     pub fn define_groups(&self) {
-        let print = |arguments: &[&str]| Command::new(rolegate_binary()).args(arguments).output().unwrap().stdout;
-        let crds = [print(&["crds"]), print(&["crds", "--optional"])].concat();
+        let arguments = ["manifests", "--part", "crds,optional-crds"];
+        let crds = Command::new(rolegate_binary()).args(arguments).output().unwrap().stdout;
         self.must(&["apply", "--server-side", "-f", "-"], &String::from_utf8(crds).unwrap());
         self.until_defined();
     }

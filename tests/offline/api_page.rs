@@ -1,4 +1,4 @@
-//! Builds the page about the fields of our own kinds, from the output of `rolegate crds`.
+//! Builds the page about the fields of our own kinds, from the definitions.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ The fields of rolegate's kinds, written by `make docs` from the types.
 - The API server fills in a default that has its own sentence.
 - [rules.md](rules.md) lists further checks of the webhook.
 
-A RoleBasedGroup in the shape of the designs (`rolegate crds --optional`) has the same `spec.coordination[]` and `status` as a
+A RoleBasedGroup in the shape of the designs (`rolegate manifests --part optional-crds`) has the same `spec.coordination[]` and `status` as a
 RoleCoordination.
 ";
 

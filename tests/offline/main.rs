@@ -17,6 +17,7 @@ mod pty;
 
 mod answers;
 mod api_page;
+mod chart;
 mod check;
 mod dependencies;
 mod designs;

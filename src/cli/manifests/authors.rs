@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::judged::Judged;
-use super::settings::Settings;
+use super::installation::Installation;
+use super::judged::{Judged, Policy};
 use crate::api::ObjectKind;
 use crate::api::pod::POD;
 use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP};
@@ -28,9 +28,9 @@ const MOST_PAIRS: usize = 20_000;
 /// The variable with these kinds, which differs from installation to installation.
 pub const READY_KINDS: &str = "readyKinds";
 
-/// Returns the policy and its binding.
-pub fn objects(settings: &Settings) -> [Value; 2] {
-    let asked = Asked::all(settings);
+/// Returns the policy.
+pub fn policy(installation: &Installation) -> Policy {
+    let asked = Asked::all(installation);
     let mut variables: Vec<_> = shared();
     variables.extend(asked.iter().flat_map(|asked| asked.variables.clone()));
     let validations = asked.into_iter().map(|asked| {
@@ -44,7 +44,7 @@ pub fn objects(settings: &Settings) -> [Value; 2] {
     let groups: BTreeSet<_> = CARRIERS.iter().map(|kind| kind.group).collect();
     let plurals: BTreeSet<_> = CARRIERS.iter().map(|kind| kind.plural).collect();
     Judged {
-        name: format!("{}-authors", settings.name),
+        suffix: "authors".to_owned(),
         so: "Whoever sets a field by which rolegate acts must have the right to it.".to_owned(),
         groups: groups.into_iter().collect(),
         resources: plurals.into_iter().collect(),
@@ -53,7 +53,7 @@ pub fn objects(settings: &Settings) -> [Value; 2] {
         variables,
         validations: validations.collect(),
     }
-    .policy(settings, &[], None)
+    .policy(installation, &[], None)
 }
 
 /// What is asked for one right.
@@ -211,7 +211,7 @@ fn may(kind: ObjectKind, subresource: Option<&str>, verb: &str) -> String {
 }
 
 impl Asked {
-    fn all(settings: &Settings) -> Vec<Self> {
+    fn all(installation: &Installation) -> Vec<Self> {
         let mut all = vec![Self::deletions()];
         all.push(Self::scales());
         all.extend([
@@ -221,7 +221,7 @@ impl Asked {
             Self::request("CapacityBuffer", "Buffers", CAPACITY_BUFFER, "whoever sets `whenNoFit: provision` must be allowed to create capacitybuffers.autoscaling.x-k8s.io"),
             Self::request("ProvisioningRequest", "Requests", PROVISIONING_REQUEST, "whoever sets provision.by: ProvisioningRequest must be allowed to create provisioningrequests.autoscaling.x-k8s.io"),
         ]);
-        all.push(Self::awaited(settings));
+        all.push(Self::awaited(installation));
         all
     }
 
@@ -404,7 +404,7 @@ impl Asked {
     }
 
     /// Conditions of other objects become visible.
-    fn awaited(settings: &Settings) -> Self {
+    fn awaited(installation: &Installation) -> Self {
         let mut variables = vec![
             // Of KIND=PLURAL.VERSION.GROUP; the core group is empty.
             variable(
@@ -412,7 +412,7 @@ impl Asked {
                 format!(
                     "'{}'.split(',').filter(kind, kind != '').map(kind, [kind.split('=')[0]] + kind.split('=')[1].split('.', 3) + \
                      [''])",
-                    settings.ready_kinds
+                    installation.ready_kinds
                 ),
             ),
             variable(

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::judged::Judged;
-use super::settings::Settings;
+use super::installation::{Choice, Installation};
+use super::judged::{Judged, Policy};
 use crate::api::ObjectKind;
 use crate::api::cluster_topology::{CLUSTER_TOPOLOGIES, CLUSTER_TOPOLOGY};
 use crate::api::pod::POD;
 use crate::api::pod_group::{POD_GROUP, POD_GROUPS};
 use crate::api::provisioning::{CAPACITY_BUFFER, REQUESTS};
+use crate::cli::allow::Allow;
 use crate::cluster::write::writer::MANAGER;
 use crate::model::{CARRIERS, WorkloadKind, names};
 
@@ -52,41 +53,43 @@ const fn webhook_kind(kind: &'static str, plural: &'static str) -> ObjectKind {
     ObjectKind { group: "admissionregistration.k8s.io", version: "v1", kind, plural, namespaced: false }
 }
 
-/// Returns a policy and its binding for pods, for each kind of workload with a partition, and for webhook
-/// configurations if rolegate has a right to them.
-pub fn objects(settings: &Settings) -> Vec<Value> {
+/// Returns the policies for pods, for each kind of workload with a partition, for webhook configurations if rolegate has a right to
+/// them, and for all else that it writes.
+pub fn policies(installation: &Installation) -> Vec<Policy> {
     const NO_CODE: &str = "a stolen token runs no code";
     const NO_NODES: &str = "a stolen token asks for no more nodes by them";
     const NOT_ELSEWHERE: &str = "a stolen token sends no admission elsewhere";
     const NO_TOKEN: &str = "a stolen token becomes no other token";
     const NO_MORE: &str = "a stolen token does no more with them than rolegate";
     let workloads = WorkloadKind::with_partition().map(|kind| (kind.object_kind(), of_workload(kind), NO_CODE, None));
-    let webhooks = WEBHOOKS.map(|kind| (kind, of_webhooks(), NOT_ELSEWHERE, Some("self-managed")));
+    let webhooks = WEBHOOKS.map(|kind| (kind, of_webhooks(), NOT_ELSEWHERE, Some(Choice::SelfManaged)));
     let others = [
-        (SECRET, of_secrets(), NO_TOKEN, Some("self-managed")),
+        (SECRET, of_secrets(), NO_TOKEN, Some(Choice::SelfManaged)),
         (LEASE, of_leases(), NO_MORE, None),
         (CLUSTER_TOPOLOGY, of_topologies(), NO_MORE, None),
         (POD_GROUP, of_pod_groups(), NO_MORE, None),
         (CAPACITY_BUFFER, of_buffers(), NO_NODES, None),
     ];
+    let provision = Some(Choice::Allow(Allow::Provision));
     [(POD, of_pods(), NO_CODE, None)]
         .into_iter()
         .chain(workloads)
         .chain(webhooks)
         .chain(others)
-        .flat_map(|(kind, changed, so, when)| policy(settings, kind, &changed, so, when))
-        .chain(deletions(settings))
-        .chain(own(settings))
-        .chain(events(settings))
-        .chain(owned(settings, POD_GROUP, None))
-        .chain(REQUESTS.iter().flat_map(|kind| owned(settings, *kind, Some("provision"))))
-        .chain(super::authors::objects(settings))
+        .map(|(kind, changed, so, when)| policy(installation, kind, &changed, so, when))
+        .chain([deletions(installation)])
+        .chain(own(installation))
+        .chain([events(installation)])
+        .chain(owned(installation, POD_GROUP, None))
+        .chain(REQUESTS.iter().flat_map(|kind| owned(installation, *kind, provision)))
+        .chain([super::authors::policy(installation)])
+        .filter(|policy| installation.has(policy.when))
         .collect()
 }
 
 /// Returns the accounts that the policies are over: that of the replicas, and that of `uninstall`, which undoes what they did.
-fn accounts(settings: &Settings) -> [String; 2] {
-    [settings.name.clone(), super::uninstall::name(settings)]
+fn accounts(installation: &Installation) -> [String; 2] {
+    [installation.name.clone(), format!("{}-uninstall", installation.name)]
 }
 
 /// Returns the API groups whose objects of this resource are treated alike.
@@ -283,29 +286,27 @@ fn differing(path: &[&str], compared: Compared, allowed: &str) -> String {
 
 /// Returns the policy for pods that our own account may delete: held pods that are created again, and pods of groups
 /// where recovery is allowed. By default the account has no right to delete pods.
-fn deletions(settings: &Settings) -> [Value; 2] {
+fn deletions(installation: &Installation) -> Policy {
     let held = format!("oldObject.?spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{}')", names::GATE);
     let groups: Vec<_> = names::LABEL_SCHEMES.iter().map(|(group, _)| format!("'{group}'")).collect();
     let grouped = format!("dyn(oldObject).?metadata.?labels.orValue({{}}).exists(key, key in [{}])", groups.join(", "));
-    let variable = |name: &str, expression: &str, when: &str| {
-        let variable = |expression: &str| json!({ "name": name, "expression": expression });
-        [json!({ "=": variable(expression), "?": when }), json!({ "=": variable("false"), "?": format!("not {when}") })]
-    };
-    let named = (format!("{}-pod-deletions", settings.name), "Which pods our own account may delete.".to_owned());
+    let variables = [("held", Choice::Recreation, held), ("grouped", Choice::Allow(Allow::Recovery), grouped)];
+    let variables = variables.map(|(name, choice, expression)| {
+        json!({ "name": name, "expression": installation.chosen(choice, &expression, "false") })
+    });
+    let named = ("pod-deletions".to_owned(), "Which pods our own account may delete.".to_owned());
     let validation = json!({
         "expression": "variables.held || variables.grouped",
         "message": "rolegate itself may not delete this pod",
         "reason": "Forbidden",
     });
-    let variables =
-        [variable("held", &held, "recreate-mis-stamped"), variable("grouped", &grouped, "recovery")].concat();
-    let of_pods = Judged { variables, ..judged(POD, named, &["DELETE"], validation) };
-    of_pods.policy(settings, &accounts(settings), None)
+    let of_pods = Judged { variables: variables.into(), ..judged(POD, named, &["DELETE"], validation) };
+    of_pods.policy(installation, &accounts(installation), None)
 }
 
 /// Returns the policies for objects that groups own: our own account makes and deletes those of groups only. What was made is
 /// deleted also where no more may be made.
-fn owned(settings: &Settings, kind: ObjectKind, when: Option<&'static str>) -> Vec<Value> {
+fn owned(installation: &Installation, kind: ObjectKind, when: Option<Choice>) -> [Policy; 2] {
     let policy = |(operations, object, suffix, when): (&'static [&'static str], &str, &str, _)| {
         let so = format!("Which {} our own account may {suffix}: those of groups.", kind.plural);
         let validation = json!({
@@ -313,15 +314,14 @@ fn owned(settings: &Settings, kind: ObjectKind, when: Option<&'static str>) -> V
             "message": format!("rolegate itself may not {suffix} this {}", kind.kind),
             "reason": "Forbidden",
         });
-        let named = (format!("{}-{}-{suffix}", settings.name, kind.plural), so);
-        judged(kind, named, operations, validation).policy(settings, &accounts(settings), when)
+        let named = (format!("{}-{suffix}", kind.plural), so);
+        judged(kind, named, operations, validation).policy(installation, &accounts(installation), when)
     };
-    let both = [(&["CREATE"][..], "object", "create", when), (&["DELETE"], "oldObject", "delete", None)];
-    both.into_iter().flat_map(policy).collect()
+    [(&["CREATE"][..], "object", "create", when), (&["DELETE"], "oldObject", "delete", None)].map(policy)
 }
 
 /// Returns the policies for the creation of our own Secret and Lease: of our names, and with nothing that makes the API server act.
-fn own(settings: &Settings) -> Vec<Value> {
+fn own(installation: &Installation) -> [Policy; 2] {
     let without = |fields: &[&str]| {
         let fields = fields.iter().map(|field| format!("'{field}'")).collect::<Vec<_>>().join(", ");
         format!("[{fields}].all(key, !dyn(object.metadata)[?key].hasValue())")
@@ -330,56 +330,52 @@ fn own(settings: &Settings) -> Vec<Value> {
     let secret = format!(
         "{} && dyn(object).?type.orValue('') == 'kubernetes.io/tls' && dyn(object).?immutable.orValue(false) == false && \
          dyn(object.metadata).?labels.orValue({{}}) == {{'app.kubernetes.io/managed-by': 'rolegate'}} && {}",
-        named(&format!("{}-certificates", settings.name)),
+        named(&format!("{}-certificates", installation.name)),
         without(&["annotations", "finalizers", "generateName", "ownerReferences"])
     );
     let lease = format!(
         "{} && dyn(object.metadata).?annotations.orValue({{}}).all(key, key.startsWith('{PREFIX}')) && {}",
-        named(&settings.name),
+        named(&installation.name),
         without(&["labels", "finalizers", "generateName", "ownerReferences"])
     );
-    let policy = |(kind, expression, when): (ObjectKind, String, Option<&str>)| {
+    let policy = |(kind, expression, when): (ObjectKind, String, Option<Choice>)| {
         let so = format!("Which {} our own account may create: its own.", kind.plural);
         let validation = json!({
             "expression": expression,
             "message": format!("rolegate itself may not create this {}", kind.kind),
             "reason": "Forbidden",
         });
-        let named = (format!("{}-{}-create", settings.name, kind.plural), so);
-        judged(kind, named, &["CREATE"], validation).policy(settings, &accounts(settings), when)
+        let named = (format!("{}-create", kind.plural), so);
+        judged(kind, named, &["CREATE"], validation).policy(installation, &accounts(installation), when)
     };
-    [(SECRET, secret, Some("self-managed")), (LEASE, lease, None)].into_iter().flat_map(policy).collect()
+    [(SECRET, secret, Some(Choice::SelfManaged)), (LEASE, lease, None)].map(policy)
 }
 
 /// Returns the policy for Events: our own account writes its own.
-fn events(settings: &Settings) -> [Value; 2] {
+fn events(installation: &Installation) -> Policy {
     let ours = |object: &str| format!("dyn({object}).?reportingController.orValue('') == '{MANAGER}'");
     let validation = json!({
         "expression": format!("{} && (request.operation == 'CREATE' || {})", ours("object"), ours("oldObject")),
         "message": "rolegate itself may not write this Event",
         "reason": "Forbidden",
     });
-    let named =
-        (format!("{}-{}", settings.name, EVENT.plural), "Which Events our own account may write: its own.".to_owned());
-    judged(EVENT, named, &["CREATE", "UPDATE"], validation).policy(settings, &accounts(settings), None)
+    let named = (EVENT.plural.to_owned(), "Which Events our own account may write: its own.".to_owned());
+    judged(EVENT, named, &["CREATE", "UPDATE"], validation).policy(installation, &accounts(installation), None)
 }
 
 /// Returns the policy for the account of `doctor`: it may create pods as a dry run only.
-pub fn tries(settings: &Settings, account: &str, annotations: &Value) -> [Value; 2] {
+pub fn tries(installation: &Installation) -> Policy {
     let validation = json!({
         "expression": "has(request.dryRun) && request.dryRun",
         "message": "rolegate doctor may create this pod as a dry run only",
         "reason": "Forbidden",
     });
-    let named = (account.to_owned(), "The account of `rolegate doctor` tries pods and makes none.".to_owned());
-    let mut both = judged(POD, named, &["CREATE"], validation).policy(settings, &[account.to_owned()], Some("test"));
-    for metadata in both.iter_mut().filter_map(|object| object.get_mut("metadata")?.as_object_mut()) {
-        metadata.insert("annotations".to_owned(), annotations.clone());
-    }
-    both
+    let named = ("doctor".to_owned(), "The account of `rolegate doctor` tries pods and makes none.".to_owned());
+    let account = format!("{}-doctor", installation.name);
+    judged(POD, named, &["CREATE"], validation).policy(installation, &[account], None)
 }
 
-fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, when: Option<&str>) -> [Value; 2] {
+fn policy(installation: &Installation, kind: ObjectKind, changed: &[String], so: &str, when: Option<Choice>) -> Policy {
     let of_metadata = if kind == CLUSTER_TOPOLOGY {
         let others = |object: &str| {
             let all = format!("dyn({object}.metadata).?finalizers.orValue([])");
@@ -395,15 +391,12 @@ fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, w
          'metadata.' + key)"
             .to_owned()
     };
-    let more = [
-        ("more", "scale", OF_SCALED_PODS),
-        ("more", "not scale", &[]),
-        ("atRelease", "provision", OF_PROVIDED_PODS),
-        ("atRelease", "not provision", &[]),
-    ]
-    .map(|(name, when, keys)| {
-        json!({ "=": { "name": name, "expression": format!("{keys:?}").replace('"', "'") }, "?": when })
-    });
+    let more = [("more", Allow::Scale, OF_SCALED_PODS), ("atRelease", Allow::Provision, OF_PROVIDED_PODS)].map(
+        |(name, allow, keys)| {
+            let keys = format!("{keys:?}").replace('"', "'");
+            json!({ "name": name, "expression": installation.chosen(Choice::Allow(allow), &keys, "[]") })
+        },
+    );
     let parts = changed.iter().map(String::as_str).chain([of_metadata.as_str()]).enumerate();
     let mut variables: Vec<_> =
         parts.map(|(index, part)| json!({ "name": format!("part{index}"), "expression": part })).collect();
@@ -418,23 +411,20 @@ fn policy(settings: &Settings, kind: ObjectKind, changed: &[String], so: &str, w
         "message": "rolegate itself may not change this",
         "reason": "Forbidden",
     });
-    let named = (
-        format!("{}-{}", settings.name, kind.plural),
-        format!("What our own account may change of {}: {so}.", kind.plural),
-    );
+    let named = (kind.plural.to_owned(), format!("What our own account may change of {}: {so}.", kind.plural));
     let judged = Judged { variables, ..judged(kind, named, &["UPDATE"], validation) };
-    judged.policy(settings, &accounts(settings), when)
+    judged.policy(installation, &accounts(installation), when)
 }
 
 /// Returns what judges objects of a kind.
 fn judged(
     kind: ObjectKind,
-    (name, so): (String, String),
+    (suffix, so): (String, String),
     operations: &'static [&'static str],
     validation: Value,
 ) -> Judged {
     // Nothing is asked for other Secrets, and for the Leases of nodes.
     let own = [SECRET, LEASE].contains(&kind);
     let (groups, resources) = (groups_of(kind), vec![kind.plural]);
-    Judged { name, so, groups, resources, operations, own, variables: Vec::new(), validations: vec![validation] }
+    Judged { suffix, so, groups, resources, operations, own, variables: Vec::new(), validations: vec![validation] }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::settings::Settings;
+use super::installation::{Choice, Installation};
 
 /// The requests that a policy judges, and the expressions.
 pub(super) struct Judged {
-    pub(super) name: String,
+    pub(super) suffix: String,
     pub(super) so: String,
     pub(super) groups: Vec<&'static str>,
     pub(super) resources: Vec<&'static str>,
@@ -17,50 +17,78 @@ pub(super) struct Judged {
     pub(super) validations: Vec<Value>,
 }
 
-impl Judged {
-    /// Returns the policy for accounts of ours, or for everybody if none is named, and its binding.
-    pub(super) fn policy(self, settings: &Settings, accounts: &[String], when: Option<&str>) -> [Value; 2] {
-        let user = |account: &String| format!("'system:serviceaccount:{}:{account}'", settings.namespace);
-        let users = accounts.iter().map(user).collect::<Vec<_>>().join(", ");
-        let by_us = json!([{ "name": "by-rolegate", "expression": format!("request.userInfo.username in [{users}]") }]);
-        let namespaces = if self.own {
-            json!({ "matchLabels": { "kubernetes.io/metadata.name": settings.namespace } })
-        } else {
-            json!({})
-        };
-        let metadata = json!({ "name": self.name, "labels": super::labels(settings) });
+/// A policy, apart from the names and labels of an installation.
+pub struct Policy {
+    /// What its name ends with.
+    pub suffix: String,
+    /// Its purpose.
+    so: String,
+    /// Where it is.
+    pub when: Option<Choice>,
+    spec: Value,
+}
+
+impl Policy {
+    /// Returns the spec, with the purpose as its comment.
+    pub fn spec(&self) -> Value {
+        let mut spec = self.spec.clone();
+        if let Some(fields) = spec.as_object_mut() {
+            fields.insert("#".to_owned(), json!(self.so));
+        }
+        spec
+    }
+
+    /// Returns the policy and its binding.
+    pub fn objects(self, name: &str, labels: &Value) -> [Value; 2] {
+        let name = format!("{name}-{}", self.suffix);
+        let metadata = json!({ "name": name, "labels": labels });
         let policy = json!({
-            "?": when,
             "#": self.so,
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "ValidatingAdmissionPolicy",
             "metadata": metadata,
-            "spec": {
-                "failurePolicy": "Fail",
-                "matchConstraints": {
-                    // The API server's defaults: without them a second apply changes the object.
-                    "matchPolicy": "Equivalent",
-                    "namespaceSelector": namespaces,
-                    "objectSelector": {},
-                    "resourceRules": [{
+            "spec": self.spec,
+        });
+        let binding = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": metadata,
+            "spec": { "policyName": name, "validationActions": ["Deny"] },
+        });
+        [policy, binding]
+    }
+}
+
+impl Judged {
+    /// Returns the policy for accounts of ours, or for everybody if none is named.
+    pub(super) fn policy(self, installation: &Installation, accounts: &[String], when: Option<Choice>) -> Policy {
+        let user = |account: &String| format!("'system:serviceaccount:{}:{account}'", installation.namespace);
+        let users = accounts.iter().map(user).collect::<Vec<_>>().join(", ");
+        let by_us = json!([{ "name": "by-rolegate", "expression": format!("request.userInfo.username in [{users}]") }]);
+        let namespaces = if self.own {
+            json!({ "matchLabels": { "kubernetes.io/metadata.name": installation.namespace } })
+        } else {
+            json!({})
+        };
+        let spec = json!({
+            "failurePolicy": "Fail",
+            "matchConstraints": {
+                // The API server's defaults: without them a second apply changes the object.
+                "matchPolicy": "Equivalent",
+                "namespaceSelector": namespaces,
+                "objectSelector": {},
+                "resourceRules": [{
                     "apiGroups": self.groups,
                     "apiVersions": ["*"],
                     "operations": self.operations,
                     "resources": self.resources,
                     "scope": "*",
-                }] },
-                "matchConditions": (!accounts.is_empty()).then_some(by_us),
-                "variables": (!self.variables.is_empty()).then_some(self.variables),
-                "validations": self.validations,
+                }],
             },
+            "matchConditions": (!accounts.is_empty()).then_some(by_us),
+            "variables": (!self.variables.is_empty()).then_some(self.variables),
+            "validations": self.validations,
         });
-        let binding = json!({
-            "?": when,
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": metadata,
-            "spec": { "policyName": self.name, "validationActions": ["Deny"] },
-        });
-        [policy, binding]
+        Policy { suffix: self.suffix, so: self.so, when, spec }
     }
 }

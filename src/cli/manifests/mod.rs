@@ -1,49 +1,40 @@
-//! `rolegate manifests`: prints the installation. It also writes the files in `deploy/` and `certs/`, and the
-//! templates of the Helm chart.
+//! `rolegate manifests`: prints the installation. What the program's tables say is printed from these, and written beside the
+//! templates of the Helm chart as files; everything else is the chart's, as Helm renders it.
 
 pub mod authors;
-mod certificates;
-mod chart;
-mod choices;
 pub mod containment;
-mod doctor;
 mod files;
+mod installation;
 mod judged;
-mod krew;
 mod kubernetes;
-mod network;
-mod once;
 mod policies;
+mod rendered;
 mod rights;
-mod settings;
-mod uninstall;
-mod values;
 mod webhooks;
-mod workload;
 mod yaml;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::process::ExitCode;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, FromArgMatches, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use crate::api::selector::LabelSelector;
 use crate::api::{ObjectKind, crd};
-use crate::cli::allow::{Allow, allowed};
-pub use crate::cli::manifests::certificates::serving_secret;
-use crate::cli::manifests::choices::{Choices, Without};
+use crate::cli::allow::Allow;
 pub use crate::cli::manifests::files::files;
+pub use crate::cli::manifests::installation::{Choice, Installation};
+pub use crate::cli::manifests::judged::Policy;
 use crate::cli::manifests::kubernetes::Minor;
-pub use crate::cli::manifests::settings::{Certificates, Settings};
-use crate::cli::manifests::settings::{PodValues, Spread, socket_host, when_unsatisfiable};
-use crate::cli::manifests::yaml::{Target, documents};
+pub use crate::cli::manifests::rendered::given;
+use crate::cli::manifests::yaml::documents;
 use crate::cli::numbers::{parse_address, whole};
 use crate::cli::options::{RoomArgs, parse_dns_label};
 use crate::cli::ready_kinds;
 use crate::cli::serve::LogFormat;
-use crate::cli::serving::{ModeArgs, parse_selector, selector_text};
+use crate::cli::serving::{ModeArgs, parse_selector};
 use crate::cli::terminal::print;
+use crate::cluster::registration::{Reach, Registration, SERVICE_PORT};
 use crate::model::Mode;
 
 /// The label of our objects and pods; its value is the name of the installation.
@@ -56,6 +47,8 @@ pub enum Part {
     Namespace,
     /// Definitions of RoleCoordination and ClusterTopology.
     Crds,
+    /// Definitions in the shape of the designs, for a cluster without an RBG operator.
+    OptionalCrds,
     /// ServiceAccount, roles and bindings.
     Rbac,
     /// Policies that limit writes of rolegate's accounts.
@@ -76,45 +69,115 @@ pub enum Part {
     Uninstall,
 }
 
+/// Source of the serving certificate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Certificates {
+    /// rolegate creates and renews it, and maintains the caBundle.
+    #[default]
+    SelfManaged,
+    /// cert-manager does both.
+    CertManager,
+}
+
+/// Distribution of replicas over nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Spread {
+    /// Prefer different nodes.
+    #[default]
+    Preferred,
+    /// Require different nodes while there are enough.
+    Required,
+}
+
+impl Spread {
+    const fn when_unsatisfiable(self) -> &'static str {
+        match self {
+            Self::Preferred => "ScheduleAnyway",
+            Self::Required => "DoNotSchedule",
+        }
+    }
+}
+
+/// What can be left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Without {
+    /// The NetworkPolicy.
+    NetworkPolicy,
+    /// The PodDisruptionBudget.
+    DisruptionBudget,
+    /// `runAsUser`, `runAsGroup` and `fsGroup`, if the platform chooses them, as OpenShift does.
+    UserIds,
+    /// The ResourceQuota for the class of the pods.
+    ResourceQuota,
+    /// Additions to the cluster roles view, edit and admin.
+    AggregatedRoles,
+    /// The webhooks for pods that name a PodGroup of KAI.
+    KaiPods,
+}
+
+/// All addresses, of both families if the host has both.
+const EVERYWHERE: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+
+/// Returns an address as written before a port.
+fn socket_host(address: IpAddr) -> String {
+    if address.is_ipv6() { format!("[{address}]") } else { address.to_string() }
+}
+
+/// Returns the name of the Secret with the serving certificate of cert-manager, which the pods mount.
+pub fn serving_secret(name: &str) -> String {
+    format!("{name}-serving")
+}
+
 impl Part {
     /// Returns the objects of the part; none for definitions and for the policies of `policies/`, which are texts.
-    fn objects(self, settings: &Settings) -> Vec<Value> {
+    fn objects(self, args: &ManifestsArgs) -> Vec<Value> {
+        let (installation, labels) = (args.installation(), args.own_labels().into());
+        let mut rendered = rendered::objects(args, self);
+        let roles = |roles: Vec<rights::Role>| {
+            roles.into_iter().flat_map(|role| role.objects(&installation, &labels, &args.try_in)).collect::<Vec<_>>()
+        };
+        let policies = |policies: Vec<Policy>| {
+            policies.into_iter().flat_map(|policy| policy.objects(&args.name, &labels)).collect::<Vec<_>>()
+        };
         match self {
-            Self::Namespace => vec![namespace(settings)],
-            Self::Crds | Self::Policies => Vec::new(),
-            Self::Rbac => rights::objects(settings),
-            Self::Containment => containment::objects(settings),
-            Self::Certificates => certificates::objects(settings),
-            Self::Network => network::objects(settings),
-            Self::Workload => workload::objects(settings),
-            Self::Webhooks => webhooks::objects(settings),
-            Self::Doctor => doctor::objects(settings),
-            Self::Uninstall => uninstall::objects(settings),
+            Self::Namespace => vec![namespace(args)],
+            Self::Containment => policies(containment::policies(&installation)),
+            Self::Webhooks => webhooks::objects(&args.registration(), &args.metadata_of_webhooks()).into(),
+            Self::Rbac => {
+                [rendered, roles(rights::of_replicas(&installation, &args.ready_kinds)), of_people(args)].concat()
+            }
+            // The account first, and last what runs.
+            Self::Doctor | Self::Uninstall => {
+                let runs = rendered.pop();
+                let (tries, all) = if self == Self::Doctor {
+                    (policies(vec![containment::tries(&installation)]), rights::of_doctor(&installation))
+                } else {
+                    (Vec::new(), rights::of_uninstall(&installation))
+                };
+                [tries, rendered, roles(all), runs.into_iter().collect()].concat()
+            }
+            _ => rendered,
         }
     }
 
     /// Returns YAML; each document begins with `---`.
-    fn print(self, settings: &Settings, target: Target<'_>) -> String {
-        if self == Self::Crds {
-            return crd::files(false).into_iter().flat_map(|(_, yaml)| ["---\n".to_owned(), yaml]).collect();
-        }
-        let objects = self.objects(settings);
-        match target {
-            Target::Cluster(choices) if self == Self::Policies => policies::print(settings, choices.kubernetes).0,
-            Target::Cluster(choices) => {
-                documents(objects.iter().filter(|object| choices.kubernetes.lacks(object).is_none()), target)
-            }
-            Target::Chart => documents(&objects, target),
+    fn print(self, args: &ManifestsArgs) -> String {
+        let definitions = |all: &[(ObjectKind, &str)]| all.iter().flat_map(|(_, yaml)| ["---\n", yaml]).collect();
+        match self {
+            Self::Crds => definitions(crd::OWN),
+            Self::OptionalCrds => definitions(crd::OPTIONAL),
+            Self::Policies => policies::print(args, args.kubernetes).0,
+            _ => documents(self.objects(args).iter().filter(|object| args.kubernetes.lacks(object).is_none())),
         }
     }
 
     /// Returns what a version of Kubernetes does not accept of the part, and the first that does.
-    fn left_out(self, settings: &Settings, kubernetes: Minor) -> Vec<(String, Minor)> {
+    fn left_out(self, args: &ManifestsArgs) -> Vec<(String, Minor)> {
         if self == Self::Policies {
-            let (_, others) = policies::print(settings, kubernetes);
+            let (_, others) = policies::print(args, args.kubernetes);
             return others.into_iter().map(|(name, since)| (format!("policies/{name}.yaml"), since)).collect();
         }
-        let lacked = self.objects(settings).iter().find_map(|object| kubernetes.lacks(object));
+        let lacked = self.objects(args).iter().find_map(|object| args.kubernetes.lacks(object));
         lacked.map(|(kind, since)| (format!("every {kind}"), since)).into_iter().collect()
     }
 }
@@ -122,7 +185,7 @@ impl Part {
 /// Options of `manifests`.
 #[derive(Debug, Args)]
 pub struct ManifestsArgs {
-    /// Parts to print; by default all but `policies`, `doctor` and `uninstall`.
+    /// Parts to print; by default all but `optional-crds`, `policies`, `doctor` and `uninstall`.
     #[arg(long, value_enum, value_delimiter = ',')]
     part: Vec<Part>,
     /// Version of the cluster; what an older one does not accept is written in its words or left out.
@@ -178,7 +241,7 @@ pub struct ManifestsArgs {
     #[arg(long, default_value_t = 9080, value_name = "PORT", value_parser = whole(1..=u16::MAX))]
     admin_port: u16,
     /// Address on which the pods listen; `::` is every address of IPv4 and IPv6.
-    #[arg(long, default_value_t = settings::EVERYWHERE, value_name = "ADDRESS", value_parser = parse_address)]
+    #[arg(long, default_value_t = EVERYWHERE, value_name = "ADDRESS", value_parser = parse_address)]
     listen_address: IpAddr,
     /// PriorityClass of the pods; a class of the system comes with a ResourceQuota.
     #[arg(long, default_value = "system-cluster-critical", value_name = "CLASS")]
@@ -200,9 +263,68 @@ pub struct ManifestsArgs {
     arguments: Vec<String>,
 }
 
+impl Default for ManifestsArgs {
+    fn default() -> Self {
+        let matches = Self::augment_args(clap::Command::default()).get_matches_from(["manifests"]);
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+impl ManifestsArgs {
+    fn chooses(&self, choice: Choice) -> bool {
+        match choice {
+            Choice::SelfManaged => self.certificates == Certificates::SelfManaged,
+            Choice::Selection => self.namespace_selector.is_some(),
+            Choice::Recreation => self.recreate_mis_stamped,
+            Choice::Allow(allow) => self.allow.contains(&allow),
+        }
+    }
+
+    fn installation(&self) -> Installation {
+        Installation {
+            name: self.name.clone(),
+            namespace: self.namespace.clone(),
+            ready_kinds: self.ready_kinds.iter().map(|kind| ready_kinds::text(*kind)).collect::<Vec<_>>().join(","),
+            chosen: Some(Choice::ALL.into_iter().filter(|choice| self.chooses(*choice)).collect()),
+        }
+    }
+
+    /// Returns the further labels of every object.
+    fn common_labels(&self) -> Map<String, Value> {
+        self.labels.iter().map(|(key, value)| (key.clone(), json!(value))).collect()
+    }
+
+    /// Returns the labels of every object.
+    fn own_labels(&self) -> Map<String, Value> {
+        let mut labels = self.common_labels();
+        labels.insert(OWN_LABEL.to_owned(), json!(self.name));
+        labels
+    }
+
+    fn registration(&self) -> Registration {
+        let (name, namespace) = (self.name.clone(), self.namespace.clone());
+        Registration {
+            reach: Reach::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT },
+            name,
+            own_namespace: namespace,
+            namespaces: self.namespaces.clone(),
+            selector: self.namespace_selector.clone().unwrap_or_default(),
+            mode: Mode::from(self.modes.mode),
+            kai_pods: !self.without.contains(&Without::KaiPods),
+        }
+    }
+
+    fn metadata_of_webhooks(&self) -> Value {
+        let from = format!("{}/{}", self.namespace, self.name);
+        let annotations =
+            (!self.chooses(Choice::SelfManaged)).then(|| json!({ "cert-manager.io/inject-ca-from": from }));
+        json!({ "name": self.name, "labels": self.own_labels(), "annotations": annotations })
+    }
+}
+
 /// Returns the first argument that is already given: `serve` would refuse both.
 fn given_twice(arguments: &[String]) -> Option<&String> {
-    let given = workload::given();
+    let given = given();
     let flag =
         |argument: &str| argument.strip_prefix("--").map(|text| text.split('=').next().unwrap_or_default().to_owned());
     arguments.iter().find(|argument| flag(argument).is_some_and(|flag| given.contains(&flag)))
@@ -214,14 +336,10 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
 }
 
 pub fn run(args: &ManifestsArgs) -> ExitCode {
-    let labels: Map<_, _> = args.labels.iter().map(|(key, value)| (key.clone(), json!(value))).collect();
-    let rules = match args.modes.rules() {
-        Ok(rules) => rules.to_string(),
-        Err(error) => {
-            eprintln!("rolegate: --rule: {error}");
-            return ExitCode::from(2);
-        }
-    };
+    if let Err(error) = args.modes.rules() {
+        eprintln!("rolegate: --rule: {error}");
+        return ExitCode::from(2);
+    }
     if let Some(argument) = given_twice(&args.arguments) {
         eprintln!(
             "rolegate: {argument}: the manifests give this flag themselves; see --listen-address, --webhook-port, --name"
@@ -234,103 +352,50 @@ pub fn run(args: &ManifestsArgs) -> ExitCode {
         return ExitCode::from(2);
     }
     args.modes.without_effect().into_iter().for_each(|what| eprintln!("rolegate: {what}"));
-    let mode = Mode::from(args.modes.mode);
-    let selector_argument = args.namespace_selector.as_ref().map(selector_text);
-    let defaults = Settings::default();
-    let settings = Settings {
-        name: args.name.clone(),
-        namespace: args.namespace.clone(),
-        image: args.image.clone(),
-        replicas: json!(args.replicas),
-        when_unsatisfiable: when_unsatisfiable(args.spread).to_owned(),
-        namespaces: args.namespaces.clone(),
-        selector: args.namespace_selector.clone().unwrap_or_default(),
-        selector_argument: selector_argument.map(|text| format!("--namespace-selector={text}")),
-        mode,
-        mode_argument: format!("--mode={}", mode.as_str()),
-        rules,
-        allow: args.allow.iter().map(|allow| allow.word()).collect::<Vec<_>>().join(","),
-        ready_kinds: args.ready_kinds.iter().map(|kind| ready_kinds::text(*kind)).collect::<Vec<_>>().join(","),
-        ignored_resources: args.room.ignored().list(),
-        ready_rules: rights::to_watch(&args.ready_kinds),
-        arguments: json!(args.arguments),
-        common_labels: json!(labels),
-        webhook_port: args.webhook_port.to_string(),
-        admin_port: args.admin_port.to_string(),
-        log_format: args.log_format.word().to_owned(),
-        try_in: args.try_in.clone(),
-        listen_address: socket_host(args.listen_address),
-        priority_class: json!(args.priority_class),
-        more: PodValues { labels: json!(labels), ..defaults.more },
-        ..defaults
-    };
-    let settings = if args.host_network { settings.on_host_network() } else { settings };
-    let mut without = args.without.clone();
-    if !args.priority_class.starts_with("system-") {
-        without.push(Without::ResourceQuota);
-    }
-    let choices = Choices {
-        certificates: args.certificates,
-        service_monitor: args.service_monitor,
-        recreate_mis_stamped: args.recreate_mis_stamped,
-        allowed: allowed(&args.allow),
-        ready_kinds: args.ready_kinds.clone(),
-        ignored_resources: args.room.ignored(),
-        mode,
-        host_network: args.host_network,
-        without,
-        kubernetes: args.kubernetes,
-    };
-    let all = Part::value_variants();
     let is_asked_for = |part: &&Part| {
         if args.part.is_empty() {
-            !matches!(part, Part::Policies | Part::Doctor | Part::Uninstall)
+            !matches!(part, Part::OptionalCrds | Part::Policies | Part::Doctor | Part::Uninstall)
         } else {
             args.part.contains(part)
         }
     };
-    for part in all.iter().filter(is_asked_for) {
-        for (what, since) in part.left_out(&settings, args.kubernetes) {
+    for part in Part::value_variants().iter().filter(is_asked_for) {
+        for (what, since) in part.left_out(args) {
             eprintln!(
                 "rolegate: {what} is left out: it needs Kubernetes {since}, and --kubernetes is {}",
                 args.kubernetes
             );
         }
-        print(&part.print(&settings, Target::Cluster(&choices)));
+        print(&part.print(args));
     }
     ExitCode::SUCCESS
 }
 
-fn namespace(settings: &Settings) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {
-            "name": settings.namespace,
-            "labels": {
-                OWN_LABEL: settings.name,
-                "pod-security.kubernetes.io/enforce": settings.pod_security,
-                "pod-security.kubernetes.io/audit": settings.pod_security,
-                "pod-security.kubernetes.io/warn": settings.pod_security,
-                "+": settings.common_labels,
-            },
-        },
-    })
+fn namespace(args: &ManifestsArgs) -> Value {
+    // The only Pod Security Standard that allows the network of the nodes.
+    let standard = if args.host_network { "privileged" } else { "restricted" };
+    let mut labels = args.own_labels();
+    for level in ["enforce", "audit", "warn"] {
+        labels.insert(format!("pod-security.kubernetes.io/{level}"), json!(standard));
+    }
+    json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": args.namespace, "labels": labels } })
 }
 
-/// Returns the labels of every object.
-fn labels(settings: &Settings) -> Value {
-    json!({ OWN_LABEL: settings.name, "+": settings.common_labels })
-}
-
-/// Returns the metadata of an object in our namespace; `null` for no annotations.
-fn metadata(settings: &Settings, name: &str, annotations: &Value) -> Value {
-    json!({ "name": name, "namespace": settings.namespace, "labels": labels(settings), "annotations": annotations })
-}
-
-/// Returns the labels that select the pods.
-fn selector(settings: &Settings) -> Value {
-    json!({ OWN_LABEL: settings.name })
+/// Returns the roles that aggregate into the cluster's roles for users.
+fn of_people(args: &ManifestsArgs) -> Vec<Value> {
+    let wanted = !args.without.contains(&Without::AggregatedRoles);
+    let installation = args.installation();
+    let roles = rights::of_people(&installation).filter(|_| wanted);
+    let role = |(suffix, mut labels, rules): (&str, Map<String, Value>, Value)| {
+        labels.extend(args.own_labels());
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": { "name": format!("{}-{suffix}", args.name), "labels": labels },
+            "rules": rules,
+        })
+    };
+    roles.map(role).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! The policies of `policies/` (twins of rules, guard, hold), in words that a version of Kubernetes knows.
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
+use super::ManifestsArgs;
 use super::kubernetes::Minor;
-use super::settings::Settings;
 
 /// A file of `policies/`.
 pub struct Policy {
@@ -64,20 +64,16 @@ const NAMED: &[(&str, &str)] = &[
 ];
 
 /// Returns the files that a version accepts, one after the other, and the names of those that need a newer one.
-pub fn print(settings: &Settings, kubernetes: Minor) -> (String, Vec<(&'static str, Minor)>) {
+pub fn print(args: &ManifestsArgs, kubernetes: Minor) -> (String, Vec<(&'static str, Minor)>) {
     let (accepted, others): (Vec<_>, Vec<_>) = POLICIES.iter().partition(|policy| policy.since <= kubernetes);
-    let text = accepted.into_iter().flat_map(|policy| ["---\n".to_owned(), policy.of(settings, kubernetes)]).collect();
+    let text = accepted.into_iter().flat_map(|policy| ["---\n".to_owned(), policy.of(args, kubernetes)]).collect();
     (text, others.into_iter().map(|policy| (policy.name, policy.since)).collect())
 }
 
 impl Policy {
-    fn of(&self, settings: &Settings, kubernetes: Minor) -> String {
-        let Settings { name, namespace, .. } = settings;
-        let mut labels = settings.common_labels.clone();
-        if let Some(labels) = labels.as_object_mut() {
-            labels.insert(super::OWN_LABEL.to_owned(), json!(name));
-        }
-        let labels = labels.to_string();
+    fn of(&self, args: &ManifestsArgs, kubernetes: Minor) -> String {
+        let ManifestsArgs { name, namespace, .. } = args;
+        let labels = Value::from(args.own_labels()).to_string();
         let filled = |template: &str| {
             [("{name}", name), ("{namespace}", namespace), ("{labels}", &labels)]
                 .into_iter()
@@ -89,40 +85,10 @@ impl Policy {
     }
 }
 
-/// Returns the template of the chart: the files beside it, as the version of the cluster accepts them.
-pub fn template() -> String {
-    let since: Vec<_> = POLICIES.iter().map(|policy| format!("{:?} {}", policy.name, policy.since.0)).collect();
-    let older = IN_OLDER_WORDS
-        .iter()
-        .map(|(newer, older)| format!("{{{{- $text = $text | replace `{newer}` `{older}` }}}}\n"))
-        .collect::<Vec<_>>()
-        .concat();
-    let filled = r#"| replace "{name}" $name | replace "{namespace}" $.Release.Namespace | replace "{labels}" $labels"#;
-    let named = NAMED
-        .iter()
-        .map(|(ours, named)| format!("{{{{- $text = $text | replace {ours:?} ({named:?} {filled}) }}}}\n"))
-        .collect::<Vec<_>>()
-        .concat();
-    format!(
-        r#"{{{{- if .Values.policies.enabled }}}}
-{{{{- $minor := int (semver .Capabilities.KubeVersion.Version).Minor }}}}
-{{{{- $name := include "rolegate.fullname" . }}}}
-{{{{- $labels := merge (dict {own:?} $name) .Values.commonLabels | toJson }}}}
-{{{{- range $file, $since := dict {since} }}}}
-{{{{- if ge $minor $since }}}}
-{{{{- $text := $.Files.Get (printf "policies/%s.yaml" $file) }}}}
-{{{{- if lt $minor {lists} }}}}
-{older}{{{{- end }}}}
-{named}---
-{{{{ $text }}}}
-{{{{- end }}}}
-{{{{- end }}}}
-{{{{- end }}}}
-"#,
-        own = super::OWN_LABEL,
-        since = since.join(" "),
-        lists = LISTS.0,
-    )
+/// Returns what the template of the chart does with the files beside it: which version takes which, and what it replaces.
+pub fn of_chart() -> Value {
+    let since: Map<_, _> = POLICIES.iter().map(|policy| (policy.name.to_owned(), json!(policy.since.0))).collect();
+    json!({ "since": since, "lists": LISTS.0, "older": IN_OLDER_WORDS, "named": NAMED })
 }
 
 #[cfg(test)]
@@ -131,13 +97,13 @@ mod tests {
 
     #[test]
     fn older_versions_read_no_word_that_they_do_not_know() {
-        let settings = Settings::default();
+        let args = ManifestsArgs::default();
         let newer = [".flatten()", ".distinct()", ".sort()", ".slice(", ".first()", ".last()", "lists.range("];
-        let (text, without) = print(&settings, Minor(34));
+        let (text, without) = print(&args, Minor(34));
         assert_eq!(newer.iter().find(|word| text.contains(**word)), None);
         assert_eq!(without, [("hold", Minor(36))]);
         let two_variables = [".transformList(", ".transformMap(", ".transformMapEntry("];
-        let (text, without) = print(&settings, Minor(32));
+        let (text, without) = print(&args, Minor(32));
         assert_eq!(newer.iter().chain(&two_variables).find(|word| text.contains(**word)), None);
         assert_eq!(without.len(), POLICIES.len() - 1, "{without:?}");
     }
@@ -145,8 +111,8 @@ mod tests {
     #[test]
     fn the_installation_is_named_wherever_the_files_name_it() {
         let (name, namespace) = ("other".to_owned(), "gates".to_owned());
-        let settings = Settings { name, namespace, common_labels: json!({}), ..Settings::default() };
-        let (text, without) = print(&settings, Minor::default());
+        let args = ManifestsArgs { namespace, name, ..ManifestsArgs::default() };
+        let (text, without) = print(&args, Minor::default());
         assert!(without.is_empty());
         assert!(!text.contains("rolegate-system"));
         for account in ["other", "other-uninstall"] {

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions, generated from the types.
+//! CustomResourceDefinitions: the files of `deploy/`, and their source, the types. `make docs` writes the files.
 
 use std::sync::LazyLock;
 
@@ -19,6 +19,19 @@ pub const CUSTOM_RESOURCE_DEFINITION: ObjectKind = ObjectKind {
     plural: "customresourcedefinitions",
     namespaced: false,
 };
+
+/// The definitions of rolegate's own kinds, as they are installed.
+pub const OWN: &[(ObjectKind, &str)] = &[
+    (ROLE_COORDINATION, include_str!("../../../deploy/crds/rolecoordinations.rolegate.dev.yaml")),
+    (CLUSTER_TOPOLOGY, include_str!("../../../deploy/crds/clustertopologies.rolegate.dev.yaml")),
+];
+
+/// The definitions of kinds of others in the shape of the designs, for clusters that have none.
+pub const OPTIONAL: &[(ObjectKind, &str)] = &[
+    (ROLE_BASED_GROUP, include_str!("../../../deploy/optional/rolebasedgroups.workloads.x-k8s.io.yaml")),
+    (ROLE_BASED_GROUP_INSTAI, include_str!("../../../deploy/optional/rolebasedgroups.workloads.instai.io.yaml")),
+    (CLUSTER_TOPOLOGY_KEP75, include_str!("../../../deploy/optional/clustertopologies.workloads.x-k8s.io.yaml")),
+];
 
 /// A print column: name, type, JSON path.
 type Column = (&'static str, &'static str, &'static str);
@@ -77,21 +90,28 @@ fn own() -> Vec<Value> {
 
 /// Returns the schema of one of rolegate's own kinds; `None` for other kinds.
 pub fn schema_of(kind: ObjectKind) -> Option<&'static Value> {
-    static OWN: LazyLock<Vec<Value>> = LazyLock::new(own);
-    schema_in(&OWN, kind)
+    static SCHEMAS: LazyLock<Vec<(ObjectKind, Value)>> = LazyLock::new(|| schemas(OWN));
+    schema_in(&SCHEMAS, kind)
 }
 
-fn schema_in(definitions: &[Value], kind: ObjectKind) -> Option<&Value> {
-    let name = json!(kind.crd_name());
-    let definition = definitions.iter().find(|known| known.pointer("/metadata/name") == Some(&name))?;
-    definition.pointer("/spec/versions/0/schema/openAPIV3Schema")
+fn schemas(files: &[(ObjectKind, &str)]) -> Vec<(ObjectKind, Value)> {
+    let schema = |yaml| {
+        let definition: Value = serde_saphyr::from_str(yaml).ok()?;
+        definition.pointer("/spec/versions/0/schema/openAPIV3Schema").cloned()
+    };
+    files.iter().filter_map(|(kind, yaml)| Some((*kind, schema(yaml)?))).collect()
+}
+
+fn schema_in(schemas: &[(ObjectKind, Value)], kind: ObjectKind) -> Option<&Value> {
+    let found = schemas.iter().find(|(known, _)| (known.group, known.plural) == (kind.group, kind.plural));
+    found.map(|(_, schema)| schema)
 }
 
 /// Returns the schema of the fields that rolegate reads of a kind: of its own kinds, and of those that others define; `None` where
 /// it has no schema.
 pub fn schema_of_read(kind: ObjectKind) -> Option<&'static Value> {
-    static OTHERS: LazyLock<Vec<Value>> = LazyLock::new(of_others);
-    schema_of(kind).or_else(|| schema_in(&OTHERS, kind))
+    static SCHEMAS: LazyLock<Vec<(ObjectKind, Value)>> = LazyLock::new(|| schemas(OPTIONAL));
+    schema_of(kind).or_else(|| schema_in(&SCHEMAS, kind))
 }
 
 fn topology(kind: ObjectKind) -> Value {
@@ -233,7 +253,7 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// Returns the file names and contents of the optional definitions, or of rolegate's own.
+/// Returns the names and contents that the files of the optional definitions, or of rolegate's own, are to have.
 pub fn files(optional: bool) -> Vec<(String, String)> {
     if optional { of_others() } else { own() }.iter().map(named).collect()
 }

@@ -104,7 +104,7 @@ async fn the_definition_comes_late_goes_and_comes_back(plane: Arc<ControlPlane>)
 
     // Before there is such a kind nobody can say that the group is not there.
     let status = ran(&plane.kubeconfig, &["status"]).await;
-    let why = "rolegate: this cluster has neither RoleBasedGroups nor RoleCoordinations: `rolegate crds` prints their definitions\n";
+    let why = "rolegate: this cluster has neither RoleBasedGroups nor RoleCoordinations: `rolegate manifests --part crds` prints their definitions\n";
     assert_eq!((status.code, status.err.as_str()), (1, why));
     stage.create_sets(&group).await;
     released(&stage, 0).await;

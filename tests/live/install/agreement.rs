@@ -1,8 +1,11 @@
 //! `rolegate manifests`, kustomize and the Helm chart say the same, and the API server takes every word of it.
 
+use std::process::Command;
+
 use crate::common::account::manifests;
+use crate::common::control_plane::tool;
 use crate::common::prelude::*;
-use crate::install::render::{KEEP, Objects, chart, first, helm, kustomize, objects, root, template};
+use crate::install::render::{KEEP, Objects, chart, copy, first, helm, kustomize, objects, root, template, try_helm};
 use crate::install::support::{DRY, DRY_RUN};
 
 fn same(what: &str, found: &Objects, expected: &Objects) {
@@ -89,6 +92,54 @@ fn what_is_chosen_reaches_the_pods_in_every_way() {
     assert_eq!(container["image"], "example.invalid/gate:9");
     let arguments: Vec<_> = container["args"].as_array().unwrap().iter().rev().take(2).collect();
     assert_eq!(arguments, ["--log=debug", "--strict"]);
+}
+
+/// What the chart writes by hand is in the program as Helm renders it.
+#[test]
+fn the_program_knows_what_the_chart_says() {
+    let output = Command::new(root().join("deploy/render.sh")).arg(tool("helm")).output().unwrap();
+    let stored = std::fs::read_to_string(root().join("deploy/rendered.yaml")).unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap() == stored, "deploy/rendered.yaml is old: run `make docs`");
+}
+
+/// All files below a folder.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { below(&path) } else { vec![path] }).collect()
+}
+
+/// A role without rules or a policy fewer would be installed without a word.
+#[test]
+fn a_file_of_the_tables_that_is_empty_or_not_there_fails_the_rendering() {
+    let folder = scratch_dir().join("chart-without");
+    copy(Path::new(&chart()), &folder);
+    let everything = ["policies.enabled=true,recreateMisStamped=true", "allow={scale,recovery,provision}"];
+    let everything = everything.into_iter().flat_map(|value| ["--set", value]);
+    let selector = ["--set-json", r#"namespaceSelector={"matchLabels":{"a":"b"}}"#];
+    let chart = folder.to_str().unwrap();
+    let arguments: Vec<_> = ["template", "rolegate", chart].into_iter().chain(everything).chain(selector).collect();
+    helm(&arguments);
+    let files = below(&folder.join("generated"));
+    assert!(files.len() > 40, "{files:?}");
+    for (number, file) in files.iter().enumerate() {
+        let text = std::fs::read_to_string(file).unwrap();
+        if number % 2 == 0 {
+            std::fs::remove_file(file).unwrap();
+        } else {
+            std::fs::write(file, "# Nothing.\n").unwrap();
+        }
+        let output = try_helm(&arguments);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && errors.contains("not there, or empty"), "{}: {errors}", file.display());
+        std::fs::write(file, text).unwrap();
+    }
+    // As it is packed, it has all of them.
+    let packed = scratch_dir().join("packed");
+    helm(&["package", chart, "--destination", packed.to_str().unwrap()]);
+    let archive = packed.join(format!("rolegate-{}.tgz", env!("CARGO_PKG_VERSION")));
+    let of_archive: Vec<_> =
+        arguments.iter().map(|one| if *one == chart { archive.to_str().unwrap() } else { *one }).collect();
+    assert!(helm(&of_archive) == helm(&arguments));
 }
 
 /// What Helm makes for a test or an uninstall only.

@@ -6,7 +6,7 @@ use std::process::Output;
 use crate::common::account::{manifests, token};
 use crate::common::control_plane::client_of;
 use crate::common::prelude::*;
-use crate::install::render::{KEEP, chart, helm_command};
+use crate::install::render::{KEEP, chart, copy, helm_command};
 use crate::install::rights::{granted, used};
 use crate::install::support::{Installation, apply, get_named};
 use crate::policies::cluster::{Answer, client_as, grant, released, try_patch};
@@ -50,25 +50,13 @@ fn short_names(definition: &Value) -> &Value {
     &definition["spec"]["names"]["shortNames"]
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
-        let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            std::fs::copy(entry.path(), to).unwrap();
-        }
-    }
-}
-
 /// The chart of a later version, whose definition has another short name.
 fn later_chart(name: &str) -> String {
     let folder: PathBuf = scratch_dir().join(format!("chart-{name}"));
     copy(Path::new(&chart()), &folder);
     for (file, from, to) in [
         ("Chart.yaml", "version: \"0.1.0\"", "version: \"0.2.0\""),
-        ("templates/crds.yaml", "- rcoord\n", "- rcoord2\n"),
+        ("generated/definitions/rolecoordinations.rolegate.dev.yaml", "- rcoord\n", "- rcoord2\n"),
     ] {
         let text = std::fs::read_to_string(folder.join(file)).unwrap();
         assert!(text.contains(from), "{file}: {from}");

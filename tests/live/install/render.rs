@@ -39,6 +39,19 @@ pub fn chart() -> String {
     root().join("deploy/chart").to_str().unwrap().to_owned()
 }
 
+/// Copies a folder.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
 /// Helm, with nothing of the user who runs the tests.
 pub fn helm_command(arguments: &[&str]) -> Command {
     let mut command = Command::new(tool("helm"));

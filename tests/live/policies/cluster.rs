@@ -65,10 +65,9 @@ pub fn define_loosely(plane: &ControlPlane) {
 
 /// Defines the kinds that rolegate defines, as it does.
 pub fn define_ours(plane: &ControlPlane) {
-    for arguments in [&["crds"][..], &["crds", "--optional"]] {
-        let output = Command::new(rolegate_binary()).args(arguments).output().unwrap();
-        define(plane, &String::from_utf8(output.stdout).unwrap());
-    }
+    let arguments = ["manifests", "--part", "crds,optional-crds"];
+    let output = Command::new(rolegate_binary()).args(arguments).output().unwrap();
+    define(plane, &String::from_utf8(output.stdout).unwrap());
 }
 
 /// Writes definitions, over others if need be, and waits until they are served.

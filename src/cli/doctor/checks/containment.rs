@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::cli::doctor::facts::{Facts, Policies, Target};
 use crate::cli::doctor::finding::Findings;
-use crate::cli::manifests::{Settings, authors, containment};
+use crate::cli::manifests::{Choice, Installation, Policy, authors, containment};
 
 const MEND: &str = "`rolegate manifests --part containment`, with the options of the installation, prints them; until then whoever has \
                     the token of rolegate can do all that its rights allow";
@@ -23,22 +23,41 @@ pub fn contained(facts: &Facts, found: &mut Findings) {
     }
 }
 
-/// Returns the policies of an installation, with the conditions on their parts.
-fn expected(Target { namespace, name }: &Target) -> Vec<Value> {
-    let settings = Settings { namespace: namespace.clone(), name: name.clone(), ..Settings::default() };
-    let is_policy = |object: &Value| text(object, "/kind") == Some("ValidatingAdmissionPolicy");
-    containment::objects(&settings).into_iter().filter(is_policy).collect()
+/// A policy as an installation of this version may have it: the options of the installation are unknown.
+struct Expected {
+    name: String,
+    policy: Value,
+    /// The allowed expressions of each variable, by its name.
+    variables: BTreeMap<String, BTreeSet<String>>,
+    /// Whether every installation has it.
+    always: bool,
+}
+
+/// Returns the policies of an installation.
+fn expected(Target { namespace, name }: &Target) -> Vec<Expected> {
+    let with = |chosen: Vec<Choice>| {
+        let (name, namespace) = (name.clone(), namespace.clone());
+        containment::policies(&Installation { name, namespace, ready_kinds: String::new(), chosen: Some(chosen) })
+    };
+    let least: BTreeMap<_, _> =
+        with(Vec::new()).into_iter().map(|policy| (policy.suffix.clone(), object(&policy))).collect();
+    let of = |policy: Policy| {
+        let (name, least) = (format!("{name}-{}", policy.suffix), least.get(&policy.suffix));
+        let policy = object(&policy);
+        let mut known = variables(&policy);
+        for (name, expressions) in least.map(variables).unwrap_or_default() {
+            known.entry(name).or_default().extend(expressions);
+        }
+        Expected { name, policy, variables: known, always: least.is_some() }
+    };
+    with(Choice::ALL.into()).into_iter().map(of).collect()
 }
 
 /// Returns the fault of a policy.
-fn fault(expected: &Value, there: &Policies) -> Option<String> {
-    let name = text(expected, "/metadata/name")?;
+fn fault(expected: &Expected, there: &Policies) -> Option<String> {
+    let name = &expected.name;
     let Some(policy) = there.policies.get(name) else {
-        // The options of the installation are unknown: a conditional policy may be absent.
-        return expected
-            .get("?")
-            .is_none_or(Value::is_null)
-            .then(|| format!("ValidatingAdmissionPolicy {name:?} is missing"));
+        return expected.always.then(|| format!("ValidatingAdmissionPolicy {name:?} is missing"));
     };
     let denies = |binding: &Value| {
         let actions = binding.pointer("/spec/validationActions").and_then(Value::as_array);
@@ -66,7 +85,7 @@ fn type_check(policy: &Value) -> Option<String> {
 }
 
 /// Returns the first part that differs.
-fn differs(expected: &Value, found: &Value) -> Option<&'static str> {
+fn differs(expected: &Expected, found: &Value) -> Option<&'static str> {
     const PARTS: &[&str] = &[
         "/spec/failurePolicy",
         "/spec/matchConditions",
@@ -75,24 +94,27 @@ fn differs(expected: &Value, found: &Value) -> Option<&'static str> {
         "/spec/validations",
     ];
     let part = |object: &Value, path: &str| object.pointer(path).filter(|part| !part.is_null()).cloned();
-    let unlike = PARTS.iter().find(|path| part(expected, path) != part(found, path));
-    let (known, there) = (variables(expected), variables(found));
-    let is_one_of = |(name, expressions): (&String, &BTreeSet<&str>)| {
+    let unlike = PARTS.iter().find(|path| part(&expected.policy, path) != part(found, path));
+    let (known, there) = (&expected.variables, variables(found));
+    let is_one_of = |(name, expressions): (&String, &BTreeSet<String>)| {
         known.get(name).is_some_and(|known| expressions.is_subset(known))
     };
     let same = known.len() == there.len() && there.iter().all(is_one_of);
     unlike.copied().or_else(|| (!same).then_some("/spec/variables"))
 }
 
-/// Returns the allowed expressions of each variable of a policy, by variable name.
-fn variables(policy: &Value) -> BTreeMap<String, BTreeSet<&str>> {
+fn object(policy: &Policy) -> Value {
+    json!({ "spec": policy.spec() })
+}
+
+/// Returns the expressions of each variable of a policy, by variable name.
+fn variables(policy: &Value) -> BTreeMap<String, BTreeSet<String>> {
     let mut known: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for variable in policy.pointer("/spec/variables").and_then(Value::as_array).into_iter().flatten() {
-        let variable = variable.get("=").unwrap_or(variable);
         if let (Some(name), Some(expression)) = (text(variable, "/name"), text(variable, "/expression")) {
             // What is watched is an option of the installation.
             let expression = if name == authors::READY_KINDS { "" } else { expression };
-            known.entry(name.to_owned()).or_default().insert(expression);
+            known.entry(name.to_owned()).or_default().insert(expression.to_owned());
         }
     }
     known
@@ -106,11 +128,10 @@ fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
 #[cfg(test)]
 pub fn installed() -> Policies {
     let mut all = Policies::default();
-    for mut policy in expected(&Target { namespace: "rolegate-system".to_owned(), name: "rolegate".to_owned() }) {
-        let name = policy["metadata"]["name"].as_str().unwrap().to_owned();
-        let one = |(name, expressions): (&String, &BTreeSet<&str>)| json!({ "name": name, "expression": expressions.first() });
-        let chosen: Value = variables(&policy).iter().map(one).collect();
-        policy["spec"]["variables"] = chosen;
+    for policy in expected(&Target { namespace: "rolegate-system".to_owned(), name: "rolegate".to_owned() }) {
+        let Expected { name, mut policy, variables, .. } = policy;
+        let one = |(name, expressions): (&String, &BTreeSet<String>)| json!({ "name": name, "expression": expressions.first() });
+        policy["spec"]["variables"] = variables.iter().map(one).collect();
         all.bindings.insert(name.clone(), json!({ "spec": { "policyName": name, "validationActions": ["Deny"] } }));
         all.policies.insert(name, policy);
     }

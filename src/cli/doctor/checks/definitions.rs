@@ -22,7 +22,7 @@ use crate::model::wording::counted;
 /// Path to the coordination of roles in a RoleBasedGroup.
 const COORDINATION: &[&str] = &["spec", "coordination", "[]", "strategy", "segmentPlacement"];
 /// Hint to install our definitions.
-const INSTALL: &str = "`rolegate crds | kubectl apply --server-side -f -`";
+const INSTALL: &str = "`rolegate manifests --part crds | kubectl apply --server-side -f -`";
 
 /// Returns the names of the definitions to read.
 pub fn looked_at() -> impl Iterator<Item = String> {
