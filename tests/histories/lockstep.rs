@@ -204,11 +204,16 @@ fn within_skew(workload: &RolledWorkload, to: u32, snapshot: &Snapshot, rolling:
     if count(&seen, newly) == 0 {
         return Ok(());
     }
+    // An edit that is taken back: what is to stay old is updated already, and the others never come as far.
+    let is_beyond = count(&seen, |ordinal, seen| seen.updated && ordinal < rolling.kept_old(workload.desired)) > 0;
     let others = snapshot.workloads.iter().filter(|other| other.claim.role != workload.claim.role);
     for other in others.filter(|other| other.is_open() && !other.unclaimed && other.desired > 0) {
         let theirs = ordinals(other, snapshot);
         let (done, of) = (count(&theirs, |_, seen| seen.updated && seen.ready), count(&theirs, |_, seen| !seen.out));
-        let is_last = rolling.goes_last(desired) && done >= of - rolling.kept_old(of);
+        let stays = rolling.kept_old(other.desired);
+        let is_left = |ordinal: u32, seen: Ordinal| ordinal >= stays && !seen.out && !(seen.updated && seen.ready);
+        let goes_last = rolling.goes_last(desired) || is_beyond && count(&theirs, is_left) == 0;
+        let is_last = goes_last && done >= of - rolling.kept_old(of);
         // The skew bounds the way to the shares of a step only.
         let is_last = is_last || rolling.steps != Steps::None;
         hold!(
@@ -390,11 +395,6 @@ pub fn judge(server: &Server) -> Result<(), Broken> {
             })
         };
         let old: Vec<_> = (kept..set.replicas()).filter(|ordinal| !updated(ordinal)).collect();
-        // After a rollback, the updated replicas may be lower ones: as many as required, but not the highest.
-        let enough = (0..set.replicas()).filter(updated).count() >= (set.replicas() - kept) as usize;
-        if kept > 0 && enough {
-            continue;
-        }
         hold!(
             old.is_empty(),
             "R9: {name} {old:?} are not updated, and nothing is in the way: {:?}",

@@ -64,3 +64,14 @@ pub fn run(history: &History) -> Result<(), Broken> {
     settle(&mut world)?;
     told(&world)
 }
+
+/// The share that stays old keeps prefill at half, and the edit of decode is taken back: its lower half never left the revision.
+#[test]
+fn a_role_that_is_taken_back_does_not_wait_for_what_stays_old() {
+    let rolling = Some(Rolling { unavailable: 2, partition: 40, ..Rolling::default() });
+    let setup = Setup { rolling, operator: true, ..Setup::plain([4, 4, 0]) };
+    let edit = |role, image| Step::Set(role, SetStep::Image(image));
+    let begun = [Step::Flow(60), edit(0, 3), Step::Flow(1), Step::Wait(Duration::from_secs(12)), Step::Flow(60)];
+    let edited = [edit(1, 2), Step::Flow(1), edit(0, 2), Step::Flow(3), edit(1, 0)];
+    run(&History { setup, steps: begun.into_iter().chain(edited).collect() }).unwrap();
+}

@@ -294,4 +294,17 @@ proptest! {
         ends(&mut world);
         prop_assert!(world.roles.values().all(|role| role.partition < FROZEN));
     }
+    /// After edits forth and back, too: what does not stay old is updated, and no role waits for another.
+    #[test]
+    fn what_is_taken_back_waits_for_nothing_that_stays_old(mut world in world(1..=99_u32), events in events(true)) {
+        world.broken.insert(3);
+        events.iter().for_each(|event| happen(&mut world, event));
+        take_broken_back(&mut world);
+        let plan = world.settle();
+        for (name, role) in &world.roles {
+            let kept = world.bounds[0].kept_old(role.desired());
+            let left = role.pods.iter().skip(kept as usize).filter(|pod| !role.is_updated(**pod)).count();
+            prop_assert_eq!(left, 0, "{} {:?} {:?}", name, plan, world);
+        }
+    }
 }

@@ -84,6 +84,26 @@ fn small_roles_do_not_stall_the_rest() {
     assert_eq!((plan["router"].partition, plan["router"].state), (FROZEN, ProgressState::Waiting));
 }
 
+/// What is to stay old is updated already where an edit is taken back. The other role has all that is not to stay old, or comes to it,
+/// or goes back as well.
+#[test]
+fn a_role_that_is_taken_back_does_not_wait_for_what_stays_old() {
+    let bounds = [mk_bounds(&["prefill", "decode"], 0, Unavailable::Count(2), 40)];
+    let decided = |prefill: RoleRollout, decode: RoleRollout| {
+        let roles = BTreeMap::from([("prefill".to_owned(), prefill), ("decode".to_owned(), decode)]);
+        plan_rollout(&bounds, &roles, &[])
+    };
+    let decode = || mk_rollout(&[(2, NEW), (1, OLD), (1, NEW)], 3);
+    let plan = decided(mk_rollout(&[(2, OLD), (2, NEW)], 2), decode());
+    assert_eq!((plan["prefill"].state, plan["decode"].partition), (ProgressState::Paused, 2));
+    let plan = decided(mk_rollout(&[(3, OLD), (1, NEW)], 3), decode());
+    assert_eq!((plan["prefill"].partition, plan["decode"].partition), (2, 3));
+    assert_eq!(plan["decode"].waits.clone().unwrap().reason, WaitReason::Skew);
+    let back = || mk_rollout(&[(2, NEW), (2, OLD)], FROZEN);
+    let plan = decided(back(), back());
+    assert_eq!((plan["prefill"].partition, plan["decode"].partition), (3, 3));
+}
+
 #[test]
 fn held_replicas_on_top_are_named() {
     let plan = plan(100, Unavailable::Count(1), &[("prefill", mk_rollout(&[(4, OLD), (2, HELD)], FROZEN))]);

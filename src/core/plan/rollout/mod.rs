@@ -121,6 +121,11 @@ impl RoleRollout {
         self.count(|ordinal, replica| self.shares(ordinal) && (replica.updated || self.is_granted(ordinal)))
     }
 
+    /// Counts those of them that are updated when only the others below this ordinal stay old.
+    fn last(&self, floor: u32) -> u32 {
+        self.count(|ordinal, replica| self.shares(ordinal) && (replica.updated || ordinal >= floor))
+    }
+
     pub fn updated(&self) -> u32 {
         self.count(|_, replica| replica.updated)
     }

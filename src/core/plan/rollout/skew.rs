@@ -14,7 +14,8 @@ pub fn excess(bounds: &RollingBounds, (count, of): (u32, u32), (behind, behind_o
 }
 
 /// Returns the role furthest behind that keeps `role` from having `reach` updated replicas. A role that has what the step under
-/// way asks for keeps back no other.
+/// way asks for, or all that `partition` does not keep old, keeps back no other: it goes no further. Where an edit is taken back,
+/// replicas that are to stay old are updated, and a role has more to update than its share.
 pub(super) fn limits<'a>(
     (bounds, stages): (&[RollingBounds], &[Stage]),
     (name, role, reach): (&str, &RoleRollout, u32),
@@ -31,7 +32,9 @@ pub(super) fn limits<'a>(
         others.filter_map(move |(other, state)| {
             let shared = state.shared();
             let goal = shared - bounds.kept_old(shared);
-            if shared == 0 || (is_forced(bounds, desired) && state.done() >= goal) {
+            let last = || state.last(bounds.kept_of(other, state.desired()));
+            let goal = if is_forced(bounds, desired) { goal } else { goal.max(last()) };
+            if shared == 0 || state.done() >= goal {
                 return None;
             }
             let excess = excess(bounds, (reach, desired), (state.done(), shared));

@@ -388,8 +388,7 @@ impl<'a> Course<'a> {
 
     /// Returns the number of updated replicas when all steps are over: `partition` keeps the others old.
     fn last(&self, name: &str, role: &RoleRollout) -> u32 {
-        let floor = floor(self.all, name, role);
-        role.count(|ordinal, replica| role.shares(ordinal) && (replica.updated || ordinal >= floor))
+        role.last(floor(self.all, name, role))
     }
 
     /// Reports whether the pause after a step counts: replicas are still to be updated, a role that takes part was updated since

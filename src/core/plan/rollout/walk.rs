@@ -29,7 +29,8 @@ use crate::model::RollingBounds;
 /// replicas of the others, so all may move in one step, and the bounds hold whichever moves first. Roles without an open
 /// rollout are not in `roles` and are not compared, nor are roles that were edited in another round. A role that has all
 /// replicas of the step under way is not compared either: the skew bounds the way to the shares of a step, not the shares. In a
-/// step of prefill 30 % and decode 0, with a skew of 10 %, prefill goes to 30 %.
+/// step of prefill 30 % and decode 0, with a skew of 10 %, prefill goes to 30 %. Nor is a role compared that has all that `partition`
+/// does not keep old: another one whose edit is taken back goes back completely.
 ///
 /// [`stages`]: super::stages
 pub fn plan_rollout(bounds: &[RollingBounds], roles: &BTreeMap<String, RoleRollout>, stages: &[Stage]) -> RolloutPlan {
