@@ -25,7 +25,7 @@ use crate::model::{Group, GroupKey, IgnoredResources};
 use crate::plan::Snapshot;
 use crate::plan::devices::DeviceSight;
 use crate::plan::gangs::TreeSnapshot;
-use crate::plan::placement::{Capacity, Sight, VolumeSight};
+use crate::plan::placement::{Capacity, Sight, VolumeSight, assume_sent};
 use crate::report::{Findings, Picture, TreePicture};
 
 /// The cluster's capacity, read at most once; `Err` is the reason why it cannot be read.
@@ -160,6 +160,7 @@ pub async fn room(connection: &Connection, ignored: IgnoredResources) -> Result<
     });
     // Pods that do not exist yet may ask for some as well.
     Box::pin(see_devices(client, &mut capacity)).await;
+    assume_sent(&mut capacity);
     Ok(capacity)
 }
 

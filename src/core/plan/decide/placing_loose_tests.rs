@@ -1,9 +1,13 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::tests::{RACK, Scene, going, held};
-use crate::model::HoldReason;
+use crate::build::{self, typed, with};
+use crate::model::{HoldReason, names};
 use crate::plan::decide::DecisionContext;
 use crate::plan::decide::placed::Awaits;
+use crate::plan::placement::assume_sent;
 
 const OF_BATCH: [&str; 3] = ["prefill-0", "prefill-1", "decode-0"];
 const WAITS: &str = "batch 2 is held: r1 waits for pods of group \"pd\" to be bound";
@@ -65,6 +69,55 @@ fn a_new_leader_knows_by_the_domain_of_a_pod_that_it_may_go_to_any_node_there() 
     let named = json!({ "nodeSelector": { RACK: "r1", "kubernetes.io/hostname": "a" }, "priority": 5 });
     let mut before = scene().went("prefill-1", None).asking_of("prefill-1", &named);
     assert_eq!(pins(&mut before).len(), 3, "a pod that names its node takes no other");
+}
+
+/// Its group is not there any more, or coordinates nothing.
+#[test]
+fn a_pod_that_no_group_looks_at_keeps_its_domain_closed_and_its_room_taken() {
+    let own = json!([{ "key": names::KEP75_BATCH, "operator": "In", "values": ["x"] }]);
+    let term = json!([{ "topologyKey": RACK, "labelSelector": { "matchExpressions": own } }]);
+    let affinity = json!({ "podAffinity": { "requiredDuringSchedulingIgnoredDuringExecution": term } });
+    let orphan = |selects: &Value| {
+        let labels = json!({ (names::GROUP): "gone" });
+        let spec = json!({ "nodeSelector": selects, "affinity": affinity });
+        typed(with(
+            build::pod("orphan", false, &json!({ "cpu": 1 })),
+            &json!({ "metadata": { "labels": labels }, "spec": spec }),
+        ))
+    };
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 4, false);
+    scene.capacity.apply_pod(&orphan(&json!({ RACK: "r1" }))).unwrap();
+    let waits = "batch 1 is held: r1 waits for pods of group \"gone\" to be bound";
+    assert_eq!(held(&scene.decide(DecisionContext::default())), [(HoldReason::NoRoom, 3, waits)]);
+    assert_eq!(free(&scene), [4]);
+    assume_sent(&mut scene.capacity);
+    assert_eq!(free(&scene), [3], "as `fit` sees it");
+    scene.capacity.remove_pod("orphan");
+    assert_eq!((pins(&mut scene).len(), free(&scene)), (3, vec![1]));
+    // A pod that only selects nodes was placed by nobody.
+    let mut scene = Scene::new(1, "hold").node("a", "r1", 4, false);
+    scene.capacity.apply_pod(&orphan(&json!({ "disk": "ssd" }))).unwrap();
+    assert_eq!(pins(&mut scene).len(), 3);
+}
+
+/// A node is cordoned, smaller or gone: the pods that were to go there go elsewhere in the domain.
+#[test]
+fn equal_pods_join_no_others_that_have_lost_their_place() {
+    let placed = || {
+        let mut scene = Scene::new(1, "hold").node("a", "r1", 3, false);
+        assert_eq!(pins(&mut scene), vec![vec!["r1"]; 3]);
+        scene.node("b", "r1", 9, false)
+    };
+    let closed = |mut scene: Scene| {
+        let like = scene.capacity.needs("prefill-0").unwrap().without(&[RACK]);
+        scene.capacity.closed_to((RACK, Some(&like)), &[], Duration::ZERO).len()
+    };
+    assert_eq!(closed(placed()), 0);
+    assert_eq!(closed(placed().node("a", "r1", 3, true)), 1);
+    assert_eq!(closed(placed().node("a", "r1", 2, false)), 1);
+    let mut scene = placed();
+    scene.capacity.remove_node("a");
+    assert_eq!(closed(scene), 1);
 }
 
 #[test]

@@ -8,12 +8,12 @@ use std::time::Duration;
 use super::added::RuntimeClasses;
 use super::filter::{DomainLabel, NodeFacts};
 use super::loose::Loose;
-use super::needs::{Load, Needs, kinds};
+use super::needs::{Load, Needs, is_own_batch, kinds};
 use super::peers::Peer;
-use super::room::Room;
+use super::room::{NodeRoom, Room};
 use super::volumes::{VolumeSight, Volumes, claims_of};
 use crate::api::Node;
-use crate::api::scheduling::SchedulingPod;
+use crate::api::scheduling::{SchedulingPod, SchedulingSpec};
 use crate::model::names::HOSTNAME;
 use crate::model::quantity::NoQuantity;
 use crate::model::{GroupKey, IgnoredResources, names, placed_by};
@@ -26,6 +26,16 @@ fn placed_for(pod: &SchedulingPod) -> Option<GroupKey> {
     let of_group = || names::pod_schemes().find_map(|(group, _)| meta.label(group));
     let of_tree = placed_by(meta).map(|name| GroupKey::new(meta.namespace(), name).of_pod_group());
     of_tree.or_else(|| Some(GroupKey::new(meta.namespace(), of_group()?)))
+}
+
+/// Returns the domain that a released pod selects, and that its affinity to its own batch names: it was placed there.
+fn sent_to(pod: &SchedulingPod) -> Option<DomainLabel> {
+    let SchedulingSpec { scheduling_gates, node_selector, affinity, .. } = &pod.spec;
+    let is_sent =
+        !scheduling_gates.iter().any(|gate| gate.name == names::GATE) && !node_selector.contains_key(HOSTNAME);
+    let mut keys = affinity.pod_affinity.terms.iter().filter(|term| is_own_batch(term)).map(|term| &term.topology_key);
+    let (key, domain) = keys.find_map(|key| node_selector.get_key_value(key)).filter(|_| is_sent)?;
+    Some(Arc::new((key.clone(), domain.clone())))
 }
 
 /// The known nodes and pods, updated event by event.
@@ -154,12 +164,16 @@ impl Capacity {
                 let needs = self.kinds.of(Arc::new(Needs::of(pod)?));
                 let uid: Arc<str> = uid.into();
                 // With every label added, its needs change.
-                if let Some(before) = self.unbound.insert(uid.clone(), needs.clone()) {
-                    self.kinds.forget(&before);
+                let before = self.unbound.insert(uid.clone(), needs.clone());
+                if let Some(before) = &before {
+                    self.kinds.forget(before);
                 }
                 self.note_claims(&uid, pod);
                 self.nominate(pod, &uid, &needs.load, &needs.peer);
                 self.assume_as_bound_to_be(pod, &uid, &needs);
+                if let Some((group, domain)) = placed_for(pod).zip(sent_to(pod)).filter(|_| before.is_none()) {
+                    self.loose.find(&uid, &group, domain);
+                }
             }
             None if pod.nominated_node().is_some() || self.nominated.contains_key(uid) => {
                 self.nominate(pod, &uid.into(), &Load::of(pod)?, &Arc::new(Peer::of(pod).0));
@@ -389,6 +403,30 @@ impl Capacity {
     /// Notes that the group of these pods looks at them.
     pub(super) fn keep(&mut self, pods: &[Arc<str>], now: Duration) {
         pods.iter().for_each(|uid| self.loose.keep(uid, now));
+    }
+
+    /// Returns the domains that wait for others to be bound before they take these pods, which have these needs in common.
+    pub fn closed_to(
+        &mut self,
+        (key, like): (&str, Option<&Needs>),
+        pods: &[Arc<str>],
+        now: Duration,
+    ) -> Vec<DomainLabel> {
+        if self.loose.count() == 0 {
+            return Vec::new();
+        }
+        self.loose.see(now);
+        self.loose.closed_to((key, like), pods, now, |uid| self.stands(uid))
+    }
+
+    /// Reports whether the assumed node of a pod still takes it, and has what it takes.
+    fn stands(&self, uid: &str) -> bool {
+        let Some((name, needs)) = self.assumed(uid).zip(self.unbound.get(uid)) else { return false };
+        let takes = |node: &NodeRoom| {
+            node.free_pods() >= 0 && needs.load.amounts.keys().all(|resource| node.free(resource) >= 0)
+        };
+        self.room.facts(name).is_some_and(|facts| facts.refusal(needs).is_none())
+            && self.room.node(name).is_some_and(takes)
     }
 
     /// Returns the pods that may be bound to any node of their domains.

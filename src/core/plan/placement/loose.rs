@@ -1,5 +1,6 @@
 //! Pods that are bound to a domain alone and have no node yet. A scheduler may bind each of them to any node there, so a pod that
-//! differs from them could take the room that one of them needs: it waits. Pods like them fit in any order, and may join them.
+//! differs from them could take the room that one of them needs: it waits. Pods like them fit in any order, and may join them as long
+//! as each of them stands on a node that takes it.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,6 +19,16 @@ pub const CLOSED_FOR: Duration = Duration::from_secs(600);
 pub struct Loose {
     domains: BTreeMap<DomainLabel, Unbound>,
     of: HashMap<Arc<str>, DomainLabel>,
+    /// Pods that were released before this process knew of them, and that no group has looked at since: it may be deleted.
+    unkept: BTreeMap<Arc<str>, Unkept>,
+}
+
+#[derive(Clone, Debug)]
+struct Unkept {
+    domain: DomainLabel,
+    group: GroupKey,
+    /// When they were first asked about.
+    since: Option<Duration>,
 }
 
 #[derive(Clone, Debug)]
@@ -39,7 +50,23 @@ impl Unbound {
 
 impl Loose {
     pub fn count(&self) -> usize {
-        self.of.len()
+        self.of.len() + self.unkept.len()
+    }
+
+    /// Notes a pod without a place, which selects a domain.
+    pub(super) fn find(&mut self, uid: &Arc<str>, group: &GroupKey, domain: DomainLabel) {
+        self.unkept.insert(uid.clone(), Unkept { domain, group: group.clone(), since: None });
+    }
+
+    /// Returns the pods that no group has looked at, with their groups and domains.
+    pub(super) fn sent(&self) -> Vec<(Arc<str>, GroupKey, DomainLabel)> {
+        let of = |(uid, unkept): (&Arc<str>, &Unkept)| (uid.clone(), unkept.group.clone(), unkept.domain.clone());
+        self.unkept.iter().map(of).collect()
+    }
+
+    /// Notes the time at which pods that are not looked at are asked about.
+    pub(super) fn see(&mut self, now: Duration) {
+        self.unkept.values_mut().for_each(|unkept| _ = unkept.since.get_or_insert(now));
     }
 
     pub(super) fn add(
@@ -61,6 +88,7 @@ impl Loose {
 
     /// Notes that the group of a pod looks at it.
     pub(super) fn keep(&mut self, uid: &str, now: Duration) {
+        self.unkept.remove(uid);
         if let Some(unbound) = self.of.get(uid).and_then(|domain| self.domains.get_mut(domain)) {
             unbound.since = now;
         }
@@ -68,7 +96,7 @@ impl Loose {
 
     /// Removes a pod; returns whether its domain is open to all pods then.
     pub(super) fn remove(&mut self, uid: &str) -> bool {
-        let Some(domain) = self.of.remove(uid) else { return false };
+        let Some(domain) = self.of.remove(uid) else { return self.unkept.remove(uid).is_some() };
         let Some(unbound) = self.domains.get_mut(&domain) else { return false };
         unbound.pods.remove(uid);
         unbound.pods.is_empty() && self.domains.remove(&domain).is_some()
@@ -90,20 +118,34 @@ impl Loose {
         self.domains.get(domain).is_none_or(|unbound| unbound.is_like(Some(like)))
     }
 
-    /// Returns the domains that are closed to these pods, which have these needs in common and share a domain of this key.
-    pub fn closed_to(&self, (key, like): (&str, Option<&Needs>), pods: &[Arc<str>], now: Duration) -> Vec<DomainLabel> {
+    /// Returns the domains that are closed to these pods, which have these needs in common and share a domain of this key. Whoever joins
+    /// others must know where these may go: each `stands` on a node that takes it.
+    pub(super) fn closed_to(
+        &self,
+        (key, like): (&str, Option<&Needs>),
+        pods: &[Arc<str>],
+        now: Duration,
+        stands: impl Fn(&str) -> bool,
+    ) -> Vec<DomainLabel> {
+        let is_late = |since: Duration| now.saturating_sub(since) > CLOSED_FOR;
         let joins = |(domain, unbound): &(&DomainLabel, &Unbound)| {
             let is_own = || unbound.pods.iter().all(|uid| pods.contains(uid));
-            let is_late = now.saturating_sub(unbound.since) > CLOSED_FOR;
-            is_late || (domain.0 == key && unbound.is_like(like)) || is_own()
+            let joins = || domain.0 == key && unbound.is_like(like) && unbound.pods.iter().all(|uid| stands(uid));
+            is_late(unbound.since) || is_own() || joins()
         };
-        self.domains.iter().filter(|one| !joins(one)).map(|(domain, _)| domain.clone()).collect()
+        let of_kept = self.domains.iter().filter(|one| !joins(one)).map(|(domain, _)| domain);
+        let is_closed =
+            |(uid, unkept): &(&Arc<str>, &Unkept)| !pods.contains(*uid) && !unkept.since.is_some_and(is_late);
+        let of_unkept = self.unkept.iter().filter(is_closed).map(|(_, unkept)| &unkept.domain);
+        let all: BTreeSet<_> = of_kept.chain(of_unkept).collect();
+        all.into_iter().cloned().collect()
     }
 
     /// Returns for whose pods a domain is closed.
-    pub fn closed(&self, domain: &DomainLabel) -> Option<Closed> {
-        let Unbound { group, .. } = self.domains.get(domain)?;
-        let (key, domain) = (**domain).clone();
+    pub fn closed(&self, of: &DomainLabel) -> Option<Closed> {
+        let of_unkept = || self.unkept.values().find(|unkept| unkept.domain == *of).map(|unkept| &unkept.group);
+        let group = self.domains.get(of).map(|unbound| &unbound.group).or_else(of_unkept)?;
+        let (key, domain) = (**of).clone();
         Some(Closed { key, domain, group: group.clone(), unbound: true })
     }
 }
@@ -118,11 +160,29 @@ mod tests {
         let mut loose = Loose::default();
         loose.add(&"pod".into(), &GroupKey::new("ns", "pd"), (&domain, None), Duration::ZERO);
         let is_closed = |loose: &Loose, minutes: u64| {
-            loose.closed_to(("", None), &[], Duration::from_secs(60 * minutes)) == std::slice::from_ref(&domain)
+            let closed = loose.closed_to(("", None), &[], Duration::from_secs(60 * minutes), |_| true);
+            closed == std::slice::from_ref(&domain)
         };
         assert_eq!([10, 11].map(|minutes| is_closed(&loose, minutes)), [true, false]);
         loose.keep("pod", Duration::from_secs(480));
         assert_eq!([11, 18, 19].map(|minutes| is_closed(&loose, minutes)), [true, true, false]);
         assert!(loose.remove("pod") && !is_closed(&loose, 11));
+    }
+
+    #[test]
+    fn a_domain_is_closed_to_all_while_a_pod_was_not_looked_at_or_does_not_stand() {
+        let domain: DomainLabel = Arc::new(("rack".to_owned(), "r1".to_owned()));
+        let (mut loose, group, like) = (Loose::default(), GroupKey::new("ns", "pd"), Arc::new(Needs::default()));
+        let closed = |loose: &Loose, minutes: u64, stands: bool| {
+            loose.closed_to(("rack", Some(&like)), &[], Duration::from_secs(60 * minutes), |_| stands).len()
+        };
+        loose.find(&"pod".into(), &group, domain.clone());
+        assert_eq!(closed(&loose, 30, true), 1, "the time begins with the first question");
+        loose.see(Duration::from_secs(1800));
+        assert_eq!([40, 41].map(|minutes| closed(&loose, minutes, true)), [1, 0]);
+        loose.keep("pod", Duration::ZERO);
+        assert_eq!((closed(&loose, 30, true), loose.count()), (0, 0));
+        loose.add(&"pod".into(), &group, (&domain, Some(&like)), Duration::ZERO);
+        assert_eq!([true, false].map(|stands| closed(&loose, 1, stands)), [0, 1]);
     }
 }

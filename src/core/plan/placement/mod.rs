@@ -42,7 +42,7 @@ pub use line::Line;
 pub use needs::{Amounts, Needs, NotModelled, total};
 pub use outlook::{BatchPods, Outlook, Remedy, Stop, outlook};
 pub use place::{Fit, Miss, NoFit, Placement, Question, not_modelled, nowhere, place, place_some};
-pub use placer::{Answer, Placer, Request, Sight, Within, unmade};
+pub use placer::{Answer, Placer, Request, Sight, Within, assume_sent, unmade};
 pub use room::Room;
 pub use shares::{NotShared, Share, Shared, place_shared};
 pub use supply::Counted;

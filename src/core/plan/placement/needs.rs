@@ -331,7 +331,7 @@ fn related(spec: &SchedulingSpec) -> Option<Arc<str>> {
 }
 
 /// Reports whether the term is the affinity of a batch to itself, which placement in one domain satisfies.
-fn is_own_batch(term: &PodAffinityTerm) -> bool {
+pub(super) fn is_own_batch(term: &PodAffinityTerm) -> bool {
     let required = term.label_selector.iter().flat_map(|selector| &selector.match_expressions);
     required.into_iter().any(|one| one.key == names::KEP75_BATCH && one.operator == "In")
 }

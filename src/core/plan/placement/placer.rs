@@ -414,19 +414,20 @@ impl<'a> Placer<'a> {
     }
 
     /// Ends the pass: frees the places of held pods, and of pods that do not exist, that were not requested again. Released
-    /// pods keep theirs: their binding may not be observed yet.
-    pub fn finish(self, held: impl Fn() -> HashSet<Arc<str>>) {
+    /// pods keep theirs: their binding may not be observed yet. Returns [`Capacity::freed`], which groups that wait for room go by.
+    pub fn finish(self, held: impl Fn() -> HashSet<Arc<str>>) -> Option<u64> {
         let Self { group, sight, line, stay, waits, .. } = self;
         if !waits {
             line.leaves(&group);
         }
-        let Sight::Known(capacity) = sight else { return };
+        let Sight::Known(capacity) = sight else { return None };
         let unasked: Vec<_> = capacity.assumed_of(&group).filter(|uid| !stay.contains(*uid)).cloned().collect();
         if !unasked.is_empty() {
             let held = held();
             let is_free = |uid: &&Arc<str>| uid.starts_with(UNMADE) || held.contains(*uid);
             unasked.iter().filter(is_free).for_each(|uid| capacity.forget(uid));
         }
+        Some(capacity.freed())
     }
 }
 
@@ -434,6 +435,19 @@ impl Answer {
     /// Returns the answer for any node of a domain.
     fn to(domain: &str, request: &Request<'_>) -> Self {
         Self::To { domain: domain.to_owned(), hosts: vec![None; request.pods.len()] }
+    }
+}
+
+/// Takes room in their domains for pods that were released there, and name no node: as far as they fit, in the order of their uids.
+pub fn assume_sent(capacity: &mut Capacity) {
+    for (uid, group, domain) in capacity.loose().sent() {
+        let Some(needs) = capacity.needs(&uid).cloned() else { continue };
+        let (asked, none) = ([needs.clone()], BTreeMap::new());
+        let question = Question { only: Some(&domain.1), ..Question::new(&asked, Some(&domain.0), &none) };
+        let node = place(capacity.room(), &question).placement().and_then(|found| found.nodes.first().cloned());
+        if let Some(node) = node {
+            capacity.assume(&group, &uid, &node, &needs);
+        }
     }
 }
 
@@ -718,12 +732,12 @@ impl Batch<'_, '_> {
     }
 
     /// Returns the domains with pods to be bound that these pods do not join.
-    fn closed(&self, needs: &[Arc<Needs>]) -> Vec<DomainLabel> {
-        let loose = self.capacity.loose();
-        if self.went || loose.count() == 0 {
+    fn closed(&mut self, needs: &[Arc<Needs>]) -> Vec<DomainLabel> {
+        if self.went || self.capacity.loose().count() == 0 {
             return Vec::new();
         }
-        loose.closed_to((self.request.key, self.like(needs).as_deref()), self.request.pods, self.now)
+        let like = self.like(needs);
+        self.capacity.closed_to((self.request.key, like.as_deref()), self.request.pods, self.now)
     }
 
     /// Reports whether the pods may go to any node of the domain: no other pod has, or asks for, a place there but such as they.

@@ -78,6 +78,8 @@ pub(in crate::plan) struct Pass<'a> {
     pub(in crate::plan) unled: Option<Duration>,
     /// The time that the release of a batch took, if it has just ended.
     pub(in crate::plan) released: Option<Duration>,
+    /// The room that was freed so far, as [`crate::plan::placement::Capacity::freed`]: pods that are given up free some.
+    pub(in crate::plan) freed: Option<u64>,
     /// Changes of requests for nodes.
     pub(in crate::plan) requests: Vec<RequestNews>,
     /// The context of recoveries of other groups.
@@ -100,7 +102,7 @@ impl Pass<'_> {
             // A pod whose release is in flight may have gone by now, to its place.
             let stays =
                 |pod: &&Arc<PodFacts>| pod.held && !self.memory.tries.is_under_way(&Try::Object(pod.pod.uid.clone()));
-            placer.finish(|| snapshot.pods.iter().filter(stays).map(|pod| pod.pod.uid.clone()).collect());
+            self.freed = placer.finish(|| snapshot.pods.iter().filter(stays).map(|pod| pod.pod.uid.clone()).collect());
         }
     }
 

@@ -171,7 +171,7 @@ impl Reconciler {
         if subject.is_empty() && memory.is_idle() {
             // Room may have been kept for pods that will not be created.
             let gone = sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, false, now));
-            gone.into_iter().for_each(|placer| placer.finish(HashSet::new));
+            gone.into_iter().for_each(|placer| _ = placer.finish(HashSet::new));
             self.groups.remove(key);
             self.line.leaves(key);
             self.unkept.remove(key);
@@ -199,10 +199,11 @@ impl Reconciler {
             placer: sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, others_first, now)),
             unled: self.unled,
             released: None,
+            freed: None,
             requests: Vec::new(),
         };
         pass.run(subject);
-        let Pass { actions, again, released, requests, .. } = pass;
+        let Pass { actions, again, released, freed, requests, .. } = pass;
         if sees || !memory.decided.needs_room {
             self.unkept.remove(key);
         }
@@ -217,6 +218,9 @@ impl Reconciler {
         self.schedule_all(go_on, now);
         if let Some(at) = again {
             self.schedule(key.clone(), at, now);
+        }
+        if let Some(freed) = freed.filter(|freed| *freed != self.freed) {
+            self.capacity_changed(freed, now);
         }
         actions
     }

@@ -125,7 +125,7 @@ impl Pass<'_> {
             self.pass_again(self.now + NEXT_TURN);
             return blind(snapshot, OTHERS_FIRST);
         };
-        let unbound = capacity.loose().closed_to(("", None), &[], self.now);
+        let unbound = capacity.closed_to(("", None), &[], self.now);
         let all: Vec<_> = unbound.iter().cloned().chain(closed.iter().map(Closed::label)).collect();
         let TreeDecision { plan, mut held, best } = decide(snapshot, capacity, &all);
         if let Some(closed) = unbound.first().and_then(|domain| capacity.loose().closed(domain)) {
