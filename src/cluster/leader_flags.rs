@@ -39,7 +39,7 @@ pub async fn read(client: &Client, namespace: &str, name: &str) -> Option<Servin
 /// Returns the flags on a Lease; `None` where it has none, as of an earlier release.
 pub fn serving(lease: &DynamicObject) -> Option<Serving> {
     let annotations = lease.metadata.annotations.as_ref()?;
-    let mode = Mode::parse(annotations.get(names::MODE)?)?;
+    let mode = Mode::of_word(annotations.get(names::MODE)?)?;
     let selector =
         annotations.get(names::NAMESPACE_SELECTOR).and_then(|text| serde_json::from_str::<LabelSelector>(text).ok());
     let ready_kinds = annotations.get(names::READY_KINDS).map(|text| parse_list(text));

@@ -8,6 +8,7 @@ use super::running::{Carrier, Running, has_labels};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{ObjectKind, Pod};
 use crate::cli::check::of_shape;
+use crate::model::words::words;
 use crate::model::{Group, WorkloadKind, names};
 use crate::plan::PodRef;
 use crate::rules::{Judged, Operation, Options, World, judge_json, read_group};
@@ -42,8 +43,8 @@ pub struct Role {
     pub rolls: Rolls,
 }
 
+words! {
 /// The effect of a labelled template on the pods of the workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rolls {
     /// The pods stay: the template is labelled already.
     Not,
@@ -52,6 +53,7 @@ pub enum Rolls {
     /// The controller of the workload replaces the pods at once, by its own strategy.
     AtOnce,
 }
+}
 
 impl Rolls {
     pub const fn words(self) -> &'static str {
@@ -59,14 +61,6 @@ impl Rolls {
             Self::Not => "is labelled",
             Self::InLockstep => "rolls in lockstep",
             Self::AtOnce => "rolls at once",
-        }
-    }
-
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Not => "Not",
-            Self::InLockstep => "InLockstep",
-            Self::AtOnce => "AtOnce",
         }
     }
 }

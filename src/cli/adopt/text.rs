@@ -63,7 +63,7 @@ fn of_role<'a>(role: &'a Role, group: &str) -> RoleAccount<'a> {
         labels: role.labels(group),
         claim: role.claim.as_ref(),
         template: role.template.as_ref(),
-        rolls: role.rolls.word(),
+        rolls: role.rolls.as_str(),
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>) -> io::Result<()>
     }
     for checked in &checks.objects {
         for (weight, violation, at) in checked.findings() {
-            let level = if weight == Weight::Note { "notice" } else { weight.word() };
+            let level = if weight == Weight::Note { "notice" } else { weight.as_str() };
             command(out, level, &checked.document.source.name, Some(at), violation.rule, &violation.to_string())?;
         }
     }

@@ -26,6 +26,7 @@ use crate::cli::serving::{ModeArgs, StrictArg};
 use crate::cli::terminal::end;
 use crate::cluster::watch::sources::NAMESPACE;
 use crate::fit::shortages;
+use crate::model::words::words;
 use crate::model::{Allowed, FieldPath, Mode, Serving};
 use crate::rules::{
     Cause, DecodeError, Judged, Operation, Options, Severity, Violation, World, judge_json, judged_kinds, read_group,
@@ -80,21 +81,12 @@ enum Output {
     Sarif,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+words! {
 enum Weight {
-    Error,
-    Warning,
-    Note,
+    Error = "error",
+    Warning = "warning",
+    Note = "note",
 }
-
-impl Weight {
-    const fn word(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Note => "note",
-        }
-    }
 }
 
 /// An object and its verdict.

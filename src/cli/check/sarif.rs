@@ -22,7 +22,7 @@ pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>) -> io::Result<()>
     });
     let found = checks.objects.iter().flat_map(|checked| {
         checked.findings().into_iter().map(|(weight, violation, at)| {
-            result(violation.rule, weight.word(), &violation.to_string(), &checked.document.source.name, at)
+            result(violation.rule, weight.as_str(), &violation.to_string(), &checked.document.source.name, at)
         })
     });
     let results: Vec<_> = unreadable.chain(found).collect();

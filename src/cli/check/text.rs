@@ -62,7 +62,7 @@ pub(super) fn print(out: &mut impl Write, checks: &Checks<'_>, color: bool) -> i
         }
     }
     for note in folded(&checks.objects) {
-        let (paint, word) = (style.of(Weight::Note), Weight::Note.word());
+        let (paint, word) = (style.of(Weight::Note), Weight::Note.as_str());
         writeln!(out, "{paint}{word}{}: {}", style.end, shown(&note))?;
     }
     writeln!(out, "{}", counts.summary(checks.unreadable.len()))
@@ -92,7 +92,7 @@ fn finding(
     at: Position,
     style: &Style,
 ) -> io::Result<()> {
-    let (paint, word) = (style.of(weight), weight.word());
+    let (paint, word) = (style.of(weight), weight.as_str());
     let source = &checked.document.source;
     let end = style.end;
     writeln!(

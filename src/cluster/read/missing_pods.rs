@@ -27,7 +27,7 @@ use crate::plan::{Diagnosis, MissingPods, WhyMissing};
 const FAILED: &str = "FailedCreate";
 /// The reason of Events on Jobs that have exceeded their `activeDeadlineSeconds`.
 const DEADLINE: &str = "DeadlineExceeded";
-const JOB: ObjectKind = ObjectKind { group: "batch", version: "v1", kind: "Job", plural: "jobs", namespaced: true };
+const JOB: ObjectKind = ObjectKind::namespaced("batch", "v1", "Job", "jobs");
 /// Largest number of Jobs read by a command.
 const MOST_JOBS: usize = 20;
 /// Largest number of Events read at a time.

@@ -35,8 +35,7 @@ use crate::model::{CliqueSet, GangTree, Layers, WorkloadKind, WorkloadObject, na
 /// the stored one is read.
 pub const ROLE_BASED_GROUPS: &[ObjectKind] = &[ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, ROLE_BASED_GROUP_V1ALPHA2];
 
-pub const NAMESPACE: ObjectKind =
-    ObjectKind { group: "", version: "v1", kind: "Namespace", plural: "namespaces", namespaced: false };
+pub const NAMESPACE: ObjectKind = ObjectKind::cluster_scoped("", "v1", "Namespace", "namespaces");
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Named {
     metadata: Meta,

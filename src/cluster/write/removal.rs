@@ -45,8 +45,7 @@ const POLICY: ObjectKind = ObjectKind {
 };
 const POLICY_BINDING: ObjectKind =
     ObjectKind { kind: "MutatingAdmissionPolicyBinding", plural: "mutatingadmissionpolicybindings", ..POLICY };
-const LEASE: ObjectKind =
-    ObjectKind { group: "coordination.k8s.io", version: "v1", kind: "Lease", plural: "leases", namespaced: true };
+const LEASE: ObjectKind = ObjectKind::namespaced("coordination.k8s.io", "v1", "Lease", "leases");
 const SECRET: ObjectKind = ObjectKind { kind: "Secret", plural: "secrets", ..POD };
 /// Interval of looks at the Lease.
 const LOOK: Duration = Duration::from_millis(250);

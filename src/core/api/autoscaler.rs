@@ -2,15 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, ObjectKind, null_default};
 
-pub const AUTOSCALER: ObjectKind = ObjectKind {
-    group: "autoscaling",
-    version: "v2",
-    kind: "HorizontalPodAutoscaler",
-    plural: "horizontalpodautoscalers",
-    namespaced: true,
-};
+pub const AUTOSCALER: ObjectKind =
+    ObjectKind::namespaced("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers");
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -35,10 +30,4 @@ pub struct ScaleTarget {
     pub kind: String,
     #[serde(deserialize_with = "null_default")]
     pub name: String,
-}
-
-impl Object for Autoscaler {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

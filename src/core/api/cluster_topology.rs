@@ -5,15 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Meta, Object, ObjectKind, null_default, readable};
+use super::{Meta, ObjectKind, null_default, readable};
 
-pub const CLUSTER_TOPOLOGY: ObjectKind = ObjectKind {
-    group: "rolegate.dev",
-    version: "v1alpha1",
-    kind: "ClusterTopology",
-    plural: "clustertopologies",
-    namespaced: false,
-};
+pub const CLUSTER_TOPOLOGY: ObjectKind =
+    ObjectKind::cluster_scoped("rolegate.dev", "v1alpha1", "ClusterTopology", "clustertopologies");
 
 /// The same kind under the API group of KEP-75.
 pub const CLUSTER_TOPOLOGY_KEP75: ObjectKind = ObjectKind { group: "workloads.x-k8s.io", ..CLUSTER_TOPOLOGY };
@@ -78,11 +73,5 @@ impl ClusterTopologySpec {
     /// Returns the layers in list order, in either spelling.
     pub fn layers(&self) -> &[TopologyLayer] {
         self.layers.as_deref().or(self.layers_kep75.as_deref()).unwrap_or_default()
-    }
-}
-
-impl Object for ClusterTopology {
-    fn meta(&self) -> &Meta {
-        &self.metadata
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::status::{Condition, entries};
-use super::{Meta, Object, readable};
+use super::{Meta, readable};
 
 /// An object with conditions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -34,10 +34,4 @@ pub struct ConditionedStatus {
 pub struct ConditionedParent {
     #[serde(deserialize_with = "entries")]
     pub conditions: Vec<Condition>,
-}
-
-impl Object for ConditionedObject {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

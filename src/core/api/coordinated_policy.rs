@@ -5,15 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::coordination::{RollingUpdate, any};
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, ObjectKind, null_default};
 
-pub const COORDINATED_POLICY: ObjectKind = ObjectKind {
-    group: "workloads.x-k8s.io",
-    version: "v1alpha2",
-    kind: "CoordinatedPolicy",
-    plural: "coordinatedpolicies",
-    namespaced: true,
-};
+pub const COORDINATED_POLICY: ObjectKind =
+    ObjectKind::namespaced("workloads.x-k8s.io", "v1alpha2", "CoordinatedPolicy", "coordinatedpolicies");
 
 /// Rules over the roles of the RoleBasedGroup of the same name and namespace.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -59,10 +54,4 @@ pub struct PolicyStrategy {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any")]
     pub scaling: Option<Value>,
-}
-
-impl Object for CoordinatedPolicy {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

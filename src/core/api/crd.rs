@@ -12,13 +12,8 @@ use super::rbg::{ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI, RoleBasedGroupSpec};
 use super::role_coordination::{ROLE_COORDINATION, RoleCoordinationSpec};
 use super::status::GroupStatus;
 
-pub const CUSTOM_RESOURCE_DEFINITION: ObjectKind = ObjectKind {
-    group: "apiextensions.k8s.io",
-    version: "v1",
-    kind: "CustomResourceDefinition",
-    plural: "customresourcedefinitions",
-    namespaced: false,
-};
+pub const CUSTOM_RESOURCE_DEFINITION: ObjectKind =
+    ObjectKind::cluster_scoped("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions");
 
 /// The definitions of rolegate's own kinds, as they are installed.
 pub const OWN: &[(ObjectKind, &str)] = &[

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 
-use super::{Meta, Object, null_default};
+use super::{Meta, null_default};
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -56,10 +56,4 @@ fn fields_of_spec<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeSet
 
     let schema = Option::<Schema>::deserialize(deserializer)?.and_then(|schema| schema.schema?.properties?.spec);
     Ok(schema.and_then(|spec| spec.properties).into_iter().flatten().map(|(name, _)| name).collect())
-}
-
-impl Object for Definition {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

@@ -11,17 +11,18 @@ use serde::de::IgnoredAny;
 use super::node::Taint;
 use super::quantity::Quantity;
 use super::scheduling::{NodeSelector, Toleration};
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, ObjectKind, null_default};
 
-const fn kind(kind: &'static str, plural: &'static str, namespaced: bool) -> ObjectKind {
-    ObjectKind { group: "resource.k8s.io", version: "v1", kind, plural, namespaced }
-}
-
-pub const RESOURCE_SLICE: ObjectKind = kind("ResourceSlice", "resourceslices", false);
-pub const DEVICE_CLASS: ObjectKind = kind("DeviceClass", "deviceclasses", false);
-pub const RESOURCE_CLAIM: ObjectKind = kind("ResourceClaim", "resourceclaims", true);
-pub const RESOURCE_CLAIM_TEMPLATE: ObjectKind = kind("ResourceClaimTemplate", "resourceclaimtemplates", true);
-pub const DEVICE_TAINT_RULE: ObjectKind = kind("DeviceTaintRule", "devicetaintrules", false);
+pub const RESOURCE_SLICE: ObjectKind =
+    ObjectKind::cluster_scoped("resource.k8s.io", "v1", "ResourceSlice", "resourceslices");
+pub const DEVICE_CLASS: ObjectKind =
+    ObjectKind::cluster_scoped("resource.k8s.io", "v1", "DeviceClass", "deviceclasses");
+pub const RESOURCE_CLAIM: ObjectKind =
+    ObjectKind::namespaced("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims");
+pub const RESOURCE_CLAIM_TEMPLATE: ObjectKind =
+    ObjectKind::namespaced("resource.k8s.io", "v1", "ResourceClaimTemplate", "resourceclaimtemplates");
+pub const DEVICE_TAINT_RULE: ObjectKind =
+    ObjectKind::cluster_scoped("resource.k8s.io", "v1", "DeviceTaintRule", "devicetaintrules");
 
 /// A part of a pool of devices of one driver.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -354,35 +355,5 @@ impl DeviceRequest {
     pub fn exact(&self) -> Option<&ExactRequest> {
         let flat = || (self.first_available.is_empty()).then_some(&self.flat);
         self.exactly.as_ref().or_else(flat)
-    }
-}
-
-impl Object for ResourceSlice {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Object for DeviceClass {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Object for ResourceClaim {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Object for ResourceClaimTemplate {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Object for DeviceTaintRule {
-    fn meta(&self) -> &Meta {
-        &self.metadata
     }
 }

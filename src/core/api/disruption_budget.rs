@@ -3,15 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::selector::LabelSelector;
-use super::{IntOrString, Meta, Object, ObjectKind, null_default};
+use super::{IntOrString, Meta, ObjectKind, null_default};
 
-pub const POD_DISRUPTION_BUDGET: ObjectKind = ObjectKind {
-    group: "policy",
-    version: "v1",
-    kind: "PodDisruptionBudget",
-    plural: "poddisruptionbudgets",
-    namespaced: true,
-};
+pub const POD_DISRUPTION_BUDGET: ObjectKind =
+    ObjectKind::namespaced("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets");
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -29,10 +24,4 @@ pub struct PodDisruptionBudgetSpec {
     /// Pods that must stay available: a number, or a share of the replicas that the workloads ask for. Its alternative,
     /// `maxUnavailable`, is counted from those replicas too.
     pub min_available: Option<IntOrString>,
-}
-
-impl Object for PodDisruptionBudget {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

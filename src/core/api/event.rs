@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, ObjectKind, null_default};
 
-pub const EVENT: ObjectKind =
-    ObjectKind { group: "", version: "v1", kind: "Event", plural: "events", namespaced: true };
+pub const EVENT: ObjectKind = ObjectKind::namespaced("", "v1", "Event", "events");
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -55,12 +54,6 @@ impl Event {
             "" => second(self.last_seen()) >= second(created),
             of => of == uid,
         }
-    }
-}
-
-impl Object for Event {
-    fn meta(&self) -> &Meta {
-        &self.metadata
     }
 }
 

@@ -5,15 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::scheduling::SchedulingSpec;
-use super::{Meta, Object, ObjectKind, null_default, readable};
+use super::{Meta, ObjectKind, null_default, readable};
 
-pub const POD_CLIQUE_SET: ObjectKind = ObjectKind {
-    group: "grove.io",
-    version: "v1alpha1",
-    kind: "PodCliqueSet",
-    plural: "podcliquesets",
-    namespaced: true,
-};
+pub const POD_CLIQUE_SET: ObjectKind = ObjectKind::namespaced("grove.io", "v1alpha1", "PodCliqueSet", "podcliquesets");
 
 /// The kind's name in the pod discovery design.
 pub const POD_GANG_SET: ObjectKind = ObjectKind { kind: "PodGangSet", plural: "podgangsets", ..POD_CLIQUE_SET };
@@ -102,10 +96,4 @@ pub struct ScalingGroup {
 pub struct ScaleConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_replicas: Option<i64>,
-}
-
-impl Object for PodCliqueSet {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

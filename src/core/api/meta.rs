@@ -94,6 +94,19 @@ pub trait Object {
     fn meta(&self) -> &Meta;
 }
 
+/// Implements [`Object`] for types with a field `metadata`.
+macro_rules! objects {
+    ($($object:ty),* $(,)?) => {
+        $(impl $crate::api::Object for $object {
+            fn meta(&self) -> &$crate::api::Meta {
+                &self.metadata
+            }
+        })*
+    };
+}
+
+pub(crate) use objects;
+
 /// Names of a kind at the API server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKind {
@@ -109,6 +122,24 @@ pub struct ObjectKind {
 }
 
 impl ObjectKind {
+    pub const fn namespaced(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        plural: &'static str,
+    ) -> Self {
+        Self { group, version, kind, plural, namespaced: true }
+    }
+
+    pub const fn cluster_scoped(
+        group: &'static str,
+        version: &'static str,
+        kind: &'static str,
+        plural: &'static str,
+    ) -> Self {
+        Self { namespaced: false, ..Self::namespaced(group, version, kind, plural) }
+    }
+
     /// Returns `group/version`, or `version` in the core group.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }

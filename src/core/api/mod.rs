@@ -53,6 +53,28 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use autoscaler::Autoscaler;
+use definition::Definition;
+use device::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice};
+use disruption_budget::PodDisruptionBudget;
+use event::Event;
+use meta::objects;
+use pod_group::Topology;
+use runtime_class::RuntimeClass;
+use scheduling::SchedulingPod;
+use service::Service;
+use volume::{CsiDriver, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass};
+use webhook_configuration::MutatingWebhookConfiguration;
+use workload::{Deployment, LeaderWorkerSet, StatefulSet};
+
+objects! {
+    Autoscaler, ClusterTopology, ConditionedObject, CoordinatedPolicy, CsiDriver, CsiStorageCapacity, Definition,
+    Deployment, DeviceClass, DeviceTaintRule, Event, LeaderWorkerSet, MutatingWebhookConfiguration, Node,
+    PersistentVolume, PersistentVolumeClaim, Pod, PodCliqueSet, PodDisruptionBudget, PodGroup, ResourceClaim,
+    ResourceClaimTemplate, ResourceSlice, RoleBasedGroup, RoleCoordination, RuntimeClass, SchedulingPod, Service,
+    StatefulSet, StorageClass, Topology,
+}
+
 /// Reads `null` as the default, as the API server does.
 pub(crate) fn null_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::pod::{PodCondition, is_true};
 use super::quantity::Quantity;
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, ObjectKind, null_default};
 
-pub const NODE: ObjectKind = ObjectKind { group: "", version: "v1", kind: "Node", plural: "nodes", namespaced: false };
+pub const NODE: ObjectKind = ObjectKind::cluster_scoped("", "v1", "Node", "nodes");
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -54,12 +54,6 @@ pub struct NodeStatus {
     /// Features of the kubelet, from 1.36 on.
     #[serde(rename = "declaredFeatures", deserialize_with = "null_default", skip_serializing_if = "Vec::is_empty")]
     pub declared_features: Vec<String>,
-}
-
-impl Object for Node {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }
 
 impl Node {

@@ -9,9 +9,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::affinity::Affinity;
 use super::quantity::Quantity;
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, ObjectKind, null_default};
 
-pub const POD: ObjectKind = ObjectKind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true };
+pub const POD: ObjectKind = ObjectKind::namespaced("", "v1", "Pod", "pods");
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -234,12 +234,6 @@ pub struct PodCondition {
 /// Reports whether a condition of this type is `True`.
 pub(super) fn is_true(conditions: &[PodCondition], kind: &str) -> bool {
     conditions.iter().any(|condition| condition.r#type == kind && condition.status == "True")
-}
-
-impl Object for Pod {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }
 
 impl Pod {

@@ -5,15 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, ObjectKind, null_default};
 
-pub const POD_GROUP: ObjectKind = ObjectKind {
-    group: "scheduling.run.ai",
-    version: "v2alpha2",
-    kind: "PodGroup",
-    plural: "podgroups",
-    namespaced: true,
-};
+pub const POD_GROUP: ObjectKind = ObjectKind::namespaced("scheduling.run.ai", "v2alpha2", "PodGroup", "podgroups");
 
 /// `PodGroup` of the scheduler plugins.
 pub const KUBE_POD_GROUP: ObjectKind = ObjectKind { group: "scheduling.x-k8s.io", version: "v1alpha1", ..POD_GROUP };
@@ -26,13 +20,7 @@ pub const VOLCANO_POD_GROUP: ObjectKind =
 pub const POD_GROUPS: &[ObjectKind] = &[KUBE_POD_GROUP, VOLCANO_POD_GROUP, POD_GROUP];
 
 /// The kind whose levels topology constraints name.
-pub const TOPOLOGY: ObjectKind = ObjectKind {
-    group: "kai.scheduler",
-    version: "v1alpha1",
-    kind: "Topology",
-    plural: "topologies",
-    namespaced: false,
-};
+pub const TOPOLOGY: ObjectKind = ObjectKind::cluster_scoped("kai.scheduler", "v1alpha1", "Topology", "topologies");
 
 /// Pods that are scheduled as a gang.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -155,16 +143,4 @@ pub struct TopologyLevel {
     pub node_label: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alias: Option<String>,
-}
-
-impl Object for PodGroup {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Object for Topology {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

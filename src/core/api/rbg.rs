@@ -7,15 +7,10 @@ use serde_json::Value;
 use super::coordination::any;
 use super::engine::EngineSettings;
 use super::status::GroupStatus;
-use super::{Coordination, Meta, Object, ObjectKind, null_default, readable};
+use super::{Coordination, Meta, ObjectKind, null_default, readable};
 
-pub const ROLE_BASED_GROUP: ObjectKind = ObjectKind {
-    group: "workloads.x-k8s.io",
-    version: "v1alpha1",
-    kind: "RoleBasedGroup",
-    plural: "rolebasedgroups",
-    namespaced: true,
-};
+pub const ROLE_BASED_GROUP: ObjectKind =
+    ObjectKind::namespaced("workloads.x-k8s.io", "v1alpha1", "RoleBasedGroup", "rolebasedgroups");
 
 /// The same kind under the API group of KEP-32's examples.
 pub const ROLE_BASED_GROUP_INSTAI: ObjectKind = ObjectKind { group: "workloads.instai.io", ..ROLE_BASED_GROUP };
@@ -106,10 +101,4 @@ pub struct Role {
     /// Engine in the pods of the role. The annotation `rolegate.dev/engine` of a pod takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub engine: Option<EngineSettings>,
-}
-
-impl Object for RoleBasedGroup {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

@@ -8,16 +8,11 @@ use serde_json::Value;
 use super::coordination::any;
 use super::engine::EngineSettings;
 use super::status::GroupStatus;
-use super::{Coordination, Meta, Object, ObjectKind, null_default, readable};
+use super::{Coordination, Meta, ObjectKind, null_default, readable};
 
 /// Short name `rcoord`.
-pub const ROLE_COORDINATION: ObjectKind = ObjectKind {
-    group: "rolegate.dev",
-    version: "v1alpha1",
-    kind: "RoleCoordination",
-    plural: "rolecoordinations",
-    namespaced: true,
-};
+pub const ROLE_COORDINATION: ObjectKind =
+    ObjectKind::namespaced("rolegate.dev", "v1alpha1", "RoleCoordination", "rolecoordinations");
 
 /// Coordinations of the roles of a RoleBasedGroup, or of its own roles.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -109,10 +104,4 @@ pub struct WorkloadRef {
     /// Name.
     #[serde(deserialize_with = "null_default")]
     pub name: String,
-}
-
-impl Object for RoleCoordination {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

@@ -5,15 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::scheduling::{ResourceList, Toleration};
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, ObjectKind, null_default};
 
-pub const RUNTIME_CLASS: ObjectKind = ObjectKind {
-    group: "node.k8s.io",
-    version: "v1",
-    kind: "RuntimeClass",
-    plural: "runtimeclasses",
-    namespaced: false,
-};
+pub const RUNTIME_CLASS: ObjectKind = ObjectKind::cluster_scoped("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses");
 
 /// A RuntimeClass, limited to the fields that decide where its pods go.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -42,10 +36,4 @@ pub struct Scheduling {
     pub node_selector: BTreeMap<String, String>,
     #[serde(deserialize_with = "null_default")]
     pub tolerations: Vec<Toleration>,
-}
-
-impl Object for RuntimeClass {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use super::pod::{PodCondition, SchedulingGate};
 use super::quantity::Quantity;
 use super::selector::LabelSelector;
-use super::{Meta, Object, null_default};
+use super::{Meta, null_default};
 
 /// Amounts by resource name.
 pub type ResourceList = BTreeMap<String, Quantity>;
@@ -24,12 +24,6 @@ pub struct SchedulingPod {
     pub spec: SchedulingSpec,
     #[serde(deserialize_with = "null_default")]
     pub status: SchedulingStatus,
-}
-
-impl Object for SchedulingPod {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }
 
 impl SchedulingPod {

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, ObjectKind, null_default};
 
-pub const SERVICE: ObjectKind =
-    ObjectKind { group: "", version: "v1", kind: "Service", plural: "services", namespaced: true };
+pub const SERVICE: ObjectKind = ObjectKind::namespaced("", "v1", "Service", "services");
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -29,10 +28,4 @@ pub struct ServiceSpec {
     /// Labels of the pods that it gives a name; none for a Service whose endpoints others write.
     #[serde(deserialize_with = "null_default")]
     pub selector: BTreeMap<String, String>,
-}
-
-impl Object for Service {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

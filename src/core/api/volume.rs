@@ -6,37 +6,20 @@ use serde::{Deserialize, Serialize};
 use super::quantity::Quantity;
 use super::scheduling::{NodeSelector, ResourceRequests};
 use super::selector::LabelSelector;
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, ObjectKind, null_default};
 
-pub const PERSISTENT_VOLUME_CLAIM: ObjectKind = ObjectKind {
-    group: "",
-    version: "v1",
-    kind: "PersistentVolumeClaim",
-    plural: "persistentvolumeclaims",
-    namespaced: true,
-};
+pub const PERSISTENT_VOLUME_CLAIM: ObjectKind =
+    ObjectKind::namespaced("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims");
 
-pub const PERSISTENT_VOLUME: ObjectKind =
-    ObjectKind { group: "", version: "v1", kind: "PersistentVolume", plural: "persistentvolumes", namespaced: false };
+pub const PERSISTENT_VOLUME: ObjectKind = ObjectKind::cluster_scoped("", "v1", "PersistentVolume", "persistentvolumes");
 
-pub const STORAGE_CLASS: ObjectKind = ObjectKind {
-    group: "storage.k8s.io",
-    version: "v1",
-    kind: "StorageClass",
-    plural: "storageclasses",
-    namespaced: false,
-};
+pub const STORAGE_CLASS: ObjectKind =
+    ObjectKind::cluster_scoped("storage.k8s.io", "v1", "StorageClass", "storageclasses");
 
-pub const CSI_DRIVER: ObjectKind =
-    ObjectKind { group: "storage.k8s.io", version: "v1", kind: "CSIDriver", plural: "csidrivers", namespaced: false };
+pub const CSI_DRIVER: ObjectKind = ObjectKind::cluster_scoped("storage.k8s.io", "v1", "CSIDriver", "csidrivers");
 
-pub const CSI_STORAGE_CAPACITY: ObjectKind = ObjectKind {
-    group: "storage.k8s.io",
-    version: "v1",
-    kind: "CSIStorageCapacity",
-    plural: "csistoragecapacities",
-    namespaced: true,
-};
+pub const CSI_STORAGE_CAPACITY: ObjectKind =
+    ObjectKind::namespaced("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities");
 
 /// The kinds that tell which nodes reach claims. The position of each is its argument of `Volumes::are_listed`.
 pub const VOLUME_KINDS: [ObjectKind; 5] =
@@ -155,34 +138,4 @@ pub struct CsiStorageCapacity {
     pub capacity: Option<Quantity>,
     /// Room for the largest new volume, if it is told.
     pub maximum_volume_size: Option<Quantity>,
-}
-
-impl Object for CsiDriver {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Object for CsiStorageCapacity {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Object for PersistentVolumeClaim {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Object for PersistentVolume {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Object for StorageClass {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

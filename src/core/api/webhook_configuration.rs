@@ -3,15 +3,14 @@
 use serde::Deserialize;
 
 use super::selector::LabelSelector;
-use super::{Meta, Object, ObjectKind, null_default};
+use super::{Meta, ObjectKind, null_default};
 
-pub const MUTATING_WEBHOOK_CONFIGURATION: ObjectKind = ObjectKind {
-    group: "admissionregistration.k8s.io",
-    version: "v1",
-    kind: "MutatingWebhookConfiguration",
-    plural: "mutatingwebhookconfigurations",
-    namespaced: false,
-};
+pub const MUTATING_WEBHOOK_CONFIGURATION: ObjectKind = ObjectKind::cluster_scoped(
+    "admissionregistration.k8s.io",
+    "v1",
+    "MutatingWebhookConfiguration",
+    "mutatingwebhookconfigurations",
+);
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
@@ -29,10 +28,4 @@ pub struct Webhook {
     /// Namespaces of the webhook; an empty selector selects all.
     #[serde(deserialize_with = "null_default")]
     pub namespace_selector: LabelSelector,
-}
-
-impl Object for MutatingWebhookConfiguration {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

@@ -4,20 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::scheduling::SchedulingSpec;
 use super::status::Condition;
-use super::{IntOrString, Meta, Object, ObjectKind, null_default};
+use super::{IntOrString, Meta, ObjectKind, null_default};
 
-pub const STATEFUL_SET: ObjectKind =
-    ObjectKind { group: "apps", version: "v1", kind: "StatefulSet", plural: "statefulsets", namespaced: true };
+pub const STATEFUL_SET: ObjectKind = ObjectKind::namespaced("apps", "v1", "StatefulSet", "statefulsets");
 
 pub const DEPLOYMENT: ObjectKind = ObjectKind { kind: "Deployment", plural: "deployments", ..STATEFUL_SET };
 
-pub const LEADER_WORKER_SET: ObjectKind = ObjectKind {
-    group: "leaderworkerset.x-k8s.io",
-    version: "v1",
-    kind: "LeaderWorkerSet",
-    plural: "leaderworkersets",
-    namespaced: true,
-};
+pub const LEADER_WORKER_SET: ObjectKind =
+    ObjectKind::namespaced("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets");
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -210,22 +204,4 @@ pub struct SubGroupPolicy {
     pub r#type: String,
     /// Pods in one subgroup.
     pub sub_group_size: Option<i64>,
-}
-
-impl Object for StatefulSet {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Object for Deployment {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
-}
-
-impl Object for LeaderWorkerSet {
-    fn meta(&self) -> &Meta {
-        &self.metadata
-    }
 }

@@ -1,38 +1,31 @@
 //! Segments, deploy steps and affinity batches in one shape.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use super::malformed::Malformed;
+use super::fault::Reader;
+use super::pod_groups::POD_GROUP_POLICY;
 use super::ready_when::{AwaitedObject, ReadyWhen, SEGMENT_VARIABLE};
-use super::recovery::{MUST_BE_A_TIME, read_time};
+use super::recovery::RECOVERY;
+use super::words::words;
 use super::{Domain, FieldPath, GangLevel, Gangs, Recovery, Topology};
 use crate::api;
 
+words! {
 /// The strategy that makes the batches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum BatchKind {
     /// KEP-32.
-    SegmentPlacement,
+    SegmentPlacement = "segmentPlacement",
     /// KEP-75.
-    RollingDeploy,
+    RollingDeploy = "rollingDeploy",
     /// KEP-30.
-    AffinityScheduling,
+    AffinityScheduling = "affinityScheduling",
+}
 }
 
 impl BatchKind {
-    /// Returns the name of the strategy's field.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SegmentPlacement => "segmentPlacement",
-            Self::RollingDeploy => "rollingDeploy",
-            Self::AffinityScheduling => "affinityScheduling",
-        }
-    }
-
     /// Returns the word for one batch in messages.
     pub const fn word(self) -> &'static str {
         match self {
@@ -52,8 +45,8 @@ impl BatchKind {
     }
 }
 
+words! {
 /// Condition on the earlier batches for the release of the next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Progression {
     /// Every replica of the earlier batches is ready.
     OrderedReady,
@@ -66,24 +59,6 @@ pub enum Progression {
     /// Every replica of the earlier batches is scheduled.
     Scheduled,
 }
-
-impl Progression {
-    /// Returns the word of the designs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OrderedReady => "OrderedReady",
-            Self::Canary => "Canary",
-            Self::Ordered => "Ordered",
-            Self::Parallel => "Parallel",
-            Self::Scheduled => "Scheduled",
-        }
-    }
-}
-
-impl fmt::Display for Progression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }
 
 /// Spellings of `segmentPlacement.progression`; the first is the default.
@@ -99,12 +74,12 @@ pub const BATCH_MODES: &[(&str, Progression)] =
     &[("Sequential", Progression::OrderedReady), (Progression::Parallel.as_str(), Progression::Parallel)];
 
 /// A word read against a list of spellings.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// A known spelling, or the default.
     Known(Progression),
     /// Any other word.
-    Unknown(String),
+    Unknown,
 }
 
 /// Where rolegate places the pods of one batch.
@@ -146,8 +121,6 @@ pub struct Batching {
     pub progression_at: FieldPath,
     /// Time for which a canary must be ready to be accepted; `None` where a person accepts it.
     pub soak: Option<Duration>,
-    /// A `soak` that is no time.
-    pub malformed_soak: Option<Malformed>,
     /// Readiness of a batch beyond that of its pods.
     pub ready_when: Option<ReadyWhen>,
     /// Placement of the pods of one batch.
@@ -158,8 +131,6 @@ pub struct Batching {
     pub gangs: Option<Gangs>,
     /// Recovery of a batch that loses a replica, where it is set.
     pub recovery: Option<Recovery>,
-    /// Required fields that are missing, and fields of a wrong form.
-    pub malformed: Vec<Malformed>,
 }
 
 impl Batching {
@@ -193,7 +164,7 @@ impl Batching {
     pub fn progression(&self) -> Progression {
         match self.progression {
             Choice::Known(progression) => progression,
-            Choice::Unknown(_) => Progression::OrderedReady,
+            Choice::Unknown => Progression::OrderedReady,
         }
     }
 
@@ -233,42 +204,36 @@ impl Batching {
     }
 
     /// Returns the strategies of an entry that make batches, in the order of `BatchKind`; a valid entry has at most one.
-    pub(super) fn parse_all(strategy: &api::coordination::Strategy, at: &FieldPath) -> Vec<Self> {
-        let segments = strategy.segment_placement.as_ref().map(|s| Self::segments(s, at.child("segmentPlacement")));
-        let steps = strategy.rolling_deploy.as_ref().map(|s| Self::steps(s, strategy, at));
-        let affine = strategy.affinity_scheduling.as_ref().map(|s| Self::affine(s, at.child("affinityScheduling")));
+    pub(super) fn parse_all(strategy: &api::coordination::Strategy, reader: &mut Reader<'_>) -> Vec<Self> {
+        let segments = strategy.segment_placement.as_ref().map(|s| Self::segments(s, reader));
+        let steps = strategy.rolling_deploy.as_ref().map(|s| Self::steps(s, strategy, reader));
+        let affine = strategy.affinity_scheduling.as_ref().map(|s| Self::affine(s, reader));
         [segments, steps, affine].into_iter().flatten().collect()
     }
 
-    fn segments(segments: &api::coordination::SegmentPlacement, at: FieldPath) -> Self {
-        let affinity_at = at.child("topologyAffinity");
+    fn segments(segments: &api::coordination::SegmentPlacement, strategy: &mut Reader<'_>) -> Self {
+        let mut fields = strategy.within(REQUIRED, "segmentPlacement");
         let affinity = segments.topology_affinity.as_ref();
-        let topology = affinity.and_then(|affinity| Topology::of_segments(affinity, affinity_at.clone()));
-        let lacks_key = affinity.is_some() && topology.is_none();
-        let written_soak = segments.soak.as_deref().filter(|soak| !soak.is_empty());
-        let not_a_time =
-            |soak: &str| Malformed { at: at.child("soak"), value: Some(format!("{soak:?}")), detail: MUST_BE_A_TIME };
+        let topology = affinity.and_then(|affinity| Topology::of_segments(affinity, &mut fields));
+        let sizes_at = fields.at.child("segmentSize");
+        note_no_sizes(&segments.segment_size, &sizes_at, &mut fields);
+        if affinity.is_some() && topology.is_none() {
+            fields.wrong(fields.at.child("topologyAffinity").child("topologyKey"), None, MUST_NAME_A_LABEL);
+        }
+        let ready_when = segments.ready_when.as_ref();
         Self {
             kind: BatchKind::SegmentPlacement,
             sizes: segments.segment_size.clone(),
-            sizes_at: at.child("segmentSize"),
-            progression: choose(segments.progression.as_deref(), SEGMENT_PROGRESSIONS, Progression::OrderedReady),
-            progression_at: at.child("progression"),
-            soak: written_soak.and_then(read_time),
-            malformed_soak: written_soak.filter(|soak| read_time(soak).is_none()).map(not_a_time),
-            ready_when: segments
-                .ready_when
-                .as_ref()
-                .map(|written| ReadyWhen::parse(written, at.child("readyWhen"), SEGMENT_VARIABLE)),
+            sizes_at,
+            progression: choose("progression", segments.progression.as_deref(), SEGMENT_PROGRESSIONS, &mut fields),
+            progression_at: fields.at.child("progression"),
+            soak: fields.by_rule("ready-when").time("soak", segments.soak.as_deref()),
+            ready_when: ready_when.map(|written| ReadyWhen::parse(written, &mut fields, SEGMENT_VARIABLE)),
             topology,
             whole: segments.whole == Some(true),
-            gangs: Gangs::parse(segments.pod_group_policy.as_ref(), at.child(POD_GROUP_POLICY)),
-            recovery: segments.recovery.as_ref().map(|recovery| Recovery::parse(recovery, at.child("recovery"))),
-            malformed: lacks_key
-                .then(|| Malformed::missing(affinity_at.child("topologyKey"), MUST_NAME_A_LABEL))
-                .into_iter()
-                .collect(),
-            at,
+            gangs: Gangs::parse(segments.pod_group_policy.as_ref(), &mut fields),
+            recovery: segments.recovery.as_ref().map(|recovery| Recovery::parse(recovery, &mut fields)),
+            at: fields.at,
         }
     }
 
@@ -277,44 +242,45 @@ impl Batching {
     fn steps(
         deploy: &api::coordination::RollingDeploy,
         strategy: &api::coordination::Strategy,
-        strategy_at: &FieldPath,
+        strategy_fields: &mut Reader<'_>,
     ) -> Self {
-        let at = strategy_at.child("rollingDeploy");
-        let mut malformed = Vec::new();
+        let strategy_at = strategy_fields.at.clone();
+        let mut fields = strategy_fields.within(REQUIRED, "rollingDeploy");
+        let at = fields.at.clone();
+        let mut is_faulty = false;
+        let mut wrong = |at: FieldPath, value: &Value, detail| {
+            is_faulty = true;
+            fields.wrong(at, Some(value.to_string()), detail);
+        };
         let whole = deploy.direct.get(WHOLE).filter(|value| !value.is_i64());
         if let Some(value) = whole.filter(|value| !value.is_boolean() && !value.is_null()) {
-            let (at, value) = (at.child(WHOLE), Some(value.to_string()));
-            malformed.push(Malformed { at, value, detail: MUST_BE_TRUE_OR_FALSE });
+            wrong(at.child(WHOLE), value, MUST_BE_TRUE_OR_FALSE);
         }
         let whole = whole.and_then(Value::as_bool).unwrap_or(false);
-        let written = deploy.direct.get_key_value(RECOVERY);
-        let recovery = written.and_then(|(_, value)| Recovery::parse_beside_roles(value, at.child(RECOVERY)));
         let (sizes, sizes_at) = if let Some(step) = &deploy.role_deploy_step {
             (step.clone(), at.child("roleDeployStep"))
         } else {
             let (numbers, others): (Vec<_>, Vec<_>) =
                 deploy.direct.iter().partition(|(_, size)| size.as_i64().is_some());
-            let fields = [RECOVERY, WHOLE, POD_GROUP_POLICY];
-            let others = others.into_iter().filter(|(role, _)| !fields.contains(&role.as_str()));
-            malformed.extend(others.map(|(role, size)| Malformed {
-                at: at.key(role.as_str()),
-                value: Some(size.to_string()),
-                detail: MUST_BE_A_NUMBER,
-            }));
+            let known = [RECOVERY, WHOLE, POD_GROUP_POLICY];
+            let others = others.into_iter().filter(|(role, _)| !known.contains(&role.as_str()));
+            others.for_each(|(role, size)| wrong(at.key(role.as_str()), size, MUST_BE_A_NUMBER));
             let sizes = numbers.into_iter().filter_map(|(role, size)| Some((role.clone(), size.as_i64()?)));
             (sizes.collect(), at.clone())
         };
-        let nested = deploy.deploy_topology_constraint.as_ref().map(|c| (c, at.child("deployTopologyConstraint")));
-        let beside =
-            strategy.deploy_topology_constraint.as_ref().map(|c| (c, strategy_at.child("deployTopologyConstraint")));
-        let constraint = nested.or(beside);
-        let gangs = constraint.as_ref().and_then(|(constraint, at)| {
-            Gangs::parse(constraint.pod_group_policy.as_ref(), at.child(POD_GROUP_POLICY))
-        });
-        let topology =
-            constraint.as_ref().and_then(|(constraint, at)| Topology::of_deploy_constraint(constraint, at.clone()));
-        if let Some((_, at)) = constraint.filter(|_| topology.is_none() && gangs.is_none()) {
-            malformed.push(Malformed::missing(at.child("topologyLayerName"), MUST_NAME_A_LAYER));
+        if !is_faulty {
+            note_no_sizes(&sizes, &sizes_at, &mut fields);
+        }
+        let written = deploy.direct.get(RECOVERY);
+        let recovery = written.and_then(|value| Recovery::parse_beside_roles(value, &mut fields));
+        let nested = deploy.deploy_topology_constraint.as_ref();
+        fields.at = if nested.is_some() { &at } else { &strategy_at }.child("deployTopologyConstraint");
+        let constraint = nested.or(strategy.deploy_topology_constraint.as_ref());
+        let gangs = constraint.and_then(|constraint| Gangs::parse(constraint.pod_group_policy.as_ref(), &mut fields));
+        let topology = constraint
+            .and_then(|constraint| Topology::of_deploy_constraint(constraint, fields.by_rule("constraint-mode")));
+        if constraint.is_some() && topology.is_none() && gangs.is_none() {
+            fields.wrong(fields.at.child("topologyLayerName"), None, MUST_NAME_A_LAYER);
         }
         Self {
             kind: BatchKind::RollingDeploy,
@@ -323,57 +289,64 @@ impl Batching {
             progression: Choice::Known(Progression::Scheduled),
             progression_at: at.clone(),
             soak: None,
-            malformed_soak: None,
             ready_when: None,
             topology,
             whole,
             gangs,
             recovery,
-            malformed,
             at,
         }
     }
 
-    fn affine(affinity: &api::coordination::AffinityScheduling, at: FieldPath) -> Self {
-        let topology = Topology::of_affinity_scheduling(affinity, &at);
+    fn affine(affinity: &api::coordination::AffinityScheduling, strategy: &mut Reader<'_>) -> Self {
+        let mut fields = strategy.within(REQUIRED, "affinityScheduling");
+        let topology = Topology::of_affinity_scheduling(affinity, &fields.at);
+        let sizes_at = fields.at.child("ratios");
+        note_no_sizes(&affinity.ratios, &sizes_at, &mut fields);
+        if topology.is_none() {
+            fields.wrong(fields.at.child("topologyKey"), None, MUST_NAME_A_LABEL);
+        }
         Self {
             kind: BatchKind::AffinityScheduling,
             sizes: affinity.ratios.clone(),
-            sizes_at: at.child("ratios"),
-            progression: choose(affinity.batch_mode.as_deref(), BATCH_MODES, Progression::OrderedReady),
-            progression_at: at.child("batchMode"),
+            sizes_at,
+            progression: choose("batchMode", affinity.batch_mode.as_deref(), BATCH_MODES, &mut fields),
+            progression_at: fields.at.child("batchMode"),
             soak: None,
-            malformed_soak: None,
             ready_when: None,
-            malformed: topology
-                .is_none()
-                .then(|| Malformed::missing(at.child("topologyKey"), MUST_NAME_A_LABEL))
-                .into_iter()
-                .collect(),
             topology,
             whole: false,
-            gangs: Gangs::parse(affinity.pod_group_policy.as_ref(), at.child(POD_GROUP_POLICY)),
-            recovery: affinity.recovery.as_ref().map(|recovery| Recovery::parse(recovery, at.child("recovery"))),
-            at,
+            gangs: Gangs::parse(affinity.pod_group_policy.as_ref(), &mut fields),
+            recovery: affinity.recovery.as_ref().map(|recovery| Recovery::parse(recovery, &mut fields)),
+            at: fields.at,
         }
     }
 }
 
-/// Keys beside the roles directly under `rollingDeploy`.
-const RECOVERY: &str = "recovery";
+/// The rule on the required fields of strategies.
+pub(super) const REQUIRED: &str = "coordination-strategy";
+
+/// Notes that no role has a size.
+fn note_no_sizes(sizes: &BTreeMap<String, i64>, at: &FieldPath, fields: &mut Reader<'_>) {
+    if sizes.is_empty() {
+        fields.wrong(at.clone(), None, "must name at least one role");
+    }
+}
+
+/// Key beside the roles directly under `rollingDeploy`.
 const WHOLE: &str = "whole";
-/// Field of the strategies; directly under `rollingDeploy` it is misplaced.
-pub(super) const POD_GROUP_POLICY: &str = "podGroupPolicy";
 
 const MUST_NAME_A_LABEL: &str = "must name the node label of the domain";
 const MUST_NAME_A_LAYER: &str = "must name a layer of the ClusterTopology";
 const MUST_BE_TRUE_OR_FALSE: &str = "must be true or false";
 const MUST_BE_A_NUMBER: &str = "must be the number of replicas of a role";
 
-fn choose(word: Option<&str>, spellings: &[(&str, Progression)], default: Progression) -> Choice {
-    let Some(word) = word.filter(|word| !word.is_empty()) else { return Choice::Known(default) };
-    match spellings.iter().find(|(spelling, _)| *spelling == word) {
-        Some((_, progression)) => Choice::Known(*progression),
-        None => Choice::Unknown(word.to_owned()),
-    }
+fn choose(
+    field: &'static str,
+    word: Option<&str>,
+    spellings: &[(&str, Progression)],
+    fields: &mut Reader<'_>,
+) -> Choice {
+    let known = fields.by_rule("progression").word(field, word, spellings, Progression::OrderedReady);
+    known.map_or(Choice::Unknown, Choice::Known)
 }

@@ -1,11 +1,12 @@
 //! A coordination independent of its spelling, with the path of each field for messages.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::batching::POD_GROUP_POLICY;
+use super::batching::REQUIRED;
+use super::fault::{Cause, Fault, Reader};
+use super::pod_groups::POD_GROUP_POLICY;
 use super::ready_when::STEP_VARIABLE;
 use super::{Batching, FieldPath, Gangs, Provision, ReadyWhen, WhenNoFit};
 use crate::api;
@@ -30,37 +31,47 @@ pub struct Coordination {
     /// Path of RBG's own creation in lockstep, on which rolegate does not act. Without batches, a rolling update beside it is
     /// RBG's too.
     pub scaling: Option<FieldPath>,
-    /// `whenNoFit` as written.
-    pub when_no_fit: Option<String>,
-    /// `provision` as written.
-    pub written_provision: Option<Provision>,
-    /// Fields that are not allowed in their place, each with the rule.
-    pub misplaced: Vec<(FieldPath, &'static str)>,
+    /// `whenNoFit`, if a known word is written.
+    pub when_no_fit: Option<WhenNoFit>,
+    /// How nodes are requested for a batch that fits nowhere, if they are.
+    pub provision: Option<Provision>,
     /// Index in `roles` by name; of two entries with one name, the first.
     positions: BTreeMap<String, usize>,
 }
 
 impl Coordination {
     /// Parses the entry at `at`.
-    pub fn parse(index: usize, entry: &api::Coordination, at: FieldPath) -> Self {
-        let strategy_at = at.child("strategy");
+    pub(super) fn parse(index: usize, entry: &api::Coordination, at: FieldPath, faults: &mut Vec<Fault>) -> Self {
+        let subject = display_name(entry.name.as_deref(), index);
+        let mut fields = Reader { rule: REQUIRED, subject: &subject, at, faults };
         let strategy = entry.strategy.as_ref();
+        let strategy_at = fields.at.child("strategy");
         let nested = strategy.and_then(|s| s.rolling_update.clone()).map(|r| (r, strategy_at.child("rollingUpdate")));
         let flat =
             strategy.map(|s| s.flat.clone()).filter(|flat| !flat.is_empty()).map(|flat| (flat, strategy_at.clone()));
-        let misplaced = strategy.map(|strategy| misplaced(strategy, &strategy_at, nested.is_some() && flat.is_some()));
-        let misplaced = misplaced_policies(entry, &at).chain(misplaced.unwrap_or_default()).collect();
         let mut positions = BTreeMap::new();
         for (index, role) in entry.roles.iter().flatten().enumerate() {
             positions.entry(role.clone()).or_insert(index);
         }
-        let batchings = strategy.map(|s| Batching::parse_all(s, &strategy_at)).unwrap_or_default();
+        let batchings =
+            strategy.map(|s| Batching::parse_all(s, &mut fields.within(REQUIRED, "strategy"))).unwrap_or_default();
+        note_misplaced(entry, nested.is_some() && flat.is_some(), &mut fields);
         let scaling = strategy.and_then(|s| s.scaling.as_ref()).map(|_| strategy_at.child("scaling"));
         let is_theirs = scaling.is_some() && batchings.is_empty();
         let rolling_update = nested.or(flat).filter(|_| !is_theirs);
         let rolling_ready_when = rolling_update.as_ref().and_then(|(update, at)| {
-            Some(ReadyWhen::parse(update.ready_when.as_ref()?, at.child("readyWhen"), STEP_VARIABLE))
+            let mut fields = Reader { at: at.clone(), ..fields.by_rule(REQUIRED) };
+            Some(ReadyWhen::parse(update.ready_when.as_ref()?, &mut fields, STEP_VARIABLE))
         });
+        let when_no_fit = entry.when_no_fit.as_deref().filter(|word| !word.is_empty()).and_then(|word| {
+            fields.by_rule("when-no-fit").word("whenNoFit", Some(word), WhenNoFit::WORDS, WhenNoFit::default())
+        });
+        let requests_nodes = when_no_fit == Some(WhenNoFit::Provision);
+        let provision = Provision::parse(&entry.provision.clone().unwrap_or_default(), &mut fields);
+        if entry.provision.is_some() && !requests_nodes {
+            let detail = "may be set only with `whenNoFit: provision`";
+            fields.by_rule("provision").note(provision.at.clone(), Cause::Forbidden, None, detail);
+        }
         Self {
             index,
             name: entry.name.clone(),
@@ -72,10 +83,9 @@ impl Coordination {
             rolling_update,
             rolling_ready_when,
             scaling,
-            when_no_fit: entry.when_no_fit.clone(),
-            written_provision: entry.provision.as_ref().map(|written| Provision::parse(written, at.child("provision"))),
-            misplaced,
-            at,
+            when_no_fit,
+            provision: requests_nodes.then_some(provision),
+            at: fields.at,
         }
     }
 
@@ -91,19 +101,17 @@ impl Coordination {
 
     /// Returns the action for a batch that fits in no domain.
     pub fn when_no_fit(&self) -> WhenNoFit {
-        WhenNoFit::parse(self.when_no_fit.as_deref())
+        self.when_no_fit.unwrap_or_default()
     }
 
     /// Reports whether nodes are requested for a batch that fits nowhere.
     pub fn requests_nodes(&self) -> bool {
-        self.when_no_fit() == WhenNoFit::Provision
+        self.provision.is_some()
     }
 
     /// Returns how nodes are requested for a batch that fits nowhere; `None` if none are.
-    pub fn provision(&self) -> Option<Cow<'_, Provision>> {
-        let by_default = || Provision::parse(&api::coordination::Provision::default(), self.at.child("provision"));
-        self.requests_nodes()
-            .then(|| self.written_provision.as_ref().map_or_else(|| Cow::Owned(by_default()), Cow::Borrowed))
+    pub fn provision(&self) -> Option<&Provision> {
+        self.provision.as_ref()
     }
 
     /// Reports whether rolegate acts on the coordination, which it does not if only RBG does. An entry without any strategy
@@ -114,7 +122,7 @@ impl Coordination {
 
     /// Returns the name, or `coordination-<index>`, for status and messages.
     pub fn display_name(&self) -> String {
-        self.name.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| format!("coordination-{}", self.index))
+        display_name(self.name.as_deref(), self.index)
     }
 
     /// Returns every role of `roles` and of the size maps, sorted.
@@ -143,53 +151,45 @@ impl Coordination {
     }
 }
 
-fn misplaced(
-    strategy: &api::coordination::Strategy,
-    at: &FieldPath,
-    update_is_spelled_twice: bool,
-) -> Vec<(FieldPath, &'static str)> {
-    let nested = strategy.rolling_deploy.as_ref().map(|deploy| deploy.deploy_topology_constraint.is_some());
-    let detail = match nested {
+fn display_name(name: Option<&str>, index: usize) -> String {
+    name.filter(|name| !name.is_empty()).map_or_else(|| format!("coordination-{index}"), str::to_owned)
+}
+
+/// Notes fields that are not allowed, or make no PodGroups, where they stand.
+fn note_misplaced(entry: &api::Coordination, update_is_spelled_twice: bool, fields: &mut Reader<'_>) {
+    let entry_at = fields.at.clone();
+    let mut note = |at: FieldPath, detail| fields.note(at, Cause::Forbidden, None, detail);
+    let mut note_policy = |policy: Option<&Value>, at: &FieldPath| {
+        if Gangs::written(policy).is_some() {
+            note(at.child(POD_GROUP_POLICY), BELONGS_TO_BATCHES);
+        }
+    };
+    note_policy(entry.pod_group_policy.as_ref(), &entry_at);
+    let Some(strategy) = &entry.strategy else { return };
+    let (at, deploy) = (entry_at.child("strategy"), strategy.rolling_deploy.as_ref());
+    let update = strategy.rolling_update.as_ref();
+    let affinity = strategy.segment_placement.as_ref().and_then(|segments| segments.topology_affinity.as_ref());
+    // As a number it is a role of that name.
+    let in_deploy = deploy.and_then(|deploy| deploy.direct.get(POD_GROUP_POLICY)).filter(|policy| !policy.is_i64());
+    note_policy(strategy.flat.pod_group_policy.as_ref(), &at);
+    note_policy(update.and_then(|update| update.pod_group_policy.as_ref()), &at.child("rollingUpdate"));
+    let affinity_at = at.child("segmentPlacement").child("topologyAffinity");
+    note_policy(affinity.and_then(|affinity| affinity.pod_group_policy.as_ref()), &affinity_at);
+    note_policy(in_deploy, &at.child("rollingDeploy"));
+    let detail = match deploy.map(|deploy| deploy.deploy_topology_constraint.is_some()) {
         None => Some("may be set only together with `rollingDeploy`"),
         Some(true) => Some("may not be set together with `rollingDeploy.deployTopologyConstraint`"),
         Some(false) => None,
     };
-    let constraint = detail.filter(|_| strategy.deploy_topology_constraint.is_some());
-    let constraint = constraint.map(|detail| (at.child("deployTopologyConstraint"), detail));
-    let update = update_is_spelled_twice
-        .then(|| (at.child("rollingUpdate"), "may not be set together with its fields directly under `strategy`"));
-    constraint.into_iter().chain(update).collect()
-}
-
-/// Returns the policies that make no PodGroups where they stand.
-fn misplaced_policies(
-    entry: &api::Coordination,
-    at: &FieldPath,
-) -> impl Iterator<Item = (FieldPath, &'static str)> + use<> {
-    let strategy = entry.strategy.as_ref();
-    let strategy_at = at.child("strategy");
-    let update = strategy.and_then(|strategy| strategy.rolling_update.as_ref());
-    let affinity = strategy.and_then(|strategy| strategy.segment_placement.as_ref()?.topology_affinity.as_ref());
-    let deploy = strategy.and_then(|strategy| strategy.rolling_deploy.as_ref());
-    // As a number it is a role of that name.
-    let in_deploy = deploy.and_then(|deploy| deploy.direct.get(POD_GROUP_POLICY)).filter(|policy| !policy.is_i64());
-    let found = |policy: Option<&Value>, at: FieldPath| {
-        let path = at.child(POD_GROUP_POLICY);
-        Gangs::parse(policy, path).map(|gangs| (gangs.at, BELONGS_TO_BATCHES))
-    };
-    let places = [
-        found(entry.pod_group_policy.as_ref(), at.clone()),
-        found(strategy.and_then(|strategy| strategy.flat.pod_group_policy.as_ref()), strategy_at.clone()),
-        found(update.and_then(|update| update.pod_group_policy.as_ref()), strategy_at.child("rollingUpdate")),
-        found(
-            affinity.and_then(|affinity| affinity.pod_group_policy.as_ref()),
-            strategy_at.child("segmentPlacement").child("topologyAffinity"),
-        ),
-        found(in_deploy, strategy_at.child("rollingDeploy")),
-    ];
-    places.into_iter().flatten()
+    if let Some(detail) = detail.filter(|_| strategy.deploy_topology_constraint.is_some()) {
+        note(at.child("deployTopologyConstraint"), detail);
+    }
+    if update_is_spelled_twice {
+        let detail = "may not be set together with its fields directly under `strategy`";
+        note(at.child("rollingUpdate"), detail);
+    }
 }
 
 /// The places of `podGroupPolicy`, for one that has no effect in its place.
-pub const BELONGS_TO_BATCHES: &str = "has no effect here, only directly in `segmentPlacement` or `affinityScheduling`, and in \
+pub(super) const BELONGS_TO_BATCHES: &str = "has no effect here, only directly in `segmentPlacement` or `affinityScheduling`, and in \
                                       `rollingDeploy.deployTopologyConstraint`";

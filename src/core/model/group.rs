@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::coordination::BELONGS_TO_BATCHES;
 use super::engine::{EngineFault, read_settings};
+use super::fault::{Cause, Fault, Reader};
 use super::moment::Moment;
 use super::pod_groups::PodGroupPolicy;
 use super::role::RoleWorkload;
@@ -95,16 +97,14 @@ pub struct Group {
     pub carrier: Carrier,
     pub roles: Vec<Role>,
     pub coordinations: Vec<Coordination>,
-    /// Path of `coordinationRequirements` when `coordination` is set too.
-    pub spelled_twice: Option<FieldPath>,
+    /// What could not be read.
+    pub faults: Vec<Fault>,
     /// Reference to the RoleBasedGroup whose roles these are.
     pub reference: Option<Reference>,
     /// True when the carrier itself lists the roles.
     pub has_own_roles: bool,
     /// Path of the field that makes one gang of the whole group.
     pub gang: Option<FieldPath>,
-    /// Path of a `podGroupPolicy` of the whole RoleCoordination, which has no effect.
-    pub misplaced_policy: Option<FieldPath>,
     /// Path of the annotation `rolegate.dev/discovery-scope`, which has no effect.
     pub misplaced_scope: Option<FieldPath>,
     /// True when the pods of the group find each other by environment variables.
@@ -129,7 +129,12 @@ impl Group {
         ];
         let mut written = entries.into_iter().filter_map(|(field, list)| Some((spec_at.child(field), list.as_ref()?)));
         let (first, second) = (written.next(), written.next());
-        let coordinations = first.map(|(at, list)| parse_entries(list, &at)).unwrap_or_default();
+        let mut faults = Vec::new();
+        let coordinations = first.map(|(at, list)| parse_entries(list, &at, &mut faults)).unwrap_or_default();
+        if let Some((at, _)) = second {
+            let detail = "may not be set together with `coordination`";
+            Reader::of_group(&mut faults).note(at, Cause::Forbidden, None, detail);
+        }
         let roles_at = spec_at.child("roles");
         let key = GroupKey::new(rbg.metadata.namespace(), rbg.metadata.display_name());
         let roles = rbg.spec.roles.iter().enumerate().map(|(index, role)| {
@@ -150,11 +155,10 @@ impl Group {
             roles,
             carrier: Carrier::of(kind, &rbg.metadata),
             coordinations,
-            spelled_twice: second.map(|(at, _)| at),
+            faults,
             reference: None,
             has_own_roles: true,
             gang: gang(rbg, &spec_at),
-            misplaced_policy: None,
             misplaced_scope: misplaced_scope(&rbg.metadata),
             discovery: rbg.metadata.annotation(names::DISCOVERY) == Some("enabled"),
             coordinated_by: rbg.metadata.annotation(names::GROUP).map(str::to_owned),
@@ -197,17 +201,20 @@ impl Group {
             referred.as_ref().and_then(|(reference, rbg)| rbg.as_ref()?.gang.as_ref().map(|_| reference.at.clone()));
         let discovers = meta.annotation(names::DISCOVERY) == Some("enabled")
             || referred.as_ref().and_then(|(_, rbg)| *rbg).is_some_and(|rbg| rbg.discovery);
+        let mut faults = Vec::new();
+        if PodGroupPolicy::parse(spec.pod_group_policy.as_ref()).is_some() {
+            let at = spec_at.child("podGroupPolicy");
+            Reader::of_group(&mut faults).note(at, Cause::Forbidden, None, BELONGS_TO_BATCHES);
+        }
         let mut group = Self {
             carrier: Carrier::of(kind, meta),
             positions: positions(&roles),
             roles,
-            coordinations: parse_entries(&spec.coordination, &spec_at.child("coordination")),
-            spelled_twice: None,
+            coordinations: parse_entries(&spec.coordination, &spec_at.child("coordination"), &mut faults),
+            faults,
             reference: referred.map(|(reference, _)| reference),
             has_own_roles: spec.roles.is_some(),
             gang,
-            misplaced_policy: PodGroupPolicy::parse(spec.pod_group_policy.as_ref())
-                .map(|_| spec_at.child("podGroupPolicy")),
             misplaced_scope: misplaced_scope(meta),
             discovery: discovers,
             coordinated_by: None,
@@ -236,6 +243,11 @@ impl Group {
         self.coordinations.get(index)
     }
 
+    /// Returns what could not be read in the block at this path.
+    pub fn faults_within(&self, block: &FieldPath) -> impl Iterator<Item = &Fault> {
+        self.faults.iter().filter(|fault| fault.at.is_within(block))
+    }
+
     /// Reports whether nodes are requested for batches of the group that fit nowhere.
     pub fn requests_nodes(&self) -> bool {
         self.batched().any(|(coordination, _)| coordination.requests_nodes())
@@ -244,6 +256,11 @@ impl Group {
     /// Returns the coordinations that make batches.
     pub fn batched(&self) -> impl Iterator<Item = (&Coordination, &Batching)> {
         self.coordinations.iter().filter_map(|coordination| Some((coordination, coordination.batching()?)))
+    }
+
+    /// Returns every strategy that makes batches, the superfluous ones of faulty coordinations included.
+    pub fn batchings(&self) -> impl Iterator<Item = (&Coordination, &Batching)> {
+        self.coordinations.iter().flat_map(|one| one.batchings.iter().map(move |batching| (one, batching)))
     }
 
     /// Reports whether a coordination rolls the role in lockstep with others.
@@ -311,8 +328,8 @@ impl Carrier {
     }
 }
 
-fn parse_entries(list: &[crate::api::Coordination], at: &FieldPath) -> Vec<Coordination> {
-    list.iter().enumerate().map(|(index, entry)| Coordination::parse(index, entry, at.index(index))).collect()
+fn parse_entries(list: &[crate::api::Coordination], at: &FieldPath, faults: &mut Vec<Fault>) -> Vec<Coordination> {
+    list.iter().enumerate().map(|(index, entry)| Coordination::parse(index, entry, at.index(index), faults)).collect()
 }
 
 /// Returns the path of the field that makes one gang of the whole group: `podGroupPolicy` in v1alpha1, an annotation in

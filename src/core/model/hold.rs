@@ -1,7 +1,5 @@
 //! Reasons for holding pods: one list for condition, Event, metric and every command.
 
-use std::fmt;
-
 use super::words::words;
 
 words! {
@@ -109,11 +107,5 @@ impl HoldReason {
                 | Self::WorkloadMissing
                 | Self::WorkloadNotLabelled
         )
-    }
-}
-
-impl fmt::Display for HoldReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

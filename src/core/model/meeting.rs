@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::engine::{SCOPES, Scope};
+use super::engine::Scope;
 use super::{Group, Role, names};
 use crate::api::Meta;
 
@@ -34,8 +34,7 @@ impl Meeting {
     /// Returns the meeting for which a pod was created, by its annotation; `None` for a pod that meets its own replica alone.
     pub fn at_birth(meta: &Meta) -> Option<Self> {
         let (scope, pods) = meta.annotation(names::ENGINE_PODS)?.split_once('=')?;
-        let (_, scope) = SCOPES.iter().find(|(word, _)| *word == scope)?;
-        Some(Self { scope: *scope, pods: pods.parse().ok()? })
+        Some(Self { scope: Scope::of_word(scope)?, pods: pods.parse().ok()? })
     }
 
     /// Tells of so many pods that were created for this meeting, beside those of now; `None` where the number is the same.

@@ -59,6 +59,11 @@ impl FieldPath {
         self.steps().last().is_some_and(|(is_index, step)| !is_index && step == name)
     }
 
+    /// Reports whether this is the path, or one of a part, of what is at the other path.
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.0.starts_with(&other.0)
+    }
+
     fn with(&self, step: Step) -> Self {
         let mut steps = self.0.clone();
         steps.push(step);

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::malformed::Malformed;
+use super::fault::{Cause, Reader, supported};
+use super::words::words;
 use super::{FieldPath, names};
 use crate::api::pod_group::{KUBE_POD_GROUP, POD_GROUP, VOLCANO_POD_GROUP};
 use crate::api::{Meta, ObjectKind};
@@ -13,10 +14,6 @@ pub struct Gangs {
     pub policy: PodGroupPolicy,
     /// The pods of one PodGroup; an unknown word counts as the default.
     pub level: GangLevel,
-    /// `level` as written, as JSON, if it is no known word.
-    pub unknown_level: Option<String>,
-    /// Fields of the scheduler with a value of a wrong form.
-    pub malformed: Vec<Malformed>,
     /// Path of the policy.
     pub at: FieldPath,
 }
@@ -43,8 +40,8 @@ pub enum PodGroupPolicy {
     Unknown,
 }
 
+words! {
 /// The pods that share a PodGroup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GangLevel {
     /// All pods of a batch.
     Batch,
@@ -52,6 +49,7 @@ pub enum GangLevel {
     Role,
     /// The pods of one replica, if it has several (KEP-32: each RoleInstance has its own PodGroup).
     Replica,
+}
 }
 
 /// The pods of one PodGroup.
@@ -72,10 +70,6 @@ pub enum MemberKey {
 /// Fields of `podGroupPolicy` that name a scheduler, exactly one of which is set.
 pub const POD_GROUP_POLICIES: &[&str] = &["kubeScheduling", "volcanoScheduling", "kai"];
 
-/// Spellings of `podGroupPolicy.level`; the first is the default.
-pub const GANG_LEVELS: &[(&str, GangLevel)] =
-    &[("Batch", GangLevel::Batch), ("Role", GangLevel::Role), ("Replica", GangLevel::Replica)];
-
 /// The keys of all schedulers.
 pub const MEMBER_KEYS: &[MemberKey] = &[
     MemberKey::Label(names::KUBE_POD_GROUP),
@@ -83,6 +77,8 @@ pub const MEMBER_KEYS: &[MemberKey] = &[
     MemberKey::Annotation(names::KAI_POD_GROUP),
 ];
 
+/// Field of the strategies; directly under `rollingDeploy` it is misplaced.
+pub(super) const POD_GROUP_POLICY: &str = "podGroupPolicy";
 /// Field of `podGroupPolicy` beside the scheduler.
 const LEVEL: &str = "level";
 
@@ -100,36 +96,50 @@ const FORMS: &[(&str, &[(&str, Form)])] = &[
     ("kai", &[("queue", TEXT), ("priorityClassName", TEXT)]),
 ];
 
-/// Returns the values of a wrong form in a policy.
-fn malformed(policy: &Value, at: &FieldPath) -> Vec<Malformed> {
-    let mut found = Vec::new();
+/// Notes the values of a wrong form in a policy.
+fn note_forms(policy: &Value, fields: &mut Reader<'_>) {
+    let policy_at = fields.at.clone();
     let mut judge = |value: Option<&Value>, at: FieldPath, (has_form, detail): Form| {
-        let wrong = value.filter(|value| !value.is_null() && !has_form(value));
-        found.extend(wrong.map(|value| Malformed { at, value: Some(value.to_string()), detail }));
+        if let Some(wrong) = value.filter(|value| !value.is_null() && !has_form(value)) {
+            fields.wrong(at, Some(wrong.to_string()), detail);
+        }
     };
-    for (scheduler, fields) in FORMS {
-        let (value, at) = (policy.get(*scheduler), at.child(*scheduler));
+    for (scheduler, forms) in FORMS {
+        let (value, at) = (policy.get(*scheduler), policy_at.child(*scheduler));
         judge(value, at.clone(), OBJECT);
-        for (field, form) in *fields {
+        for (field, form) in *forms {
             judge(value.and_then(|value| value.get(*field)), at.child(*field), *form);
         }
     }
-    found
 }
 
 impl Gangs {
-    /// Reads a policy at `at`; a level without a scheduler is an unknown policy.
-    pub(super) fn parse(value: Option<&Value>, at: FieldPath) -> Option<Self> {
-        let written = value.and_then(|value| value.get(LEVEL)).filter(|level| !level.is_null());
-        let policy = PodGroupPolicy::parse(value).or_else(|| written.map(|_| PodGroupPolicy::Unknown))?;
+    /// Reads the scheduler of a policy and its level as written; a level without a scheduler is an unknown policy.
+    pub(super) fn written(value: Option<&Value>) -> Option<(PodGroupPolicy, Option<&Value>)> {
+        let level = value.and_then(|value| value.get(LEVEL)).filter(|level| !level.is_null());
+        let policy = PodGroupPolicy::parse(value).or_else(|| level.map(|_| PodGroupPolicy::Unknown))?;
+        Some((policy, level))
+    }
+
+    /// Reads the policy in a block.
+    pub(super) fn parse(value: Option<&Value>, block: &mut Reader<'_>) -> Option<Self> {
+        let (policy, written) = Self::written(value)?;
+        let mut fields = block.within("pod-group-policy", POD_GROUP_POLICY);
+        if policy == PodGroupPolicy::Unknown {
+            let detail = format!("must set exactly one of {}", POD_GROUP_POLICIES.join(", "));
+            fields.note(fields.at.clone(), Cause::Invalid, None, detail);
+        }
         let word = written.map_or(Some(""), Value::as_str);
         let level = match word {
             Some("") => Some(GangLevel::Batch),
-            word => GANG_LEVELS.iter().find(|(spelling, _)| Some(*spelling) == word).map(|(_, level)| *level),
+            word => word.and_then(GangLevel::of_word),
         };
-        let unknown_level = written.filter(|_| level.is_none()).map(Value::to_string);
-        let malformed = value.map(|value| malformed(value, &at)).unwrap_or_default();
-        Some(Self { policy, level: level.unwrap_or(GangLevel::Batch), unknown_level, malformed, at })
+        if level.is_none() {
+            let detail = supported(GangLevel::ALL.iter().map(|level| level.as_str()));
+            fields.note(fields.at.child(LEVEL), Cause::NotSupported, written.map(Value::to_string), detail);
+        }
+        value.iter().for_each(|value| note_forms(value, &mut fields));
+        Some(Self { policy, level: level.unwrap_or(GangLevel::Batch), at: fields.at })
     }
 }
 
@@ -226,7 +236,7 @@ mod tests {
     use super::*;
 
     fn parse(value: &Value) -> Option<Gangs> {
-        Gangs::parse(Some(value), FieldPath::new("x"))
+        Gangs::parse(Some(value), &mut Reader::of_group(&mut Vec::new()))
     }
 
     #[test]

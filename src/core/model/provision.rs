@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use super::FieldPath;
-use super::malformed::Malformed;
+use super::fault::{Cause, Reader, quoted};
 use super::object_name::subdomain_fault;
-use super::recovery::Fields;
+use super::words::words;
 use crate::api::provisioning::{CAPACITY_BUFFER, PROVISIONING_REQUEST};
 use crate::api::{self, ObjectKind};
 
+words! {
 /// Object that asks for nodes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub enum ProvisionBy {
     /// One CapacityBuffer for each role, for Karpenter.
     #[default]
@@ -18,14 +19,11 @@ pub enum ProvisionBy {
     /// One ProvisioningRequest for the batch, for cluster-autoscaler.
     ProvisioningRequest,
 }
-
-/// Spellings of `provision.by`; the first is the default.
-pub const PROVISION_BY: &[(&str, ProvisionBy)] =
-    &[("CapacityBuffer", ProvisionBy::CapacityBuffer), ("ProvisioningRequest", ProvisionBy::ProvisioningRequest)];
+}
 
 /// Returns the kinds of objects by which nodes are requested.
 pub fn request_kinds() -> impl Iterator<Item = ObjectKind> {
-    PROVISION_BY.iter().map(|(_, by)| by.kind())
+    ProvisionBy::ALL.iter().map(|by| by.kind())
 }
 
 /// Default class of a ProvisioningRequest: nodes for all pods, or none.
@@ -42,8 +40,6 @@ pub struct Provision {
     /// Path of the block.
     pub at: FieldPath,
     pub by: ProvisionBy,
-    /// `by`, if it is unknown.
-    pub unknown_by: Option<String>,
     /// Class of a ProvisioningRequest.
     pub class: String,
     /// Whether the class is written.
@@ -54,8 +50,6 @@ pub struct Provision {
     pub deadline: Duration,
     /// Maximum number of batches of the group for which nodes are requested at a time.
     pub max_segments_ahead: u32,
-    /// Malformed fields, which have their defaults.
-    pub malformed: Vec<Malformed>,
 }
 
 impl ProvisionBy {
@@ -68,34 +62,31 @@ impl ProvisionBy {
 }
 
 impl Provision {
-    /// Reads the block at `at`.
-    pub(super) fn parse(written: &api::coordination::Provision, at: FieldPath) -> Self {
-        let mut fields = Fields { at: &at, malformed: Vec::new() };
+    /// Reads the field of a coordination.
+    pub(super) fn parse(written: &api::coordination::Provision, coordination: &mut Reader<'_>) -> Self {
+        let mut fields = coordination.within("provision", "provision");
+        let by = fields.word("by", written.by.as_deref(), ProvisionBy::WORDS, ProvisionBy::default());
         let after = fields.time("after", written.after.as_deref());
         let deadline = fields.time("deadline", written.deadline.as_deref());
         let ahead = (MOST_AHEAD, MUST_BE_A_NUMBER);
         let max_segments_ahead = fields.number("maxSegmentsAhead", written.max_segments_ahead, ahead);
-        let mut malformed = fields.malformed;
         let class = written.class.as_deref().filter(|class| !class.is_empty());
+        let class_at = fields.at.child("class");
         if let Some(class) = class.filter(|class| subdomain_fault(class).is_some()) {
-            malformed.push(Malformed {
-                at: at.child("class"),
-                value: Some(format!("{class:?}")),
-                detail: MUST_BE_A_CLASS,
-            });
+            fields.wrong(class_at.clone(), quoted(class), MUST_BE_A_CLASS);
         }
-        let by = written.by.as_deref().filter(|by| !by.is_empty());
-        let known = by.and_then(|by| PROVISION_BY.iter().find(|(word, _)| *word == by));
+        if class.is_some() && by == Some(ProvisionBy::CapacityBuffer) {
+            let detail = "may be set only with `by: ProvisioningRequest`";
+            fields.note(class_at, Cause::Forbidden, None, detail);
+        }
         Self {
-            by: known.map(|(_, by)| *by).unwrap_or_default(),
-            unknown_by: by.filter(|_| known.is_none()).map(str::to_owned),
+            by: by.unwrap_or_default(),
             has_class: class.is_some(),
             class: class.unwrap_or(CLASS).to_owned(),
             after: after.unwrap_or(AFTER),
             deadline: deadline.unwrap_or(DEADLINE),
             max_segments_ahead: max_segments_ahead.unwrap_or(MAX_SEGMENTS_AHEAD),
-            malformed,
-            at,
+            at: fields.at,
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::FieldPath;
-use super::malformed::Malformed;
+use super::fault::{Reader, quoted};
 use super::object_name::subdomain_fault;
 use crate::api::{self, ObjectKind};
 
@@ -24,9 +24,8 @@ pub struct ReadyWhen {
     pub at: FieldPath,
     /// Seconds for which a pod must be ready before it counts.
     pub min_ready_seconds: u32,
+    /// A malformed object is waited for in vain.
     pub object: Option<AwaitedObject>,
-    /// Malformed fields; a malformed object is waited for in vain.
-    pub malformed: Vec<Malformed>,
 }
 
 /// An object whose condition is waited for.
@@ -69,33 +68,45 @@ impl fmt::Display for AwaitedKind {
 }
 
 impl ReadyWhen {
-    /// Reads the block at `at`. `variable` is the one that the name of the object may contain.
-    pub(super) fn parse(written: &api::coordination::ReadyWhen, at: FieldPath, variable: &str) -> Self {
-        let mut malformed = Vec::new();
+    /// Reads the field of a block. `variable` is the one that the name of the object may contain.
+    pub(super) fn parse(written: &api::coordination::ReadyWhen, block: &mut Reader<'_>, variable: &str) -> Self {
+        let mut fields = block.within("ready-when", "readyWhen");
         let seconds = written.min_ready_seconds;
         let read = seconds.and_then(|read| u32::try_from(read).ok()).filter(|read| *read <= LONGEST);
         if let (Some(seconds), None) = (seconds, read) {
-            let (at, value) = (at.child("minReadySeconds"), Some(seconds.to_string()));
-            malformed.push(Malformed { at, value, detail: MUST_BE_SECONDS });
+            fields.wrong(fields.at.child("minReadySeconds"), Some(seconds.to_string()), MUST_BE_SECONDS);
         }
-        let object = written.object.as_ref().map(|written| {
-            let object = AwaitedObject::parse(written, at.child("object"));
-            malformed.extend(object.faults(written, variable));
-            object
-        });
-        Self { min_ready_seconds: read.unwrap_or(0), object, malformed, at }
+        let object = written.object.as_ref();
+        let object =
+            object.map(|written| AwaitedObject::parse(written, fields.within(fields.rule, "object"), variable));
+        Self { min_ready_seconds: read.unwrap_or(0), object, at: fields.at }
     }
 }
 
 impl AwaitedObject {
-    fn parse(written: &api::coordination::AwaitedObject, at: FieldPath) -> Self {
-        let group = written.api_version.split_once('/').map_or("", |(group, _)| group);
+    fn parse(written: &api::coordination::AwaitedObject, mut fields: Reader<'_>, variable: &str) -> Self {
+        let (group, version) = written.api_version.split_once('/').unwrap_or(("", &written.api_version));
+        let mut wrong = |field: &'static str, value: &str, detail: &str| {
+            fields.wrong(fields.at.child(field), quoted(value).filter(|_| !value.is_empty()), detail);
+        };
+        if version.is_empty() || version.contains('/') {
+            wrong("apiVersion", &written.api_version, MUST_BE_AN_API_VERSION);
+        }
+        if written.kind.is_empty() {
+            wrong("kind", "", MUST_NAME_A_KIND);
+        }
+        if written.name.is_empty() {
+            wrong("name", "", MUST_NAME_AN_OBJECT);
+        } else if subdomain_fault(&written.name.replace(variable, "0")).is_some() {
+            let detail = if variable == STEP_VARIABLE { MUST_BE_A_NAME_OF_STEPS } else { MUST_BE_A_NAME_OF_SEGMENTS };
+            wrong("name", &written.name, detail);
+        }
         let condition = written.condition.as_deref().filter(|condition| !condition.is_empty());
         Self {
             kind: AwaitedKind { group: group.to_owned(), kind: written.kind.clone() },
             name: written.name.clone(),
             condition: condition.unwrap_or(READY).to_owned(),
-            at,
+            at: fields.at,
         }
     }
 
@@ -103,28 +114,6 @@ impl AwaitedObject {
     pub fn name_of(&self, number: u32) -> String {
         let number = number.to_string();
         self.name.replace(SEGMENT_VARIABLE, &number).replace(STEP_VARIABLE, &number)
-    }
-
-    fn faults(&self, written: &api::coordination::AwaitedObject, variable: &str) -> Vec<Malformed> {
-        let fault = |field: &str, value: &str, detail| {
-            let value = (!value.is_empty()).then(|| format!("{value:?}"));
-            Malformed { at: self.at.child(field.to_owned()), value, detail }
-        };
-        let mut all = Vec::new();
-        let version = written.api_version.split_once('/').map_or(&*written.api_version, |(_, version)| version);
-        if version.is_empty() || version.contains('/') {
-            all.push(fault("apiVersion", &written.api_version, MUST_BE_AN_API_VERSION));
-        }
-        if self.kind.kind.is_empty() {
-            all.push(fault("kind", "", MUST_NAME_A_KIND));
-        }
-        if self.name.is_empty() {
-            all.push(fault("name", "", MUST_NAME_AN_OBJECT));
-        } else if subdomain_fault(&self.name.replace(variable, "0")).is_some() {
-            let detail = if variable == STEP_VARIABLE { MUST_BE_A_NAME_OF_STEPS } else { MUST_BE_A_NAME_OF_SEGMENTS };
-            all.push(fault("name", &self.name, detail));
-        }
-        all
     }
 }
 
@@ -142,14 +131,16 @@ mod tests {
 
     use super::*;
 
-    fn parsed(object: &serde_json::Value) -> ReadyWhen {
+    fn parsed(object: &serde_json::Value) -> (ReadyWhen, Vec<String>) {
         let written = serde_json::from_value(json!({ "object": object })).unwrap();
-        ReadyWhen::parse(&written, FieldPath::new("readyWhen"), SEGMENT_VARIABLE)
+        let mut faults = Vec::new();
+        let read = ReadyWhen::parse(&written, &mut Reader::of_group(&mut faults), SEGMENT_VARIABLE);
+        (read, faults.iter().map(|fault| fault.at.to_string()).collect())
     }
 
     #[test]
     fn the_condition_of_an_object_is_ready_unless_it_names_another() {
-        let object = parsed(&json!({"apiVersion": "v1", "kind": "Pod", "name": "p"})).object.unwrap();
+        let object = parsed(&json!({"apiVersion": "v1", "kind": "Pod", "name": "p"})).0.object.unwrap();
         assert_eq!((&*object.condition, &*object.kind.to_string()), ("Ready", "Pod"));
     }
 
@@ -157,8 +148,7 @@ mod tests {
     #[test]
     fn a_name_that_no_object_can_have_is_told() {
         for name in ["Warm", "", "warm_$(SEGMENT)"] {
-            let read = parsed(&json!({"apiVersion": "batch/v1", "kind": "Job", "name": name}));
-            let faults: Vec<_> = read.malformed.iter().map(|fault| fault.at.to_string()).collect();
+            let (_, faults) = parsed(&json!({"apiVersion": "batch/v1", "kind": "Job", "name": name}));
             assert_eq!(faults, ["readyWhen.object.name"], "{name}");
         }
     }

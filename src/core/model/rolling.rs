@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::recovery::read_time;
+use super::fault::read_time;
 use super::rollout_step::RolloutStep;
 pub use super::share::Unavailable;
 use super::share::kept_old;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::recovery::read_time;
+use super::fault::read_time;
 use super::share::kept_old;
 use crate::api::int_or_string::percent;
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::api::ObjectKind;
 use crate::api::selector::LabelSelector;
+use crate::model::words::words;
 use crate::model::{IgnoredResources, Mode, Others, names};
 
 /// Settings of the flags for all namespaces.
@@ -43,8 +44,8 @@ pub enum Out {
     OfOther,
 }
 
+words! {
 /// Reason for releasing everything that is held in a namespace, and writing no status in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LetGo {
     /// The namespace has opted out.
     OptedOut,
@@ -53,17 +54,9 @@ pub enum LetGo {
     /// The namespace is only observed.
     Observed,
 }
+}
 
 impl LetGo {
-    /// Returns one word, for programs.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OptedOut => "OptedOut",
-            Self::NotSelected => "NotSelected",
-            Self::Observed => "Observed",
-        }
-    }
-
     /// Returns a phrase, for people.
     pub const fn words(self) -> &'static str {
         match self {
@@ -87,7 +80,7 @@ impl Serving {
     /// Returns the treatment of a namespace with these labels. Its own label takes precedence over the flag, as with Pod
     /// Security.
     pub fn stance(&self, labels: &BTreeMap<String, String>) -> Stance {
-        let said = labels.get(names::MODE).map(|word| Mode::parse(word));
+        let said = labels.get(names::MODE).map(|word| Mode::of_word(word));
         let out = if labels.contains_key(names::IGNORE) {
             Some(Out::OptedOut)
         } else {

@@ -1,6 +1,7 @@
 //! Placement of the pods of one batch: the three forms of the designs in one shape.
 
 use super::FieldPath;
+use super::fault::Reader;
 use crate::api::coordination::{AffinityScheduling, DeployTopologyConstraint, TopologyAffinity};
 
 /// Default name of the ClusterTopology (KEP-75).
@@ -48,8 +49,6 @@ pub struct Topology {
     pub domain_at: FieldPath,
     /// An unknown word counts as hard, the strictest.
     pub strength: Strength,
-    /// The word for the strength if it is unknown, with its path.
-    pub unknown_strength: Option<(String, FieldPath)>,
     /// True when each batch prefers another domain.
     pub spread: bool,
 }
@@ -63,64 +62,42 @@ impl Topology {
             domain: Domain::Key(key),
             domain_at: at.child("topologyKey"),
             strength: Strength::Hard,
-            unknown_strength: None,
             spread: true,
         })
     }
 
     /// Reads KEP-32's form (future enhancements).
-    pub(super) fn of_segments(affinity: &TopologyAffinity, at: FieldPath) -> Option<Self> {
+    pub(super) fn of_segments(affinity: &TopologyAffinity, segments: &mut Reader<'_>) -> Option<Self> {
         let key = affinity.topology_key.clone().filter(|key| !key.is_empty())?;
-        let (strength, unknown_strength) =
-            strength(affinity.strategy.as_deref(), AFFINITY_STRATEGIES, Strength::Soft(100), at.child("strategy"));
+        let mut fields = segments.within("affinity-strategy", "topologyAffinity");
+        let strength = fields.word("strategy", affinity.strategy.as_deref(), AFFINITY_STRATEGIES, Strength::Soft(100));
         Some(Self {
             domain: Domain::Key(key),
-            domain_at: at.child("topologyKey"),
-            strength,
-            unknown_strength,
+            domain_at: fields.at.child("topologyKey"),
+            strength: strength.unwrap_or(Strength::Hard),
             spread: affinity.spread_segments == Some(true),
-            at,
+            at: fields.at,
         })
     }
 
     /// Reads KEP-75's form: a layer; a constraint without one has a gang at most.
-    pub(super) fn of_deploy_constraint(constraint: &DeployTopologyConstraint, at: FieldPath) -> Option<Self> {
+    pub(super) fn of_deploy_constraint(constraint: &DeployTopologyConstraint, mut fields: Reader<'_>) -> Option<Self> {
         let layer = constraint.topology_layer_name.clone().filter(|layer| !layer.is_empty())?;
         let named = constraint.cluster_topology_name.clone().filter(|name| !name.is_empty());
-        let (strength, unknown_strength) = strength(
-            constraint.constraint_mode.as_deref(),
-            CONSTRAINT_MODES,
-            Strength::Hard,
-            at.child("constraintMode"),
-        );
+        let strength =
+            fields.word("constraintMode", constraint.constraint_mode.as_deref(), CONSTRAINT_MODES, Strength::Hard);
         Some(Self {
             domain: Domain::Layer { topology: named.unwrap_or_else(|| DEFAULT_CLUSTER_TOPOLOGY.to_owned()), layer },
-            domain_at: at.child("topologyLayerName"),
-            strength,
-            unknown_strength,
+            domain_at: fields.at.child("topologyLayerName"),
+            strength: strength.unwrap_or(Strength::Hard),
             spread: true,
-            at,
+            at: fields.at,
         })
     }
 
     /// Reports whether a batch must not be split over two domains.
     pub fn is_hard(&self) -> bool {
         self.strength == Strength::Hard
-    }
-}
-
-type UnknownWord = Option<(String, FieldPath)>;
-
-fn strength(
-    word: Option<&str>,
-    spellings: &[(&str, Strength)],
-    default: Strength,
-    at: FieldPath,
-) -> (Strength, UnknownWord) {
-    let Some(word) = word.filter(|word| !word.is_empty()) else { return (default, None) };
-    match spellings.iter().find(|(spelling, _)| *spelling == word) {
-        Some((_, strength)) => (*strength, None),
-        None => (Strength::Hard, Some((word.to_owned(), at))),
     }
 }
 
@@ -134,7 +111,8 @@ mod tests {
             topology_layer_name: Some("host".to_owned()),
             ..DeployTopologyConstraint::default()
         };
-        let topology = Topology::of_deploy_constraint(&constraint, FieldPath::new("x")).expect("it has a layer");
+        let topology = Topology::of_deploy_constraint(&constraint, Reader::of_group(&mut Vec::new()));
+        let topology = topology.expect("it has a layer");
         assert!(topology.is_hard());
         assert_eq!(
             topology.domain,

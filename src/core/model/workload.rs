@@ -6,6 +6,7 @@ use std::fmt;
 use super::engine::TemplateEngine;
 use super::names::LABEL_SCHEMES;
 use super::share::Unavailable;
+use super::words::words;
 use super::workload_kind::Surge;
 use super::{Hosts, RolloutClaim, WorkloadKind};
 use crate::api::IntOrString;
@@ -24,26 +25,16 @@ impl fmt::Display for WorkloadKey {
     }
 }
 
+words! {
 /// Reason for which a workload creates its pods one after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OneByOne {
     /// StatefulSet: the next pod is created when the previous one is ready.
-    OrderedReady,
+    OrderedReady = "podManagementPolicy OrderedReady",
     /// LeaderWorkerSet: workers are created when their leader is ready.
-    LeaderReady,
+    LeaderReady = "startupPolicy LeaderReady",
     /// LeaderWorkerSet: workers are created when their leader is scheduled.
-    ExclusiveTopology,
+    ExclusiveTopology = "exclusive topology",
 }
-
-impl OneByOne {
-    /// Returns the setting that is the reason, for messages.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::OrderedReady => "podManagementPolicy OrderedReady",
-            Self::LeaderReady => "startupPolicy LeaderReady",
-            Self::ExclusiveTopology => "exclusive topology",
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use super::decode::DecodeError;
 use super::question::{Judged, Operation, Question};
-use super::rule::{Change, ChangeRule, Rule, run, run_changes};
+use super::rule::{Change, ChangeRule, Rule, RuleOf, run_changes};
 use super::{Need, Violation, World};
+use crate::model::fault::Fault;
 
 pub(super) trait JudgedObject: Sized + 'static {
     /// Title of its rules in lists: name of the folder of their golden cases.
@@ -26,6 +27,11 @@ pub(super) trait JudgedObject: Sized + 'static {
 
     /// Reports whether the object passes unjudged: it is being deleted, or out of scope.
     fn passes(&self) -> bool;
+
+    /// Returns what could not be read in the object. The rules that it breaks report it.
+    fn faults(&self) -> &[Fault] {
+        &[]
+    }
 
     /// Returns the needs of the rules on an object that is not being deleted.
     fn needs(&self, _old: Option<&Self>, _world: &World) -> Vec<Need> {
@@ -79,6 +85,14 @@ pub(super) fn judge_read<T: JudgedObject>(object: &T, old: Option<&T>, world: &W
         }
         None => judged,
     }
+}
+
+/// Runs the rules of a table on an object.
+pub(super) fn run<T: JudgedObject>(rules: &[Rule<T>], object: &T, world: &World) -> Vec<Violation> {
+    RuleOf::run_all(rules, |check, report| {
+        check(object, world, report);
+        report.read(object.faults());
+    })
 }
 
 /// Applies the severities set for single rules.

@@ -13,27 +13,50 @@ pub enum Level {
     Either,
 }
 
-pub struct Rule<T: 'static> {
+/// A rule with a check function of type `C`.
+pub struct RuleOf<C: 'static> {
     /// Stable id, used in messages, metrics and tests.
     pub id: &'static str,
     pub level: Level,
     /// The rule in one phrase, for lists of rules.
     pub summary: &'static str,
     /// Reports the violations of the rule.
-    pub check: fn(&T, &World, &mut Report),
+    pub check: C,
 }
 
-impl<T> Rule<T> {
-    pub(super) const fn error(id: &'static str, summary: &'static str, check: fn(&T, &World, &mut Report)) -> Self {
+/// A rule on objects of type `T`.
+pub type Rule<T> = RuleOf<fn(&T, &World, &mut Report)>;
+
+/// A rule on updates of objects of type `T`.
+pub type ChangeRule<T> = RuleOf<fn(&Change<'_, T>, &World, &mut Report)>;
+
+impl<C> RuleOf<C> {
+    pub(super) const fn error(id: &'static str, summary: &'static str, check: C) -> Self {
         Self { id, level: Level::Error, summary, check }
     }
 
-    pub(super) const fn warning(id: &'static str, summary: &'static str, check: fn(&T, &World, &mut Report)) -> Self {
+    pub(super) const fn warning(id: &'static str, summary: &'static str, check: C) -> Self {
         Self { id, level: Level::Warning, summary, check }
     }
 
-    pub(super) const fn either(id: &'static str, summary: &'static str, check: fn(&T, &World, &mut Report)) -> Self {
+    pub(super) const fn either(id: &'static str, summary: &'static str, check: C) -> Self {
         Self { id, level: Level::Either, summary, check }
+    }
+
+    pub(super) fn run_all(rules: &[Self], check: impl Fn(&C, &mut Report)) -> Vec<Violation> {
+        let mut report = Report::default();
+        for rule in rules {
+            report.start(rule.id);
+            check(&rule.check, &mut report);
+        }
+        report.finish()
+    }
+}
+
+impl<T> Rule<T> {
+    /// A rule of which all faults are found when the object is read.
+    pub(super) const fn of_reading(id: &'static str, summary: &'static str) -> Self {
+        Self::error(id, summary, |_, _, _| {})
     }
 }
 
@@ -44,48 +67,6 @@ pub struct Change<'a, T> {
     pub new: &'a T,
 }
 
-/// A rule on updates of objects of type `T`.
-pub struct ChangeRule<T: 'static> {
-    pub id: &'static str,
-    pub level: Level,
-    /// The rule in one phrase.
-    pub summary: &'static str,
-    /// Reports the violations of the rule.
-    pub check: fn(&Change<'_, T>, &World, &mut Report),
-}
-
-impl<T> ChangeRule<T> {
-    pub(super) const fn error(
-        id: &'static str,
-        summary: &'static str,
-        check: fn(&Change<'_, T>, &World, &mut Report),
-    ) -> Self {
-        Self { id, level: Level::Error, summary, check }
-    }
-
-    pub(super) const fn warning(
-        id: &'static str,
-        summary: &'static str,
-        check: fn(&Change<'_, T>, &World, &mut Report),
-    ) -> Self {
-        Self { id, level: Level::Warning, summary, check }
-    }
-}
-
-pub fn run<T>(rules: &[Rule<T>], object: &T, world: &World) -> Vec<Violation> {
-    let mut report = Report::default();
-    for rule in rules {
-        report.start(rule.id);
-        (rule.check)(object, world, &mut report);
-    }
-    report.finish()
-}
-
 pub fn run_changes<T>(rules: &[ChangeRule<T>], change: &Change<'_, T>, world: &World) -> Vec<Violation> {
-    let mut report = Report::default();
-    for rule in rules {
-        report.start(rule.id);
-        (rule.check)(change, world, &mut report);
-    }
-    report.finish()
+    RuleOf::run_all(rules, |check, report| check(change, world, report))
 }

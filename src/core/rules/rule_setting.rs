@@ -47,7 +47,7 @@ impl FromStr for RuleSetting {
 
     fn from_str(text: &str) -> Result<Self, SettingError> {
         let (id, word) = text.split_once('=').ok_or(SettingError::Form)?;
-        let setting = Setting::parse(word).ok_or(SettingError::Form)?;
+        let setting = Setting::of_word(word).ok_or(SettingError::Form)?;
         let all = catalogue();
         let Some(known) = all.iter().find(|rule| rule.id == id) else {
             // Ids of one kind of object share their prefix, so only ids with the same first letter are compared.

@@ -4,28 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::{Cause, Severity, Violation};
+use crate::model::words::words;
 
+words! {
 /// The configured severity of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Setting {
     /// Every finding refuses the object, even a warning.
-    Deny,
+    Deny = "deny",
     /// Every finding is a warning.
-    Warn,
+    Warn = "warn",
     /// Findings are dropped.
-    Off,
+    Off = "off",
 }
-
-impl Setting {
-    const ALL: &[(&str, Self)] = &[("deny", Self::Deny), ("warn", Self::Warn), ("off", Self::Off)];
-
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == word).map(|(_, setting)| *setting)
-    }
-
-    fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(_, known)| *known == self).map_or("", |(word, _)| word)
-    }
 }
 
 /// Rules that can only refuse, and the purpose of each.

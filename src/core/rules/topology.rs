@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::decode::{DecodeError, decode};
-use super::judged::JudgedObject;
+use super::judged::{JudgedObject, run};
 use super::names::label_key_fault;
 use super::question::Question;
 use super::rule::{Change, ChangeRule, Rule};
@@ -46,7 +46,7 @@ impl JudgedObject for Layers {
 
 /// Reports whether no rule is broken: only a valid topology may be referred to.
 pub fn is_valid(layers: &Layers) -> bool {
-    super::rule::run(RULES, layers, &World::default()).is_empty()
+    run(RULES, layers, &World::default()).is_empty()
 }
 
 fn layers(layers: &Layers, _: &World, report: &mut Report) {

@@ -4,62 +4,8 @@ use std::fmt;
 
 use super::Need;
 use crate::model::FieldPath;
-
-/// The kind of a fault, with the names of Kubernetes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Cause {
-    /// A required field is missing.
-    Required,
-    /// A value breaks a requirement.
-    Invalid,
-    /// A word is not one of the allowed ones.
-    NotSupported,
-    /// A value that must be unique occurs before.
-    Duplicate,
-    /// A referenced object does not exist.
-    NotFound,
-    /// A field may not be set here.
-    Forbidden,
-    /// The author has no right to what rolegate would do for the field.
-    NoRight,
-    /// A text is too long.
-    TooLong,
-    /// A list has too many entries.
-    TooMany,
-    /// The value is legal: a warning or note on its consequences.
-    Notice,
-}
-
-impl Cause {
-    /// Returns the `reason` of a `metav1.StatusCause`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Required => "FieldValueRequired",
-            Self::Invalid => "FieldValueInvalid",
-            Self::NotSupported => "FieldValueNotSupported",
-            Self::Duplicate => "FieldValueDuplicate",
-            Self::NotFound => "FieldValueNotFound",
-            Self::Forbidden | Self::NoRight => "FieldValueForbidden",
-            Self::TooLong => "FieldValueTooLong",
-            Self::TooMany => "FieldValueTooMany",
-            Self::Notice => "Notice",
-        }
-    }
-
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Required => "Required value",
-            Self::Invalid => "Invalid value",
-            Self::NotSupported => "Unsupported value",
-            Self::Duplicate => "Duplicate value",
-            Self::NotFound => "Not found",
-            Self::Forbidden | Self::NoRight => "Forbidden",
-            Self::TooLong => "Too long",
-            Self::TooMany => "Too many",
-            Self::Notice => "",
-        }
-    }
-}
+use crate::model::fault::Fault;
+pub use crate::model::fault::{Cause, quoted, supported};
 
 /// The effect of a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -126,6 +72,14 @@ impl Report {
         self.found
     }
 
+    /// Reports what could not be read, of this rule.
+    pub(super) fn read(&mut self, faults: &[Fault]) {
+        let rule = self.rule;
+        for Fault { subject, at, cause, value, detail, .. } in faults.iter().filter(|fault| fault.rule == rule) {
+            self.error(subject, at.clone(), *cause, value.clone(), detail);
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.found.len()
     }
@@ -178,15 +132,4 @@ impl Report {
             subject: subject.to_owned(),
         });
     }
-}
-
-/// Returns a string in quotes, as messages show it.
-pub fn quoted(text: &str) -> Option<String> {
-    Some(format!("{text:?}"))
-}
-
-/// Returns the detail of an unsupported word.
-pub fn supported<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
-    let words: Vec<_> = words.into_iter().map(|word| format!("{word:?}")).collect();
-    format!("supported values: {}", words.join(", "))
 }

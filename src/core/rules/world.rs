@@ -260,6 +260,20 @@ impl World {
         }
     }
 
+    /// Reports that the author may not delete pods: `what` is set, and `why` rolegate deletes some.
+    pub(super) fn right_to_delete(
+        &self,
+        group: &Group,
+        field: (&str, FieldPath),
+        (what, why): (&str, &str),
+        report: &mut Report,
+    ) {
+        let namespace = &*group.key.namespace;
+        let need = Need::MayDeletePods { namespace: namespace.to_owned() };
+        let detail = format!("whoever sets {what} must be allowed to delete pods in namespace {namespace:?}{why}");
+        self.right(&need, field, detail, report);
+    }
+
     fn or_absent<T>(&self, found: Option<T>, need: impl FnOnce() -> Need) -> Known<T> {
         match found {
             Some(found) => Known::Present(found),

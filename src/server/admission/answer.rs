@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::api::review::{Request, Status, StatusCause, StatusDetails};
 use crate::model::Mode;
+use crate::model::words::words;
 use crate::mutate::Patch;
 use crate::rules::{Judged, Violation};
 
@@ -62,37 +63,23 @@ impl Verdict {
     }
 }
 
+words! {
 /// The result of a request, as a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     /// Admitted unchanged.
-    Allowed,
+    Allowed = "allowed",
     /// Admitted with changes, except a held pod.
-    Patched,
+    Patched = "patched",
     /// A pod with the gate.
-    Held,
-    Denied,
+    Held = "held",
+    Denied = "denied",
     /// Would be changed in mode `enforce`.
-    WouldPatch,
+    WouldPatch = "would-patch",
     /// A pod that would be held in mode `enforce`.
-    WouldHold,
+    WouldHold = "would-hold",
     /// Would be refused in mode `enforce`.
-    WouldDeny,
+    WouldDeny = "would-deny",
 }
-
-impl Word {
-    /// Returns the word in audit annotations and traces.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Allowed => "allowed",
-            Self::Patched => "patched",
-            Self::Held => "held",
-            Self::Denied => "denied",
-            Self::WouldPatch => "would-patch",
-            Self::WouldHold => "would-hold",
-            Self::WouldDeny => "would-deny",
-        }
-    }
 }
 
 /// The answer to a request in its mode.

@@ -1,25 +1,16 @@
 //! A fact about an engine: a name that it reads or that its command line takes, and the value.
 
 use super::EngineKind;
+use crate::model::words::words;
 
+words! {
 /// Where a name stands on a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// An environment variable of every container.
-    Variable,
-    Label,
-    Annotation,
+    Variable = "variable",
+    Label = "label",
+    Annotation = "annotation",
 }
-
-impl Target {
-    /// Returns the word for it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Variable => "variable",
-            Self::Label => "label",
-            Self::Annotation => "annotation",
-        }
-    }
 }
 
 /// How a value is computed. Numbers are plain: a command line cannot multiply.

@@ -3,6 +3,8 @@
 //! Asked for by the annotation `rolegate.dev/engine` of a pod, `vllm, llm-d; procsPerPod=8; scope=role`, or by
 //! `spec.roles[].engine` of the group.
 
+use crate::model::words::words;
+
 mod devices;
 mod fact;
 mod facts;
@@ -60,27 +62,19 @@ impl EngineKind {
     }
 }
 
+words! {
 /// The pods whose processes form one process group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Default)]
 pub enum Scope {
     /// The pods of one replica: of a LeaderWorkerSet group, an instance, a copy of a scaling group. A StatefulSet has one pod in a
     /// replica.
     #[default]
-    Replica,
+    Replica = "replica",
     /// All pods of the role.
-    Role,
+    Role = "role",
     /// The pods of the role in one segment.
-    Segment,
+    Segment = "segment",
 }
-
-/// Words of the scopes.
-pub const SCOPES: &[(&str, Scope)] = &[("replica", Scope::Replica), ("role", Scope::Role), ("segment", Scope::Segment)];
-
-impl Scope {
-    /// Returns the word for the scope.
-    pub fn as_str(self) -> &'static str {
-        SCOPES.iter().find(|(_, scope)| *scope == self).map_or("", |(word, _)| *word)
-    }
 }
 
 /// The engines of a pod, with valid settings.

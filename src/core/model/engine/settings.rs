@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::serves::PHASES;
-use super::{Engine, EngineKind, KINDS, SCOPES, Scope};
+use super::{Engine, EngineKind, KINDS, Scope};
 use crate::api::engine::EngineSettings;
 use crate::model::{FieldPath, names};
 
@@ -202,10 +202,10 @@ impl Reader {
         let of = |name: &str| self.settings.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str());
         let number = |name| of(name).and_then(whole);
         let port = |name| number(name).and_then(|port| u16::try_from(port).ok());
-        let scope = of("scope").and_then(|word| SCOPES.iter().find(|(known, _)| *known == word));
+        let scope = of("scope").and_then(Scope::of_word);
         Ok(Engine {
             procs_per_pod: number("procsPerPod").and_then(|number| u32::try_from(number).ok()),
-            scope: scope.map_or(Scope::Replica, |(_, scope)| *scope),
+            scope: scope.unwrap_or_default(),
             port: port("port"),
             bootstrap_port: port("bootstrapPort"),
             serves: of("serves").and_then(|word| PHASES.iter().copied().find(|phase| *phase == word)),
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn words_of_settings_are_those_that_have_a_meaning() {
-        let words: Vec<_> = SCOPES.iter().map(|(word, _)| *word).collect();
+        let words: Vec<_> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
         assert_eq!(setting("scope").values, Values::Words(&["replica", "role", "segment"]));
         assert_eq!(words, ["replica", "role", "segment"]);
     }

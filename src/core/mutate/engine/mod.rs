@@ -16,29 +16,21 @@ use super::env::{EngineVariable, EnvValue, Recorded};
 use crate::api::Pod;
 use crate::api::pod::EnvVar;
 use crate::model::engine::{Computed, EngineFault, Fact, Scope, Target, devices_of, read_annotation};
+use crate::model::words::words;
 use crate::model::{Engine, Group, Meeting, names, revision};
 use crate::mutate::context::{Coordinated, Lookups, MutationContext, PodSettings, Subject};
 
 pub use born::{BornWith, born_with};
 pub use rendezvous::{NoRendezvous, Rendezvous};
 
+words! {
 /// Who asked for the engine of a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AskedBy {
     /// The annotation of the pod.
-    Annotation,
+    Annotation = "annotation rolegate.dev/engine",
     /// The role of its group.
-    Role,
+    Role = "engine of its role",
 }
-
-impl AskedBy {
-    /// Returns the place of the request.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Annotation => "annotation rolegate.dev/engine",
-            Self::Role => "engine of its role",
-        }
-    }
 }
 
 /// Returns the engine of a pod: that of its own annotation, else that of its role. `None` where nobody asked for one.

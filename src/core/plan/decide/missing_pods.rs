@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::model::words::words;
 use crate::model::{Coordination, Group, HoldReason, Role};
 use crate::plan::decide::held::Held;
 use crate::plan::view::{GroupView, ReplicaIs};
@@ -29,42 +30,26 @@ pub struct MissingPods {
     pub job: Option<Arc<str>>,
 }
 
+words! {
 /// The reason why pods are not created. The order is that of the table in `docs/held.md`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WhyMissing {
     /// A quota of the namespace is exhausted.
-    QuotaExceeded,
+    QuotaExceeded = "QuotaExceeded",
     /// The API server refuses the pods for another reason.
-    CreationRefused,
+    CreationRefused = "CreationRefused",
     /// The Job of the pods has exceeded its `activeDeadlineSeconds`.
-    JobDeadlineExceeded,
-    WorkloadPaused,
+    JobDeadlineExceeded = "JobDeadlineExceeded",
+    WorkloadPaused = "WorkloadPaused",
     /// The workload has fewer replicas than the group declares.
-    FewerReplicas,
+    FewerReplicas = "FewerReplicas",
     /// The workload creates its pods one after another.
-    MadeOneByOne,
+    MadeOneByOne = "MadeOneByOne",
     /// The workload of the role is created when another role is ready.
-    DependencyNotReady,
+    DependencyNotReady = "DependencyNotReady",
     /// The controller creates none of the pods and reports no reason.
-    NotMade,
-    WorkloadMissing,
+    NotMade = "NotMade",
+    WorkloadMissing = "WorkloadMissing",
 }
-
-impl WhyMissing {
-    /// Returns a stable word, the reason of the Event.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::QuotaExceeded => "QuotaExceeded",
-            Self::CreationRefused => "CreationRefused",
-            Self::JobDeadlineExceeded => "JobDeadlineExceeded",
-            Self::WorkloadPaused => "WorkloadPaused",
-            Self::FewerReplicas => "FewerReplicas",
-            Self::MadeOneByOne => "MadeOneByOne",
-            Self::DependencyNotReady => "DependencyNotReady",
-            Self::NotMade => "NotMade",
-            Self::WorkloadMissing => "WorkloadMissing",
-        }
-    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,17 +13,19 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::api::status::Draining;
+use crate::model::words::words;
 use crate::model::{Batching, Elastic, Group, HoldReason, ScaledWorkload};
 use crate::plan::marks::Mark;
 use crate::plan::view::{GroupView, PodFacts, ReplicaIs, RoleView};
 
+words! {
 /// The reason why a scale-in is deferred.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deferral {
     /// A rollout is open: it replaces pods from the top.
-    Rollout,
+    Rollout = "a rollout is open",
     /// A batch is being recreated.
-    Recovery,
+    Recovery = "a batch is being made again",
+}
 }
 
 /// The wait of the next segment, whose pods are created once it has room.

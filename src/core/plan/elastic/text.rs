@@ -4,16 +4,6 @@ use super::{Deferral, ElasticPlan};
 use crate::api::status::Draining;
 use crate::model::{Elastic, HoldReason, Standing};
 
-impl Deferral {
-    /// Returns the event that the scale-in waits for.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Rollout => "a rollout is open",
-            Self::Recovery => "a batch is being made again",
-        }
-    }
-}
-
 /// The reason and the message of the `Elastic` condition.
 pub type Told = (&'static str, String);
 

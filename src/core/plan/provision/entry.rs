@@ -7,7 +7,7 @@ use crate::api::provisioning::POD_TEMPLATE;
 use crate::api::status::{ProvisioningState, RequestedPods};
 use crate::model::moment::Moment;
 use crate::model::words::words;
-use crate::model::{Coordination, Group, PROVISION_BY, ProvisionBy, WorkloadKey, names};
+use crate::model::{Coordination, Group, ProvisionBy, WorkloadKey, names};
 use crate::plan::placement::{Added, Needs};
 use crate::plan::provision::template::Domains;
 use crate::plan::view::PodRef;
@@ -135,8 +135,7 @@ pub enum Content {
 
 /// Returns the kind of object by which an entry requests nodes.
 pub fn by(entry: &ProvisioningState) -> ProvisionBy {
-    let known = PROVISION_BY.iter().find(|(word, _)| *word == entry.by);
-    known.map(|(_, by)| *by).unwrap_or_default()
+    ProvisionBy::of_word(&entry.by).unwrap_or_default()
 }
 
 /// Returns the name of a request: `<group>-<coordination>-<batch>-<attempt>-<time>`. Attempts are counted anew once a batch has

@@ -152,7 +152,7 @@ pub(in crate::plan) fn plan_provision(
                 view,
                 coordination,
                 batching,
-                provision: &provision,
+                provision,
                 batch,
                 known: of_batch(&group.status.provisioning, coordination, batch),
                 lacks: no_room.get(&(index, batch)),

@@ -1,12 +1,12 @@
 //! Remains of pods that are gone or being deleted: pods that may still run, and the last state of each pod.
 
-use std::fmt;
 use std::sync::Arc;
 
 use crate::api::Pod;
 use crate::api::pod::{ContainerStatus, Terminated};
 use crate::model::revision;
 use crate::model::wording::beginning;
+use crate::model::words::words;
 use crate::plan::view::{GroupPods, PodRef};
 
 /// A pod that is being deleted and may still run.
@@ -19,8 +19,9 @@ pub struct Leaving {
     pub node: Arc<str>,
 }
 
+words! {
 /// The way in which a replica was lost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Default)]
 pub enum LossKind {
     /// A pod was deleted, or its end was not observed.
     #[default]
@@ -33,20 +34,9 @@ pub enum LossKind {
     /// The pod has no room in the domain of its batch.
     NoRoom,
 }
+}
 
 impl LossKind {
-    /// Returns a stable word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::PodDeleted => "PodDeleted",
-            Self::PodFailed => "PodFailed",
-            Self::PodEvicted => "PodEvicted",
-            Self::NodeGone => "NodeGone",
-            Self::NotReady => "NotReady",
-            Self::NoRoom => "NoRoom",
-        }
-    }
-
     /// Returns a text that follows the name of a pod.
     pub const fn in_words(self) -> &'static str {
         match self {
@@ -57,12 +47,6 @@ impl LossKind {
             Self::NotReady => "was not ready for too long",
             Self::NoRoom => "has no room in the domain of its batch",
         }
-    }
-}
-
-impl fmt::Display for LossKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

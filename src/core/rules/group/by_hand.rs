@@ -2,11 +2,11 @@
 
 use crate::model::moment::Moment;
 use crate::model::{FieldPath, Group, names};
-use crate::rules::{Need, Report, World};
+use crate::rules::{Report, World};
 
 /// Requires that whoever asks for a rollback may delete pods.
 pub(super) fn rollback(group: &Group, world: &World, report: &mut Report) {
-    let why = "rolegate deletes the updated pods of a rollout that goes back";
+    let why = ": rolegate deletes the updated pods of a rollout that goes back";
     right(group, (names::ROLLED_BACK_AT, group.carrier.rolled_back), why, world, report);
 }
 
@@ -14,7 +14,7 @@ pub(super) fn rollback(group: &Group, world: &World, report: &mut Report) {
 pub(super) fn resume(group: &Group, world: &World, report: &mut Report) {
     let carrier = &group.carrier;
     for asked in [(names::RESUMED_AT, carrier.resumed), (names::ROLLOUT_RESUMED_AT, carrier.rollout_resumed)] {
-        right(group, asked, "what waited goes on, and replaces pods", world, report);
+        right(group, asked, ": what waited goes on, and replaces pods", world, report);
     }
 }
 
@@ -26,11 +26,7 @@ pub(super) fn is_asked(group: &Group) -> bool {
 
 /// Requires that the author may delete pods: rolegate lends no rights.
 fn right(group: &Group, (key, asked): (&str, Option<Moment>), why: &str, world: &World, report: &mut Report) {
-    if asked.is_none() {
-        return;
+    if asked.is_some() {
+        world.right_to_delete(group, (key, FieldPath::annotation(key)), ("it", why), report);
     }
-    let namespace = &*group.key.namespace;
-    let need = Need::MayDeletePods { namespace: namespace.to_owned() };
-    let detail = format!("whoever sets it must be allowed to delete pods in namespace {namespace:?}: {why}");
-    world.right(&need, (key, FieldPath::annotation(key)), detail, report);
 }

@@ -22,7 +22,7 @@ pub(super) fn sizes_agree(group: &Group, _: &World, report: &mut Report) {
 pub(super) fn progressions_agree(group: &Group, _: &World, report: &mut Report) {
     let known = |batching: &Batching, _: &str| match batching.progression {
         Choice::Known(progression) => Some(progression.as_str()),
-        Choice::Unknown(_) => None,
+        Choice::Unknown => None,
     };
     disagreements(group, known, |role, batching, progression, first| {
         let detail = format!(

@@ -124,17 +124,5 @@ pub(super) fn strategy(group: &Group, _: &World, report: &mut Report) {
                 report.error(&subject, batching.at.clone(), Cause::Forbidden, None, detail);
             }
         }
-        for batching in &coordination.batchings {
-            if batching.sizes.is_empty() && batching.malformed.iter().all(|fault| fault.value.is_none()) {
-                report.error(&subject, batching.sizes_at.clone(), Cause::Required, None, "must name at least one role");
-            }
-            for fault in &batching.malformed {
-                let cause = if fault.value.is_some() { Cause::Invalid } else { Cause::Required };
-                report.error(&subject, fault.at.clone(), cause, fault.value.clone(), fault.detail);
-            }
-        }
-        for (path, detail) in &coordination.misplaced {
-            report.error(&subject, path.clone(), Cause::Forbidden, None, *detail);
-        }
     }
 }

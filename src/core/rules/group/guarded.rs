@@ -9,7 +9,7 @@ use crate::model::{
     AwaitedKind, BatchKind, Batching, Coordination, Domain, FieldPath, GangLevel, Group, GroupKey, PodGroupPolicy,
     Provision, ReadyWhen, Recovery, WorkloadKey, names,
 };
-use crate::rules::Violation;
+use crate::rules::{Cause, Violation};
 
 /// Reports whether an update keeps what a missing right guards.
 pub(super) fn is_kept(old: &Group, new: &Group, missing: &Violation) -> bool {
@@ -72,9 +72,10 @@ fn scaled(group: &Group) -> (Option<i64>, Vec<Made<'_>>) {
 fn deletions<'a>(
     group: &'a Group,
     coordination: &'a Coordination,
-) -> (Made<'a>, Vec<Option<Recovery>>, Option<RollingBounds>, Vec<Awaited<'a>>) {
-    let pathless =
-        |recovery: &Recovery| Recovery { at: FieldPath::default(), malformed: Vec::new(), ..recovery.clone() };
+) -> (Made<'a>, Vec<Pathless<'a, Recovery>>, Option<RollingBounds>, Vec<Awaited<'a>>) {
+    let pathless = |recovery: &Recovery| {
+        (Recovery { at: FieldPath::default(), ..recovery.clone() }, unknown_words(group, &recovery.at))
+    };
     let recoveries = coordination.batchings.iter().map(|batching| batching.recovery.as_ref().map(pathless));
     let bounds = RollingBounds::all_of(group).into_iter().find(|bounds| bounds.index == coordination.index);
     let bounds = bounds.map(|bounds| RollingBounds {
@@ -84,8 +85,17 @@ fn deletions<'a>(
         min_ready: BTreeMap::new(),
         ..bounds
     });
-    let rolling = coordination.rolling_ready_when.iter().map(awaits);
+    let rolling = coordination.rolling_ready_when.iter().map(|when| awaits(group, when));
     (made(group, coordination), recoveries.collect(), bounds, rolling.collect())
+}
+
+/// A block without its path, and the unknown words in it.
+type Pathless<'a, T> = Option<(T, Vec<Option<&'a str>>)>;
+
+/// The unknown words of a block.
+fn unknown_words<'a>(group: &'a Group, at: &FieldPath) -> Vec<Option<&'a str>> {
+    let unknown = group.faults_within(at).filter(|fault| fault.cause == Cause::NotSupported);
+    unknown.map(|fault| fault.value.as_deref()).collect()
 }
 
 type Gang<'a> = (Option<(&'a PodGroupPolicy, GangLevel)>, Option<(&'a Domain, Strength, bool)>);
@@ -102,18 +112,20 @@ fn gangs<'a>(group: &'a Group, coordination: &'a Coordination) -> (Members<'a>, 
 type Awaited<'a> = (u32, Option<(&'a AwaitedKind, &'a str, &'a str)>, bool);
 
 /// What becomes visible of other objects.
-fn awaited<'a>(_: &'a Group, coordination: &'a Coordination) -> Vec<Awaited<'a>> {
-    coordination.ready_when().map(awaits).collect()
+fn awaited<'a>(group: &'a Group, coordination: &'a Coordination) -> Vec<Awaited<'a>> {
+    coordination.ready_when().map(|when| awaits(group, when)).collect()
 }
 
-fn awaits(when: &ReadyWhen) -> Awaited<'_> {
+fn awaits<'a>(group: &Group, when: &'a ReadyWhen) -> Awaited<'a> {
     let object = when.object.as_ref().map(|object| (&object.kind, &*object.name, &*object.condition));
-    (when.min_ready_seconds, object, when.malformed.is_empty())
+    (when.min_ready_seconds, object, group.faults_within(&when.at).next().is_none())
 }
 
 /// What requests for nodes follow.
-fn requests<'a>(group: &'a Group, coordination: &'a Coordination) -> (Made<'a>, Option<Provision>, Option<i64>) {
-    let pathless = |provision: Provision| Provision { at: FieldPath::default(), malformed: Vec::new(), ..provision };
-    let provision = coordination.provision().map(|provision| pathless(provision.into_owned()));
+fn requests<'a>(group: &'a Group, coordination: &'a Coordination) -> (Made<'a>, Pathless<'a, Provision>, Option<i64>) {
+    let pathless = |provision: &Provision| {
+        (Provision { at: FieldPath::default(), ..provision.clone() }, unknown_words(group, &provision.at))
+    };
+    let provision = coordination.provision().map(pathless);
     (made(group, coordination), provision, group.elastic.as_ref().map(|elastic| elastic.segments))
 }

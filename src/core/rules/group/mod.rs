@@ -31,6 +31,7 @@ use super::question::Question;
 use super::rule::{ChangeRule, Rule};
 use super::{Need, Violation, World, engine};
 use crate::model::Group;
+use crate::model::fault::Fault;
 
 pub use needs::needs_of_group;
 
@@ -60,15 +61,11 @@ const RULES: &[Rule<Group>] = &[
     Rule::error("coordination-roles-mismatch", "roles are those of the size map, two or more", form::roles),
     Rule::error("coordination-strategy", "one strategy that makes batches, with its required fields", form::strategy),
     Rule::error("segment-size", "sizes, ratios and steps are at least 1", values::sizes_are_positive),
-    Rule::error("progression", "progression and batchMode are known words", values::progression_is_known),
-    Rule::error("constraint-mode", "constraintMode is hard or soft", values::constraint_mode),
-    Rule::error("affinity-strategy", "topologyAffinity.strategy is a known word", values::affinity_strategy),
+    Rule::of_reading("progression", "progression and batchMode are known words"),
+    Rule::of_reading("constraint-mode", "constraintMode is hard or soft"),
+    Rule::of_reading("affinity-strategy", "topologyAffinity.strategy is a known word"),
     Rule::error("label-key", "topology keys are label keys", values::label_keys),
-    Rule::error(
-        "pod-group-policy",
-        "podGroupPolicy names one known scheduler and a known level",
-        values::pod_group_policy,
-    ),
+    Rule::of_reading("pod-group-policy", "podGroupPolicy names one known scheduler and a known level"),
     Rule::either(
         "when-no-fit",
         "whenNoFit is a known word, and stands where batches must share a domain or go whole",
@@ -170,6 +167,10 @@ impl JudgedObject for Group {
 
     fn passes(&self) -> bool {
         self.deleting
+    }
+
+    fn faults(&self) -> &[Fault] {
+        &self.faults
     }
 
     fn needs(&self, old: Option<&Self>, world: &World) -> Vec<Need> {

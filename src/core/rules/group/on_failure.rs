@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 use crate::api::coordination::RollingUpdate;
-use crate::model::recovery::MUST_BE_A_TIME;
+use crate::model::fault::MUST_BE_A_TIME;
 use crate::model::rolling::{ON_FAILURE, ROLLBACK, RollingBounds};
 use crate::model::rollout_step::read_duration;
 use crate::model::{Coordination, FieldPath, Group, wording};
 use crate::rules::group::rollout_steps::shared;
 use crate::rules::violation::{quoted, supported};
-use crate::rules::{Cause, Need, Report, World};
+use crate::rules::{Cause, Report, World};
 
 /// Returns the rolling updates that go back, each with its path.
 fn that_go_back(group: &Group) -> impl Iterator<Item = (&Coordination, &RollingUpdate, &FieldPath)> {
@@ -85,22 +85,13 @@ fn format(group: &Group, report: &mut Report) {
     }
 }
 
-/// Requires that the author of a rollout that goes back may delete pods.
+/// Requires that the author of a rollout that goes back may delete pods: rolegate lends no rights.
 pub(super) fn rights(group: &Group, world: &World, report: &mut Report) {
+    let why = ": rolegate deletes the updated pods of a rollout that goes back";
     for (coordination, _, at) in that_go_back(group) {
-        right(group, (&coordination.display_name(), at.child("onFailure")), world, report);
+        let (subject, at) = (coordination.display_name(), at.child("onFailure"));
+        world.right_to_delete(group, (&subject, at), ("it", why), report);
     }
-}
-
-/// Requires that the author may delete pods: rolegate lends no rights.
-fn right(group: &Group, (subject, at): (&str, FieldPath), world: &World, report: &mut Report) {
-    let namespace = &*group.key.namespace;
-    let need = Need::MayDeletePods { namespace: namespace.to_owned() };
-    let detail = format!(
-        "whoever sets it must be allowed to delete pods in namespace {namespace:?}: rolegate deletes the updated pods of a rollout \
-         that goes back"
-    );
-    world.right(&need, (subject, at), detail, report);
 }
 
 /// Reports whether a rollout of the group goes back.

@@ -129,8 +129,7 @@ pub(super) fn gang_definition(group: &Group, world: &World, report: &mut Report)
 
 /// Returns the requested PodGroups: the coordination, the kind, and the path.
 fn gangs(group: &Group) -> impl Iterator<Item = (&Coordination, ObjectKind, &FieldPath)> {
-    let batchings = group.coordinations.iter().flat_map(|c| c.batchings.iter().map(move |batching| (c, batching)));
-    batchings.filter_map(|(coordination, batching)| {
+    group.batchings().filter_map(|(coordination, batching)| {
         let gangs = batching.gangs.as_ref()?;
         Some((coordination, gangs.policy.kind()?, &gangs.at))
     })

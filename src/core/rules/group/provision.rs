@@ -1,28 +1,15 @@
 //! Rules of requests for nodes (`whenNoFit: provision`).
 
-use std::borrow::Cow;
-
-use crate::model::provision::PROVISION_BY;
-use crate::model::{Batching, Coordination, Group, Provision, ProvisionBy, names};
-use crate::rules::violation::{quoted, supported};
+use crate::model::{Batching, Coordination, Group, Provision, names};
 use crate::rules::{Cause, Known, Need, Report, World};
 
 /// Returns the coordinations that request nodes.
-pub(super) fn that_request(group: &Group) -> impl Iterator<Item = (&Coordination, Cow<'_, Provision>)> {
+pub(super) fn that_request(group: &Group) -> impl Iterator<Item = (&Coordination, &Provision)> {
     group.coordinations.iter().filter_map(|coordination| Some((coordination, coordination.provision()?)))
 }
 
-/// Requires a known kind, a class and times, where they have an effect; warns where no request is made or served, and where Kueue
-/// may make one as well.
+/// Warns where no request is made or served, and where Kueue may make one as well.
 pub(super) fn provision(group: &Group, world: &World, report: &mut Report) {
-    for coordination in &group.coordinations {
-        let (Some(written), subject) = (&coordination.written_provision, coordination.display_name()) else { continue };
-        format(&subject, written, report);
-        if coordination.provision().is_none() {
-            let detail = "may be set only with `whenNoFit: provision`";
-            report.error(&subject, written.at.clone(), Cause::Forbidden, None, detail);
-        }
-    }
     for (coordination, provision) in that_request(group) {
         let (subject, at) = (coordination.display_name(), coordination.at.child("whenNoFit"));
         if !world.options.allowed.provision {
@@ -62,20 +49,6 @@ fn queued(group: &Group, of: (&Coordination, &Batching), world: &World, report: 
             names::KUEUE_QUEUE
         );
         report.warn(&role.name, coordination.path_of(&role.name), Cause::Notice, None, detail);
-    }
-}
-
-fn format(subject: &str, written: &Provision, report: &mut Report) {
-    if let Some(word) = &written.unknown_by {
-        let detail = supported(PROVISION_BY.iter().map(|(word, _)| *word));
-        report.error(subject, written.at.child("by"), Cause::NotSupported, quoted(word), detail);
-    }
-    for fault in &written.malformed {
-        report.error(subject, fault.at.clone(), Cause::Invalid, fault.value.clone(), fault.detail);
-    }
-    if written.has_class && written.by == ProvisionBy::CapacityBuffer && written.unknown_by.is_none() {
-        let detail = "may be set only with `by: ProvisioningRequest`";
-        report.error(subject, written.at.child("class"), Cause::Forbidden, None, detail);
     }
 }
 

@@ -1,26 +1,16 @@
 //! Rules of readiness beyond that of pods: `readyWhen`, and the soak of a canary.
 
-use crate::model::malformed::Malformed;
 use crate::model::{Coordination, Group, Progression, ReadyWhen};
 use crate::rules::{Cause, Known, Need, Report, World};
 
-/// Requires well-formed times and names, an object that its author may get, and fields that have an effect where they stand.
+/// Requires an object that its author may get, and fields that have an effect where they stand.
 pub(super) fn ready_when(group: &Group, world: &World, report: &mut Report) {
     for coordination in &group.coordinations {
         for when in coordination.ready_when() {
-            format(coordination, when, report);
             right(group, coordination, when, world, report);
         }
         in_segments(coordination, report);
         in_rollout(coordination, report);
-    }
-}
-
-fn format(coordination: &Coordination, when: &ReadyWhen, report: &mut Report) {
-    for fault in &when.malformed {
-        let (at, value) = (fault.at.clone(), fault.value.clone());
-        let cause = if value.is_some() { Cause::Invalid } else { Cause::Required };
-        report.error(&coordination.display_name(), at, cause, value, fault.detail);
     }
 }
 
@@ -49,9 +39,6 @@ fn in_segments(coordination: &Coordination, report: &mut Report) {
         if batching.soak.is_some() && !batching.is_canary() {
             let detail = "may be set only with `progression: Canary`";
             report.error(&subject, batching.at.child("soak"), Cause::Forbidden, None, detail);
-        }
-        if let Some(Malformed { at, value, detail }) = &batching.malformed_soak {
-            report.error(&subject, at.clone(), Cause::Invalid, value.clone(), *detail);
         }
         let waits = matches!(batching.progression(), Progression::OrderedReady | Progression::Canary);
         let Some(object) = batching.ready_when.as_ref().and_then(|when| when.object.as_ref()).filter(|_| !waits) else {

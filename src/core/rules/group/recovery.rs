@@ -1,18 +1,14 @@
 //! Rules of batches that are recreated when they lose a replica.
 
-use crate::model::recovery::RECOVERY_POLICIES;
 use crate::model::{Coordination, Group, Recovery};
-use crate::rules::violation::{quoted, supported};
-use crate::rules::{Cause, Need, Report, World};
+use crate::rules::{Cause, Report, World};
 
 fn recoveries(group: &Group) -> impl Iterator<Item = (&Coordination, &Recovery)> {
-    let batchings = group.coordinations.iter().flat_map(|c| c.batchings.iter().map(move |batching| (c, batching)));
-    batchings.filter_map(|(coordination, batching)| Some((coordination, batching.recovery.as_ref()?)))
+    group.batchings().filter_map(|(coordination, batching)| Some((coordination, batching.recovery.as_ref()?)))
 }
 
-/// Requires a known policy, a limit of at least 1, valid durations, and an author who may delete pods.
+/// Requires an author who may delete pods.
 pub(super) fn recovery(group: &Group, world: &World, report: &mut Report) {
-    format(group, report);
     rights(group, world, report);
     makers(group, report);
 }
@@ -39,26 +35,10 @@ fn makers(group: &Group, report: &mut Report) {
     }
 }
 
-fn format(group: &Group, report: &mut Report) {
-    for (coordination, recovery) in recoveries(group) {
-        let name = coordination.display_name();
-        if let Some(word) = &recovery.unknown_policy {
-            let detail = supported(RECOVERY_POLICIES.iter().map(|(word, _)| *word));
-            report.error(&name, recovery.at.child("policy"), Cause::NotSupported, quoted(word), detail);
-        }
-        for fault in &recovery.malformed {
-            report.error(&name, fault.at.clone(), Cause::Invalid, fault.value.clone(), fault.detail);
-        }
-    }
-}
-
 /// Requires that the author may delete pods: rolegate lends no rights.
 fn rights(group: &Group, world: &World, report: &mut Report) {
-    let namespace = &*group.key.namespace;
     for (coordination, recovery) in recoveries(group).filter(|(_, recovery)| recovery.recreates) {
-        let (subject, path) = (coordination.display_name(), recovery.at.child("policy"));
-        let need = Need::MayDeletePods { namespace: namespace.to_owned() };
-        let detail = format!("whoever sets it must be allowed to delete pods in namespace {namespace:?}");
-        world.right(&need, (&subject, path), detail, report);
+        let (subject, at) = (coordination.display_name(), recovery.at.child("policy"));
+        world.right_to_delete(group, (&subject, at), ("it", ""), report);
     }
 }

@@ -6,7 +6,7 @@ use crate::model::{Coordination, FieldPath, Group};
 use crate::rules::group::rollout::{has_partition, workload, workload_at};
 use crate::rules::group::rollout_steps::shared;
 use crate::rules::violation::{quoted, supported};
-use crate::rules::{Cause, Need, Report, World};
+use crate::rules::{Cause, Report, World};
 
 /// Requires a known unit, and of segments that all roles are in them and that controllers update their replicas at once.
 pub(super) fn by(group: &Group, world: &World, report: &mut Report) {
@@ -104,13 +104,8 @@ fn may_delete(world: &World) -> bool {
 /// Requires that the author may delete pods: rolegate lends no rights. It is asked whatever the workloads update at once, and
 /// whether or not rolegate may delete pods now: both may change while the group stays as it is.
 fn rights(group: &Group, coordination: &Coordination, at: FieldPath, world: &World, report: &mut Report) {
-    let namespace = &*group.key.namespace;
-    let need = Need::MayDeletePods { namespace: namespace.to_owned() };
-    let detail = format!(
-        "whoever sets `by: Segment` must be allowed to delete pods in namespace {namespace:?}: rolegate deletes old pods that a \
-         controller would replace one after another"
-    );
-    world.right(&need, (&coordination.display_name(), at), detail, report);
+    let why = ": rolegate deletes old pods that a controller would replace one after another";
+    world.right_to_delete(group, (&coordination.display_name(), at), ("`by: Segment`", why), report);
 }
 
 /// Reports whether segments of the group are updated as a whole: rolegate may have to delete old pods.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::model::recovery::MUST_BE_A_TIME;
+use crate::model::fault::MUST_BE_A_TIME;
 use crate::model::rollout_step::{DURATION, PAUSE, read_duration, share};
 use crate::model::{Coordination, FieldPath, Group, RollingBounds};
 use crate::rules::names::hint;

@@ -3,27 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::model::coordination::BELONGS_TO_BATCHES;
 use crate::model::names::LABEL_VALUE_MAX;
 use crate::model::object_name::{label_fault, subdomain_fault};
 use crate::model::{FieldPath, Group, Role, WorkloadKind, names};
 use crate::rules::violation::{quoted, supported};
 use crate::rules::{Cause, Known, Report, World};
 
-/// Refuses exclusive fields that are both set; requires unique names, replicas and own workloads of roles.
+/// Requires unique names, replicas and own workloads of roles.
 pub(super) fn shape(group: &Group, _: &World, report: &mut Report) {
-    if let Some(path) = &group.spelled_twice {
-        let detail = "may not be set together with `coordination`";
-        report.error("", path.clone(), Cause::Forbidden, None, detail);
-    }
     if let Some((name, fault)) = group.coordinated_by.as_ref().and_then(|name| Some((name, subdomain_fault(name)?))) {
         let path = FieldPath::annotation(names::GROUP);
         report.error(name, path, Cause::Invalid, quoted(name), fault);
     }
     length_of_name(group, report);
-    if let Some(path) = &group.misplaced_policy {
-        report.error("", path.clone(), Cause::Forbidden, None, BELONGS_TO_BATCHES);
-    }
     let roles_at = FieldPath::new("spec").child("roles");
     if let Some(reference) = &group.reference {
         if group.has_own_roles {

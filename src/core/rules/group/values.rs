@@ -1,18 +1,10 @@
 //! Rules on single values.
 
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::model::batching::{BATCH_MODES, Choice, SEGMENT_PROGRESSIONS};
-use crate::model::pod_groups::{GANG_LEVELS, POD_GROUP_POLICIES};
-use crate::model::topology::{AFFINITY_STRATEGIES, CONSTRAINT_MODES};
-use crate::model::when_no_fit::WHEN_NO_FIT;
-use crate::model::{BatchKind, Batching, Coordination, Domain, FieldPath, Group, PodGroupPolicy, Strength};
+use crate::model::{Batching, Domain, FieldPath, Group};
 use crate::rules::names::label_key_fault;
-use crate::rules::violation::{quoted, supported};
+use crate::rules::violation::quoted;
 use crate::rules::{Cause, Report, World};
-
-fn batchings(group: &Group) -> impl Iterator<Item = (&Coordination, &Batching)> {
-    group.coordinations.iter().flat_map(|coordination| coordination.batchings.iter().map(move |b| (coordination, b)))
-}
 
 /// Requires that every role named in a coordination exists in the group.
 pub(super) fn roles_exist(group: &Group, _: &World, report: &mut Report) {
@@ -48,7 +40,7 @@ pub(super) fn roles_exist(group: &Group, _: &World, report: &mut Report) {
 
 /// Requires sizes, ratios and steps from 1 to the largest number of replicas.
 pub(super) fn sizes_are_positive(group: &Group, _: &World, report: &mut Report) {
-    for (_, batching) in batchings(group) {
+    for (_, batching) in group.batchings() {
         for (role, size) in &batching.sizes {
             let detail = match *size {
                 ..1 => "must be greater than or equal to 1",
@@ -61,39 +53,9 @@ pub(super) fn sizes_are_positive(group: &Group, _: &World, report: &mut Report) 
     }
 }
 
-/// Requires a known word for the progression or batch mode.
-pub(super) fn progression_is_known(group: &Group, _: &World, report: &mut Report) {
-    for (coordination, batching) in batchings(group) {
-        let Choice::Unknown(word) = &batching.progression else { continue };
-        let words = if batching.kind == BatchKind::AffinityScheduling { BATCH_MODES } else { SEGMENT_PROGRESSIONS };
-        let detail = supported(words.iter().map(|(word, _)| *word));
-        let path: FieldPath = batching.progression_at.clone();
-        report.error(&coordination.display_name(), path, Cause::NotSupported, quoted(word), detail);
-    }
-}
-
-/// Requires a known word for `constraintMode` (KEP-75).
-pub(super) fn constraint_mode(group: &Group, _: &World, report: &mut Report) {
-    strength_is_known(group, BatchKind::RollingDeploy, CONSTRAINT_MODES, report);
-}
-
-/// Requires a known word for `topologyAffinity.strategy` (KEP-32, future enhancements).
-pub(super) fn affinity_strategy(group: &Group, _: &World, report: &mut Report) {
-    strength_is_known(group, BatchKind::SegmentPlacement, AFFINITY_STRATEGIES, report);
-}
-
-fn strength_is_known(group: &Group, kind: BatchKind, words: &[(&str, Strength)], report: &mut Report) {
-    for (coordination, batching) in batchings(group).filter(|(_, batching)| batching.kind == kind) {
-        let unknown = batching.topology.as_ref().and_then(|topology| topology.unknown_strength.as_ref());
-        let Some((word, path)) = unknown else { continue };
-        let detail = supported(words.iter().map(|(word, _)| *word));
-        report.error(&coordination.display_name(), path.clone(), Cause::NotSupported, quoted(word), detail);
-    }
-}
-
 /// Requires topology keys that are label keys.
 pub(super) fn label_keys(group: &Group, _: &World, report: &mut Report) {
-    for (coordination, batching) in batchings(group) {
+    for (coordination, batching) in group.batchings() {
         let Some(topology) = &batching.topology else { continue };
         let Domain::Key(key) = &topology.domain else { continue };
         if let Some(fault) = label_key_fault(key) {
@@ -103,35 +65,11 @@ pub(super) fn label_keys(group: &Group, _: &World, report: &mut Report) {
     }
 }
 
-/// Requires that `podGroupPolicy` names one known scheduler (KEP-75) and a known level.
-pub(super) fn pod_group_policy(group: &Group, _: &World, report: &mut Report) {
-    for (coordination, batching) in batchings(group) {
-        let Some(gangs) = &batching.gangs else { continue };
-        let name = coordination.display_name();
-        if gangs.policy == PodGroupPolicy::Unknown {
-            let detail = format!("must set exactly one of {}", POD_GROUP_POLICIES.join(", "));
-            report.error(&name, gangs.at.clone(), Cause::Invalid, None, detail);
-        }
-        if let Some(word) = &gangs.unknown_level {
-            let detail = supported(GANG_LEVELS.iter().map(|(word, _)| *word));
-            report.error(&name, gangs.at.child("level"), Cause::NotSupported, Some(word.clone()), detail);
-        }
-        for fault in &gangs.malformed {
-            report.error(&name, fault.at.clone(), Cause::Invalid, fault.value.clone(), fault.detail);
-        }
-    }
-}
-
-/// Requires a known word for `whenNoFit`, and warns where it has no effect: it applies only to batches that must share a
-/// domain or go whole.
+/// Warns where `whenNoFit` has no effect: it applies only to batches that must share a domain or go whole.
 pub(super) fn when_no_fit(group: &Group, _: &World, report: &mut Report) {
     for coordination in &group.coordinations {
-        let Some(word) = coordination.when_no_fit.as_deref().filter(|word| !word.is_empty()) else { continue };
-        let (name, path) = (coordination.display_name(), coordination.at.child("whenNoFit"));
-        if !WHEN_NO_FIT.iter().any(|(known, _)| *known == word) {
-            let detail = supported(WHEN_NO_FIT.iter().map(|(known, _)| *known));
-            report.error(&name, path, Cause::NotSupported, quoted(word), detail);
-        } else if coordination.batching().is_none_or(|batching| batching.placed_in().is_none()) {
+        let Some(word) = coordination.when_no_fit else { continue };
+        if coordination.batching().is_none_or(|batching| batching.placed_in().is_none()) {
             let would_place = |batching: &Batching| batching.whole || batching.hard_topology().is_some();
             let is_gang = coordination.batching().is_some_and(would_place);
             let why = if is_gang {
@@ -139,7 +77,8 @@ pub(super) fn when_no_fit(group: &Group, _: &World, report: &mut Report) {
             } else {
                 "its batches neither share a domain nor go whole"
             };
-            report.warn(&name, path, Cause::Invalid, quoted(word), format!("has no effect: {why}"));
+            let (name, path) = (coordination.display_name(), coordination.at.child("whenNoFit"));
+            report.warn(&name, path, Cause::Invalid, quoted(word.as_str()), format!("has no effect: {why}"));
         }
     }
 }

@@ -10,9 +10,9 @@ mod tree;
 use std::collections::BTreeSet;
 
 use super::decode::{DecodeError, decode};
-use super::judged::JudgedObject;
+use super::judged::{JudgedObject, run};
 use super::question::{Judged, Operation, Question};
-use super::rule::{Rule, run};
+use super::rule::Rule;
 use super::{KaiDialect, Need, RuleSettings, Severity, Violation, World, engine};
 use crate::api;
 use crate::api::pod_group::PodGroupSpec;
