@@ -18,14 +18,19 @@ pub fn right(kind: ObjectKind) -> Right {
     }
 }
 
-/// Returns the kinds in arguments of `serve`: in one argument, or in the one after the flag.
-pub fn given<'a>(arguments: impl Iterator<Item = &'a String>) -> Vec<ObjectKind> {
+/// Returns the kinds in arguments of `serve`.
+pub fn given(arguments: &[String]) -> Vec<ObjectKind> {
+    words(FLAG, arguments).into_iter().filter_map(|word| parse(word).ok()).collect()
+}
+
+/// Returns the words of a flag: in one argument, or in the one after the flag.
+pub fn words<'a>(flag: &str, arguments: &'a [String]) -> Vec<&'a str> {
     let (mut all, mut is_next) = (Vec::new(), false);
     for argument in arguments {
-        let after = argument.strip_prefix(FLAG).and_then(|rest| rest.strip_prefix('='));
+        let after = argument.strip_prefix(flag).and_then(|rest| rest.strip_prefix('='));
         let words = if is_next { Some(argument.as_str()) } else { after };
-        is_next = argument == FLAG;
-        all.extend(words.into_iter().flat_map(|words| words.split(',')).filter_map(|word| parse(word).ok()));
+        is_next = argument == flag;
+        all.extend(words.into_iter().flat_map(|words| words.split(',')));
     }
     all
 }
@@ -38,7 +43,7 @@ mod tests {
     fn kinds_are_found_in_arguments() {
         let found = |arguments: &[&str]| {
             let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-            given(arguments.iter()).into_iter().map(text).collect::<Vec<_>>()
+            given(&arguments).into_iter().map(text).collect::<Vec<_>>()
         };
         assert_eq!(
             found(&["serve", "--ready-kinds=Job=jobs.v1.batch,Pod=pods.v1"]),

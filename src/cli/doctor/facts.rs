@@ -1,17 +1,18 @@
 //! The facts that `doctor` judges; all are read first.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Service;
 use serde_json::Value;
 
 use crate::api::ObjectKind;
 use crate::cli::allow::Allow;
+use crate::cli::doctor::checks::Configurations;
 use crate::cluster::certificates::Stored;
-use crate::model::{HoldReason, Mode, Serving, Stance};
+use crate::model::{Group, HoldReason, Mode, Serving, Stance};
 
 /// A fact, or why it could not be read.
 pub type Read<T> = Result<T, String>;
@@ -28,14 +29,16 @@ pub struct Target {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct AskedRight {
     /// API group; `""` for the core.
-    pub group: String,
+    pub group: &'static str,
     /// Resource, with its subresource after a slash.
-    pub resource: String,
-    pub verb: String,
+    pub resource: &'static str,
+    pub verb: &'static str,
     /// Namespace; `None` when the right must hold in all.
     pub namespace: Option<String>,
     /// Purpose of the right.
     pub why: &'static str,
+    /// Name of the only object.
+    pub object: Option<String>,
 }
 
 /// A user's missing rights.
@@ -178,6 +181,28 @@ pub struct Served {
     pub foreign: Option<&'static str>,
 }
 
+/// Facts about groups and their pods.
+#[derive(Clone, Debug, Default)]
+pub struct OfGroups {
+    /// Held pods of missing groups.
+    pub orphans: Vec<Orphans>,
+    /// Why groups hold pods, or wait.
+    pub held: Vec<HeldGroup>,
+    /// Running pods without the group that held them.
+    pub uncoordinated: Vec<Uncoordinated>,
+    /// Pods with a role that their group lacks.
+    pub strangers: Vec<Strangers>,
+    /// Groups that ask for PodGroups.
+    pub gangs: Vec<Gang>,
+    pub served: ServedNamespaces,
+    /// Groups by the `--allow` option that they ask for.
+    pub wanted: Vec<(Allow, String)>,
+    /// Groups with an elastic number of segments.
+    pub scaled: Vec<Arc<Group>>,
+    /// Groups whose pods get addresses.
+    pub addressed: Vec<Arc<Group>>,
+}
+
 #[derive(Clone, Debug)]
 pub struct Facts {
     pub target: Target,
@@ -190,9 +215,9 @@ pub struct Facts {
     /// Rights of the ServiceAccount.
     pub rights: Read<Rights>,
     /// All mutating webhook configurations.
-    pub mutating: Read<Vec<MutatingWebhookConfiguration>>,
+    pub mutating: Configurations,
     /// All validating webhook configurations.
-    pub validating: Read<Vec<ValidatingWebhookConfiguration>>,
+    pub validating: Configurations,
     /// Labels of our namespace and of kube-system, by namespace.
     pub namespaces: Read<BTreeMap<String, BTreeMap<String, String>>>,
     /// Services that our webhook configurations name.
@@ -209,25 +234,23 @@ pub struct Facts {
     pub others: Read<Vec<Other>>,
     /// Policies that limit our own account.
     pub policies: Read<Policies>,
-    /// Held pods of missing groups.
-    pub orphans: Read<Vec<Orphans>>,
-    /// Why groups hold pods, or wait.
-    pub held: Read<Vec<HeldGroup>>,
-    /// Running pods without the group that held them.
-    pub uncoordinated: Read<Vec<Uncoordinated>>,
+    /// Groups and their pods.
+    pub groups: Read<OfGroups>,
     /// Held pods that name no group, as `namespace/name`.
     pub nobodys: Read<Vec<String>>,
-    /// Pods with a role that their group lacks.
-    pub strangers: Read<Vec<Strangers>>,
     /// Autoscalers that conflict with each other.
     pub rivals: Read<Vec<Warned>>,
     /// Addresses of pods that do not resolve.
     pub addresses: Read<Vec<Warned>>,
-    /// Groups that ask for PodGroups.
-    pub gangs: Read<Vec<Gang>>,
     /// Opt-ins beyond gates, statuses and partitions.
     pub opt_ins: Read<Vec<OptIn>>,
-    pub served: Read<ServedNamespaces>,
     /// Namespace of the dry-run pod.
     pub try_in: String,
+}
+
+impl Facts {
+    /// Returns one of the facts about groups.
+    pub fn of_groups<T>(&self, which: impl Fn(&OfGroups) -> &T) -> Result<&T, &String> {
+        self.groups.as_ref().map(which)
+    }
 }

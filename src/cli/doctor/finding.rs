@@ -2,6 +2,13 @@
 
 use serde::Serialize;
 
+use crate::model::wording::counted;
+
+/// Entries of a list to name; further ones are counted.
+pub const NAMED: usize = 5;
+/// Hint to what is not named.
+pub const SEE_ALL: &str = "`rolegate status -A`";
+
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -64,17 +71,37 @@ impl Findings {
     }
 
     /// Returns the fact; when it could not be read, adds that as a finding.
-    pub fn known<'a, T>(&mut self, read: &'a Result<T, String>, what: &str) -> Option<&'a T> {
-        match read {
-            Ok(known) => Some(known),
-            Err(why) => {
-                self.add(Level::Info, format!("not checked: {what} cannot be read: {why}"), None);
-                None
-            }
+    pub fn known<T>(&mut self, read: Result<T, &String>, what: &str) -> Option<T> {
+        let unread = |why| self.info(format!("not checked: {what} cannot be read: {why}"));
+        read.map_err(unread).ok()
+    }
+
+    /// Tells the first entries of a list, and how many more there are; `none` when it is empty.
+    pub fn each<T>(
+        &mut self,
+        (read, what): (Result<&Vec<T>, &String>, &str),
+        none: &str,
+        (word, rest, hint): (&str, &str, &str),
+        tell: impl Fn(&mut Self, &T),
+    ) {
+        let Some(all) = self.known(read, what) else { return };
+        if all.is_empty() {
+            self.ok(none);
+        }
+        all.iter().take(NAMED).for_each(|one| tell(self, one));
+        if let Some(more @ 1..) = all.len().checked_sub(NAMED) {
+            self.warning(format!("{} more {rest}", counted(more, word)), hint);
         }
     }
 
     pub fn into_vec(self) -> Vec<Finding> {
         self.found
     }
+}
+
+/// Returns the first names, and how many more there are.
+pub fn listed<'a>(all: impl IntoIterator<Item = &'a str>, most: usize) -> String {
+    let all: Vec<_> = all.into_iter().collect();
+    let more = all.len().checked_sub(most).filter(|more| *more > 0).map(|more| format!(" and {more} more"));
+    all.iter().take(most).copied().collect::<Vec<_>>().join(", ") + &more.unwrap_or_default()
 }

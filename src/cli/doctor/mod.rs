@@ -85,8 +85,9 @@ pub fn run(args: &DoctorArgs) -> ExitCode {
 /// Returns the findings of a healthy installation with one group.
 #[cfg(test)]
 pub fn told_of(picture: &crate::report::Picture) -> String {
-    let held = Ok(facts::HeldGroup::all_of(picture));
-    text(&checks::judge(&facts::Facts { held, ..checks::healthy::healthy() }), Style::of_stdout())
+    let mut facts = checks::healthy::healthy();
+    facts.groups.iter_mut().for_each(|groups| groups.held = facts::HeldGroup::all_of(picture));
+    text(&checks::judge(&facts), Style::of_stdout())
 }
 
 /// Returns one line for each finding, and one for its hint.

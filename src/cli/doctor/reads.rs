@@ -1,26 +1,28 @@
 //! Reads the facts that `doctor` judges.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::sync::Arc;
 
-use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-    ValidatingWebhookConfiguration, WebhookClientConfig,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
 };
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret, Service};
 use k8s_openapi::api::discovery::v1::{EndpointConditions, EndpointSlice};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Api;
 use kube::api::{ListParams, PostParams};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::checks;
+use super::checks::{self, Configurations, Hook, as_mutating, webhooks};
 use super::facts::{
-    Facts, Gang, HeldGroup, Orphans, Other, Policies, Probe, Read, Served, ServedNamespaces, Services, Strangers,
-    Target, Uncoordinated,
+    Facts, Gang, HeldGroup, OfGroups, Orphans, Other, Policies, Probe, Read, Served, ServedNamespaces, Services,
+    Strangers, Target, Uncoordinated,
 };
 use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
@@ -31,8 +33,7 @@ use crate::cluster::leader_flags;
 use crate::cluster::read::devices::devices;
 use crate::cluster::read::installations::installations;
 use crate::cluster::read::listing::list_cluster;
-use crate::model::{Group, names};
-use crate::model::{Installation, Serving};
+use crate::model::{Installation, Serving, names};
 use crate::plan::Held;
 use crate::plan::devices::Devices;
 use crate::report::Picture;
@@ -40,6 +41,9 @@ use crate::report::Picture;
 static NO_LABELS: BTreeMap<String, String> = BTreeMap::new();
 /// Requests in flight at a time.
 pub(super) const AT_A_TIME: usize = 16;
+
+/// Our Deployment, if there is one.
+pub(super) type OfDeployment = Read<Option<Deployment>>;
 
 pub struct Reader<'a> {
     pub connection: &'a Connection,
@@ -63,34 +67,34 @@ impl Reader<'_> {
         let (definitions, mutating, validating, told) = tokio::join!(
             self.definitions(),
             self.list(Api::all(client.clone())),
-            self.list(Api::all(client.clone())),
+            self.list::<ValidatingWebhookConfiguration>(Api::all(client.clone())),
             leader_flags::read(client, own, name)
         );
-        let leases = Api::namespaced(client.clone(), own);
-        let (rights, namespaces, services, certificates, lease, probe, of_groups, nobodys, others, policies) = tokio::join!(
-            self.rights(told.as_ref()),
+        let validating: Configurations = validating.map(|all| all.into_iter().map(as_mutating).collect());
+        let deployment: OfDeployment = self.own(name).await;
+        let (rights, namespaces, services, certificates, lease, probe, groups, nobodys, others, policies) = tokio::join!(
+            self.rights(told.as_ref(), &deployment),
             self.namespaces(),
             self.services(&mutating, &validating),
             self.certificates(),
-            leases.get_opt(name),
+            self.own(name),
             self.probe(),
             self.groups(told.clone()),
             self.nobodys(),
             self.others(&mutating),
             self.policies(),
         );
-        let (not_made, device_classes) = tokio::join!(self.not_made(), self.device_classes());
-        let (rivals, addresses, opt_ins) = match &of_groups {
-            Ok(found) => {
-                let OfGroups { scaled, addressed, wanted, .. } = found;
-                tokio::join!(self.rivals(scaled), self.addresses(addressed), self.opt_ins(wanted))
+        let device_classes = self.device_classes().await;
+        let (rivals, addresses, opt_ins) = match &groups {
+            Ok(OfGroups { scaled, addressed, wanted, .. }) => {
+                tokio::join!(self.rivals(scaled), self.addresses(addressed), self.opt_ins(wanted, &deployment))
             }
             Err(why) => (Err(why.clone()), Err(why.clone()), Err(why.clone())),
         };
         Ok(Facts {
             version: (number(&version.major), number(&version.minor)),
             now: Timestamp::now(),
-            lease: lease.map_err(|error| self.why(&error)),
+            not_made: deployment.map(not_made),
             target: self.target,
             definitions,
             rights,
@@ -99,21 +103,16 @@ impl Reader<'_> {
             namespaces,
             services,
             certificates,
+            lease,
             probe,
-            not_made,
             device_classes,
             others,
-            orphans: of(&of_groups, |found| &found.orphans),
-            held: of(&of_groups, |found| &found.held),
-            uncoordinated: of(&of_groups, |found| &found.uncoordinated),
-            strangers: of(&of_groups, |found| &found.strangers),
-            gangs: of(&of_groups, |found| &found.gangs),
+            groups,
             nobodys,
             rivals,
             addresses,
             policies,
             opt_ins,
-            served: of(&of_groups, |found| &found.served),
             try_in: self.try_in,
         })
     }
@@ -130,35 +129,37 @@ impl Reader<'_> {
         self.connection.failure(error).to_string()
     }
 
-    async fn list<K>(&self, api: Api<K>) -> Read<Vec<K>>
-    where
-        K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
-    {
+    async fn list<K: Clone + Debug + DeserializeOwned>(&self, api: Api<K>) -> Read<Vec<K>> {
         api.list(&ListParams::default()).await.map(|list| list.items).map_err(|error| self.why(&error))
+    }
+
+    /// Reads an object of our namespace.
+    pub(super) async fn own<K>(&self, name: &str) -> Read<Option<K>>
+    where
+        K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        self.get(&Api::namespaced(self.connection.client.clone(), &self.target.namespace), name).await
+    }
+
+    async fn get<K: Clone + Debug + DeserializeOwned>(&self, api: &Api<K>, name: &str) -> Read<Option<K>> {
+        api.get_opt(name).await.map_err(|error| self.why(&error))
     }
 
     async fn policies(&self) -> Read<Policies> {
         let client = &self.connection.client;
         let policies = self.list::<ValidatingAdmissionPolicy>(Api::all(client.clone())).await?;
         let bindings = self.list::<ValidatingAdmissionPolicyBinding>(Api::all(client.clone())).await?;
-        let of_policy = |binding: &ValidatingAdmissionPolicyBinding| binding.spec.policy_name.clone();
         Ok(Policies {
-            policies: policies
-                .into_iter()
-                .filter_map(|one| Some((one.metadata.name.clone()?, serde_json::to_value(one).ok()?)))
-                .collect(),
-            bindings: bindings
-                .into_iter()
-                .filter_map(|one| Some((of_policy(&one), serde_json::to_value(one).ok()?)))
-                .collect(),
+            policies: policies.into_iter().filter_map(|one| Some((one.metadata.name.clone()?, json!(one)))).collect(),
+            bindings: bindings.into_iter().map(|one| (one.spec.policy_name.clone(), json!(one))).collect(),
         })
     }
 
     async fn definitions(&self) -> Read<BTreeMap<String, Value>> {
         let api: Api<CustomResourceDefinition> = Api::all(self.connection.client.clone());
         let read = async |name: String| {
-            let found = api.get_opt(&name).await.map_err(|error| self.why(&error))?;
-            Ok::<_, String>(found.and_then(|found| Some((name, serde_json::to_value(found).ok()?))))
+            let found = self.get(&api, &name).await?;
+            Ok::<_, String>(found.map(|found| (name, json!(found))))
         };
         let found: Vec<_> =
             stream::iter(checks::looked_at()).map(read).buffer_unordered(AT_A_TIME).try_collect().await?;
@@ -167,19 +168,17 @@ impl Reader<'_> {
 
     async fn namespaces(&self) -> Read<BTreeMap<String, BTreeMap<String, String>>> {
         let api: Api<Namespace> = Api::all(self.connection.client.clone());
-        let names = ["kube-system", self.target.namespace.as_str()];
-        let found = join_all(names.iter().map(|name| api.get_opt(name))).await;
         let mut labels = BTreeMap::new();
-        for (name, found) in names.iter().zip(found) {
-            if let Some(namespace) = found.map_err(|error| self.why(&error))? {
-                labels.insert((*name).to_owned(), namespace.metadata.labels.unwrap_or_default());
+        for name in ["kube-system", self.target.namespace.as_str()] {
+            if let Some(namespace) = self.get(&api, name).await? {
+                labels.insert(name.to_owned(), namespace.metadata.labels.unwrap_or_default());
             }
         }
         Ok(labels)
     }
 
     /// Reads other installations, and the namespaces that they share with ours.
-    async fn others(&self, mutating: &Read<Vec<MutatingWebhookConfiguration>>) -> Read<Vec<Other>> {
+    async fn others(&self, mutating: &Configurations) -> Read<Vec<Other>> {
         let all = installations(mutating.as_ref().map_err(Clone::clone)?);
         let (ours, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.name == self.target.name);
         if others.is_empty() {
@@ -198,41 +197,31 @@ impl Reader<'_> {
         Ok(others.into_iter().map(shared).collect())
     }
 
-    async fn services(
-        &self,
-        mutating: &Read<Vec<MutatingWebhookConfiguration>>,
-        validating: &Read<Vec<ValidatingWebhookConfiguration>>,
-    ) -> Read<Services> {
-        let name = Some(self.target.name.as_str());
-        let mutating = mutating.iter().flatten().filter(|one| one.metadata.name.as_deref() == name);
-        let validating = validating.iter().flatten().filter(|one| one.metadata.name.as_deref() == name);
-        let first = mutating.flat_map(|one| one.webhooks.iter().flatten().map(|hook| &hook.client_config));
-        let second = validating.flat_map(|one| one.webhooks.iter().flatten().map(|hook| &hook.client_config));
-        let key = |config: &WebhookClientConfig| {
-            config.service.as_ref().map(|service| (service.namespace.clone(), service.name.clone()))
+    async fn services(&self, mutating: &Configurations, validating: &Configurations) -> Read<Services> {
+        let ours = webhooks(mutating, validating).filter(|hook| hook.configuration() == self.target.name);
+        let key = |hook: Hook<'_>| {
+            hook.spec.client_config.service.as_ref().map(|service| (service.namespace.clone(), service.name.clone()))
         };
         let mut services = BTreeMap::new();
-        for (namespace, name) in first.chain(second).filter_map(key) {
+        for (namespace, name) in ours.filter_map(key) {
             let client = self.connection.client.clone();
-            let found = Api::<Service>::namespaced(client.clone(), &namespace).get_opt(&name).await;
+            let found = self.get(&Api::<Service>::namespaced(client.clone(), &namespace), &name).await;
             let slices = Api::<EndpointSlice>::namespaced(client, &namespace);
             let of_service = ListParams::default().labels(&format!("kubernetes.io/service-name={name}"));
             let slices = slices.list(&of_service).await.map_err(|error| self.why(&error))?;
             let endpoints = slices.items.iter().flat_map(|slice| slice.endpoints.iter().flatten());
             let is_ready = |conditions: &EndpointConditions| conditions.ready;
             let ready = endpoints.filter(|one| one.conditions.as_ref().and_then(is_ready) != Some(false)).count();
-            let found = found.map_err(|error| self.why(&error))?;
-            services.insert((namespace, name), found.map(|service| (service, ready)));
+            services.insert((namespace, name), found?.map(|service| (service, ready)));
         }
         Ok(services)
     }
 
     /// Reads our own Secret, or the Secret that cert-manager writes for our manifests.
     pub(super) async fn certificates(&self) -> Read<Option<Served>> {
-        let secrets: Api<Secret> = Api::namespaced(self.connection.client.clone(), &self.target.namespace);
         let name = &self.target.name;
         for (secret, self_managed) in [(format!("{name}-certificates"), true), (serving_secret(name), false)] {
-            if let Some(secret) = secrets.get_opt(&secret).await.map_err(|error| self.why(&error))? {
+            if let Some(secret) = self.own::<Secret>(&secret).await? {
                 let foreign = foreign(&secret).filter(|_| self_managed);
                 return Ok(Some(Served { stored: read_secret(&secret), self_managed, foreign }));
             }
@@ -296,37 +285,42 @@ impl Reader<'_> {
         let served = ServedNamespaces { told, stances, ..ServedNamespaces::default() };
         let mut all = OfGroups { served, ..OfGroups::default() };
         for picture in pictures(&seen.index) {
-            let group = picture.key.to_string();
-            if picture.group().is_some_and(|group| !group.coordinations.is_empty()) {
-                *all.served.groups.entry(picture.key.namespace.to_string()).or_default() += 1;
-            }
-            let batched = picture.group().into_iter().flat_map(|group| group.batched());
-            let kinds = batched.filter_map(|(_, batching)| batching.gangs.as_ref()?.policy.kind());
-            all.gangs.extend(kinds.map(|kind| Gang { group: group.clone(), kind }));
-            all.scaled.extend(picture.group().filter(|group| group.scaled().is_some()).cloned());
-            let gets_addresses = |group: &&Arc<Group>| group.discovery && !group.coordinations.is_empty();
-            all.addressed.extend(picture.group().filter(gets_addresses).cloned());
-            let recovers = |known: &Arc<Group>| known.batched().any(|(_, batching)| batching.recovers().is_some());
-            let asks = [
-                (Allow::Scale, picture.group().is_some_and(|known| known.elastic.is_some())),
-                (Allow::Recovery, picture.group().is_some_and(recovers)),
-                (Allow::Provision, picture.group().is_some_and(|known| known.requests_nodes())),
-            ];
-            for (what, _) in asks.iter().filter(|(_, asks)| *asks) {
-                all.wanted.entry(what.word()).or_default().push(group.clone());
-            }
+            let key = picture.key.to_string();
             all.held.extend(HeldGroup::all_of(&picture));
-            match (picture.group(), picture.held_pods()) {
-                (None, 0) => all.uncoordinated.extend(Uncoordinated::of(&picture)),
-                (None, pods) => all.orphans.push(Orphans { group, pods }),
-                (Some(_), _) => all.strangers.extend(picture.seen.view.strangers.into_iter().map(|(role, pods)| {
-                    let group = group.clone();
-                    Strangers { group, role, pods }
-                })),
+            let Some(group) = picture.group() else {
+                match picture.held_pods() {
+                    0 => all.uncoordinated.extend(Uncoordinated::of(&picture)),
+                    pods => all.orphans.push(Orphans { group: key, pods }),
+                }
+                continue;
+            };
+            if !group.coordinations.is_empty() {
+                *all.served.groups.entry(picture.key.namespace.to_string()).or_default() += 1;
+                all.addressed.extend(group.discovery.then(|| Arc::clone(group)));
             }
+            all.scaled.extend(group.scaled().map(|_| Arc::clone(group)));
+            let kinds = group.batched().filter_map(|(_, batching)| batching.gangs.as_ref()?.policy.kind());
+            all.gangs.extend(kinds.map(|kind| Gang { group: key.clone(), kind }));
+            let asks = [
+                (Allow::Scale, group.elastic.is_some()),
+                (Allow::Recovery, group.batched().any(|(_, batching)| batching.recovers().is_some())),
+                (Allow::Provision, group.requests_nodes()),
+            ];
+            all.wanted.extend(asks.into_iter().filter(|(_, asks)| *asks).map(|(what, _)| (what, key.clone())));
+            let strangers = picture.seen.view.strangers.iter();
+            let stranger =
+                |(role, pods): (&String, &u32)| Strangers { group: key.clone(), role: role.clone(), pods: *pods };
+            all.strangers.extend(strangers.map(stranger));
         }
         Ok(all)
     }
+}
+
+/// Returns why the pods of our Deployment are not created.
+fn not_made(deployment: Option<Deployment>) -> Option<String> {
+    let conditions = deployment?.status?.conditions?;
+    let failure = conditions.into_iter().find(|one| one.type_ == "ReplicaFailure" && one.status == "True")?;
+    Some([failure.reason, failure.message].map(Option::unwrap_or_default).join(": "))
 }
 
 impl HeldGroup {
@@ -354,28 +348,4 @@ impl Uncoordinated {
         let is_one = pods > 0 && snapshot.lets_go().is_none();
         is_one.then(|| Self { group: picture.key.to_string(), pods, was_there })
     }
-}
-
-/// Returns one part of the facts about groups, or why they cannot be read.
-fn of<T: Clone>(found: &Read<OfGroups>, which: impl Fn(&OfGroups) -> &T) -> Read<T> {
-    found.as_ref().map(|found| which(found).clone()).map_err(Clone::clone)
-}
-
-/// Groups by the `--allow` option that they ask for.
-pub(super) type Wanted = BTreeMap<&'static str, Vec<String>>;
-
-/// Facts about groups and their pods.
-#[derive(Default)]
-struct OfGroups {
-    orphans: Vec<Orphans>,
-    held: Vec<HeldGroup>,
-    uncoordinated: Vec<Uncoordinated>,
-    strangers: Vec<Strangers>,
-    gangs: Vec<Gang>,
-    served: ServedNamespaces,
-    wanted: Wanted,
-    /// Groups with an elastic number of segments.
-    scaled: Vec<Arc<Group>>,
-    /// Groups whose pods get addresses.
-    addressed: Vec<Arc<Group>>,
 }

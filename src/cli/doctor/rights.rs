@@ -11,7 +11,7 @@ use kube::Api;
 use kube::api::PostParams;
 
 use super::facts::{AskedRight, OptIn, Read, Rights, Target};
-use super::reads::{AT_A_TIME, Reader, Wanted};
+use super::reads::{AT_A_TIME, OfDeployment, Reader};
 use crate::api::selector::LabelSelector;
 use crate::cli::allow::Allow;
 use crate::cli::ready_kinds;
@@ -25,54 +25,42 @@ impl Reader<'_> {
             return Ok(self.user.clone());
         }
         let Target { namespace, name } = &self.target;
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.connection.client.clone(), namespace);
-        let account = accounts.get_opt(name).await.map_err(|error| self.why(&error))?;
+        let account = self.own::<ServiceAccount>(name).await?;
         Ok(account.map(|_| format!("system:serviceaccount:{namespace}:{name}")))
     }
 
     /// Returns the missing rights of those that serving needs.
-    pub(super) async fn rights(&self, told: Option<&Serving>) -> Read<Rights> {
+    pub(super) async fn rights(&self, told: Option<&Serving>, deployment: &OfDeployment) -> Read<Rights> {
         // With certificates from elsewhere, the rights to keep them are not needed.
         let keeps = self.certificates().await?.is_some_and(|served| served.self_managed);
         let selects = told.is_some_and(|told| told.selector != LabelSelector::default());
         let sometimes = [(keeps, OF_CERTIFICATES), (selects, OF_SELECTION)];
         let taken = sometimes.into_iter().filter(|(applies, _)| *applies).flat_map(|(_, rights)| rights);
-        let ready = self.ready_rights().await.unwrap_or_default();
+        let kinds = deployment.iter().flatten().flat_map(|found| given(found, ready_kinds::given));
+        let ready: Vec<_> = kinds.map(ready_kinds::right).collect();
         self.missing_of(RIGHTS.iter().chain(taken).chain(&ready)).await
-    }
-
-    /// Returns the rights for the kinds in `--ready-kinds` of our Deployment.
-    async fn ready_rights(&self) -> Read<Vec<Right>> {
-        let pods = self.deployment().await?.and_then(|found| found.spec?.template.spec);
-        let containers = pods.into_iter().flat_map(|pods| pods.containers);
-        let kinds = containers.flat_map(|container| ready_kinds::given(container.args.iter().flatten()));
-        Ok(kinds.map(ready_kinds::right).collect())
     }
 
     /// Returns which of these rights are missing.
     async fn missing_of<'a>(&self, rights: impl Iterator<Item = &'a Right>) -> Read<Rights> {
         let user = self.user().await?;
         let mut all = Vec::new();
-        for right in rights {
-            let (namespace, object) = right.scope.place(&self.target.namespace, &self.target.name);
-            for group in right.groups {
-                for resource in right.resources {
-                    for verb in right.verbs {
-                        let asked = AskedRight {
-                            group: (*group).to_owned(),
-                            resource: (*resource).to_owned(),
-                            verb: (*verb).to_owned(),
-                            namespace: namespace.clone(),
-                            why: right.why,
-                        };
-                        all.push((asked, object.clone()));
-                    }
-                }
+        for Right { groups, resources, verbs, scope, why } in rights {
+            let (namespace, object) = scope.place(&self.target.namespace, &self.target.name);
+            for (group, resource) in groups.iter().flat_map(|group| resources.iter().map(move |one| (group, one))) {
+                all.extend(verbs.iter().map(|verb| AskedRight {
+                    group,
+                    resource,
+                    verb,
+                    namespace: namespace.clone(),
+                    why,
+                    object: object.clone(),
+                }));
             }
         }
         let asked = all.len();
-        let ask = async |(asked, object): (AskedRight, Option<String>)| {
-            let may = self.may(user.as_deref(), &asked, object).await.map_err(|error| self.why(&error))?;
+        let ask = async |asked: AskedRight| {
+            let may = self.may(user.as_deref(), &asked).await.map_err(|error| self.why(&error))?;
             Ok::<_, String>((!may).then_some(asked))
         };
         let missing: Vec<_> = stream::iter(all).map(ask).buffer_unordered(AT_A_TIME).try_collect().await?;
@@ -82,11 +70,12 @@ impl Reader<'_> {
     }
 
     /// Returns the `--allow` options that groups ask for or that our Deployment has switched on.
-    pub(super) async fn opt_ins(&self, wanted: &Wanted) -> Read<Vec<OptIn>> {
-        let on = self.allowed().await?;
+    pub(super) async fn opt_ins(&self, wanted: &[(Allow, String)], deployment: &OfDeployment) -> Read<Vec<OptIn>> {
+        let on = deployment.as_ref().map_err(Clone::clone)?.as_ref().map(|found| given(found, allows));
         let mut all = Vec::new();
         for (what, rights) in OF_ALLOWED {
-            let groups = wanted.get(what.word()).cloned().unwrap_or_default();
+            let groups: Vec<_> =
+                wanted.iter().filter(|(asked, _)| asked == what).map(|(_, group)| group.clone()).collect();
             let is_on = on.as_ref().map(|on| on.contains(what));
             if !groups.is_empty() || is_on == Some(true) {
                 all.push(OptIn { what: *what, groups, is_on, rights: self.missing_of(rights.iter()).await? });
@@ -95,54 +84,26 @@ impl Reader<'_> {
         Ok(all)
     }
 
-    /// Returns why the pods of our Deployment are not created.
-    pub(super) async fn not_made(&self) -> Read<Option<String>> {
-        let conditions = self.deployment().await?.and_then(|found| found.status?.conditions);
-        let failure =
-            conditions.into_iter().flatten().find(|one| one.type_ == "ReplicaFailure" && one.status == "True");
-        Ok(failure.map(|one| [one.reason, one.message].map(Option::unwrap_or_default).join(": ")))
-    }
-
-    async fn deployment(&self) -> Read<Option<Deployment>> {
-        let deployments: Api<Deployment> = Api::namespaced(self.connection.client.clone(), &self.target.namespace);
-        deployments.get_opt(&self.target.name).await.map_err(|error| self.why(&error))
-    }
-
-    /// Returns the `--allow` options in the arguments of our Deployment; `None` without a Deployment.
-    async fn allowed(&self) -> Read<Option<Vec<Allow>>> {
-        let pods = self.deployment().await?.and_then(|found| found.spec?.template.spec);
-        Ok(pods
-            .map(|pods| pods.containers.iter().flat_map(|container| allows(container.args.iter().flatten())).collect()))
-    }
-
-    async fn may(&self, user: Option<&str>, asked: &AskedRight, object: Option<String>) -> Result<bool, kube::Error> {
-        let (resource, subresource) =
-            asked.resource.split_once('/').map_or((asked.resource.as_str(), None), |(all, sub)| (all, Some(sub)));
-        let attributes = ResourceAttributes {
-            group: Some(asked.group.clone()),
+    async fn may(&self, user: Option<&str>, asked: &AskedRight) -> Result<bool, kube::Error> {
+        let (resource, subresource) = asked.resource.split_once('/').unwrap_or((asked.resource, ""));
+        let resource_attributes = Some(ResourceAttributes {
+            group: Some(asked.group.to_owned()),
             resource: Some(resource.to_owned()),
-            subresource: subresource.map(str::to_owned),
-            verb: Some(asked.verb.clone()),
+            subresource: Some(subresource.to_owned()),
+            verb: Some(asked.verb.to_owned()),
             namespace: asked.namespace.clone(),
-            name: object,
+            name: asked.object.clone(),
             ..ResourceAttributes::default()
-        };
-        let client = self.connection.client.clone();
-        let params = PostParams::default();
+        });
+        let (client, params) = (self.connection.client.clone(), PostParams::default());
         let status = if let Some(user) = user {
-            let spec = SubjectAccessReviewSpec {
-                user: Some(user.to_owned()),
-                groups: Some(groups_of(user)),
-                resource_attributes: Some(attributes),
-                ..SubjectAccessReviewSpec::default()
-            };
+            let (groups, user) = (Some(groups_of(user)), Some(user.to_owned()));
+            let spec =
+                SubjectAccessReviewSpec { user, groups, resource_attributes, ..SubjectAccessReviewSpec::default() };
             let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
             Api::<SubjectAccessReview>::all(client).create(&params, &review).await?.status
         } else {
-            let spec = SelfSubjectAccessReviewSpec {
-                resource_attributes: Some(attributes),
-                ..SelfSubjectAccessReviewSpec::default()
-            };
+            let spec = SelfSubjectAccessReviewSpec { resource_attributes, ..SelfSubjectAccessReviewSpec::default() };
             let review = SelfSubjectAccessReview { spec, ..SelfSubjectAccessReview::default() };
             Api::<SelfSubjectAccessReview>::all(client).create(&params, &review).await?.status
         };
@@ -150,19 +111,17 @@ impl Reader<'_> {
     }
 }
 
-/// Parses `--allow` from arguments of `serve`: `--allow=scale,recovery`, or as two arguments.
-fn allows<'a>(arguments: impl Iterator<Item = &'a String>) -> Vec<Allow> {
-    let mut all = Vec::new();
-    let mut is_next = false;
-    for argument in arguments {
-        let words = if is_next { Some(argument.as_str()) } else { argument.strip_prefix("--allow=") };
-        is_next = argument == "--allow";
-        let words = words.into_iter().flat_map(|words| words.split(','));
-        all.extend(
-            words.filter_map(|word| OF_ALLOWED.iter().find(|(allow, _)| allow.word() == word)).map(|(allow, _)| *allow),
-        );
-    }
-    all
+/// Returns what the containers of a Deployment are given, as `read` finds it in their arguments.
+fn given<T>(deployment: &Deployment, read: impl Fn(&[String]) -> Vec<T>) -> Vec<T> {
+    let pods = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    let containers = pods.into_iter().flat_map(|pods| &pods.containers);
+    containers.flat_map(|container| read(container.args.as_deref().unwrap_or_default())).collect()
+}
+
+/// Returns the `--allow` options in arguments of `serve`: `--allow=scale,recovery`, or as two arguments.
+fn allows(arguments: &[String]) -> Vec<Allow> {
+    let known = |word: &str| OF_ALLOWED.iter().map(|(allow, _)| *allow).find(|allow| allow.word() == word);
+    ready_kinds::words("--allow", arguments).into_iter().filter_map(known).collect()
 }
 
 /// Returns the groups that the API server puts an authenticated user into.
@@ -183,7 +142,7 @@ mod tests {
     fn what_serve_is_told_to_allow_is_read_in_each_of_its_ways() {
         let allowed = |arguments: &[&str]| {
             let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
-            allows(arguments.iter())
+            allows(&arguments)
         };
         assert_eq!(allowed(&["serve", "--listen=:8443"]), []);
         assert_eq!(allowed(&["serve", "--allow=scale,recovery"]), [Allow::Scale, Allow::Recovery]);

@@ -33,7 +33,7 @@ pub fn selects(selector: Option<&LabelSelector>, labels: &BTreeMap<String, Strin
     selector.is_none_or(|selector| read::<selector::LabelSelector>(selector).matches(labels))
 }
 
-/// Reads a part of an object as our type.
-fn read<T: DeserializeOwned + Default>(part: &impl Serialize) -> T {
+/// Reads a part of an object as another type.
+pub fn read<T: DeserializeOwned + Default>(part: &impl Serialize) -> T {
     serde_json::to_value(part).and_then(serde_json::from_value).unwrap_or_default()
 }

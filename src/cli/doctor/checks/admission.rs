@@ -1,104 +1,107 @@
 //! Checks of our webhook configurations: existence, version, endpoint.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchCondition, MutatingWebhookConfiguration, RuleWithOperations, ValidatingWebhookConfiguration,
-    WebhookClientConfig,
+    MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
 };
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector as Selector, ManagedFieldsEntry, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 
 use super::selector::selects;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::selector::LabelSelector;
-use crate::cli::doctor::facts::{Facts, Probe, ServedNamespaces};
+use crate::cli::doctor::facts::{Facts, Probe, Read, Target};
 use crate::cli::doctor::finding::Findings;
+use crate::cluster::read::installations::read;
 use crate::cluster::registration::{KAI_PODS, Reach, Registration};
 use crate::cluster::write::writer::MANAGER;
 use crate::model::{LetGo, Mode};
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Ours {
-    /// `mutating` or `validating`, and the name of the webhook.
-    pub title: String,
-    pub client: WebhookClientConfig,
-    rules: Option<Vec<RuleWithOperations>>,
-    conditions: Option<Vec<MatchCondition>>,
-    /// Its `objectSelector`.
-    objects: Selector,
-    pub(super) failure_policy: Option<String>,
-    pub(super) namespaces: Option<Selector>,
-    /// True when a `rolegate serve` with `--webhooks all` applies the configuration.
-    kept: bool,
+/// Webhook configurations of one kind. Validating ones are read as mutating ones, which have all of their fields.
+pub type Configurations = Read<Vec<MutatingWebhookConfiguration>>;
+
+/// A webhook of a configuration.
+#[derive(Clone, Copy)]
+pub struct Hook<'a> {
+    /// `mutating` or `validating`.
+    pub kind: &'static str,
+    metadata: &'a ObjectMeta,
+    pub spec: &'a MutatingWebhook,
 }
 
-/// Reports whether rolegate itself applied the whole configuration.
-fn is_kept(metadata: &ObjectMeta) -> bool {
-    let applies = |entry: &ManagedFieldsEntry| {
-        entry.manager.as_deref() == Some(MANAGER) && entry.operation.as_deref() == Some("Apply")
-    };
-    metadata.managed_fields.iter().flatten().any(applies)
+impl Hook<'_> {
+    pub fn title(&self) -> String {
+        format!("{} webhook {}", self.kind, self.spec.name)
+    }
+
+    /// Returns the name of its configuration.
+    pub fn configuration(&self) -> &str {
+        self.metadata.name.as_deref().unwrap_or_default()
+    }
+
+    /// Reports whether objects are refused while it is away.
+    pub fn is_closed(&self) -> bool {
+        self.spec.failure_policy.as_deref() != Some("Ignore")
+    }
+
+    fn is(&self, other: &Hook<'_>) -> bool {
+        (self.kind, &self.spec.name) == (other.kind, &other.spec.name)
+    }
+
+    /// Reports whether a `rolegate serve` with `--webhooks all` applies the whole configuration.
+    fn is_kept(&self) -> bool {
+        let applies = |entry: &ManagedFieldsEntry| {
+            entry.manager.as_deref() == Some(MANAGER) && entry.operation.as_deref() == Some("Apply")
+        };
+        self.metadata.managed_fields.iter().flatten().any(applies)
+    }
 }
 
-/// Returns the webhooks of a configuration. Both kinds have these fields, but no trait with them.
-macro_rules! webhooks_of {
-    ($configuration:expr, $kind:literal) => {
-        $configuration.webhooks.iter().flatten().map(|hook| Ours {
-            title: format!(concat!($kind, " webhook {}"), hook.name),
-            client: hook.client_config.clone(),
-            rules: hook.rules.clone(),
-            conditions: hook.match_conditions.clone(),
-            objects: hook.object_selector.clone().unwrap_or_default(),
-            failure_policy: hook.failure_policy.clone(),
-            namespaces: hook.namespace_selector.clone(),
-            kept: is_kept(&$configuration.metadata),
-        })
-    };
+/// Reads a validating configuration as a mutating one.
+pub fn as_mutating(one: ValidatingWebhookConfiguration) -> MutatingWebhookConfiguration {
+    let webhooks = one.webhooks.map(|hooks| hooks.iter().map(read).collect());
+    MutatingWebhookConfiguration { metadata: one.metadata, webhooks }
 }
 
-fn of_mutating(configuration: &MutatingWebhookConfiguration) -> Vec<Ours> {
-    webhooks_of!(configuration, "mutating").collect()
+fn of<'a>(kind: &'static str, one: &'a MutatingWebhookConfiguration) -> impl Iterator<Item = Hook<'a>> {
+    one.webhooks.iter().flatten().map(move |spec| Hook { kind, metadata: &one.metadata, spec })
 }
 
-fn of_validating(configuration: &ValidatingWebhookConfiguration) -> Vec<Ours> {
-    webhooks_of!(configuration, "validating").collect()
+/// Returns the webhooks in the cluster, without those of unreadable configurations.
+pub fn webhooks<'a>(mutating: &'a Configurations, validating: &'a Configurations) -> impl Iterator<Item = Hook<'a>> {
+    let of_kind = |(kind, all): (_, &'a Configurations)| all.iter().flatten().flat_map(move |one| of(kind, one));
+    [("mutating", mutating), ("validating", validating)].into_iter().flat_map(of_kind)
 }
 
 /// Returns our webhooks in the cluster, without missing or unreadable configurations.
-pub fn ours(facts: &Facts) -> Vec<Ours> {
-    let name = Some(facts.target.name.as_str());
-    let mutating = facts.mutating.iter().flatten().filter(|one| one.metadata.name.as_deref() == name);
-    let validating = facts.validating.iter().flatten().filter(|one| one.metadata.name.as_deref() == name);
-    mutating.flat_map(of_mutating).chain(validating.flat_map(of_validating)).collect()
+pub fn ours(facts: &Facts) -> Vec<Hook<'_>> {
+    let all = webhooks(&facts.mutating, &facts.validating);
+    all.filter(|hook| hook.configuration() == facts.target.name).collect()
 }
 
-/// Returns our webhooks as this version registers them; the reach is a placeholder.
-fn wanted(facts: &Facts) -> Vec<Ours> {
+/// Returns our configurations as this version registers them; the reach is a placeholder.
+fn wanted(Target { name, namespace }: &Target) -> [(&'static str, MutatingWebhookConfiguration); 2] {
     let registration = Registration {
-        name: facts.target.name.clone(),
+        name: name.clone(),
         reach: Reach::Url(String::new()),
-        own_namespace: facts.target.namespace.clone(),
+        own_namespace: namespace.clone(),
         namespaces: Vec::new(),
         selector: LabelSelector::default(),
         mode: Mode::Enforce,
         kai_pods: true,
     };
-    let mut wanted = of_mutating(&registration.mutating(None));
-    wanted.extend(of_validating(&registration.validating(None)));
-    wanted
+    [("mutating", registration.mutating(None)), ("validating", as_mutating(registration.validating(None)))]
 }
 
 /// Checks that both configurations exist.
 pub fn are_there(facts: &Facts, found: &mut Findings) {
     let name = facts.target.name.as_str();
-    let mutating = found.known(&facts.mutating, "mutating webhook configurations");
-    let mutating = mutating.map(|all| all.iter().any(|one| one.metadata.name.as_deref() == Some(name)));
-    let validating = found.known(&facts.validating, "validating webhook configurations");
-    let validating = validating.map(|all| all.iter().any(|one| one.metadata.name.as_deref() == Some(name)));
-    for (kind, there, harm) in
-        [("mutating", mutating, "no pod is held"), ("validating", validating, "nothing is judged")]
-    {
-        match there {
+    let kinds =
+        [("mutating", &facts.mutating, "no pod is held"), ("validating", &facts.validating, "nothing is judged")];
+    let known = kinds
+        .map(|(kind, all, harm)| (kind, found.known(all.as_ref(), &format!("{kind} webhook configurations")), harm));
+    for (kind, all, harm) in known {
+        match all.map(|all| all.iter().any(|one| one.metadata.name.as_deref() == Some(name))) {
             Some(true) => found.ok(format!("the {kind} webhook configuration {name} is there")),
             Some(false) => found.error(
                 format!("there is no {kind} webhook configuration {name}: {harm}"),
@@ -115,42 +118,42 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
     if ours.is_empty() {
         return;
     }
-    let all_wanted = wanted(facts);
+    let all_wanted = wanted(&facts.target);
+    let all_wanted: Vec<_> = all_wanted.iter().flat_map(|(kind, one)| of(kind, one)).collect();
     let (mut current, mut without_kai) = (true, false);
-    for more in ours.iter().filter(|ours| all_wanted.iter().all(|wanted| wanted.title != ours.title)) {
+    for more in ours.iter().filter(|ours| all_wanted.iter().all(|wanted| !wanted.is(ours))) {
         current = false;
         found.warning(
-            format!("{} is not of this version", more.title),
+            format!("{} is not of this version", more.title()),
             "apply the manifests of the version that runs; an upgrade whose new pods do not run can be taken back so",
         );
     }
-    let kind = |title: &str| title.split(' ').next().map(str::to_owned);
     // A missing configuration is another finding.
-    let there = |wanted: &Ours| ours.iter().any(|ours| kind(&ours.title) == kind(&wanted.title));
-    for wanted in all_wanted.into_iter().filter(there) {
-        let have = ours.iter().find(|have| have.title == wanted.title);
-        if have.is_none() && wanted.title.ends_with(&format!(" {KAI_PODS}")) {
+    for wanted in all_wanted.iter().filter(|wanted| ours.iter().any(|ours| ours.kind == wanted.kind)) {
+        let have = ours.iter().find(|have| have.is(wanted)).map(|have| have.spec);
+        if have.is_none() && wanted.spec.name == KAI_PODS {
             without_kai = true;
             continue;
         }
+        let conditions =
+            |of: &MutatingWebhook| (of.match_conditions.clone(), of.object_selector.clone().unwrap_or_default());
         let differs = match have {
             None => Some("is missing"),
-            Some(have) if have.rules != wanted.rules => Some("has other rules than this version"),
-            Some(have) if (&have.conditions, &have.objects) != (&wanted.conditions, &wanted.objects) => {
-                Some("has other conditions than this version")
+            Some(have) if have.rules != wanted.spec.rules => Some("has other rules than this version"),
+            Some(have) => {
+                (conditions(have) != conditions(wanted.spec)).then_some("has other conditions than this version")
             }
-            Some(_) => None,
         };
         if let Some(differs) = differs {
             current = false;
-            let hint = if ours.iter().any(|ours| ours.kept) {
+            let hint = if ours.iter().any(Hook::is_kept) {
                 "`rolegate serve` with --webhooks all keeps them, as its version has them: is it of another version than this program, or \
                  does somebody else write them? Its metric rolegate_webhook_repairs_total counts that"
             } else {
                 "apply the manifests of this version, or run `rolegate serve` with --webhooks all"
             };
             found.warning(
-                format!("{} {differs}: the objects that it lacks are neither judged nor held", wanted.title),
+                format!("{} {differs}: the objects that it lacks are neither judged nor held", wanted.title()),
                 hint,
             );
         }
@@ -178,12 +181,12 @@ fn kai_is_absent(facts: &Facts, found: &mut Findings) -> bool {
 /// Checks that the webhooks fail closed.
 pub fn failure_policy(facts: &Facts, found: &mut Findings) {
     // Nothing is held anyway.
-    if facts.served.as_ref().is_ok_and(ServedNamespaces::only_observes) {
+    if facts.groups.as_ref().is_ok_and(|all| all.served.only_observes()) {
         return;
     }
-    for ours in ours(facts).iter().filter(|ours| ours.failure_policy.as_deref() == Some("Ignore")) {
+    for ours in ours(facts).iter().filter(|ours| !ours.is_closed()) {
         found.warning(
-            format!("{} is ignored while rolegate is away: pods pass without a hold", ours.title),
+            format!("{} is ignored while rolegate is away: pods pass without a hold", ours.title()),
             "set its failurePolicy to Fail, or add policies/hold.yaml",
         );
     }
@@ -191,13 +194,13 @@ pub fn failure_policy(facts: &Facts, found: &mut Findings) {
 
 /// Checks that the cluster can start while rolegate is down.
 pub fn exclusions(facts: &Facts, found: &mut Findings) {
-    let Some(namespaces) = found.known(&facts.namespaces, "namespaces") else { return };
+    let Some(namespaces) = found.known(facts.namespaces.as_ref(), "namespaces") else { return };
     for name in ["kube-system", facts.target.namespace.as_str()] {
         let Some(labels) = namespaces.get(name) else { continue };
-        let closed = |ours: &&Ours| ours.failure_policy.as_deref() != Some("Ignore");
-        if let Some(ours) = ours(facts).iter().filter(closed).find(|ours| selects(ours.namespaces.as_ref(), labels)) {
+        let is_for = |ours: &Hook<'_>| ours.is_closed() && selects(ours.spec.namespace_selector.as_ref(), labels);
+        if let Some(ours) = ours(facts).into_iter().find(is_for) {
             found.error(
-                format!("{} is for namespace {name} too: the cluster may not start without rolegate", ours.title),
+                format!("{} is for namespace {name} too: the cluster may not start without rolegate", ours.title()),
                 "exclude the namespace in its namespaceSelector by kubernetes.io/metadata.name",
             );
         }
@@ -213,16 +216,12 @@ fn address(client: &WebhookClientConfig) -> String {
 
 /// Checks that the webhooks lead to one address: who fills in their caBundle serves one.
 fn address_is_one(facts: &Facts, found: &mut Findings) {
-    let ours = ours(facts);
     let mut by_address = BTreeMap::<_, Vec<_>>::new();
-    for ours in &ours {
-        by_address.entry(address(&ours.client)).or_default().push(ours.title.as_str());
+    for ours in ours(facts) {
+        by_address.entry(address(&ours.spec.client_config)).or_default().push(ours.title());
     }
-    let Some(most) = by_address.iter().max_by_key(|(_, titles)| titles.len()).map(|(address, _)| address.clone())
-    else {
-        return;
-    };
-    for (address, titles) in by_address.iter().filter(|(address, _)| **address != most) {
+    let Some((most, _)) = by_address.iter().max_by_key(|(_, titles)| titles.len()) else { return };
+    for (address, titles) in by_address.iter().filter(|(address, _)| *address != most) {
         found.warning(
             format!("{} leads to {address}, and the other webhooks to {most}", titles.join(", ")),
             "`rolegate serve` fills in the caBundle of webhooks that lead to its own --reach, and of no other",
@@ -233,16 +232,14 @@ fn address_is_one(facts: &Facts, found: &mut Findings) {
 /// Checks that the Services of the webhooks have a ready endpoint.
 pub fn endpoint(facts: &Facts, found: &mut Findings) {
     address_is_one(facts, found);
-    let Some(services) = found.known(&facts.services, "Services") else { return };
-    let mut seen = std::collections::BTreeSet::new();
+    let Some(services) = found.known(facts.services.as_ref(), "Services") else { return };
+    let mut seen = BTreeSet::new();
     for ours in ours(facts) {
-        if ours.client.url.is_some() {
-            let host = address(&ours.client);
-            if seen.insert(host.clone()) {
-                found.info(format!("the webhook is called at {host}"));
-            }
+        let client = &ours.spec.client_config;
+        if client.url.is_some() && seen.insert(address(client)) {
+            found.info(format!("the webhook is called at {}", address(client)));
         }
-        let Some(service) = &ours.client.service else { continue };
+        let Some(service) = &client.service else { continue };
         let (name, port) = (format!("{}/{}", service.namespace, service.name), service.port.unwrap_or(443));
         if !seen.insert(format!("{name}:{port}")) {
             continue;
@@ -267,14 +264,14 @@ pub fn endpoint(facts: &Facts, found: &mut Findings) {
                     found.ok(format!("Service {name} has {ready} ready"));
                 }
             }
-            _ => found.error(format!("{} leads to Service {name}, which is not there", ours.title), start),
+            _ => found.error(format!("{} leads to Service {name}, which is not there", ours.title()), start),
         }
     }
 }
 
 /// Returns why nothing is held in the namespace of the dry run.
 fn rests(facts: &Facts) -> Option<LetGo> {
-    facts.served.as_ref().ok()?.stances.get(&facts.try_in)?.lets_go()
+    facts.groups.as_ref().ok()?.served.stances.get(&facts.try_in)?.lets_go()
 }
 
 /// Part of the API server's message when it fails for the TLS version.
@@ -290,7 +287,7 @@ const REACH: &str = "the API server does not reach the pods: a firewall must let
 
 /// Checks that the API server gets an answer.
 pub fn answers(facts: &Facts, found: &mut Findings) {
-    let Some(probe) = found.known(&facts.probe, "whether a pod is held") else { return };
+    let Some(probe) = found.known(facts.probe.as_ref(), "whether a pod is held") else { return };
     match probe {
         Probe::Held => found.ok("a pod of a group, created as a dry run, is held"),
         Probe::NotHeld if rests(facts).is_some() => found.info(format!(

@@ -28,7 +28,7 @@ fn renew_elsewhere(facts: &Facts) -> String {
 
 /// Checks that the serving certificate is valid for a while.
 pub fn served(facts: &Facts, found: &mut Findings) {
-    let Some(stored) = found.known(&facts.certificates, "the Secret of the certificates") else { return };
+    let Some(stored) = found.known(facts.certificates.as_ref(), "the Secret of the certificates") else { return };
     let Some(Served { stored, self_managed, foreign }) = stored else {
         found.info("the Secret of certificates does not exist: another program provides them, or none has yet");
         return;
@@ -39,13 +39,8 @@ pub fn served(facts: &Facts, found: &mut Findings) {
     }
     let renew = if *self_managed { RENEW.to_owned() } else { renew_elsewhere(facts) };
     for (what, pem) in [("the serving certificate", &stored.leaf.cert_pem), ("its CA", &stored.ca.cert_pem)] {
-        let info = match leaf_info(pem) {
-            Ok(info) => info,
-            Err(error) => {
-                found.error(format!("{what} cannot be read: {error}"), &*renew);
-                continue;
-            }
-        };
+        let unread = |error| found.error(format!("{what} cannot be read: {error}"), &*renew);
+        let Ok(info) = leaf_info(pem).map_err(unread) else { continue };
         let left = info.not_after.as_second() - facts.now.as_second();
         let span = age(left.unsigned_abs());
         if left <= 0 {
@@ -81,10 +76,9 @@ pub fn trusted(facts: &Facts, found: &mut Findings) {
     let all = ours(facts);
     let mut faults = BTreeMap::<_, Vec<_>>::new();
     for ours in &all {
-        let bundle = ours.client.ca_bundle.as_ref().map(|bundle| String::from_utf8_lossy(&bundle.0));
+        let bundle = ours.spec.client_config.ca_bundle.as_ref().map(|bundle| String::from_utf8_lossy(&bundle.0));
         let Some((says, passes)) = fault_of(&bundle.unwrap_or_default(), stored, facts.now) else { continue };
-        let (kind, name) = ours.title.split_once(" webhook ").unwrap_or((&ours.title, ""));
-        faults.entry((kind, says, passes)).or_default().push(name);
+        faults.entry((ours.kind, says, passes)).or_default().push(ours.spec.name.as_str());
     }
     for ((kind, says, passes), names) in &faults {
         let plural = if names.len() > 1 { "s" } else { "" };

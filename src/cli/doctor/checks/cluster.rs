@@ -48,7 +48,7 @@ const APPLY_RIGHTS: &str =
 
 /// Checks that rolegate has its rights.
 pub fn rights(facts: &Facts, found: &mut Findings) {
-    let Some(rights) = found.known(&facts.rights, "the rights of rolegate") else { return };
+    let Some(rights) = found.known(facts.rights.as_ref(), "the rights of rolegate") else { return };
     let who = rights.user.as_deref().unwrap_or("the current user");
     if rights.missing.is_empty() {
         found.ok(format!("{who} has all {} rights", rights.asked));
@@ -74,18 +74,18 @@ fn deed(asked: &AskedRight) -> String {
 fn is_installed(facts: &Facts, asked: &AskedRight) -> bool {
     let resource = asked.resource.split('/').next().unwrap_or_default();
     let name = format!("{resource}.{}", asked.group);
-    BUILT_IN.contains(&asked.group.as_str())
+    BUILT_IN.contains(&asked.group)
         || facts.definitions.as_ref().map_or(true, |definitions| definitions.contains_key(&name))
 }
 
 /// Tells which device classes placement counts.
 pub fn devices(facts: &Facts, found: &mut Findings) {
-    let told = facts.served.as_ref().ok().and_then(|served| served.told.as_ref());
+    let told = facts.groups.as_ref().ok().and_then(|all| all.served.told.as_ref());
     let ignored = told.map(|told| told.ignored_resources.list()).filter(|list| !list.is_empty());
     if let Some(ignored) = ignored {
         found.info(format!("these resources keep no pod back where no node has them (--ignore-resources): {ignored}"));
     }
-    let Some(classes) = found.known(&facts.device_classes, "DeviceClasses") else {
+    let Some(classes) = found.known(facts.device_classes.as_ref(), "DeviceClasses") else {
         let what =
             "an extended resource that no node has keeps no pod back: whether a DeviceClass names it is not known";
         return found.info(what);
@@ -104,7 +104,7 @@ pub fn devices(facts: &Facts, found: &mut Findings) {
 
 /// Checks that opt-ins that groups ask for are allowed, and that rolegate has the rights.
 pub fn opt_ins(facts: &Facts, found: &mut Findings) {
-    let Some(opt_ins) = found.known(&facts.opt_ins, "the options of groups") else { return };
+    let Some(opt_ins) = found.known(facts.opt_ins.as_ref(), "the options of groups") else { return };
     if opt_ins.is_empty() {
         found.ok("no group asks for more than gates, statuses and partitions");
     }
@@ -116,7 +116,7 @@ pub fn opt_ins(facts: &Facts, found: &mut Findings) {
             [one] => format!("group {one} asks for {word}"),
             [first, others @ ..] => format!("group {first} and {} ask for {word}", counted(others.len(), "other")),
         };
-        let missing: Vec<_> = rights.missing.iter().filter(|asked| is_installed(facts, asked)).map(deed).collect();
+        let missing: Vec<_> = rights.missing.iter().filter(|asked| is_installed(facts, asked)).collect();
         let mend = format!(
             "`rolegate manifests --allow {word}`, of the chart `--set allow={{{word}}}`, gives the rights and the option"
         );
@@ -125,10 +125,9 @@ pub fn opt_ins(facts: &Facts, found: &mut Findings) {
                 found.warning(format!("{asked}, and rolegate runs without `--allow {word}`: it has no effect"), mend);
             }
             (_, []) => found.ok(format!("{asked}, and {who} has the rights for it")),
-            (_, missing) => {
-                let first =
-                    rights.missing.iter().find(|asked| is_installed(facts, asked)).map_or("", |asked| asked.why);
-                found.error(format!("{asked}, and {who} may not {}: {first}", missing.join(", ")), mend);
+            (_, [first, ..]) => {
+                let deeds: Vec<_> = missing.iter().map(|asked| deed(asked)).collect();
+                found.error(format!("{asked}, and {who} may not {}: {}", deeds.join(", "), first.why), mend);
             }
         }
     }
@@ -136,7 +135,7 @@ pub fn opt_ins(facts: &Facts, found: &mut Findings) {
 
 /// Checks that the pods of our Deployment are created.
 pub fn replicas(facts: &Facts, found: &mut Findings) {
-    let Some(Some(why)) = found.known(&facts.not_made, "whether our pods are made") else { return };
+    let Some(Some(why)) = found.known(facts.not_made.as_ref(), "whether our pods are made") else { return };
     let hint = if why.contains("quota") {
         "the manifests hold a ResourceQuota that lets the class of the pods in (the value resourceQuota.enabled); or name another \
          class by priorityClassName (`manifests --priority-class`)"

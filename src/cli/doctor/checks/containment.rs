@@ -13,7 +13,7 @@ const MEND: &str = "`rolegate manifests --part containment`, with the options of
 
 /// Checks that each policy exists, is in force, and is unchanged.
 pub fn contained(facts: &Facts, found: &mut Findings) {
-    let Some(there) = found.known(&facts.policies, "the policies over our own account") else { return };
+    let Some(there) = found.known(facts.policies.as_ref(), "the policies over our own account") else { return };
     let faults: Vec<_> = expected(&facts.target).iter().filter_map(|policy| fault(policy, there)).collect();
     if faults.is_empty() {
         found.ok("the policies over our own account are in force");

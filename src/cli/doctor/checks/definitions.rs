@@ -24,30 +24,20 @@ const COORDINATION: &[&str] = &["spec", "coordination", "[]", "strategy", "segme
 /// Hint to install our definitions.
 const INSTALL: &str = "`rolegate manifests --part crds | kubectl apply --server-side -f -`";
 
-/// Returns the names of the definitions to read.
+/// Returns the names of the definitions to read: of the kinds that rights name. The absence of other projects' kinds decides how bad
+/// a missing right is.
 pub fn looked_at() -> impl Iterator<Item = String> {
-    let set = LEADER_WORKER_SET;
-    let kinds = [
-        ROLE_COORDINATION,
-        CLUSTER_TOPOLOGY,
-        ROLE_BASED_GROUP,
-        ROLE_BASED_GROUP_INSTAI,
-        POD_CLIQUE_SET,
-        POD_GROUP,
-        set,
-    ];
-    // Kinds of other projects that rights name: their absence decides how bad a missing right is.
-    let more = RIGHTS.iter().flat_map(|right| {
+    let all = RIGHTS.iter().flat_map(|right| {
         let resources = right.resources.iter().filter(|resource| !resource.contains('/'));
         let groups = || right.groups.iter().filter(|group| !BUILT_IN.contains(group));
         resources.flat_map(move |resource| groups().map(move |group| format!("{resource}.{group}")))
     });
-    kinds.iter().map(ObjectKind::crd_name).chain(more).collect::<BTreeSet<_>>().into_iter()
+    all.collect::<BTreeSet<_>>().into_iter()
 }
 
 /// Checks that a kind for coordinations is installed and keeps its fields.
 pub fn carriers(facts: &Facts, found: &mut Findings) {
-    let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
+    let Some(definitions) = found.known(facts.definitions.as_ref(), "CustomResourceDefinitions") else { return };
     let ours = definitions.get(&ROLE_COORDINATION.crd_name());
     let mut keeps_one = false;
     for kind in [ROLE_BASED_GROUP, ROLE_BASED_GROUP_INSTAI] {
@@ -73,7 +63,7 @@ pub fn carriers(facts: &Facts, found: &mut Findings) {
 
 /// Checks that our definitions are those of this version.
 pub fn are_current(facts: &Facts, found: &mut Findings) {
-    let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
+    let Some(definitions) = found.known(facts.definitions.as_ref(), "CustomResourceDefinitions") else { return };
     for kind in [ROLE_COORDINATION, CLUSTER_TOPOLOGY] {
         let name = kind.crd_name();
         let (Some(wanted), Some(installed)) = (crd::schema_of(kind), definitions.get(&name)) else { continue };
@@ -94,7 +84,7 @@ pub fn are_current(facts: &Facts, found: &mut Findings) {
 
 /// Reports installed kinds of other projects that rolegate works with.
 pub fn neighbours(facts: &Facts, found: &mut Findings) {
-    let Some(definitions) = found.known(&facts.definitions, "CustomResourceDefinitions") else { return };
+    let Some(definitions) = found.known(facts.definitions.as_ref(), "CustomResourceDefinitions") else { return };
     if let Some(groups) = definitions.get(&POD_GROUP.crd_name()) {
         let dialect = match Dialect::of_crd(groups) {
             Some(Dialect::Proposal) => "counts as in the hierarchical design",
@@ -117,7 +107,10 @@ fn versions(definition: &Value) -> &[Value] {
 
 /// Checks that the PodGroup kinds that groups ask for are served.
 pub fn pod_groups(facts: &Facts, found: &mut Findings) {
-    let (Ok(definitions), Some(gangs)) = (&facts.definitions, found.known(&facts.gangs, "groups")) else { return };
+    let (Ok(definitions), Some(gangs)) = (&facts.definitions, found.known(facts.of_groups(|all| &all.gangs), "groups"))
+    else {
+        return;
+    };
     let is_served = |kind: &ObjectKind| {
         let definition = definitions.get(&kind.crd_name()).filter(|definition| is_established(definition));
         definition.is_some_and(|definition| served(definition).contains(&kind.version))
@@ -158,10 +151,8 @@ fn schema<'a>(definition: &'a Value, version: &str) -> Option<&'a Value> {
 
 fn is_established(definition: &Value) -> bool {
     let conditions = definition.pointer("/status/conditions").and_then(Value::as_array);
-    conditions.into_iter().flatten().any(|one| {
-        one.get("type").and_then(Value::as_str) == Some("Established")
-            && one.get("status").and_then(Value::as_str) == Some("True")
-    })
+    let is = |one: &Value, field: &str, text: &str| one.get(field).and_then(Value::as_str) == Some(text);
+    conditions.into_iter().flatten().any(|one| is(one, "type", "Established") && is(one, "status", "True"))
 }
 
 /// Reports whether a value at a path is stored; `[]` steps into the items of a list.

@@ -6,9 +6,10 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::as_mutating;
 use crate::api::crd;
 use crate::api::selector::LabelSelector;
-use crate::cli::doctor::facts::{Facts, Probe, Rights, Served, ServedNamespaces, Target};
+use crate::cli::doctor::facts::{Facts, OfGroups, Probe, Rights, Served, ServedNamespaces, Target};
 use crate::cluster::certificates::{CaBundle, Stored};
 use crate::cluster::registration::{Reach, Registration};
 use crate::model::{Mode, Serving};
@@ -61,6 +62,7 @@ fn make_healthy() -> Facts {
     lease.spec.as_mut().unwrap().renew_time.as_mut().unwrap().0 = now;
     let services = [(("rolegate-system".to_owned(), "rolegate".to_owned()), Some((service, 2)))];
     let namespaces = ["kube-system", "rolegate-system"].map(|name| (name.to_owned(), named(name)));
+    let served = ServedNamespaces { told: Some(Serving::default()), ..ServedNamespaces::default() };
     Facts {
         target: Target { namespace: "rolegate-system".to_owned(), name: "rolegate".to_owned() },
         now,
@@ -72,7 +74,7 @@ fn make_healthy() -> Facts {
             asked: 60,
         }),
         mutating: Ok(vec![registration.mutating(Some(&stored.bundle.0))]),
-        validating: Ok(vec![registration.validating(Some(&stored.bundle.0))]),
+        validating: Ok(vec![as_mutating(registration.validating(Some(&stored.bundle.0)))]),
         namespaces: Ok(namespaces.into()),
         services: Ok(services.into()),
         certificates: Ok(Some(Served { stored, self_managed: true, foreign: None })),
@@ -83,15 +85,10 @@ fn make_healthy() -> Facts {
         others: Ok(Vec::new()),
         nobodys: Ok(Vec::new()),
         policies: Ok(super::containment::installed()),
-        orphans: Ok(Vec::new()),
-        held: Ok(Vec::new()),
-        uncoordinated: Ok(Vec::new()),
-        strangers: Ok(Vec::new()),
         rivals: Ok(Vec::new()),
         addresses: Ok(Vec::new()),
-        gangs: Ok(Vec::new()),
         opt_ins: Ok(Vec::new()),
-        served: Ok(ServedNamespaces { told: Some(Serving::default()), ..ServedNamespaces::default() }),
+        groups: Ok(OfGroups { served, ..OfGroups::default() }),
         try_in: "default".to_owned(),
     }
 }

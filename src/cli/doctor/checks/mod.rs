@@ -10,12 +10,11 @@ pub mod healthy;
 mod holds;
 mod modes;
 mod neighbours;
-mod others;
 mod selector;
 #[cfg(test)]
 mod tests;
-mod warned;
 
+pub use admission::{Configurations, Hook, as_mutating, webhooks};
 pub use definitions::looked_at;
 
 use crate::cli::doctor::facts::Facts;
@@ -46,7 +45,7 @@ pub const CHECKS: &[Check] = &[
     ("ca-bundle", certificates::trusted),
     ("admission", admission::answers),
     ("other-webhooks", neighbours::on_pods),
-    ("other-rolegates", others::serve_the_same),
+    ("other-rolegates", neighbours::serve_the_same),
     ("our-namespace", neighbours::on_our_namespace),
     ("grove-authorizer", neighbours::grove_authorizer),
     ("leader", holds::leader),
@@ -55,8 +54,8 @@ pub const CHECKS: &[Check] = &[
     ("uncoordinated", holds::uncoordinated),
     ("nobodys", holds::nobodys),
     ("unknown-roles", holds::strangers),
-    ("autoscalers", warned::rivals),
-    ("addresses", warned::addresses),
+    ("autoscalers", holds::rivals),
+    ("addresses", holds::addresses),
     ("devices", cluster::devices),
 ];
 

@@ -1,67 +1,35 @@
-//! Checks of other webhooks that may interfere with rolegate.
+//! Checks of other webhooks that may interfere with rolegate, and of other rolegates.
 
-use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-
+use super::admission::{Hook, webhooks};
 use super::selector::{matches, selects};
-use crate::cli::doctor::facts::Facts;
-use crate::cli::doctor::finding::Findings;
+use crate::cli::doctor::facts::{Facts, Other};
+use crate::cli::doctor::finding::{Findings, listed};
 use crate::model::installation::OF_PODS;
+use crate::model::wording::counted;
 
-/// The common parts of mutating and validating webhooks.
-struct Hook<'a> {
-    configuration: &'a str,
-    name: &'a str,
-    path: &'a str,
-    fails: bool,
-    rules: Option<&'a [RuleWithOperations]>,
-    namespaces: Option<&'a LabelSelector>,
-}
-
-/// Returns the webhooks of others, mutating and validating; `None` when they cannot be read, which is another finding.
-fn others(facts: &Facts) -> Option<(Vec<Hook<'_>>, Vec<Hook<'_>>)> {
-    let (mutating, validating) = (facts.mutating.as_ref().ok()?, facts.validating.as_ref().ok()?);
-    let is_ours = |name: &Option<String>| name.as_deref() == Some(facts.target.name.as_str());
-    macro_rules! hooks {
-        ($configurations:expr) => {
-            $configurations
-                .iter()
-                .filter(|one| !is_ours(&one.metadata.name))
-                .flat_map(|one| one.webhooks.iter().flatten().map(move |hook| (one, hook)))
-                .map(|(one, hook)| Hook {
-                    configuration: one.metadata.name.as_deref().unwrap_or_default(),
-                    name: &hook.name,
-                    path: path(&hook.client_config),
-                    fails: hook.failure_policy.as_deref() != Some("Ignore"),
-                    rules: hook.rules.as_deref(),
-                    namespaces: hook.namespace_selector.as_ref(),
-                })
-                .collect()
-        };
-    }
-    Some((hooks!(mutating), hooks!(validating)))
-}
-
-fn path(config: &k8s_openapi::api::admissionregistration::v1::WebhookClientConfig) -> &str {
-    let of_service = config.service.as_ref().and_then(|service| service.path.as_deref());
-    of_service.or(config.url.as_deref()).unwrap_or_default()
+/// Returns the webhooks of others; `None` when they cannot be read, which is another finding.
+fn others(facts: &Facts) -> Option<impl Iterator<Item = Hook<'_>>> {
+    let all = webhooks(&facts.mutating, &facts.validating).filter(move |one| one.configuration() != facts.target.name);
+    (facts.mutating.is_ok() && facts.validating.is_ok()).then_some(all)
 }
 
 /// Reports mutating webhooks that change pods after ours.
 pub fn on_pods(facts: &Facts, found: &mut Findings) {
-    let Some((mutating, _)) = others(facts) else { return };
-    let after = mutating
-        .iter()
+    let Some(others) = others(facts) else { return };
+    let is_after = |hook: &Hook<'_>| {
         // Webhooks of another rolegate add no labels of groups, and have a check of their own.
-        .filter(|hook| !hook.name.ends_with(OF_PODS))
-        .filter(|hook| hook.configuration > facts.target.name.as_str() && matches(hook.rules, "", "pods", "CREATE"));
-    let after: Vec<_> = after.map(|hook| hook.configuration).collect();
+        hook.kind == "mutating"
+            && !hook.spec.name.ends_with(OF_PODS)
+            && hook.configuration() > facts.target.name.as_str()
+            && matches(hook.spec.rules.as_deref(), "", "pods", "CREATE")
+    };
+    let after: Vec<_> = others.filter(is_after).collect();
     if after.is_empty() {
         found.ok("no webhook changes pods after ours");
     }
-    for configuration in after {
+    for hook in after {
         found.note(
-            format!("mutating webhook {configuration} sees pods after ours"),
+            format!("mutating webhook {} sees pods after ours", hook.configuration()),
             "a label of a group that it adds comes too late to hold the pod: put such labels into the pod's template, \
              or use policies/hold.yaml",
         );
@@ -73,27 +41,25 @@ const OWN: &[(&str, &str)] = &[("", "pods"), ("", "secrets"), ("coordination.k8s
 
 /// Reports webhooks that can keep rolegate from starting.
 pub fn on_our_namespace(facts: &Facts, found: &mut Findings) {
-    let Some(namespaces) = found.known(&facts.namespaces, "our namespace") else { return };
+    let Some(namespaces) = found.known(facts.namespaces.as_ref(), "our namespace") else { return };
     let Some(labels) = namespaces.get(&facts.target.namespace) else {
         let namespace = &facts.target.namespace;
         found.error(format!("namespace {namespace} is not there"), "install rolegate, or set --namespace");
         return;
     };
-    let Some((mutating, validating)) = others(facts) else { return };
+    let Some(others) = others(facts) else { return };
     let mut free = true;
-    for hook in mutating.iter().chain(&validating).filter(|hook| hook.fails && selects(hook.namespaces, labels)) {
+    for hook in others.filter(|hook| hook.is_closed() && selects(hook.spec.namespace_selector.as_ref(), labels)) {
         let hit = |(group, resource): &&(&str, &str)| {
-            ["CREATE", "UPDATE"].iter().any(|operation| matches(hook.rules, group, resource, operation))
+            ["CREATE", "UPDATE"].iter().any(|operation| matches(hook.spec.rules.as_deref(), group, resource, operation))
         };
-        let hit: Vec<_> = OWN.iter().filter(hit).map(|(_, resource)| *resource).collect();
+        let hit = OWN.iter().filter(hit).map(|(_, resource)| *resource).collect::<Vec<_>>().join(", ");
         if !hit.is_empty() {
             free = false;
+            let (name, configuration) = (&hook.spec.name, hook.configuration());
             found.warning(
                 format!(
-                    "webhook {} of {} judges {} in our namespace and refuses them while it is away",
-                    hook.name,
-                    hook.configuration,
-                    hit.join(", ")
+                    "webhook {name} of {configuration} judges {hit} in our namespace and refuses them while it is away"
                 ),
                 "exclude our namespace from it, or rolegate cannot start before it",
             );
@@ -109,14 +75,37 @@ const AUTHORIZER: &str = "/webhooks/authorizer-webhook";
 
 /// Reports Grove's authorizer: it refuses changes of its pods by unknown users, and a lifted gate is a change.
 pub fn grove_authorizer(facts: &Facts, found: &mut Findings) {
-    let Some((_, validating)) = others(facts) else { return };
     let (namespace, name) = (&facts.target.namespace, &facts.target.name);
-    if validating.iter().any(|hook| hook.path.ends_with(AUTHORIZER)) {
+    let is_one = |hook: Hook<'_>| {
+        let client = &hook.spec.client_config;
+        let path = client.service.as_ref().and_then(|service| service.path.as_ref()).or(client.url.as_ref());
+        hook.kind == "validating" && path.is_some_and(|path| path.ends_with(AUTHORIZER))
+    };
+    if others(facts).is_some_and(|mut others| others.any(is_one)) {
         found.warning(
             "Grove's authorizer is on: it refuses to let others lift gates of its pods",
             format!(
                 "add system:serviceaccount:{namespace}:{name} to exemptServiceAccountUserNames of Grove's authorizer"
             ),
+        );
+    }
+}
+
+/// Namespaces to name; further ones are counted.
+const NAMED: usize = 3;
+
+/// Checks that no other installation holds the same pods.
+pub fn serve_the_same(facts: &Facts, found: &mut Findings) {
+    for Other { name, shared } in found.known(facts.others.as_ref(), "other rolegates").into_iter().flatten() {
+        if shared.is_empty() {
+            found.ok(format!("the rolegate {name} serves other namespaces than ours"));
+            continue;
+        }
+        let (count, named) = (counted(shared.len(), "namespace"), listed(shared.iter().map(String::as_str), NAMED));
+        found.error(
+            format!("the rolegate {name} serves {count} that ours serves too: {named}"),
+            "both decide about each group there: give them namespaces apart (--namespaces, --namespace-selector), or uninstall \
+             one of them",
         );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration};
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use serde_json::{Value, json};
 
 use super::healthy::{established, healthy, stored, typed};
@@ -25,7 +25,7 @@ fn mutating(facts: &mut Facts) -> &mut MutatingWebhookConfiguration {
     &mut facts.mutating.as_mut().unwrap()[0]
 }
 
-fn validating(facts: &mut Facts) -> &mut ValidatingWebhookConfiguration {
+fn validating(facts: &mut Facts) -> &mut MutatingWebhookConfiguration {
     &mut facts.validating.as_mut().unwrap()[0]
 }
 
@@ -51,9 +51,8 @@ fn other<T: serde::de::DeserializeOwned>(configuration: &str, resources: &[&str]
     }))
 }
 
-fn missing(group: &str, resource: &str) -> AskedRight {
-    let text = str::to_owned;
-    AskedRight { group: text(group), resource: text(resource), verb: text("patch"), namespace: None, why: "It must." }
+fn missing(group: &'static str, resource: &'static str) -> AskedRight {
+    AskedRight { group, resource, verb: "patch", namespace: None, why: "It must.", object: None }
 }
 
 fn opt_in(what: Allow, groups: &[&str], is_on: Option<bool>) -> OptIn {
@@ -103,7 +102,7 @@ const CASES: &[Case] = &[
         |facts| {
             let out = Stance { out: Some(Out::NotSelected), ..Stance::default() };
             served(facts, Mode::Enforce, &[("web", out)]);
-            facts.served.as_mut().unwrap().groups.insert("web".to_owned(), 1);
+            facts.groups.as_mut().unwrap().served.groups.insert("web".to_owned(), 1);
         },
         "Warning selection: 1 group in namespace web, which is not selected: neither judged nor held",
     ),
@@ -215,7 +214,7 @@ const CASES: &[Case] = &[
     ),
     (
         |facts| {
-            let told = facts.served.as_mut().unwrap().told.as_mut().unwrap();
+            let told = facts.groups.as_mut().unwrap().served.told.as_mut().unwrap();
             told.ignored_resources = IgnoredResources::parse_list("example.com/device,gpu.io/*");
             facts.device_classes = Err("forbidden".to_owned());
         },
@@ -351,7 +350,7 @@ const CASES: &[Case] = &[
     (
         |facts| {
             let orphan = |number| Orphans { group: format!("ml/gone-{number}"), pods: 3 };
-            facts.orphans = Ok((0..7).map(orphan).collect());
+            facts.groups.as_mut().unwrap().orphans = (0..7).map(orphan).collect();
         },
         "Warning orphans: 3 pods held for group ml/gone-0, which is not there\n\
          Warning orphans: 3 pods held for group ml/gone-1, which is not there\n\
@@ -370,7 +369,8 @@ const CASES: &[Case] = &[
                 let (group, message) = ("ml/llm".to_owned(), "segment 2 is held: why".to_owned());
                 HeldGroup { group, reason, message, pods }
             };
-            facts.held = Ok(vec![held(HoldReason::PreviousSegmentNotReady, 3), held(HoldReason::PlacedNotBound, 0)]);
+            facts.groups.as_mut().unwrap().held =
+                vec![held(HoldReason::PreviousSegmentNotReady, 3), held(HoldReason::PlacedNotBound, 0)];
         },
         "Warning held: group ml/llm: PlacedNotBound: segment 2 is held: why\n\
          Info held: group ml/llm: PreviousSegmentNotReady: segment 2 is held: why (3 pods held)",
@@ -378,14 +378,15 @@ const CASES: &[Case] = &[
     (
         |facts| {
             let one = |group: &str, was_there| Uncoordinated { group: group.to_owned(), pods: 4, was_there };
-            facts.uncoordinated = Ok(vec![one("ml/lmm", false), one("ml/old", true)]);
+            facts.groups.as_mut().unwrap().uncoordinated = vec![one("ml/lmm", false), one("ml/old", true)];
         },
         "Warning uncoordinated: 4 pods of group ml/lmm run, and it is not there: nothing coordinates them\n\
          Info uncoordinated: 4 pods of group ml/old run, and it is not there: nothing coordinates them",
     ),
     (
         |facts| {
-            facts.strangers = Ok(vec![Strangers { group: "ml/llm".to_owned(), role: "decoder".to_owned(), pods: 16 }]);
+            facts.groups.as_mut().unwrap().strangers =
+                vec![Strangers { group: "ml/llm".to_owned(), role: "decoder".to_owned(), pods: 16 }];
         },
         r#"Warning unknown-roles: 16 pods of role "decoder", which group ml/llm does not have"#,
     ),
@@ -415,7 +416,7 @@ const CASES: &[Case] = &[
     (
         |facts| {
             let gang = |group: &str| Gang { group: group.to_owned(), kind: KUBE_POD_GROUP };
-            facts.gangs = Ok(vec![gang("ml/llm"), gang("ml/llm"), gang("prod/llm")]);
+            facts.groups.as_mut().unwrap().gangs = vec![gang("ml/llm"), gang("ml/llm"), gang("prod/llm")];
         },
         "Warning pod-groups: podgroups.scheduling.x-k8s.io are not served as v1alpha1, and batches of 2 groups wait for \
            them, first ml/llm",
@@ -429,7 +430,7 @@ const CASES: &[Case] = &[
                 "status": { "conditions": [{ "type": "Established", "status": "True" }] },
             });
             facts.definitions.as_mut().unwrap().insert(POD_GROUP.crd_name(), definition);
-            facts.gangs = Ok(vec![Gang { group: "ml/llm".to_owned(), kind: POD_GROUP }]);
+            facts.groups.as_mut().unwrap().gangs = vec![Gang { group: "ml/llm".to_owned(), kind: POD_GROUP }];
         },
         "Info neighbours: KAI is there (v2alpha2): counts pods, as KAI v0.10 to v0.14 does\n\
          Info pod-groups: KAI before v0.15 is there: its podgrouper puts pods into PodGroups of their workloads, over \
@@ -526,7 +527,7 @@ fn whatever_does_not_work_comes_with_a_hint() {
 fn served(facts: &mut Facts, mode: Mode, namespaces: &[(&str, Stance)]) {
     let stances = namespaces.iter().map(|(name, stance)| ((*name).to_owned(), *stance)).collect();
     let told = Some(Serving { mode, ..Serving::default() });
-    facts.served = Ok(ServedNamespaces { told, stances, ..ServedNamespaces::default() });
+    facts.groups.as_mut().unwrap().served = ServedNamespaces { told, stances, ..ServedNamespaces::default() };
 }
 
 #[test]
@@ -568,11 +569,11 @@ fn groups_where_nothing_is_served_and_configurations_that_select_others_are_foun
     let selector =
         LabelSelector { match_labels: [("team".to_owned(), "llm".to_owned())].into(), ..LabelSelector::default() };
     let out = Stance { out: Some(Out::NotSelected), ..Stance::default() };
-    facts.served = Ok(ServedNamespaces {
+    facts.groups.as_mut().unwrap().served = ServedNamespaces {
         told: Some(Serving { selector: selector.clone(), ..Serving::default() }),
         stances: [("web".to_owned(), out)].into(),
         groups: [("web".to_owned(), 2)].into(),
-    });
+    };
     let differs = "Warning selection: mutating webhook pods.rolegate.dev selects other namespaces than the replica that leads serves (--namespace-selector)";
     let left = "Warning selection: 2 groups in namespace web, which is not selected: neither judged nor held";
     assert_eq!(found(&facts, Level::Warning), [differs, left]);

@@ -444,8 +444,9 @@ pub fn assume_sent(capacity: &mut Capacity) {
         let Some(needs) = capacity.needs(&uid).cloned() else { continue };
         let (asked, none) = ([needs.clone()], BTreeMap::new());
         let question = Question { only: Some(&domain.1), ..Question::new(&asked, Some(&domain.0), &none) };
-        let node = place(capacity.room(), &question).placement().and_then(|found| found.nodes.first().cloned());
-        if let Some(node) = node {
+        let found =
+            place(capacity.room(), &question).placement().and_then(|placement| placement.nodes.first().cloned());
+        if let Some(node) = found {
             capacity.assume(&group, &uid, &node, &needs);
         }
     }
