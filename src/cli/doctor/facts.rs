@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::api::ObjectKind;
 use crate::cli::allow::Allow;
-use crate::cli::doctor::checks::Configurations;
+use crate::cli::doctor::hooks::Configurations;
 use crate::cluster::certificates::Stored;
 use crate::model::{Group, HoldReason, Mode, Serving, Stance};
 

@@ -3,6 +3,7 @@
 mod checks;
 mod facts;
 mod finding;
+mod hooks;
 mod reads;
 mod rights;
 mod warned;

@@ -19,11 +19,12 @@ use kube::api::{ListParams, PostParams};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::checks::{self, Configurations, Hook, as_mutating, webhooks};
+use super::checks;
 use super::facts::{
     Facts, Gang, HeldGroup, OfGroups, Orphans, Other, Policies, Probe, Read, Served, ServedNamespaces, Services,
     Strangers, Target, Uncoordinated,
 };
+use super::hooks::{Configurations, Hook, as_mutating, webhooks};
 use crate::cli::allow::Allow;
 use crate::cli::connection::{Connection, Failure};
 use crate::cli::live::pictures;

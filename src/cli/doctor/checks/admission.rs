@@ -2,76 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhook, MutatingWebhookConfiguration, ValidatingWebhookConfiguration, WebhookClientConfig,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
+use k8s_openapi::api::admissionregistration::v1::{MutatingWebhook, MutatingWebhookConfiguration, WebhookClientConfig};
 
 use super::selector::selects;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::selector::LabelSelector;
-use crate::cli::doctor::facts::{Facts, Probe, Read, Target};
+use crate::cli::doctor::facts::{Facts, Probe, Target};
 use crate::cli::doctor::finding::Findings;
-use crate::cluster::read::installations::read;
+use crate::cli::doctor::hooks::{Hook, as_mutating, of, webhooks};
 use crate::cluster::registration::{KAI_PODS, Reach, Registration};
-use crate::cluster::write::writer::MANAGER;
 use crate::model::{LetGo, Mode};
-
-/// Webhook configurations of one kind. Validating ones are read as mutating ones, which have all of their fields.
-pub type Configurations = Read<Vec<MutatingWebhookConfiguration>>;
-
-/// A webhook of a configuration.
-#[derive(Clone, Copy)]
-pub struct Hook<'a> {
-    /// `mutating` or `validating`.
-    pub kind: &'static str,
-    metadata: &'a ObjectMeta,
-    pub spec: &'a MutatingWebhook,
-}
-
-impl Hook<'_> {
-    pub fn title(&self) -> String {
-        format!("{} webhook {}", self.kind, self.spec.name)
-    }
-
-    /// Returns the name of its configuration.
-    pub fn configuration(&self) -> &str {
-        self.metadata.name.as_deref().unwrap_or_default()
-    }
-
-    /// Reports whether objects are refused while it is away.
-    pub fn is_closed(&self) -> bool {
-        self.spec.failure_policy.as_deref() != Some("Ignore")
-    }
-
-    fn is(&self, other: &Hook<'_>) -> bool {
-        (self.kind, &self.spec.name) == (other.kind, &other.spec.name)
-    }
-
-    /// Reports whether a `rolegate serve` with `--webhooks all` applies the whole configuration.
-    fn is_kept(&self) -> bool {
-        let applies = |entry: &ManagedFieldsEntry| {
-            entry.manager.as_deref() == Some(MANAGER) && entry.operation.as_deref() == Some("Apply")
-        };
-        self.metadata.managed_fields.iter().flatten().any(applies)
-    }
-}
-
-/// Reads a validating configuration as a mutating one.
-pub fn as_mutating(one: ValidatingWebhookConfiguration) -> MutatingWebhookConfiguration {
-    let webhooks = one.webhooks.map(|hooks| hooks.iter().map(read).collect());
-    MutatingWebhookConfiguration { metadata: one.metadata, webhooks }
-}
-
-fn of<'a>(kind: &'static str, one: &'a MutatingWebhookConfiguration) -> impl Iterator<Item = Hook<'a>> {
-    one.webhooks.iter().flatten().map(move |spec| Hook { kind, metadata: &one.metadata, spec })
-}
-
-/// Returns the webhooks in the cluster, without those of unreadable configurations.
-pub fn webhooks<'a>(mutating: &'a Configurations, validating: &'a Configurations) -> impl Iterator<Item = Hook<'a>> {
-    let of_kind = |(kind, all): (_, &'a Configurations)| all.iter().flatten().flat_map(move |one| of(kind, one));
-    [("mutating", mutating), ("validating", validating)].into_iter().flat_map(of_kind)
-}
 
 /// Returns our webhooks in the cluster, without missing or unreadable configurations.
 pub fn ours(facts: &Facts) -> Vec<Hook<'_>> {

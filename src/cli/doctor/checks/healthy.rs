@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::as_mutating;
 use crate::api::crd;
 use crate::api::selector::LabelSelector;
 use crate::cli::doctor::facts::{Facts, OfGroups, Probe, Rights, Served, ServedNamespaces, Target};
+use crate::cli::doctor::hooks::as_mutating;
 use crate::cluster::certificates::{CaBundle, Stored};
 use crate::cluster::registration::{Reach, Registration};
 use crate::model::{Mode, Serving};

@@ -14,7 +14,6 @@ mod selector;
 #[cfg(test)]
 mod tests;
 
-pub use admission::{Configurations, Hook, as_mutating, webhooks};
 pub use definitions::looked_at;
 
 use crate::cli::doctor::facts::Facts;

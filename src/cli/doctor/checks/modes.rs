@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use super::admission::{Hook, ours};
+use super::admission::ours;
 use crate::api::selector::LabelSelector;
 use crate::cli::doctor::facts::{Facts, ServedNamespaces};
 use crate::cli::doctor::finding::{Findings, NAMED, SEE_ALL, listed};
+use crate::cli::doctor::hooks::Hook;
 use crate::cluster::read::installations::read;
 use crate::model::wording::counted;
 use crate::model::{Mode, Out, Stance, names};

@@ -1,9 +1,9 @@
 //! Checks of other webhooks that may interfere with rolegate, and of other rolegates.
 
-use super::admission::{Hook, webhooks};
 use super::selector::{matches, selects};
 use crate::cli::doctor::facts::{Facts, Other};
 use crate::cli::doctor::finding::{Findings, listed};
+use crate::cli::doctor::hooks::{Hook, webhooks};
 use crate::model::installation::OF_PODS;
 use crate::model::wording::counted;
 
