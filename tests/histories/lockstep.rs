@@ -7,6 +7,7 @@ use rolegate::model::RolledWorkload;
 use rolegate::model::rolling::FROZEN;
 
 use crate::history::Step;
+use crate::machines::MachineStep;
 use crate::prelude::*;
 use crate::rollbacks;
 use crate::segments;
@@ -424,4 +425,44 @@ fn a_group_that_never_was_whole_takes_an_edit_back_below_a_held_pod() {
     let status = &world.server.group.as_ref().unwrap().status;
     let told = |kind: &str| status.condition(kind).map(|told| (told.reason.as_str(), told.message.as_str()));
     assert_eq!(told("Ready"), Some(("AllReplicasReady", "6/6 pods ready")));
+}
+
+/// There is room for two of three segments. Old pods of the third, held ones are deleted and made anew meanwhile: for that moment none
+/// waits for room. Those below are updated in step all the same, while the third waits.
+#[test]
+fn a_segment_without_room_does_not_keep_those_below_it_old() {
+    for (progression, refers) in [Progression::OrderedReady, Progression::Ordered, Progression::Parallel]
+        .into_iter()
+        .flat_map(|one| [(one, false), (one, true)])
+    {
+        let whole = Coordination { placed: Placed::InCluster, ..Coordination::of(progression, [2, 1, 0]) };
+        let rolling = Some(Rolling { skew: 25, unavailable: 1, ..Rolling::default() });
+        let wish = Wish::All(vec![whole]);
+        let setup = Setup { wish, rolling, refers, racks: true, operator: true, ..Setup::plain([6, 3, 0]) };
+        let mut world = World::new(&setup, None);
+        let full = (2..6).map(|n| Step::Machine(n, MachineStep::Room(0)));
+        let begun = [Step::Flow(60), Step::Wait(Duration::from_secs(12)), Step::Flow(60)];
+        let edited = (0..2).map(|role| Step::Set(role, SetStep::Image(3)));
+        let goes_on = [Step::Flow(60), Step::Wait(Duration::from_secs(12)), Step::Flow(300)];
+        for step in full.chain(begun).chain(edited).chain(goes_on) {
+            world.step(&step).unwrap();
+        }
+        let server = &world.server;
+        let is_done = |pod: &Pod| crate::server::is_held(pod) || crate::nature::is_ready(pod);
+        let is_new = |pod: &Pod| (0..2).any(|role| revision_of(pod) == Some(server.sets[role].update_revision()));
+        let old = server.pods_that(|pod| !(is_new(pod) && is_done(pod)));
+        let status = &server.group.as_ref().unwrap().status;
+        assert_eq!(
+            old,
+            Vec::<String>::new(),
+            "{progression:?} {refers}: {:?} {:?}",
+            status.conditions,
+            status.coordination_state
+        );
+        let held = server.pods_that(crate::server::is_held);
+        assert_eq!(held, ["decode-2", "prefill-4", "prefill-5"], "{progression:?}");
+        let released = [0, 1].map(|role| server.group.as_ref().unwrap().committed(role));
+        assert_eq!(released, [Some(4), Some(2)], "{progression:?} {refers}");
+        settle(&mut world).unwrap();
+    }
 }

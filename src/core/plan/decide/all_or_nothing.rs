@@ -134,6 +134,28 @@ pub(super) fn batch_waits(view: &GroupView, batching: &Batching, index: u32) -> 
     is_untouched(view, batching, index) && view.ranges(batching, index).any(|(_, role, ordinals)| lacks(role, ordinals))
 }
 
+/// Returns the placed batches from which on the pods of a batch are yet to be made, which then waits for a place: a batch that may run
+/// and lacks pods, and those that go with it. Of a group that is scaled, pods are made only when their batch may run.
+pub(super) fn unmade_from(
+    group: &Group,
+    view: &GroupView,
+    released: &BTreeMap<String, u32>,
+    is_placed: impl Fn(&Coordination) -> bool,
+) -> Vec<BatchId> {
+    let first = |(coordination, batching): (&Coordination, &Batching)| {
+        let sized = batching.sizes.keys().filter_map(|name| {
+            let (role, count) = (view.roles.get(name)?, *released.get(name)?);
+            let batches = (role.released().checked_div(batching.size(name)?)?, count.div_ceil(batching.size(name)?));
+            (role.released() < count).then_some(batches)
+        });
+        let (begun, end) = sized.reduce(|(begun, end), other| (begun.min(other.0), end.max(other.1)))?;
+        let batch = (begun..end).find(|batch| batch_waits(view, batching, *batch))?;
+        Some(going_with(group, view, (coordination.index, batch)))
+    };
+    let placed = group.batched().filter(|(own, batching)| batching.placed_in().is_some() && is_placed(own));
+    placed.filter(|_| group.scaled().is_none()).filter_map(first).flatten().collect()
+}
+
 /// Returns a text such as `7/10 prefill and 5/5 decode`.
 fn existing(view: &GroupView, batching: &Batching, index: u32) -> String {
     let roles = view.ranges(batching, index).filter(|(_, _, range)| !range.is_empty()).map(|(name, role, range)| {

@@ -617,8 +617,8 @@ fn said(without: &[Arc<PodFacts>]) -> String {
     told.map(|(pod, why)| format!("the scheduler says of {pod}: {why:?}; ")).unwrap_or_default()
 }
 
-/// Takes back the released counts from the first batch on that has no place or waits to grow, unless a later one goes: a batch is
-/// released when it has a place, and not before. What was committed stays. The batches in `growing` may have no pods yet.
+/// Takes back the released counts from the first batch on that has no place, waits to grow or has yet to be made, unless a later one
+/// goes: a batch is released when it has a place, and not before. What was committed stays. The batches in `growing` may lack pods.
 pub(super) fn keep_back(
     group: &Group,
     view: &GroupView,

@@ -264,6 +264,17 @@ fn a_batch_without_a_place_is_not_told_to_be_released() {
     assert!(seen.needs_commit(&scene.group), "count and domain are committed at once");
 }
 
+/// Some or all of its pods are made anew: told to be released, it would be taken for one that runs once they are there and do not fit.
+#[test]
+fn a_batch_that_lacks_pods_has_no_place_and_is_not_told_to_be_released() {
+    for missing in [["prefill-3"].as_slice(), &["prefill-2", "prefill-3", "decode-1"]] {
+        let mut scene = Scene::new(2, "hold").node("a", "r1", 3, false).node("b", "r2", 3, false);
+        scene.pods.retain(|pod| !missing.contains(&&*pod.pod.name));
+        let seen = scene.decide(DecisionContext::default());
+        assert_eq!(progress(&seen), [("decode", 1, "Progressing"), ("prefill", 2, "Progressing")], "{missing:?}");
+    }
+}
+
 /// The third batch has no pods yet.
 #[test]
 fn what_comes_after_a_batch_without_a_place_waits_for_room_too() {
