@@ -509,6 +509,13 @@ fn a_rollout_that_went_back_stays_so_until_the_next_edit() {
 }
 
 #[test]
+fn a_replica_that_serves_until_it_is_replaced_is_not_told_to_be_unavailable() {
+    let story = Story::with(&json!({ "maxSkew": "100%" }));
+    let told = rollouts(&story.plan().1, &Rollouts { roles: story.roles.clone(), ..Rollouts::default() });
+    assert!(told[1].ends_with(": prefill waits: prefill-9 is not replaced yet (0/10 updated and ready)"), "{told:?}");
+}
+
+#[test]
 fn what_is_not_ready_goes_back_first_and_what_serves_within_the_bounds() {
     let mut story = failing();
     story.turn();

@@ -63,6 +63,10 @@ pub fn waits_for(name: &str, wait: &Wait, rollouts: &Rollouts) -> String {
             let replica = wait.ordinal.map(|ordinal| lacks(other, ordinal, rollouts)).unwrap_or_default();
             format!("{name} waits for segment {number}: {replica} ({other} is at {counts})")
         }
+        WaitReason::Unavailable if wait.ordinal.is_some_and(|ordinal| serves_old(other, ordinal, rollouts)) => {
+            let replica = wait.ordinal.map(|ordinal| lacks(other, ordinal, rollouts)).unwrap_or_default();
+            format!("{name} waits: {replica} ({counts})")
+        }
         WaitReason::Unavailable => {
             let replica =
                 wait.ordinal.map(|ordinal| format!(": {}", lacks(other, ordinal, rollouts))).unwrap_or_default();
@@ -98,12 +102,18 @@ fn behind_held(name: &str, deletion: &str, released: u32) -> String {
     )
 }
 
+/// Reports whether a replica serves, and is to be replaced.
+fn serves_old(name: &str, ordinal: u32, rollouts: &Rollouts) -> bool {
+    let role = rollouts.roles.get(name).filter(|role| !role.returns);
+    role.map(|role| role.at(ordinal)).is_some_and(|replica| replica.ready && !replica.updated)
+}
+
 /// Returns what a replica lacks, such as `prefill-5 is not ready`. An old one that may not be replaced yet and stays so is made again by
 /// its deletion.
 fn lacks(name: &str, ordinal: u32, rollouts: &Rollouts) -> String {
     let role = rollouts.roles.get(name).filter(|role| !role.returns);
     let replica = role.map(|role| role.at(ordinal)).unwrap_or_default();
-    if replica.ready && !replica.updated {
+    if serves_old(name, ordinal, rollouts) {
         return format!("{name}-{ordinal} is not replaced yet");
     }
     let stays = role.is_some_and(|role| role.stuck && !role.is_granted(ordinal)) && !replica.updated && !replica.held;
