@@ -97,6 +97,11 @@ impl Cluster {
     pub fn seen(capacity: &Capacity, group: &GroupKey, pods: &GroupPods, most_pods: u64) -> Self {
         let mut cluster = Self { room: capacity.room().clone(), ..Self::new(most_pods) };
         for pod in pods.iter() {
+            // A pod that is bound to no node is placed anew.
+            if !pod.scheduled && capacity.is_sent(&pod.pod.uid) {
+                cluster.room.remove_pod(&pod.pod.uid);
+            }
+
             let Some(role) = pod.identity.role.clone() else { continue };
             let uid = &pod.pod.uid;
             let node = cluster.room.node_of(uid).cloned().or_else(|| pod.scheduled.then(|| Arc::from("")));

@@ -1,7 +1,7 @@
 //! The cluster as seen by placement: the free room of its nodes, the needs of pods without a node, and the nodes assumed for
 //! such pods (in the sense of kube-scheduler) before they are bound.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -172,7 +172,7 @@ impl Capacity {
                 self.nominate(pod, &uid, &needs.load, &needs.peer);
                 self.assume_as_bound_to_be(pod, &uid, &needs);
                 if let Some((group, domain)) = placed_for(pod).zip(sent_to(pod)).filter(|_| before.is_none()) {
-                    self.loose.find(&uid, &group, domain);
+                    self.loose.find(&uid, group, domain);
                 }
             }
             None if pod.nominated_node().is_some() || self.nominated.contains_key(uid) => {
@@ -406,17 +406,16 @@ impl Capacity {
     }
 
     /// Returns the domains that wait for others to be bound before they take these pods, which have these needs in common.
-    pub fn closed_to(
-        &mut self,
-        (key, like): (&str, Option<&Needs>),
-        pods: &[Arc<str>],
-        now: Duration,
-    ) -> Vec<DomainLabel> {
+    pub fn closed_to(&self, (key, like): (&str, Option<&Needs>), pods: &[Arc<str>], now: Duration) -> Vec<DomainLabel> {
         if self.loose.count() == 0 {
             return Vec::new();
         }
-        self.loose.see(now);
         self.loose.closed_to((key, like), pods, now, |uid| self.stands(uid))
+    }
+
+    /// Returns and forgets the pods that were released to a domain, and that no group has looked at.
+    pub(super) fn take_unkept(&mut self) -> BTreeMap<Arc<str>, (GroupKey, DomainLabel)> {
+        self.loose.take_unkept()
     }
 
     /// Reports whether the assumed node of a pod still takes it, and has what it takes.
@@ -432,6 +431,11 @@ impl Capacity {
     /// Returns the pods that may be bound to any node of their domains.
     pub fn loose(&self) -> &Loose {
         &self.loose
+    }
+
+    /// Reports whether a released pod without a node selects nodes, and names none.
+    pub fn is_sent(&self, uid: &str) -> bool {
+        self.sent.contains(uid)
     }
 
     /// Reports whether pods may go to any node of a domain that is known only when their groups are looked at.

@@ -20,15 +20,7 @@ pub struct Loose {
     domains: BTreeMap<DomainLabel, Unbound>,
     of: HashMap<Arc<str>, DomainLabel>,
     /// Pods that were released before this process knew of them, and that no group has looked at since: it may be deleted.
-    unkept: BTreeMap<Arc<str>, Unkept>,
-}
-
-#[derive(Clone, Debug)]
-struct Unkept {
-    domain: DomainLabel,
-    group: GroupKey,
-    /// When they were first asked about.
-    since: Option<Duration>,
+    unkept: BTreeMap<Arc<str>, (GroupKey, DomainLabel)>,
 }
 
 #[derive(Clone, Debug)]
@@ -50,23 +42,17 @@ impl Unbound {
 
 impl Loose {
     pub fn count(&self) -> usize {
-        self.of.len() + self.unkept.len()
+        self.of.len()
     }
 
     /// Notes a pod without a place, which selects a domain.
-    pub(super) fn find(&mut self, uid: &Arc<str>, group: &GroupKey, domain: DomainLabel) {
-        self.unkept.insert(uid.clone(), Unkept { domain, group: group.clone(), since: None });
+    pub(super) fn find(&mut self, uid: &Arc<str>, group: GroupKey, domain: DomainLabel) {
+        self.unkept.insert(uid.clone(), (group, domain));
     }
 
-    /// Returns the pods that no group has looked at, with their groups and domains.
-    pub(super) fn sent(&self) -> Vec<(Arc<str>, GroupKey, DomainLabel)> {
-        let of = |(uid, unkept): (&Arc<str>, &Unkept)| (uid.clone(), unkept.group.clone(), unkept.domain.clone());
-        self.unkept.iter().map(of).collect()
-    }
-
-    /// Notes the time at which pods that are not looked at are asked about.
-    pub(super) fn see(&mut self, now: Duration) {
-        self.unkept.values_mut().for_each(|unkept| _ = unkept.since.get_or_insert(now));
+    /// Returns and forgets the pods that no group has looked at.
+    pub(super) fn take_unkept(&mut self) -> BTreeMap<Arc<str>, (GroupKey, DomainLabel)> {
+        std::mem::take(&mut self.unkept)
     }
 
     pub(super) fn add(
@@ -96,7 +82,10 @@ impl Loose {
 
     /// Removes a pod; returns whether its domain is open to all pods then.
     pub(super) fn remove(&mut self, uid: &str) -> bool {
-        let Some(domain) = self.of.remove(uid) else { return self.unkept.remove(uid).is_some() };
+        let Some(domain) = self.of.remove(uid) else {
+            self.unkept.remove(uid);
+            return false;
+        };
         let Some(unbound) = self.domains.get_mut(&domain) else { return false };
         unbound.pods.remove(uid);
         unbound.pods.is_empty() && self.domains.remove(&domain).is_some()
@@ -133,19 +122,13 @@ impl Loose {
             let joins = || domain.0 == key && unbound.is_like(like) && unbound.pods.iter().all(|uid| stands(uid));
             is_late(unbound.since) || is_own() || joins()
         };
-        let of_kept = self.domains.iter().filter(|one| !joins(one)).map(|(domain, _)| domain);
-        let is_closed =
-            |(uid, unkept): &(&Arc<str>, &Unkept)| !pods.contains(*uid) && !unkept.since.is_some_and(is_late);
-        let of_unkept = self.unkept.iter().filter(is_closed).map(|(_, unkept)| &unkept.domain);
-        let all: BTreeSet<_> = of_kept.chain(of_unkept).collect();
-        all.into_iter().cloned().collect()
+        self.domains.iter().filter(|one| !joins(one)).map(|(domain, _)| domain.clone()).collect()
     }
 
     /// Returns for whose pods a domain is closed.
-    pub fn closed(&self, of: &DomainLabel) -> Option<Closed> {
-        let of_unkept = || self.unkept.values().find(|unkept| unkept.domain == *of).map(|unkept| &unkept.group);
-        let group = self.domains.get(of).map(|unbound| &unbound.group).or_else(of_unkept)?;
-        let (key, domain) = (**of).clone();
+    pub fn closed(&self, domain: &DomainLabel) -> Option<Closed> {
+        let Unbound { group, .. } = self.domains.get(domain)?;
+        let (key, domain) = (**domain).clone();
         Some(Closed { key, domain, group: group.clone(), unbound: true })
     }
 }
@@ -170,19 +153,11 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_is_closed_to_all_while_a_pod_was_not_looked_at_or_does_not_stand() {
+    fn a_domain_is_closed_to_equal_pods_as_well_while_one_does_not_stand() {
         let domain: DomainLabel = Arc::new(("rack".to_owned(), "r1".to_owned()));
-        let (mut loose, group, like) = (Loose::default(), GroupKey::new("ns", "pd"), Arc::new(Needs::default()));
-        let closed = |loose: &Loose, minutes: u64, stands: bool| {
-            loose.closed_to(("rack", Some(&like)), &[], Duration::from_secs(60 * minutes), |_| stands).len()
-        };
-        loose.find(&"pod".into(), &group, domain.clone());
-        assert_eq!(closed(&loose, 30, true), 1, "the time begins with the first question");
-        loose.see(Duration::from_secs(1800));
-        assert_eq!([40, 41].map(|minutes| closed(&loose, minutes, true)), [1, 0]);
-        loose.keep("pod", Duration::ZERO);
-        assert_eq!((closed(&loose, 30, true), loose.count()), (0, 0));
-        loose.add(&"pod".into(), &group, (&domain, Some(&like)), Duration::ZERO);
-        assert_eq!([true, false].map(|stands| closed(&loose, 1, stands)), [0, 1]);
+        let (mut loose, like) = (Loose::default(), Arc::new(Needs::default()));
+        loose.add(&"pod".into(), &GroupKey::new("ns", "pd"), (&domain, Some(&like)), Duration::ZERO);
+        let closed = |stands: bool| loose.closed_to(("rack", Some(&like)), &[], Duration::ZERO, |_| stands).len();
+        assert_eq!([true, false].map(closed), [0, 1]);
     }
 }

@@ -167,6 +167,9 @@ impl<'a> Placer<'a> {
             *waits = true;
             return Answer::AfterOthers;
         }
+        if !*others_first {
+            assume_sent(capacity);
+        }
         let mut batch = Batch { group, capacity, request, went: false, now: *now };
         let Some(needs) = batch.needs() else { return Answer::NotYet };
         // If no node has the committed value any more, the domain is the one in which other pods of the batch run.
@@ -438,9 +441,10 @@ impl Answer {
     }
 }
 
-/// Takes room in their domains for pods that were released there, and name no node: as far as they fit, in the order of their uids.
+/// Takes room in their domains for pods that were released there, name no node, and are looked at by no group: as far as they fit, in
+/// the order of their uids.
 pub fn assume_sent(capacity: &mut Capacity) {
-    for (uid, group, domain) in capacity.loose().sent() {
+    for (uid, (group, domain)) in capacity.take_unkept() {
         let Some(needs) = capacity.needs(&uid).cloned() else { continue };
         let (asked, none) = ([needs.clone()], BTreeMap::new());
         let question = Question { only: Some(&domain.1), ..Question::new(&asked, Some(&domain.0), &none) };
@@ -733,7 +737,7 @@ impl Batch<'_, '_> {
     }
 
     /// Returns the domains with pods to be bound that these pods do not join.
-    fn closed(&mut self, needs: &[Arc<Needs>]) -> Vec<DomainLabel> {
+    fn closed(&self, needs: &[Arc<Needs>]) -> Vec<DomainLabel> {
         if self.went || self.capacity.loose().count() == 0 {
             return Vec::new();
         }
