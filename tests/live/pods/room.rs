@@ -92,7 +92,8 @@ async fn a_step_goes_to_the_rack_with_room_for_all_of_it() {
 async fn equal_pods_are_bound_to_their_rack_alone_and_no_rack_is_given_twice() {
     let (stage, _rolegate) = stage("room-loose").await.serve().await;
     let cpu = json!({ "cpu": "4" });
-    for (rack, host) in [("r1", "goes"), ("r1", "stays"), ("r2", "goes"), ("r2", "stays")] {
+    // A rack is a label: unbound pods of other tests in one of the same name would count.
+    for (rack, host) in [("loose1", "goes"), ("loose1", "stays"), ("loose2", "goes"), ("loose2", "stays")] {
         let taints: &[Value] =
             if host == "goes" { &[json!({ "key": "goes", "effect": "PreferNoSchedule" })] } else { &[] };
         let status = json!({ "allocatable": cpu, "capacity": cpu });
