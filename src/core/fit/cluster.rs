@@ -101,7 +101,6 @@ impl Cluster {
             if !pod.scheduled && capacity.is_sent(&pod.pod.uid) {
                 cluster.room.remove_pod(&pod.pod.uid);
             }
-
             let Some(role) = pod.identity.role.clone() else { continue };
             let uid = &pod.pod.uid;
             let node = cluster.room.node_of(uid).cloned().or_else(|| pod.scheduled.then(|| Arc::from("")));

@@ -171,7 +171,9 @@ impl Capacity {
                 self.note_claims(&uid, pod);
                 self.nominate(pod, &uid, &needs.load, &needs.peer);
                 self.assume_as_bound_to_be(pod, &uid, &needs);
-                if let Some((group, domain)) = placed_for(pod).zip(sent_to(pod)).filter(|_| before.is_none()) {
+                if before.is_none()
+                    && let Some((domain, group)) = sent_to(pod).zip(placed_for(pod))
+                {
                     self.loose.find(&uid, group, domain);
                 }
             }
@@ -407,9 +409,6 @@ impl Capacity {
 
     /// Returns the domains that wait for others to be bound before they take these pods, which have these needs in common.
     pub fn closed_to(&self, (key, like): (&str, Option<&Needs>), pods: &[Arc<str>], now: Duration) -> Vec<DomainLabel> {
-        if self.loose.count() == 0 {
-            return Vec::new();
-        }
         self.loose.closed_to((key, like), pods, now, |uid| self.stands(uid))
     }
 
@@ -433,9 +432,9 @@ impl Capacity {
         &self.loose
     }
 
-    /// Reports whether a released pod without a node selects nodes, and names none.
+    /// Reports whether a released pod without a node selects nodes, and names none: the scheduler neither.
     pub fn is_sent(&self, uid: &str) -> bool {
-        self.sent.contains(uid)
+        self.sent.contains(uid) && !self.nominated.contains_key(uid)
     }
 
     /// Reports whether pods may go to any node of a domain that is known only when their groups are looked at.

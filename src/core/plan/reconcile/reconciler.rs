@@ -171,13 +171,14 @@ impl Reconciler {
         if subject.is_empty() && memory.is_idle() {
             // Room may have been kept for pods that will not be created.
             let gone = sight.map(|sight| Placer::new(key.clone(), sight, &mut self.line, false, now));
-            gone.into_iter().for_each(|placer| _ = placer.finish(HashSet::new));
+            let freed = gone.and_then(|placer| placer.finish(HashSet::new));
             self.groups.remove(key);
             self.line.leaves(key);
             self.unkept.remove(key);
             self.blind.remove(key);
             let go_on = self.braking.note(key, was, (Tally::default(), false));
             self.schedule_all(go_on, now);
+            self.freed_by_pass(freed, now);
             return Vec::new();
         }
         memory.note(subject, now);
@@ -219,10 +220,15 @@ impl Reconciler {
         if let Some(at) = again {
             self.schedule(key.clone(), at, now);
         }
+        self.freed_by_pass(freed, now);
+        actions
+    }
+
+    /// Notes the room that a pass has freed: no watch tells of it.
+    fn freed_by_pass(&mut self, freed: Option<u64>, now: Uptime) {
         if let Some(freed) = freed.filter(|freed| *freed != self.freed) {
             self.capacity_changed(freed, now);
         }
-        actions
     }
 
     /// Notes a result, and plans another pass if one is due.

@@ -47,7 +47,11 @@ impl Pass<'_> {
                 self.memory.decided.needs_room = held;
                 vec![TreeHeld { reason: HoldReason::RoomUnknown, message, pods: Vec::new() }]
             }
-            (Sight::Known(capacity), line, others_first) => self.place(tree, snapshot, capacity, (line, others_first)),
+            (Sight::Known(capacity), line, others_first) => {
+                let reasons = self.place(tree, snapshot, capacity, (line, others_first));
+                self.freed = Some(capacity.freed());
+                reasons
+            }
         };
         self.tell_of_tree(tree, &reasons);
     }
