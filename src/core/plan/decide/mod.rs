@@ -36,7 +36,7 @@ pub mod unmade;
 pub mod waits;
 mod without_place;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -178,10 +178,15 @@ pub(in crate::plan) fn decide(
     held.extend(pod_groups::explain(group, view, &release, context.missing_owned));
 
     let elastic = scaled(group, view, &released, rollouts, context).map(|plan| ElasticPlan { room_wait, ..plan });
+    // Only what is stored counts: another leader would not know of the rest.
+    let was_displaced = |(index, batch): &BatchId| {
+        let state = group.coordination(*index).and_then(|own| group.status.coordination(&own.display_name()));
+        state.is_some_and(|state| state.displaced().any(|stored| stored == *batch))
+    };
+    let displaced: BTreeSet<_> = domains.displaced.iter().copied().filter(was_displaced).collect();
     let is_displaced = |role: &str, ordinal| {
-        group
-            .batches_of(role, ordinal)
-            .any(|batch| domains.displaced.contains(&(batch.coordination.index, batch.index)))
+        let mut batches = group.batches_of(role, ordinal);
+        batches.any(|batch| displaced.contains(&(batch.coordination.index, batch.index)))
     };
     let rollout = rollout(rollouts, view, (&release, &released, elastic.as_ref()), is_displaced, context);
     let behind: BTreeMap<_, _> = holds::behind(&rollout, rollouts).collect();
