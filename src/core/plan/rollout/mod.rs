@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub use observe::Rollouts;
 pub use skew::excess;
 pub use stage::{Late, LateWhat, PauseEnd, Pauses, Stage, StepNumber, stages};
-pub use text::{PlannedStep, behind_text, planned_steps, rollouts, stage_text, waits_for};
+pub use text::{PlannedStep, behind_text, is_behind_held, planned_steps, rollouts, stage_text, waits_for};
 pub use walk::plan_rollout;
 
 use crate::model::{ProgressState, RollingBounds};

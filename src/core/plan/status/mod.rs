@@ -219,6 +219,7 @@ const ENDS_BY_A_PERSON: &[HoldReason] = &[
     HoldReason::TopologyMissing,
     HoldReason::StampMismatch,
     HoldReason::PodGroupMissing,
+    HoldReason::RolloutBehindHeldBatch,
 ];
 
 fn progress(
