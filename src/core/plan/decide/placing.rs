@@ -81,15 +81,10 @@ pub(super) fn place(
 
 /// Returns the domains in the status of existing batches.
 fn stored(group: &Group, coordination: &Coordination, batching: &Batching, view: &GroupView) -> Domains {
-    let total = total(view, batching);
+    let total = view.possible_batches(batching);
     let domains =
         group.status.coordination(&coordination.display_name()).into_iter().flat_map(CoordinationState::domains);
     domains.filter(|(index, _)| *index < total).map(|(index, domain)| (index, domain.to_owned())).collect()
-}
-
-/// Returns the number of batches that may exist: while the number of replicas is unknown, any.
-pub(super) fn total(view: &GroupView, batching: &Batching) -> u32 {
-    batching.total(|role| view.roles.get(role).map(|role| if role.unknown { u32::MAX } else { role.desired }))
 }
 
 /// Texts on placed pods without a node, if these may be deleted.

@@ -8,7 +8,6 @@ use crate::model::{Batching, Coordination, Group, HoldReason};
 use crate::plan::decide::decision::Release;
 use crate::plan::decide::held::Held;
 use crate::plan::decide::placed::Placed;
-use crate::plan::decide::placing::total;
 use crate::plan::decide::together::{going_with, is_untouched, waits_text};
 use crate::plan::placement::Placer;
 use crate::plan::recovery::BatchId;
@@ -82,7 +81,7 @@ pub(super) fn displaced(group: &Group, view: &GroupView, rollouts: &Rollouts, gi
     let stored = group.batched().flat_map(|(own, batching)| {
         let state = group.status.coordination(&own.display_name());
         let batches = state.into_iter().flat_map(CoordinationState::displaced);
-        let waits = |batch: &u32| *batch < total(view, batching) && is_untouched(view, batching, *batch);
+        let waits = |batch: &u32| *batch < view.possible_batches(batching) && is_untouched(view, batching, *batch);
         batches.filter(waits).map(|batch| (own.index, batch)).collect::<Vec<_>>()
     });
     let has_place = |(index, batch): &BatchId| given.domains.get(index).is_some_and(|own| own.contains_key(batch));
