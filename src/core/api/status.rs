@@ -126,7 +126,7 @@ pub struct CoordinationState {
     /// Progress by role.
     #[serde(deserialize_with = "values")]
     pub progress: BTreeMap<String, RoleProgress>,
-    /// Committed. Domain (value of the node label) by batch number from 0.
+    /// Committed. Domain (value of the node label) by batch number from 0; empty for a batch that had one and lost it.
     #[serde(deserialize_with = "values", skip_serializing_if = "BTreeMap::is_empty")]
     pub domains: BTreeMap<String, String>,
     /// Committed. Numbers from 0 of batches that are or were complete, `0-3,5`, if batches are recovered.
@@ -155,6 +155,15 @@ pub struct CoordinationState {
 impl CoordinationState {
     /// Iterates over the domains, each with the number of its batch from 0. An entry of another form is skipped.
     pub fn domains(&self) -> impl Iterator<Item = (u32, &str)> {
+        self.entries().filter(|(_, domain)| !domain.is_empty())
+    }
+
+    /// Iterates over the batches that have lost their domain.
+    pub fn displaced(&self) -> impl Iterator<Item = u32> {
+        self.entries().filter(|(_, domain)| domain.is_empty()).map(|(batch, _)| batch)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (u32, &str)> {
         self.domains.iter().filter_map(|(batch, domain)| Some((batch.parse().ok()?, domain.as_str())))
     }
 }
