@@ -4,7 +4,7 @@
 use crate::api::Pod;
 use crate::cluster::failure::{namespace_is_gone, short};
 use crate::cluster::index::SharedIndex;
-use crate::cluster::metrics::{DELETED_FOR, Deletion, LoopMetrics, Outcome};
+use crate::cluster::metrics::{DELETED_FOR, LoopMetrics, count};
 use crate::cluster::read::lookup::{Lookup, LookupError};
 use crate::cluster::read::pod_groups::TAKEN;
 use crate::cluster::read::{losses, missing_pods, running_pods, surge, unlabelled};
@@ -358,13 +358,13 @@ impl Executor {
             Action::Step(Step::Replicas { .. }) => &self.metrics.scales,
             Action::Delete { extent, .. } => {
                 if let Some(why) = cause(*extent).0 {
-                    self.metrics.recovery_deletions.get_or_create(&Deletion { why, outcome }).inc();
+                    self.metrics.recovery_deletions.get_or_create(&[("why", why), ("outcome", outcome)]).inc();
                 }
                 return;
             }
             _ => return,
         };
-        counter.get_or_create(&Outcome { outcome }).inc();
+        count(counter, outcome);
     }
 }
 
