@@ -190,7 +190,7 @@ impl Election {
         Attempt::Unknown
     }
 
-    async fn take_or_renew(&mut self, sent: Instant) -> Result<Attempt, kube::Error> {
+    async fn take_or_renew(&mut self, sent: Instant) -> kube::Result<Attempt> {
         let written = if let Some(lease) = self.api.get_opt(&self.options.name).await? {
             if !self.history.goes_on(&lease.metadata) {
                 return Ok(Attempt::Restored);

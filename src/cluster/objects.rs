@@ -46,78 +46,73 @@ fn check(namespace: Option<&str>, name: Option<&str>) -> Result<(), RequestError
 }
 
 impl<K> Objects<K> {
-    fn api(&self, name: Option<&str>) -> Result<&Api<K>, kube::Error> {
+    fn api(&self, name: Option<&str>) -> kube::Result<&Api<K>> {
         check(self.namespace.as_deref(), name).map_err(kube::Error::BuildRequest)?;
         Ok(&self.api)
     }
 
     /// Returns the API of all objects, for a watch.
-    pub fn all(self) -> Result<Api<K>, kube::Error> {
+    pub fn all(self) -> kube::Result<Api<K>> {
         self.api(None)?;
         Ok(self.api)
     }
 }
 
 impl<K: Clone + Debug + DeserializeOwned> Objects<K> {
-    pub async fn get(&self, name: &str) -> Result<K, kube::Error> {
+    pub async fn get(&self, name: &str) -> kube::Result<K> {
         self.api(Some(name))?.get(name).await
     }
 
     /// Reads an object; `None` when it does not exist.
-    pub async fn get_opt(&self, name: &str) -> Result<Option<K>, kube::Error> {
+    pub async fn get_opt(&self, name: &str) -> kube::Result<Option<K>> {
         self.api(Some(name))?.get_opt(name).await
     }
 
-    pub async fn get_metadata(&self, name: &str) -> Result<PartialObjectMeta<K>, kube::Error> {
+    pub async fn get_metadata(&self, name: &str) -> kube::Result<PartialObjectMeta<K>> {
         self.api(Some(name))?.get_metadata(name).await
     }
 
-    pub async fn list_metadata(&self, params: &ListParams) -> Result<ObjectList<PartialObjectMeta<K>>, kube::Error> {
+    pub async fn list_metadata(&self, params: &ListParams) -> kube::Result<ObjectList<PartialObjectMeta<K>>> {
         self.api(None)?.list_metadata(params).await
     }
 
-    pub async fn list(&self, params: &ListParams) -> Result<ObjectList<K>, kube::Error> {
+    pub async fn list(&self, params: &ListParams) -> kube::Result<ObjectList<K>> {
         self.api(None)?.list(params).await
     }
 
     /// Finds an object by name in a list; `None` when it does not exist. Needs the right to list, not to get.
-    pub async fn find(&self, name: &str) -> Result<Option<K>, kube::Error> {
+    pub async fn find(&self, name: &str) -> kube::Result<Option<K>> {
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
         Ok(self.list(&named).await?.items.into_iter().next())
     }
 
     /// Creates an object. The API server checks its name.
-    pub async fn create(&self, params: &PostParams, object: &K) -> Result<K, kube::Error>
+    pub async fn create(&self, params: &PostParams, object: &K) -> kube::Result<K>
     where
         K: Serialize,
     {
         self.api(None)?.create(params, object).await
     }
 
-    pub async fn patch(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> Result<K, kube::Error> {
+    pub async fn patch(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> kube::Result<K> {
         self.api(Some(name))?.patch(name, params, patch).await
     }
 
-    pub async fn patch_status(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> Result<K, kube::Error> {
+    pub async fn patch_status(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> kube::Result<K> {
         self.api(Some(name))?.patch_status(name, params, patch).await
     }
 
-    pub async fn patch_scale(
-        &self,
-        name: &str,
-        params: &PatchParams,
-        patch: &Patch<Value>,
-    ) -> Result<Scale, kube::Error> {
+    pub async fn patch_scale(&self, name: &str, params: &PatchParams, patch: &Patch<Value>) -> kube::Result<Scale> {
         self.api(Some(name))?.patch_scale(name, params, patch).await
     }
 
-    pub async fn delete(&self, name: &str, params: &DeleteParams) -> Result<(), kube::Error> {
+    pub async fn delete(&self, name: &str, params: &DeleteParams) -> kube::Result<()> {
         self.api(Some(name))?.delete(name, params).await.map(drop)
     }
 }
 
 /// A request, or why it cannot be built.
-pub type Asked = Result<Request<Vec<u8>>, kube::Error>;
+pub type Asked = kube::Result<Request<Vec<u8>>>;
 
 /// Builds the request for one object, to be read as text.
 pub fn get(kind: ObjectKind, namespace: Option<&str>, name: &str) -> Asked {
@@ -125,12 +120,7 @@ pub fn get(kind: ObjectKind, namespace: Option<&str>, name: &str) -> Asked {
 }
 
 /// Reads an object as JSON; `None` when it or its kind does not exist.
-pub async fn read(
-    client: &Client,
-    kind: ObjectKind,
-    namespace: &str,
-    name: &str,
-) -> Result<Option<Value>, kube::Error> {
+pub async fn read(client: &Client, kind: ObjectKind, namespace: &str, name: &str) -> kube::Result<Option<Value>> {
     unless(&[404], client.request(get(kind, Some(namespace), name)?).await)
 }
 

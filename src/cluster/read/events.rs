@@ -11,12 +11,7 @@ use crate::model::Carrier;
 const MOST_READ: u32 = 1000;
 
 /// Returns the last Events of the object that carries a group, latest first, at most `most`.
-pub async fn events_of(
-    client: &Client,
-    namespace: &str,
-    carrier: &Carrier,
-    most: usize,
-) -> Result<Vec<Event>, kube::Error> {
+pub async fn events_of(client: &Client, namespace: &str, carrier: &Carrier, most: usize) -> kube::Result<Vec<Event>> {
     let Carrier { kind, name, uid, created, .. } = carrier;
     let fields = format!("involvedObject.kind={},involvedObject.name={name}", kind.kind);
     let params = ListParams::default().fields(&fields).limit(MOST_READ);

@@ -17,7 +17,7 @@ use crate::cluster::watch::watched::api;
 use crate::model::Installation;
 
 /// Returns the installations of rolegate in the cluster other than `own`.
-pub async fn others(client: &Client, own: &str) -> Result<Vec<Installation>, kube::Error> {
+pub async fn others(client: &Client, own: &str) -> kube::Result<Vec<Installation>> {
     let all = api::<Configuration>(client, MUTATING_WEBHOOK_CONFIGURATION, None).list(&ListParams::default()).await?;
     let all = all.items.iter().filter_map(|one| Installation::of(&one.object));
     Ok(all.filter(|one| one.name != own).collect())

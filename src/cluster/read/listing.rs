@@ -41,7 +41,7 @@ impl ClusterListing {
         client: &Client,
         namespace: Option<&str>,
         kinds: Vec<ObjectKind>,
-    ) -> Result<(), kube::Error> {
+    ) -> kube::Result<()> {
         self.index.await_no_kinds();
         let asked = self.index.waited_for();
         for kind in kinds.into_iter().filter(|kind| asked.contains(&AwaitedKind::of(*kind))) {
@@ -67,7 +67,7 @@ pub async fn list_cluster(
     client: &Client,
     namespace: Option<&str>,
     serving: impl Future<Output = Serving>,
-) -> Result<ClusterListing, kube::Error> {
+) -> kube::Result<ClusterListing> {
     let mut index = Index::default();
     index.definition_change(definitions(client).await?);
     let unread = CARRIERS.iter().copied().filter(|kind| index.reads(*kind) == Some(false)).collect();
@@ -95,7 +95,7 @@ pub async fn list_cluster(
 
 /// Reads the definitions of RoleBasedGroup, which is read in several versions, and of PodGroup, which tells the meaning of
 /// its counts.
-async fn definitions(client: &Client) -> Result<Change<Definition>, kube::Error> {
+async fn definitions(client: &Client) -> kube::Result<Change<Definition>> {
     let all = api::<Definition>(client, CUSTOM_RESOURCE_DEFINITION, None);
     let (groups, pod_groups) = (ROLE_BASED_GROUP.crd_name(), POD_GROUP.crd_name());
     let found = unless(&[403], tokio::try_join!(all.get_opt(&groups), all.get_opt(&pod_groups)))?;
@@ -110,11 +110,11 @@ struct Lister {
     next: SourceId,
     /// Versions of kinds that are read in another version.
     unread: Vec<ObjectKind>,
-    reads: Vec<BoxFuture<'static, Result<Read, kube::Error>>>,
+    reads: Vec<BoxFuture<'static, kube::Result<Read>>>,
 }
 
 /// Reads the objects of a list.
-fn read<T: DeserializeOwned>(items: &[Watched<Text>]) -> Result<Vec<T>, kube::Error> {
+fn read<T: DeserializeOwned>(items: &[Watched<Text>]) -> kube::Result<Vec<T>> {
     let objects = items.iter().map(|item| decode(item.object.json()));
     objects.collect::<Result<_, _>>().map_err(|error| kube::Error::SerdeError(serde::de::Error::custom(error)))
 }

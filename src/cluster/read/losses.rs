@@ -24,7 +24,7 @@ pub async fn look(
     index: &SharedIndex,
     group: &Group,
     suspects: &[Suspect],
-) -> Result<Vec<Judged>, kube::Error> {
+) -> kube::Result<Vec<Judged>> {
     let roles: BTreeSet<_> = suspects.iter().flat_map(|suspect| &suspect.roles).map(String::as_str).collect();
     let keys = missing_pods::makers(&index.read(), group, roles.iter().copied());
     let mut makers = Makers::new();
@@ -49,7 +49,7 @@ async fn judge(
     group: &Group,
     suspect: &Suspect,
     (makers, nodes): (&Makers<'_>, &mut BTreeMap<String, bool>),
-) -> Result<Verdict, kube::Error> {
+) -> kube::Result<Verdict> {
     let Loss { role, ordinal, unready } = &suspect.loss;
     // It is unknown what an unreadable maker does with its pods.
     let maker = |role: &String| makers.get(role.as_str()).and_then(Option::as_ref);
@@ -85,7 +85,7 @@ async fn judge(
 }
 
 /// Reports whether the pods of a node can be judged: false for a node that exists and is not ready.
-async fn answers(client: &Client, name: &str) -> Result<bool, kube::Error> {
+async fn answers(client: &Client, name: &str) -> kube::Result<bool> {
     let found = api::<Node>(client, NODE, None).find(name).await?;
     Ok(found.is_none_or(|found| found.object.is_ready()))
 }

@@ -22,7 +22,7 @@ pub struct RunningPods {
 }
 
 /// Lists the pods of a group under each label scheme.
-pub async fn list(client: &Client, group: &GroupKey) -> Result<RunningPods, kube::Error> {
+pub async fn list(client: &Client, group: &GroupKey) -> kube::Result<RunningPods> {
     let pods: Objects<Watched<Pod>> = api(client, POD, Some(&group.namespace));
     let mut found = RunningPods { uids: HashSet::new(), at: None };
     for (label, _) in names::pod_schemes().filter(|_| names::is_label_value(&group.name)) {

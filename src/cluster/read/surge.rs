@@ -15,7 +15,7 @@ pub async fn find(
     index: &SharedIndex,
     group: &Group,
     surplus: &[Surplus],
-) -> Result<Vec<PodRef>, kube::Error> {
+) -> kube::Result<Vec<PodRef>> {
     let makers = missing_pods::makers(&index.read(), group, surplus.iter().map(|surplus| &*surplus.role));
     let mut proven = Vec::new();
     for (surplus, key) in surplus.iter().zip(makers) {

@@ -14,12 +14,7 @@ use crate::model::{GroupKey, WorkloadKey, names};
 use crate::plan::PodRef;
 
 /// Returns the pods of a workload that name no group; none where the workload does not exist.
-pub async fn find(
-    client: &Client,
-    group: &GroupKey,
-    role: &str,
-    key: &WorkloadKey,
-) -> Result<Vec<PodRef>, kube::Error> {
+pub async fn find(client: &Client, group: &GroupKey, role: &str, key: &WorkloadKey) -> kube::Result<Vec<PodRef>> {
     if ![&*group.name, role].into_iter().all(names::is_label_value) {
         return Ok(Vec::new());
     }

@@ -136,11 +136,7 @@ impl Webhooks {
     }
 
     /// Writes both, and returns their new state.
-    async fn write(
-        &self,
-        [of_validating, of_mutating]: &[Value; 2],
-        bundle: &CaBundle,
-    ) -> Result<[Seen; 2], kube::Error> {
+    async fn write(&self, [of_validating, of_mutating]: &[Value; 2], bundle: &CaBundle) -> kube::Result<[Seen; 2]> {
         let (Registration { name, reach, .. }, [validating, mutating]) = (&self.registration, &self.apis);
         let write = async |api: &Api<DynamicObject>, wanted: &Value| {
             let written = match self.keep {

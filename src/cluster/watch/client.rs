@@ -9,7 +9,7 @@ use crate::cluster::watch::protobuf::Protobuf;
 
 /// Returns a client that records cache ages and counts requests. It watches pods and nodes in protobuf. Fails when
 /// certificates or keys of the configuration cannot be used.
-pub fn client(ages: &CacheAges, requests: &ApiRequests, config: Config) -> Result<Client, kube::Error> {
+pub fn client(ages: &CacheAges, requests: &ApiRequests, config: Config) -> kube::Result<Client> {
     let listening = Listening { ages: ages.clone(), requests: requests.clone() };
     Ok(ClientBuilder::try_from(config)?.with_layer(&listening).with_layer(&Protobuf::default()).build())
 }

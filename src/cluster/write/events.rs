@@ -173,7 +173,7 @@ const NOTE_MAX: usize = 1000;
 
 impl Writer {
     /// Creates an Event, or increments the count of the existing one; its other fields are immutable.
-    async fn write_event(&self, namespace: &str, event: Event) -> Result<(), kube::Error> {
+    async fn write_event(&self, namespace: &str, event: Event) -> kube::Result<()> {
         let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
         if unless(&[409], events.create(&PostParams::default(), &event).await)?.is_some() {
             return Ok(());

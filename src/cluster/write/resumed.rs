@@ -17,11 +17,7 @@ use crate::model::moment::Moment;
 const MANAGER: &str = "rolegate-resume";
 
 /// Notes what a person asks of a group, by the annotations of the work concerned.
-pub async fn resume(
-    client: &Client,
-    group: &Group,
-    (annotations, at): (&BTreeSet<&str>, Moment),
-) -> Result<(), kube::Error> {
+pub async fn resume(client: &Client, group: &Group, (annotations, at): (&BTreeSet<&str>, Moment)) -> kube::Result<()> {
     let carrier = &group.carrier;
     let objects: Objects<DynamicObject> = Objects::new(client, &resource(carrier.kind), Some(&group.key.namespace));
     let annotations: BTreeMap<_, _> = annotations.iter().map(|key| (*key, at.text())).collect();

@@ -119,12 +119,7 @@ impl TopologyKeeper {
     }
 
     /// Removes the finalizer when a live read shows that nothing refers to the topology.
-    async fn let_go(
-        &self,
-        api: &Topologies,
-        kind: ObjectKind,
-        topology: &ClusterTopology,
-    ) -> Result<bool, kube::Error> {
+    async fn let_go(&self, api: &Topologies, kind: ObjectKind, topology: &ClusterTopology) -> kube::Result<bool> {
         let meta = &topology.metadata;
         let Some(patch) = remove_finalizer(&meta.finalizers, meta.resource_version.as_deref()) else { return Ok(true) };
         // The rule that refuses a DELETE decides.
@@ -148,12 +143,7 @@ impl TopologyKeeper {
     }
 
     /// Writes the status, and the finalizer of a topology that was created while the webhook was down.
-    async fn say_status(
-        &self,
-        api: &Topologies,
-        kind: ObjectKind,
-        topology: &ClusterTopology,
-    ) -> Result<(), kube::Error> {
+    async fn say_status(&self, api: &Topologies, kind: ObjectKind, topology: &ClusterTopology) -> kube::Result<()> {
         let meta = &topology.metadata;
         let name = meta.display_name();
         if let Some(patch) = add_finalizer(&meta.finalizers, meta.resource_version.as_deref()) {

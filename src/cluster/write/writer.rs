@@ -75,24 +75,24 @@ impl Writer {
         (labels, pod_groups): (&[Entry], &[MemberEdit]),
         pin: &Pin,
         (queued, consumes): (Queued, Option<&(String, String)>),
-    ) -> Result<Option<Pod>, kube::Error> {
+    ) -> kube::Result<Option<Pod>> {
         let patch = Patch::Strategic(release_patch(pod, (labels, pod_groups), pin, (queued, consumes)));
         self.patch_pod(namespace, pod, &patch).await
     }
 
-    async fn patch_pod(&self, namespace: &str, pod: &PodRef, patch: &Patch<Value>) -> Result<Option<Pod>, kube::Error> {
+    async fn patch_pod(&self, namespace: &str, pod: &PodRef, patch: &Patch<Value>) -> kube::Result<Option<Pod>> {
         released(self.pods(namespace).patch(&pod.name, &params(), patch).await.map(|pod| pod.object))
     }
 
     /// Releases a pod of which only the name and uid are known: it is read before.
-    pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> Result<Option<Pod>, kube::Error> {
+    pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> kube::Result<Option<Pod>> {
         let Some(found) = self.pods(namespace).find(&pod.name).await? else { return Ok(None) };
         self.release(namespace, pod, (&[], &[]), &Pin::new(), (Queued::of(&found.object), None)).await
     }
 
     /// Deletes a pod if it has no node and has a controller that makes it again; returns false when it may not be deleted.
     /// The precondition is the version that was read: a pod that is bound meanwhile stays.
-    pub async fn delete_without_node(&self, namespace: &str, pod: &PodRef) -> Result<bool, kube::Error> {
+    pub async fn delete_without_node(&self, namespace: &str, pod: &PodRef) -> kube::Result<bool> {
         let pods = self.pods(namespace);
         let Some(Watched { object: found, .. }) = pods.find(&pod.name).await? else { return Ok(true) };
         let meta = &found.metadata;
@@ -113,7 +113,7 @@ impl Writer {
 
     /// Deletes a pod by uid, whatever its state. `with_dependents` deletes its dependents first, so that its successor finds
     /// none.
-    pub async fn delete(&self, namespace: &str, pod: &PodRef, with_dependents: bool) -> Result<(), kube::Error> {
+    pub async fn delete(&self, namespace: &str, pod: &PodRef, with_dependents: bool) -> kube::Result<()> {
         let params = if with_dependents { DeleteParams::foreground() } else { DeleteParams::default() };
         let deleted = self.pods(namespace).delete(&pod.name, &params.preconditions(only(pod.uid.to_string()))).await;
         // With 409 another pod has its name: this one is gone.
@@ -121,7 +121,7 @@ impl Writer {
     }
 
     /// Writes the status of a group if the object was not changed since it was read.
-    pub async fn write_status(&self, group: &Group, status: &GroupStatus) -> Result<Written, kube::Error> {
+    pub async fn write_status(&self, group: &Group, status: &GroupStatus) -> kube::Result<Written> {
         let carrier = &group.carrier;
         let patch = Patch::Merge(status_patch(group, status));
         let (kind, namespace, name) = (carrier.kind, Some(&*group.key.namespace), &carrier.name);
@@ -176,7 +176,7 @@ pub fn status_patch(group: &Group, status: &GroupStatus) -> Value {
 }
 
 /// Interprets the answer to the patch of a pod: `None` when the pod is gone, or another one has its name.
-pub fn released(answer: Result<Pod, kube::Error>) -> Result<Option<Pod>, kube::Error> {
+pub fn released(answer: kube::Result<Pod>) -> kube::Result<Option<Pod>> {
     match answer {
         Err(kube::Error::Api(status)) if is_other_uid(&status) => Ok(None),
         answer => unless(&[404], answer),
@@ -184,7 +184,7 @@ pub fn released(answer: Result<Pod, kube::Error>) -> Result<Option<Pod>, kube::E
 }
 
 /// Interprets the answer to a status write. The object is `None` when the answer cannot be read.
-pub fn written(answer: Result<Option<CarrierObject>, kube::Error>) -> Result<Written, kube::Error> {
+pub fn written(answer: kube::Result<Option<CarrierObject>>) -> kube::Result<Written> {
     match answer {
         Ok(object) => Ok(Written::Done(object)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Written::Gone),
@@ -202,7 +202,7 @@ impl Writer {
         workload: &RolledWorkload,
         partition: u32,
         ends: bool,
-    ) -> Result<Option<SeenWorkload>, kube::Error> {
+    ) -> kube::Result<Option<SeenWorkload>> {
         let version = json!({ "resourceVersion": workload.resource_version, "uid": &*workload.uid });
         let partition = Some(partition).filter(|_| workload.takes_partition);
         let Some(patch) = partition_patch(workload.key.kind, partition, ends, version) else { return Ok(None) };
@@ -215,7 +215,7 @@ impl Writer {
     }
 
     /// Scales a workload; returns its current version, or `None` when it was changed since it was read, or is gone.
-    pub async fn scale(&self, workload: &ScaledWorkload, replicas: u32) -> Result<Option<String>, kube::Error> {
+    pub async fn scale(&self, workload: &ScaledWorkload, replicas: u32) -> kube::Result<Option<String>> {
         let key = &workload.key;
         let patch = json!({
             "metadata": { "resourceVersion": workload.resource_version, "uid": &*workload.uid },
@@ -227,13 +227,13 @@ impl Writer {
     }
 
     /// Adds and removes labels of a pod, and sets its deletion cost.
-    pub async fn mark(&self, namespace: &str, mark: &Mark) -> Result<Option<Pod>, kube::Error> {
+    pub async fn mark(&self, namespace: &str, mark: &Mark) -> kube::Result<Option<Pod>> {
         self.patch_pod(namespace, &mark.pod, &Patch::Merge(mark_patch(mark))).await
     }
 
     /// Reports whether the leaders of a LeaderWorkerSet have its update revision, by a live read. The revision stands on
     /// another object, whose watch may be behind: a rollout that looks finished may not have begun.
-    async fn leaders_are_at(&self, workload: &RolledWorkload) -> Result<bool, kube::Error> {
+    async fn leaders_are_at(&self, workload: &RolledWorkload) -> kube::Result<bool> {
         let RolledWorkload { key, update_revision, .. } = workload;
         if key.kind.row().made_by.is_none() || update_revision.is_none() {
             return Ok(true);
@@ -263,7 +263,7 @@ struct PatchWorkload<'a> {
 }
 
 impl<'a> WithType for PatchWorkload<'a> {
-    type Output = BoxFuture<'a, Result<SeenWorkload, kube::Error>>;
+    type Output = BoxFuture<'a, kube::Result<SeenWorkload>>;
 
     fn of<T: WorkloadObject>(self) -> Self::Output {
         let workloads = api::<T>(self.client, T::KIND.object_kind(), Some(&self.key.namespace));

@@ -46,7 +46,7 @@ impl Lookup {
     }
 
     /// Reports whether the API server serves the kind in the version that is read, and is not about to remove it.
-    pub async fn is_established(&self, kind: ObjectKind) -> Result<bool, kube::Error> {
+    pub async fn is_established(&self, kind: ObjectKind) -> kube::Result<bool> {
         use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
         let crds: kube::Api<CustomResourceDefinition> = kube::Api::all(self.client.clone());
         let Some(crd) = crds.get_opt(&kind.crd_name()).await? else { return Ok(false) };
