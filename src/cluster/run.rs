@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use futures::future::OptionFuture;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::{mpsc, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster::capacity::SharedCapacity;
@@ -76,26 +77,16 @@ impl GateLoop {
         loop {
             let count = self.count_due();
             let next = self.reconciler.next().into_iter().chain(count).min().map(|at| self.started + at);
-            let timer = async {
-                match next {
-                    Some(at) => tokio::time::sleep_until(at).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let timer = OptionFuture::from(next.map(sleep_until));
             let capacity = self.capacity.clone();
-            let room = async {
-                match &capacity {
-                    Some(capacity) => capacity.changed().await,
-                    None => std::future::pending().await,
-                }
-            };
+            let room = OptionFuture::from(capacity.as_ref().map(SharedCapacity::changed));
             tokio::select! {
                 () = stop.cancelled() => return,
                 Some((key, ended)) = self.results.recv() => self.ended(key, ended),
                 () = self.index.changed() => self.take_changes(),
-                () = room => self.take_room(),
+                Some(()) = room => self.take_room(),
                 Ok(()) = self.leader.changed() => self.leadership(),
-                () = timer => self.pass_due(),
+                Some(()) = timer => self.pass_due(),
             }
         }
     }

@@ -19,7 +19,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
-use tower::{Layer, Service};
+use tower::Service;
 
 use crate::api::ObjectKind;
 use crate::cluster::objects::root;
@@ -101,25 +101,12 @@ impl Collector for CacheAges {
     }
 }
 
-/// Layer that records cache ages and counts requests.
-pub struct Listening {
-    pub ages: CacheAges,
-    pub requests: ApiRequests,
-}
-
-impl<S> Layer<S> for Listening {
-    type Service = Listened<S>;
-
-    fn layer(&self, inner: S) -> Listened<S> {
-        Listened { inner, ages: self.ages.clone(), requests: self.requests.clone() }
-    }
-}
-
+/// Records cache ages and counts requests.
 #[derive(Clone, Debug)]
 pub struct Listened<S> {
-    inner: S,
-    ages: CacheAges,
-    requests: ApiRequests,
+    pub inner: S,
+    pub ages: CacheAges,
+    pub requests: ApiRequests,
 }
 
 /// Records the time of a frame, and returns the frame.
@@ -177,14 +164,14 @@ mod tests {
     #[tokio::test]
     async fn requests_are_counted_by_their_answers_and_those_without_one_as_well() {
         let requests = ApiRequests::register(&mut Registry::default());
-        let listening = Listening { ages: CacheAges::default(), requests: requests.clone() };
-        let answers = listening.layer(tower::service_fn(|request: Request<RequestBody>| async move {
+        let inner = tower::service_fn(|request: Request<RequestBody>| async move {
             match request.uri().path() {
                 "/silent" => std::future::pending().await,
                 "/broken" => Err(std::io::Error::other("closed")),
                 _ => Ok(Response::builder().status(429).body(RequestBody::empty()).unwrap()),
             }
-        }));
+        });
+        let answers = Listened { inner, ages: CacheAges::default(), requests: requests.clone() };
         let ask = |path: &str| answers.clone().oneshot(Request::patch(path).body(RequestBody::empty()).unwrap());
         assert!(ask("/").await.is_ok() && ask("/broken").await.is_err());
         assert!(tokio::time::timeout(std::time::Duration::from_millis(1), ask("/silent")).await.is_err());
