@@ -1,12 +1,17 @@
 //! Metrics of the loop.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::AtomicU64;
 
-use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, EncodeLabelValue, EncodeMetric,
+};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 
@@ -221,6 +226,36 @@ pub fn shown_as<M: Metric + Clone>(
         None => registry.register(name, help, metric.clone()),
     }
     metric
+}
+
+/// A family of gauges that are read when they are asked for.
+pub struct Gauges<F> {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub label: &'static str,
+    /// Returns the values by the values of the label.
+    pub read: F,
+}
+
+impl<F> fmt::Debug for Gauges<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl<F, L, V> Collector for Gauges<F>
+where
+    F: Fn() -> Vec<(L, V)> + Send + Sync + 'static,
+    L: EncodeLabelValue,
+    V: EncodeGaugeValue,
+{
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        let mut family = encoder.encode_descriptor(self.name, self.help, None, MetricType::Gauge)?;
+        for (word, value) in (self.read)() {
+            ConstGauge::new(value).encode(family.encode_family(&[(self.label, word)])?)?;
+        }
+        Ok(())
+    }
 }
 
 /// Counts what has ended, by its outcome.

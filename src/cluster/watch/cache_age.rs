@@ -2,7 +2,6 @@
 //! once a minute. The watcher does not expose it, so all responses are observed here.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -13,15 +12,12 @@ use http_body_util::BodyExt;
 use http_body_util::combinators::MapFrame;
 use hyper::body::{Body, Frame};
 use kube::client::Body as RequestBody;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 use tokio::time::Instant;
 use tower::Service;
 
 use crate::api::ObjectKind;
+use crate::cluster::metrics::Gauges;
 use crate::cluster::objects::root;
 use crate::cluster::requests::ApiRequests;
 use crate::cluster::watch::{is_watch, parameters};
@@ -40,7 +36,10 @@ struct Watch {
 impl CacheAges {
     pub fn register(registry: &mut Registry) -> Self {
         let ages = Self::default();
-        registry.register_collector(Box::new(ages.clone()));
+        let help = "Seconds since the API server last said anything on the watch of a kind: an event, a bookmark, or that it begins";
+        let shown = ages.clone();
+        let read = move || shown.seconds().into_iter().collect();
+        registry.register_collector(Box::new(Gauges { name: "cache_age_seconds", help, label: "kind", read }));
         ages
     }
 
@@ -87,17 +86,6 @@ impl Watch {
             ["apis", group, version, ..] => format!("{plural}.{version}.{group}"),
             _ => plural.to_owned(),
         }
-    }
-}
-
-impl Collector for CacheAges {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let help = "Seconds since the API server last said anything on the watch of a kind: an event, a bookmark, or that it begins";
-        let mut family = encoder.encode_descriptor("cache_age_seconds", help, None, MetricType::Gauge)?;
-        for (kind, seconds) in self.seconds() {
-            ConstGauge::new(seconds).encode(family.encode_family(&[("kind", kind)])?)?;
-        }
-        Ok(())
     }
 }
 

@@ -1,7 +1,6 @@
 //! The admin port: liveness, readiness and metrics.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -10,13 +9,10 @@ use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
 use crate::cluster::failure;
+use crate::cluster::metrics::Gauges;
 
 /// The content type that Prometheus expects of `OpenMetrics` text.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -56,7 +52,11 @@ impl Readiness {
 
     /// Registers the checks as metrics.
     pub fn show(&self, registry: &mut Registry) {
-        registry.register_collector(Box::new(self.clone()));
+        let shown = self.clone();
+        let read =
+            move || shown.checks().iter().map(|(name, state)| (name.clone(), i64::from(state.is_ok()))).collect();
+        let help = "1 while this check passes; the process is ready while all do";
+        registry.register_collector(Box::new(Gauges { name: "ready", help, label: "check", read }));
     }
 
     fn checks(&self) -> MutexGuard<'_, Checks> {
@@ -82,18 +82,6 @@ impl Readiness {
             text.push_str("ok");
         }
         (if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }, text)
-    }
-}
-
-impl Collector for Readiness {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        let help = "1 while this check passes; the process is ready while all do";
-        let mut family = encoder.encode_descriptor("ready", help, None, MetricType::Gauge)?;
-        for (name, state) in self.checks().iter() {
-            let labels = [("check", name.as_str())];
-            ConstGauge::new(i64::from(state.is_ok())).encode(family.encode_family(&labels)?)?;
-        }
-        Ok(())
     }
 }
 
