@@ -55,6 +55,9 @@ impl LookupError {
     }
 }
 
+/// A group as it was last read; `None` where nothing carries it.
+pub type FoundGroup = Result<Option<Arc<Group>>, LookupError>;
+
 /// Result of a live read.
 enum Got<T> {
     Found(T),
@@ -116,7 +119,7 @@ impl Lookup {
 
     /// Returns the group, or `None` when a live read proves that it does not exist. Live reads end by `deadline`, here and
     /// below.
-    pub async fn group(&self, key: &GroupKey, deadline: Instant) -> Result<Option<Arc<Group>>, LookupError> {
+    pub async fn group(&self, key: &GroupKey, deadline: Instant) -> FoundGroup {
         let known = self.index.read().group(key);
         if known.is_some() {
             return Ok(known);
@@ -128,12 +131,7 @@ impl Lookup {
 
     /// Returns the group by a live read that began at `since` or later. The watch may be behind the pod that asks, and must
     /// not free it.
-    pub async fn group_since(
-        &self,
-        key: &GroupKey,
-        since: Instant,
-        deadline: Instant,
-    ) -> Result<Option<Arc<Group>>, LookupError> {
+    pub async fn group_since(&self, key: &GroupKey, since: Instant, deadline: Instant) -> FoundGroup {
         Box::pin(self.read_group(key, Fresh::Since(since), || None, deadline)).await
     }
 
@@ -143,7 +141,7 @@ impl Lookup {
         fresh: Fresh,
         known: impl FnOnce() -> Option<Served>,
         deadline: Instant,
-    ) -> Result<Option<Arc<Group>>, LookupError> {
+    ) -> FoundGroup {
         let read = async { self.read_live(key).await.map(|()| None) };
         self.once((CARRIERS, key.clone()), fresh, known, read, deadline).await?;
         Ok(self.index.read().group(key))
