@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use crate::api::Pod;
-use crate::cluster::read::lookup::FoundGroup;
+use crate::cluster::read::lookup::Looked;
 use crate::model::{CliqueSet, GangTree, Group, GroupKey, Layers, WorkloadKey, WorkloadKind, names};
 use crate::mutate::{
     GroupLookup, Lookups, PodMutation, Subject, TopologyLookup, engine_needs_group, engine_of_foreign, mutate_pod,
@@ -70,7 +70,7 @@ impl Admission {
     }
 
     /// Returns the group of a pod, by a live read where it decides what cannot be added later.
-    async fn group_of(&self, subject: &Subject, pod: &Pod, deadline: Instant) -> FoundGroup {
+    async fn group_of(&self, subject: &Subject, pod: &Pod, deadline: Instant) -> Looked<Option<Arc<Group>>> {
         let (Some(key), arrived) = (subject.group(), Instant::now()) else { return Ok(None) };
         let group = self.lookup.group(key, deadline).await?;
         let group = self.renewed(group, subject, pod, arrived, deadline).await?;
@@ -92,7 +92,7 @@ impl Admission {
         pod: &Pod,
         arrived: Instant,
         deadline: Instant,
-    ) -> FoundGroup {
+    ) -> Looked<Option<Arc<Group>>> {
         match known {
             Some(group) if subject.is_free_in(&group) || subject.is_new_in(&group, pod) => {
                 self.lookup.group_since(&group.key, arrived, deadline).await
@@ -126,7 +126,7 @@ impl Admission {
 
     /// Returns the group with the StatefulSets of its roles: the addresses of their pods cannot be added later, and the
     /// watches may be behind.
-    async fn with_hosts(&self, group: &Group, deadline: Instant) -> FoundGroup {
+    async fn with_hosts(&self, group: &Group, deadline: Instant) -> Looked<Option<Arc<Group>>> {
         let keys = group.roles.iter().filter_map(|role| role.workload.key.as_ref());
         let sets = keys.filter(|key| key.kind == WorkloadKind::StatefulSet).map(|key| key.name.as_str());
         self.lookup.stateful_sets(&group.key.namespace, &sets.collect::<Vec<_>>(), deadline).await;

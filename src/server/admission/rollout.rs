@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::{Admission, Asked, Judgement, Verdict};
 use crate::api::{Meta, ObjectKind};
-use crate::cluster::read::lookup::FoundGroup;
+use crate::cluster::read::lookup::Looked;
 use crate::cluster::write::writer::MANAGER;
 use crate::model::engine::half_groups;
 use crate::model::wording::not_labelled;
@@ -74,7 +74,7 @@ impl Admission {
 
     /// Returns the group of a claimed workload. While no pod of its role is known to have been ready, it is read live: the watch
     /// may be behind, and the workload would not be frozen.
-    async fn rolled_group(&self, claim: &RolloutClaim, deadline: Instant) -> FoundGroup {
+    async fn rolled_group(&self, claim: &RolloutClaim, deadline: Instant) -> Looked<Option<Arc<Group>>> {
         let arrived = Instant::now();
         match self.lookup.group(&claim.group, deadline).await? {
             Some(known) if !self.has_served(&known, &claim.role) => {

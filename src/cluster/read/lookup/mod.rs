@@ -55,8 +55,8 @@ impl LookupError {
     }
 }
 
-/// A group as it was last read; `None` where nothing carries it.
-pub type FoundGroup = Result<Option<Arc<Group>>, LookupError>;
+/// What a lookup finds out.
+pub type Looked<T> = Result<T, LookupError>;
 
 /// Result of a live read.
 enum Got<T> {
@@ -75,7 +75,7 @@ type Subject = (&'static [ObjectKind], GroupKey);
 /// Looks up groups, named objects, and what rules need.
 #[derive(Clone)]
 pub struct Lookup {
-    client: Client,
+    pub(in crate::cluster::read) client: Client,
     index: SharedIndex,
     options: Options,
     slots: Slots<Subject, Served>,
@@ -110,16 +110,16 @@ impl Lookup {
         subject: Subject,
         fresh: Fresh,
         known: impl FnOnce() -> Option<Served>,
-        read: impl Future<Output = Result<Served, LookupError>>,
+        read: impl Future<Output = Looked<Served>>,
         deadline: Instant,
-    ) -> Result<Served, LookupError> {
+    ) -> Looked<Served> {
         let late = LookupError::Timeout(subject.1.to_string());
         timeout_at(deadline, self.slots.once(subject, fresh, known, read)).await.unwrap_or(Err(late))
     }
 
     /// Returns the group, or `None` when a live read proves that it does not exist. Live reads end by `deadline`, here and
     /// below.
-    pub async fn group(&self, key: &GroupKey, deadline: Instant) -> FoundGroup {
+    pub async fn group(&self, key: &GroupKey, deadline: Instant) -> Looked<Option<Arc<Group>>> {
         let known = self.index.read().group(key);
         if known.is_some() {
             return Ok(known);
@@ -131,7 +131,7 @@ impl Lookup {
 
     /// Returns the group by a live read that began at `since` or later. The watch may be behind the pod that asks, and must
     /// not free it.
-    pub async fn group_since(&self, key: &GroupKey, since: Instant, deadline: Instant) -> FoundGroup {
+    pub async fn group_since(&self, key: &GroupKey, since: Instant, deadline: Instant) -> Looked<Option<Arc<Group>>> {
         Box::pin(self.read_group(key, Fresh::Since(since), || None, deadline)).await
     }
 
@@ -141,7 +141,7 @@ impl Lookup {
         fresh: Fresh,
         known: impl FnOnce() -> Option<Served>,
         deadline: Instant,
-    ) -> FoundGroup {
+    ) -> Looked<Option<Arc<Group>>> {
         let read = async { self.read_live(key).await.map(|()| None) };
         self.once((CARRIERS, key.clone()), fresh, known, read, deadline).await?;
         Ok(self.index.read().group(key))
@@ -149,13 +149,13 @@ impl Lookup {
 
     /// Reads the objects that may carry a group into the index, and removes missing ones: RoleBasedGroups of its name, the
     /// RoleCoordination that one of them names, the RoleCoordination of its name, and RoleCoordinations known to name it.
-    pub async fn read_live(&self, key: &GroupKey) -> Result<(), LookupError> {
+    pub async fn read_live(&self, key: &GroupKey) -> Looked<()> {
         let index = self.index.clone();
         self.read_carriers(key, |kind| index.read().is_served(kind) != Some(false)).await
     }
 
     /// Reads the kinds for which `ask_for` is true. A kind that is not served has no objects.
-    async fn read_carriers(&self, key: &GroupKey, ask_for: impl Fn(ObjectKind) -> bool) -> Result<(), LookupError> {
+    async fn read_carriers(&self, key: &GroupKey, ask_for: impl Fn(ObjectKind) -> bool) -> Looked<()> {
         let rbgs = ROLE_BASED_GROUPS.iter().copied().filter(|kind| self.reads(*kind) && ask_for(*kind));
         let rbgs = rbgs.map(|kind| self.carrier(kind, key, &key.name, move |found| read_rbg(kind, found)));
         let coordination =
@@ -187,7 +187,7 @@ impl Lookup {
         key: &GroupKey,
         name: &str,
         read: impl Fn(&Guarded<T>) -> Option<CarrierObject>,
-    ) -> Result<Option<CarrierObject>, LookupError>
+    ) -> Looked<Option<CarrierObject>>
     where
         T: Object + Clone + std::fmt::Debug + DeserializeOwned,
     {
@@ -208,7 +208,7 @@ impl Lookup {
         Ok(Some(carrier))
     }
 
-    async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Result<Got<T>, LookupError>
+    async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Looked<Got<T>>
     where
         T: Object + Clone + std::fmt::Debug + DeserializeOwned,
     {

@@ -6,7 +6,7 @@ use kube::api::ListParams;
 use tokio::time::Instant;
 
 use super::slots::Fresh;
-use super::{Got, Lookup, LookupError};
+use super::{Got, Looked, Lookup, LookupError};
 use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::cluster::index::{LookedUp, SeenWorkload};
 use crate::cluster::watch::sources::{NAMESPACE, Named, report};
@@ -17,11 +17,7 @@ use crate::model::{GroupKey, Stance, WorkloadKey, WorkloadKind};
 impl Lookup {
     /// Returns an object by its name, from the index, else by one live read of its kinds; `None` when that proves that it does
     /// not exist. The namespace is empty for cluster-scoped kinds.
-    pub async fn looked_up<T: LookedUp>(
-        &self,
-        key: &GroupKey,
-        deadline: Instant,
-    ) -> Result<Option<Arc<T>>, LookupError> {
+    pub async fn looked_up<T: LookedUp>(&self, key: &GroupKey, deadline: Instant) -> Looked<Option<Arc<T>>> {
         let known = || self.index.read().looked_up::<T>(key);
         if let Some(found) = known() {
             return Ok(Some(found));
