@@ -2,7 +2,7 @@
 //! once a minute. The watcher does not expose it, so all responses are observed here.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use futures::FutureExt;
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tower::Service;
 
 use crate::api::ObjectKind;
+use crate::cluster::locked::locked;
 use crate::cluster::metrics::Gauges;
 use crate::cluster::objects::root;
 use crate::cluster::requests::ApiRequests;
@@ -44,7 +45,7 @@ impl CacheAges {
     }
 
     fn heard(&self, watch: &Watch) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.0);
         match all.get_mut(watch) {
             Some(at) => *at = Instant::now(),
             None => _ = all.insert(watch.clone(), Instant::now()),
@@ -57,13 +58,13 @@ impl CacheAges {
     }
 
     fn forget(&self, watch: &Watch) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(watch);
+        locked(&self.0).remove(watch);
     }
 
     /// Returns the seconds by kind, of the watch that was silent for longest.
     fn seconds(&self) -> BTreeMap<String, f64> {
         let mut oldest = BTreeMap::new();
-        for (watch, at) in &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (watch, at) in &*locked(&self.0) {
             let (age, known) = (at.elapsed().as_secs_f64(), oldest.entry(watch.kind()).or_insert(0.0_f64));
             *known = known.max(age);
         }

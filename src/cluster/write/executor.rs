@@ -11,7 +11,7 @@ use crate::cluster::read::{losses, missing_pods, running_pods, surge, unlabelled
 use crate::cluster::write::deadline::Unfinished;
 use crate::cluster::write::events::Events;
 use crate::cluster::write::write_limit::{Load, WriteLimit};
-use crate::cluster::write::writer::{Writer, Written};
+use crate::cluster::write::writer::{Writer, Written, release_patch};
 use crate::model::{Group, GroupKey, ScaledWorkload};
 use crate::mutate::late_labels;
 use crate::plan::marks::Mark;
@@ -141,7 +141,8 @@ impl Executor {
                 };
                 let labels = labels.as_ref().map(late).unwrap_or_default();
                 let why = (*queued, consumes.as_ref());
-                let released = self.writer.release(&key.namespace, pod, (&labels, pod_groups), pin, why).await?;
+                let patch = release_patch(pod, (&labels, pod_groups), pin, why);
+                let released = self.writer.release(&key.namespace, pod, patch).await?;
                 (self.pod_written(released, "released"), None)
             }
             Action::Mark(mark) => (self.mark(key, mark).await?, None),
@@ -170,13 +171,12 @@ impl Executor {
     }
 
     async fn delete(&self, key: &GroupKey, pod: &PodRef, extent: Extent) -> Acted<Wrote> {
-        if extent != Extent::Unscheduled {
-            let with_dependents = matches!(extent, Extent::Dependents | Extent::RolledBack { with_dependents: true });
-            self.writer.delete(&key.namespace, pod, with_dependents).await?;
-            tracing::info!(group = %key, name = %pod.name, "deleted: {}", cause(extent).1);
-            return Ok(("deleted", None));
-        }
-        let deleted = self.writer.delete_without_node(&key.namespace, pod).await?;
+        let with_dependents = matches!(extent, Extent::Dependents | Extent::RolledBack { with_dependents: true });
+        let deleted = if extent == Extent::Unscheduled {
+            self.writer.delete_without_node(&key.namespace, pod).await?
+        } else {
+            self.writer.delete(&key.namespace, pod, with_dependents).await.map(|()| true)?
+        };
         if deleted {
             tracing::info!(group = %key, name = %pod.name, "deleted: {}", cause(extent).1);
         }

@@ -66,18 +66,10 @@ impl Writer {
         api(&self.client, POD, Some(namespace))
     }
 
-    /// Removes the gate of a pod, adds labels, and pins it to nodes by their labels. Returns the current pod; `None` when it is
-    /// gone, or another one has its name.
-    pub async fn release(
-        &self,
-        namespace: &str,
-        pod: &PodRef,
-        (labels, pod_groups): (&[Entry], &[MemberEdit]),
-        pin: &Pin,
-        (queued, consumes): (Queued, Option<&(String, String)>),
-    ) -> kube::Result<Option<Pod>> {
-        let patch = Patch::Strategic(release_patch(pod, (labels, pod_groups), pin, (queued, consumes)));
-        self.patch_pod(namespace, pod, &patch).await
+    /// Releases a pod by such a patch as [`release_patch`] returns. Returns the current pod; `None` when it is gone, or another
+    /// one has its name.
+    pub async fn release(&self, namespace: &str, pod: &PodRef, patch: Value) -> kube::Result<Option<Pod>> {
+        self.patch_pod(namespace, pod, &Patch::Strategic(patch)).await
     }
 
     async fn patch_pod(&self, namespace: &str, pod: &PodRef, patch: &Patch<Value>) -> kube::Result<Option<Pod>> {
@@ -87,7 +79,8 @@ impl Writer {
     /// Releases a pod of which only the name and uid are known: it is read before.
     pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> kube::Result<Option<Pod>> {
         let Some(found) = self.pods(namespace).find(&pod.name).await? else { return Ok(None) };
-        self.release(namespace, pod, (&[], &[]), &Pin::new(), (Queued::of(&found.object), None)).await
+        let patch = release_patch(pod, (&[], &[]), &Pin::new(), (Queued::of(&found.object), None));
+        self.release(namespace, pod, patch).await
     }
 
     /// Deletes a pod if it has no node and has a controller that makes it again; returns false when it may not be deleted.
