@@ -5,8 +5,8 @@ use kube::api::ListParams;
 use serde::de::DeserializeOwned;
 
 use crate::api::{Object, ObjectKind};
+use crate::cluster::objects::api;
 use crate::cluster::watch::devices::served_kinds;
-use crate::cluster::watch::watched::api;
 use crate::plan::devices::DeviceObject;
 
 /// Returns all devices, classes, claims, templates and taint rules; `None` if the API server has no such kinds.
@@ -37,5 +37,5 @@ where
     let Some(kind) = kind else { return Ok(Vec::new()) };
     let all = api::<T>(client, kind, None).list(&ListParams::default()).await;
     let all = all.map_err(|error| format!("{} cannot be read: {error}", kind.plural))?;
-    Ok(all.items.into_iter().map(|one| object(one.object)).collect())
+    Ok(all.items.into_iter().map(object).collect())
 }

@@ -14,8 +14,9 @@ use crate::api::rbg::ROLE_BASED_GROUP;
 use crate::api::{ConditionedObject, Object, ObjectKind};
 use crate::cluster::failure::{forbidden, unless};
 use crate::cluster::index::{Change, Index, SourceId};
+use crate::cluster::objects::api;
 use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups, add_trees};
-use crate::cluster::watch::watched::{Text, Watched, api};
+use crate::cluster::watch::watched::Text;
 use crate::model::{AwaitedKind, Serving};
 use crate::rules::decode::decode;
 
@@ -47,7 +48,7 @@ impl ClusterListing {
         for kind in kinds.into_iter().filter(|kind| asked.contains(&AwaitedKind::of(*kind))) {
             self.index.await_kind(kind, namespace);
             let change = match api::<ConditionedObject>(client, kind, namespace).list(&ListParams::default()).await {
-                Ok(list) => Change::Listed(list.items.into_iter().map(|item| item.object).collect()),
+                Ok(list) => Change::Listed(list.items),
                 Err(kube::Error::Api(status)) if status.code == 404 => Change::NotServed,
                 Err(error) if forbidden(&error).is_some() => {
                     self.forbidden.push(kind);
@@ -100,7 +101,7 @@ async fn definitions(client: &Client) -> kube::Result<Change<Definition>> {
     let (groups, pod_groups) = (ROLE_BASED_GROUP.crd_name(), POD_GROUP.crd_name());
     let found = unless(&[403], tokio::try_join!(all.get_opt(&groups), all.get_opt(&pod_groups)))?;
     Ok(found.map_or(Change::NotServed, |(groups, pod_groups)| {
-        Change::Listed(groups.into_iter().chain(pod_groups).map(|found| found.object).collect())
+        Change::Listed(groups.into_iter().chain(pod_groups).collect())
     }))
 }
 
@@ -114,8 +115,8 @@ struct Lister {
 }
 
 /// Reads the objects of a list.
-fn read<T: DeserializeOwned>(items: &[Watched<Text>]) -> kube::Result<Vec<T>> {
-    let objects = items.iter().map(|item| decode(item.object.json()));
+fn read<T: DeserializeOwned>(items: &[Text]) -> kube::Result<Vec<T>> {
+    let objects = items.iter().map(|item| decode(item.json()));
     objects.collect::<Result<_, _>>().map_err(|error| kube::Error::SerdeError(serde::de::Error::custom(error)))
 }
 

@@ -8,9 +8,9 @@ use kube::Client;
 use crate::api::Pod;
 use crate::api::node::{NODE, Node};
 use crate::api::pod::POD;
+use crate::cluster::objects::api;
 use crate::cluster::read::lookup::Lookup;
 use crate::cluster::read::missing_pods::{self, Seen};
-use crate::cluster::watch::watched::api;
 use crate::model::Group;
 use crate::plan::recovery::Loss;
 use crate::plan::{Judged, LastWords, Suspect, Verdict};
@@ -59,7 +59,7 @@ async fn judge(
     }
     let pods = api::<Pod>(&lookup.client, POD, Some(&group.key.namespace));
     for pod in unready {
-        let found = pods.find(&pod.name).await?.map(|found| found.object);
+        let found = pods.find(&pod.name).await?;
         match found.filter(|found| found.metadata.uid.as_deref() == Some(&*pod.uid)) {
             Some(found) if found.condition_is_true("Ready") => {}
             Some(found) => {
@@ -81,5 +81,5 @@ async fn judge(
 /// Reports whether the pods of a node can be judged: false for a node that exists and is not ready.
 async fn answers(client: &Client, name: &str) -> kube::Result<bool> {
     let found = api::<Node>(client, NODE, None).find(name).await?;
-    Ok(found.is_none_or(|found| found.object.is_ready()))
+    Ok(found.is_none_or(|found| found.is_ready()))
 }

@@ -15,8 +15,7 @@ use crate::api::pod::POD;
 use crate::api::{Meta, ObjectKind, Pod};
 use crate::cluster::failure::forbidden;
 use crate::cluster::index::Index;
-use crate::cluster::objects;
-use crate::cluster::watch::watched::api;
+use crate::cluster::objects::{self, api};
 use crate::model::role::RoleWorkload;
 use crate::model::workload_kind::FailuresIn;
 use crate::model::workload_object::WithType;
@@ -125,7 +124,7 @@ async fn read_maker(
 /// Returns the controller of a pod if its kind is not read: a Job, a DaemonSet, a ReplicaSet.
 async fn controller(client: &Client, namespace: &str, pod: &str) -> kube::Result<Option<OwnerReference>> {
     let found = match api::<Pod>(client, POD, Some(namespace)).find(pod).await {
-        Ok(found) => found.map(|found| found.object),
+        Ok(found) => found,
         Err(error) => allowed(error, None)?,
     };
     let is_unread =
@@ -148,7 +147,7 @@ impl<'a> WithType for Get<'a> {
 
     fn of<T: WorkloadObject>(self) -> Self::Output {
         let workloads = api::<T>(self.client, T::KIND.object_kind(), Some(&self.key.namespace));
-        async move { Ok(workloads.get_opt(&self.key.name).await?.map(|found| Seen::of(&found.object))) }.boxed()
+        async move { Ok(workloads.get_opt(&self.key.name).await?.map(|found| Seen::of(&found))) }.boxed()
     }
 }
 
@@ -172,7 +171,7 @@ fn allowed<T>(error: kube::Error, nothing: T) -> kube::Result<T> {
 async fn events(client: &Client, namespace: &str, reason: &str) -> kube::Result<Vec<Event>> {
     let params = ListParams::default().fields(&format!("reason={reason}")).limit(MOST_EVENTS);
     match api::<Event>(client, EVENT, Some(namespace)).list(&params).await {
-        Ok(list) => Ok(list.items.into_iter().map(|event| event.object).collect()),
+        Ok(list) => Ok(list.items),
         Err(error) => allowed(error, Vec::new()),
     }
 }

@@ -25,7 +25,8 @@ use crate::cluster::failure::forbidden;
 use crate::cluster::index::{
     CarrierObject, Change, Index, KaiLevels, LookedUp, Report, SeenWorkload, SharedIndex, SourceId, version,
 };
-use crate::cluster::watch::watched::{Guarded, api};
+use crate::cluster::objects::api;
+use crate::cluster::watch::watched::Guarded;
 use crate::cluster::watch::{Asked, watch};
 pub use crate::model::CARRIERS;
 use crate::model::workload_object::WithType;

@@ -14,7 +14,8 @@ use tokio::time::Instant;
 
 use crate::api::{Object, ObjectKind};
 use crate::cluster::index::Change;
-use crate::cluster::watch::watched::{Text, Watched, api};
+use crate::cluster::objects::api;
+use crate::cluster::watch::watched::Text;
 use crate::rules::DecodeError;
 use crate::rules::decode::decode;
 
@@ -106,7 +107,7 @@ enum End {
 
 /// Reports the events of a watcher until it has to be left.
 async fn follow(
-    stream: impl Stream<Item = Result<Event<Watched<Text>>, watcher::Error>>,
+    stream: impl Stream<Item = Result<Event<Text>, watcher::Error>>,
     streams: bool,
     recheck: &Notify,
     take: Take<'_>,
@@ -117,16 +118,16 @@ async fn follow(
     while let Some(event) = stream.next().await {
         let taken = match &event {
             Ok(Event::Init) => take(Step::Began),
-            Ok(Event::InitApply(item)) => take(Step::Item(item.object.json())),
+            Ok(Event::InitApply(item)) => take(Step::Item(item.json())),
             Ok(Event::InitDone) => {
                 (pause, expired) = (FIRST_PAUSE, false);
                 take(Step::Listed)
             }
             Ok(Event::Apply(item)) => {
                 pause = FIRST_PAUSE;
-                take(Step::Applied(item.object.json()))
+                take(Step::Applied(item.json()))
             }
-            Ok(Event::Delete(item)) => take(Step::Deleted(item.object.json())),
+            Ok(Event::Delete(item)) => take(Step::Deleted(item.json())),
             Err(error) => {
                 if streams && is_refused(error) {
                     return End::NoStreamedLists;

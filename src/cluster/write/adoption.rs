@@ -8,13 +8,12 @@ use kube::api::{DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::writer::{is_other_uid, resource};
+use super::writer::is_other_uid;
 use crate::api::pod::POD;
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{ObjectKind, Pod};
 use crate::cluster::failure::unless;
-use crate::cluster::objects::{self, Objects};
-use crate::cluster::watch::watched::api;
+use crate::cluster::objects::{self, Objects, api};
 use crate::cluster::write::deadline::within;
 use crate::model::WorkloadKind;
 use crate::plan::PodRef;
@@ -48,8 +47,7 @@ impl Adoption {
 
     pub async fn pods(&self) -> kube::Result<Vec<Pod>> {
         let pods = api::<Pod>(&self.client, POD, Some(&self.namespace));
-        let list = within(self.timeout, pods.list(&ListParams::default())).await?;
-        Ok(list.items.into_iter().map(|pod| pod.object).collect())
+        Ok(within(self.timeout, pods.list(&ListParams::default())).await?.items)
     }
 
     /// Labels a pod if its uid matches; returns false when it is gone, or another one has its name.
@@ -78,7 +76,7 @@ impl Adoption {
     }
 
     fn objects(&self, kind: ObjectKind) -> Objects<DynamicObject> {
-        Objects::new(&self.client, &resource(kind), Some(&*self.namespace).filter(|_| kind.namespaced))
+        api(&self.client, kind, Some(&self.namespace))
     }
 }
 

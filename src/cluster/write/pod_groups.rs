@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, ObjectMeta, Patch, PostParams, TypeMeta};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -15,7 +15,7 @@ use crate::api::provisioning::CAPACITY_BUFFER;
 use crate::cluster::failure::unless;
 use crate::cluster::objects::Objects;
 use crate::cluster::read::pod_groups::stays;
-use crate::cluster::write::writer::{Writer, only, params, resource};
+use crate::cluster::write::writer::{Writer, only, params};
 use crate::model::{GangTree, Group, Placement, PodGroupPolicy, names};
 use crate::plan::BatchPodGroup;
 use crate::plan::reconcile::owned_memory::{FoundOwned, OwnedId};
@@ -38,11 +38,15 @@ impl Writer {
         labels: &[(&str, &str)],
         data: Value,
     ) -> kube::Result<bool> {
-        let mut object = DynamicObject::new(name, &resource(kind));
-        object.metadata.owner_references = Some(vec![owner(group)]);
         let labels = label(group).into_iter().chain(labels.iter().copied());
-        object.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect());
-        object.data = data;
+        let metadata = ObjectMeta {
+            name: Some(name.to_owned()),
+            owner_references: Some(vec![owner(group)]),
+            labels: Some(labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()),
+            ..ObjectMeta::default()
+        };
+        let types = Some(TypeMeta { api_version: kind.api_version(), kind: kind.kind.to_owned() });
+        let object = DynamicObject { types, metadata, data };
         let api = self.dynamic(kind, Some(&group.key.namespace));
         Ok(unless(&[409], api.create(&PostParams::default(), &object).await)?.is_some())
     }

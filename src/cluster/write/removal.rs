@@ -19,10 +19,9 @@ use crate::api::workload::DEPLOYMENT;
 use crate::api::{Object, ObjectKind, Pod};
 use crate::cluster::failure::unless;
 use crate::cluster::lease::{Record, leases};
-use crate::cluster::objects::Objects;
+use crate::cluster::objects::{Objects, api};
 use crate::cluster::read::installations;
 use crate::cluster::watch::sources::{NAMESPACE, Named};
-use crate::cluster::watch::watched::api;
 use crate::cluster::write::pod_groups::empty_buffer;
 use crate::cluster::write::writer::{Writer, params};
 use crate::model::Installation;
@@ -127,7 +126,7 @@ impl Removal {
             return Ok(HashSet::new());
         }
         let namespaces = api::<Named>(&self.writer.client, NAMESPACE, None).list(&ListParams::default()).await?;
-        let all = namespaces.items.iter().map(|namespace| namespace.object.meta());
+        let all = namespaces.items.iter().map(Object::meta);
         let served = all.filter(|meta| others.iter().any(|other| other.serves(&meta.labels)));
         Ok(served.map(|meta| meta.display_name().to_owned()).collect())
     }
@@ -278,8 +277,7 @@ pub async fn held_pods(client: &Client, namespace: Option<&str>) -> kube::Result
     // A pod with a node has no gates.
     let unbound = ListParams::default().fields("spec.nodeName=");
     let pods = api::<Pod>(client, POD, namespace).list(&unbound).await?;
-    let held =
-        pods.items.iter().filter_map(|pod| Some((pod.object.metadata.namespace().to_owned(), held(&pod.object)?)));
+    let held = pods.items.iter().filter_map(|pod| Some((pod.metadata.namespace().to_owned(), held(pod)?)));
     Ok(held.collect())
 }
 

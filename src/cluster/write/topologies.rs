@@ -14,9 +14,9 @@ use crate::api::review::UserInfo;
 use crate::api::{ClusterTopology, Object, ObjectKind};
 use crate::cluster::failure::unless;
 use crate::cluster::index::Change;
-use crate::cluster::objects::Objects;
+use crate::cluster::objects::{Objects, api};
 use crate::cluster::read::lookup::Lookup;
-use crate::cluster::watch::watched::{Guarded, Watched, api};
+use crate::cluster::watch::watched::Guarded;
 use crate::cluster::watch::{Asked, watch as watch_kind};
 use crate::cluster::write::writer::{Writer, params};
 use crate::model::{Layers, Mode};
@@ -30,7 +30,7 @@ const RECHECK: Duration = Duration::from_secs(2);
 /// Answers of a missing object, and of one that changed: the watch reports it again.
 const MISSED: &[u16] = &[404, 409];
 
-type Topologies = Objects<Watched<Guarded<ClusterTopology>>>;
+type Topologies = Objects<Guarded<ClusterTopology>>;
 
 /// Maintains ClusterTopologies of both API groups.
 pub struct TopologyKeeper {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -16,9 +16,9 @@ use crate::api::workload::{STATEFUL_SET, StatefulSet};
 use crate::api::{ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
 use crate::cluster::failure::unless;
 use crate::cluster::index::{CarrierObject, SeenWorkload};
-use crate::cluster::objects::Objects;
+use crate::cluster::objects::{Objects, api};
 use crate::cluster::watch::sources::{read_coordination, read_rbg};
-use crate::cluster::watch::watched::{Guarded, Watched, api};
+use crate::cluster::watch::watched::Guarded;
 use crate::cluster::write::deadline::{Unfinished, within};
 use crate::model::workload_object::WithType;
 use crate::model::{
@@ -59,10 +59,10 @@ impl Writer {
 
     /// Returns the objects of a kind without a Rust type.
     pub(super) fn dynamic(&self, kind: ObjectKind, namespace: Option<&str>) -> Objects<DynamicObject> {
-        Objects::new(&self.client, &resource(kind), namespace)
+        api(&self.client, kind, namespace)
     }
 
-    fn pods(&self, namespace: &str) -> Objects<Watched<Pod>> {
+    fn pods(&self, namespace: &str) -> Objects<Pod> {
         api(&self.client, POD, Some(namespace))
     }
 
@@ -73,13 +73,13 @@ impl Writer {
     }
 
     async fn patch_pod(&self, namespace: &str, pod: &PodRef, patch: &Patch<Value>) -> kube::Result<Option<Pod>> {
-        released(self.pods(namespace).patch(&pod.name, &params(), patch).await.map(|pod| pod.object))
+        released(self.pods(namespace).patch(&pod.name, &params(), patch).await)
     }
 
     /// Releases a pod of which only the name and uid are known: it is read before.
     pub async fn release_unseen(&self, namespace: &str, pod: &PodRef) -> kube::Result<Option<Pod>> {
         let Some(found) = self.pods(namespace).find(&pod.name).await? else { return Ok(None) };
-        let patch = release_patch(pod, (&[], &[]), &Pin::new(), (Queued::of(&found.object), None));
+        let patch = release_patch(pod, (&[], &[]), &Pin::new(), (Queued::of(&found), None));
         self.release(namespace, pod, patch).await
     }
 
@@ -87,7 +87,7 @@ impl Writer {
     /// The precondition is the version that was read: a pod that is bound meanwhile stays.
     pub async fn delete_without_node(&self, namespace: &str, pod: &PodRef) -> kube::Result<bool> {
         let pods = self.pods(namespace);
-        let Some(Watched { object: found, .. }) = pods.find(&pod.name).await? else { return Ok(true) };
+        let Some(found) = pods.find(&pod.name).await? else { return Ok(true) };
         let meta = &found.metadata;
         if meta.uid.as_deref() != Some(&*pod.uid) || meta.is_deleting() {
             return Ok(true);
@@ -119,11 +119,11 @@ impl Writer {
         let patch = Patch::Merge(status_patch(group, status));
         let (kind, namespace, name) = (carrier.kind, Some(&*group.key.namespace), &carrier.name);
         written(if kind == ROLE_COORDINATION {
-            let objects: Objects<Watched<Guarded<RoleCoordination>>> = api(&self.client, kind, namespace);
-            objects.patch_status(name, &params(), &patch).await.map(|written| read_coordination(&written.object))
+            let objects: Objects<Guarded<RoleCoordination>> = api(&self.client, kind, namespace);
+            objects.patch_status(name, &params(), &patch).await.map(|written| read_coordination(&written))
         } else {
-            let objects: Objects<Watched<Guarded<RoleBasedGroup>>> = api(&self.client, kind, namespace);
-            objects.patch_status(name, &params(), &patch).await.map(|written| read_rbg(kind, &written.object))
+            let objects: Objects<Guarded<RoleBasedGroup>> = api(&self.client, kind, namespace);
+            objects.patch_status(name, &params(), &patch).await.map(|written| read_rbg(kind, &written))
         })
     }
 }
@@ -231,9 +231,9 @@ impl Writer {
         if key.kind.row().made_by.is_none() || update_revision.is_none() {
             return Ok(true);
         }
-        let sets: Objects<Watched<StatefulSet>> = api(&self.client, STATEFUL_SET, Some(&key.namespace));
+        let sets: Objects<StatefulSet> = api(&self.client, STATEFUL_SET, Some(&key.namespace));
         let leaders = sets.get_opt(&key.name).await?;
-        Ok(leaders.as_ref().and_then(|set| set.object.leaders_at()) == update_revision.as_deref())
+        Ok(leaders.as_ref().and_then(WorkloadObject::leaders_at) == update_revision.as_deref())
     }
 }
 
@@ -262,19 +262,9 @@ impl<'a> WithType for PatchWorkload<'a> {
         let workloads = api::<T>(self.client, T::KIND.object_kind(), Some(&self.key.namespace));
         async move {
             let patched = workloads.patch(&self.key.name, &params(), &self.patch).await?;
-            Ok(SeenWorkload::of(&patched.object))
+            Ok(SeenWorkload::of(&patched))
         }
         .boxed()
-    }
-}
-
-pub(super) fn resource(kind: ObjectKind) -> ApiResource {
-    ApiResource {
-        group: kind.group.to_owned(),
-        version: kind.version.to_owned(),
-        api_version: kind.api_version(),
-        kind: kind.kind.to_owned(),
-        plural: kind.plural.to_owned(),
     }
 }
 

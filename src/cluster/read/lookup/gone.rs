@@ -4,8 +4,8 @@ use super::{Looked, Lookup, LookupError};
 use crate::api::pod_group::POD_GROUP;
 use crate::api::{ObjectKind, PodGroup};
 use crate::cluster::failure::unless;
+use crate::cluster::objects::api;
 use crate::cluster::watch::sources::CARRIERS;
-use crate::cluster::watch::watched::api;
 use crate::model::GroupKey;
 
 impl Lookup {

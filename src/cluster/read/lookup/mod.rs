@@ -20,9 +20,10 @@ use tokio::time::{Instant, timeout_at};
 use crate::api::role_coordination::ROLE_COORDINATION;
 use crate::api::{Object, ObjectKind};
 use crate::cluster::index::{CarrierObject, SharedIndex};
+use crate::cluster::objects::api;
 use crate::cluster::read::lookup::slots::{Fresh, Slots};
 use crate::cluster::watch::sources::{CARRIERS, ROLE_BASED_GROUPS, read_coordination, read_rbg};
-use crate::cluster::watch::watched::{Guarded, api};
+use crate::cluster::watch::watched::Guarded;
 use crate::model::object_name::subdomain_fault;
 use crate::model::{Group, GroupKey, Stance};
 use crate::rules::Options;
@@ -217,7 +218,7 @@ impl Lookup {
             return Ok(Got::Absent);
         }
         match api::<T>(&self.client, kind, Some(&key.namespace)).get(name).await {
-            Ok(found) => Ok(Got::Found(found.object)),
+            Ok(found) => Ok(Got::Found(found)),
             Err(kube::Error::Api(status)) if status.code == 404 && status.reason == "NotFound" => Ok(Got::Absent),
             // The answer for an unserved kind is a text, no Status.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(Got::NotServed),
