@@ -2,10 +2,9 @@
 
 use kube::Client;
 use kube::api::ListParams;
-use serde::de::DeserializeOwned;
 
-use crate::api::{Object, ObjectKind};
-use crate::cluster::objects::api;
+use crate::api::ObjectKind;
+use crate::cluster::objects::{Readable, api};
 use crate::cluster::watch::devices::served_kinds;
 use crate::plan::devices::DeviceObject;
 
@@ -26,14 +25,11 @@ pub async fn devices(client: &Client) -> Result<Option<Vec<DeviceObject>>, Strin
 }
 
 /// Lists a kind; no objects if it is not served.
-async fn list<T>(
+async fn list<T: Readable>(
     client: &Client,
     kind: Option<ObjectKind>,
     object: fn(T) -> DeviceObject,
-) -> Result<Vec<DeviceObject>, String>
-where
-    T: Object + DeserializeOwned + Clone + std::fmt::Debug + Send + 'static,
-{
+) -> Result<Vec<DeviceObject>, String> {
     let Some(kind) = kind else { return Ok(Vec::new()) };
     let all = api::<T>(client, kind, None).list(&ListParams::default()).await;
     let all = all.map_err(|error| format!("{} cannot be read: {error}", kind.plural))?;

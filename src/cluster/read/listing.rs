@@ -11,10 +11,10 @@ use crate::api::definition::Definition;
 use crate::api::pod::POD;
 use crate::api::pod_group::POD_GROUP;
 use crate::api::rbg::ROLE_BASED_GROUP;
-use crate::api::{ConditionedObject, Object, ObjectKind};
+use crate::api::{ConditionedObject, ObjectKind};
 use crate::cluster::failure::{forbidden, unless};
 use crate::cluster::index::{Change, Index, SourceId};
-use crate::cluster::objects::api;
+use crate::cluster::objects::{Readable, api};
 use crate::cluster::watch::sources::{CARRIERS, Reader, add_cluster_scoped, add_groups, add_trees};
 use crate::cluster::watch::watched::Text;
 use crate::model::{AwaitedKind, Serving};
@@ -126,15 +126,13 @@ enum Read {
 }
 
 impl Reader for Lister {
-    fn add<T>(
+    fn add<T: Readable>(
         &mut self,
         kind: ObjectKind,
         scope: Option<&str>,
         selector: Option<String>,
         take: impl Fn(&mut Index, SourceId, Change<T>) + Send + Sync + 'static,
-    ) where
-        T: Object + DeserializeOwned + Send + 'static,
-    {
+    ) {
         let source = self.next;
         self.next += 1;
         let api = api::<Text>(&self.client, kind, scope);

@@ -164,7 +164,7 @@ mod tests {
         let ask = |path: &str| answers.clone().oneshot(Request::patch(path).body(RequestBody::empty()).unwrap());
         assert!(ask("/").await.is_ok() && ask("/broken").await.is_err());
         assert!(tokio::time::timeout(std::time::Duration::from_millis(1), ask("/silent")).await.is_err());
-        let count = |code: &str| requests.count("PATCH", code);
+        let count = |code: &str| requests.of("PATCH", code).get();
         assert_eq!((count("429"), count(NO_ANSWER), count("403")), (1, 2, 0));
     }
 

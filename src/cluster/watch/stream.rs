@@ -8,13 +8,12 @@ use std::time::Duration;
 use futures::{Stream, StreamExt, pin_mut};
 use kube::Client;
 use kube::runtime::watcher::{self, Event, watcher};
-use serde::de::DeserializeOwned;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::api::{Object, ObjectKind};
+use crate::api::ObjectKind;
 use crate::cluster::index::Change;
-use crate::cluster::objects::api;
+use crate::cluster::objects::{Readable, api};
 use crate::cluster::watch::watched::Text;
 use crate::rules::DecodeError;
 use crate::rules::decode::decode;
@@ -47,7 +46,7 @@ impl Asked<'_> {
 /// Watches objects until the task is dropped. `recheck` wakes a watch that waits for its kind to be served.
 pub async fn watch<T>(client: &Client, asked: Asked<'_>, recheck: &Notify, mut report: impl FnMut(Change<T>) + Send)
 where
-    T: Object + DeserializeOwned + Send,
+    T: Readable,
 {
     let mut listed = Vec::new();
     let mut take = |step: Step<'_>| {

@@ -13,14 +13,13 @@ use std::sync::Arc;
 
 use futures::future::try_join_all;
 use kube::Client;
-use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
+use crate::api::ObjectKind;
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::api::{Object, ObjectKind};
 use crate::cluster::index::{CarrierObject, SharedIndex};
-use crate::cluster::objects::api;
+use crate::cluster::objects::{Readable, api};
 use crate::cluster::read::lookup::slots::{Fresh, Slots};
 use crate::cluster::watch::sources::{CARRIERS, ROLE_BASED_GROUPS, read_coordination, read_rbg};
 use crate::cluster::watch::watched::Guarded;
@@ -182,16 +181,13 @@ impl Lookup {
     }
 
     /// Reads an object that may carry a group into the index. Removes a missing one, unless it was created again meanwhile.
-    async fn carrier<T>(
+    async fn carrier<T: Readable>(
         &self,
         kind: ObjectKind,
         key: &GroupKey,
         name: &str,
         read: impl Fn(&Guarded<T>) -> Option<CarrierObject>,
-    ) -> Looked<Option<CarrierObject>>
-    where
-        T: Object + Clone + std::fmt::Debug + DeserializeOwned,
-    {
+    ) -> Looked<Option<CarrierObject>> {
         let known = self.index.read().carrier(kind, &key.namespace, name);
         let found = match self.get::<Guarded<T>>(kind, key, name).await? {
             Got::Found(found) => found,
@@ -209,10 +205,7 @@ impl Lookup {
         Ok(Some(carrier))
     }
 
-    async fn get<T>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Looked<Got<T>>
-    where
-        T: Object + Clone + std::fmt::Debug + DeserializeOwned,
-    {
+    async fn get<T: Readable>(&self, kind: ObjectKind, key: &GroupKey, name: &str) -> Looked<Got<T>> {
         // Skip names that no object can have.
         if subdomain_fault(name).is_some() {
             return Ok(Got::Absent);
