@@ -60,7 +60,7 @@ pub struct ServerMetrics {
     handshake_failures: By<Counter>,
     requests: Family<RequestLabels, Counter>,
     in_flight: Gauge,
-    duration: Family<[(&'static str, &'static str); 1], Histogram, fn() -> Histogram>,
+    duration: By<Histogram>,
     certificate_expiry: Gauge<f64, AtomicU64>,
     /// Whether the Secret of the certificates is somebody else's.
     pub foreign_secret: Gauge,
