@@ -93,10 +93,7 @@ impl<T: Clone + DeserializeOwned> Objects<T> {
     }
 
     /// Creates an object. The API server checks its name.
-    pub async fn create(&self, params: &PostParams, object: &T) -> kube::Result<T>
-    where
-        T: Serialize,
-    {
+    pub async fn create(&self, params: &PostParams, object: &impl Serialize) -> kube::Result<T> {
         let object = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
         self.ask("create", None, |requests| requests.create(params, object)).await
     }

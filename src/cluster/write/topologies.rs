@@ -54,17 +54,12 @@ impl TopologyKeeper {
         for kind in CLUSTER_TOPOLOGIES.iter().copied() {
             let (client, seen, recheck) = (self.writer.client.clone(), seen.clone(), self.recheck.clone());
             watches.spawn(async move {
-                watch_kind(
-                    &client,
-                    Asked::all(kind),
-                    &recheck,
-                    |change: Change<Guarded<ClusterTopology>>| match change {
-                        Change::Listed(all) => all.into_iter().for_each(|one| _ = seen.send((kind, one))),
-                        Change::Applied(one) => _ = seen.send((kind, one)),
-                        Change::Deleted(_) | Change::NotServed => {}
-                    },
-                )
-                .await;
+                let take = |change: Change<Guarded<ClusterTopology>>| match change {
+                    Change::Listed(all) => all.into_iter().for_each(|one| _ = seen.send((kind, one))),
+                    Change::Applied(one) => _ = seen.send((kind, one)),
+                    Change::Deleted(_) | Change::NotServed => {}
+                };
+                watch_kind(&client, Asked::all(kind), &recheck, take).await;
             });
         }
         // Unfinished topologies are tried again; all are when this replica becomes leader.
