@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::api::{Object, ObjectKind};
+use crate::api::ObjectKind;
 use crate::cluster::failure::unless;
 use crate::model::object_name::{label_fault, subdomain_fault};
 
@@ -116,11 +116,6 @@ impl<T: Clone + DeserializeOwned> Objects<T> {
         self.ask::<Value>("delete", Some(name), |requests| requests.delete(name, params)).await.map(drop)
     }
 }
-
-/// What is read of the API server.
-pub trait Readable: Object + DeserializeOwned + Clone + Send + 'static {}
-
-impl<T: Object + DeserializeOwned + Clone + Send + 'static> Readable for T {}
 
 /// A request, or why it cannot be built.
 pub type Asked = kube::Result<Request<Vec<u8>>>;

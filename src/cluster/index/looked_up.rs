@@ -10,8 +10,7 @@ use crate::api::cluster_topology::CLUSTER_TOPOLOGIES;
 use crate::api::grove::{POD_CLIQUE_SET, POD_GANG_SET};
 use crate::api::pod_group::{POD_GROUP, TOPOLOGY, Topology};
 use crate::api::{ClusterTopology, ObjectKind, PodCliqueSet, PodGroup};
-use crate::cluster::index::Change;
-use crate::cluster::objects::Readable;
+use crate::cluster::index::{Change, Readable};
 use crate::model::{CliqueSet, Dialect, GangTree, GroupKey, Layers};
 
 /// How an object of a kind is read.

@@ -4,7 +4,8 @@ use kube::Client;
 use kube::api::ListParams;
 
 use crate::api::ObjectKind;
-use crate::cluster::objects::{Readable, api};
+use crate::cluster::index::Readable;
+use crate::cluster::objects::api;
 use crate::cluster::watch::devices::served_kinds;
 use crate::plan::devices::DeviceObject;
 

@@ -15,7 +15,6 @@ use kube::api::ObjectMeta;
 
 use crate::api::pod::POD;
 use crate::api::selector::LabelSelector as LabelSelectorOfNamespaces;
-use crate::cluster::read::installations::read;
 use crate::cluster::registration::table::{Endpoint, Handling, Row, TABLE};
 use crate::model::installation::OF_PODS;
 use crate::model::{Mode, WorkloadKind, names};
@@ -76,7 +75,8 @@ impl Registration {
 
     /// Returns the validating configuration. Without a bundle somebody else fills it in.
     pub fn validating(&self, ca_bundle: Option<&str>) -> ValidatingWebhookConfiguration {
-        let webhooks: Vec<ValidatingWebhook> = read(&self.webhooks(Endpoint::Validate, ca_bundle));
+        let webhooks = serde_json::to_value(self.webhooks(Endpoint::Validate, ca_bundle));
+        let webhooks: Vec<ValidatingWebhook> = webhooks.and_then(serde_json::from_value).unwrap_or_default();
         ValidatingWebhookConfiguration { metadata: self.metadata(), webhooks: Some(webhooks) }
     }
 

@@ -22,9 +22,9 @@ use crate::api::webhook_configuration::{MUTATING_WEBHOOK_CONFIGURATION, Mutating
 use crate::api::{ConditionedObject, Meta, Object, ObjectKind, Pod, RoleBasedGroup, RoleCoordination};
 use crate::cluster::failure::forbidden;
 use crate::cluster::index::{
-    CarrierObject, Change, Index, KaiLevels, LookedUp, Report, SeenWorkload, SharedIndex, SourceId, version,
+    CarrierObject, Change, Index, KaiLevels, LookedUp, Readable, Report, SeenWorkload, SharedIndex, SourceId, version,
 };
-use crate::cluster::objects::{Readable, api};
+use crate::cluster::objects::api;
 use crate::cluster::watch::watched::Guarded;
 use crate::cluster::watch::{Asked, watch};
 pub use crate::model::CARRIERS;

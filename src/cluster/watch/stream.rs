@@ -12,8 +12,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::api::ObjectKind;
-use crate::cluster::index::Change;
-use crate::cluster::objects::{Readable, api};
+use crate::cluster::index::{Change, Readable};
+use crate::cluster::objects::api;
 use crate::cluster::watch::watched::Text;
 use crate::rules::DecodeError;
 use crate::rules::decode::decode;

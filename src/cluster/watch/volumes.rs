@@ -6,8 +6,7 @@ use tokio::sync::Notify;
 
 use crate::api::volume::{CsiDriver, PersistentVolume, StorageClass, VOLUME_KINDS};
 use crate::cluster::capacity::SharedCapacity;
-use crate::cluster::index::Change;
-use crate::cluster::objects::Readable;
+use crate::cluster::index::{Change, Readable};
 use crate::cluster::watch::readable::{all_readable, until_readable};
 use crate::cluster::watch::{Asked, watch};
 use crate::plan::placement::{VolumeSight, Volumes};

@@ -18,8 +18,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::api::ObjectKind;
 use crate::api::role_coordination::ROLE_COORDINATION;
-use crate::cluster::index::{CarrierObject, SharedIndex};
-use crate::cluster::objects::{Readable, api};
+use crate::cluster::index::{CarrierObject, Readable, SharedIndex};
+use crate::cluster::objects::api;
 use crate::cluster::read::lookup::slots::{Fresh, Slots};
 use crate::cluster::watch::sources::{CARRIERS, ROLE_BASED_GROUPS, read_coordination, read_rbg};
 use crate::cluster::watch::watched::Guarded;
