@@ -479,6 +479,23 @@ fn a_group_that_never_was_whole_takes_an_edit_back_below_a_held_pod() {
     assert_eq!(told("Ready"), Some(("AllReplicasReady", "6/6 pods ready")));
 }
 
+/// Returns three segments that go as a whole, of two roles that are updated in step.
+fn three_segments(progression: Progression, by_segment: bool) -> Setup {
+    let whole = Coordination { placed: Placed::InCluster, ..Coordination::of(progression, [2, 1, 0]) };
+    let rolling = Some(Rolling { skew: 25, unavailable: 1, by_segment, ..Rolling::default() });
+    Setup { wish: Wish::All(vec![whole]), rolling, racks: true, operator: true, ..Setup::plain([6, 3, 0]) }
+}
+
+/// Edits the images of both roles.
+fn edited() -> impl Iterator<Item = Step> {
+    (0..2).map(|role| Step::Set(role, SetStep::Image(3)))
+}
+
+/// Lets everything act, with time between for what settles.
+fn goes_on(before: u32, after: u32) -> [Step; 3] {
+    [Step::Flow(before), Step::Wait(Duration::from_secs(12)), Step::Flow(after)]
+}
+
 /// There is room for two of three segments. Old pods of the third, held ones are deleted and made anew meanwhile: for that moment none
 /// waits for room. Those below are updated in step all the same, while the third waits.
 #[test]
@@ -487,16 +504,9 @@ fn a_segment_without_room_does_not_keep_those_below_it_old() {
         .into_iter()
         .flat_map(|one| [(one, false), (one, true)])
     {
-        let whole = Coordination { placed: Placed::InCluster, ..Coordination::of(progression, [2, 1, 0]) };
-        let rolling = Some(Rolling { skew: 25, unavailable: 1, ..Rolling::default() });
-        let wish = Wish::All(vec![whole]);
-        let setup = Setup { wish, rolling, refers, racks: true, operator: true, ..Setup::plain([6, 3, 0]) };
-        let mut world = World::new(&setup, None);
+        let mut world = World::new(&Setup { refers, ..three_segments(progression, false) }, None);
         let full = (2..6).map(|n| Step::Machine(n, MachineStep::Room(0)));
-        let begun = [Step::Flow(60), Step::Wait(Duration::from_secs(12)), Step::Flow(60)];
-        let edited = (0..2).map(|role| Step::Set(role, SetStep::Image(3)));
-        let goes_on = [Step::Flow(60), Step::Wait(Duration::from_secs(12)), Step::Flow(300)];
-        for step in full.chain(begun).chain(edited).chain(goes_on) {
+        for step in full.chain(goes_on(60, 60)).chain(edited()).chain(goes_on(60, 300)) {
             world.step(&step).unwrap();
         }
         let held = updated_but_held(&world, &format!("{progression:?} {refers}"));
@@ -521,24 +531,18 @@ fn updated_but_held(world: &World, what: &str) -> Vec<String> {
 /// All three segments ran, each on its own node, and one of the nodes is lost: the others are updated in step all the same.
 #[test]
 fn a_segment_that_lost_its_room_does_not_keep_the_others_old() {
-    let rest = [Step::Flow(60), Step::Wait(Duration::from_secs(12)), Step::Flow(60)];
     let ways = [Progression::OrderedReady, Progression::Ordered, Progression::Parallel];
     for (progression, lost) in ways.into_iter().flat_map(|one| (0..3).map(move |lost| (one, lost))) {
-        let whole = Coordination { placed: Placed::InCluster, ..Coordination::of(progression, [2, 1, 0]) };
-        let rolling = Some(Rolling { skew: 25, unavailable: 1, ..Rolling::default() });
-        let setup =
-            Setup { wish: Wish::All(vec![whole]), rolling, racks: true, operator: true, ..Setup::plain([6, 3, 0]) };
-        let mut world = World::new(&setup, None);
+        let mut world = World::new(&three_segments(progression, false), None);
         let mut steps: Vec<_> = (1..6).map(|n| Step::Machine(n, MachineStep::Room(0))).collect();
-        steps.extend(rest.clone());
+        steps.extend(goes_on(60, 60));
         for node in 1..3 {
             steps.push(Step::Machine(node, MachineStep::Room(3)));
-            steps.extend(rest.clone());
+            steps.extend(goes_on(60, 60));
         }
         steps.push(Step::Machine(lost, MachineStep::Go));
-        steps.extend(rest.clone());
-        steps.extend((0..2).map(|role| Step::Set(role, SetStep::Image(3))));
-        steps.extend(rest.clone().into_iter().chain([Step::Flow(300)]));
+        steps.extend(goes_on(60, 60));
+        steps.extend(edited().chain(goes_on(60, 60)).chain([Step::Flow(300)]));
         steps.iter().for_each(|step| world.step(step).unwrap());
         let held = updated_but_held(&world, &format!("{progression:?} {lost}"));
         let of_segment = [(1, lost), (0, 2 * lost), (0, 2 * lost + 1)].map(|(role, n)| format!("{}-{n}", ROLES[role]));
@@ -554,16 +558,10 @@ fn a_rollout_whose_pods_have_no_room_does_not_take_down_what_runs() {
         .into_iter()
         .flat_map(|one| [(one, false), (one, true)])
     {
-        let whole = Coordination { placed: Placed::InCluster, ..Coordination::of(progression, [2, 1, 0]) };
-        let rolling = Some(Rolling { skew: 25, unavailable: 1, by_segment, ..Rolling::default() });
-        let setup =
-            Setup { wish: Wish::All(vec![whole]), rolling, racks: true, operator: true, ..Setup::plain([6, 3, 0]) };
-        let mut world = World::new(&setup, None);
-        let begun = [Step::Flow(120), Step::Wait(Duration::from_secs(12)), Step::Flow(60)];
-        let edited = (0..2).map(|role| Step::Set(role, SetStep::Image(3)));
+        let mut world = World::new(&three_segments(progression, by_segment), None);
         let full = (0..6).map(|n| Step::Machine(n, MachineStep::Room(0)));
-        let goes_on = [Step::Flow(60), Step::Wait(Duration::from_secs(12)), Step::Flow(300)];
-        begun.into_iter().chain(edited).chain(full).chain(goes_on).for_each(|step| world.step(&step).unwrap());
+        let steps = goes_on(120, 60).into_iter().chain(edited()).chain(full).chain(goes_on(60, 300));
+        steps.for_each(|step| world.step(&step).unwrap());
         let mut held = world.server.pods_that(crate::server::is_held);
         held.retain(|pod| !["decode-2", "prefill-4", "prefill-5"].contains(&&**pod));
         assert_eq!(held, Vec::<String>::new(), "{progression:?} {by_segment}");
